@@ -1,0 +1,3 @@
+//! zonewright: DNS for Kubernetes that the world's ordinary DNS servers can hold.
+
+pub mod dns;
