@@ -1,0 +1,318 @@
+//! The facts: what we keep of a Service, an EndpointSlice, a Namespace, and nothing else.
+//!
+//! A fact holds what a record can depend on, plus its [`Origin`] (uid, resourceVersion, manager or
+//! file and line) for the history. Two facts are equal for the schema when all but the origin are
+//! equal (`State` compares so). Both sources make facts through `source::convert` alone.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Namespace and name of an object; the namespace is empty for objects that have none.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// The namespace, empty for a Namespace itself.
+    pub namespace: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+}
+
+impl ObjectKey {
+    /// The key of an object in a namespace.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            f.write_str(&self.name)
+        } else {
+            write!(f, "{}/{}", self.namespace, self.name)
+        }
+    }
+}
+
+/// The kinds of objects that are watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// `v1` Namespace.
+    Namespace,
+    /// `v1` Service.
+    Service,
+    /// `discovery.k8s.io/v1` EndpointSlice.
+    EndpointSlice,
+}
+
+impl Kind {
+    /// All kinds, in the order they are listed.
+    pub const ALL: [Self; 3] = [Self::Namespace, Self::Service, Self::EndpointSlice];
+
+    /// The kind as the API writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Namespace => "Namespace",
+            Self::Service => "Service",
+            Self::EndpointSlice => "EndpointSlice",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Kind and key: names one object of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FactKey {
+    /// The kind.
+    pub kind: Kind,
+    /// Namespace and name.
+    pub key: ObjectKey,
+}
+
+/// Where a fact came from; not part of its content.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Origin {
+    /// `metadata.uid`, empty when the object has none (a manifest written by hand).
+    pub uid: Arc<str>,
+    /// `metadata.resourceVersion`, empty when the object has none.
+    pub resource_version: Arc<str>,
+    /// The field manager that wrote the object last, by `metadata.managedFields`; empty when unknown.
+    pub manager: Arc<str>,
+    /// File and line of a manifest, `FILE:LINE`; empty for objects of an API server.
+    pub place: Arc<str>,
+}
+
+/// TCP, UDP or SCTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// `TCP`, the default of the API.
+    Tcp,
+    /// `UDP`.
+    Udp,
+    /// `SCTP`.
+    Sctp,
+}
+
+impl Protocol {
+    /// The label of the protocol in SRV owners (DNS-Based Service Discovery for Kubernetes 2.3.2).
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Tcp => "_tcp",
+            Self::Udp => "_udp",
+            Self::Sctp => "_sctp",
+        }
+    }
+}
+
+/// A port of a Service.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Port {
+    /// The port's name; empty for an unnamed port.
+    pub name: Arc<str>,
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The port number as clients use it (`port`, not `targetPort` or `nodePort`).
+    pub number: u16,
+}
+
+/// What kind of Service it is, as far as DNS can tell.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ServiceForm {
+    /// ClusterIP, NodePort or LoadBalancer with these cluster addresses (never empty).
+    ClusterIp(Arc<[IpAddr]>),
+    /// `clusterIP: None`: its endpoints stand for it.
+    Headless,
+    /// `type: ExternalName`: an alias of this host, as the object writes it.
+    ExternalName(Arc<str>),
+    /// A Service without an address yet.
+    Pending,
+}
+
+/// A Service.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Service {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// Addresses, alias, or neither.
+    pub form: ServiceForm,
+    /// `spec.ports`, in the object's order.
+    pub ports: Arc<[Port]>,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// `addressType` of an EndpointSlice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SliceForm {
+    /// IPv4 addresses.
+    Ipv4,
+    /// IPv6 addresses.
+    Ipv6,
+    /// Host names.
+    Fqdn,
+}
+
+/// A port of an EndpointSlice.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlicePort {
+    /// The port's name; empty for an unnamed port.
+    pub name: Arc<str>,
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The number; `None` means all ports, which has no SRV.
+    pub number: Option<u16>,
+}
+
+/// One ready endpoint of a slice (`conditions.ready` true or absent; others are left out at the edge).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    /// Its addresses; empty in an FQDN slice.
+    pub addresses: Arc<[IpAddr]>,
+    /// Its `hostname`, if it has one.
+    pub hostname: Option<Arc<str>>,
+    /// The host name of an endpoint in an FQDN slice.
+    pub fqdn: Option<Arc<str>>,
+    /// `targetRef.name` when the target is a Pod.
+    pub pod: Option<Arc<str>>,
+    /// `zone`, in lower case.
+    pub zone: Option<Arc<str>>,
+}
+
+/// An EndpointSlice.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EndpointSlice {
+    /// Namespace and name of the slice.
+    pub key: ObjectKey,
+    /// Name of its Service, by label `kubernetes.io/service-name`; `None` without the label.
+    pub service: Option<Arc<str>>,
+    /// What its addresses are.
+    pub form: SliceForm,
+    /// Its ports, in the object's order.
+    pub ports: Arc<[SlicePort]>,
+    /// Its ready endpoints, in the object's order.
+    pub endpoints: Arc<[Endpoint]>,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// A Namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Namespace {
+    /// Its name (`key.namespace` is empty).
+    pub key: ObjectKey,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// One object's fact.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Fact {
+    /// A Namespace.
+    Namespace(Namespace),
+    /// A Service.
+    Service(Service),
+    /// An EndpointSlice.
+    EndpointSlice(EndpointSlice),
+}
+
+impl Fact {
+    /// The kind of the object.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Namespace(_) => Kind::Namespace,
+            Self::Service(_) => Kind::Service,
+            Self::EndpointSlice(_) => Kind::EndpointSlice,
+        }
+    }
+
+    /// Namespace and name of the object.
+    #[must_use]
+    pub const fn key(&self) -> &ObjectKey {
+        match self {
+            Self::Namespace(namespace) => &namespace.key,
+            Self::Service(service) => &service.key,
+            Self::EndpointSlice(slice) => &slice.key,
+        }
+    }
+
+    /// Where the fact came from.
+    #[must_use]
+    pub const fn origin(&self) -> &Origin {
+        match self {
+            Self::Namespace(namespace) => &namespace.origin,
+            Self::Service(service) => &service.origin,
+            Self::EndpointSlice(slice) => &slice.origin,
+        }
+    }
+}
+
+/// What a source says happened. A list is handed over whole, when it is complete; one that breaks off
+/// is never handed over.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// The object is there, new or changed.
+    Applied(Fact),
+    /// The object is gone. The origin is the last one seen, from the deletion event where it has one.
+    Deleted(FactKey, Origin),
+    /// All objects of a kind, as a complete list: what is not in it is gone.
+    Listed(Kind, Vec<Fact>),
+}
+
+/// What was done to the object that caused a change of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// Seen by watch: added or changed.
+    Applied,
+    /// Seen by watch: deleted.
+    Deleted,
+    /// Found in a complete list (the first one, or after an outage).
+    Listed,
+    /// Missing from a complete list: deleted while nobody watched.
+    Vanished,
+    /// The configuration changed or was read for the first time.
+    Configured,
+}
+
+impl Verb {
+    /// The word in logs and in the history.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::Deleted => "deleted",
+            Self::Listed => "listed",
+            Self::Vanished => "vanished",
+            Self::Configured => "configured",
+        }
+    }
+
+    /// The verb for a word of the history.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Applied, Self::Deleted, Self::Listed, Self::Vanished, Self::Configured]
+            .into_iter()
+            .find(|verb| verb.as_str() == word)
+    }
+}
+
+/// Which object caused a change of records, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Cause {
+    /// What was done.
+    pub verb: Verb,
+    /// The object's kind; `None` for the configuration.
+    pub kind: Option<Kind>,
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// Uid, resourceVersion, manager, place.
+    pub origin: Origin,
+}
