@@ -3,6 +3,6 @@
 mod model;
 
 pub use model::{
-    Cause, Change, Endpoint, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin, Port,
-    Protocol, Service, ServiceForm, SliceForm, SlicePort, Verb,
+    Cause, Change, Endpoint, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin,
+    Port, Protocol, Service, ServiceForm, SliceForm, SlicePort, Verb,
 };

@@ -21,7 +21,10 @@ impl ObjectKey {
     /// The key of an object in a namespace.
     #[must_use]
     pub fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
     }
 }
 
@@ -298,9 +301,15 @@ impl Verb {
     /// The verb for a word of the history.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Applied, Self::Deleted, Self::Listed, Self::Vanished, Self::Configured]
-            .into_iter()
-            .find(|verb| verb.as_str() == word)
+        [
+            Self::Applied,
+            Self::Deleted,
+            Self::Listed,
+            Self::Vanished,
+            Self::Configured,
+        ]
+        .into_iter()
+        .find(|verb| verb.as_str() == word)
     }
 }
 

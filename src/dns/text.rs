@@ -1,0 +1,227 @@
+//! The master file form of records and zones (RFC 1035 section 5.1), for people and for other servers.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::dns::name::{Name, wire_name_len};
+use crate::dns::{RrRef, Rtype};
+
+/// One record as a line of a master file: absolute owner, TTL, class, type, data.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordText<'a>(pub RrRef<'a>);
+
+impl fmt::Display for RecordText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rr = self.0;
+        WireName(rr.owner).fmt(f)?;
+        write!(f, " {} IN {} ", rr.ttl, rr.rtype)?;
+        DataText(rr.rtype, rr.data).fmt(f)
+    }
+}
+
+/// A whole zone as a master file: the lines it is given, aligned a little, nothing relative.
+#[derive(Debug)]
+pub struct ZoneWriter<W> {
+    /// Where the text goes.
+    out: W,
+}
+
+impl<W: fmt::Write> ZoneWriter<W> {
+    /// A writer that begins with nothing.
+    pub const fn new(out: W) -> Self {
+        Self { out }
+    }
+
+    /// Writes a comment line.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn comment(&mut self, text: &str) -> fmt::Result {
+        for line in text.lines() {
+            writeln!(self.out, "; {line}")?;
+        }
+        Ok(())
+    }
+
+    /// Writes a record.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn record(&mut self, rr: RrRef<'_>) -> fmt::Result {
+        writeln!(self.out, "{}", RecordText(rr))
+    }
+
+    /// The text so far.
+    pub fn finish(self) -> W {
+        self.out
+    }
+}
+
+/// A wire name for people.
+struct WireName<'a>(&'a [u8]);
+
+impl fmt::Display for WireName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Name::from_wire(self.0) {
+            Ok(name) => name.fmt(f),
+            Err(_) => f.write_str("<no name>"),
+        }
+    }
+}
+
+/// Data for people: the form of its type where we know it, else that of RFC 3597 section 5.
+struct DataText<'a>(Rtype, &'a [u8]);
+
+impl fmt::Display for DataText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match known_text(self.0, self.1) {
+            Some(text) => f.write_str(&text),
+            None => {
+                write!(f, "\\# {}", self.1.len())?;
+                if !self.1.is_empty() {
+                    f.write_str(" ")?;
+                }
+                self.1.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+            }
+        }
+    }
+}
+
+/// The text of data whose type we know; `None` for others and for malformed data.
+fn known_text(rtype: Rtype, data: &[u8]) -> Option<String> {
+    match rtype {
+        Rtype::A => Some(Ipv4Addr::from(<[u8; 4]>::try_from(data).ok()?).to_string()),
+        Rtype::AAAA => Some(Ipv6Addr::from(<[u8; 16]>::try_from(data).ok()?).to_string()),
+        Rtype::NS | Rtype::CNAME | Rtype::PTR | Rtype::DNAME => whole_name(data),
+        Rtype::MX => Some(format!(
+            "{} {}",
+            number(data, 0)?,
+            whole_name(data.get(2..)?)?
+        )),
+        Rtype::SRV => {
+            let target = whole_name(data.get(6..)?)?;
+            Some(format!(
+                "{} {} {} {target}",
+                number(data, 0)?,
+                number(data, 2)?,
+                number(data, 4)?
+            ))
+        }
+        Rtype::TXT => strings(data),
+        Rtype::SOA => soa(data),
+        _ => None,
+    }
+}
+
+/// A 16-bit number at a place.
+fn number(data: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(data.get(at..at + 2)?.try_into().ok()?))
+}
+
+/// Data that is exactly one name.
+fn whole_name(data: &[u8]) -> Option<String> {
+    Name::from_wire(data).ok().map(|name| name.to_string())
+}
+
+/// Character strings, quoted.
+fn strings(mut data: &[u8]) -> Option<String> {
+    let mut text = String::new();
+    if data.is_empty() {
+        return None;
+    }
+    while let Some((length, rest)) = data.split_first() {
+        let (string, rest) = rest.split_at_checked(usize::from(*length))?;
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.push('"');
+        for octet in string {
+            match octet {
+                b'"' | b'\\' => {
+                    text.push('\\');
+                    text.push(char::from(*octet));
+                }
+                0x20..=0x7e => text.push(char::from(*octet)),
+                other => text.push_str(&format!("\\{other:03}")),
+            }
+        }
+        text.push('"');
+        data = rest;
+    }
+    Some(text)
+}
+
+/// SOA data on one line.
+fn soa(data: &[u8]) -> Option<String> {
+    let mname_len = wire_name_len(data)?;
+    let rname_len = wire_name_len(data.get(mname_len..)?)?;
+    let numbers = data.get(mname_len + rname_len..)?;
+    let numbers: [u8; 20] = numbers.try_into().ok()?;
+    let mname = whole_name(&data[..mname_len])?;
+    let rname = whole_name(&data[mname_len..mname_len + rname_len])?;
+    let mut text = format!("{mname} {rname}");
+    for chunk in numbers.chunks_exact(4) {
+        let value = u32::from_be_bytes(chunk.try_into().ok()?);
+        text.push_str(&format!(" {value}"));
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dns::{Rdata, Record, Serial, Soa, Ttl};
+
+    /// The line of a record.
+    fn line(owner: &str, rtype: Rtype, rdata: Rdata) -> String {
+        let record = Record {
+            owner: owner.parse().unwrap(),
+            rtype,
+            ttl: Ttl::decode(5),
+            rdata,
+        };
+        RecordText(record.view()).to_string()
+    }
+
+    #[test]
+    fn records_read_as_a_master_file_wants_them() {
+        let target: Name = "s.n.svc.z.".parse().unwrap();
+        let soa = Soa {
+            mname: target.clone(),
+            rname: "hostmaster.z.".parse().unwrap(),
+            refresh: Ttl::decode(300),
+            retry: Ttl::decode(30),
+            expire: Ttl::decode(86400),
+            minimum: Ttl::decode(5),
+            ttl: Ttl::decode(5),
+        };
+        for (got, want) in [
+            (
+                line("a.z.", Rtype::SRV, Rdata::srv(0, 10, 80, &target)),
+                "a.z. 5 IN SRV 0 10 80 s.n.svc.z.",
+            ),
+            (
+                line("a.z.", Rtype::TXT, Rdata::txt("1.1.0")),
+                "a.z. 5 IN TXT \"1.1.0\"",
+            ),
+            (
+                line("a.z.", Rtype::TXT, Rdata::txt("q\"\\\u{1}")),
+                "a.z. 5 IN TXT \"q\\\"\\\\\\001\"",
+            ),
+            (
+                line("z.", Rtype::SOA, soa.rdata(Serial::decode(7))),
+                "z. 5 IN SOA s.n.svc.z. hostmaster.z. 7 300 30 86400 5",
+            ),
+            (
+                line("a.z.", Rtype(65280), Rdata::from_octets(&[1, 255]).unwrap()),
+                "a.z. 5 IN TYPE65280 \\# 2 01ff",
+            ),
+            (
+                line("a.z.", Rtype::A, Rdata::from_octets(&[1]).unwrap()),
+                "a.z. 5 IN A \\# 1 01",
+            ),
+        ] {
+            assert_eq!(got, want);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What two versions differ in: one step, or many steps condensed into their net effect.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::cluster::Cause;
+use crate::dns::{RrList, RrRef, Rtype, Serial, Soa};
+use crate::zone::{Contents, Edit, Node};
+
+/// The step from one version to the next, with its reasons. The first step of a zone comes from
+/// nothing and adds everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The number of the version it leads to: dense, process-independent, never on the wire.
+    pub seq: u64,
+    /// When the version was made, milliseconds since 1970 UTC.
+    pub time_ms: u64,
+    /// Serial and SOA fields of the version before; `None` for the first.
+    pub from: Option<(Serial, Soa)>,
+    /// The serial of the version it leads to.
+    pub serial: Serial,
+    /// The SOA fields of the version it leads to.
+    pub soa: Soa,
+    /// Records that go, SOA not among them.
+    pub removed: RrList,
+    /// Records that come, SOA not among them.
+    pub added: RrList,
+    /// Groups of causes; a record's tag is an index into them.
+    pub causes: Vec<Vec<Cause>>,
+    /// How many records the version has, SOA counted.
+    pub records: usize,
+}
+
+impl Step {
+    /// The octets of the step's records, about what it takes in memory and in the store.
+    #[must_use]
+    pub fn octets(&self) -> usize {
+        self.removed.as_octets().len() + self.added.as_octets().len()
+    }
+}
+
+/// A delta does not fit the contents it is applied to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeltaError {
+    /// A record that is to go is not there.
+    #[error("a record that is to be removed is not in the zone: {0}")]
+    Absent(String),
+    /// A record that is to come is there already.
+    #[error("a record that is to be added is in the zone already: {0}")]
+    Present(String),
+    /// An owner is not within the zone.
+    #[error("a record's owner is not in the zone: {0}")]
+    Outside(String),
+}
+
+/// Which way a step is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    /// From the older to the newer version.
+    Forward,
+    /// From the newer to the older.
+    Backward,
+}
+
+impl Step {
+    /// The contents after the step, from those before it.
+    ///
+    /// # Errors
+    /// [`DeltaError`] when the step was not made from these contents; they are left as they were.
+    pub fn apply(&self, before: &Contents) -> Result<Contents, DeltaError> {
+        self.run(before, Direction::Forward, self.soa.clone())
+    }
+
+    /// The contents before the step, from those after it.
+    ///
+    /// # Errors
+    /// [`DeltaError`] when the step did not lead to these contents.
+    pub fn revert(&self, after: &Contents) -> Result<Contents, DeltaError> {
+        let soa = self
+            .from
+            .as_ref()
+            .map_or_else(|| self.soa.clone(), |(_, soa)| soa.clone());
+        self.run(after, Direction::Backward, soa)
+    }
+
+    /// Applies the step one way or the other, owner by owner.
+    fn run(&self, start: &Contents, way: Direction, soa: Soa) -> Result<Contents, DeltaError> {
+        let (remove, add) = match way {
+            Direction::Forward => (&self.removed, &self.added),
+            Direction::Backward => (&self.added, &self.removed),
+        };
+        let mut edit = Edit::new(start);
+        edit.set_soa(soa);
+        apply_lists(&mut edit, remove, add)?;
+        Ok(edit.into_contents())
+    }
+}
+
+impl Edit {
+    /// Ends an edit whose difference is not wanted.
+    fn into_contents(self) -> Contents {
+        self.finish().contents
+    }
+}
+
+/// Removes and adds records, owner by owner.
+fn apply_lists(edit: &mut Edit, remove: &RrList, add: &RrList) -> Result<(), DeltaError> {
+    let mut owners: BTreeSet<&[u8]> = remove.iter().map(|rr| rr.owner).collect();
+    owners.extend(add.iter().map(|rr| rr.owner));
+    // Both lists are in canonical order of owners, so each owner's records stand together; the same
+    // holds for lists that were condensed. Grouping by owner keeps this independent of that.
+    let mut removals = grouped(remove);
+    let mut additions = grouped(add);
+    for owner in owners {
+        let gone = removals.remove(owner).unwrap_or_default();
+        let come = additions.remove(owner).unwrap_or_default();
+        apply_owner(edit, owner, &gone, &come)?;
+    }
+    Ok(())
+}
+
+/// The records of a list by owner.
+fn grouped(list: &RrList) -> std::collections::BTreeMap<&[u8], Vec<RrRef<'_>>> {
+    let mut groups = std::collections::BTreeMap::<_, Vec<_>>::new();
+    for rr in list {
+        groups.entry(rr.owner).or_default().push(rr);
+    }
+    groups
+}
+
+/// Applies what concerns one owner.
+fn apply_owner(
+    edit: &mut Edit,
+    owner: &[u8],
+    gone: &[RrRef<'_>],
+    come: &[RrRef<'_>],
+) -> Result<(), DeltaError> {
+    let text = |rr: &RrRef<'_>| crate::dns::RecordText(*rr).to_string();
+    let apex = edit.contents().apex().clone();
+    let outside = || DeltaError::Outside(owner.escape_ascii().to_string());
+    let name = crate::dns::Name::from_wire(owner).map_err(|_| outside())?;
+    let key = name.sort_key(&apex).ok_or_else(outside)?;
+    let mut records: Vec<_> = match edit.contents().get(key.as_bytes()) {
+        None => Vec::new(),
+        Some(node) => node.records(owner, 0).map(|rr| rr.to_record()).collect(),
+    };
+    for rr in gone {
+        let place = records
+            .iter()
+            .position(|known| is_same(&known.view(), rr))
+            .ok_or_else(|| DeltaError::Absent(text(rr)))?;
+        records.swap_remove(place);
+    }
+    for rr in come {
+        if records
+            .iter()
+            .any(|known| known.rtype == rr.rtype && known.rdata.as_octets() == rr.data)
+        {
+            return Err(DeltaError::Present(text(rr)));
+        }
+        records.push(rr.to_record());
+    }
+    let mut parts = records
+        .into_iter()
+        .map(|r| (r.rtype, r.ttl, r.rdata))
+        .collect();
+    match Node::build(&name, &apex, &mut parts) {
+        Some(node) => edit.set(node, 0),
+        None => edit.remove(key.as_bytes(), 0),
+    }
+    Ok(())
+}
+
+/// Whether two records are the same but for owner and tag.
+fn is_same(a: &RrRef<'_>, b: &RrRef<'_>) -> bool {
+    a.rtype == b.rtype && a.ttl == b.ttl && a.data == b.data
+}
+
+/// The net effect of a chain of steps: nothing is removed that was not there at its start, nothing
+/// added that is not there at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Net {
+    /// Serial and SOA fields at the start.
+    pub from: (Serial, Soa),
+    /// Serial and SOA fields at the end.
+    pub to: (Serial, Soa),
+    /// Records that go.
+    pub removed: RrList,
+    /// Records that come.
+    pub added: RrList,
+}
+
+/// A record as a key: owner, type, TTL, data.
+type RecordKey<'a> = (&'a [u8], Rtype, u32, &'a [u8]);
+
+impl Net {
+    /// Condenses consecutive steps, oldest first; `None` when there are none, when they do not follow
+    /// each other, or when they start from nothing.
+    #[must_use]
+    pub fn of(steps: &[Arc<Step>]) -> Option<Self> {
+        let first = steps.first()?;
+        let last = steps.last()?;
+        let linked = steps.windows(2).all(|pair| {
+            pair[1]
+                .from
+                .as_ref()
+                .is_some_and(|from| from.0 == pair[0].serial)
+        });
+        if !linked {
+            return None;
+        }
+        let mut removed: BTreeSet<RecordKey<'_>> = BTreeSet::new();
+        let mut added: BTreeSet<RecordKey<'_>> = BTreeSet::new();
+        for step in steps {
+            for rr in &step.removed {
+                let key = (rr.owner, rr.rtype, rr.ttl.seconds(), rr.data);
+                if !added.remove(&key) {
+                    removed.insert(key);
+                }
+            }
+            for rr in &step.added {
+                let key = (rr.owner, rr.rtype, rr.ttl.seconds(), rr.data);
+                if !removed.remove(&key) {
+                    added.insert(key);
+                }
+            }
+        }
+        Some(Self {
+            from: first.from.clone()?,
+            to: (last.serial, last.soa.clone()),
+            removed: list_of(&removed),
+            added: list_of(&added),
+        })
+    }
+}
+
+/// A list from a set of keys.
+fn list_of(keys: &BTreeSet<RecordKey<'_>>) -> RrList {
+    let mut list = RrList::default();
+    for (owner, rtype, ttl, data) in keys {
+        let ttl = crate::dns::Ttl::decode(*ttl);
+        list.push(RrRef {
+            owner,
+            rtype: *rtype,
+            ttl,
+            data,
+            tag: 0,
+        });
+    }
+    list.shrink();
+    list
+}

@@ -1,0 +1,226 @@
+//! An edit: from the contents of one version to those of the next, remembering what it touched.
+//!
+//! Each owner may be set as often as wanted; what counts for the delta is the node before the first
+//! touch against the node at the end. So a batch of changes that undo each other leaves nothing.
+
+use std::collections::BTreeMap;
+
+use crate::dns::{Name, RrList, RrRef, Rtype, Soa};
+use crate::zone::{Contents, Node, RrsetRef};
+
+/// What became of an edit: the next contents and what differs, ready to become a version.
+#[derive(Debug)]
+pub struct Draft {
+    /// The contents after the edit.
+    pub contents: Contents,
+    /// Records that go, in canonical order.
+    pub removed: RrList,
+    /// Records that come, in canonical order.
+    pub added: RrList,
+    /// Whether the SOA's fields (serial aside) differ.
+    pub soa_changed: bool,
+}
+
+impl Draft {
+    /// Whether nothing differs: no new version is due.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.removed.is_empty() && self.added.is_empty() && !self.soa_changed
+    }
+}
+
+/// An edit in progress.
+#[derive(Debug)]
+pub struct Edit {
+    /// The contents so far.
+    contents: Contents,
+    /// The SOA fields before.
+    old_soa: Soa,
+    /// Touched owners: the node before the first touch, and the tag of the last.
+    touched: BTreeMap<Box<[u8]>, (Option<Node>, u32)>,
+}
+
+impl Edit {
+    /// An edit that starts from these contents.
+    #[must_use]
+    pub fn new(contents: &Contents) -> Self {
+        Self {
+            contents: contents.clone(),
+            old_soa: contents.soa().clone(),
+            touched: BTreeMap::new(),
+        }
+    }
+
+    /// The contents so far.
+    #[must_use]
+    pub const fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// Other SOA fields.
+    pub fn set_soa(&mut self, soa: Soa) {
+        self.contents.set_soa(soa);
+    }
+
+    /// Sets the node of its owner. The tag goes to each record that differs in the end.
+    pub fn set(&mut self, node: Node, tag: u32) {
+        let known = self.contents.get(node.key());
+        if known.is_some_and(|known| known.as_octets() == node.as_octets()) {
+            return;
+        }
+        let key: Box<[u8]> = node.key().into();
+        let old = self.contents.insert(node);
+        self.touched
+            .entry(key)
+            .and_modify(|(_, t)| *t = tag)
+            .or_insert((old, tag));
+    }
+
+    /// Takes an owner with all its records away.
+    pub fn remove(&mut self, key: &[u8], tag: u32) {
+        if let Some(old) = self.contents.remove(key) {
+            self.touched
+                .entry(key.into())
+                .and_modify(|(_, t)| *t = tag)
+                .or_insert((Some(old), tag));
+        }
+    }
+
+    /// Sets the nodes at and below a key to exactly these, which must come in canonical order.
+    pub fn replace_subtree(&mut self, key: &[u8], nodes: Vec<Node>, tag: u32) {
+        let gone: Vec<Node> = {
+            let mut new = nodes.iter().peekable();
+            self.contents
+                .subtree(key)
+                .filter(|old| {
+                    while new.peek().is_some_and(|node| node.key() < old.key()) {
+                        new.next();
+                    }
+                    new.peek().is_none_or(|node| node.key() != old.key())
+                })
+                .cloned()
+                .collect()
+        };
+        for node in gone {
+            self.remove(node.key(), tag);
+        }
+        for node in nodes {
+            self.set(node, tag);
+        }
+    }
+
+    /// How many owners were touched so far.
+    #[must_use]
+    pub fn touched_count(&self) -> usize {
+        self.touched.len()
+    }
+
+    /// The keys of the owners touched so far, in canonical order.
+    pub fn touched_keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.touched.keys().map(AsRef::as_ref)
+    }
+
+    /// Ends the edit: the minimal difference, record by record.
+    #[must_use]
+    pub fn finish(self) -> Draft {
+        let Self {
+            contents,
+            old_soa,
+            touched,
+        } = self;
+        let mut removed = RrList::default();
+        let mut added = RrList::default();
+        for (key, (old, tag)) in touched {
+            let new = contents.get(&key);
+            diff_nodes(
+                contents.apex(),
+                old.as_ref(),
+                new,
+                tag,
+                &mut removed,
+                &mut added,
+            );
+        }
+        removed.shrink();
+        added.shrink();
+        let soa_changed = *contents.soa() != old_soa;
+        Draft {
+            contents,
+            removed,
+            added,
+            soa_changed,
+        }
+    }
+}
+
+/// The difference of two nodes of one owner. An RRset whose TTL differs goes and comes whole: some
+/// secondaries refuse a record whose TTL is not its RRset's.
+fn diff_nodes(
+    apex: &Name,
+    old: Option<&Node>,
+    new: Option<&Node>,
+    tag: u32,
+    removed: &mut RrList,
+    added: &mut RrList,
+) {
+    let owner_of = |node: Option<&Node>| node.map(|node| node.owner_wire(apex)).unwrap_or_default();
+    let (old_owner, new_owner) = (owner_of(old), owner_of(new));
+    let same_owner = old.is_none() || new.is_none() || old_owner == new_owner;
+    let types_of = |node: Option<&Node>| -> Vec<Rtype> {
+        node.map(|node| node.rrsets().map(|rrset| rrset.rtype).collect())
+            .unwrap_or_default()
+    };
+    let mut types = types_of(old);
+    types.extend(types_of(new));
+    types.sort_unstable();
+    types.dedup();
+    for rtype in types {
+        let before = old.and_then(|node| node.rrset(rtype));
+        let after = new.and_then(|node| node.rrset(rtype));
+        let ttl_kept = before.map(|rrset| rrset.ttl) == after.map(|rrset| rrset.ttl);
+        if ttl_kept && same_owner {
+            for data in data_not_in(before, after) {
+                push(removed, &old_owner, before, data, tag);
+            }
+            for data in data_not_in(after, before) {
+                push(added, &new_owner, after, data, tag);
+            }
+        } else {
+            for data in data_not_in(before, None) {
+                push(removed, &old_owner, before, data, tag);
+            }
+            for data in data_not_in(after, None) {
+                push(added, &new_owner, after, data, tag);
+            }
+        }
+    }
+}
+
+/// Adds one record of an RRset to a list.
+fn push(list: &mut RrList, owner: &[u8], rrset: Option<RrsetRef<'_>>, data: &[u8], tag: u32) {
+    if let Some(rrset) = rrset {
+        list.push(RrRef {
+            owner,
+            rtype: rrset.rtype,
+            ttl: rrset.ttl,
+            data,
+            tag,
+        });
+    }
+}
+
+/// The data of the first RRset that the second lacks; both are sorted.
+fn data_not_in<'a>(
+    of: Option<RrsetRef<'a>>,
+    other: Option<RrsetRef<'a>>,
+) -> impl Iterator<Item = &'a [u8]> {
+    let mut other = other.into_iter().flat_map(|rrset| rrset.data()).peekable();
+    of.into_iter()
+        .flat_map(|rrset| rrset.data())
+        .filter(move |data| {
+            while other.peek().is_some_and(|known| known < data) {
+                other.next();
+            }
+            other.peek() != Some(data)
+        })
+}
