@@ -2,4 +2,7 @@
 
 pub mod cluster;
 pub mod dns;
+pub mod ops;
+pub mod pipeline;
+pub mod schema;
 pub mod zone;

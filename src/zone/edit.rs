@@ -86,10 +86,11 @@ impl Edit {
         }
     }
 
-    /// Sets the nodes at and below a key to exactly these, which must come in canonical order.
-    pub fn replace_subtree(&mut self, key: &[u8], nodes: Vec<Node>, tag: u32) {
-        let gone: Vec<Node> = {
-            let mut new = nodes.iter().peekable();
+    /// Sets the nodes at and below a key to exactly these, which must come in canonical order, each
+    /// with its tag; `gone` is the tag of records that go with their owner.
+    pub fn replace_subtree(&mut self, key: &[u8], nodes: Vec<(Node, u32)>, gone: u32) {
+        let leaving: Vec<Node> = {
+            let mut new = nodes.iter().map(|(node, _)| node).peekable();
             self.contents
                 .subtree(key)
                 .filter(|old| {
@@ -101,10 +102,10 @@ impl Edit {
                 .cloned()
                 .collect()
         };
-        for node in gone {
-            self.remove(node.key(), tag);
+        for node in leaving {
+            self.remove(node.key(), gone);
         }
-        for node in nodes {
+        for (node, tag) in nodes {
             self.set(node, tag);
         }
     }

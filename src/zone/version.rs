@@ -189,6 +189,14 @@ fn trim(history: &mut Vector<Arc<Step>>, octets: &mut usize, limits: MemoryLimit
 #[derive(Debug)]
 pub struct Journaled(Candidate);
 
+impl Journaled {
+    /// The zone it is a version of.
+    #[must_use]
+    pub const fn apex(&self) -> &Name {
+        self.0.version.contents.apex()
+    }
+}
+
 /// A zone as readers know it: its name and its current version.
 #[derive(Debug)]
 pub struct Zone {

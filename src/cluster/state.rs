@@ -1,0 +1,483 @@
+//! The facts of one cluster, indexed, and which keys a change dirties.
+//!
+//! A slice has no records of its own: it dirties its Service (and, when its label moves, both). A
+//! Namespace dirties what is in it. An address dirties the PTRs of all who hold it. Facts of different
+//! kinds arrive in any order: a slice without its Service, a Service without its Namespace wait here.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::cluster::{
+    Cause, Change, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin, Service,
+    ServiceForm, Verb,
+};
+
+/// What has to be rendered again, and why.
+#[derive(Debug, Default)]
+pub struct Dirty {
+    /// All causes since the last rendering, in order of arrival.
+    pub causes: Vec<Cause>,
+    /// Services, each with the places of its causes in `causes`.
+    pub services: BTreeMap<ObjectKey, BTreeSet<u32>>,
+    /// Addresses whose PTRs may differ, with the places of their causes.
+    pub addresses: BTreeMap<IpAddr, BTreeSet<u32>>,
+}
+
+impl Dirty {
+    /// Whether nothing has to be done.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.services.is_empty() && self.addresses.is_empty()
+    }
+
+    /// Notes a cause; gives its place.
+    fn cause(&mut self, verb: Verb, key: FactKey, origin: Origin) -> u32 {
+        let place = u32::try_from(self.causes.len()).expect("fewer than 2^32 causes in one batch");
+        self.causes.push(Cause {
+            verb,
+            kind: Some(key.kind),
+            key: key.key,
+            origin,
+        });
+        place
+    }
+
+    /// Marks a Service.
+    fn service(&mut self, key: &ObjectKey, cause: u32) {
+        self.services.entry(key.clone()).or_default().insert(cause);
+    }
+
+    /// Marks an address.
+    fn address(&mut self, address: IpAddr, cause: u32) {
+        self.addresses.entry(address).or_default().insert(cause);
+    }
+}
+
+/// Who holds an address: most often one Service.
+#[derive(Debug, Clone)]
+enum Holders {
+    /// Exactly one.
+    One(ObjectKey),
+    /// Several, sorted.
+    Many(Vec<ObjectKey>),
+}
+
+impl Holders {
+    /// The holders, sorted.
+    fn as_slice(&self) -> &[ObjectKey] {
+        match self {
+            Self::One(key) => std::slice::from_ref(key),
+            Self::Many(keys) => keys,
+        }
+    }
+}
+
+/// All facts of one cluster.
+#[derive(Debug, Default)]
+pub struct State {
+    /// Namespaces by name.
+    namespaces: BTreeMap<Arc<str>, Namespace>,
+    /// Services by key, so that those of a namespace stand together.
+    services: BTreeMap<ObjectKey, Service>,
+    /// Slices by key.
+    slices: HashMap<ObjectKey, EndpointSlice>,
+    /// Names of the slices of each Service, whether the Service is known or not.
+    slices_of: HashMap<ObjectKey, BTreeSet<Arc<str>>>,
+    /// The Services that hold each address, as cluster IP or by an endpoint.
+    holders: HashMap<IpAddr, Holders>,
+    /// The kinds that were listed completely at least once.
+    listed: BTreeSet<Kind>,
+}
+
+impl State {
+    /// Whether every kind was listed completely: before that, nothing may be concluded from absence.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        Kind::ALL.iter().all(|kind| self.listed.contains(kind))
+    }
+
+    /// Whether a namespace of this name exists.
+    #[must_use]
+    pub fn has_namespace(&self, name: &str) -> bool {
+        self.namespaces.contains_key(name)
+    }
+
+    /// How many objects of a kind there are.
+    #[must_use]
+    pub fn count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Namespace => self.namespaces.len(),
+            Kind::Service => self.services.len(),
+            Kind::EndpointSlice => self.slices.len(),
+        }
+    }
+
+    /// A Service.
+    #[must_use]
+    pub fn service(&self, key: &ObjectKey) -> Option<&Service> {
+        self.services.get(key)
+    }
+
+    /// All Services, by namespace and name.
+    pub fn services(&self) -> impl Iterator<Item = &Service> {
+        self.services.values()
+    }
+
+    /// The slices of a Service, by name.
+    pub fn slices_of<'a>(
+        &'a self,
+        service: &'a ObjectKey,
+    ) -> impl Iterator<Item = &'a EndpointSlice> + Clone {
+        self.slices_of
+            .get(service)
+            .into_iter()
+            .flatten()
+            .filter_map(|name| {
+                self.slices.get(&ObjectKey {
+                    namespace: service.namespace.clone(),
+                    name: name.clone(),
+                })
+            })
+    }
+
+    /// The Services that hold an address, sorted.
+    #[must_use]
+    pub fn holders(&self, address: IpAddr) -> &[ObjectKey] {
+        self.holders.get(&address).map_or(&[], Holders::as_slice)
+    }
+
+    /// All addresses that someone holds.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.holders.keys().copied()
+    }
+
+    /// Takes a change in and marks what it dirties.
+    pub fn apply(&mut self, change: Change, dirty: &mut Dirty) {
+        match change {
+            Change::Applied(fact) => self.put(fact, Verb::Applied, dirty),
+            Change::Deleted(key, origin) => self.take(&key, Verb::Deleted, origin, dirty),
+            Change::Listed(kind, facts) => self.replace(kind, facts, dirty),
+        }
+    }
+
+    /// Replaces all objects of a kind by a complete list.
+    fn replace(&mut self, kind: Kind, facts: Vec<Fact>, dirty: &mut Dirty) {
+        let seen: HashSet<ObjectKey> = facts.iter().map(|fact| fact.key().clone()).collect();
+        let vanished: Vec<(ObjectKey, Origin)> = match kind {
+            Kind::Namespace => {
+                let all = self.namespaces.values();
+                all.map(|fact| (fact.key.clone(), fact.origin.clone()))
+                    .collect::<Vec<_>>()
+            }
+            Kind::Service => {
+                let all = self.services.values();
+                all.map(|fact| (fact.key.clone(), fact.origin.clone()))
+                    .collect()
+            }
+            Kind::EndpointSlice => {
+                let all = self.slices.values();
+                all.map(|fact| (fact.key.clone(), fact.origin.clone()))
+                    .collect()
+            }
+        };
+        for (key, origin) in vanished {
+            if !seen.contains(&key) {
+                self.take(&FactKey { kind, key }, Verb::Vanished, origin, dirty);
+            }
+        }
+        for fact in facts {
+            self.put(fact, Verb::Listed, dirty);
+        }
+        self.listed.insert(kind);
+    }
+
+    /// Puts a fact in.
+    fn put(&mut self, fact: Fact, verb: Verb, dirty: &mut Dirty) {
+        let key = FactKey {
+            kind: fact.kind(),
+            key: fact.key().clone(),
+        };
+        let origin = fact.origin().clone();
+        match fact {
+            Fact::Namespace(namespace) => {
+                let name = namespace.key.name.clone();
+                if self.namespaces.insert(name.clone(), namespace).is_none() {
+                    let cause = dirty.cause(verb, key, origin);
+                    self.mark_namespace(&name, cause, dirty);
+                }
+            }
+            Fact::Service(service) => {
+                let old = self.services.insert(service.key.clone(), service.clone());
+                if old.as_ref().is_some_and(|old| same_service(old, &service)) {
+                    return;
+                }
+                let cause = dirty.cause(verb, key, origin);
+                self.service_changed(old.as_ref(), Some(&service), cause, dirty);
+            }
+            Fact::EndpointSlice(slice) => {
+                let old = self.slices.insert(slice.key.clone(), slice.clone());
+                if old.as_ref().is_some_and(|old| same_slice(old, &slice)) {
+                    return;
+                }
+                let cause = dirty.cause(verb, key, origin);
+                self.slice_changed(old.as_ref(), Some(&slice), cause, dirty);
+            }
+        }
+    }
+
+    /// Takes a fact out.
+    fn take(&mut self, key: &FactKey, verb: Verb, origin: Origin, dirty: &mut Dirty) {
+        match key.kind {
+            Kind::Namespace => {
+                if self.namespaces.remove(&key.key.name).is_some() {
+                    let cause = dirty.cause(verb, key.clone(), origin);
+                    self.mark_namespace(&key.key.name, cause, dirty);
+                }
+            }
+            Kind::Service => {
+                if let Some(old) = self.services.remove(&key.key) {
+                    let cause = dirty.cause(verb, key.clone(), origin);
+                    self.service_changed(Some(&old), None, cause, dirty);
+                }
+            }
+            Kind::EndpointSlice => {
+                if let Some(old) = self.slices.remove(&key.key) {
+                    let cause = dirty.cause(verb, key.clone(), origin);
+                    self.slice_changed(Some(&old), None, cause, dirty);
+                }
+            }
+        }
+    }
+
+    /// Marks all that is in a namespace that came or went.
+    fn mark_namespace(&self, name: &Arc<str>, cause: u32, dirty: &mut Dirty) {
+        let first = ObjectKey {
+            namespace: name.clone(),
+            name: "".into(),
+        };
+        let inside = self
+            .services
+            .range(first..)
+            .take_while(|(key, _)| key.namespace == *name);
+        for (key, service) in inside {
+            dirty.service(key, cause);
+            self.mark_addresses(key, Some(service), cause, dirty);
+        }
+    }
+
+    /// Marks the cluster IPs and all endpoints' addresses of a Service.
+    fn mark_addresses(
+        &self,
+        key: &ObjectKey,
+        service: Option<&Service>,
+        cause: u32,
+        dirty: &mut Dirty,
+    ) {
+        for address in service.map(cluster_ips).unwrap_or_default() {
+            dirty.address(*address, cause);
+        }
+        for address in self.slices_of(key).flat_map(slice_addresses) {
+            dirty.address(address, cause);
+        }
+    }
+
+    /// A Service came, went or changed.
+    fn service_changed(
+        &mut self,
+        old: Option<&Service>,
+        new: Option<&Service>,
+        cause: u32,
+        dirty: &mut Dirty,
+    ) {
+        let Some(key) = new.or(old).map(|service| service.key.clone()) else {
+            return;
+        };
+        dirty.service(&key, cause);
+        let before: BTreeSet<IpAddr> = old
+            .map(cluster_ips)
+            .unwrap_or_default()
+            .iter()
+            .copied()
+            .collect();
+        let after: BTreeSet<IpAddr> = new
+            .map(cluster_ips)
+            .unwrap_or_default()
+            .iter()
+            .copied()
+            .collect();
+        for address in before.symmetric_difference(&after) {
+            dirty.address(*address, cause);
+        }
+        self.reindex(&key, &before, &after);
+        // Endpoints have PTRs only while their Service exists and is no alias.
+        let points = |service: Option<&Service>| {
+            service.is_some_and(|service| !matches!(service.form, ServiceForm::ExternalName(_)))
+        };
+        if points(old) != points(new) {
+            self.mark_addresses(&key, new, cause, dirty);
+        }
+    }
+
+    /// A slice came, went or changed.
+    fn slice_changed(
+        &mut self,
+        old: Option<&EndpointSlice>,
+        new: Option<&EndpointSlice>,
+        cause: u32,
+        dirty: &mut Dirty,
+    ) {
+        let service_of = |slice: Option<&EndpointSlice>| slice.and_then(owning_service);
+        let (before, after) = (service_of(old), service_of(new));
+        if let (Some(service), Some(slice)) = (&before, old)
+            && before != after
+        {
+            self.unlink(service, slice);
+            let addresses = slice_addresses(slice).collect();
+            self.reindex(service, &addresses, &BTreeSet::new());
+            dirty.service(service, cause);
+            addresses
+                .iter()
+                .for_each(|address| dirty.address(*address, cause));
+        }
+        let (Some(service), Some(slice)) = (after, new) else {
+            return;
+        };
+        let names = self.slices_of.entry(service.clone()).or_default();
+        names.insert(slice.key.name.clone());
+        let old = old.filter(|_| before.as_ref() == Some(&service));
+        let known: HashSet<_> = old
+            .map(|old| old.endpoints.iter().collect())
+            .unwrap_or_default();
+        let now: HashSet<_> = slice.endpoints.iter().collect();
+        for endpoint in known.symmetric_difference(&now) {
+            endpoint
+                .addresses
+                .iter()
+                .for_each(|address| dirty.address(*address, cause));
+        }
+        let before = old
+            .map(|old| slice_addresses(old).collect())
+            .unwrap_or_default();
+        self.reindex(&service, &before, &slice_addresses(slice).collect());
+        dirty.service(&service, cause);
+    }
+
+    /// Forgets that a Service has a slice.
+    fn unlink(&mut self, service: &ObjectKey, slice: &EndpointSlice) {
+        if let Some(names) = self.slices_of.get_mut(service) {
+            names.remove(&slice.key.name);
+            if names.is_empty() {
+                self.slices_of.remove(service);
+            }
+        }
+    }
+
+    /// Updates who holds the addresses that one part of a Service (its cluster IPs, one slice) had and
+    /// has. The facts themselves are those after the change.
+    fn reindex(&mut self, key: &ObjectKey, before: &BTreeSet<IpAddr>, after: &BTreeSet<IpAddr>) {
+        let gone: Vec<IpAddr> = before.difference(after).copied().collect();
+        if !gone.is_empty() {
+            let mut held: HashSet<IpAddr> = HashSet::new();
+            if let Some(service) = self.services.get(key) {
+                held.extend(cluster_ips(service));
+            }
+            held.extend(self.slices_of(key).flat_map(slice_addresses));
+            for address in gone.iter().filter(|address| !held.contains(address)) {
+                self.release(key, *address);
+            }
+        }
+        for address in after.difference(before) {
+            self.hold(key, *address);
+        }
+    }
+
+    /// Notes that a Service holds an address.
+    fn hold(&mut self, key: &ObjectKey, address: IpAddr) {
+        match self.holders.get_mut(&address) {
+            None => {
+                self.holders.insert(address, Holders::One(key.clone()));
+            }
+            Some(holders) => {
+                let mut keys = holders.as_slice().to_vec();
+                if let Err(place) = keys.binary_search(key) {
+                    keys.insert(place, key.clone());
+                    *holders = Holders::Many(keys);
+                }
+            }
+        }
+    }
+
+    /// Notes that a Service holds an address no more.
+    fn release(&mut self, key: &ObjectKey, address: IpAddr) {
+        let Some(holders) = self.holders.get_mut(&address) else {
+            return;
+        };
+        let mut keys: Vec<_> = holders
+            .as_slice()
+            .iter()
+            .filter(|holder| *holder != key)
+            .cloned()
+            .collect();
+        match keys.len() {
+            0 => {
+                self.holders.remove(&address);
+            }
+            1 => *holders = Holders::One(keys.swap_remove(0)),
+            _ => *holders = Holders::Many(keys),
+        }
+    }
+}
+
+/// The cluster IPs of a Service.
+fn cluster_ips(service: &Service) -> &[IpAddr] {
+    match &service.form {
+        ServiceForm::ClusterIp(addresses) => addresses,
+        ServiceForm::Headless | ServiceForm::ExternalName(_) | ServiceForm::Pending => &[],
+    }
+}
+
+/// All addresses of a slice's endpoints.
+fn slice_addresses(slice: &EndpointSlice) -> impl Iterator<Item = IpAddr> + '_ {
+    slice
+        .endpoints
+        .iter()
+        .flat_map(|endpoint| endpoint.addresses.iter().copied())
+}
+
+/// The key of a slice's Service.
+fn owning_service(slice: &EndpointSlice) -> Option<ObjectKey> {
+    let name = slice.service.clone()?;
+    Some(ObjectKey {
+        namespace: slice.key.namespace.clone(),
+        name,
+    })
+}
+
+/// Whether two Services say the same, origins aside.
+fn same_service(old: &Service, new: &Service) -> bool {
+    let Service {
+        key,
+        form,
+        ports,
+        origin: _,
+    } = new;
+    old.key == *key && old.form == *form && old.ports == *ports
+}
+
+/// Whether two slices say the same, origins aside.
+fn same_slice(old: &EndpointSlice, new: &EndpointSlice) -> bool {
+    let EndpointSlice {
+        key,
+        service,
+        form,
+        ports,
+        endpoints,
+        origin: _,
+    } = new;
+    old.key == *key
+        && old.service == *service
+        && old.form == *form
+        && old.ports == *ports
+        && old.endpoints == *endpoints
+}

@@ -1,0 +1,422 @@
+//! The single writer: changes in, versions out.
+//!
+//! One thread takes what the sources say, in batches, marks what is dirty, renders it, and commits:
+//! difference, serial, journal (synced), swap, tell. Whatever fails before the swap leaves the old
+//! versions serving; the dirty keys stay dirty and are tried again. One batch gives each zone that
+//! really differs one version, all in one write of the store.
+
+mod plan;
+mod render;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use crate::cluster::{Change, Dirty, Kind, ObjectKey, State};
+use crate::dns::{Name, Serial};
+use crate::ops::Clock;
+use crate::schema::Problem;
+use crate::zone::{Candidate, Journaled, Version};
+
+pub use plan::{ClusterPlan, ZonePlan};
+pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
+
+/// How long the writer waits for more changes after the first of a batch.
+const BATCH_QUIET: Duration = Duration::from_millis(2);
+/// How long a batch may gather in all.
+const BATCH_MAX: Duration = Duration::from_millis(20);
+/// The most changes of one batch.
+const BATCH_CHANGES: usize = 4096;
+/// How long after a failed commit the next is tried.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What the writer is told.
+#[derive(Debug)]
+pub enum Input {
+    /// A source saw a change of its cluster.
+    Change {
+        /// Which cluster, by place in the configuration.
+        cluster: usize,
+        /// What happened.
+        change: Change,
+        /// When it was seen.
+        seen: Instant,
+    },
+    /// A source lost its cluster, at this wall-clock time.
+    Stale {
+        /// Which cluster.
+        cluster: usize,
+        /// Since when.
+        since: SystemTime,
+    },
+    /// A source has its cluster again.
+    Fresh {
+        /// Which cluster.
+        cluster: usize,
+    },
+}
+
+/// Where versions become durable. The journal is one; tests have others.
+pub trait Store {
+    /// Why a commit failed.
+    type Error: std::fmt::Display;
+
+    /// Makes candidates durable, all or none, before it returns.
+    ///
+    /// # Errors
+    /// When they are not durable; nothing of them may be shown then.
+    fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, Self::Error>;
+
+    /// A serial that is not before any serial of this zone that was ever shown.
+    fn floor(&self, apex: &Name) -> Option<Serial>;
+
+    /// Does a small portion of housekeeping; says whether there is more.
+    fn idle(&mut self) -> bool;
+}
+
+/// Hears what the writer does: metrics, logs.
+pub trait Observer: Send {
+    /// A version was published.
+    fn published(&self, version: &Version, added: usize, removed: usize);
+    /// A batch was committed: how long the commit took, when its changes were seen.
+    fn committed(&self, commit: Duration, latencies: &[Duration]);
+    /// A commit failed and will be tried again.
+    fn failed(&self, error: &str);
+    /// The problems of all objects changed; how many there are, and those that are new.
+    fn problems(&self, all: usize, new: &[Problem]);
+    /// A cluster's sources were listed completely for the first time.
+    fn synced(&self, cluster: usize);
+}
+
+/// What status and metrics read of a cluster; written by the writer alone.
+#[derive(Debug, Default)]
+pub struct ClusterGauges {
+    /// 1 once everything was listed.
+    pub synced: AtomicU64,
+    /// Milliseconds since 1970 UTC at which the source went away; 0 while it is there.
+    pub stale_since_ms: AtomicU64,
+    /// Objects by kind, in the order of [`Kind::ALL`].
+    pub objects: [AtomicU64; 3],
+    /// When a change was last taken in, milliseconds since 1970 UTC.
+    pub last_change_ms: AtomicU64,
+}
+
+/// One cluster as the writer holds it.
+#[derive(Debug)]
+struct Cluster {
+    /// The facts.
+    state: State,
+    /// The zones.
+    plan: ClusterPlan,
+    /// What is to be rendered.
+    dirty: Dirty,
+    /// Whether everything has to be rendered: before the first complete rendering of this run.
+    all_dirty: bool,
+    /// Problems by Service.
+    problems: BTreeMap<ObjectKey, Vec<Problem>>,
+    /// What others read.
+    gauges: Arc<ClusterGauges>,
+}
+
+/// The writer.
+pub struct Pipeline<S> {
+    /// The clusters, in configuration order.
+    clusters: Vec<Cluster>,
+    /// Where versions become durable.
+    store: S,
+    /// The time.
+    clock: Arc<dyn Clock>,
+    /// Who hears.
+    observer: Box<dyn Observer>,
+    /// When the changes that are not yet committed were seen.
+    seen: Vec<Instant>,
+}
+
+impl<S> std::fmt::Debug for Pipeline<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pipeline")
+            .field("clusters", &self.clusters.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: Store> Pipeline<S> {
+    /// A writer for these clusters. Their zones hold what the store knew already.
+    pub fn new(
+        plans: Vec<ClusterPlan>,
+        store: S,
+        clock: Arc<dyn Clock>,
+        observer: Box<dyn Observer>,
+    ) -> Self {
+        let cluster_of = |plan| Cluster {
+            state: State::default(),
+            plan,
+            dirty: Dirty::default(),
+            all_dirty: true,
+            problems: BTreeMap::new(),
+            gauges: Arc::default(),
+        };
+        let clusters = plans.into_iter().map(cluster_of).collect();
+        Self {
+            clusters,
+            store,
+            clock,
+            observer,
+            seen: Vec::new(),
+        }
+    }
+
+    /// What others may read of each cluster.
+    pub fn gauges(&self) -> Vec<Arc<ClusterGauges>> {
+        self.clusters
+            .iter()
+            .map(|cluster| Arc::clone(&cluster.gauges))
+            .collect()
+    }
+
+    /// Works until all senders are gone; then hands the store back. For a thread of its own.
+    pub fn run(mut self, inputs: &mut mpsc::Receiver<Input>, runtime: &Handle) -> S {
+        let mut failed = false;
+        loop {
+            let first = if failed {
+                let wait = tokio::time::timeout(RETRY_AFTER, inputs.recv());
+                runtime.block_on(wait).map_or(Next::Nothing, Next::of)
+            } else {
+                self.next_or_idle(inputs)
+            };
+            match first {
+                Next::Input(input) => {
+                    self.take(input);
+                    self.gather(inputs, runtime);
+                }
+                Next::Nothing => {}
+                Next::Closed => return self.store,
+            }
+            failed = !self.commit();
+        }
+    }
+
+    /// The next input; housekeeping of the store fills the time until it comes.
+    fn next_or_idle(&mut self, inputs: &mut mpsc::Receiver<Input>) -> Next {
+        loop {
+            match inputs.try_recv() {
+                Ok(input) => return Next::Input(input),
+                Err(mpsc::error::TryRecvError::Disconnected) => return Next::Closed,
+                Err(mpsc::error::TryRecvError::Empty) => {}
+            }
+            if !self.store.idle() {
+                return Next::of(inputs.blocking_recv());
+            }
+        }
+    }
+
+    /// Takes in what else is waiting or comes within the batch window.
+    fn gather(&mut self, inputs: &mut mpsc::Receiver<Input>, runtime: &Handle) {
+        let end = self.clock.now() + BATCH_MAX;
+        for _ in 1..BATCH_CHANGES {
+            let left = end.saturating_duration_since(self.clock.now());
+            let wait = async { tokio::time::timeout(BATCH_QUIET.min(left), inputs.recv()).await };
+            match runtime.block_on(wait) {
+                Ok(Some(input)) => self.take(input),
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Takes one input in.
+    pub fn take(&mut self, input: Input) {
+        match input {
+            Input::Change {
+                cluster,
+                change,
+                seen,
+            } => {
+                let now_ms = millis(self.clock.wall());
+                let Some(cluster) = self.clusters.get_mut(cluster) else {
+                    return;
+                };
+                cluster.state.apply(change, &mut cluster.dirty);
+                cluster
+                    .gauges
+                    .last_change_ms
+                    .store(now_ms, Ordering::Relaxed);
+                for (gauge, kind) in cluster.gauges.objects.iter().zip(Kind::ALL) {
+                    gauge.store(cluster.state.count(kind) as u64, Ordering::Relaxed);
+                }
+                self.seen.push(seen);
+            }
+            Input::Stale { cluster, since } => self.mark_stale(cluster, Some(millis(since))),
+            Input::Fresh { cluster } => self.mark_stale(cluster, None),
+        }
+    }
+
+    /// Notes on every zone of a cluster whether its source is there.
+    fn mark_stale(&self, cluster: usize, since_ms: Option<u64>) {
+        if let Some(cluster) = self.clusters.get(cluster) {
+            cluster
+                .gauges
+                .stale_since_ms
+                .store(since_ms.unwrap_or(0), Ordering::Relaxed);
+            cluster
+                .plan
+                .zones()
+                .for_each(|plan| plan.zone.set_stale_since_ms(since_ms));
+        }
+    }
+
+    /// Renders and commits what is dirty. False when the store refused and it has to be tried again.
+    pub fn commit(&mut self) -> bool {
+        let mut candidates = Vec::new();
+        let mut rendered = Vec::new();
+        let now_ms = millis(self.clock.wall());
+        for (place, cluster) in self.clusters.iter().enumerate() {
+            let due = cluster.all_dirty || !cluster.dirty.is_empty();
+            if !cluster.state.is_synced() || !due {
+                continue;
+            }
+            let mut rendering = if cluster.all_dirty {
+                render_all(&cluster.state, &cluster.plan, &cluster.dirty)
+            } else {
+                render_dirty(&cluster.state, &cluster.plan, &cluster.dirty)
+            };
+            let drafts = std::mem::take(&mut rendering.drafts);
+            for (plan, draft) in cluster.plan.zones().zip(drafts) {
+                let previous = plan.zone.current();
+                let first = previous.is_none();
+                if draft.draft.is_empty() && !first {
+                    continue;
+                }
+                candidates.push(self.candidate(plan, previous.as_deref(), draft, now_ms));
+            }
+            rendered.push((place, rendering));
+        }
+        if !candidates.is_empty() && !self.write(candidates) {
+            return false;
+        }
+        for (place, rendering) in rendered {
+            self.settle(place, rendering);
+        }
+        true
+    }
+
+    /// The next version of a zone.
+    fn candidate(
+        &self,
+        plan: &ZonePlan,
+        previous: Option<&Version>,
+        draft: ZoneDraft,
+        now_ms: u64,
+    ) -> Candidate {
+        let floor = self.store.floor(plan.zone.apex());
+        let serial = next_serial(previous.map(|version| version.serial), floor, now_ms / 1000);
+        let ZoneDraft { draft, causes } = draft;
+        Candidate::new(previous, draft, serial, now_ms, causes, plan.limits)
+    }
+
+    /// Journal, then swap, then count. False when the journal refused.
+    fn write(&mut self, candidates: Vec<Candidate>) -> bool {
+        let start = self.clock.now();
+        let sizes: Vec<(usize, usize)> = candidates
+            .iter()
+            .map(|candidate| (candidate.step().added.len(), candidate.step().removed.len()))
+            .collect();
+        let journaled = match self.store.commit(candidates) {
+            Ok(journaled) => journaled,
+            Err(error) => {
+                self.observer.failed(&error.to_string());
+                return false;
+            }
+        };
+        for (version, (added, removed)) in journaled.into_iter().zip(sizes) {
+            let apex = version.apex();
+            let zone = self
+                .clusters
+                .iter()
+                .flat_map(|cluster| cluster.plan.zones())
+                .find(|plan| plan.zone.apex() == apex);
+            if let Some(plan) = zone {
+                let version = plan.zone.publish(version);
+                self.observer.published(&version, added, removed);
+            }
+        }
+        let end = self.clock.now();
+        let latencies: Vec<Duration> = self
+            .seen
+            .iter()
+            .map(|seen| end.saturating_duration_since(*seen))
+            .collect();
+        self.observer
+            .committed(end.saturating_duration_since(start), &latencies);
+        true
+    }
+
+    /// Notes that a cluster's dirty keys are rendered and durable.
+    fn settle(&mut self, place: usize, rendering: Rendering) {
+        self.seen.clear();
+        let Some(cluster) = self.clusters.get_mut(place) else {
+            return;
+        };
+        cluster.dirty = Dirty::default();
+        if cluster.all_dirty {
+            cluster.all_dirty = false;
+            cluster.gauges.synced.store(1, Ordering::Relaxed);
+            self.observer.synced(place);
+        }
+        let mut new = Vec::new();
+        for (key, problems) in rendering.problems {
+            let known = cluster.problems.remove(&key).unwrap_or_default();
+            new.extend(
+                problems
+                    .iter()
+                    .filter(|problem| !known.contains(problem))
+                    .cloned(),
+            );
+            if !problems.is_empty() {
+                cluster.problems.insert(key, problems);
+            }
+        }
+        let all = cluster.problems.values().map(Vec::len).sum();
+        self.observer.problems(all, &new);
+    }
+}
+
+/// What there is to do next.
+enum Next {
+    /// An input.
+    Input(Input),
+    /// Nothing came in time.
+    Nothing,
+    /// No more inputs will come.
+    Closed,
+}
+
+impl Next {
+    /// What a receiver gave.
+    fn of(received: Option<Input>) -> Self {
+        received.map_or(Self::Closed, Self::Input)
+    }
+}
+
+/// The serial after both the version before and all that was ever shown, at the clock when that is
+/// ahead.
+#[must_use]
+pub fn next_serial(previous: Option<Serial>, floor: Option<Serial>, unix_seconds: u64) -> Serial {
+    let last = match (previous, floor) {
+        (Some(previous), Some(floor)) => Some(previous.later(floor)),
+        (previous, floor) => previous.or(floor),
+    };
+    Serial::after(last, unix_seconds)
+}
+
+/// Milliseconds since 1970 UTC.
+fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

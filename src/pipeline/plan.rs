@@ -1,0 +1,54 @@
+//! What one cluster is rendered into: its zones, their TTL, what of the cluster may be seen.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::dns::{Name, Ttl};
+use crate::schema::ApexSettings;
+use crate::zone::{MemoryLimits, Zone};
+
+/// One zone of a cluster.
+#[derive(Debug, Clone)]
+pub struct ZonePlan {
+    /// The zone as readers know it.
+    pub zone: Arc<Zone>,
+    /// What stands at its apex.
+    pub apex: ApexSettings,
+    /// How much history its versions carry in memory.
+    pub limits: MemoryLimits,
+}
+
+/// The zones of one cluster and how they are rendered.
+#[derive(Debug, Clone)]
+pub struct ClusterPlan {
+    /// A name for logs and status: where the facts come from.
+    pub source: String,
+    /// Forward zones; PTRs point into the first. Never empty.
+    pub forward: Vec<ZonePlan>,
+    /// Reverse zones.
+    pub reverse: Vec<ZonePlan>,
+    /// TTL of all records that come from objects.
+    pub ttl: Ttl,
+    /// The only namespaces that are seen; `None` for all.
+    pub namespaces: Option<BTreeSet<String>>,
+}
+
+impl ClusterPlan {
+    /// All zones, forward ones first: the order of edits.
+    pub fn zones(&self) -> impl Iterator<Item = &ZonePlan> {
+        self.forward.iter().chain(&self.reverse)
+    }
+
+    /// The place in [`Self::zones`] of the reverse zone that holds an address: the longest that fits.
+    #[must_use]
+    pub fn reverse_zone_of(&self, address: IpAddr) -> Option<usize> {
+        let owner = Name::reverse_of(address);
+        self.reverse
+            .iter()
+            .enumerate()
+            .filter(|(_, plan)| owner.is_within(plan.zone.apex()))
+            .max_by_key(|(_, plan)| plan.zone.apex().as_wire().len())
+            .map(|(place, _)| self.forward.len() + place)
+    }
+}

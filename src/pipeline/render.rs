@@ -1,0 +1,364 @@
+//! Facts become edits of zones: what is dirty is rendered again, or everything at once.
+//!
+//! A Service owns the subtree at its name in every forward zone, an address its owner in one reverse
+//! zone, the apex the few names that come from the configuration. Rendering dirty keys one by one gives
+//! what rendering everything gives; the laws in `tests` hold this to it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+
+use crate::cluster::{Cause, Dirty, ObjectKey, Origin, Service, State, Verb};
+use crate::dns::{Name, Rdata, Record, RrList, RrRef, Rtype, Ttl};
+use crate::pipeline::plan::{ClusterPlan, ZonePlan};
+use crate::schema::{Problem, apex_records, pointers, render_service, service_name, soa};
+use crate::zone::{Contents, Draft, Edit, Node};
+
+/// The edit of one zone and the groups of causes that its tags name.
+#[derive(Debug)]
+struct ZoneEdit {
+    /// The edit.
+    edit: Edit,
+    /// Group of causes to its tag.
+    tags: HashMap<BTreeSet<u32>, u32>,
+}
+
+impl ZoneEdit {
+    /// The tag of a group of causes.
+    fn tag(&mut self, causes: &BTreeSet<u32>) -> u32 {
+        let next = u32::try_from(self.tags.len()).expect("fewer than 2^32 groups in one batch");
+        *self.tags.entry(causes.clone()).or_insert(next)
+    }
+}
+
+/// A draft of one zone with the groups of causes its tags name.
+#[derive(Debug)]
+pub struct ZoneDraft {
+    /// The next contents and the difference.
+    pub draft: Draft,
+    /// Groups of causes, by tag.
+    pub causes: Vec<Vec<Cause>>,
+}
+
+/// What a rendering gives: a draft for each zone, in the plan's order, and what could not be rendered.
+#[derive(Debug)]
+pub struct Rendering {
+    /// Drafts, empty ones too.
+    pub drafts: Vec<ZoneDraft>,
+    /// Problems of the keys that were rendered, by Service.
+    pub problems: BTreeMap<ObjectKey, Vec<Problem>>,
+    /// How many Services were rendered: the work done.
+    pub services_rendered: usize,
+    /// How many addresses were rendered.
+    pub addresses_rendered: usize,
+}
+
+/// Renders one cluster.
+#[derive(Debug)]
+struct Renderer<'a> {
+    /// The facts.
+    state: &'a State,
+    /// The zones.
+    plan: &'a ClusterPlan,
+    /// The edits, in the plan's order.
+    edits: Vec<ZoneEdit>,
+    /// What could not be rendered.
+    problems: BTreeMap<ObjectKey, Vec<Problem>>,
+}
+
+/// Renders what is dirty on top of the current contents.
+#[must_use]
+pub fn render_dirty(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering {
+    let mut renderer = Renderer::new(state, plan);
+    for (key, causes) in &dirty.services {
+        renderer.service(key, causes);
+    }
+    for (address, causes) in &dirty.addresses {
+        renderer.address(*address, causes);
+    }
+    renderer.finish(&dirty.causes, dirty.services.len(), dirty.addresses.len())
+}
+
+/// The causes of a whole rendering that no single object has.
+struct WholeCauses {
+    /// For what comes from the configuration.
+    configured: BTreeSet<u32>,
+    /// For what an earlier run published and no object asks for any more.
+    vanished: BTreeSet<u32>,
+}
+
+/// Renders everything: what is in the current contents and not rendered goes.
+#[must_use]
+pub fn render_all(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering {
+    let mut causes = dirty.causes.clone();
+    let mut whole = |verb| {
+        let place = u32::try_from(causes.len()).expect("fewer than 2^32 causes in one batch");
+        let key = ObjectKey::new("", &plan.source);
+        causes.push(Cause {
+            verb,
+            kind: None,
+            key,
+            origin: Origin::default(),
+        });
+        BTreeSet::from([place])
+    };
+    let whole = WholeCauses {
+        configured: whole(Verb::Configured),
+        vanished: whole(Verb::Vanished),
+    };
+    let mut renderer = Renderer::new(state, plan);
+    for place in 0..plan.forward.len() {
+        renderer.forward_zone(place, dirty, &whole);
+    }
+    renderer.reverse_zones(dirty, &whole);
+    let (services, addresses) = (state.services().count(), state.addresses().count());
+    renderer.finish(&causes, services, addresses)
+}
+
+impl<'a> Renderer<'a> {
+    /// A renderer on top of the current versions.
+    fn new(state: &'a State, plan: &'a ClusterPlan) -> Self {
+        let edit_of = |zone_plan: &ZonePlan| {
+            let contents = zone_plan.zone.current().map_or_else(
+                || Contents::empty(zone_plan.zone.apex(), soa(&zone_plan.apex)),
+                |version| version.contents.clone(),
+            );
+            ZoneEdit {
+                edit: Edit::new(&contents),
+                tags: HashMap::new(),
+            }
+        };
+        let edits = plan.zones().map(edit_of).collect();
+        Self {
+            state,
+            plan,
+            edits,
+            problems: BTreeMap::new(),
+        }
+    }
+
+    /// A Service that may be seen: it exists, its namespace exists and is not hidden.
+    fn exposed(&self, key: &ObjectKey) -> Option<&'a Service> {
+        let allowed = self
+            .plan
+            .namespaces
+            .as_ref()
+            .is_none_or(|namespaces| namespaces.contains(&*key.namespace));
+        (allowed && self.state.has_namespace(&key.namespace)).then(|| self.state.service(key))?
+    }
+
+    /// Renders a Service into every forward zone.
+    fn service(&mut self, key: &ObjectKey, causes: &BTreeSet<u32>) {
+        self.problems.insert(key.clone(), Vec::new());
+        for place in 0..self.plan.forward.len() {
+            let apex = self.plan.forward[place].zone.apex().clone();
+            let nodes = self.service_nodes(key, &apex);
+            let Ok(base) = service_name(key, &apex) else {
+                continue;
+            };
+            let Some(base) = base.sort_key(&apex) else {
+                continue;
+            };
+            let edit = &mut self.edits[place];
+            let tag = edit.tag(causes);
+            let nodes = nodes.into_iter().map(|node| (node, tag)).collect();
+            edit.edit.replace_subtree(base.as_bytes(), nodes, tag);
+        }
+    }
+
+    /// The nodes of a Service in a forward zone, in canonical order; none when it is hidden.
+    fn service_nodes(&mut self, key: &ObjectKey, apex: &Name) -> Vec<Node> {
+        let Some(service) = self.exposed(key) else {
+            return Vec::new();
+        };
+        let slices = self.state.slices_of(&service.key);
+        let rendered = render_service(service, slices, apex, self.plan.ttl);
+        if !rendered.problems.is_empty() {
+            let known = self.problems.entry(key.clone()).or_default();
+            known.extend(rendered.problems);
+            known.sort();
+            known.dedup();
+        }
+        nodes_of(rendered.records, apex)
+    }
+
+    /// The node of an address in its reverse zone, if it has PTRs.
+    fn address_node(&self, address: IpAddr, apex: &Name) -> Option<Node> {
+        let holders: Vec<_> = self
+            .state
+            .holders(address)
+            .iter()
+            .filter_map(|key| self.exposed(key))
+            .map(|service| (service, self.state.slices_of(&service.key)))
+            .collect();
+        let target_zone = self.plan.forward.first()?.zone.apex();
+        let records = pointers(address, &holders, target_zone, self.plan.ttl);
+        nodes_of(records, apex).pop()
+    }
+
+    /// Renders an address into its reverse zone, if there is one.
+    fn address(&mut self, address: IpAddr, causes: &BTreeSet<u32>) {
+        let Some(place) = self.plan.reverse_zone_of(address) else {
+            return;
+        };
+        let Some(plan) = self.plan.zones().nth(place) else {
+            return;
+        };
+        let apex = plan.zone.apex().clone();
+        let node = self.address_node(address, &apex);
+        let edit = &mut self.edits[place];
+        let tag = edit.tag(causes);
+        match node {
+            Some(node) => edit.edit.set(node, tag),
+            None => {
+                if let Some(key) = Name::reverse_of(address).sort_key(&apex) {
+                    edit.edit.remove(key.as_bytes(), tag);
+                }
+            }
+        }
+    }
+
+    /// Renders a whole forward zone.
+    fn forward_zone(&mut self, place: usize, dirty: &Dirty, whole: &WholeCauses) {
+        let plan = &self.plan.forward[place];
+        let apex = plan.zone.apex().clone();
+        let base_tag = self.edits[place].tag(&whole.configured);
+        let gone = self.edits[place].tag(&whole.vanished);
+        let mut nodes: Vec<(Node, u32)> = nodes_of(apex_records(&apex, &plan.apex), &apex)
+            .into_iter()
+            .map(|node| (node, base_tag))
+            .collect();
+        for service in self.state.services() {
+            let rendered = self.service_nodes(&service.key, &apex);
+            let causes = dirty
+                .services
+                .get(&service.key)
+                .unwrap_or(&whole.configured);
+            let tag = self.edits[place].tag(causes);
+            nodes.extend(rendered.into_iter().map(|node| (node, tag)));
+        }
+        nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let edit = &mut self.edits[place].edit;
+        edit.set_soa(soa(&plan.apex));
+        edit.replace_subtree(&[], nodes, gone);
+    }
+
+    /// Renders all reverse zones whole.
+    fn reverse_zones(&mut self, dirty: &Dirty, whole: &WholeCauses) {
+        let mut nodes: Vec<Vec<(Node, u32)>> = self.plan.zones().map(|_| Vec::new()).collect();
+        for address in self.state.addresses() {
+            let Some(place) = self.plan.reverse_zone_of(address) else {
+                continue;
+            };
+            let Some(plan) = self.plan.zones().nth(place) else {
+                continue;
+            };
+            if let Some(node) = self.address_node(address, plan.zone.apex()) {
+                let causes = dirty.addresses.get(&address).unwrap_or(&whole.configured);
+                let tag = self.edits[place].tag(causes);
+                nodes[place].push((node, tag));
+            }
+        }
+        let first = self.plan.forward.len();
+        for (place, plan) in self.plan.zones().enumerate().skip(first) {
+            let apex = plan.zone.apex();
+            let tag = self.edits[place].tag(&whole.configured);
+            let gone = self.edits[place].tag(&whole.vanished);
+            let mut nodes = std::mem::take(&mut nodes[place]);
+            let own = nodes_of(apex_records(apex, &plan.apex), apex);
+            nodes.extend(own.into_iter().map(|node| (node, tag)));
+            nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
+            let edit = &mut self.edits[place].edit;
+            edit.set_soa(soa(&plan.apex));
+            edit.replace_subtree(&[], nodes, gone);
+        }
+    }
+
+    /// Ends all edits.
+    fn finish(self, causes: &[Cause], services: usize, addresses: usize) -> Rendering {
+        let drafts = self
+            .edits
+            .into_iter()
+            .map(|edit| draft_of(edit, causes))
+            .collect();
+        Rendering {
+            drafts,
+            problems: self.problems,
+            services_rendered: services,
+            addresses_rendered: addresses,
+        }
+    }
+}
+
+/// Ends one edit and keeps only the groups of causes that a record names.
+fn draft_of(edit: ZoneEdit, causes: &[Cause]) -> ZoneDraft {
+    let ZoneEdit { edit, tags } = edit;
+    let mut draft = edit.finish();
+    let mut groups: Vec<(u32, BTreeSet<u32>)> =
+        tags.into_iter().map(|(group, tag)| (tag, group)).collect();
+    groups.sort_by_key(|(tag, _)| *tag);
+    let used: BTreeSet<u32> = draft
+        .removed
+        .iter()
+        .chain(draft.added.iter())
+        .map(|rr| rr.tag)
+        .collect();
+    let renumbered: HashMap<u32, u32> =
+        (0_u32..).zip(&used).map(|(new, old)| (*old, new)).collect();
+    let retag = |list: &RrList| {
+        let mut new = RrList::default();
+        for rr in list {
+            new.push(RrRef {
+                tag: renumbered.get(&rr.tag).copied().unwrap_or(0),
+                ..rr
+            });
+        }
+        new.shrink();
+        new
+    };
+    if renumbered.iter().any(|(old, new)| old != new) {
+        draft.removed = retag(&draft.removed);
+        draft.added = retag(&draft.added);
+    }
+    let cause_at = |place: &u32| causes.get(*place as usize).cloned();
+    let mut kept: Vec<Vec<Cause>> = groups
+        .iter()
+        .filter(|(tag, _)| used.contains(tag))
+        .map(|(_, group)| group.iter().filter_map(cause_at).collect())
+        .collect();
+    if kept.is_empty() && draft.soa_changed {
+        kept = vec![
+            causes
+                .iter()
+                .filter(|cause| cause.verb == Verb::Configured)
+                .cloned()
+                .collect(),
+        ];
+    }
+    ZoneDraft {
+        draft,
+        causes: kept,
+    }
+}
+
+/// Type, TTL and data of the records of one owner.
+type Parts = Vec<(Rtype, Ttl, Rdata)>;
+
+/// Records as nodes of a zone, in canonical order.
+fn nodes_of(records: Vec<Record>, apex: &Name) -> Vec<Node> {
+    let mut owners: HashMap<Name, Parts> = HashMap::new();
+    for Record {
+        owner,
+        rtype,
+        ttl,
+        rdata,
+    } in records
+    {
+        owners.entry(owner).or_default().push((rtype, ttl, rdata));
+    }
+    let mut nodes: Vec<Node> = owners
+        .into_iter()
+        .filter_map(|(owner, mut parts)| Node::build(&owner, apex, &mut parts))
+        .collect();
+    nodes.sort();
+    nodes
+}

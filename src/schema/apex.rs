@@ -1,0 +1,105 @@
+//! What stands at a zone's apex: SOA, NS with their addresses, `dns-version`.
+
+use std::net::IpAddr;
+
+use crate::dns::{Name, Rdata, Record, Rtype, Soa, Ttl};
+
+/// The version of the specification that we follow (DNS-Based Service Discovery for Kubernetes 1.1.0,
+/// section 2.2).
+const SCHEMA_VERSION: &str = "1.1.0";
+/// The TTL of `dns-version`: the specification's example, and CoreDNS's.
+const SCHEMA_VERSION_TTL: Ttl = Ttl::decode(28800);
+
+/// A name server of a zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameServer {
+    /// Its name.
+    pub name: Name,
+    /// Its addresses, where the name lies in the zone and is not a Service's.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// What the apex of a zone says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApexSettings {
+    /// Name servers; never empty.
+    pub name_servers: Vec<NameServer>,
+    /// The mailbox of the person in charge.
+    pub mbox: Name,
+    /// Seconds between a secondary's checks.
+    pub refresh: Ttl,
+    /// Seconds between checks after a failed one.
+    pub retry: Ttl,
+    /// Seconds after which a secondary stops answering.
+    pub expire: Ttl,
+    /// TTL of negative answers.
+    pub minimum: Ttl,
+    /// TTL of SOA, NS and addresses.
+    pub ttl: Ttl,
+    /// Whether this is a forward zone, which has `dns-version`.
+    pub forward: bool,
+}
+
+/// The SOA fields of a zone.
+///
+/// # Panics
+/// When there is no name server: the configuration supplies one always.
+#[must_use]
+pub fn soa(settings: &ApexSettings) -> Soa {
+    let first = settings
+        .name_servers
+        .first()
+        .expect("every zone has a name server");
+    Soa {
+        mname: first.name.clone(),
+        rname: settings.mbox.clone(),
+        refresh: settings.refresh,
+        retry: settings.retry,
+        expire: settings.expire,
+        minimum: settings.minimum,
+        ttl: settings.ttl,
+    }
+}
+
+/// The records of a zone that come from no object: NS, addresses of name servers within the zone,
+/// `dns-version`. Names of Services are left to the Services.
+#[must_use]
+pub fn apex_records(zone: &Name, settings: &ApexSettings) -> Vec<Record> {
+    let mut records = Vec::new();
+    let services = zone.child("svc");
+    for server in &settings.name_servers {
+        records.push(Record {
+            owner: zone.clone(),
+            rtype: Rtype::NS,
+            ttl: settings.ttl,
+            rdata: Rdata::name(&server.name),
+        });
+        let ours = server.name.is_within(zone)
+            && services
+                .as_ref()
+                .is_ok_and(|services| !server.name.is_within(services));
+        if ours {
+            for address in &server.addresses {
+                let (rtype, rdata) = Rdata::address(*address);
+                let owner = server.name.clone();
+                records.push(Record {
+                    owner,
+                    rtype,
+                    ttl: settings.ttl,
+                    rdata,
+                });
+            }
+        }
+    }
+    if settings.forward
+        && let Ok(owner) = zone.child("dns-version")
+    {
+        records.push(Record {
+            owner,
+            rtype: Rtype::TXT,
+            ttl: SCHEMA_VERSION_TTL,
+            rdata: Rdata::txt(SCHEMA_VERSION),
+        });
+    }
+    records
+}

@@ -1,0 +1,292 @@
+//! The records of one Service (DNS-Based Service Discovery for Kubernetes 1.1.0, sections 2.3 to 2.5).
+//!
+//! A ClusterIP Service has its addresses, a headless one those of its ready endpoints, an ExternalName
+//! one an alias. Named ports have SRV at `_port._proto`, all ports at the Service's name and at the
+//! endpoints' names. Endpoint names exist under every Service that is no alias, as CoreDNS has them.
+//!
+//! The weight of SRV records is the same throughout: equal weights mean an even spread (RFC 2782), and
+//! one endpoint more rewrites no other record.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use crate::cluster::{
+    EndpointSlice, Kind, ObjectKey, Protocol, Service, ServiceForm, SliceForm, SlicePort,
+};
+use crate::dns::{Name, ParseError, Rdata, Record, Rtype, Ttl};
+use crate::schema::Rendered;
+use crate::schema::endpoint::{endpoint_label, fqdn_label};
+
+/// Priority of every SRV record.
+const PRIORITY: u16 = 0;
+/// Weight of every SRV record: what CoreDNS gives a target that stands alone.
+const WEIGHT: u16 = 100;
+
+/// The name of a Service in a forward zone: `service.namespace.svc.zone`.
+///
+/// # Errors
+/// [`ParseError`] when a label is too long or the name would be.
+pub fn service_name(key: &ObjectKey, zone: &Name) -> Result<Name, ParseError> {
+    zone.child("svc")?
+        .child(&key.namespace.to_ascii_lowercase())?
+        .child(&key.name.to_ascii_lowercase())
+}
+
+/// The records of a Service with its slices in one forward zone. All lie at or below
+/// [`service_name`].
+#[must_use]
+pub fn render_service<'a>(
+    service: &Service,
+    slices: impl Iterator<Item = &'a EndpointSlice> + Clone,
+    zone: &Name,
+    ttl: Ttl,
+) -> Rendered {
+    let mut out = Rendered::default();
+    let base = match service_name(&service.key, zone) {
+        Ok(base) => base,
+        Err(error) => {
+            out.report(
+                Kind::Service,
+                &service.key,
+                format!("it has no DNS name: {error}"),
+            );
+            return out;
+        }
+    };
+    let mut writer = Writer {
+        service,
+        base,
+        ttl,
+        out,
+    };
+    match &service.form {
+        ServiceForm::ClusterIp(addresses) => {
+            writer.addresses_at_base(addresses);
+            writer.ports_at_base();
+            writer.endpoints(slices, false);
+        }
+        ServiceForm::Headless => writer.endpoints(slices, true),
+        ServiceForm::ExternalName(host) => writer.alias(host),
+        ServiceForm::Pending => writer.endpoints(slices, false),
+    }
+    writer.out
+}
+
+/// Writes the records of one Service.
+struct Writer<'a> {
+    /// The Service.
+    service: &'a Service,
+    /// Its name.
+    base: Name,
+    /// The TTL of all its records.
+    ttl: Ttl,
+    /// What was written.
+    out: Rendered,
+}
+
+impl Writer<'_> {
+    /// Adds a record.
+    fn push(&mut self, owner: &Name, rtype: Rtype, rdata: Rdata) {
+        self.out.records.push(Record {
+            owner: owner.clone(),
+            rtype,
+            ttl: self.ttl,
+            rdata,
+        });
+    }
+
+    /// Adds an address record.
+    fn push_address(&mut self, owner: &Name, address: IpAddr) {
+        let (rtype, rdata) = Rdata::address(address);
+        self.push(owner, rtype, rdata);
+    }
+
+    /// Adds an SRV record.
+    fn push_srv(&mut self, owner: &Name, port: u16, target: &Name) {
+        self.push(
+            owner,
+            Rtype::SRV,
+            Rdata::srv(PRIORITY, WEIGHT, port, target),
+        );
+    }
+
+    /// The cluster IPs at the Service's name (2.3.1).
+    fn addresses_at_base(&mut self, addresses: &[IpAddr]) {
+        let base = self.base.clone();
+        for address in addresses {
+            self.push_address(&base, *address);
+        }
+    }
+
+    /// SRV for each port of a ClusterIP Service, at its name and at the port's (2.3.2).
+    fn ports_at_base(&mut self) {
+        let base = self.base.clone();
+        for port in self.service.ports.iter() {
+            self.push_srv(&base, port.number, &base);
+            if let Some(owner) = self.port_name(&port.name, port.protocol) {
+                self.push_srv(&owner, port.number, &base);
+            }
+        }
+    }
+
+    /// `_port._proto.service`, or nothing for an unnamed port and for a name DNS cannot hold.
+    fn port_name(&mut self, port: &str, protocol: Protocol) -> Option<Name> {
+        if port.is_empty() {
+            return None;
+        }
+        let label = format!("_{}", port.to_ascii_lowercase());
+        let owner = self
+            .base
+            .child(protocol.label())
+            .and_then(|name| name.child(&label));
+        match owner {
+            Ok(owner) => Some(owner),
+            Err(error) => {
+                let message = format!("port \"{port}\" has no SRV records: {error}");
+                self.out.report(Kind::Service, &self.service.key, message);
+                None
+            }
+        }
+    }
+
+    /// The endpoints' own names and, for a headless Service, what stands at its name and its ports'
+    /// names (2.4).
+    fn endpoints<'a>(
+        &mut self,
+        slices: impl Iterator<Item = &'a EndpointSlice> + Clone,
+        headless: bool,
+    ) {
+        if headless {
+            self.aliases_of_headless(slices.clone());
+        }
+        for slice in slices {
+            match slice.form {
+                SliceForm::Ipv4 | SliceForm::Ipv6 => self.slice(slice, headless),
+                SliceForm::Fqdn => self.fqdn_names(slice),
+            }
+        }
+    }
+
+    /// The endpoints of a slice with addresses.
+    fn slice(&mut self, slice: &EndpointSlice, headless: bool) {
+        let base = self.base.clone();
+        let named: Vec<(u16, Option<Name>)> = slice
+            .ports
+            .iter()
+            .filter_map(
+                |SlicePort {
+                     name,
+                     protocol,
+                     number,
+                 }| {
+                    let owner = if headless {
+                        self.port_name(name, *protocol)
+                    } else {
+                        None
+                    };
+                    number.map(|number| (number, owner))
+                },
+            )
+            .collect();
+        for endpoint in slice.endpoints.iter() {
+            for address in endpoint.addresses.iter() {
+                if headless {
+                    self.push_address(&base, *address);
+                }
+                let Some(own) = self.endpoint_name(slice, &endpoint_label(endpoint, *address))
+                else {
+                    continue;
+                };
+                self.push_address(&own, *address);
+                for (number, owner) in &named {
+                    self.push_srv(&own, *number, &own);
+                    if headless {
+                        self.push_srv(&base, *number, &own);
+                    }
+                    if let Some(owner) = owner {
+                        self.push_srv(owner, *number, &own);
+                    }
+                }
+            }
+        }
+    }
+
+    /// `label.service`, or nothing when DNS cannot hold the label.
+    fn endpoint_name(&mut self, slice: &EndpointSlice, label: &str) -> Option<Name> {
+        let problem = if label.contains('.') {
+            format!("endpoint \"{label}\" has no name of its own: a label holds no dot")
+        } else {
+            match self.base.child(label) {
+                Ok(name) => return Some(name),
+                Err(error) => format!("endpoint \"{label}\" has no name of its own: {error}"),
+            }
+        };
+        self.out.report(Kind::EndpointSlice, &slice.key, problem);
+        None
+    }
+
+    /// The names of the endpoints of an FQDN slice: each an alias of its host.
+    fn fqdn_names(&mut self, slice: &EndpointSlice) {
+        for endpoint in slice.endpoints.iter() {
+            let Some(fqdn) = endpoint.fqdn.as_deref() else {
+                continue;
+            };
+            let Some(own) = self.endpoint_name(slice, &fqdn_label(endpoint, fqdn)) else {
+                continue;
+            };
+            match Name::parse(fqdn) {
+                Ok(host) => self.push(&own, Rtype::CNAME, Rdata::name(&host)),
+                Err(error) => {
+                    let message = format!("endpoint \"{fqdn}\" is no host name: {error}");
+                    self.out.report(Kind::EndpointSlice, &slice.key, message);
+                }
+            }
+        }
+    }
+
+    /// What FQDN slices put at a headless Service's name: one host alone is an alias; several, or one
+    /// beside addresses, cannot stand at one name (RFC 1034 section 3.6.2).
+    fn aliases_of_headless<'a>(&mut self, slices: impl Iterator<Item = &'a EndpointSlice> + Clone) {
+        let hosts: BTreeSet<&str> = slices
+            .clone()
+            .filter(|slice| slice.form == SliceForm::Fqdn)
+            .flat_map(|slice| slice.endpoints.iter())
+            .filter_map(|endpoint| endpoint.fqdn.as_deref())
+            .collect();
+        let with_addresses = slices
+            .filter(|slice| slice.form != SliceForm::Fqdn)
+            .any(|slice| {
+                slice
+                    .endpoints
+                    .iter()
+                    .any(|endpoint| !endpoint.addresses.is_empty())
+            });
+        let mut hosts = hosts.into_iter();
+        match (hosts.next(), hosts.next(), with_addresses) {
+            (None, _, _) => {}
+            (Some(host), None, false) => self.alias(host),
+            (Some(_), _, _) => {
+                let message = "its FQDN endpoints are left out at its name: an alias cannot stand \
+                               beside other data"
+                    .to_owned();
+                self.out.report(Kind::Service, &self.service.key, message);
+            }
+        }
+    }
+
+    /// An alias at the Service's name (2.5).
+    fn alias(&mut self, host: &str) {
+        let base = self.base.clone();
+        match Name::parse(host) {
+            Ok(target) if target == base => {
+                let message = format!("it is an alias of itself (\"{host}\") and left out");
+                self.out.report(Kind::Service, &self.service.key, message);
+            }
+            Ok(target) => self.push(&base, Rtype::CNAME, Rdata::name(&target)),
+            Err(error) => {
+                let message = format!("\"{host}\" is no host name: {error}");
+                self.out.report(Kind::Service, &self.service.key, message);
+            }
+        }
+    }
+}
