@@ -1,5 +1,10 @@
-//! What running the server needs besides its work: the clock.
+//! What running the server needs besides its work: clock, tasks, logs, metrics, health.
 
 mod clock;
+pub mod http;
+pub mod metrics;
+mod tasks;
+pub mod telemetry;
 
 pub use clock::{Clock, SystemClock};
+pub use tasks::{TaskEnd, Tasks, panic_text};

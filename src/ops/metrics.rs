@@ -1,0 +1,291 @@
+//! The metrics: every name with its help in one table, counted as things happen or read at scrape.
+//!
+//! Labels are bounded sets: zone, kind, outcome, configured secondary; never a queried name or a
+//! client's address. The README's table is held to [`METRICS`] by a test.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// Whether a metric only grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Only grows; its name ends in `_total` when scraped.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// A distribution.
+    Histogram,
+}
+
+/// One metric: name (without `_total`), kind, labels and what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: MetricKind,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    /// What it says.
+    pub help: &'static str,
+}
+
+/// Declares the table of metrics and a constant for each.
+macro_rules! metrics {
+    ($($constant:ident $kind:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
+        $(
+            #[doc = $help]
+            pub const $constant: Metric = Metric {
+                name: $name,
+                kind: MetricKind::$kind,
+                labels: &[$($label),*],
+                help: $help,
+            };
+        )*
+        /// All metrics.
+        pub const METRICS: &[Metric] = &[$($constant),*];
+    };
+}
+
+metrics! {
+    BUILD_INFO Gauge "zonewright_build_info" ["version"] "1, with the version that runs";
+    ZONE_SERIAL Gauge "zonewright_zone_serial" ["zone"] "Serial of the current version";
+    ZONE_VERSION_SECONDS Gauge "zonewright_zone_version_timestamp_seconds" ["zone"] "When the current version was made, seconds since 1970";
+    ZONE_RECORDS Gauge "zonewright_zone_records" ["zone"] "Records of the current version";
+    ZONE_OWNERS Gauge "zonewright_zone_owners" ["zone"] "Owner names of the current version";
+    ZONE_BYTES Gauge "zonewright_zone_bytes" ["zone"] "Octets of the current version's records, uncompressed";
+    ZONE_HISTORY_STEPS Gauge "zonewright_zone_history_steps" ["zone"] "Steps kept in memory for IXFR";
+    ZONE_HISTORY_BYTES Gauge "zonewright_zone_history_bytes" ["zone"] "Octets of the steps kept in memory";
+    ZONE_STALE Gauge "zonewright_zone_stale" ["zone"] "1 while the zone's source is away";
+    VERSIONS Counter "zonewright_versions" ["zone"] "Versions published";
+    RECORDS_ADDED Counter "zonewright_records_added" ["zone"] "Records that versions added";
+    RECORDS_REMOVED Counter "zonewright_records_removed" ["zone"] "Records that versions removed";
+    COMMIT_SECONDS Histogram "zonewright_commit_duration_seconds" [] "From candidates to durable, published versions";
+    PROGRAMMING_SECONDS Histogram "zonewright_programming_duration_seconds" [] "From a change seen to its version published";
+    COMMIT_FAILURES Counter "zonewright_commit_failures" [] "Commits that the store refused; each is tried again";
+    OBJECT_PROBLEMS Gauge "zonewright_object_problems" [] "Things in objects that DNS cannot hold and that were left out";
+    SOURCE_SYNCED Gauge "zonewright_source_synced" ["source"] "1 once everything was listed";
+    SOURCE_STALE_SECONDS Gauge "zonewright_source_stale_seconds" ["source"] "Seconds since the source went away; 0 while it is there";
+    SOURCE_OBJECTS Gauge "zonewright_source_objects" ["source", "kind"] "Objects known";
+    SOURCE_EVENTS Counter "zonewright_source_events" ["source", "kind"] "Watch events and changed manifests";
+    SOURCE_LISTS Counter "zonewright_source_lists" ["source", "kind"] "Complete lists";
+    SOURCE_ERRORS Counter "zonewright_source_errors" ["source", "kind"] "Failed lists, watches and readings";
+    SOURCE_MALFORMED Counter "zonewright_source_malformed" ["source", "kind"] "Objects or parts of objects that could not be read";
+    QUERIES Counter "zonewright_queries" ["transport", "rcode"] "Queries answered";
+    DROPPED Counter "zonewright_queries_dropped" ["reason"] "Messages not answered";
+    TCP_CONNECTIONS Gauge "zonewright_tcp_connections" [] "Open TCP connections";
+    TCP_REFUSED Counter "zonewright_tcp_refused" ["reason"] "TCP connections closed at once, by limit";
+    TRANSFERS Counter "zonewright_transfers" ["kind", "outcome"] "Transfers: axfr, ixfr, ixfr_full, ixfr_current; complete, broken, denied, limited";
+    TRANSFER_RECORDS Counter "zonewright_transfer_records" [] "Records sent in transfers";
+    TRANSFER_BYTES Counter "zonewright_transfer_bytes" [] "Octets sent in transfers";
+    TSIG_FAILURES Counter "zonewright_tsig_failures" ["error"] "Signed messages that failed verification";
+    NOTIFY Counter "zonewright_notify" ["outcome"] "NOTIFY messages: sent, acknowledged, refused, given_up";
+    SECONDARY_SERIAL Gauge "zonewright_secondary_serial" ["zone", "secondary"] "Serial that the secondary took last; absent until it took one";
+    SECONDARY_LAG_VERSIONS Gauge "zonewright_secondary_lag_versions" ["zone", "secondary"] "Versions that the secondary is behind";
+    SECONDARY_LAG_SECONDS Gauge "zonewright_secondary_lag_seconds" ["zone", "secondary"] "Seconds since the oldest version that the secondary has not taken";
+    STORE_BYTES Gauge "zonewright_store_bytes" [] "Octets of the store's files";
+}
+
+/// A value read at scrape.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// Which metric.
+    pub metric: Metric,
+    /// The values of its labels, in their order.
+    pub labels: Vec<String>,
+    /// The value.
+    pub value: f64,
+}
+
+impl Sample {
+    /// A value with its labels.
+    #[must_use]
+    pub fn new(metric: Metric, labels: &[&str], value: f64) -> Self {
+        debug_assert_eq!(metric.labels.len(), labels.len(), "{}", metric.name);
+        Self {
+            metric,
+            labels: labels.iter().map(ToString::to_string).collect(),
+            value,
+        }
+    }
+}
+
+/// Gives the values that are read at scrape.
+pub type Gather = Arc<dyn Fn() -> Vec<Sample> + Send + Sync>;
+
+/// Labels of a counted metric.
+type Labels = Vec<(&'static str, String)>;
+
+/// All metrics of the process.
+#[derive(Debug)]
+pub struct Metrics {
+    /// What is scraped.
+    registry: Registry,
+    /// Versions published, by zone.
+    pub versions: Family<Labels, Counter>,
+    /// Records added, by zone.
+    pub added: Family<Labels, Counter>,
+    /// Records removed, by zone.
+    pub removed: Family<Labels, Counter>,
+    /// Duration of commits.
+    pub commit_seconds: Histogram,
+    /// From change to version.
+    pub programming_seconds: Histogram,
+    /// Refused commits.
+    pub commit_failures: Counter,
+    /// Problems of objects.
+    pub problems: Gauge,
+}
+
+impl Metrics {
+    /// Metrics that start at zero, and those that `gather` reads at each scrape.
+    #[must_use]
+    pub fn new(gather: Gather) -> Self {
+        let buckets = || exponential_buckets(0.000_25, 2.0, 18);
+        let mut metrics = Self {
+            registry: Registry::default(),
+            versions: Family::default(),
+            added: Family::default(),
+            removed: Family::default(),
+            commit_seconds: Histogram::new(buckets()),
+            programming_seconds: Histogram::new(buckets()),
+            commit_failures: Counter::default(),
+            problems: Gauge::default(),
+        };
+        let registry = &mut metrics.registry;
+        registry.register(VERSIONS.name, VERSIONS.help, metrics.versions.clone());
+        registry.register(
+            RECORDS_ADDED.name,
+            RECORDS_ADDED.help,
+            metrics.added.clone(),
+        );
+        registry.register(
+            RECORDS_REMOVED.name,
+            RECORDS_REMOVED.help,
+            metrics.removed.clone(),
+        );
+        let histogram = metrics.commit_seconds.clone();
+        registry.register(COMMIT_SECONDS.name, COMMIT_SECONDS.help, histogram);
+        let histogram = metrics.programming_seconds.clone();
+        registry.register(
+            PROGRAMMING_SECONDS.name,
+            PROGRAMMING_SECONDS.help,
+            histogram,
+        );
+        let failures = metrics.commit_failures.clone();
+        registry.register(COMMIT_FAILURES.name, COMMIT_FAILURES.help, failures);
+        registry.register(
+            OBJECT_PROBLEMS.name,
+            OBJECT_PROBLEMS.help,
+            metrics.problems.clone(),
+        );
+        registry.register_collector(Box::new(Gathered(gather)));
+        metrics
+    }
+
+    /// Counts a version.
+    pub fn count_version(&self, zone: &str, added: usize, removed: usize) {
+        let labels: Labels = vec![("zone", zone.to_owned())];
+        self.versions.get_or_create(&labels).inc();
+        self.added.get_or_create(&labels).inc_by(added as u64);
+        self.removed.get_or_create(&labels).inc_by(removed as u64);
+    }
+
+    /// Counts a commit and how long its changes waited in all.
+    pub fn count_commit(&self, commit: Duration, latencies: &[Duration]) {
+        self.commit_seconds.observe(commit.as_secs_f64());
+        for latency in latencies {
+            self.programming_seconds.observe(latency.as_secs_f64());
+        }
+    }
+
+    /// The metrics in the OpenMetrics text format.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        match text::encode(&mut out, &self.registry) {
+            Ok(()) => out,
+            Err(fmt::Error) => "# the metrics could not be written\n# EOF\n".into(),
+        }
+    }
+}
+
+/// Encodes the values that are read at scrape.
+struct Gathered(Gather);
+
+impl fmt::Debug for Gathered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Gathered")
+    }
+}
+
+impl Collector for Gathered {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut by_name: BTreeMap<&str, Vec<Sample>> = BTreeMap::new();
+        for sample in (self.0)() {
+            by_name.entry(sample.metric.name).or_default().push(sample);
+        }
+        for samples in by_name.values() {
+            let metric = samples[0].metric;
+            let kind = match metric.kind {
+                MetricKind::Counter => MetricType::Counter,
+                MetricKind::Gauge | MetricKind::Histogram => MetricType::Gauge,
+            };
+            let mut descriptor = encoder.encode_descriptor(metric.name, metric.help, None, kind)?;
+            for sample in samples {
+                let labels: Labels = metric
+                    .labels
+                    .iter()
+                    .copied()
+                    .zip(sample.labels.iter().cloned())
+                    .collect();
+                let family = descriptor.encode_family(&labels)?;
+                match metric.kind {
+                    MetricKind::Counter => ConstCounter::new(sample.value).encode(family)?,
+                    MetricKind::Gauge | MetricKind::Histogram => {
+                        ConstGauge::new(sample.value).encode(family)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counted_and_gathered_metrics_are_scraped() {
+        let gather: Gather = Arc::new(|| {
+            vec![
+                Sample::new(ZONE_SERIAL, &["z."], 7.0),
+                Sample::new(QUERIES, &["udp", "NOERROR"], 3.0),
+            ]
+        });
+        let metrics = Metrics::new(gather);
+        metrics.count_version("z.", 2, 1);
+        metrics.count_commit(Duration::from_millis(1), &[Duration::from_millis(2)]);
+        let text = metrics.text();
+        for line in [
+            "zonewright_zone_serial{zone=\"z.\"} 7.0",
+            "zonewright_queries_total{transport=\"udp\",rcode=\"NOERROR\"} 3.0",
+            "zonewright_records_added_total{zone=\"z.\"} 2",
+            "zonewright_commit_duration_seconds_count 1",
+        ] {
+            assert!(text.contains(line), "{line} in\n{text}");
+        }
+    }
+}
