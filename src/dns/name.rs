@@ -346,7 +346,9 @@ pub(crate) fn wire_name_len(wire: &[u8]) -> Option<usize> {
 /// Whether one wire name equals or lies below another, without case.
 #[must_use]
 pub(crate) fn wire_is_within(wire: &[u8], ancestor: &[u8]) -> bool {
-    let Some(skip) = wire.len().checked_sub(ancestor.len()) else { return false };
+    let Some(skip) = wire.len().checked_sub(ancestor.len()) else {
+        return false;
+    };
     let mut at = 0;
     while at < skip {
         at += usize::from(wire[at]) + 1;
@@ -444,7 +446,10 @@ impl SortKey {
         let mut count = 0;
         let mut at = 0;
         while at < wire.len() - apex.len() {
-            #[allow(clippy::cast_possible_truncation, reason = "names have at most 255 octets")]
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "names have at most 255 octets"
+            )]
             {
                 starts[count] = at as u8;
             }
@@ -479,7 +484,10 @@ impl SortKey {
         let mut at = 0;
         while let Some(length) = labels.iter().position(|octet| *octet == 0) {
             at += length + 1;
-            #[allow(clippy::cast_possible_truncation, reason = "keys have at most 510 octets")]
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "keys have at most 510 octets"
+            )]
             {
                 ends[count] = at as u16;
             }
@@ -487,7 +495,11 @@ impl SortKey {
             labels = &labels[length + 1..];
         }
         for index in (0..count).rev() {
-            let start = if index == 0 { 0 } else { usize::from(ends[index - 1]) };
+            let start = if index == 0 {
+                0
+            } else {
+                usize::from(ends[index - 1])
+            };
             let label = &key[start..usize::from(ends[index]) - 1];
             let length_at = wire.len();
             wire.push(0);
@@ -498,7 +510,10 @@ impl SortKey {
                     other => wire.push(*other),
                 }
             }
-            #[allow(clippy::cast_possible_truncation, reason = "labels have at most 63 octets")]
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "labels have at most 63 octets"
+            )]
             {
                 wire[length_at] = (wire.len() - length_at - 1) as u8;
             }
@@ -525,7 +540,15 @@ mod tests {
 
     #[test]
     fn text_forms_read_back() {
-        for text in [".", "a.", "a.b.c.", "a\\.b.c.", "\\000x.y.", "\\\"q.", "_http._tcp.s.n.svc.z."] {
+        for text in [
+            ".",
+            "a.",
+            "a.b.c.",
+            "a\\.b.c.",
+            "\\000x.y.",
+            "\\\"q.",
+            "_http._tcp.s.n.svc.z.",
+        ] {
             assert_eq!(name(text).to_string(), text);
         }
         assert_eq!(name("\\097.b").to_string(), "a.b.");
@@ -534,7 +557,10 @@ mod tests {
     #[test]
     fn relative_names_take_the_origin() {
         let origin = name("example.org.");
-        assert_eq!(Name::parse_in("www", &origin).unwrap(), name("www.example.org."));
+        assert_eq!(
+            Name::parse_in("www", &origin).unwrap(),
+            name("www.example.org.")
+        );
         assert_eq!(Name::parse_in("@", &origin).unwrap(), origin);
         assert_eq!(Name::parse_in("www.", &origin).unwrap(), name("www."));
     }
@@ -579,7 +605,12 @@ mod tests {
             "\\200.z.example.",
         ];
         for pair in sorted.windows(2) {
-            assert!(name(pair[0]) < name(pair[1]), "{} before {}", pair[0], pair[1]);
+            assert!(
+                name(pair[0]) < name(pair[1]),
+                "{} before {}",
+                pair[0],
+                pair[1]
+            );
         }
     }
 
@@ -598,7 +629,10 @@ mod tests {
     #[test]
     fn pointers_must_point_back() {
         assert_eq!(Name::decode(&[0xc0, 0], 0), Err(DecodeError::Pointer));
-        assert_eq!(Name::decode(&[1, b'a', 0xc0, 0], 0), Err(DecodeError::Pointer));
+        assert_eq!(
+            Name::decode(&[1, b'a', 0xc0, 0], 0),
+            Err(DecodeError::Pointer)
+        );
         assert_eq!(Name::decode(&[0x40, 0], 0), Err(DecodeError::LabelType));
         assert_eq!(Name::decode(&[3, b'a'], 0), Err(DecodeError::Short));
         let message = [1, b'z', 0, 1, b'a', 0xc0, 0, 9];
@@ -609,7 +643,9 @@ mod tests {
     pub(crate) fn any_name() -> impl Strategy<Value = Name> {
         let label = prop::collection::vec(any::<u8>(), 1..12);
         prop::collection::vec(label, 0..8).prop_map(|labels| {
-            labels.iter().fold(Name::root(), |name, label| name.child_octets(label).unwrap())
+            labels.iter().fold(Name::root(), |name, label| {
+                name.child_octets(label).unwrap()
+            })
         })
     }
 

@@ -83,7 +83,10 @@ impl Rtype {
     /// (RFC 3597 section 4).
     #[must_use]
     pub fn compresses_rdata(self) -> bool {
-        matches!(self, Self::NS | Self::CNAME | Self::SOA | Self::PTR | Self::MX)
+        matches!(
+            self,
+            Self::NS | Self::CNAME | Self::SOA | Self::PTR | Self::MX
+        )
     }
 
     /// Whether this number is a question or meta type that no zone may hold (RFC 6895 section 3.1).

@@ -28,14 +28,21 @@ impl Serial {
     /// The serial `step` later (RFC 1982 section 3.1); steps over [`Self::MAX_STEP`] are cut to it.
     #[must_use]
     pub const fn next(self, step: u32) -> Self {
-        let step = if step > Self::MAX_STEP { Self::MAX_STEP } else { step };
+        let step = if step > Self::MAX_STEP {
+            Self::MAX_STEP
+        } else {
+            step
+        };
         Self(self.0.wrapping_add(step))
     }
 
     /// The serial that wall-clock seconds suggest: their low 32 bits.
     #[must_use]
     pub const fn from_wall(unix_seconds: u64) -> Self {
-        #[allow(clippy::cast_possible_truncation, reason = "serials wrap: the low 32 bits are meant")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "serials wrap: the low 32 bits are meant"
+        )]
         Self(unix_seconds as u32)
     }
 

@@ -17,7 +17,11 @@ impl Ttl {
     /// values with the top bit set.
     #[must_use]
     pub const fn decode(seconds: u32) -> Self {
-        if seconds > Self::MAX.0 { Self::ZERO } else { Self(seconds) }
+        if seconds > Self::MAX.0 {
+            Self::ZERO
+        } else {
+            Self(seconds)
+        }
     }
 
     /// The seconds, as on the wire.
