@@ -1,0 +1,437 @@
+//! The configuration as a whole: what was written, resolved and checked over all blocks.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::address::DNS_PORT;
+use super::apex::{self, Apex};
+use super::bind::{self, Bind};
+use super::environment::Environment;
+use super::errors::{self, Errors};
+use super::health::{self, Health};
+use super::history::{self, History};
+use super::known::{self, Word};
+use super::kubernetes::{self, Kubernetes};
+use super::lexer::lex;
+use super::listener;
+use super::log::{self, LogRule};
+use super::parser::{self, Block, Directive};
+use super::place::{Place, Problem, Report};
+use super::prometheus::{self, Prometheus};
+use super::ready::{self, Ready};
+use super::transfer::{self, Transfer};
+use super::tsig::{self, TsigKey};
+use super::zone::{self, ZoneKey};
+use crate::dns::Name;
+
+/// A Corefile, read and checked. It never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The server blocks, in the order of the file; at least one.
+    pub servers: Vec<ServerBlock>,
+}
+
+/// A server block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerBlock {
+    /// Where its first key stands.
+    pub place: Place,
+    /// Its keys: the zones for which queries come to this block; at least one.
+    pub zones: Vec<ZoneKey>,
+    /// Where it listens.
+    pub bind: Bind,
+    /// The cluster.
+    pub kubernetes: Option<Kubernetes>,
+    /// Who may have zones; no zone stands in two of them.
+    pub transfers: Vec<Transfer>,
+    /// The keys of all blocks on its listeners, no two of one name.
+    pub keys: Vec<TsigKey>,
+    /// What stands at the top of zones; no zone stands in two of them.
+    pub apexes: Vec<Apex>,
+    /// What is kept of the past of zones; no zone stands in two of them.
+    pub histories: Vec<History>,
+    /// Logging of errors.
+    pub errors: Option<Errors>,
+    /// Logging of queries: the first rule that fits decides.
+    pub logs: Vec<LogRule>,
+    /// Readiness over HTTP.
+    pub ready: Option<Ready>,
+    /// Liveness over HTTP.
+    pub health: Option<Health>,
+    /// Metrics over HTTP.
+    pub prometheus: Option<Prometheus>,
+}
+
+/// What the command line says about the Corefile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overrides {
+    /// The port of keys without one.
+    pub default_port: u16,
+}
+
+impl Default for Overrides {
+    fn default() -> Self {
+        Self {
+            default_port: DNS_PORT,
+        }
+    }
+}
+
+/// A configuration that can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// What maybe is not as meant, in the order of places.
+    pub warnings: Vec<Problem>,
+}
+
+/// A configuration that cannot be used. Its `Display` is one problem a line, without the warnings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// Everything that is wrong, in the order of places; at least one.
+    pub problems: Vec<Problem>,
+    /// What maybe is not as meant.
+    pub warnings: Vec<Problem>,
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Rejected {}
+
+/// A directive that is for some zones and those below them.
+pub trait Zoned {
+    /// The zones.
+    fn zones(&self) -> &[Name];
+    /// Where it stands.
+    fn place(&self) -> &Place;
+
+    /// How many labels its closest zone at or above `zone` has; `None` when it has none.
+    fn closeness(&self, zone: &Name) -> Option<usize> {
+        let above = self.zones().iter().filter(|own| zone.is_within(own));
+        above.map(Name::label_count).max()
+    }
+}
+
+/// Implements [`Zoned`] by the fields of that name.
+macro_rules! zoned {
+    ($($directive:ty),*) => {$(
+        impl Zoned for $directive {
+            fn zones(&self) -> &[Name] {
+                &self.zones
+            }
+            fn place(&self) -> &Place {
+                &self.place
+            }
+        }
+    )*};
+}
+
+zoned!(Transfer, Apex, History);
+
+/// Of several directives the one with the closest zone at or above `zone`.
+fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
+    directives
+        .iter()
+        .max_by_key(|directive| directive.closeness(zone))
+        .filter(|directive| directive.closeness(zone).is_some())
+}
+
+impl ServerBlock {
+    /// Who may have `zone`, by the closest `transfer`; `None`: nobody.
+    #[must_use]
+    pub fn transfer_for(&self, zone: &Name) -> Option<&Transfer> {
+        closest(&self.transfers, zone)
+    }
+
+    /// What was said about the top of `zone`, by the closest `apex`.
+    #[must_use]
+    pub fn apex_for(&self, zone: &Name) -> Option<&Apex> {
+        closest(&self.apexes, zone)
+    }
+
+    /// What is kept of `zone`, by the closest `history`.
+    #[must_use]
+    pub fn history_for(&self, zone: &Name) -> Option<&History> {
+        closest(&self.histories, zone)
+    }
+
+    /// The log rule for a name: the first that fits.
+    #[must_use]
+    pub fn log_for(&self, name: &Name) -> Option<&LogRule> {
+        self.logs
+            .iter()
+            .find(|rule| rule.names.iter().any(|own| name.is_within(own)))
+    }
+
+    /// The key of this name.
+    #[must_use]
+    pub fn key(&self, name: &Name) -> Option<&TsigKey> {
+        self.keys.iter().find(|key| key.name == *name)
+    }
+}
+
+impl Config {
+    /// The blocks whose `kubernetes` writes this zone, in the order of the file. If there are several,
+    /// they agree on its contents.
+    pub fn blocks_of<'a>(&'a self, zone: &'a Name) -> impl Iterator<Item = &'a ServerBlock> {
+        self.servers.iter().filter(move |block| {
+            block
+                .kubernetes
+                .as_ref()
+                .is_some_and(|own| own.zones().any(|there| there == zone))
+        })
+    }
+
+    /// Each listener once, with the blocks on it in the order of the file.
+    #[must_use]
+    pub fn listeners(&self) -> Vec<(listener::Listener, Vec<&ServerBlock>)> {
+        let mut listeners: Vec<(_, Vec<&ServerBlock>)> = Vec::new();
+        for block in &self.servers {
+            for listener in block.listeners() {
+                match listeners.iter_mut().find(|(there, _)| *there == listener) {
+                    Some((_, blocks)) => blocks.push(block),
+                    None => listeners.push((listener, vec![block])),
+                }
+            }
+        }
+        listeners
+    }
+}
+
+/// Reads and checks a Corefile. `env` gives environment variables.
+///
+/// # Errors
+/// [`Rejected`], with everything that is wrong; also when the file cannot be read.
+pub fn load(
+    path: &Path,
+    overrides: &Overrides,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Loaded, Rejected> {
+    let name = path.display().to_string();
+    match fs::read(path) {
+        Ok(octets) => parse_text(&name, &String::from_utf8_lossy(&octets), overrides, env),
+        Err(error) => {
+            let problem = Problem {
+                place: Place::start_of(&name),
+                message: format!("cannot read the Corefile: {error}"),
+                mend: "name a file that is there and readable with --corefile".to_owned(),
+            };
+            Err(Rejected {
+                problems: vec![problem],
+                warnings: Vec::new(),
+            })
+        }
+    }
+}
+
+/// Reads and checks a Corefile that is at hand; `file` is its name in messages, and imports are
+/// relative to its folder.
+///
+/// # Errors
+/// [`Rejected`], with everything that is wrong.
+pub fn parse_text(
+    file: &str,
+    text: &str,
+    overrides: &Overrides,
+    env: Environment<'_>,
+) -> Result<Loaded, Rejected> {
+    let mut report = Report::default();
+    let name: Arc<str> = file.into();
+    let tokens = lex(&name, text, &mut report);
+    let blocks = parser::parse(tokens, env, &mut report);
+    if blocks.is_empty() {
+        let mend = "write a zone, '{', directives on lines of their own, and '}'";
+        report.error(&Place::start_of(file), "there is no server block", mend);
+    }
+    let Overrides { default_port } = *overrides;
+    let mut servers = Vec::new();
+    for block in &blocks {
+        servers.push(resolve(block, default_port, &mut report));
+    }
+    listener::check_zones(&servers, &mut report);
+    listener::share_keys(&mut servers, &mut report);
+    listener::check_key_names(&servers, &mut report);
+    listener::check_http(&servers, &mut report);
+    check_sources(&servers, &mut report);
+    let (problems, warnings) = report.finish();
+    if problems.is_empty() {
+        Ok(Loaded {
+            config: Config { servers },
+            warnings,
+        })
+    } else {
+        Err(Rejected { problems, warnings })
+    }
+}
+
+/// Reads the keys and directives of one block.
+fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock {
+    let Block {
+        place,
+        keys,
+        directives,
+    } = block;
+    let zones: Vec<ZoneKey> = keys
+        .iter()
+        .flat_map(|token| zone::key(token, default_port, report))
+        .collect();
+    if keys.is_empty() {
+        let mend = "write a zone, or '.' for all names";
+        report.error(place, "this server block has no zone", mend);
+    }
+    let mut names: Vec<Name> = Vec::new();
+    for key in &zones {
+        if !names.contains(&key.apex) {
+            names.push(key.apex.clone());
+        }
+    }
+    let mut server = ServerBlock {
+        place: place.clone(),
+        zones,
+        bind: Bind::default(),
+        kubernetes: None,
+        transfers: Vec::new(),
+        keys: Vec::new(),
+        apexes: Vec::new(),
+        histories: Vec::new(),
+        errors: None,
+        logs: Vec::new(),
+        ready: None,
+        health: None,
+        prometheus: None,
+    };
+    let mut once: Vec<(Word, &Place)> = Vec::new();
+    for directive in directives {
+        let Some(word) = known::word(&directive.name, report) else {
+            continue;
+        };
+        let place = &directive.name.place;
+        if let Some((_, first)) = once
+            .iter()
+            .find(|(other, _)| *other == word && !repeats(word))
+        {
+            let text = &directive.name.text;
+            let message = format!("{text} stands already in line {} of this block", first.line);
+            report.error(place, message, "join the two");
+        }
+        once.push((word, place));
+        take(word, directive, &names, &mut server, report);
+    }
+    check_zones(&server, &names, report);
+    server
+}
+
+/// Whether a directive may stand several times in a block.
+fn repeats(word: Word) -> bool {
+    match word {
+        Word::Apex | Word::Bind | Word::Health | Word::History | Word::Log | Word::Transfer => true,
+        Word::Errors | Word::Kubernetes | Word::Prometheus | Word::Ready | Word::Tsig => false,
+    }
+}
+
+/// Reads one directive into its block.
+fn take(
+    word: Word,
+    directive: &Directive,
+    zones: &[Name],
+    server: &mut ServerBlock,
+    report: &mut Report,
+) {
+    match word {
+        Word::Apex => server.apexes.push(apex::parse(directive, zones, report)),
+        Word::Bind => bind::parse(directive, &mut server.bind, report),
+        Word::Errors => server.errors = Some(errors::parse(directive, report)),
+        Word::Health => {
+            server.health = Some(health::parse(directive, server.health.as_ref(), report));
+        }
+        Word::History => server
+            .histories
+            .push(history::parse(directive, zones, report)),
+        Word::Kubernetes => server.kubernetes = Some(kubernetes::parse(directive, zones, report)),
+        Word::Log => server.logs.push(log::parse(directive, report)),
+        Word::Prometheus => server.prometheus = Some(prometheus::parse(directive, report)),
+        Word::Ready => server.ready = Some(ready::parse(directive, report)),
+        Word::Transfer => server
+            .transfers
+            .push(transfer::parse(directive, zones, report)),
+        Word::Tsig => server.keys.extend(tsig::parse(directive, report)),
+    }
+}
+
+/// Checks what the directives of one block say about zones.
+fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
+    let zones: Vec<&Name> = server
+        .kubernetes
+        .iter()
+        .flat_map(Kubernetes::zones)
+        .collect();
+    if let Some(kubernetes) = &server.kubernetes {
+        for zone in &zones {
+            if !keys.iter().any(|key| zone.is_within(key)) {
+                let message = format!("no query for {zone} comes to this block");
+                let mend = "add the zone to the keys of the block";
+                report.warn(&kubernetes.place, message, mend);
+            }
+        }
+    }
+    check_zoned("transfer", &server.transfers, &zones, report);
+    check_zoned("apex", &server.apexes, &zones, report);
+    check_zoned("history", &server.histories, &zones, report);
+}
+
+/// Reports a zone that stands in two directives of one name, and warns about a directive that is for
+/// none of the zones.
+fn check_zoned<T: Zoned>(name: &str, directives: &[T], zones: &[&Name], report: &mut Report) {
+    for (index, directive) in directives.iter().enumerate() {
+        let place = directive.place();
+        for zone in directive.zones() {
+            let earlier = &directives[..index];
+            if let Some(other) = earlier.iter().find(|other| other.zones().contains(zone)) {
+                let message = format!(
+                    "there is a {name} for {zone} in line {} already",
+                    other.place().line
+                );
+                report.error(place, message, "join the two, or name other zones");
+                break;
+            }
+        }
+        if !zones.iter().any(|zone| directive.closeness(zone).is_some()) {
+            let message = format!("{name} is for no zone that this block writes");
+            report.warn(place, message, "name one of the zones of kubernetes");
+        }
+    }
+}
+
+/// Reports a zone that two `kubernetes` directives write differently: a zone has one content.
+fn check_sources(servers: &[ServerBlock], report: &mut Report) {
+    let all: Vec<&Kubernetes> = servers
+        .iter()
+        .filter_map(|s| s.kubernetes.as_ref())
+        .collect();
+    for (index, later) in all.iter().enumerate() {
+        for zone in later.zones() {
+            let clash = all[..index].iter().find(|earlier| {
+                earlier.zones().any(|there| there == zone) && !earlier.same_contents(later)
+            });
+            if let Some(earlier) = clash {
+                let message = format!(
+                    "the kubernetes at {} writes {zone} differently",
+                    earlier.place
+                );
+                let mend = "a zone has one content: let both say the same, or name other zones";
+                report.error(&later.place, message, mend);
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The words that may begin a directive: ours, CoreDNS's, and those CoreDNS has given up.
+
+use super::lexer::Token;
+use super::place::Report;
+
+/// A directive we know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Word {
+    /// Start of authority and name servers of the zones.
+    Apex,
+    /// Addresses to listen on.
+    Bind,
+    /// Logging of errors.
+    Errors,
+    /// Liveness over HTTP.
+    Health,
+    /// How many versions are kept.
+    History,
+    /// The cluster.
+    Kubernetes,
+    /// Logging of queries.
+    Log,
+    /// Metrics over HTTP.
+    Prometheus,
+    /// Readiness over HTTP.
+    Ready,
+    /// Who may have a zone.
+    Transfer,
+    /// Keys.
+    Tsig,
+}
+
+/// The directives that work.
+const OURS: &[(&str, Word)] = &[
+    ("apex", Word::Apex),
+    ("bind", Word::Bind),
+    ("errors", Word::Errors),
+    ("health", Word::Health),
+    ("history", Word::History),
+    ("kubernetes", Word::Kubernetes),
+    ("log", Word::Log),
+    ("prometheus", Word::Prometheus),
+    ("ready", Word::Ready),
+    ("transfer", Word::Transfer),
+    ("tsig", Word::Tsig),
+];
+
+/// The other directives of CoreDNS 1.14 and those we have planned.
+const NOT_YET: &[&str] = &[
+    "acl",
+    "any",
+    "auto",
+    "autopath",
+    "azure",
+    "bufsize",
+    "cache",
+    "cancel",
+    "catalog",
+    "chaos",
+    "clouddns",
+    "debug",
+    "dns64",
+    "dnssec",
+    "dnstap",
+    "erratic",
+    "etcd",
+    "file",
+    "forward",
+    "gate",
+    "geoip",
+    "grpc",
+    "grpc_server",
+    "header",
+    "hosts",
+    "https",
+    "https3",
+    "k8s_external",
+    "loadbalance",
+    "local",
+    "loop",
+    "metadata",
+    "minimal",
+    "multisocket",
+    "nomad",
+    "nsid",
+    "on",
+    "pprof",
+    "proxyproto",
+    "quic",
+    "reload",
+    "rewrite",
+    "root",
+    "route53",
+    "secondary",
+    "shed",
+    "sign",
+    "template",
+    "timeouts",
+    "tls",
+    "trace",
+    "view",
+    "whoami",
+];
+
+/// What CoreDNS no longer has, and what took its place.
+const GONE: &[(&str, &str)] = &[
+    ("proxy", "write forward"),
+    (
+        "federation",
+        "take it out: clusters no longer have federation",
+    ),
+    ("upstream", "take it out"),
+];
+
+/// Whether this word begins a directive, supported or not.
+pub(super) fn is_known(text: &str) -> bool {
+    lookup(text).is_some() || NOT_YET.contains(&text) || GONE.iter().any(|(gone, _)| *gone == text)
+}
+
+/// Our directive of this name.
+fn lookup(text: &str) -> Option<Word> {
+    OURS.iter()
+        .find(|(name, _)| *name == text)
+        .map(|(_, word)| *word)
+}
+
+/// Our directive of this name; any other is reported.
+pub(super) fn word(name: &Token, report: &mut Report) -> Option<Word> {
+    let text = name.text.as_str();
+    let found = lookup(text);
+    if found.is_some() {
+        return found;
+    }
+    if NOT_YET.contains(&text) {
+        report.not_yet(&name.place, text);
+    } else if let Some((_, mend)) = GONE.iter().find(|(gone, _)| *gone == text) {
+        report.error(&name.place, format!("{text}: no longer a directive"), *mend);
+    } else {
+        let mend = match nearest(text) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => "take it out, or look for a missing '{' or '}' above".to_owned(),
+        };
+        report.error(
+            &name.place,
+            format!("unknown directive {}", name.shown()),
+            mend,
+        );
+    }
+    None
+}
+
+/// The directive that `text` is a slip of: one that becomes equal when one character is left out,
+/// added or changed, or two neighbours swapped.
+fn nearest(text: &str) -> Option<&'static str> {
+    let names = OURS
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(NOT_YET.iter().copied());
+    names
+        .filter(|name| name.len() > 2)
+        .find(|name| is_slip(text.as_bytes(), name.as_bytes()))
+}
+
+/// Whether one edit makes the two equal.
+fn is_slip(left: &[u8], right: &[u8]) -> bool {
+    let common = left.iter().zip(right).take_while(|(a, b)| a == b).count();
+    let (left, right) = (&left[common..], &right[common..]);
+    match (left, right) {
+        ([_, left_rest @ ..], _) if left_rest == right => true,
+        (_, [_, right_rest @ ..]) if left == right_rest => true,
+        ([_, left_rest @ ..], [_, right_rest @ ..]) if left_rest == right_rest => true,
+        ([a, b, left_rest @ ..], [c, d, right_rest @ ..]) => {
+            a == d && b == c && left_rest == right_rest
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_find_the_word_that_was_meant() {
+        for (slip, want) in [
+            ("kubernets", Some("kubernetes")),
+            ("kuberenetes", Some("kubernetes")),
+            ("promethues", Some("prometheus")),
+            ("error", Some("errors")),
+            ("errors_", Some("errors")),
+            ("Log", Some("log")),
+            ("nonsense", None),
+        ] {
+            assert_eq!(nearest(slip), want, "{slip}");
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! `kubernetes [ZONES...] { … }`: the cluster whose contents the zones hold.
+//!
+//! Options of today: `endpoint URL...`, `tls CERT KEY CA`, `kubeconfig FILE [CONTEXT]`, `manifests DIR`
+//! (ours), `ttl SECONDS`, `namespaces N...`, `fallthrough [ZONES...]`, `pods disabled`. Every other
+//! option of CoreDNS is refused by name.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::parser::{Directive, Line};
+use super::place::{Place, Report};
+use super::zone;
+use crate::dns::{Name, Ttl};
+
+/// A cluster, and the zones made of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kubernetes {
+    /// Where it stands.
+    pub place: Place,
+    /// The zones of names; at least one, in the order of the file.
+    pub forward_zones: Vec<Name>,
+    /// The zones of addresses, below `in-addr.arpa` and `ip6.arpa`, in the order of the file.
+    pub reverse_zones: Vec<Name>,
+    /// Where the objects come from.
+    pub source: Source,
+    /// The TTL of all records.
+    pub ttl: Ttl,
+    /// The namespaces that are shown; all when `None`. Never empty.
+    pub namespaces: Option<BTreeSet<String>>,
+    /// The names, and those below them, for which the next in the chain is asked when there is no
+    /// such name; the root stands for all, nothing for none.
+    pub fallthrough: Vec<Name>,
+}
+
+impl Kubernetes {
+    /// All zones, the forward ones first.
+    pub fn zones(&self) -> impl Iterator<Item = &Name> {
+        self.forward_zones.iter().chain(&self.reverse_zones)
+    }
+
+    /// Whether a zone would have the same contents by both directives.
+    pub(super) fn same_contents(&self, other: &Self) -> bool {
+        let Self {
+            place: _,
+            forward_zones,
+            reverse_zones,
+            source,
+            ttl,
+            namespaces,
+            fallthrough,
+        } = self;
+        // The zones count: reverse zones hold names of the forward ones.
+        *forward_zones == other.forward_zones
+            && *reverse_zones == other.reverse_zones
+            && *source == other.source
+            && *ttl == other.ttl
+            && *namespaces == other.namespaces
+            && *fallthrough == other.fallthrough
+    }
+}
+
+/// Where a cluster's objects come from. Files and folders are relative to the working folder.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Source {
+    /// The API server of the cluster we run in, with the pod's service account.
+    InCluster,
+    /// The API server that a kubeconfig names.
+    Kubeconfig {
+        /// The file.
+        file: PathBuf,
+        /// The context; the file's current one when `None`.
+        context: Option<String>,
+    },
+    /// The API server at a URL.
+    Endpoint {
+        /// `http://` or `https://`, without user or password.
+        url: String,
+        /// The certificates, if written.
+        tls: Option<ClientTls>,
+    },
+    /// A folder of manifests.
+    Manifests {
+        /// The folder.
+        dir: PathBuf,
+    },
+}
+
+/// The files for speaking TLS with an API server.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientTls {
+    /// Our certificate.
+    pub cert: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// The authority that the server's certificate must come from.
+    pub ca: PathBuf,
+}
+
+/// The TTL unless written.
+const DEFAULT_TTL_SECONDS: u32 = 5;
+
+/// The longest TTL that may be written.
+const MAX_TTL_SECONDS: u32 = 3600;
+
+/// The options, for messages.
+const OPTIONS: &str = "endpoint, tls, kubeconfig, manifests, ttl, namespaces, fallthrough and pods";
+
+/// CoreDNS's other options.
+const NOT_YET: &[&str] = &[
+    "apiserver_qps",
+    "apiserver_burst",
+    "apiserver_max_inflight",
+    "namespace_labels",
+    "labels",
+    "endpoint_pod_names",
+    "noendpoints",
+    "ignore",
+    "multicluster",
+    "zonal",
+    "startup_timeout",
+];
+
+/// What CoreDNS no longer has, and what to write.
+const GONE: &[(&str, &str)] = &[
+    ("transfer", "write the directive transfer beside kubernetes"),
+    ("upstream", "take it out"),
+    ("resyncperiod", "take it out"),
+    ("federation", "take it out"),
+];
+
+/// What was written, each with its place.
+#[derive(Default)]
+struct Draft {
+    /// `endpoint`.
+    endpoint: Option<(Place, String)>,
+    /// `tls`.
+    tls: Option<(Place, ClientTls)>,
+    /// `kubeconfig`.
+    kubeconfig: Option<(Place, PathBuf, Option<String>)>,
+    /// `manifests`.
+    manifests: Option<(Place, PathBuf)>,
+    /// `ttl`.
+    ttl: Option<Ttl>,
+    /// `namespaces`, all of them.
+    namespaces: BTreeSet<String>,
+    /// `fallthrough`, all of them.
+    fallthrough: Vec<Name>,
+}
+
+/// Reads the directive; `block_zones` are the default.
+pub(super) fn parse(
+    directive: &Directive,
+    block_zones: &[Name],
+    report: &mut Report,
+) -> Kubernetes {
+    let mut draft = Draft::default();
+    for line in &directive.lines {
+        option(directive, line, &mut draft, report);
+    }
+    let zones = zone::arguments(&directive.arguments, block_zones, report);
+    let place = directive.name.place.clone();
+    let (reverse_zones, forward_zones): (Vec<Name>, Vec<Name>) =
+        zones.into_iter().partition(is_reverse);
+    if forward_zones.is_empty() && !reverse_zones.is_empty() {
+        let mend = "add a zone of names, such as cluster.local";
+        report.error(&place, "kubernetes has only reverse zones", mend);
+    }
+    let Draft {
+        endpoint,
+        tls,
+        kubeconfig,
+        manifests,
+        ttl,
+        namespaces,
+        fallthrough,
+    } = draft;
+    let source = source(endpoint, tls, kubeconfig, manifests, report);
+    Kubernetes {
+        place,
+        forward_zones,
+        reverse_zones,
+        source,
+        ttl: ttl.unwrap_or(Ttl::decode(DEFAULT_TTL_SECONDS)),
+        namespaces: (!namespaces.is_empty()).then_some(namespaces),
+        fallthrough,
+    }
+}
+
+/// Whether a zone is one of addresses.
+fn is_reverse(zone: &Name) -> bool {
+    ["in-addr.arpa", "ip6.arpa"]
+        .iter()
+        .any(|tree| Name::parse(tree).is_ok_and(|tree| zone.is_within(&tree)))
+}
+
+/// Takes one option.
+fn option(directive: &Directive, line: &Line, draft: &mut Draft, report: &mut Report) {
+    let place = line.name.place.clone();
+    match line.name.text.as_str() {
+        "endpoint" => {
+            let value = endpoint(line, report).map(|url| (place, url));
+            line.set(&mut draft.endpoint, value, report);
+        }
+        "tls" => {
+            let value = client_tls(line, report).map(|tls| (place, tls));
+            line.set(&mut draft.tls, value, report);
+        }
+        "kubeconfig" => {
+            let value = kubeconfig(line, report);
+            line.set(&mut draft.kubeconfig, value, report);
+        }
+        "manifests" => {
+            let value = line.exactly_one("DIR", report);
+            let value = value.map(|token| (place, PathBuf::from(&token.text)));
+            line.set(&mut draft.manifests, value, report);
+        }
+        "ttl" => {
+            let value = line.value("SECONDS", ttl, report);
+            line.set(&mut draft.ttl, value, report);
+        }
+        "namespaces" => namespaces(line, &mut draft.namespaces, report),
+        "fallthrough" => {
+            let zones = zone::arguments(&line.arguments, &[Name::root()], report);
+            let new = zones
+                .into_iter()
+                .filter(|zone| !draft.fallthrough.contains(zone));
+            let new: Vec<Name> = new.collect();
+            draft.fallthrough.extend(new);
+        }
+        "pods" => pods(line, report),
+        other if NOT_YET.contains(&other) => report.not_yet(&place, other),
+        other => match GONE.iter().find(|(gone, _)| *gone == other) {
+            Some((gone, mend)) => {
+                let message = format!("{gone}: no longer an option of kubernetes");
+                report.error(&place, message, *mend);
+            }
+            None => directive.unknown_option(line, OPTIONS, report),
+        },
+    }
+}
+
+/// Reads `endpoint URL...`; as in CoreDNS only the first is used.
+fn endpoint(line: &Line, report: &mut Report) -> Option<String> {
+    let (first, more) = line.at_least_one("URL", report)?.split_first()?;
+    if let Some(second) = more.first() {
+        let message = "only the first endpoint is used";
+        report.warn(
+            &second.place,
+            message,
+            "put the API servers behind one address",
+        );
+    }
+    let good = first.text.parse::<http::Uri>().is_ok_and(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri
+                .authority()
+                .is_some_and(|authority| !authority.as_str().contains('@'))
+    });
+    if !good {
+        // The text is not repeated: it may hold a password.
+        let mend = "write https://HOST[:PORT], credentials belong in a kubeconfig";
+        report.error(
+            &first.place,
+            "the endpoint is no plain http or https URL",
+            mend,
+        );
+        return None;
+    }
+    Some(first.text.clone())
+}
+
+/// Reads `tls CERT KEY CA`.
+fn client_tls(line: &Line, report: &mut Report) -> Option<ClientTls> {
+    let [cert, key, ca] = line.arguments.as_slice() else {
+        let message = format!("tls takes three files, there are {}", line.arguments.len());
+        report.error(&line.name.place, message, "write: tls CERT KEY CA");
+        return None;
+    };
+    let path = |token: &super::lexer::Token| PathBuf::from(&token.text);
+    Some(ClientTls {
+        cert: path(cert),
+        key: path(key),
+        ca: path(ca),
+    })
+}
+
+/// Reads `kubeconfig FILE [CONTEXT]`.
+fn kubeconfig(line: &Line, report: &mut Report) -> Option<(Place, PathBuf, Option<String>)> {
+    let (file, context) = match line.arguments.as_slice() {
+        [file] => (file, None),
+        [file, context] => (file, Some(context.text.clone())),
+        other => {
+            let message = format!(
+                "kubeconfig takes one or two arguments, there are {}",
+                other.len()
+            );
+            report.error(
+                &line.name.place,
+                message,
+                "write: kubeconfig FILE [CONTEXT]",
+            );
+            return None;
+        }
+    };
+    Some((line.name.place.clone(), PathBuf::from(&file.text), context))
+}
+
+/// Reads a TTL.
+fn ttl(text: &str) -> Result<Ttl, String> {
+    let seconds: u32 = text
+        .parse()
+        .map_err(|_| "not a whole number of seconds".to_owned())?;
+    if seconds > MAX_TTL_SECONDS {
+        return Err(format!("not in the range 0 to {MAX_TTL_SECONDS}"));
+    }
+    Ok(Ttl::decode(seconds))
+}
+
+/// Reads `namespaces N...`.
+fn namespaces(line: &Line, namespaces: &mut BTreeSet<String>, report: &mut Report) {
+    for token in line
+        .at_least_one("NAMESPACE...", report)
+        .unwrap_or_default()
+    {
+        // RFC 1123 labels, as the API server demands of namespaces.
+        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let text = token.text.as_str();
+        let edges_good = !text.starts_with('-') && !text.ends_with('-');
+        if (1..=63).contains(&text.len()) && text.chars().all(inner) && edges_good {
+            namespaces.insert(text.to_owned());
+        } else {
+            let message = format!("no namespace can be called {}", token.shown());
+            let mend = "write names of lower-case letters, digits and hyphens, with spaces between";
+            report.error(&token.place, message, mend);
+        }
+    }
+}
+
+/// Reads `pods disabled|insecure|verified`.
+fn pods(line: &Line, report: &mut Report) {
+    let Some(token) = line.exactly_one("disabled", report) else {
+        return;
+    };
+    match token.text.as_str() {
+        "disabled" => {}
+        mode @ ("insecure" | "verified") => report.not_yet(&token.place, &format!("pods {mode}")),
+        _ => {
+            let message = format!("wrong value for pods: {}", token.shown());
+            report.error(&token.place, message, "write: pods disabled");
+        }
+    }
+}
+
+/// Decides where the objects come from.
+fn source(
+    endpoint: Option<(Place, String)>,
+    tls: Option<(Place, ClientTls)>,
+    kubeconfig: Option<(Place, PathBuf, Option<String>)>,
+    manifests: Option<(Place, PathBuf)>,
+    report: &mut Report,
+) -> Source {
+    if let Some((_, dir)) = manifests {
+        let others = [
+            endpoint.map(|(place, _)| (place, "endpoint")),
+            tls.map(|(place, _)| (place, "tls")),
+            kubeconfig.map(|(place, _, _)| (place, "kubeconfig")),
+        ];
+        for (place, option) in others.into_iter().flatten() {
+            let message = format!("manifests and {option} exclude each other");
+            report.error(
+                &place,
+                message,
+                "objects come from one source: take one out",
+            );
+        }
+        return Source::Manifests { dir };
+    }
+    let used = endpoint.is_some() && kubeconfig.is_none();
+    if let Some((place, _)) = tls.as_ref().filter(|_| !used) {
+        let message = "tls is used only with endpoint, and kubeconfig goes before both";
+        report.warn(place, message, "take it out");
+    }
+    match (kubeconfig, endpoint) {
+        (Some((place, file, context)), endpoint) => {
+            if endpoint.is_some() {
+                let message = "kubeconfig goes before endpoint, which is not used";
+                report.warn(&place, message, "take one out");
+            }
+            Source::Kubeconfig { file, context }
+        }
+        (None, Some((_, url))) => Source::Endpoint {
+            url,
+            tls: tls.map(|(_, tls)| tls),
+        },
+        (None, None) => Source::InCluster,
+    }
+}

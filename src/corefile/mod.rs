@@ -1,0 +1,56 @@
+//! The Corefile: text becomes one typed, checked, immutable [`Config`].
+//!
+//! The grammar is CoreDNS's (its Caddyfile), and so is the meaning of its directives. Reading goes in
+//! steps that only record and one that resolves: words (`lexer`), blocks with snippets, imports and
+//! environment put in (`parser`), zones (`zone`), each directive in its own file, and the checks over
+//! all blocks (`config`). Nothing stops at the first error: all come out together, each with file,
+//! line, column and what to do.
+//!
+//! Only files are read here: the Corefile, what it imports, key files. Everything else that is named
+//! (folders, certificates, addresses) is looked at by those who use it.
+
+mod address;
+mod apex;
+mod argument;
+mod bind;
+mod config;
+mod environment;
+mod errors;
+mod health;
+mod history;
+mod import;
+mod keyfile;
+mod known;
+mod kubernetes;
+mod lexer;
+mod listener;
+mod log;
+mod network;
+mod parser;
+mod place;
+mod prometheus;
+mod quantity;
+mod ready;
+mod secret;
+mod transfer;
+mod tsig;
+mod zone;
+
+pub use address::{DNS_PORT, HttpAddress, HttpAddressError, HttpHost};
+pub use apex::{Apex, NameServer};
+pub use bind::{Bind, BindHost};
+pub use config::{Config, Loaded, Overrides, Rejected, ServerBlock, Zoned, load, parse_text};
+pub use errors::Errors;
+pub use health::Health;
+pub use history::History;
+pub use kubernetes::{ClientTls, Kubernetes, Source};
+pub use listener::Listener;
+pub use log::{LogClass, LogField, LogPiece, LogRule};
+pub use network::{Network, NotANetwork};
+pub use place::{Place, Problem};
+pub use prometheus::Prometheus;
+pub use ready::{Monitor, Ready};
+pub use secret::Secret;
+pub use transfer::{Allow, Peer, Secondary, Transfer};
+pub use tsig::{Algorithm, TsigKey};
+pub use zone::{Scheme, ZoneKey};

@@ -1,0 +1,43 @@
+//! `prometheus [ADDR]`: metrics over HTTP.
+//!
+//! CoreDNS's `runtime_metrics` and `tls` are not supported yet.
+
+use super::address::{HttpAddress, HttpHost};
+use super::parser::Directive;
+use super::place::{Place, Report};
+
+/// Metrics are told at `/metrics`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prometheus {
+    /// Where it stands.
+    pub place: Place,
+    /// Where it listens.
+    pub address: HttpAddress,
+}
+
+/// The port unless written, on the loopback addresses.
+const DEFAULT_PORT: u16 = 9153;
+
+/// Reads the directive.
+pub(super) fn parse(directive: &Directive, report: &mut Report) -> Prometheus {
+    let default = HttpAddress {
+        host: HttpHost::Name("localhost".to_owned()),
+        port: DEFAULT_PORT,
+    };
+    let address = directive.http_address(report).unwrap_or(default);
+    for line in &directive.lines {
+        match line.name.text.as_str() {
+            option @ ("runtime_metrics" | "tls") => {
+                report.not_yet(&line.name.place, &format!("prometheus {option}"));
+            }
+            _ => {
+                let message = format!("prometheus has no option {}", line.name.shown());
+                report.error(&line.name.place, message, "take it out");
+            }
+        }
+    }
+    Prometheus {
+        place: directive.name.place.clone(),
+        address,
+    }
+}

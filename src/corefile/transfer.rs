@@ -1,0 +1,290 @@
+//! `transfer [ZONES...] { to …; allow …; source ADDRESS }`: who may have a zone, and who is told when it
+//! changes.
+//!
+//! `to` is CoreDNS's, with `key` and `tls` added; `to *` means `allow *`. `allow` and ranges are ours.
+//! `tls` is not supported yet.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::address::{DNS_PORT, parse_dns_address};
+use super::lexer::Token;
+use super::network::Network;
+use super::parser::{Directive, Line};
+use super::place::{Place, Report};
+use super::zone;
+use crate::dns::Name;
+
+/// Who may have some zones. Who is not named may not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transfer {
+    /// Where it stands.
+    pub place: Place,
+    /// The zones it is for, and those below them.
+    pub zones: Vec<Name>,
+    /// Those who may transfer and are notified, in the order of the file.
+    pub secondaries: Vec<Secondary>,
+    /// Those who may transfer, in the order of the file.
+    pub allow: Vec<Allow>,
+    /// Where NOTIFY leaves from: at most one address of each family.
+    pub sources: Vec<IpAddr>,
+}
+
+/// A server that holds our zones: it may transfer, and is notified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secondary {
+    /// Where its address stands.
+    pub place: Place,
+    /// Where it is notified; it transfers from this address and any port.
+    pub address: SocketAddr,
+    /// With any of these keys its requests must be signed; NOTIFY is signed with the first. Empty:
+    /// no signing. Defined on the same listener, lower case.
+    pub keys: Vec<Name>,
+}
+
+/// Someone who may transfer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allow {
+    /// Where the address stands.
+    pub place: Place,
+    /// From where.
+    pub peer: Peer,
+    /// With any of these keys the request must be signed. Empty: no signing. Defined on the same
+    /// listener, lower case.
+    pub keys: Vec<Name>,
+}
+
+/// From where a request may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// From anywhere.
+    Anyone,
+    /// From these addresses.
+    Network(Network),
+}
+
+impl Peer {
+    /// Whether this address is one of them.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match self {
+            Self::Anyone => true,
+            Self::Network(network) => network.contains(address),
+        }
+    }
+}
+
+impl Transfer {
+    /// The address that NOTIFY to `target` leaves from; `None`: the system's choice.
+    #[must_use]
+    pub fn source_for(&self, target: IpAddr) -> Option<IpAddr> {
+        self.sources
+            .iter()
+            .copied()
+            .find(|source| source.is_ipv4() == target.is_ipv4())
+    }
+
+    /// All key names, each with the place of the line's address.
+    pub(super) fn key_names(&self) -> impl Iterator<Item = (&Place, &Name)> {
+        let Self {
+            place: _,
+            zones: _,
+            secondaries,
+            allow,
+            sources: _,
+        } = self;
+        let of_secondaries = secondaries.iter().map(|to| (&to.place, &to.keys));
+        let of_allowed = allow.iter().map(|allow| (&allow.place, &allow.keys));
+        of_secondaries
+            .chain(of_allowed)
+            .flat_map(|(place, keys)| keys.iter().map(move |key| (place, key)))
+    }
+}
+
+/// A line of `to` or `allow`, taken apart.
+struct Parts<'a> {
+    /// The addresses.
+    peers: &'a [Token],
+    /// The keys.
+    keys: Vec<Name>,
+}
+
+/// Reads the directive; `block_zones` are the default.
+pub(super) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Report) -> Transfer {
+    let mut transfer = Transfer {
+        place: directive.name.place.clone(),
+        zones: zone::arguments(&directive.arguments, block_zones, report),
+        secondaries: Vec::new(),
+        allow: Vec::new(),
+        sources: Vec::new(),
+    };
+    let mut named = false;
+    for line in &directive.lines {
+        match line.name.text.as_str() {
+            "to" => {
+                named = true;
+                to(line, &mut transfer, report);
+            }
+            "allow" => {
+                named = true;
+                allow(line, &mut transfer, report);
+            }
+            "source" => source(line, &mut transfer.sources, report),
+            _ => directive.unknown_option(line, "to, allow and source", report),
+        }
+    }
+    if !named {
+        let message = "transfer names nobody";
+        report.error(
+            &transfer.place,
+            message,
+            "write a block with to ADDRESS or allow ADDRESS",
+        );
+    }
+    transfer
+}
+
+/// Splits `ADDRESS... [key NAME...] [tls [NAME]]`.
+fn parts<'a>(line: &'a Line, what: &str, report: &mut Report) -> Option<Parts<'a>> {
+    let words = line.at_least_one(what, report)?;
+    let at = |word: &str| words.iter().position(|token| token.text == word);
+    let end = at("tls").unwrap_or(words.len());
+    if let Some(token) = words.get(end) {
+        report.not_yet(&token.place, &format!("{} … tls", line.name.text));
+    }
+    let words = &words[..end];
+    let (peers, keys) = match words.iter().position(|token| token.text == "key") {
+        Some(at) => (&words[..at], Some((&words[at], &words[at + 1..]))),
+        None => (words, None),
+    };
+    let option = &line.name.text;
+    if peers.is_empty() {
+        let message = format!("{option} names no address");
+        report.error(&line.name.place, message, format!("write: {option} {what}"));
+    }
+    let mut names: Vec<Name> = Vec::new();
+    if let Some((word, keys)) = keys {
+        if keys.is_empty() {
+            report.error(
+                &word.place,
+                "key names no key",
+                format!("write: {option} {what}"),
+            );
+        }
+        for token in keys {
+            names.extend(zone::domain_name(token, report).filter(|name| !names.contains(name)));
+        }
+    }
+    Some(Parts { peers, keys: names })
+}
+
+/// Reads `to ADDRESS[:PORT]...|* [key NAME...]`.
+fn to(line: &Line, transfer: &mut Transfer, report: &mut Report) {
+    let what = "ADDRESS[:PORT]...|* [key NAME...]";
+    let Some(Parts { peers, keys }) = parts(line, what, report) else {
+        return;
+    };
+    for token in peers {
+        let place = token.place.clone();
+        if token.text == "*" {
+            open_to_all(token, "to *", &keys, report);
+            transfer.allow.push(Allow {
+                place,
+                peer: Peer::Anyone,
+                keys: keys.clone(),
+            });
+            continue;
+        }
+        if token.text.starts_with("tls://") {
+            report.not_yet(&token.place, "tls://");
+            continue;
+        }
+        let text = token.text.strip_prefix("dns://").unwrap_or(&token.text);
+        let Some(address) = parse_dns_address(text) else {
+            let mend = match text.parse::<Network>() {
+                Ok(_) => "a range cannot be notified: write it behind allow".to_owned(),
+                Err(_) => format!("write an IP address, with :PORT unless it is {DNS_PORT}"),
+            };
+            report.error(
+                &place,
+                format!("to: {} is not an address", token.shown()),
+                mend,
+            );
+            continue;
+        };
+        if let Some(other) = transfer
+            .secondaries
+            .iter()
+            .find(|other| other.address == address)
+        {
+            let message = format!("to {address} stands already in line {}", other.place.line);
+            report.error(
+                &place,
+                message,
+                "take one out; keys may be several on one line",
+            );
+            continue;
+        }
+        transfer.secondaries.push(Secondary {
+            place,
+            address,
+            keys: keys.clone(),
+        });
+    }
+}
+
+/// Reads `allow ADDRESS|CIDR|*... [key NAME...]`.
+fn allow(line: &Line, transfer: &mut Transfer, report: &mut Report) {
+    let what = "ADDRESS|CIDR|*... [key NAME...]";
+    let Some(Parts { peers, keys }) = parts(line, what, report) else {
+        return;
+    };
+    for token in peers {
+        let peer = if token.text == "*" {
+            open_to_all(token, "allow *", &keys, report);
+            Peer::Anyone
+        } else if let Ok(address) = token.text.parse() {
+            Peer::Network(Network::of(address))
+        } else if let Ok(network) = token.text.parse() {
+            Peer::Network(network)
+        } else {
+            let message = format!("allow: {} is no address and no range", token.shown());
+            let mend = "write an IP address, a range such as 10.0.0.0/8, or *";
+            report.error(&token.place, message, mend);
+            continue;
+        };
+        transfer.allow.push(Allow {
+            place: token.place.clone(),
+            peer,
+            keys: keys.clone(),
+        });
+    }
+}
+
+/// Warns about a zone that everybody may have, unless a key is asked for.
+fn open_to_all(token: &Token, option: &str, keys: &[Name], report: &mut Report) {
+    if keys.is_empty() {
+        let message = format!("{option} gives the zones to anyone and notifies nobody");
+        report.warn(
+            &token.place,
+            message,
+            "name the secondaries' addresses, or add a key",
+        );
+    }
+}
+
+/// Reads `source ADDRESS`, once for each family.
+fn source(line: &Line, sources: &mut Vec<IpAddr>, report: &mut Report) {
+    let parse = |text: &str| text.parse::<IpAddr>().map_err(|_| "not an IP address");
+    let Some(address) = line.value("ADDRESS", parse, report) else {
+        return;
+    };
+    if sources
+        .iter()
+        .any(|other| other.is_ipv4() == address.is_ipv4())
+    {
+        let message = "there is already a source of this family";
+        report.error(&line.name.place, message, "take one out");
+    } else {
+        sources.push(address);
+    }
+}
