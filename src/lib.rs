@@ -11,6 +11,8 @@
 //! versions that follow each other differ in. *Secondary*: a server that takes our zones. *Fact*: what is
 //! kept of a Kubernetes object. *Source*: an API server or a folder of manifests.
 
+pub mod app;
+pub mod audit;
 pub mod cluster;
 pub mod corefile;
 pub mod dns;

@@ -1,0 +1,136 @@
+//! The control socket: questions to a running server, over a unix socket in the state folder.
+//!
+//! One question a connection: a line of JSON; the answer is a line `ok` or `error …`, then the text.
+//! File permissions are the access control: the socket is the owner's alone.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::audit::answer::{Past, Question, answer};
+
+/// The longest question.
+const QUESTION_OCTETS: u64 = 64 * 1024;
+/// How long a question may take to arrive.
+const QUESTION_TIME: Duration = Duration::from_secs(10);
+/// The most questions answered at once.
+const QUESTIONS_AT_ONCE: usize = 8;
+
+/// Where the socket lies.
+#[must_use]
+pub fn socket_path(state: &Path) -> PathBuf {
+    state.join("control.sock")
+}
+
+/// Asks a running server; `None` when none runs.
+///
+/// # Errors
+/// What the server says, or the connection's failure.
+pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Result<(), String>> {
+    let mut stream = UnixStream::connect(socket_path(state)).ok()?;
+    let mut exchange = || -> io::Result<Result<(), String>> {
+        let mut line = serde_json::to_string(question).map_err(io::Error::other)?;
+        line.push('\n');
+        stream.write_all(line.as_bytes())?;
+        let mut reader = BufReader::new(&stream);
+        let mut head = String::new();
+        reader.read_line(&mut head)?;
+        match head.trim_end().split_once(' ') {
+            Some(("error", text)) => return Ok(Err(text.to_owned())),
+            _ if head.trim_end() == "ok" => {}
+            _ => return Ok(Err("the server broke off".to_owned())),
+        }
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            match reader.read(&mut buffer)? {
+                0 => return Ok(Ok(())),
+                octets => out.write_all(&buffer[..octets])?,
+            }
+        }
+    };
+    Some(exchange().unwrap_or_else(|error| Err(error.to_string())))
+}
+
+/// Listens on the socket and answers until cancelled.
+///
+/// # Errors
+/// When the socket cannot be made.
+pub async fn serve_control(
+    state: PathBuf,
+    past: Arc<dyn Past + Send + Sync>,
+    cancel: CancellationToken,
+) -> io::Result<()> {
+    let path = socket_path(&state);
+    // Who holds the state folder's lock owns the socket: one left over is dead.
+    match std::fs::remove_file(&path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let listener = UnixListener::bind(&path)?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => break,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept(), if connections.len() < QUESTIONS_AT_ONCE => {
+                match accepted {
+                    Ok((stream, _)) => {
+                        connections.spawn(connection(stream, Arc::clone(&past)));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "control socket accepts nothing for a moment");
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                }
+            }
+        }
+    }
+    std::fs::remove_file(&path)
+}
+
+/// Answers one question. What goes wrong with one connection concerns nobody else.
+async fn connection(mut stream: tokio::net::UnixStream, past: Arc<dyn Past + Send + Sync>) {
+    let (reader, mut writer) = stream.split();
+    let mut line = String::new();
+    let mut reader = tokio::io::BufReader::new(reader.take(QUESTION_OCTETS));
+    let read = tokio::time::timeout(QUESTION_TIME, reader.read_line(&mut line)).await;
+    if !matches!(read, Ok(Ok(octets)) if octets > 0) {
+        return;
+    }
+    // The answer is made on a thread of its own: the store reads there without delaying others.
+    let made = tokio::task::spawn_blocking(move || {
+        let question: Question = serde_json::from_str(&line)
+            .map_err(|error| format!("the question is not understood: {error}"))?;
+        let mut text = Vec::new();
+        answer(&question, &*past, &mut text).map_err(|error| error.to_string())?;
+        Ok::<_, String>(text)
+    });
+    let sent = match made.await {
+        Ok(Ok(text)) => match writer.write_all(b"ok\n").await {
+            Ok(()) => writer.write_all(&text).await,
+            Err(error) => Err(error),
+        },
+        Ok(Err(error)) => {
+            let line = format!("error {}\n", error.replace('\n', " "));
+            writer.write_all(line.as_bytes()).await
+        }
+        Err(error) => {
+            writer
+                .write_all(format!("error {error}\n").as_bytes())
+                .await
+        }
+    };
+    if let Err(error) = sent {
+        tracing::debug!(%error, "a question's asker went away");
+    }
+}

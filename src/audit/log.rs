@@ -1,0 +1,233 @@
+//! `log`: versions, newest first, with what they changed and why.
+
+use std::io;
+
+use serde_json::{Value, json};
+
+use crate::audit::answer::{AuditError, Output, Past, step_of};
+use crate::audit::moment::TimeText;
+use crate::cluster::Cause;
+use crate::dns::{Name, RecordText, RrList};
+use crate::zone::Step;
+
+/// The most causes a line of text names.
+const CAUSES_SHOWN: usize = 5;
+/// The most records that a version's JSON lists; a larger one says how many it left out.
+const RECORDS_SHOWN: usize = 10_000;
+
+/// Which versions are wanted.
+#[derive(Debug, Default)]
+pub(super) struct Filter {
+    /// Made at or after, milliseconds since 1970 UTC.
+    pub(super) since_ms: Option<u64>,
+    /// Made at or before.
+    pub(super) until_ms: Option<u64>,
+    /// Changed a record at this name.
+    pub(super) name: Option<Name>,
+    /// Caused by this object.
+    pub(super) object: Option<ObjectFilter>,
+}
+
+/// An object as people name it.
+#[derive(Debug)]
+pub(super) struct ObjectFilter {
+    /// Its kind, without case.
+    kind: String,
+    /// Its namespace, empty for a Namespace.
+    namespace: String,
+    /// Its name.
+    name: String,
+}
+
+impl ObjectFilter {
+    /// Reads `KIND/NAMESPACE/NAME`, or `KIND/NAME` for what has no namespace.
+    pub(super) fn parse(text: &str) -> Result<Self, AuditError> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let (kind, namespace, name) = match parts[..] {
+            [kind, namespace, name] => (kind, namespace, name),
+            [kind, name] => (kind, "", name),
+            _ => return Err(AuditError::Object(text.to_owned())),
+        };
+        if kind.is_empty() || name.is_empty() {
+            return Err(AuditError::Object(text.to_owned()));
+        }
+        Ok(Self {
+            kind: kind.into(),
+            namespace: namespace.into(),
+            name: name.into(),
+        })
+    }
+
+    /// Whether a cause is this object.
+    fn fits(&self, cause: &Cause) -> bool {
+        cause
+            .kind
+            .is_some_and(|kind| kind.as_str().eq_ignore_ascii_case(&self.kind))
+            && *cause.key.namespace == *self.namespace
+            && *cause.key.name == *self.name
+    }
+}
+
+impl Filter {
+    /// Whether a step is wanted, its time aside.
+    fn fits(&self, step: &Step) -> bool {
+        let by_name = self.name.as_ref().is_none_or(|name| {
+            let at = |list: &RrList| {
+                list.iter()
+                    .any(|rr| rr.owner.eq_ignore_ascii_case(name.as_wire()))
+            };
+            at(&step.added) || at(&step.removed)
+        });
+        let by_object = self
+            .object
+            .as_ref()
+            .is_none_or(|object| step.causes.iter().flatten().any(|cause| object.fits(cause)));
+        by_name && by_object
+    }
+}
+
+/// Writes the versions that are wanted, zone by zone.
+pub(super) fn write(
+    past: &dyn Past,
+    zones: &[Name],
+    filter: &Filter,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    for zone in zones {
+        let Some((oldest, newest)) = past.range(zone) else {
+            continue;
+        };
+        for seq in (oldest..=newest).rev() {
+            let step = step_of(past, zone, seq)?;
+            if filter.since_ms.is_some_and(|since| step.time_ms < since) {
+                break;
+            }
+            if filter.until_ms.is_some_and(|until| step.time_ms > until) || !filter.fits(&step) {
+                continue;
+            }
+            match output {
+                Output::Text => write_text(zone, &step, filter.name.as_ref(), out)?,
+                Output::Json => writeln!(out, "{}", version_json(zone, &step))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One version for people.
+fn write_text(
+    zone: &Name,
+    step: &Step,
+    name: Option<&Name>,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    writeln!(
+        out,
+        "{zone} {} {} +{} -{} ({} records)",
+        step.serial,
+        TimeText(step.time_ms),
+        step.added.len(),
+        step.removed.len(),
+        step.records
+    )?;
+    let mut causes: Vec<&Cause> = Vec::new();
+    for cause in step.causes.iter().flatten() {
+        if !causes.contains(&cause) && causes.len() <= CAUSES_SHOWN {
+            causes.push(cause);
+        }
+    }
+    for cause in causes.iter().take(CAUSES_SHOWN) {
+        writeln!(out, "    {}", cause_text(cause))?;
+    }
+    if causes.len() > CAUSES_SHOWN {
+        writeln!(out, "    and more: --output json names all")?;
+    }
+    if let Some(name) = name {
+        for (sign, list) in [('-', &step.removed), ('+', &step.added)] {
+            for rr in list
+                .iter()
+                .filter(|rr| rr.owner.eq_ignore_ascii_case(name.as_wire()))
+            {
+                writeln!(out, "    {sign} {}", RecordText(rr))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One cause for people.
+pub(super) fn cause_text(cause: &Cause) -> String {
+    let Cause {
+        verb,
+        kind,
+        key,
+        origin,
+    } = cause;
+    let mut text = match kind {
+        Some(kind) => format!("{} {kind} {key}", verb.as_str()),
+        None => format!("{} from {key}", verb.as_str()),
+    };
+    let mut known = Vec::new();
+    if !origin.place.is_empty() {
+        known.push(origin.place.to_string());
+    }
+    if !origin.uid.is_empty() {
+        known.push(format!("uid {}", origin.uid));
+    }
+    if !origin.resource_version.is_empty() {
+        known.push(format!("resourceVersion {}", origin.resource_version));
+    }
+    if !origin.manager.is_empty() {
+        known.push(format!("by {}", origin.manager));
+    }
+    if !known.is_empty() {
+        text.push_str(&format!(" ({})", known.join(", ")));
+    }
+    text
+}
+
+/// One cause for machines.
+fn cause_json(cause: &Cause) -> Value {
+    let Cause {
+        verb,
+        kind,
+        key,
+        origin,
+    } = cause;
+    json!({
+        "verb": verb.as_str(),
+        "kind": kind.map(crate::cluster::Kind::as_str),
+        "namespace": &*key.namespace,
+        "name": &*key.name,
+        "uid": &*origin.uid,
+        "resourceVersion": &*origin.resource_version,
+        "manager": &*origin.manager,
+        "place": &*origin.place,
+    })
+}
+
+/// One version for machines.
+pub(super) fn version_json(zone: &Name, step: &Step) -> Value {
+    let records = |list: &RrList| -> Vec<Value> {
+        let record = |rr: crate::dns::RrRef<'_>| json!({ "record": RecordText(rr).to_string(), "cause": rr.tag });
+        list.iter().take(RECORDS_SHOWN).map(record).collect()
+    };
+    let causes: Vec<Vec<Value>> = step
+        .causes
+        .iter()
+        .map(|group| group.iter().map(cause_json).collect())
+        .collect();
+    json!({
+        "zone": zone.to_string(),
+        "serial": step.serial.encode(),
+        "previous": step.from.as_ref().map(|(serial, _)| serial.encode()),
+        "time": TimeText(step.time_ms).to_string(),
+        "records": step.records,
+        "addedCount": step.added.len(),
+        "removedCount": step.removed.len(),
+        "causes": causes,
+        "added": records(&step.added),
+        "removed": records(&step.removed),
+    })
+}

@@ -1,0 +1,14 @@
+//! The past, for people: log, show, diff, status, from the store or over the control socket.
+
+mod answer;
+mod control;
+mod diff;
+mod log;
+mod moment;
+mod show;
+mod status;
+
+pub use answer::{AuditError, Output, Past, Question, Request, answer};
+pub use control::{ask, serve_control, socket_path};
+pub use moment::{Moment, MomentError};
+pub use status::{SecondaryLine, SourceLine, Status, ZoneLine};

@@ -1,0 +1,63 @@
+//! `show`: a version as a master file.
+
+use std::io;
+
+use serde_json::json;
+
+use crate::audit::answer::{AuditError, Output, Past, step_of};
+use crate::audit::moment::TimeText;
+use crate::dns::{Name, RecordText, RrRef, Rtype, Serial};
+use crate::zone::Contents;
+
+/// Writes a version, or what it says of one name.
+pub(super) fn write(
+    past: &dyn Past,
+    zone: &Name,
+    seq: u64,
+    name: Option<&Name>,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let step = step_of(past, zone, seq)?;
+    let contents = past.contents(zone, seq).map_err(AuditError::Store)?;
+    if output == Output::Text {
+        let time = TimeText(step.time_ms);
+        writeln!(
+            out,
+            "; {zone} serial {} of {time}, {} records",
+            step.serial, step.records
+        )?;
+    }
+    each_record(&contents, step.serial, |rr| {
+        let wanted = name.is_none_or(|name| rr.owner.eq_ignore_ascii_case(name.as_wire()));
+        match output {
+            _ if !wanted => Ok(()),
+            Output::Text => writeln!(out, "{}", RecordText(rr)),
+            Output::Json => writeln!(out, "{}", json!({ "record": RecordText(rr).to_string() })),
+        }
+    })?;
+    Ok(())
+}
+
+/// Calls for each record of a version, the SOA first, then in canonical order.
+pub(crate) fn each_record<E>(
+    contents: &Contents,
+    serial: Serial,
+    mut call: impl FnMut(RrRef<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let soa = contents.soa().rdata(serial);
+    call(RrRef {
+        owner: contents.apex().as_wire(),
+        rtype: Rtype::SOA,
+        ttl: contents.soa().ttl,
+        data: soa.as_octets(),
+        tag: 0,
+    })?;
+    for node in contents.nodes() {
+        let owner = node.owner_wire(contents.apex());
+        for rr in node.records(&owner, 0) {
+            call(rr)?;
+        }
+    }
+    Ok(())
+}
