@@ -2,3 +2,5 @@
 
 pub mod cluster;
 pub mod dns;
+pub mod ops;
+pub mod source;
