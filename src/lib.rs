@@ -19,4 +19,5 @@ pub mod dns;
 pub mod ops;
 pub mod pipeline;
 pub mod schema;
+pub mod source;
 pub mod zone;

@@ -1,0 +1,274 @@
+//! Objects in, facts out, in a compact text.
+
+use super::*;
+
+/// Reads an object from YAML, and once more from JSON; both must say the same.
+fn both(kind: Kind, yaml: &str) -> Reading {
+    let value: Value = serde_saphyr::from_str(yaml).expect("the test's YAML");
+    let json = RawValue::from_string(value.to_string()).expect("a value is JSON");
+    let mut interner = Interner::default();
+    let setting = Setting::api_server();
+    let of_value = read(kind, Object::Value(&value), &setting, &mut interner);
+    let of_json = read(kind, Object::Json(&json), &setting, &mut interner);
+    assert_eq!(of_value.fact, of_json.fact);
+    assert_eq!(of_value.key, of_json.key);
+    of_value
+}
+
+/// A fact and its problems, a line each.
+fn told(reading: &Reading) -> String {
+    let mut lines = Vec::new();
+    match &reading.fact {
+        None => lines.push("nothing".to_owned()),
+        Some(Fact::Namespace(namespace)) => lines.push(format!("namespace {}", namespace.key)),
+        Some(Fact::Service(service)) => {
+            lines.push(format!("{} {:?}", service.key, service.form));
+            for port in &*service.ports {
+                lines.push(format!("port {:?} {:?} {}", port.name, port.protocol, port.number));
+            }
+        }
+        Some(Fact::EndpointSlice(slice)) => {
+            let service = slice.service.as_deref().unwrap_or("-");
+            lines.push(format!("{} of {service} {:?}", slice.key, slice.form));
+            for port in &*slice.ports {
+                lines.push(format!("port {:?} {:?} {:?}", port.name, port.protocol, port.number));
+            }
+            for endpoint in &*slice.endpoints {
+                let parts = [&endpoint.hostname, &endpoint.fqdn, &endpoint.pod, &endpoint.zone];
+                let parts: Vec<&str> =
+                    parts.iter().map(|part| part.as_deref().unwrap_or("-")).collect();
+                let addresses: Vec<String> =
+                    endpoint.addresses.iter().map(ToString::to_string).collect();
+                lines.push(format!("[{}] {}", addresses.join(" "), parts.join(" ")));
+            }
+        }
+    }
+    lines.extend(reading.problems.iter().map(|problem| format!("! {problem}")));
+    lines.join("\n")
+}
+
+/// A Service `web` in `shop` with this `spec`, in YAML flow style.
+fn service(spec: &str) -> String {
+    let yaml = format!("metadata: {{name: web, namespace: shop}}\nspec: {spec}\n");
+    told(&both(Kind::Service, &yaml))
+}
+
+/// A slice of `web` in `shop` with these members.
+fn slice(members: &str) -> String {
+    let yaml = format!(
+        "metadata:\n  name: web-1\n  namespace: shop\n  labels: {{a: b, \
+         kubernetes.io/service-name: web}}\n{members}\n"
+    );
+    told(&both(Kind::EndpointSlice, &yaml))
+}
+
+#[test]
+fn cluster_ips_are_kept_in_their_order_in_both_families() {
+    assert_eq!(
+        service("{clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1, 'fd00::1']}"),
+        "shop/web ClusterIp([10.0.0.1, fd00::1])"
+    );
+}
+
+#[test]
+fn without_cluster_ips_the_single_one_counts() {
+    assert_eq!(service("{clusterIP: 10.0.0.1}"), "shop/web ClusterIp([10.0.0.1])");
+    assert_eq!(service("{clusterIP: 10.0.0.1, clusterIPs: []}"), "shop/web ClusterIp([10.0.0.1])");
+    assert_eq!(
+        service("{clusterIP: 10.0.0.1, clusterIPs: null}"),
+        "shop/web ClusterIp([10.0.0.1])"
+    );
+}
+
+#[test]
+fn none_as_first_address_is_headless_whatever_the_type() {
+    assert_eq!(service("{clusterIP: None}"), "shop/web Headless");
+    assert_eq!(service("{type: LoadBalancer, clusterIPs: [None]}"), "shop/web Headless");
+}
+
+#[test]
+fn a_service_without_address_is_pending() {
+    assert_eq!(service("{type: ClusterIP}"), "shop/web Pending");
+    assert_eq!(service("{clusterIP: ''}"), "shop/web Pending");
+    assert_eq!(service("null"), "shop/web Pending");
+}
+
+#[test]
+fn addresses_that_are_none_are_left_out_and_reported() {
+    assert_eq!(
+        service("{clusterIPs: [10.0.0.256, '::ffff:10.0.0.1', 10.0.0.1]}"),
+        "shop/web ClusterIp([10.0.0.1])\n\
+         ! Service shop/web: clusterIP \"10.0.0.256\" left out: not an IP address\n\
+         ! Service shop/web: clusterIP \"::ffff:10.0.0.1\" left out: an IPv4 address written as IPv6"
+    );
+    assert_eq!(
+        service("{clusterIPs: [bad]}"),
+        "shop/web Pending\n! Service shop/web: clusterIP \"bad\" left out: not an IP address"
+    );
+}
+
+#[test]
+fn external_names_are_host_names() {
+    let spec = |host| format!("{{type: ExternalName, externalName: {host}}}");
+    assert_eq!(service(&spec("a.example")), "shop/web ExternalName(\"a.example\")");
+    assert_eq!(service(&spec("a.example.")), "shop/web ExternalName(\"a.example.\")");
+    assert_eq!(service(&spec("''")), "shop/web Pending");
+    assert_eq!(service(&spec("null")), "shop/web Pending");
+    for host in ["192.0.2.1", "192.0.2.1.", "\"2001:db8::1\""] {
+        let told = service(&spec(host));
+        assert!(told.starts_with("shop/web Pending\n! Service shop/web: externalName "), "{told}");
+    }
+}
+
+#[test]
+fn an_external_name_on_another_type_is_not_looked_at() {
+    assert_eq!(
+        service("{type: ClusterIP, externalName: a.example, clusterIP: 10.0.0.1}"),
+        "shop/web ClusterIp([10.0.0.1])"
+    );
+}
+
+#[test]
+fn ports_have_tcp_as_default_and_bad_ones_are_left_out() {
+    assert_eq!(
+        service(
+            "{clusterIP: None, ports: [{port: 80}, {name: dns, protocol: UDP, port: 53}, {name: s, \
+             protocol: SCTP, port: 1}, {name: neg, port: -1}, {name: big, port: 65536}, {name: zero, \
+             port: 0}, {name: word, port: http}, {name: none}, {name: odd, protocol: QUIC, port: 1}]}"
+        ),
+        "shop/web Headless\n\
+         port \"\" Tcp 80\n\
+         port \"dns\" Udp 53\n\
+         port \"s\" Sctp 1\n\
+         ! Service shop/web: port \"neg\" left out: -1 is not in 1 to 65535\n\
+         ! Service shop/web: port \"big\" left out: 65536 is not in 1 to 65535\n\
+         ! Service shop/web: port \"zero\" left out: 0 is not in 1 to 65535\n\
+         ! Service shop/web: port \"word\" left out: \"http\" is not a number\n\
+         ! Service shop/web: port \"none\" left out: it has no number\n\
+         ! Service shop/web: port \"odd\" left out: unknown protocol \"QUIC\""
+    );
+}
+
+#[test]
+fn endpoints_count_when_ready_is_true_or_not_said() {
+    assert_eq!(
+        slice(
+            "addressType: IPv4\nendpoints:\n\
+             - {addresses: [10.1.0.1], conditions: {ready: true}}\n\
+             - {addresses: [10.1.0.2], conditions: {ready: false, serving: true}}\n\
+             - {addresses: [10.1.0.3], conditions: {}}\n\
+             - {addresses: [10.1.0.4], conditions: {ready: null}}\n\
+             - {addresses: [10.1.0.5]}"
+        ),
+        "shop/web-1 of web Ipv4\n[10.1.0.1] - - - -\n[10.1.0.3] - - - -\n[10.1.0.4] - - - -\n\
+         [10.1.0.5] - - - -"
+    );
+}
+
+#[test]
+fn hostname_pod_and_zone_of_an_endpoint_are_kept() {
+    assert_eq!(
+        slice(
+            "addressType: IPv6\nports:\n- {name: http, port: 8080}\n- {}\nendpoints:\n\
+             - {addresses: ['fd00::1', 'fd00::2'], hostname: web-0, zone: EU-1a, targetRef: {kind: \
+             Pod, name: web-0}}\n\
+             - {addresses: ['fd00::3'], hostname: '', targetRef: {kind: Node, name: node}}"
+        ),
+        "shop/web-1 of web Ipv6\nport \"http\" Tcp Some(8080)\nport \"\" Tcp None\n\
+         [fd00::1 fd00::2] web-0 - web-0 eu-1a\n[fd00::3] - - - -"
+    );
+}
+
+#[test]
+fn addresses_of_the_wrong_family_are_left_out() {
+    assert_eq!(
+        slice("addressType: IPv4\nendpoints:\n- {addresses: ['fd00::1', 10.1.0.1]}\n- {addresses: [x]}"),
+        "shop/web-1 of web Ipv4\n[10.1.0.1] - - - -\n\
+         ! EndpointSlice shop/web-1: address fd00::1 left out: not of the slice's family\n\
+         ! EndpointSlice shop/web-1: address \"x\" left out: not an IP address"
+    );
+}
+
+#[test]
+fn an_fqdn_slice_has_host_names_for_addresses() {
+    assert_eq!(
+        slice("addressType: FQDN\nendpoints:\n- {addresses: [a.example, 10.1.0.1], hostname: h}"),
+        "shop/web-1 of web Fqdn\n[] h a.example - -\n\
+         ! EndpointSlice shop/web-1: address 10.1.0.1 left out: the slice is of host names"
+    );
+}
+
+#[test]
+fn a_slice_without_the_service_label_belongs_to_none() {
+    for labels in ["{}", "null", "{kubernetes.io/service-name: ''}"] {
+        let yaml = format!(
+            "metadata: {{name: s, namespace: shop, labels: {labels}}}\naddressType: IPv4\nports: \
+             null\nendpoints: null"
+        );
+        assert_eq!(told(&both(Kind::EndpointSlice, &yaml)), "shop/s of - Ipv4");
+    }
+}
+
+#[test]
+fn an_unknown_address_type_leaves_the_slice_out() {
+    assert_eq!(
+        slice("addressType: DNS"),
+        "nothing\n! EndpointSlice shop/web-1: left out: unknown addressType \"DNS\""
+    );
+    assert_eq!(
+        slice("endpoints: []"),
+        "nothing\n! EndpointSlice shop/web-1: left out: it has no addressType"
+    );
+}
+
+#[test]
+fn the_manager_is_the_one_of_the_latest_time() {
+    let reading = both(
+        Kind::Namespace,
+        "metadata:\n  name: shop\n  uid: u-1\n  resourceVersion: '42'\n  managedFields:\n\
+         \x20 - {manager: old, time: '2026-01-01T00:00:00Z', fieldsV1: {'f:metadata': {}}}\n\
+         \x20 - {manager: new, time: '2026-03-01T00:00:00Z', fieldsV1: {'f:metadata': {}}}\n\
+         \x20 - {manager: mid, time: '2026-02-01T00:00:00Z'}\n\
+         \x20 - {manager: timeless}\n",
+    );
+    assert_eq!(told(&reading), "namespace shop");
+    let origin = &reading.origin;
+    assert_eq!(
+        (&*origin.uid, &*origin.resource_version, &*origin.manager, &*origin.place),
+        ("u-1", "42", "new", "")
+    );
+}
+
+#[test]
+fn an_object_that_does_not_read_gives_its_name_and_the_reason() {
+    let reading = both(
+        Kind::Service,
+        "metadata: {name: web, namespace: shop, uid: u}\nspec: {ports: none at all}",
+    );
+    assert_eq!(&*reading.origin.uid, "u");
+    let told = told(&reading);
+    assert!(told.starts_with("nothing\n! Service shop/web: left out: "), "{told}");
+}
+
+#[test]
+fn an_object_without_a_readable_name_is_reported_without_one() {
+    for yaml in ["metadata: {namespace: shop}", "metadata: [1]", "just text", "metadata: {name: 1}"] {
+        let reading = both(Kind::Service, yaml);
+        assert_eq!((&reading.key, &reading.fact), (&None, &None), "{yaml}");
+        let told = told(&reading);
+        assert!(told.starts_with("nothing\n! a Service: left out: "), "{told}");
+    }
+}
+
+#[test]
+fn only_a_manifest_may_leave_its_namespace_out() {
+    let value: Value = serde_saphyr::from_str("metadata: {name: web}").unwrap();
+    let mut interner = Interner::default();
+    let setting = Setting::api_server();
+    let of_server = read(Kind::Service, Object::Value(&value), &setting, &mut interner);
+    assert_eq!(told(&of_server), "nothing\n! a Service: left out: it has no metadata.namespace");
+    let setting = Setting::manifest("a.yaml:1".into(), &mut interner);
+    let of_manifest = read(Kind::Service, Object::Value(&value), &setting, &mut interner);
+    assert_eq!(told(&of_manifest), "default/web Pending");
+    assert_eq!(&*of_manifest.origin.place, "a.yaml:1");
+}

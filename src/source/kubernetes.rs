@@ -1,0 +1,217 @@
+//! The API server as a source: lists and watches Services, EndpointSlices and Namespaces.
+//!
+//! The list and watch protocol is spoken here rather than by kube's `watcher`, for what that one
+//! hides: whether a watch is open now, a 410 that comes as an HTTP status, a server that closes every
+//! watch at once, and the one object in a page that does not read. The client, its authentication and
+//! TLS are kube's.
+//!
+//! Each kind is followed on its own:
+//!
+//! ```text
+//!           ┌──────────── 410, error event ────────────┐
+//!           ▼                                          │
+//!        list, page by page ──complete──▶ watch ───────┤
+//!           ▲        │ broke off            ▲          │
+//!           └ back off                      └ back off ┘ any other end
+//! ```
+//!
+//! - A list is collected aside and sent as [`Change::Listed`] when its last page has arrived.
+//! - A watch goes on from the last event or bookmark. A server that ends it after a while is asked
+//!   again at once; after anything else we wait, twice as long each time, up to a limit.
+//! - A source that cannot watch a kind for longer than its patience is stale; it is fresh when every
+//!   kind has an open watch again.
+
+mod backoff;
+mod connection;
+mod fault;
+mod watch;
+
+pub use connection::{Auth, ConnectError, Tls};
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use self::connection::Connection;
+use self::fault::Fault;
+use self::watch::KindWatch;
+use super::liveness::{Liveness, Turn};
+use super::{SourceEvent, SourceStats};
+use crate::cluster::Kind;
+use crate::ops::Clock;
+
+/// What can be set about following an API server.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Objects in a page of a list.
+    pub page_size: u32,
+    /// How long one page may take.
+    pub page_timeout: Duration,
+    /// How long the answer to a watch request may take.
+    pub watch_start_timeout: Duration,
+    /// After how many seconds the server is asked to end a watch. A connection that is silent for
+    /// five seconds longer is taken for dead.
+    pub watch_seconds: u32,
+    /// A watch that ends earlier than this without an event was closed at once.
+    pub least_watch: Duration,
+    /// The first wait after a failure.
+    pub backoff_first: Duration,
+    /// The longest wait after a failure.
+    pub backoff_longest: Duration,
+    /// After a watch of this length, a failure is the first one again.
+    pub good_watch: Duration,
+    /// How long a kind may be without a watch before the source is stale.
+    pub patience: Duration,
+    /// Requests a second, over all kinds.
+    pub requests_per_second: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            page_size: 500,
+            page_timeout: Duration::from_secs(60),
+            watch_start_timeout: Duration::from_secs(30),
+            watch_seconds: 60,
+            least_watch: Duration::from_secs(1),
+            backoff_first: Duration::from_millis(200),
+            backoff_longest: Duration::from_secs(30),
+            good_watch: Duration::from_secs(10),
+            patience: Duration::from_secs(10),
+            requests_per_second: 100,
+        }
+    }
+}
+
+/// An API server, connected to but not yet asked anything.
+#[derive(Debug)]
+pub struct KubernetesSource {
+    /// What the kinds share.
+    shared: Shared,
+}
+
+/// What the kinds share.
+#[derive(Debug)]
+struct Shared {
+    /// The client.
+    connection: Connection,
+    /// What can be set.
+    settings: Settings,
+    /// The clock.
+    clock: Arc<dyn Clock>,
+    /// The counters.
+    stats: Arc<SourceStats>,
+    /// Which kinds are watched now; a part for each of [`Kind::ALL`].
+    liveness: Mutex<Liveness>,
+    /// Wakes the one who announces.
+    changed: Notify,
+}
+
+/// The part of [`Liveness`] that a kind is.
+const fn part(kind: Kind) -> usize {
+    match kind {
+        Kind::Namespace => 0,
+        Kind::Service => 1,
+        Kind::EndpointSlice => 2,
+    }
+}
+
+impl Shared {
+    /// Tells about the liveness of the kinds.
+    fn with_liveness<T>(&self, tell: impl FnOnce(&mut Liveness) -> T) -> T {
+        tell(&mut self.liveness.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A kind's watch is open.
+    fn live(&self, kind: Kind) {
+        self.with_liveness(|liveness| liveness.live(part(kind)));
+        self.changed.notify_one();
+    }
+
+    /// A kind's list or watch failed.
+    fn failed(&self, kind: Kind, fault: &Fault) {
+        let (now, wall) = (self.clock.now(), self.clock.wall());
+        let reason = fault.message(kind);
+        self.stats.kind(kind).add_error(fault.class());
+        self.with_liveness(|liveness| liveness.failed(part(kind), now, wall, reason));
+        self.changed.notify_one();
+    }
+
+    /// The API server was heard.
+    fn heard(&self) {
+        self.stats.touch(self.clock.wall());
+    }
+
+    /// Announces staleness and freshness for ever; ends when nobody listens.
+    async fn announce(&self, tx: &mpsc::Sender<SourceEvent>) {
+        loop {
+            let now = self.clock.now();
+            let (turn, due) = self.with_liveness(|live| (live.turn(now), live.due()));
+            if let Some(turn) = turn {
+                self.stats.set_stale(matches!(turn, Turn::Stale { .. }));
+                if tx.send(SourceEvent::from(turn)).await.is_err() {
+                    return;
+                }
+            }
+            let wait = due.map(|due| due.saturating_duration_since(now));
+            let sleep = async {
+                match wait {
+                    Some(wait) => tokio::time::sleep(wait).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = sleep => {}
+            }
+        }
+    }
+}
+
+impl KubernetesSource {
+    /// Reads the configuration and makes a client. Does not speak to the API server yet: one that is
+    /// away is no reason not to start.
+    ///
+    /// # Errors
+    ///
+    /// When the configuration, a certificate or a token cannot be read.
+    pub async fn connect(
+        auth: Auth,
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+        stats: Arc<SourceStats>,
+    ) -> Result<Self, ConnectError> {
+        let connection = Connection::open(auth, &settings).await?;
+        let (now, wall) = (clock.now(), clock.wall());
+        let liveness = Mutex::new(Liveness::new(Kind::ALL.len(), settings.patience, now, wall));
+        let changed = Notify::new();
+        Ok(Self {
+            shared: Shared {
+                connection,
+                settings,
+                clock,
+                stats,
+                liveness,
+                changed,
+            },
+        })
+    }
+
+    /// Follows the API server until cancelled, or until nobody listens any more. What goes wrong is
+    /// told as events; nothing ends it.
+    pub async fn run(self, tx: mpsc::Sender<SourceEvent>, cancel: CancellationToken) {
+        let Self { shared } = self;
+        let watches = Kind::ALL.map(|kind| KindWatch::new(kind, &shared, tx.clone()).run());
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = shared.announce(&tx) => {}
+            _ = join_all(watches) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! The client: where the API server is, who we are, and how hard we may press it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kube::client::ClientBuilder;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use thiserror::Error;
+use tokio::sync::Mutex;
+use tower::limit::RateLimitLayer;
+
+use super::Settings;
+
+/// How to reach the API server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Auth {
+    /// As a pod of the cluster: its service account.
+    InCluster,
+    /// As a kubeconfig file says.
+    Kubeconfig {
+        /// The file.
+        file: PathBuf,
+        /// A context of it; its current one when `None`.
+        context: Option<String>,
+    },
+    /// At a URL.
+    Endpoint {
+        /// `http://…` or `https://…`.
+        url: String,
+        /// Certificates, for `https`.
+        tls: Option<Tls>,
+    },
+}
+
+/// Certificate files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// Our certificate.
+    pub cert: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// The authority that signed the API server's certificate.
+    pub ca: PathBuf,
+}
+
+/// Why there is no client.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// Not in a pod.
+    #[error("not in a cluster ({0}); name a kubeconfig file or an endpoint")]
+    InCluster(String),
+    /// The kubeconfig file.
+    #[error("kubeconfig {}: {reason}", file.display())]
+    Kubeconfig {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The URL.
+    #[error("endpoint {url:?} is not a URL: {reason}; write http://HOST:PORT or https://HOST:PORT")]
+    Url {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A certificate file of `tls`.
+    #[error("tls file {}: {reason}", file.display())]
+    TlsFile {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Anything about certificates and tokens.
+    #[error("cannot make an API client: {0}; check the certificates and the token")]
+    Client(String),
+}
+
+/// A client that can be made anew when its credentials have been replaced.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// Where, and who.
+    auth: Auth,
+    /// Requests a second.
+    requests_per_second: u64,
+    /// How long a connection may be silent.
+    read_timeout: Duration,
+    /// The client and its number.
+    current: Mutex<Numbered>,
+}
+
+/// A client and which one it is.
+#[derive(Clone)]
+pub(super) struct Numbered {
+    /// The client.
+    pub(super) client: Client,
+    /// Counts the clients made.
+    pub(super) number: u64,
+}
+
+impl std::fmt::Debug for Numbered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "client {}", self.number)
+    }
+}
+
+impl Connection {
+    /// Reads the configuration and makes a client.
+    pub(super) async fn open(auth: Auth, settings: &Settings) -> Result<Self, ConnectError> {
+        let requests_per_second = settings.requests_per_second;
+        // longer than each timeout of our own, which say better what they waited for
+        let read_timeout = settings
+            .page_timeout
+            .max(Duration::from_secs(u64::from(settings.watch_seconds) + 5))
+            + Duration::from_secs(5);
+        let client = client(&auth, requests_per_second, read_timeout).await?;
+        let current = Mutex::new(Numbered { client, number: 0 });
+        Ok(Self {
+            auth,
+            requests_per_second,
+            read_timeout,
+            current,
+        })
+    }
+
+    /// The client to use now.
+    pub(super) async fn client(&self) -> Numbered {
+        self.current.lock().await.clone()
+    }
+
+    /// Reads configuration, token and certificates again, unless another kind has done so since
+    /// client `number` was made.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read; the client stays as it is.
+    pub(super) async fn renew(&self, number: u64) -> Result<(), ConnectError> {
+        let mut current = self.current.lock().await;
+        if current.number == number {
+            current.client =
+                client(&self.auth, self.requests_per_second, self.read_timeout).await?;
+            current.number += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Makes a client.
+async fn client(
+    auth: &Auth,
+    requests_per_second: u64,
+    read_timeout: Duration,
+) -> Result<Client, ConnectError> {
+    let mut config = config(auth).await?;
+    // retries are ours: the default obeys any Retry-After and hides an outage for minutes
+    config.default_retry = false;
+    config.read_timeout = Some(read_timeout);
+    config.reset_reader_on_write = true;
+    let builder = ClientBuilder::try_from(config).map_err(|error| {
+        let mut reason = error.to_string();
+        if let Some(cause) = std::error::Error::source(&error) {
+            reason = format!("{reason}: {cause}");
+        }
+        ConnectError::Client(reason)
+    })?;
+    let limit = RateLimitLayer::new(requests_per_second, Duration::from_secs(1));
+    Ok(builder.with_layer(&limit).build())
+}
+
+/// Reads the configuration.
+async fn config(auth: &Auth) -> Result<Config, ConnectError> {
+    match auth {
+        Auth::InCluster => {
+            Config::incluster().map_err(|error| ConnectError::InCluster(error.to_string()))
+        }
+        Auth::Kubeconfig { file, context } => {
+            let wrong = |error: kube::config::KubeconfigError| {
+                let reason = match &error {
+                    kube::config::KubeconfigError::ReadConfig(error, _) => error.to_string(),
+                    other => other.to_string(),
+                };
+                ConnectError::Kubeconfig {
+                    file: file.clone(),
+                    reason,
+                }
+            };
+            let kubeconfig = Kubeconfig::read_from(file).map_err(wrong)?;
+            let options = KubeConfigOptions {
+                context: context.clone(),
+                ..Default::default()
+            };
+            Config::from_custom_kubeconfig(kubeconfig, &options)
+                .await
+                .map_err(wrong)
+        }
+        Auth::Endpoint { url, tls } => {
+            let wrong = |reason: String| ConnectError::Url {
+                url: url.clone(),
+                reason,
+            };
+            let uri: http::Uri = url.parse().map_err(|error| wrong(format!("{error}")))?;
+            if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.authority().is_none() {
+                return Err(wrong("scheme or host is missing".to_owned()));
+            }
+            let mut config = Config::new(uri);
+            if let Some(tls) = tls {
+                for file in [&tls.cert, &tls.key, &tls.ca] {
+                    std::fs::read(file).map_err(|error| ConnectError::TlsFile {
+                        file: file.clone(),
+                        reason: error.to_string(),
+                    })?;
+                }
+                config.root_cert_file = Some(tls.ca.clone());
+                let text = |file: &PathBuf| Some(file.to_string_lossy().into_owned());
+                config.auth_info.client_certificate = text(&tls.cert);
+                config.auth_info.client_key = text(&tls.key);
+            }
+            Ok(config)
+        }
+    }
+}

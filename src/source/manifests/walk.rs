@@ -1,0 +1,119 @@
+//! Which manifest files a folder holds now.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// What names a folder's or file's identity on this machine.
+pub(super) type Inode = (u64, u64);
+
+/// What changes when a file changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Stamp {
+    /// Which file it is.
+    inode: Inode,
+    /// Its size.
+    pub(super) size: u64,
+    /// When its content changed, in seconds and nanoseconds.
+    modified: (i64, i64),
+    /// When anything about it changed.
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    /// The stamp of a file.
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            inode: (metadata.dev(), metadata.ino()),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Whether the file changed so long ago that another change would have given another stamp.
+    pub(super) fn is_settled(&self, wall: SystemTime) -> bool {
+        let now = wall
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        self.changed.0.saturating_add(2) < now && self.modified.0.saturating_add(2) < now
+    }
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The manifest files by their path below the root, in the order of their names.
+    pub(super) files: BTreeMap<Arc<str>, (PathBuf, Stamp)>,
+    /// The folders, the root among them, and which they are.
+    pub(super) folders: BTreeMap<PathBuf, Inode>,
+    /// Folders that cannot be read: their paths below the root (empty for the root) and why.
+    pub(super) unreadable: Vec<(String, String)>,
+}
+
+/// Whether a file is a manifest, by its name.
+fn is_manifest(name: &str) -> bool {
+    Path::new(name)
+        .extension()
+        .is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known))
+}
+
+/// Looks through the folder and all below it. Names that begin with a dot are passed over (`..data`
+/// of a mounted ConfigMap, an editor's locks); links are followed, each folder is entered once.
+pub(super) fn walk(root: &Path) -> Found {
+    let mut found = Found::default();
+    let mut entered = BTreeSet::new();
+    let mut todo = vec![(root.to_owned(), String::new())];
+    while let Some((folder, below)) = todo.pop() {
+        match entries(&folder, &mut entered) {
+            Ok((inode, names)) => {
+                found.folders.insert(folder.clone(), inode);
+                for name in names {
+                    let path = folder.join(&name);
+                    let below = if below.is_empty() {
+                        name.clone()
+                    } else {
+                        format!("{below}/{name}")
+                    };
+                    // a link that leads nowhere is a file that is not there
+                    let Ok(metadata) = fs::metadata(&path) else {
+                        continue;
+                    };
+                    if metadata.is_dir() {
+                        todo.push((path, below));
+                    } else if metadata.is_file() && is_manifest(&name) {
+                        found
+                            .files
+                            .insert(below.into(), (path, Stamp::of(&metadata)));
+                    }
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !below.is_empty() => {}
+            Err(error) => found.unreadable.push((below, error.to_string())),
+        }
+    }
+    found
+}
+
+/// The names in a folder that do not begin with a dot; none when it was entered before.
+fn entries(folder: &Path, entered: &mut BTreeSet<Inode>) -> std::io::Result<(Inode, Vec<String>)> {
+    let metadata = fs::metadata(folder)?;
+    let inode = (metadata.dev(), metadata.ino());
+    let mut names = Vec::new();
+    if entered.insert(inode) {
+        for entry in fs::read_dir(folder)? {
+            // a name that is not UTF-8 cannot be said in a place
+            if let Ok(name) = entry?.file_name().into_string()
+                && !name.starts_with('.')
+            {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+    }
+    Ok((inode, names))
+}

@@ -1,0 +1,60 @@
+//! The outside becomes facts.
+//!
+//! Two sources, an API server and a folder of manifests, give the same facts through the same
+//! functions ([`convert`]). A source sends [`SourceEvent`]s: what changed, whether it can still see
+//! its outside, and what is wrong with single objects. Nothing of the Kubernetes client leaves this
+//! module.
+//!
+//! - What a source cannot read it leaves out and reports; it never guesses and never stops for it.
+//! - A list that breaks off is never sent. An outside that cannot be seen changes nothing.
+//! - Problems are said once, and again only after they changed or went away.
+
+pub mod convert;
+mod intern;
+pub mod kubernetes;
+mod liveness;
+pub mod manifests;
+mod objects;
+mod problem;
+mod stats;
+
+use std::time::{Instant, SystemTime};
+
+pub use intern::Interner;
+pub use problem::{About, Problem};
+pub use stats::{ErrorClass, KindStats, SourceStats};
+
+use self::liveness::Turn;
+use crate::cluster::Change;
+
+/// What a source tells the pipeline.
+#[derive(Debug, Clone)]
+pub enum SourceEvent {
+    /// Something changed, or a kind was listed completely.
+    Changed {
+        /// The change.
+        change: Change,
+        /// When it arrived here, before it was parsed (the clock's `now`).
+        seen: Instant,
+    },
+    /// The source has not seen its outside for longer than it may; what was sent still stands.
+    Stale {
+        /// Since when nothing is known.
+        since: SystemTime,
+        /// Why, for people.
+        reason: String,
+    },
+    /// The source sees its whole outside: sent when that is so for the first time, and after `Stale`.
+    Fresh,
+    /// Something is wrong with an object, a file or a permission.
+    Problem(Problem),
+}
+
+impl From<Turn> for SourceEvent {
+    fn from(turn: Turn) -> Self {
+        match turn {
+            Turn::Stale { since, reason } => Self::Stale { since, reason },
+            Turn::Fresh => Self::Fresh,
+        }
+    }
+}

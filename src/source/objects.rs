@@ -1,0 +1,235 @@
+//! Objects as the API writes them, reduced to the fields a record can depend on.
+//!
+//! The same structs read JSON (API server, `.json` files) and values of YAML files. Everything is
+//! optional, `null` is the same as absent, and unknown fields are skipped without being stored.
+//! Numbers are read leniently, so that one bad port does not cost the whole object.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// The label that names the Service of a slice.
+const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
+
+/// `metadata`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Metadata {
+    /// `name`.
+    pub(super) name: Option<String>,
+    /// `namespace`.
+    pub(super) namespace: Option<String>,
+    /// `uid`.
+    pub(super) uid: Option<String>,
+    /// `resourceVersion`.
+    pub(super) resource_version: Option<String>,
+    /// `labels`, of which one is kept.
+    #[serde(default)]
+    pub(super) labels: Labels,
+    /// `managedFields`, of which one name is kept.
+    #[serde(default)]
+    pub(super) managed_fields: LastManager,
+}
+
+/// Any object, down to its metadata: what is read of an object that is otherwise unreadable.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Head {
+    /// `metadata`.
+    pub(super) metadata: Option<Metadata>,
+}
+
+/// The labels that matter.
+#[derive(Debug, Default)]
+pub(super) struct Labels {
+    /// `kubernetes.io/service-name`.
+    pub(super) service_name: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Labels {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// Reads the map key by key.
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Labels;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of labels")
+            }
+
+            fn visit_unit<E>(self) -> Result<Labels, E> {
+                Ok(Labels::default())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Labels, A::Error> {
+                let mut labels = Labels::default();
+                while let Some(name) = map.next_key::<String>()? {
+                    if name == SERVICE_NAME_LABEL {
+                        labels.service_name = map.next_value()?;
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
+                    }
+                }
+                Ok(labels)
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+/// The name of the manager with the latest time in `managedFields`; of equal times the last one.
+#[derive(Debug, Default)]
+pub(super) struct LastManager(pub(super) Option<String>);
+
+/// One entry of `managedFields`; its field list, the long part, is skipped.
+#[derive(Debug, Deserialize)]
+struct ManagedEntry {
+    /// `manager`.
+    manager: Option<String>,
+    /// `time`, RFC 3339 in UTC: the order of the text is the order of time.
+    time: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for LastManager {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// Reads the list entry by entry.
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = LastManager;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of managed fields")
+            }
+
+            fn visit_unit<E>(self) -> Result<LastManager, E> {
+                Ok(LastManager(None))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<LastManager, A::Error> {
+                let mut last: Option<ManagedEntry> = None;
+                while let Some(entry) = seq.next_element::<ManagedEntry>()? {
+                    if last.as_ref().is_none_or(|last| last.time <= entry.time) {
+                        last = Some(entry);
+                    }
+                }
+                Ok(LastManager(last.and_then(|entry| entry.manager)))
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+/// A number, or something else in its place.
+#[derive(Debug)]
+pub(super) enum Number {
+    /// A whole number.
+    Whole(i64),
+    /// Anything else, as text.
+    Other(String),
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(
+            match serde_json::Value::deserialize(deserializer).map_err(D::Error::custom)? {
+                serde_json::Value::Number(number) => match number.as_i64() {
+                    Some(whole) => Self::Whole(whole),
+                    None => Self::Other(number.to_string()),
+                },
+                other => Self::Other(other.to_string()),
+            },
+        )
+    }
+}
+
+/// A Namespace.
+#[derive(Debug, Deserialize)]
+pub(super) struct NamespaceObject {
+    /// `metadata`.
+    pub(super) metadata: Option<Metadata>,
+}
+
+/// A Service.
+#[derive(Debug, Deserialize)]
+pub(super) struct ServiceObject {
+    /// `metadata`.
+    pub(super) metadata: Option<Metadata>,
+    /// `spec`.
+    pub(super) spec: Option<ServiceSpec>,
+}
+
+/// `spec` of a Service.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ServiceSpec {
+    /// `type`.
+    #[serde(rename = "type")]
+    pub(super) form: Option<String>,
+    /// `clusterIP`.
+    #[serde(rename = "clusterIP")]
+    pub(super) cluster_ip: Option<String>,
+    /// `clusterIPs`.
+    #[serde(rename = "clusterIPs")]
+    pub(super) cluster_ips: Option<Vec<String>>,
+    /// `externalName`.
+    pub(super) external_name: Option<String>,
+    /// `ports`.
+    pub(super) ports: Option<Vec<PortObject>>,
+}
+
+/// A port of a Service or of a slice.
+#[derive(Debug, Deserialize)]
+pub(super) struct PortObject {
+    /// `name`.
+    pub(super) name: Option<String>,
+    /// `protocol`.
+    pub(super) protocol: Option<String>,
+    /// `port`.
+    pub(super) port: Option<Number>,
+}
+
+/// An EndpointSlice.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SliceObject {
+    /// `metadata`.
+    pub(super) metadata: Option<Metadata>,
+    /// `addressType`.
+    pub(super) address_type: Option<String>,
+    /// `ports`.
+    pub(super) ports: Option<Vec<PortObject>>,
+    /// `endpoints`.
+    pub(super) endpoints: Option<Vec<EndpointObject>>,
+}
+
+/// An endpoint of a slice.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EndpointObject {
+    /// `addresses`.
+    pub(super) addresses: Option<Vec<String>>,
+    /// `conditions`.
+    pub(super) conditions: Option<Conditions>,
+    /// `hostname`.
+    pub(super) hostname: Option<String>,
+    /// `targetRef`.
+    pub(super) target_ref: Option<TargetRef>,
+    /// `zone`.
+    pub(super) zone: Option<String>,
+}
+
+/// `conditions` of an endpoint.
+#[derive(Debug, Deserialize)]
+pub(super) struct Conditions {
+    /// `ready`.
+    pub(super) ready: Option<bool>,
+}
+
+/// `targetRef` of an endpoint.
+#[derive(Debug, Deserialize)]
+pub(super) struct TargetRef {
+    /// `kind`.
+    pub(super) kind: Option<String>,
+    /// `name`.
+    pub(super) name: Option<String>,
+}
