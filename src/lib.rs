@@ -13,6 +13,7 @@
 
 pub mod app;
 pub mod audit;
+pub mod cli;
 pub mod cluster;
 pub mod corefile;
 pub mod dns;

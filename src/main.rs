@@ -1,1 +1,51 @@
-fn main() {}
+//! The program: arguments, configuration, runtime, exit code.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use zonewright::app::Failure;
+use zonewright::cli::{Cli, Command, translate};
+use zonewright::{app, ops};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse_from(translate(std::env::args().collect()));
+    let Cli {
+        command,
+        log_format,
+        log_filter,
+    } = cli;
+    if let Err(error) = ops::telemetry::start(log_format, log_filter.as_deref()) {
+        return Failure::unusable(error).report();
+    }
+    let done = match command {
+        Command::Run {
+            configuration,
+            state,
+        } => app::run(&configuration, &state),
+        Command::Check { configuration } => app::check(&configuration),
+        Command::Render {
+            configuration,
+            zone,
+        } => app::print(&configuration, zone.as_deref()),
+        Command::Log {
+            zone,
+            since,
+            until,
+            name,
+            object,
+            asking,
+        } => app::log(zone, (since, until), name, object, &asking),
+        Command::Show { zone, name, asking } => app::show(zone, name, &asking),
+        Command::Diff {
+            zone,
+            from,
+            to,
+            asking,
+        } => app::diff(zone, from, to, &asking),
+        Command::Status { asking } => app::status(&asking),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,6 +1,9 @@
 //! The wiring: builds the parts from the configuration, binds, supervises, shuts down in order. Nobody
-//! imports it but `main`.
+//! imports it but `main` and the tests of the whole.
 
 mod plan;
+mod render;
+mod source;
 
 pub use plan::{HISTORY_BYTES, HISTORY_KEEP, HISTORY_VERSIONS, interface_addresses, plan};
+pub use render::{RenderedZone, render};

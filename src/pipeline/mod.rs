@@ -178,6 +178,14 @@ impl<S: Store> Pipeline<S> {
             .collect()
     }
 
+    /// Whether everything of a cluster was listed.
+    #[must_use]
+    pub fn is_synced(&self, cluster: usize) -> bool {
+        self.clusters
+            .get(cluster)
+            .is_some_and(|cluster| cluster.state.is_synced())
+    }
+
     /// Works until all senders are gone; then hands the store back. For a thread of its own.
     pub fn run(mut self, inputs: &mut mpsc::Receiver<Input>, runtime: &Handle) -> S {
         let mut failed = false;

@@ -1,0 +1,181 @@
+//! The commands but `run`: each one reads, prints, and ends.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use crate::app::past::StoredPast;
+use crate::app::render::render;
+use crate::audit::{AuditError, Question, Request, answer, ask};
+use crate::cli::{Asking, Configuration};
+use crate::corefile::{self, Loaded, Overrides};
+use crate::dns::Name;
+
+/// Why the program ends with an error, and with which code.
+#[derive(Debug)]
+pub struct Failure {
+    /// What to say.
+    message: String,
+    /// 1: it failed while running; 2: what it was given is not usable.
+    code: u8,
+}
+
+impl Failure {
+    /// What it was given is not usable.
+    #[must_use]
+    pub fn unusable(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 2 }
+    }
+
+    /// It failed while running.
+    #[must_use]
+    pub fn running(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 1 }
+    }
+
+    /// Says it on standard error; gives the exit code.
+    #[must_use]
+    pub fn report(self) -> ExitCode {
+        // Nobody may be left to read it; the exit code says it as well.
+        let _unread = writeln!(io::stderr(), "{}", self.message);
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::unusable(format!("{error:#}"))
+    }
+}
+
+/// Reads the configuration; warnings are logged.
+pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
+    let overrides = Overrides { default_port: configuration.port };
+    let env = |name: &str| std::env::var(name).ok();
+    let loaded = corefile::load(&configuration.corefile, &overrides, &env)
+        .map_err(|rejected| Failure::unusable(rejected.to_string()))?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(loaded)
+}
+
+/// `check`.
+///
+/// # Errors
+/// With every problem of the configuration.
+pub fn check(configuration: &Configuration) -> Result<(), Failure> {
+    let loaded = load(configuration)?;
+    let zones = loaded.config.servers.iter().filter_map(|block| block.kubernetes.as_ref());
+    let zones: Vec<String> =
+        zones.flat_map(corefile::Kubernetes::zones).map(ToString::to_string).collect();
+    print(&format!("{}: good; zones {}\n", configuration.corefile.display(), zones.join(" ")))
+}
+
+/// `render`.
+///
+/// # Errors
+/// When the configuration or a source is not usable.
+pub fn print_zones(configuration: &Configuration, zone: Option<&str>) -> Result<(), Failure> {
+    let loaded = load(configuration)?;
+    let wanted = zone
+        .map(|zone| Name::parse(zone).map_err(|error| Failure::unusable(error.to_string())))
+        .transpose()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::running(error.to_string()))?;
+    let zones = runtime.block_on(render(&loaded.config))?;
+    let known: Vec<String> = zones.iter().map(|zone| zone.zone.to_string()).collect();
+    let mut found = false;
+    for rendered in zones {
+        if wanted.as_ref().is_none_or(|wanted| rendered.zone == *wanted) {
+            found = true;
+            print(&rendered.text)?;
+        }
+    }
+    match wanted {
+        Some(wanted) if !found => Err(Failure::unusable(format!(
+            "the Corefile has no zone {wanted}; it has {}",
+            known.join(", ")
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// `log`.
+///
+/// # Errors
+/// When there is no answer.
+pub fn log(
+    zone: Option<String>,
+    (since, until): (Option<String>, Option<String>),
+    name: Option<String>,
+    object: Option<String>,
+    asking: &Asking,
+) -> Result<(), Failure> {
+    question(Request::Log { zone, since, until, name, object }, asking)
+}
+
+/// `show`.
+///
+/// # Errors
+/// When there is no answer.
+pub fn show(zone: String, name: Option<String>, asking: &Asking) -> Result<(), Failure> {
+    question(Request::Show { zone, name }, asking)
+}
+
+/// `diff`.
+///
+/// # Errors
+/// When there is no answer.
+pub fn diff(
+    zone: String,
+    from: String,
+    to: Option<String>,
+    asking: &Asking,
+) -> Result<(), Failure> {
+    question(Request::Diff { zone, from, to }, asking)
+}
+
+/// `status`.
+///
+/// # Errors
+/// When no server runs.
+pub fn status(asking: &Asking) -> Result<(), Failure> {
+    question(Request::Status, asking)
+}
+
+/// Asks the running server, else the store itself.
+fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
+    let Asking { state, output } = asking;
+    let question = Question { request, output: *output };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let answered = match ask(&state.state, &question, &mut out) {
+        Some(answered) => answered.map_err(Failure::running),
+        None => match question.request {
+            Request::Status => Err(Failure::running(AuditError::NoServer.to_string())),
+            Request::Log { .. } | Request::Show { .. } | Request::Diff { .. } => {
+                let past = StoredPast::open(&state.state)?;
+                answer(&question, &past, &mut out)
+                    .map_err(|error| Failure::running(error.to_string()))
+            }
+        },
+    };
+    let flushed = out.flush();
+    answered.and_then(|()| flushed.or_else(ignore_closed))
+}
+
+/// Prints to standard output.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).or_else(ignore_closed)
+}
+
+/// A reader that had enough (`| head`) is no failure.
+fn ignore_closed(error: io::Error) -> Result<(), Failure> {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        Ok(())
+    } else {
+        Err(Failure::running(format!("standard output: {error}")))
+    }
+}

@@ -1,0 +1,65 @@
+//! Opens the source that a configuration names.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::corefile;
+use crate::ops::Clock;
+use crate::source::kubernetes::{Auth, KubernetesSource, Settings, Tls};
+use crate::source::manifests::{self, ManifestSource};
+use crate::source::{SourceEvent, SourceStats};
+
+/// A source of either kind.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// An API server.
+    Kubernetes(Box<KubernetesSource>),
+    /// A folder.
+    Manifests(ManifestSource),
+}
+
+impl Source {
+    /// Opens a source. An API server that is away is no reason not to start; a configuration that
+    /// cannot be read is.
+    pub(super) async fn open(
+        source: &corefile::Source,
+        clock: Arc<dyn Clock>,
+        stats: Arc<SourceStats>,
+    ) -> anyhow::Result<Self> {
+        let auth = match source {
+            corefile::Source::Manifests { dir } => {
+                let settings = manifests::Settings::default();
+                let source = ManifestSource::open(dir, settings, clock, stats)?;
+                return Ok(Self::Manifests(source));
+            }
+            corefile::Source::InCluster => Auth::InCluster,
+            corefile::Source::Kubeconfig { file, context } => Auth::Kubeconfig {
+                file: file.clone(),
+                context: context.clone(),
+            },
+            corefile::Source::Endpoint { url, tls } => Auth::Endpoint {
+                url: url.clone(),
+                tls: tls.as_ref().map(|tls| Tls {
+                    cert: tls.cert.clone(),
+                    key: tls.key.clone(),
+                    ca: tls.ca.clone(),
+                }),
+            },
+        };
+        let source = KubernetesSource::connect(auth, Settings::default(), clock, stats)
+            .await
+            .context("the API server cannot be used")?;
+        Ok(Self::Kubernetes(Box::new(source)))
+    }
+
+    /// Follows the source until cancelled.
+    pub(super) async fn run(self, tx: mpsc::Sender<SourceEvent>, cancel: CancellationToken) {
+        match self {
+            Self::Kubernetes(source) => source.run(tx, cancel).await,
+            Self::Manifests(source) => source.run(tx, cancel).await,
+        }
+    }
+}

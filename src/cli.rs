@@ -1,0 +1,215 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::audit::Output;
+use crate::ops::telemetry::LogFormat;
+
+/// DNS for Kubernetes that the world's ordinary DNS servers can hold.
+///
+/// Exit codes: 0 done; 1 it failed while running; 2 the command line, the configuration or the state
+/// folder is not usable.
+#[derive(Debug, Parser)]
+#[command(name = "zonewright", version, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// How log lines look.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "text",
+        env = "ZONEWRIGHT_LOG_FORMAT"
+    )]
+    pub log_format: LogFormat,
+    /// Which log lines are written, such as `debug` or `info,zonewright::serve=debug`.
+    #[arg(long, global = true, env = "ZONEWRIGHT_LOG")]
+    pub log_filter: Option<String>,
+}
+
+/// Where the configuration is.
+#[derive(Debug, Clone, Args)]
+pub struct Configuration {
+    /// The Corefile.
+    #[arg(long, default_value = "Corefile")]
+    pub corefile: PathBuf,
+    /// The port of server blocks that name none.
+    #[arg(long, default_value_t = 53)]
+    pub port: u16,
+}
+
+/// Where the state is.
+#[derive(Debug, Clone, Args)]
+pub struct State {
+    /// The state folder.
+    #[arg(long, env = "STATE_DIRECTORY", default_value = "./state")]
+    pub state: PathBuf,
+}
+
+/// Where to ask and how the answer looks.
+#[derive(Debug, Clone, Args)]
+pub struct Asking {
+    /// The state folder, of a running server or of one that is stopped.
+    #[command(flatten)]
+    pub state: State,
+    /// How the answer looks.
+    #[arg(long, value_enum, default_value = "text")]
+    pub output: Output,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// The server. CoreDNS's flags `-conf FILE -dns.port N` do the same.
+    Run {
+        /// The configuration.
+        #[command(flatten)]
+        configuration: Configuration,
+        /// The state folder.
+        #[command(flatten)]
+        state: State,
+    },
+    /// Every problem of the configuration, with its place and the mend.
+    Check {
+        /// The configuration.
+        #[command(flatten)]
+        configuration: Configuration,
+    },
+    /// The zones as the sources stand now, as master files; no state, no socket.
+    Render {
+        /// The configuration.
+        #[command(flatten)]
+        configuration: Configuration,
+        /// Only this zone.
+        zone: Option<String>,
+    },
+    /// Versions, newest first: when, what, why.
+    Log {
+        /// Only of this zone.
+        zone: Option<String>,
+        /// Only from this time on: RFC 3339, a date, or an age such as `2h ago`.
+        #[arg(long)]
+        since: Option<String>,
+        /// Only up to this time.
+        #[arg(long)]
+        until: Option<String>,
+        /// Only versions that changed this name.
+        #[arg(long)]
+        name: Option<String>,
+        /// Only versions that this object caused: KIND/NAMESPACE/NAME.
+        #[arg(long)]
+        object: Option<String>,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// A version as a master file.
+    Show {
+        /// ZONE, ZONE@SERIAL or ZONE@TIME.
+        zone: String,
+        /// Only this name.
+        name: Option<String>,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// What changed between two versions, and why.
+    Diff {
+        /// The zone.
+        zone: String,
+        /// Serial or time.
+        from: String,
+        /// Serial or time; the current version when absent.
+        to: Option<String>,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Zones, serials, sources, secondaries and their lag, of a running server.
+    Status {
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+}
+
+/// Turns CoreDNS's flags into ours: `-conf FILE`, `-dns.port N` (one dash or two, with `=` or without)
+/// mean `run`. Other arguments stay as they are.
+#[must_use]
+pub fn translate(args: Vec<String>) -> Vec<String> {
+    let is_coredns = args.get(1).is_some_and(|arg| {
+        ["conf", "dns.port"]
+            .iter()
+            .any(|flag| flag_value(arg, flag).is_some())
+    });
+    if !is_coredns {
+        return args;
+    }
+    let mut translated: Vec<String> = args.iter().take(1).cloned().collect();
+    translated.push("run".into());
+    for arg in args.into_iter().skip(1) {
+        let known = [("conf", "--corefile"), ("dns.port", "--port")]
+            .iter()
+            .find_map(|(flag, ours)| flag_value(&arg, flag).map(|value| (*ours, value)));
+        match known {
+            Some((ours, Some(value))) => translated.push(format!("{ours}={value}")),
+            Some((ours, None)) => translated.push(ours.to_owned()),
+            None => translated.push(arg),
+        }
+    }
+    translated
+}
+
+/// Whether an argument is a flag of that name, and the value after its `=`.
+fn flag_value(arg: &str, flag: &str) -> Option<Option<String>> {
+    let rest = arg
+        .strip_prefix("--")
+        .or_else(|| arg.strip_prefix('-'))?
+        .strip_prefix(flag)?;
+    match rest.strip_prefix('=') {
+        Some(value) => Some(Some(value.to_owned())),
+        None => rest.is_empty().then_some(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Splits a command line.
+    fn args(line: &str) -> Vec<String> {
+        line.split(' ').map(ToOwned::to_owned).collect()
+    }
+
+    #[test]
+    fn flags_of_coredns_run_the_server() {
+        for (line, want) in [
+            (
+                "zonewright -conf F -dns.port 1053",
+                "zonewright run --corefile F --port 1053",
+            ),
+            ("zonewright --conf=F", "zonewright run --corefile=F"),
+            (
+                "zonewright -conf F --state S",
+                "zonewright run --corefile F --state S",
+            ),
+            (
+                "zonewright check --corefile F",
+                "zonewright check --corefile F",
+            ),
+        ] {
+            assert_eq!(translate(args(line)), args(want), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+        assert!(Cli::try_parse_from(args("zonewright status --state S --output json")).is_ok());
+    }
+}
