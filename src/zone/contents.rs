@@ -36,6 +36,26 @@ impl Contents {
         }
     }
 
+    /// A zone from nodes in canonical order, as a store kept them; `None` when two stand in the wrong
+    /// order or share an owner.
+    #[must_use]
+    pub fn from_sorted(
+        apex: &Name,
+        soa: Soa,
+        nodes: impl IntoIterator<Item = Node>,
+    ) -> Option<Self> {
+        let mut contents = Self::empty(apex, soa);
+        let mut last: Option<Node> = None;
+        for node in nodes {
+            if last.as_ref().is_some_and(|last| last.key() >= node.key()) {
+                return None;
+            }
+            last = Some(node.clone());
+            contents.insert(node);
+        }
+        Some(contents)
+    }
+
     /// The zone's name.
     #[must_use]
     pub const fn apex(&self) -> &Name {

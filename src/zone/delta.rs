@@ -1,6 +1,6 @@
 //! What two versions differ in: one step, or many steps condensed into their net effect.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cluster::Cause;
@@ -105,27 +105,24 @@ impl Edit {
 
 /// Removes and adds records, owner by owner.
 fn apply_lists(edit: &mut Edit, remove: &RrList, add: &RrList) -> Result<(), DeltaError> {
-    let mut owners: BTreeSet<&[u8]> = remove.iter().map(|rr| rr.owner).collect();
-    owners.extend(add.iter().map(|rr| rr.owner));
-    // Both lists are in canonical order of owners, so each owner's records stand together; the same
-    // holds for lists that were condensed. Grouping by owner keeps this independent of that.
-    let mut removals = grouped(remove);
-    let mut additions = grouped(add);
-    for owner in owners {
-        let gone = removals.remove(owner).unwrap_or_default();
-        let come = additions.remove(owner).unwrap_or_default();
-        apply_owner(edit, owner, &gone, &come)?;
+    // An owner may go in one spelling and come in another, so names are grouped without regard to case
+    // (length octets are below the letters, so they stay as they are).
+    let mut owners = BTreeMap::<_, (Vec<RrRef<'_>>, Vec<RrRef<'_>>)>::new();
+    for rr in remove {
+        let records = owners.entry(rr.owner.to_ascii_lowercase()).or_default();
+        records.0.push(rr);
+    }
+    for rr in add {
+        let records = owners.entry(rr.owner.to_ascii_lowercase()).or_default();
+        records.1.push(rr);
+    }
+    for (gone, come) in owners.values() {
+        // The spelling of what comes counts; what only goes has the node's.
+        if let Some(first) = come.first().or(gone.first()) {
+            apply_owner(edit, first.owner, gone, come)?;
+        }
     }
     Ok(())
-}
-
-/// The records of a list by owner.
-fn grouped(list: &RrList) -> std::collections::BTreeMap<&[u8], Vec<RrRef<'_>>> {
-    let mut groups = std::collections::BTreeMap::<_, Vec<_>>::new();
-    for rr in list {
-        groups.entry(rr.owner).or_default().push(rr);
-    }
-    groups
 }
 
 /// Applies what concerns one owner.

@@ -5,6 +5,9 @@
 mod contents;
 mod delta;
 mod edit;
+pub mod journal;
+#[cfg(test)]
+mod laws;
 mod node;
 mod version;
 

@@ -1,0 +1,207 @@
+//! From the store back to versions: the base, the steps after it, each checked.
+
+use std::sync::Arc;
+
+use imbl::Vector;
+
+use crate::dns::{Name, Serial};
+use crate::zone::journal::codec::{self, STEP, StreamError, Streamed};
+use crate::zone::journal::store::{Store, StoreError};
+use crate::zone::journal::{Stored, codec::Head};
+use crate::zone::{Contents, MemoryLimits, Step, Version};
+
+/// What a zone's version is made of.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    /// The version's number.
+    pub(super) seq: u64,
+    /// Its serial.
+    pub(super) serial: Serial,
+    /// When it was made.
+    pub(super) time_ms: u64,
+    /// Its records.
+    pub(super) contents: Contents,
+}
+
+/// The newest sound version and what was wrong after it.
+pub(super) struct Sound {
+    /// The version.
+    pub(super) version: Version,
+    /// Why the steps after it cannot be used; `None` when there are none.
+    pub(super) fault: Option<String>,
+}
+
+/// Reads the base of a zone.
+pub(super) fn read_base(store: &Store, stored: &Stored) -> Streamed<State> {
+    let apex = &stored.apex;
+    let base = stored.head.base;
+    let (contents, serial, time_ms) = if base.snapshot {
+        codec::read_snapshot(store, apex, stored.id, base.seq)?
+    } else {
+        codec::read_raw_step(store, stored.id, base.seq)?
+            .into_contents(apex)
+            .ok_or(StreamError::Damaged(
+                "the first version's records do not fit together",
+            ))?
+    };
+    Ok(State {
+        seq: base.seq,
+        serial,
+        time_ms,
+        contents,
+    })
+}
+
+/// Reads a step.
+pub(super) fn read_step(store: &Store, apex: &Name, id: u32, seq: u64) -> Streamed<Step> {
+    Ok(codec::read_raw_step(store, id, seq)?.into_step(apex))
+}
+
+impl State {
+    /// Goes one step on. A step that does not fit leaves the state as it was.
+    pub(super) fn advance(&mut self, step: &Step) -> Streamed<()> {
+        const UNFIT: StreamError =
+            StreamError::Damaged("a step does not fit the version before it");
+        let linked = step
+            .from
+            .as_ref()
+            .is_some_and(|(serial, soa)| *serial == self.serial && soa == self.contents.soa());
+        if !linked || step.seq != self.seq + 1 {
+            return Err(UNFIT);
+        }
+        let contents = step.apply(&self.contents).map_err(|_| UNFIT)?;
+        if contents.record_count() != step.records {
+            return Err(UNFIT);
+        }
+        *self = Self {
+            seq: step.seq,
+            serial: step.serial,
+            time_ms: step.time_ms,
+            contents,
+        };
+        Ok(())
+    }
+
+    /// Goes one step back. The time of the version before is not known: 0.
+    pub(super) fn retreat(&mut self, step: &Step) -> Streamed<()> {
+        const UNFIT: StreamError = StreamError::Damaged("a step does not fit the version after it");
+        let (serial, _) = step.from.as_ref().ok_or(UNFIT)?;
+        if step.seq != self.seq || step.serial != self.serial {
+            return Err(UNFIT);
+        }
+        let contents = step.revert(&self.contents).map_err(|_| UNFIT)?;
+        *self = Self {
+            seq: step.seq - 1,
+            serial: *serial,
+            time_ms: 0,
+            contents,
+        };
+        Ok(())
+    }
+}
+
+/// The history of a version in memory while it is read.
+struct History {
+    /// The steps, oldest first.
+    steps: Vector<Arc<Step>>,
+    /// Their octets.
+    octets: usize,
+    /// What may be kept.
+    limits: MemoryLimits,
+}
+
+impl History {
+    /// Adds the newest step and drops what is too much.
+    fn push(&mut self, step: Arc<Step>) {
+        self.octets += step.octets();
+        self.steps.push_back(step);
+        while self.steps.len() > self.limits.steps || self.octets > self.limits.octets {
+            let Some(dropped) = self.steps.pop_front() else {
+                return;
+            };
+            self.octets -= dropped.octets();
+        }
+    }
+
+    /// Adds a step before the oldest, if it fits.
+    fn unshift(&mut self, step: Arc<Step>) -> bool {
+        let fits = self.steps.len() < self.limits.steps
+            && self.octets + step.octets() <= self.limits.octets;
+        if fits {
+            self.octets += step.octets();
+            self.steps.push_front(step);
+        }
+        fits
+    }
+}
+
+/// Restores the newest sound version of a zone. Damage of the base is an error; damage after it ends
+/// the replay.
+pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> Streamed<Sound> {
+    let Stored { apex, head, .. } = stored;
+    let mut state = read_base(store, stored)?;
+    let mut history = History {
+        steps: Vector::new(),
+        octets: 0,
+        limits,
+    };
+    let mut fault = None;
+    while state.seq < head.seq {
+        let next = read_step(store, apex, stored.id, state.seq + 1)
+            .and_then(|step| state.advance(&step).map(|()| step));
+        match next {
+            Ok(step) => history.push(Arc::new(step)),
+            Err(StreamError::Damaged(what)) => {
+                fault = Some(what.to_owned());
+                break;
+            }
+            Err(StreamError::Store(error)) => return Err(error.into()),
+        }
+    }
+    if fault.is_none() && state.serial != head.serial {
+        return Err(StreamError::Damaged(
+            "the newest version has another serial",
+        ));
+    }
+    // Nothing was dropped, so there may be room for steps from before the base.
+    if history.steps.len() as u64 == state.seq - head.base.seq {
+        extend_back(store, stored, &mut history);
+    }
+    let State {
+        seq,
+        serial,
+        time_ms,
+        contents,
+    } = state;
+    let version = Version::restore(seq, serial, time_ms, contents, history.steps);
+    Ok(Sound { version, fault })
+}
+
+/// Fills the history with steps from before the base, as far as they are sound.
+fn extend_back(store: &Store, stored: &Stored, history: &mut History) {
+    let Head { oldest, base, .. } = stored.head;
+    let mut after = history.steps.front().and_then(|step| step.from.clone());
+    for seq in (oldest..=base.seq).rev() {
+        let Ok(step) = read_step(store, &stored.apex, stored.id, seq) else {
+            return;
+        };
+        let linked = after
+            .as_ref()
+            .is_none_or(|(serial, soa)| *serial == step.serial && *soa == step.soa);
+        if !linked || step.from.is_none() {
+            return;
+        }
+        after.clone_from(&step.from);
+        if !history.unshift(Arc::new(step)) {
+            return;
+        }
+    }
+}
+
+/// The number of the first step of a zone that stands in the store.
+pub(super) fn first_stored(store: &Store, id: u32) -> Result<Option<u64>, StoreError> {
+    let low = codec::part_key(STEP, id, 0, 0);
+    let high = codec::part_key(STEP, id, u64::MAX, u32::MAX);
+    let found = store.range(&low, &high, 1)?;
+    Ok(found.first().and_then(|(key, _)| codec::seq_of(key)))
+}

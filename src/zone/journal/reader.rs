@@ -1,0 +1,275 @@
+//! Reading the history while the journal goes on: for log, show, diff and blame.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::dns::{Name, Serial};
+use crate::zone::journal::codec::StreamError;
+use crate::zone::journal::load::{self, State};
+use crate::zone::journal::store::{Store, StoreError};
+use crate::zone::journal::{Stored, Zones};
+use crate::zone::{Contents, Step, Version};
+
+/// How many steps back from a version at hand cost less than reading the zone's base.
+const NEAR_STEPS: u64 = 2000;
+/// How often a read is tried again when the history moved under it.
+const TRIES: usize = 3;
+
+/// Why something of the history cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The store has no such zone.
+    #[error("the store has no zone {0}")]
+    NoZone(Name),
+    /// The version is not kept, or not there yet.
+    #[error("zone {apex} has versions {oldest} to {newest} in its history, not {seq}")]
+    NoVersion {
+        /// The zone.
+        apex: Name,
+        /// The version asked for.
+        seq: u64,
+        /// The oldest that is kept.
+        oldest: u64,
+        /// The newest.
+        newest: u64,
+    },
+    /// What is stored is damaged.
+    #[error("version {seq} of zone {apex} cannot be read: {what}")]
+    Damaged {
+        /// The zone.
+        apex: Name,
+        /// The version asked for.
+        seq: u64,
+        /// What is wrong.
+        what: String,
+    },
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A zone as the store knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredZone {
+    /// Its name, in lower case.
+    pub apex: Name,
+    /// The serial of the newest version.
+    pub serial: Serial,
+    /// The number of the newest version.
+    pub newest: u64,
+    /// The number of the oldest step that is kept.
+    pub oldest: u64,
+}
+
+/// Which way to go through the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// From the newest step back.
+    NewestFirst,
+    /// From the oldest step on.
+    OldestFirst,
+}
+
+/// Reads the history. Cheap to clone; each call sees what was durable when it was made.
+#[derive(Clone)]
+pub struct Reader {
+    /// The database.
+    pub(super) store: Store,
+    /// The zones' heads, as the journal keeps them.
+    pub(super) zones: Arc<RwLock<Zones>>,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reader")
+    }
+}
+
+impl Reader {
+    /// The zones in the store, by name.
+    #[must_use]
+    pub fn zones(&self) -> Vec<StoredZone> {
+        let zones = self.zones.read().unwrap_or_else(PoisonError::into_inner);
+        zones.values().map(Stored::describe).collect()
+    }
+
+    /// A zone in the store.
+    #[must_use]
+    pub fn zone(&self, apex: &Name) -> Option<StoredZone> {
+        self.stored(apex).ok().map(|stored| stored.describe())
+    }
+
+    /// What the journal knows of a zone.
+    fn stored(&self, apex: &Name) -> Result<Stored, ReadError> {
+        let zones = self.zones.read().unwrap_or_else(PoisonError::into_inner);
+        zones
+            .get(apex)
+            .cloned()
+            .ok_or_else(|| ReadError::NoZone(apex.clone()))
+    }
+
+    /// One step of a zone.
+    ///
+    /// # Errors
+    /// [`ReadError`] when there is no such step, or it cannot be read.
+    pub fn step(&self, apex: &Name, seq: u64) -> Result<Step, ReadError> {
+        let mut tries = 0;
+        loop {
+            let stored = self.stored(apex)?;
+            if !(stored.head.oldest..=stored.head.seq).contains(&seq) {
+                return Err(no_version(apex, seq, &stored));
+            }
+            tries += 1;
+            match load::read_step(&self.store, &stored.apex, stored.id, seq) {
+                Ok(step) => return Ok(step),
+                Err(StreamError::Damaged(_)) if tries < TRIES => {}
+                Err(error) => return Err(unreadable(apex, seq, error)),
+            }
+        }
+    }
+
+    /// The steps of a zone whose numbers lie within `seqs`, one after the other. Steps that leave the
+    /// history meanwhile are passed over; the iterator ends after an error.
+    #[must_use]
+    pub fn steps(&self, apex: &Name, order: Order, seqs: std::ops::RangeInclusive<u64>) -> Steps {
+        let (low, high) = self.stored(apex).map_or((1, 0), |stored| {
+            (
+                stored.head.oldest.max(*seqs.start()),
+                stored.head.seq.min(*seqs.end()),
+            )
+        });
+        Steps {
+            reader: self.clone(),
+            apex: apex.clone(),
+            order,
+            low,
+            high,
+        }
+    }
+
+    /// The contents of a version that is kept. `near` is a later version of the same history, such as
+    /// the one being served: going back from it is cheaper when it is not far.
+    ///
+    /// # Errors
+    /// [`ReadError`] when the version is not kept, or cannot be read.
+    pub fn contents_at(
+        &self,
+        apex: &Name,
+        seq: u64,
+        near: Option<&Version>,
+    ) -> Result<Contents, ReadError> {
+        let mut tries = 0;
+        loop {
+            let stored = self.stored(apex)?;
+            let lowest = stored.head.oldest.saturating_sub(1).max(1);
+            if !(lowest..=stored.head.seq).contains(&seq) {
+                return Err(no_version(apex, seq, &stored));
+            }
+            tries += 1;
+            match self.build(seq, near, &stored) {
+                Ok(state) => return Ok(state.contents),
+                Err(StreamError::Damaged(_)) if tries < TRIES => {}
+                Err(error) => return Err(unreadable(apex, seq, error)),
+            }
+        }
+    }
+
+    /// Builds a version from the nearest contents.
+    fn build(
+        &self,
+        seq: u64,
+        near: Option<&Version>,
+        stored: &Stored,
+    ) -> Result<State, StreamError> {
+        let base_seq = stored.head.base.seq;
+        let from_base = base_seq.abs_diff(seq);
+        let near = near.filter(|near| {
+            near.seq >= seq
+                && near.seq <= stored.head.seq
+                && near.seq - seq <= from_base.saturating_add(NEAR_STEPS)
+        });
+        let mut state = match near {
+            Some(near) => State {
+                seq: near.seq,
+                serial: near.serial,
+                time_ms: near.time_ms,
+                contents: near.contents.clone(),
+            },
+            None => load::read_base(&self.store, stored)?,
+        };
+        while state.seq > seq {
+            let step = load::read_step(&self.store, &stored.apex, stored.id, state.seq)?;
+            state.retreat(&step)?;
+        }
+        while state.seq < seq {
+            let step = load::read_step(&self.store, &stored.apex, stored.id, state.seq + 1)?;
+            state.advance(&step)?;
+        }
+        Ok(state)
+    }
+}
+
+/// The error for a version that is not there.
+fn no_version(apex: &Name, seq: u64, stored: &Stored) -> ReadError {
+    ReadError::NoVersion {
+        apex: apex.clone(),
+        seq,
+        oldest: stored.head.oldest,
+        newest: stored.head.seq,
+    }
+}
+
+/// The error for a version that does not read.
+fn unreadable(apex: &Name, seq: u64, error: StreamError) -> ReadError {
+    match error {
+        StreamError::Damaged(what) => ReadError::Damaged {
+            apex: apex.clone(),
+            seq,
+            what: what.to_owned(),
+        },
+        StreamError::Store(error) => error.into(),
+    }
+}
+
+/// Goes through the steps of a zone.
+#[derive(Debug)]
+pub struct Steps {
+    /// Reads them.
+    reader: Reader,
+    /// The zone.
+    apex: Name,
+    /// Which way.
+    order: Order,
+    /// The lowest number left.
+    low: u64,
+    /// The highest number left; below `low` at the end.
+    high: u64,
+}
+
+impl Iterator for Steps {
+    type Item = Result<Step, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.low <= self.high {
+            let seq = match self.order {
+                Order::NewestFirst => {
+                    self.high -= 1;
+                    self.high + 1
+                }
+                Order::OldestFirst => {
+                    self.low += 1;
+                    self.low - 1
+                }
+            };
+            match self.reader.step(&self.apex, seq) {
+                Err(ReadError::NoVersion { .. } | ReadError::NoZone(_)) => {}
+                Ok(step) => return Some(Ok(step)),
+                Err(error) => {
+                    self.high = 0;
+                    self.low = 1;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,425 @@
+//! Opening the state folder: is it ours, is it free, and what to do when sled cannot open its files.
+//!
+//! Rungs, each tried only when the one before failed by damage (never when the disk is full or the
+//! folder read-only): as it is, without left-over `snap.*.generating` files, which make sled 0.34 fail
+//! for good; without its snapshots and settings file, so that it reads its log from the start; at last
+//! the database goes aside, in one piece for whoever wants to look at it, and an empty one starts.
+//! A file `opening` counts opens that did not come to an end; after some the next rung is tried at once.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::zone::journal::codec::{self, FORMAT, META_KEY};
+use crate::zone::journal::sidefile::{sync_dir, write_durably};
+use crate::zone::journal::store::{Batch, Store, StoreError};
+
+/// The file that says that the folder is ours, and in which layout.
+const FORMAT_FILE: &str = "format";
+/// Where it is written before it is renamed.
+const FORMAT_NEXT: &str = "format.next";
+/// What the format file says.
+const FORMAT_TEXT: &str = "zonewright state ";
+/// The file that is locked while a process uses the folder.
+const LOCK_FILE: &str = "lock";
+/// The database's folder.
+const DATABASE: &str = "db";
+/// Where damaged files go: this, a dash and a number.
+const DAMAGED: &str = "damaged";
+/// How many such folders are kept.
+const DAMAGED_KEPT: u32 = 4;
+/// Counts opens that did not come to an end.
+const OPENING: &str = "opening";
+/// After so many of them sled's snapshots are left out.
+const OPENS_WITHOUT_SNAPSHOT: u32 = 5;
+/// After so many of them the database goes aside.
+const OPENS_WITHOUT_DATABASE: u32 = 10;
+/// What may stand in a folder that is not ours yet.
+const HARMLESS: [&str; 3] = [LOCK_FILE, FORMAT_NEXT, "lost+found"];
+/// What is written to find out whether the disk takes anything.
+const PROBE_OCTETS: usize = 1 << 20;
+
+/// Why the state folder cannot be used. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process uses it.
+    #[error("the state folder {} is in use by {holder}: stop that process, or give another folder with --state", dir.display())]
+    Locked {
+        /// The folder.
+        dir: PathBuf,
+        /// Who holds it, as far as it can be told.
+        holder: String,
+    },
+    /// It holds other files.
+    #[error("the state folder {} holds other files ({found}): give an empty or a new folder with --state", dir.display())]
+    Foreign {
+        /// The folder.
+        dir: PathBuf,
+        /// The first of them by name.
+        found: String,
+    },
+    /// It was written in another layout.
+    #[error("the state folder {} has the layout {found:?}, this zonewright reads \"{FORMAT_TEXT}{FORMAT}\": use the zonewright that wrote it, or give another folder with --state", dir.display())]
+    OtherFormat {
+        /// The folder.
+        dir: PathBuf,
+        /// What its format file says.
+        found: String,
+    },
+    /// It cannot be written, created or read.
+    #[error("the state folder {} cannot be used, {doing} failed: {source}; make it writable for this user, or give another folder with --state", dir.display())]
+    Unusable {
+        /// The folder.
+        dir: PathBuf,
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The database in it does not open, and not because it is damaged.
+    #[error("the database in {} does not open: {source}; free disk space or memory, or give another folder with --state", dir.display())]
+    Database {
+        /// The folder.
+        dir: PathBuf,
+        /// What the store said.
+        source: StoreError,
+    },
+}
+
+/// A folder that is ours and locked.
+#[derive(Debug)]
+pub(super) struct StateDir {
+    /// Its path.
+    path: PathBuf,
+    /// Keeps the lock while it is open.
+    _lock: File,
+}
+
+impl StateDir {
+    /// Takes a folder, or creates it.
+    pub(super) fn take(path: &Path) -> Result<Self, OpenError> {
+        let unusable = |doing| {
+            move |source| OpenError::Unusable {
+                dir: path.to_owned(),
+                doing,
+                source,
+            }
+        };
+        fs::create_dir_all(path).map_err(unusable("creating it"))?;
+        let known = check_format(path)?;
+        let lock = take_lock(path)?;
+        if !known {
+            let text = format!("{FORMAT_TEXT}{FORMAT}\n");
+            write_durably(path, FORMAT_FILE, FORMAT_NEXT, text.as_bytes())
+                .map_err(unusable("writing to it"))?;
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    /// The folder.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The database's folder.
+    pub(super) fn database(&self) -> PathBuf {
+        self.path.join(DATABASE)
+    }
+
+    /// Opens the database, repairing what can be. `check` reads what must be readable.
+    pub(super) fn open_database<T>(
+        &self,
+        store: &Store,
+        notes: &mut Vec<String>,
+        check: impl Fn(&Store) -> Result<T, StoreError>,
+    ) -> Result<T, OpenError> {
+        let failed = self.count_opening();
+        let mut rung = match failed {
+            ..OPENS_WITHOUT_SNAPSHOT => Rung::AsItIs,
+            OPENS_WITHOUT_SNAPSHOT..OPENS_WITHOUT_DATABASE => Rung::FromLog,
+            _ => Rung::Empty,
+        };
+        if rung != Rung::AsItIs {
+            notes.push(format!("{failed} opens did not come to an end"));
+        }
+        let checked = loop {
+            store.close();
+            self.prepare(rung, notes)?;
+            let opened = store
+                .open()
+                .and_then(|()| check_meta(store))
+                .and_then(|()| check(store));
+            match (opened, rung.next()) {
+                (Ok(checked), _) => break checked,
+                (Err(error), Some(next)) if error.is_damage() => {
+                    notes.push(error.to_string());
+                    rung = next;
+                }
+                (Err(source), _) => {
+                    store.close();
+                    return Err(OpenError::Database {
+                        dir: self.path.clone(),
+                        source,
+                    });
+                }
+            }
+        };
+        if let Err(error) = fs::remove_file(self.path.join(OPENING)) {
+            tracing::debug!(%error, "the opening marker could not be removed");
+        }
+        Ok(checked)
+    }
+
+    /// Puts out of the way what a rung leaves out.
+    fn prepare(&self, rung: Rung, notes: &mut Vec<String>) -> Result<(), OpenError> {
+        let database = self.database();
+        let done = match rung {
+            Rung::AsItIs => remove_generating(&database).map(|removed| {
+                if removed > 0 {
+                    notes.push(format!(
+                        "{removed} unfinished index files of the database were removed"
+                    ));
+                }
+            }),
+            Rung::FromLog => self.probe().and_then(|()| {
+                let aside = self.damaged_folder()?;
+                let moved = move_snapshots(&database, &aside)?;
+                notes.push(format!(
+                    "{moved} index files of the database were moved to {}: they are rebuilt from its log",
+                    aside.display()
+                ));
+                Ok(())
+            }),
+            Rung::Empty => self.probe().and_then(|()| {
+                let aside = self.damaged_folder()?;
+                fs::rename(&database, aside.join(DATABASE))?;
+                sync_dir(&self.path)?;
+                notes.push(format!(
+                    "the database is beyond repair and was moved to {}: history starts anew, serials go on",
+                    aside.display()
+                ));
+                Ok(())
+            }),
+        };
+        done.map_err(|source| OpenError::Unusable {
+            dir: self.path.clone(),
+            doing: "putting damaged files aside",
+            source,
+        })
+    }
+
+    /// Whether the disk takes anything: a full disk must not look like damage.
+    fn probe(&self) -> io::Result<()> {
+        let path = self.path.join("probe");
+        let written = File::create(&path).and_then(|mut file| {
+            file.write_all(&vec![0x5a; PROBE_OCTETS])?;
+            file.sync_all()
+        });
+        let removed = fs::remove_file(&path);
+        written.and(removed)
+    }
+
+    /// A new folder for damaged files; the oldest of too many goes.
+    fn damaged_folder(&self) -> io::Result<PathBuf> {
+        let mut number = 1;
+        while self.path.join(format!("{DAMAGED}-{number}")).exists() {
+            number += 1;
+        }
+        if number > DAMAGED_KEPT {
+            // The first is kept: it is nearest to the cause. The others move up.
+            fs::remove_dir_all(self.path.join(format!("{DAMAGED}-2")))?;
+            for later in 3..number {
+                fs::rename(
+                    self.path.join(format!("{DAMAGED}-{later}")),
+                    self.path.join(format!("{DAMAGED}-{}", later - 1)),
+                )?;
+            }
+            number -= 1;
+        }
+        let folder = self.path.join(format!("{DAMAGED}-{number}"));
+        fs::create_dir(&folder)?;
+        Ok(folder)
+    }
+
+    /// Counts this open; gives how many before it did not come to an end.
+    fn count_opening(&self) -> u32 {
+        let path = self.path.join(OPENING);
+        let failed = fs::read_to_string(&path)
+            .ok()
+            .and_then(|text| text.trim().parse().ok())
+            .unwrap_or(0_u32);
+        // A marker that cannot be written costs the guard against crash loops, no more.
+        if let Err(error) = fs::write(&path, failed.saturating_add(1).to_string()) {
+            tracing::debug!(%error, "the opening marker could not be written");
+        }
+        failed
+    }
+}
+
+/// How the database is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rung {
+    /// As it is.
+    AsItIs,
+    /// Without sled's snapshots, from its log.
+    FromLog,
+    /// An empty one, the old one aside.
+    Empty,
+}
+
+impl Rung {
+    /// What to try after this.
+    const fn next(self) -> Option<Self> {
+        match self {
+            Self::AsItIs => Some(Self::FromLog),
+            Self::FromLog => Some(Self::Empty),
+            Self::Empty => None,
+        }
+    }
+}
+
+/// Whether the folder has our format file; an error when it is another's.
+fn check_format(path: &Path) -> Result<bool, OpenError> {
+    let unusable = |source| OpenError::Unusable {
+        dir: path.to_owned(),
+        doing: "reading it",
+        source,
+    };
+    match fs::read_to_string(path.join(FORMAT_FILE)) {
+        Ok(text) if text.trim_end() == format!("{FORMAT_TEXT}{FORMAT}") => return Ok(true),
+        Ok(text) => {
+            return Err(OpenError::OtherFormat {
+                dir: path.to_owned(),
+                found: text.lines().next().unwrap_or_default().to_owned(),
+            });
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(unusable(error)),
+    }
+    let mut others = Vec::new();
+    for entry in fs::read_dir(path).map_err(unusable)? {
+        let name = entry.map_err(unusable)?.file_name();
+        if !HARMLESS.iter().any(|known| name == *known) {
+            others.push(name.to_string_lossy().into_owned());
+        }
+    }
+    others.sort_unstable();
+    match others.into_iter().next() {
+        None => Ok(false),
+        Some(found) => Err(OpenError::Foreign {
+            dir: path.to_owned(),
+            found,
+        }),
+    }
+}
+
+/// Locks the folder and leaves our process id for whoever finds it locked.
+fn take_lock(path: &Path) -> Result<File, OpenError> {
+    let unusable = |source| OpenError::Unusable {
+        dir: path.to_owned(),
+        doing: "locking it",
+        source,
+    };
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path.join(LOCK_FILE))
+        .map_err(unusable)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            let read = file.read_to_string(&mut holder);
+            let holder = match holder.trim().parse::<u32>() {
+                Ok(process) if read.is_ok() => format!("process {process}"),
+                _ => "another process".to_owned(),
+            };
+            return Err(OpenError::Locked {
+                dir: path.to_owned(),
+                holder,
+            });
+        }
+        Err(TryLockError::Error(error)) => return Err(unusable(error)),
+    }
+    let named = file
+        .set_len(0)
+        .and_then(|()| writeln!(file, "{}", std::process::id()));
+    if let Err(error) = named {
+        // The lock holds without the number too (a full disk): only the message would be poorer.
+        tracing::debug!(%error, "the lock file does not name its holder");
+    }
+    Ok(file)
+}
+
+/// Removes index files sled was still writing.
+fn remove_generating(database: &Path) -> io::Result<usize> {
+    let mut removed = 0;
+    for path in files_named(database, |name| name.ends_with(".generating"))? {
+        fs::remove_file(path)?;
+        removed += 1;
+    }
+    Ok(removed)
+}
+
+/// Moves sled's index files and its settings away.
+fn move_snapshots(database: &Path, aside: &Path) -> io::Result<usize> {
+    let mut moved = 0;
+    for path in files_named(database, |name| name.starts_with("snap.") || name == "conf")? {
+        if let Some(name) = path.file_name() {
+            fs::rename(&path, aside.join(name))?;
+            moved += 1;
+        }
+    }
+    sync_dir(database)?;
+    Ok(moved)
+}
+
+/// The files of a folder whose names fit; none when there is no folder.
+fn files_named(folder: &Path, fits: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(&fits) {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// Reads or writes the database's own record.
+fn check_meta(store: &Store) -> Result<(), StoreError> {
+    const DOING: &str = "reading the database";
+    let broken = |what: &str| StoreError::Broken {
+        doing: DOING,
+        what: what.to_owned(),
+    };
+    if let Some(value) = store.get(META_KEY)? {
+        let payload =
+            codec::unseal(META_KEY, &value).ok_or_else(|| broken("its first record is damaged"))?;
+        return if payload == FORMAT.to_be_bytes() {
+            Ok(())
+        } else {
+            Err(broken("its layout is another"))
+        };
+    }
+    if !store.range(&[0], &[0xff], 1)?.is_empty() {
+        return Err(broken("its first record is missing"));
+    }
+    let mut batch = Batch::default();
+    batch.put(
+        META_KEY,
+        codec::seal(META_KEY, FORMAT.to_be_bytes().to_vec()),
+    );
+    store.write(batch)?;
+    store.sync()
+}

@@ -1,0 +1,165 @@
+//! The file `serials` beside the database: for each zone a ceiling, at or above every serial announced.
+//!
+//! It is written (to a new file, synced, renamed, folder synced) before a serial above the ceiling is
+//! published, and then some way ahead, so that it is rarely written. When the database is lost, wholly
+//! or at its end, the next serial starts above the ceiling. Text, so that a person can read it: a head
+//! line, then `NAME CEILING CHECK` per zone, each line with its own check, so that a damaged line costs
+//! one zone.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::dns::{Name, Serial};
+
+/// The file's name.
+const FILE: &str = "serials";
+/// Where it is written before it is renamed.
+const NEXT: &str = "serials.next";
+/// The first line.
+const HEAD_LINE: &str = "zonewright serials 1";
+/// How far above a serial its ceiling is set: serials follow the clock, so the file is written at most
+/// once in so many seconds, and a crash costs at most so many serials.
+const AHEAD: u32 = 256;
+
+/// The ceilings, in memory and on disk.
+#[derive(Debug)]
+pub(super) struct Serials {
+    /// The state folder.
+    dir: PathBuf,
+    /// By lower-case name: the ceiling as it is on disk.
+    ceilings: BTreeMap<Name, Serial>,
+}
+
+/// What was found on disk.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// The ceilings.
+    pub(super) serials: Serials,
+    /// What is wrong with the file, in words.
+    pub(super) notes: Vec<String>,
+    /// Whether there is a file.
+    pub(super) present: bool,
+}
+
+impl Serials {
+    /// Reads the file.
+    pub(super) fn read(dir: &Path) -> io::Result<Found> {
+        let mut found = Found {
+            serials: Self {
+                dir: dir.to_owned(),
+                ceilings: BTreeMap::new(),
+            },
+            notes: Vec::new(),
+            present: true,
+        };
+        let octets = match fs::read(dir.join(FILE)) {
+            Ok(octets) => octets,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                found.present = false;
+                return Ok(found);
+            }
+            Err(error) => return Err(error),
+        };
+        let mut lines = octets.split(|octet| *octet == b'\n');
+        let mut bad = usize::from(lines.next() != Some(HEAD_LINE.as_bytes()));
+        for line in lines.filter(|line| !line.is_empty()) {
+            match read_line(line) {
+                Some((apex, ceiling)) => {
+                    found.serials.ceilings.insert(apex, ceiling);
+                }
+                None => bad += 1,
+            }
+        }
+        // A truncated file may have lost whole lines without a trace but for this.
+        if !octets.ends_with(b"\n") {
+            bad = bad.max(1);
+        }
+        if bad > 0 {
+            found.notes.push(format!(
+                "the file {FILE} is damaged ({bad} lines): serials go on from the database"
+            ));
+        }
+        Ok(found)
+    }
+
+    /// All ceilings, by name.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Name, Serial)> {
+        self.ceilings.iter().map(|(apex, ceiling)| (apex, *ceiling))
+    }
+
+    /// Makes sure that the ceilings on disk are at or above these serials.
+    pub(super) fn cover(&mut self, serials: &[(Name, Serial)]) -> io::Result<()> {
+        let mut next = self.ceilings.clone();
+        let mut changed = false;
+        for (apex, serial) in serials {
+            let low = next
+                .get(apex)
+                .is_none_or(|ceiling| ceiling != serial && !ceiling.is_after(*serial));
+            if low {
+                next.insert(apex.clone(), serial.next(AHEAD));
+                changed = true;
+            }
+        }
+        if changed { self.replace(next) } else { Ok(()) }
+    }
+
+    /// Sets ceilings to exactly these serials: for a clean end, when nothing above was announced.
+    pub(super) fn settle(&mut self, serials: &[(Name, Serial)]) -> io::Result<()> {
+        let mut next = self.ceilings.clone();
+        for (apex, serial) in serials {
+            next.insert(apex.clone(), *serial);
+        }
+        if next == self.ceilings {
+            return Ok(());
+        }
+        self.replace(next)
+    }
+
+    /// Writes the file anew.
+    fn replace(&mut self, next: BTreeMap<Name, Serial>) -> io::Result<()> {
+        let mut text = format!("{HEAD_LINE}\n");
+        for (apex, ceiling) in &next {
+            text.push_str(&write_line(apex, *ceiling));
+        }
+        write_durably(&self.dir, FILE, NEXT, text.as_bytes())?;
+        self.ceilings = next;
+        Ok(())
+    }
+}
+
+/// One line of the file.
+fn write_line(apex: &Name, ceiling: Serial) -> String {
+    let body = format!("{apex} {ceiling}");
+    let sum = crc32fast::hash(body.as_bytes());
+    format!("{body} {sum:08x}\n")
+}
+
+/// Reads one line; `None` when it is damaged.
+fn read_line(line: &[u8]) -> Option<(Name, Serial)> {
+    let line = std::str::from_utf8(line).ok()?;
+    let (body, sum) = line.rsplit_once(' ')?;
+    if format!("{:08x}", crc32fast::hash(body.as_bytes())) != sum {
+        return None;
+    }
+    let (apex, ceiling) = body.rsplit_once(' ')?;
+    let apex: Name = apex.parse().ok()?;
+    Some((apex.to_lower(), Serial::decode(ceiling.parse().ok()?)))
+}
+
+/// Replaces a file so that after a crash it has its old or its new content, whole.
+pub(super) fn write_durably(dir: &Path, name: &str, next: &str, octets: &[u8]) -> io::Result<()> {
+    let aside = dir.join(next);
+    let mut file = File::create(&aside)?;
+    file.write_all(octets)?;
+    file.sync_all()?;
+    drop(file);
+    fs::rename(&aside, dir.join(name))?;
+    sync_dir(dir)
+}
+
+/// Brings a folder's entries to the disk.
+pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
