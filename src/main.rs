@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         Command::Render {
             configuration,
             zone,
-        } => app::print(&configuration, zone.as_deref()),
+        } => app::print_zones(&configuration, zone.as_deref()),
         Command::Log {
             zone,
             since,

@@ -23,13 +23,19 @@ impl Failure {
     /// What it was given is not usable.
     #[must_use]
     pub fn unusable(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: 2 }
+        Self {
+            message: message.into(),
+            code: 2,
+        }
     }
 
     /// It failed while running.
     #[must_use]
     pub fn running(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: 1 }
+        Self {
+            message: message.into(),
+            code: 1,
+        }
     }
 
     /// Says it on standard error; gives the exit code.
@@ -49,7 +55,9 @@ impl From<anyhow::Error> for Failure {
 
 /// Reads the configuration; warnings are logged.
 pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
-    let overrides = Overrides { default_port: configuration.port };
+    let overrides = Overrides {
+        default_port: configuration.port,
+    };
     let env = |name: &str| std::env::var(name).ok();
     let loaded = corefile::load(&configuration.corefile, &overrides, &env)
         .map_err(|rejected| Failure::unusable(rejected.to_string()))?;
@@ -65,10 +73,20 @@ pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
 /// With every problem of the configuration.
 pub fn check(configuration: &Configuration) -> Result<(), Failure> {
     let loaded = load(configuration)?;
-    let zones = loaded.config.servers.iter().filter_map(|block| block.kubernetes.as_ref());
-    let zones: Vec<String> =
-        zones.flat_map(corefile::Kubernetes::zones).map(ToString::to_string).collect();
-    print(&format!("{}: good; zones {}\n", configuration.corefile.display(), zones.join(" ")))
+    let zones = loaded
+        .config
+        .servers
+        .iter()
+        .filter_map(|block| block.kubernetes.as_ref());
+    let zones: Vec<String> = zones
+        .flat_map(corefile::Kubernetes::zones)
+        .map(ToString::to_string)
+        .collect();
+    print(&format!(
+        "{}: good; zones {}\n",
+        configuration.corefile.display(),
+        zones.join(" ")
+    ))
 }
 
 /// `render`.
@@ -88,7 +106,10 @@ pub fn print_zones(configuration: &Configuration, zone: Option<&str>) -> Result<
     let known: Vec<String> = zones.iter().map(|zone| zone.zone.to_string()).collect();
     let mut found = false;
     for rendered in zones {
-        if wanted.as_ref().is_none_or(|wanted| rendered.zone == *wanted) {
+        if wanted
+            .as_ref()
+            .is_none_or(|wanted| rendered.zone == *wanted)
+        {
             found = true;
             print(&rendered.text)?;
         }
@@ -113,7 +134,16 @@ pub fn log(
     object: Option<String>,
     asking: &Asking,
 ) -> Result<(), Failure> {
-    question(Request::Log { zone, since, until, name, object }, asking)
+    question(
+        Request::Log {
+            zone,
+            since,
+            until,
+            name,
+            object,
+        },
+        asking,
+    )
 }
 
 /// `show`.
@@ -148,7 +178,10 @@ pub fn status(asking: &Asking) -> Result<(), Failure> {
 /// Asks the running server, else the store itself.
 fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
     let Asking { state, output } = asking;
-    let question = Question { request, output: *output };
+    let question = Question {
+        request,
+        output: *output,
+    };
     let mut out = io::BufWriter::new(io::stdout().lock());
     let answered = match ask(&state.state, &question, &mut out) {
         Some(answered) => answered.map_err(Failure::running),
@@ -168,7 +201,9 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
 /// Prints to standard output.
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).or_else(ignore_closed)
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .or_else(ignore_closed)
 }
 
 /// A reader that had enough (`| head`) is no failure.

@@ -1,9 +1,12 @@
 //! The wiring: builds the parts from the configuration, binds, supervises, shuts down in order. Nobody
 //! imports it but `main` and the tests of the whole.
 
+mod commands;
+mod past;
 mod plan;
 mod render;
 mod source;
 
+pub use commands::{Failure, check, diff, log, print_zones, show, status};
 pub use plan::{HISTORY_BYTES, HISTORY_KEEP, HISTORY_VERSIONS, interface_addresses, plan};
 pub use render::{RenderedZone, render};

@@ -20,6 +20,7 @@ use crate::cluster::{Change, Dirty, Kind, ObjectKey, State};
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;
+use crate::zone::journal::next_serial;
 use crate::zone::{Candidate, Journaled, Version};
 
 pub use plan::{ClusterPlan, ZonePlan};
@@ -409,19 +410,9 @@ impl Next {
     }
 }
 
-/// The serial after both the version before and all that was ever shown, at the clock when that is
-/// ahead.
-#[must_use]
-pub fn next_serial(previous: Option<Serial>, floor: Option<Serial>, unix_seconds: u64) -> Serial {
-    let last = match (previous, floor) {
-        (Some(previous), Some(floor)) => Some(previous.later(floor)),
-        (previous, floor) => previous.or(floor),
-    };
-    Serial::after(last, unix_seconds)
-}
-
 /// Milliseconds since 1970 UTC.
-fn millis(time: SystemTime) -> u64 {
+#[must_use]
+pub fn millis(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

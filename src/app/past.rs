@@ -1,0 +1,114 @@
+//! The past as `audit` asks for it: from the journal, with the running server's zones where there is one.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::app::commands::Failure;
+use crate::audit::{Past, Status};
+use crate::dns::Name;
+use crate::ops::{Clock, SystemClock};
+use crate::pipeline::millis;
+use crate::zone::journal::{Journal, Reader};
+use crate::zone::{Contents, Step, ZoneSet};
+
+/// Tells how a running server stands.
+pub(super) type StatusOf = Arc<dyn Fn() -> Status + Send + Sync>;
+
+/// The past in a store.
+pub(super) struct StoredPast {
+    /// Reads the journal.
+    reader: Reader,
+    /// Holds the store when no server does.
+    _journal: Option<Journal>,
+    /// The zones of the running server: going back from the current version is cheap.
+    zones: Option<Arc<ZoneSet>>,
+    /// How the running server stands.
+    status: Option<StatusOf>,
+    /// The time.
+    clock: Arc<dyn Clock>,
+}
+
+impl StoredPast {
+    /// Opens the store of a server that does not run.
+    pub(super) fn open(state: &Path) -> Result<Self, Failure> {
+        if !state.is_dir() {
+            return Err(Failure::unusable(format!(
+                "there is no state folder {}; name one with --state, or start a server with \
+                 `zonewright run`",
+                state.display()
+            )));
+        }
+        let clock = Arc::new(SystemClock);
+        let wall = Arc::clone(&clock);
+        let opened = Journal::open(state, Arc::new(move || millis(wall.wall())));
+        let (journal, report) = opened.map_err(|error| Failure::unusable(error.to_string()))?;
+        for note in report.notes {
+            tracing::warn!("{note}");
+        }
+        let reader = journal.reader();
+        Ok(Self {
+            reader,
+            _journal: Some(journal),
+            zones: None,
+            status: None,
+            clock,
+        })
+    }
+
+    /// The past of the server that runs in this process.
+    pub(super) fn of_server(
+        reader: Reader,
+        zones: Arc<ZoneSet>,
+        status: StatusOf,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            reader,
+            _journal: None,
+            zones: Some(zones),
+            status: Some(status),
+            clock,
+        }
+    }
+}
+
+impl Past for StoredPast {
+    fn zones(&self) -> Vec<Name> {
+        self.reader
+            .zones()
+            .into_iter()
+            .map(|zone| zone.apex)
+            .collect()
+    }
+
+    fn range(&self, zone: &Name) -> Option<(u64, u64)> {
+        self.reader
+            .zone(zone)
+            .map(|zone| (zone.oldest, zone.newest))
+    }
+
+    fn step(&self, zone: &Name, seq: u64) -> Result<Option<Arc<Step>>, String> {
+        match self.reader.step(zone, seq) {
+            Ok(step) => Ok(Some(Arc::new(step))),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, String> {
+        let near = self
+            .zones
+            .as_ref()
+            .and_then(|zones| zones.get(zone)?.current());
+        self.reader
+            .contents_at(zone, seq, near.as_deref())
+            .map_err(|error| error.to_string())
+    }
+
+    fn status(&self) -> Option<Status> {
+        self.status.as_ref().map(|status| status())
+    }
+
+    fn now_ms(&self) -> u64 {
+        millis(self.clock.wall())
+    }
+}
