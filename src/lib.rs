@@ -2,4 +2,7 @@
 
 pub mod cluster;
 pub mod dns;
+pub mod ops;
+pub mod serve;
+pub mod transfer;
 pub mod zone;

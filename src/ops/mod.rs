@@ -1,0 +1,5 @@
+//! Running the process: the clock it lives by.
+
+mod clock;
+
+pub use clock::{Clock, SystemClock};
