@@ -20,5 +20,7 @@ pub mod dns;
 pub mod ops;
 pub mod pipeline;
 pub mod schema;
+pub mod serve;
 pub mod source;
+pub mod transfer;
 pub mod zone;

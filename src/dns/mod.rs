@@ -9,7 +9,10 @@ mod record;
 mod rtype;
 mod serial;
 mod text;
+pub mod tsig;
 mod ttl;
+mod wire;
+mod wire_query;
 
 pub(crate) use name::wire_name_len;
 pub use name::{DecodeError, Name, ParseError, SortKey};
@@ -19,3 +22,10 @@ pub use rtype::Rtype;
 pub use serial::Serial;
 pub use text::{RecordText, ZoneWriter};
 pub use ttl::Ttl;
+pub(crate) use wire::set_length;
+pub use wire::{
+    HEADER_OCTETS, MAX_MESSAGE_OCTETS, Mark, MessageWriter, OPT_OCTETS, OptReply, Rcode, Section,
+    flags,
+};
+pub(crate) use wire_query::tsig_place;
+pub use wire_query::{Opt, Query, Unreadable};

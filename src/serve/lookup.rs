@@ -1,0 +1,199 @@
+//! Looks a name up in one version of a zone: pure, without allocation.
+//!
+//! The answer is what a secondary that holds the same records gives. Names that exist only because a
+//! name below them does are NODATA (RFC 8020). A CNAME answers every type and is followed within the
+//! zone; a target that is missing gives the CNAME with NXDOMAIN (RFC 6604 section 3), one elsewhere the
+//! bare CNAME.
+//!
+//! # Not implemented
+//! Wildcards (RFC 4592), zone cuts below the apex and DNAME: [`find`] is where they go.
+
+use std::collections::HashSet;
+
+use crate::dns::{Rdata, RrRef, Rtype, SortKey};
+use crate::zone::{Contents, Node, RrsetRef, Version};
+
+/// The most aliases that are followed for one question.
+pub const MAX_ALIASES: usize = 8;
+
+/// What a version says to a question.
+#[derive(Debug)]
+pub struct Answer<'v> {
+    /// The RRsets of the answer section in order: aliases, then what was asked for.
+    links: [Option<Link<'v>>; MAX_ALIASES + 1],
+    /// Whether the last name asked for exists.
+    pub exists: bool,
+    /// Whether the SOA belongs into the authority section: nothing of the type is there.
+    pub negative: bool,
+}
+
+/// One RRset of an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Link<'v> {
+    /// The owner; `None` stands for the name as it was asked.
+    pub owner: Option<&'v [u8]>,
+    /// The records.
+    pub set: LinkSet<'v>,
+}
+
+/// The records of one RRset of an answer.
+#[derive(Debug, Clone, Copy)]
+pub enum LinkSet<'v> {
+    /// As the zone holds them.
+    Rrset(RrsetRef<'v>),
+    /// The zone's SOA.
+    Soa,
+}
+
+/// What stands at a name.
+enum Found<'v> {
+    /// Records.
+    Node(&'v Node),
+    /// Nothing, but names below it exist, or it is the apex.
+    Empty,
+    /// Nothing.
+    Missing,
+}
+
+impl<'v> Answer<'v> {
+    /// An answer without records.
+    fn new() -> Self {
+        Self {
+            links: [None; MAX_ALIASES + 1],
+            exists: true,
+            negative: false,
+        }
+    }
+
+    /// The RRsets of the answer section.
+    pub fn links(&self) -> impl Iterator<Item = &Link<'v>> {
+        self.links.iter().flatten()
+    }
+
+    /// Ends the answer with an RRset.
+    fn with(mut self, place: usize, owner: Option<&'v [u8]>, set: LinkSet<'v>) -> Self {
+        self.links[place] = Some(Link { owner, set });
+        self
+    }
+
+    /// Ends the answer with what is not there.
+    const fn without(mut self, exists: bool) -> Self {
+        self.exists = exists;
+        self.negative = true;
+        self
+    }
+}
+
+/// Looks up a name of the zone, in lower-case wire form, and a type. `key` is scratch space.
+#[must_use]
+pub fn lookup<'v>(
+    version: &'v Version,
+    lower_name: &[u8],
+    qtype: Rtype,
+    key: &mut Vec<u8>,
+) -> Answer<'v> {
+    let contents = &version.contents;
+    let apex = contents.apex().as_wire();
+    let mut answer = Answer::new();
+    let mut seen: [&[u8]; MAX_ALIASES] = [&[]; MAX_ALIASES];
+    let mut owner: Option<&'v [u8]> = None;
+    for place in 0..=MAX_ALIASES {
+        let name = owner.unwrap_or(lower_name);
+        if !SortKey::write(name, apex, key) {
+            // The target is not in this zone: whoever asks goes on from the CNAME.
+            return answer;
+        }
+        if qtype == Rtype::SOA && key.is_empty() {
+            return answer.with(place, owner, LinkSet::Soa);
+        }
+        let node = match find(contents, key) {
+            Found::Node(node) => node,
+            Found::Empty => return answer.without(true),
+            Found::Missing => return answer.without(false),
+        };
+        if let Some(rrset) = rrset_for(node, qtype) {
+            return answer.with(place, owner, LinkSet::Rrset(rrset));
+        }
+        let Some(alias) = node.rrset(Rtype::CNAME) else {
+            return answer.without(true);
+        };
+        if place == MAX_ALIASES || seen[..place].contains(&node.key()) {
+            return answer;
+        }
+        seen[place] = node.key();
+        answer = answer.with(place, owner, LinkSet::Rrset(alias));
+        let target = alias.data().next();
+        owner = target.and_then(|data| Rdata::name_at(Rtype::CNAME, data));
+        if owner.is_none() {
+            return answer;
+        }
+    }
+    answer
+}
+
+/// What stands at a key. Wildcards and cuts will be decided here.
+fn find<'v>(contents: &'v Contents, key: &[u8]) -> Found<'v> {
+    match contents.get(key) {
+        Some(node) => Found::Node(node),
+        None if contents.exists(key) => Found::Empty,
+        None => Found::Missing,
+    }
+}
+
+/// The RRset that answers a type: for ANY the first there is (RFC 8482 section 4.1).
+fn rrset_for(node: &Node, qtype: Rtype) -> Option<RrsetRef<'_>> {
+    if qtype == Rtype::ANY {
+        node.rrsets().next()
+    } else {
+        node.rrset(qtype)
+    }
+}
+
+/// Calls `put` for the addresses of the names within the zone that an RRset of type NS, SRV or MX points
+/// to, each name once, until it says false. `scratch` is space to work in.
+pub fn each_additional(
+    version: &Version,
+    rrset: &RrsetRef<'_>,
+    scratch: &mut Additionals,
+    mut put: impl FnMut(RrRef<'_>) -> bool,
+) {
+    if !matches!(rrset.rtype, Rtype::NS | Rtype::SRV | Rtype::MX) {
+        return;
+    }
+    let apex = version.contents.apex().as_wire();
+    scratch.seen.clear();
+    for data in rrset.data() {
+        let Some(target) = Rdata::name_at(rrset.rtype, data) else {
+            continue;
+        };
+        if !SortKey::write(target, apex, &mut scratch.key) {
+            continue;
+        }
+        let Some(node) = version.contents.get(&scratch.key) else {
+            continue;
+        };
+        if rrset.count > 1 && !scratch.seen.insert(node.key().as_ptr() as usize) {
+            continue;
+        }
+        for rtype in [Rtype::A, Rtype::AAAA] {
+            let records = node.rrset(rtype).into_iter();
+            for rr in records.flat_map(|addresses| addresses.records(target, 0)) {
+                if !put(rr) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Space to find additional records in.
+#[derive(Debug, Default)]
+pub struct Additionals {
+    /// A sort key.
+    key: Vec<u8>,
+    /// Nodes that were given already, by the address of their key.
+    seen: HashSet<usize>,
+}
+
+#[cfg(test)]
+mod tests;

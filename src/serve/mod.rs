@@ -1,0 +1,13 @@
+//! Answering: sockets, requests, lookups.
+
+mod dispatch;
+pub mod lookup;
+mod server;
+mod settings;
+mod stats;
+mod tcp;
+mod udp;
+
+pub use server::{BindError, NamedTask, Parts, Server};
+pub use settings::{NotifySettings, Settings, TcpSettings, TransferSettings};
+pub use stats::{Count, Proto, Stats, TransferOutcome};

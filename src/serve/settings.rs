@@ -1,0 +1,93 @@
+//! Limits and times of the server, with their defaults.
+
+use std::time::Duration;
+
+/// Limits and times of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// The largest datagram we send and announce (DNS flag day 2020: 1232).
+    pub udp_octets: u16,
+    /// Sockets for each UDP address.
+    pub udp_sockets: usize,
+    /// TCP.
+    pub tcp: TcpSettings,
+    /// Transfers.
+    pub transfer: TransferSettings,
+    /// NOTIFY.
+    pub notify: NotifySettings,
+}
+
+/// Limits and times of TCP connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpSettings {
+    /// The most connections of one listener.
+    pub max_connections: usize,
+    /// The most connections from one address.
+    pub max_per_client: usize,
+    /// How long a connection may stay without its first request.
+    pub first_request_timeout: Duration,
+    /// How long it may stay without a further request, while none is being answered.
+    pub idle_timeout: Duration,
+    /// How long the client may take nothing of what we send.
+    pub stall_timeout: Duration,
+    /// The most transfers at once on one connection.
+    pub max_transfers: usize,
+    /// How long running transfers may go on once the server stops.
+    pub drain_timeout: Duration,
+}
+
+/// Limits of transfers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransferSettings {
+    /// The most transfers at once.
+    pub max_at_once: usize,
+    /// Octets a message should have at most.
+    pub message_octets: usize,
+}
+
+/// Times of NOTIFY.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotifySettings {
+    /// The least time between two changes being told to one secondary.
+    pub interval: Duration,
+    /// How long the first try waits for an answer; doubled with each try.
+    pub first_timeout: Duration,
+    /// The longest wait.
+    pub max_timeout: Duration,
+    /// Tries before a NOTIFY is given up (RFC 1996 section 3.6 suggests five).
+    pub tries: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            udp_octets: 1232,
+            udp_sockets: 2,
+            tcp: TcpSettings::default(),
+            transfer: TransferSettings {
+                max_at_once: 32,
+                message_octets: 16_384,
+            },
+            notify: NotifySettings {
+                interval: Duration::from_millis(100),
+                first_timeout: Duration::from_secs(1),
+                max_timeout: Duration::from_secs(60),
+                tries: 5,
+            },
+        }
+    }
+}
+
+impl Default for TcpSettings {
+    fn default() -> Self {
+        Self {
+            max_connections: 1000,
+            max_per_client: 100,
+            first_request_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(30),
+            stall_timeout: Duration::from_secs(60),
+            max_transfers: 8,
+            drain_timeout: Duration::from_secs(5),
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Connections: accepted within limits, their requests answered as they come, transfers beside them.
+//!
+//! One task reads a connection and answers plain queries at once; one task writes; each transfer is a
+//! task that hands messages to the writer through a short queue and waits while it is full. So replies
+//! overtake transfers (RFC 7766 section 6.2.1.1), and a slow client slows its own transfers only.
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{
+    AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadHalf, WriteHalf,
+};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::dns::HEADER_OCTETS;
+use crate::serve::dispatch::{Outcome, Scratch, Shared};
+use crate::serve::{Proto, TcpSettings};
+use crate::transfer::{Closed, Sink};
+
+/// Messages that wait for the writer of a connection.
+const QUEUE: usize = 2;
+/// Octets read from a connection at once.
+const READ_OCTETS: usize = 1024;
+/// How long accepting rests when the process has no descriptor left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Accepts connections until told to stop, then lets running transfers end within the drain time.
+pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener, cancel: CancellationToken) {
+    let settings = shared.settings.tcp;
+    let places = Places::new(&settings);
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => break,
+            Some(ended) = connections.join_next() => log_end(ended),
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    let Some(place) = places.take(peer.ip()) else {
+                        shared.stats.tcp_refused.increase();
+                        debug!(%peer, "too many connections");
+                        continue;
+                    };
+                    shared.stats.tcp_accepted.increase();
+                    let connection = Connection {
+                        shared: Arc::clone(&shared),
+                        peer,
+                        cancel: cancel.clone(),
+                    };
+                    connections.spawn(connection.run(stream, place));
+                }
+                Err(error) => {
+                    shared.stats.tcp_accept_errors.increase();
+                    if rests_after(&error) {
+                        warn!(%error, "accepting connections pauses");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    } else {
+                        debug!(%error, "accepting a connection failed");
+                    }
+                }
+            },
+        }
+    }
+    drop(listener);
+    let drained = async {
+        while let Some(ended) = connections.join_next().await {
+            log_end(ended)
+        }
+    };
+    if timeout(settings.drain_timeout, drained).await.is_err() {
+        warn!("transfers are cut off");
+    }
+}
+
+/// Says when a connection's task panicked.
+fn log_end(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a connection's task failed");
+    }
+}
+
+/// Whether accepting must rest: what failed was not this one connection.
+fn rests_after(error: &io::Error) -> bool {
+    !matches!(
+        error.kind(),
+        ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted
+    )
+}
+
+/// Places for connections: in all, and for each client.
+#[derive(Debug)]
+struct Places {
+    /// In all.
+    all: Arc<Semaphore>,
+    /// Taken by each address. Locked for one look and one write.
+    clients: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    /// The most for one address.
+    max_per_client: usize,
+}
+
+/// A place for one connection: held while it lives.
+#[derive(Debug)]
+struct Place {
+    /// Of all.
+    _permit: OwnedSemaphorePermit,
+    /// Where the client's connections are counted.
+    clients: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    /// The client.
+    client: IpAddr,
+}
+
+impl Places {
+    /// Places as the settings say.
+    fn new(settings: &TcpSettings) -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(settings.max_connections)),
+            clients: Arc::default(),
+            max_per_client: settings.max_per_client,
+        }
+    }
+
+    /// A place for a client, if there is one.
+    fn take(&self, client: IpAddr) -> Option<Place> {
+        let client = client.to_canonical();
+        let permit = Arc::clone(&self.all).try_acquire_owned().ok()?;
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = clients.entry(client).or_insert(0);
+        if *taken >= self.max_per_client {
+            return None;
+        }
+        *taken += 1;
+        drop(clients);
+        Some(Place {
+            _permit: permit,
+            clients: Arc::clone(&self.clients),
+            client,
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(taken) = clients.get_mut(&self.client) {
+            *taken -= 1;
+            if *taken == 0 {
+                clients.remove(&self.client);
+            }
+        }
+    }
+}
+
+/// A message on its way to the writer.
+struct Outgoing {
+    /// Length and message.
+    octets: Vec<u8>,
+    /// Told once it is written.
+    written: Option<oneshot::Sender<()>>,
+}
+
+/// Where a transfer puts its messages.
+struct Queue(mpsc::Sender<Outgoing>);
+
+impl Sink for Queue {
+    async fn send(&mut self, octets: Vec<u8>) -> Result<(), Closed> {
+        let outgoing = Outgoing {
+            octets,
+            written: None,
+        };
+        self.0.send(outgoing).await.map_err(|_| Closed)
+    }
+
+    async fn finish(&mut self, octets: Vec<u8>) -> Result<(), Closed> {
+        let (written, told) = oneshot::channel();
+        let outgoing = Outgoing {
+            octets,
+            written: Some(written),
+        };
+        self.0.send(outgoing).await.map_err(|_| Closed)?;
+        told.await.map_err(|_| Closed)
+    }
+}
+
+/// One connection.
+pub(crate) struct Connection {
+    /// What all listeners share.
+    pub(crate) shared: Arc<Shared>,
+    /// The client.
+    pub(crate) peer: SocketAddr,
+    /// Says when to stop reading.
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Connection {
+    /// Serves an accepted connection to its end.
+    async fn run(self, stream: TcpStream, place: Place) {
+        if let Err(error) = stream.set_nodelay(true) {
+            debug!(peer = %self.peer, %error, "a connection is gone already");
+            return;
+        }
+        let stats = Arc::clone(&self.shared.stats);
+        stats.tcp_open.increase();
+        self.serve(stream).await;
+        stats.tcp_open.decrease();
+        drop(place);
+    }
+
+    /// Serves a stream of any kind: requests until its end, then what is still to be sent.
+    pub(crate) async fn serve<S>(self, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        let (reader, writer) = tokio::io::split(stream);
+        let (queue, outgoing) = mpsc::channel(QUEUE);
+        let stall = self.shared.settings.tcp.stall_timeout;
+        let mut writing = JoinSet::new();
+        writing.spawn(write_all(writer, outgoing, stall));
+        let mut transfers = JoinSet::new();
+        tokio::select! {
+            ended = self.read_all(reader, queue, &mut transfers) => match ended {
+                // Requests may be over while their answers are not (a half-closed connection).
+                End::Finished => while transfers.join_next().await.is_some() {},
+                End::Unfit => transfers.shutdown().await,
+            },
+            // The client takes nothing more: what it might still ask is moot.
+            Some(written) = writing.join_next() => return self.note_written(written),
+        }
+        if let Some(written) = writing.join_next().await {
+            self.note_written(written);
+        }
+    }
+
+    /// Counts and logs how writing ended.
+    fn note_written(&self, written: Result<io::Result<()>, tokio::task::JoinError>) {
+        match written {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                if error.kind() == ErrorKind::TimedOut {
+                    self.shared.stats.tcp_timed_out.increase();
+                }
+                debug!(peer = %self.peer, %error, "writing to a connection failed");
+            }
+            Err(error) => log_end(Err(error)),
+        }
+    }
+
+    /// Reads requests and sees to their answers until the client ends, or is unfit.
+    async fn read_all<S: AsyncRead>(
+        &self,
+        reader: ReadHalf<S>,
+        queue: mpsc::Sender<Outgoing>,
+        transfers: &mut JoinSet<()>,
+    ) -> End {
+        let settings = self.shared.settings.tcp;
+        let mut reader = BufReader::with_capacity(READ_OCTETS, reader);
+        let mut request = Vec::new();
+        let mut scratch = Scratch::new();
+        let mut patience = settings.first_request_timeout;
+        loop {
+            while transfers.len() >= settings.max_transfers {
+                transfers.join_next().await.into_iter().for_each(log_end);
+            }
+            let read = {
+                let mut reading = pin!(read_request(&mut reader, &mut request));
+                loop {
+                    tokio::select! {
+                        () = self.cancel.cancelled() => return End::Finished,
+                        read = &mut reading => break read,
+                        Some(ended) = transfers.join_next() => log_end(ended),
+                        () = tokio::time::sleep(patience), if transfers.is_empty() => {
+                            self.shared.stats.tcp_timed_out.increase();
+                            return End::Finished;
+                        }
+                    }
+                }
+            };
+            match read {
+                Ok(true) => {}
+                Ok(false) => return End::Finished,
+                Err(error) => {
+                    debug!(peer = %self.peer, %error, "reading from a connection failed");
+                    return End::Unfit;
+                }
+            }
+            patience = settings.idle_timeout;
+            match self
+                .shared
+                .respond(&mut scratch, &request, self.peer, Proto::Tcp)
+            {
+                Outcome::Silent => {}
+                Outcome::Transfer(job) => {
+                    transfers.spawn(job.run(Queue(queue.clone())));
+                }
+                Outcome::Reply => {
+                    let octets = scratch.writer.take_signed();
+                    if queue
+                        .send(Outgoing {
+                            octets,
+                            written: None,
+                        })
+                        .await
+                        .is_err()
+                    {
+                        return End::Unfit;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How the reading of a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// No request will follow.
+    Finished,
+    /// The stream makes no sense or is broken: nothing more is sent.
+    Unfit,
+}
+
+/// Reads one request; false at the end of the stream.
+async fn read_request<R: AsyncRead + Unpin>(
+    reader: &mut R,
+    request: &mut Vec<u8>,
+) -> io::Result<bool> {
+    let length = match reader.read_u16().await {
+        Ok(length) => usize::from(length),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    if length < HEADER_OCTETS {
+        return Err(io::Error::new(
+            ErrorKind::InvalidData,
+            "a message is shorter than its header",
+        ));
+    }
+    request.resize(length, 0);
+    reader.read_exact(request).await?;
+    Ok(true)
+}
+
+/// Writes messages until no one has more, each in one write if the network takes it.
+async fn write_all<S: AsyncWrite>(
+    mut writer: WriteHalf<S>,
+    mut outgoing: mpsc::Receiver<Outgoing>,
+    stall: Duration,
+) -> io::Result<()> {
+    while let Some(Outgoing { octets, written }) = outgoing.recv().await {
+        let mut rest = octets.as_slice();
+        while !rest.is_empty() {
+            let taken = timeout(stall, writer.write(rest)).await??;
+            if taken == 0 {
+                return Err(ErrorKind::WriteZero.into());
+            }
+            rest = &rest[taken..];
+        }
+        timeout(stall, writer.flush()).await??;
+        if let Some(written) = written {
+            // Who waits for this may have been stopped.
+            written.send(()).unwrap_or_default();
+        }
+    }
+    timeout(stall, writer.shutdown()).await?
+}
+
+#[cfg(test)]
+mod tests;

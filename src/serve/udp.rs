@@ -1,0 +1,83 @@
+//! Datagrams: one task for each socket, several sockets for each address.
+//!
+//! The kernel spreads clients over the sockets (SO_REUSEPORT). A task takes all datagrams that wait and
+//! answers each before the next; nothing is allocated for a plain query.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::UdpSocket;
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+use crate::serve::Proto;
+use crate::serve::dispatch::{Outcome, Scratch, Shared};
+
+/// The largest request in a datagram that we read; a longer one is cut, and then malformed.
+const REQUEST_OCTETS: usize = 4096;
+/// Datagrams answered before other tasks get their turn.
+const BURST: usize = 64;
+
+/// Answers what comes to a socket until told to stop.
+pub(crate) async fn serve(shared: Arc<Shared>, socket: UdpSocket, cancel: CancellationToken) {
+    let mut worker = Worker {
+        shared,
+        scratch: Scratch::new(),
+        request: vec![0; REQUEST_OCTETS].into_boxed_slice(),
+    };
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            ready = socket.readable() => if let Err(error) = ready {
+                debug!(%error, "waiting for datagrams failed");
+            },
+        }
+        for _ in 0..BURST {
+            match socket.try_recv_from(&mut worker.request) {
+                Ok((octets, peer)) => worker.answer(&socket, octets, peer).await,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // An ICMP error for an earlier answer shows up here; it is that client's matter.
+                Err(error) => debug!(%error, "receiving a datagram failed"),
+            }
+        }
+        tokio::task::coop::consume_budget().await;
+    }
+}
+
+/// What a task needs for its answers.
+struct Worker {
+    /// What all listeners share.
+    shared: Arc<Shared>,
+    /// Space to answer in.
+    scratch: Scratch,
+    /// The request.
+    request: Box<[u8]>,
+}
+
+impl Worker {
+    /// Answers the request of so many octets.
+    async fn answer(&mut self, socket: &UdpSocket, octets: usize, peer: SocketAddr) {
+        let raw = &self.request[..octets];
+        match self
+            .shared
+            .respond(&mut self.scratch, raw, peer, Proto::Udp)
+        {
+            Outcome::Silent => return,
+            // Transfers begin on connections only.
+            Outcome::Transfer(_) => return,
+            Outcome::Reply => {}
+        }
+        let reply = self.scratch.writer.octets();
+        let sent = match socket.try_send_to(reply, peer) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                socket.send_to(reply, peer).await
+            }
+            other => other,
+        };
+        if let Err(error) = sent {
+            self.shared.stats.udp_send_errors.increase();
+            debug!(%peer, %error, "sending a datagram failed");
+        }
+    }
+}

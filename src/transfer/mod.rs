@@ -1,0 +1,17 @@
+//! Giving versions away: who may have them, whole or as differences, and telling who holds them.
+
+mod acl;
+mod axfr;
+mod ixfr;
+mod notify;
+mod packer;
+mod secondaries;
+mod stream;
+
+pub use acl::{Access, Denial, Peers, PeersError, Permit, Rule};
+pub use ixfr::{Decision, Delta, Reason, decide};
+pub(crate) use notify::Notifier;
+pub use notify::Secondary;
+pub(crate) use packer::{Head, Packer, unix_seconds};
+pub use secondaries::{Asked, SecondaryId, SecondaryStatus, SecondaryTable, TransferKind};
+pub(crate) use stream::{Closed, Job, JobStart, Sink, one_message};

@@ -1,0 +1,401 @@
+//! Tells secondaries of new versions (RFC 1996): one state for each zone and target.
+//!
+//! The first change is told at once; while changes go on, one telling every `interval`, and always a last
+//! one with the final serial. A telling is a datagram with the current SOA as hint, repeated with
+//! growing waits until it is answered or given up; a newer version takes its place. After giving up, one
+//! try every SOA retry until the target has shown by its own requests that it holds the version. Each
+//! target has its own task and socket: a dead one delays nobody.
+//!
+//! # Not implemented
+//! NOTIFY over TCP (RFC 1996 section 3.5 allows it; all secondaries take UDP).
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio::net::UdpSocket;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::dns::tsig::{self, Key};
+use crate::dns::{
+    HEADER_OCTETS, MAX_MESSAGE_OCTETS, MessageWriter, Name, Rcode, Rtype, Section, Serial, flags,
+    tsig_place,
+};
+use crate::ops::Clock;
+use crate::serve::{NotifySettings, Stats};
+use crate::transfer::axfr::soa_record;
+use crate::transfer::{SecondaryTable, unix_seconds};
+use crate::zone::{Version, Zone};
+
+/// The operation NOTIFY in header flags (RFC 1996 section 3.1).
+const OPCODE_NOTIFY: u16 = 4 << 11;
+/// The largest answer that is read.
+const ANSWER_OCTETS: usize = 1500;
+
+/// Who is told of a zone's new versions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secondary {
+    /// The zone.
+    pub zone: Name,
+    /// Where it listens.
+    pub target: SocketAddr,
+    /// The key that signs what we say to it.
+    pub key: Option<Name>,
+    /// The address our datagrams leave from.
+    pub source: Option<IpAddr>,
+}
+
+/// What the state wants done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    /// Wait for a new version or an answer.
+    Wait,
+    /// Wait, at most until then.
+    WaitUntil(Instant),
+    /// Send a datagram now.
+    Send,
+    /// Note that a telling was given up, and ask again.
+    GiveUp,
+}
+
+/// How far the telling of one target is: decides, without socket or clock.
+#[derive(Debug)]
+struct Telling {
+    /// Times and tries.
+    settings: NotifySettings,
+    /// There is something to tell that was not sent yet.
+    is_due: bool,
+    /// When the last new version was sent for the first time.
+    last_new: Option<Instant>,
+    /// Tries of the telling in flight.
+    tries: u32,
+    /// When the telling in flight is to be repeated.
+    repeat_at: Option<Instant>,
+    /// The telling was given up: only slow tries are left.
+    is_slow: bool,
+}
+
+impl Telling {
+    /// Nothing to tell.
+    const fn new(settings: NotifySettings) -> Self {
+        Self {
+            settings,
+            is_due: false,
+            last_new: None,
+            tries: 0,
+            repeat_at: None,
+            is_slow: false,
+        }
+    }
+
+    /// There is a new version.
+    const fn changed(&mut self) {
+        self.is_due = true;
+    }
+
+    /// What to do now.
+    fn next(&self, now: Instant) -> Action {
+        let new_at = self
+            .last_new
+            .map(|last| last + self.settings.interval)
+            .filter(|_| self.is_due);
+        if self.is_due && new_at.is_none_or(|at| at <= now) {
+            return Action::Send;
+        }
+        match self.repeat_at {
+            // What is in flight is out of date: the newer one goes out soon instead.
+            _ if self.is_due => new_at.map_or(Action::Send, Action::WaitUntil),
+            None => Action::Wait,
+            Some(at) if at > now => Action::WaitUntil(at),
+            Some(_) if !self.is_slow && self.tries >= self.settings.tries => Action::GiveUp,
+            Some(_) => Action::Send,
+        }
+    }
+
+    /// A datagram was sent, or could not be: it counts as a try. `slow`: the wait between slow tries.
+    fn sent(&mut self, now: Instant, slow: Duration) {
+        if self.is_due {
+            self.is_due = false;
+            self.last_new = Some(now);
+            self.tries = 0;
+            self.is_slow = false;
+        }
+        let wait = if self.is_slow {
+            slow
+        } else {
+            let doubled = self.settings.first_timeout * 2_u32.saturating_pow(self.tries.min(16));
+            doubled.min(self.settings.max_timeout)
+        };
+        self.tries += 1;
+        self.repeat_at = Some(now + wait);
+    }
+
+    /// The telling in flight is given up; slow tries follow.
+    fn given_up(&mut self, now: Instant, slow: Duration) {
+        self.is_slow = true;
+        self.repeat_at = Some(now + slow);
+    }
+
+    /// The target answered, or holds the version: nothing is in flight.
+    const fn settled(&mut self) {
+        self.repeat_at = None;
+        self.tries = 0;
+        self.is_slow = false;
+    }
+}
+
+/// A datagram that waits for its answer.
+#[derive(Debug)]
+struct InFlight {
+    /// Its ID.
+    id: u16,
+    /// Its MAC, which the answer's covers.
+    mac: Vec<u8>,
+    /// The serial it told.
+    serial: Serial,
+}
+
+/// Tells one target of one zone's versions.
+pub(crate) struct Notifier {
+    /// The zone.
+    pub(crate) zone: Arc<Zone>,
+    /// The target.
+    pub(crate) secondary: Secondary,
+    /// The target's key.
+    pub(crate) key: Option<Arc<Key>>,
+    /// Times and tries.
+    pub(crate) settings: NotifySettings,
+    /// Tells the time.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Counts.
+    pub(crate) stats: Arc<Stats>,
+    /// Knows what the target has.
+    pub(crate) table: Arc<SecondaryTable>,
+}
+
+impl Notifier {
+    /// Tells the target of each version until told to stop.
+    pub(crate) async fn run(self, cancel: CancellationToken) {
+        let mut versions = self.zone.subscribe();
+        // A version that is there already was maybe never told: a restart must not lose a NOTIFY.
+        versions.mark_changed();
+        let mut telling = Telling::new(self.settings);
+        let mut socket: Option<UdpSocket> = None;
+        let mut in_flight: Option<InFlight> = None;
+        loop {
+            match telling.next(self.clock.now()) {
+                Action::Send => {
+                    in_flight = self.tell(&mut telling, &mut socket).await;
+                    continue;
+                }
+                Action::GiveUp => {
+                    self.give_up(&mut telling, in_flight.as_ref());
+                    continue;
+                }
+                Action::Wait | Action::WaitUntil(_) => {}
+            }
+            let until = match telling.next(self.clock.now()) {
+                Action::WaitUntil(at) => Some(at.saturating_duration_since(self.clock.now())),
+                Action::Wait | Action::Send | Action::GiveUp => None,
+            };
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                changed = changed(&mut versions) => {
+                    if !changed {
+                        return cancel.cancelled().await;
+                    }
+                    telling.changed();
+                }
+                () = wait(until) => {}
+                answer = answer(socket.as_ref(), in_flight.as_ref()) => match answer {
+                    Ok(raw) => if let Some(sent) = &in_flight
+                        && self.is_answer(sent, &raw)
+                    {
+                        in_flight = None;
+                        telling.settled();
+                    },
+                    Err(error) => {
+                        // Nobody listens there (an ICMP error): the next try comes in its time.
+                        debug!(target = %self.secondary.target, %error, "notify bounced");
+                        in_flight = None;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Sends the current version's NOTIFY, unless a slow try finds that the target has it.
+    async fn tell(
+        &self,
+        telling: &mut Telling,
+        socket: &mut Option<UdpSocket>,
+    ) -> Option<InFlight> {
+        let now = self.clock.now();
+        let Some(version) = self.zone.current() else {
+            telling.sent(now, self.settings.max_timeout);
+            telling.settled();
+            return None;
+        };
+        let target = self.secondary.target;
+        if telling.is_slow && self.table.has(self.zone.apex(), target, version.serial) {
+            telling.settled();
+            return None;
+        }
+        let slow = Duration::from_secs(u64::from(version.contents.soa().retry.seconds().max(1)));
+        telling.sent(now, slow);
+        match self.send(&version, socket).await {
+            Ok(in_flight) => {
+                self.stats.notify_sent.increase();
+                let wall = self.clock.wall();
+                self.table
+                    .notified(self.zone.apex(), target, version.serial, wall);
+                debug!(zone = %self.zone.apex(), serial = %version.serial, %target, "notify sent");
+                Some(in_flight)
+            }
+            Err(error) => {
+                warn!(zone = %self.zone.apex(), %target, %error, "notify could not be sent");
+                *socket = None;
+                None
+            }
+        }
+    }
+
+    /// Sends one datagram.
+    async fn send(
+        &self,
+        version: &Version,
+        socket: &mut Option<UdpSocket>,
+    ) -> io::Result<InFlight> {
+        let socket = match socket {
+            Some(socket) => socket,
+            None => socket.insert(connect(&self.secondary).await?),
+        };
+        let id = random_id()?;
+        let (octets, mac) =
+            notify_message(id, version, self.key.as_deref(), unix_seconds(&*self.clock));
+        socket.send(&octets).await?;
+        Ok(InFlight {
+            id,
+            mac,
+            serial: version.serial,
+        })
+    }
+
+    /// Notes that a telling was given up.
+    fn give_up(&self, telling: &mut Telling, in_flight: Option<&InFlight>) {
+        let retry = self
+            .zone
+            .current()
+            .map_or(1, |version| version.contents.soa().retry.seconds().max(1));
+        telling.given_up(self.clock.now(), Duration::from_secs(u64::from(retry)));
+        self.stats.notify_given_up.increase();
+        self.table.given_up(self.zone.apex(), self.secondary.target);
+        let serial = in_flight.map(|sent| sent.serial.encode());
+        warn!(
+            zone = %self.zone.apex(), secondary = %self.secondary.target, serial,
+            "a secondary does not answer notify"
+        );
+    }
+
+    /// Whether a datagram from the target answers ours; any response code ends it (RFC 1996 section 4.8).
+    fn is_answer(&self, sent: &InFlight, raw: &[u8]) -> bool {
+        let Some(head) = raw.first_chunk::<HEADER_OCTETS>() else {
+            return false;
+        };
+        let id = u16::from_be_bytes([head[0], head[1]]);
+        let answer_flags = u16::from_be_bytes([head[2], head[3]]);
+        if id != sent.id || answer_flags & flags::QR == 0 {
+            return false;
+        }
+        let rcode = Rcode(answer_flags & 15);
+        let (zone, secondary) = (self.zone.apex(), self.secondary.target);
+        if let Some(key) = &self.key {
+            let now = unix_seconds(&*self.clock);
+            let signed = tsig_place(raw)
+                .is_some_and(|at| tsig::is_reply_valid(key, &sent.mac, raw, at, now));
+            // A refusal of the key or the clock comes unsigned, or signed with an error: it ends this
+            // telling too, or the target would be asked again for ever.
+            if !signed && rcode == Rcode::NOERROR {
+                warn!(%zone, %secondary, "a secondary's answer to notify is not signed by its key");
+                return false;
+            }
+        }
+        self.stats.notify_acknowledged.increase();
+        let told = (sent.serial, rcode);
+        self.table
+            .acknowledged(zone, secondary, told, self.clock.wall());
+        if rcode == Rcode::NOERROR {
+            debug!(%zone, %secondary, serial = %sent.serial, "notify answered");
+        } else {
+            info!(%zone, %secondary, serial = %sent.serial, rcode = rcode.0, "notify refused");
+        }
+        true
+    }
+}
+
+/// Waits for a new version; false when there will be none.
+async fn changed(versions: &mut watch::Receiver<u64>) -> bool {
+    versions.changed().await.is_ok()
+}
+
+/// Waits so long, or for ever.
+async fn wait(until: Option<Duration>) {
+    match until {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for a datagram from the target while an answer is awaited.
+async fn answer(socket: Option<&UdpSocket>, sent: Option<&InFlight>) -> io::Result<Vec<u8>> {
+    let (Some(socket), Some(_)) = (socket, sent) else {
+        return std::future::pending().await;
+    };
+    let mut raw = vec![0; ANSWER_OCTETS];
+    let octets = socket.recv(&mut raw).await?;
+    raw.truncate(octets);
+    Ok(raw)
+}
+
+/// A socket that speaks with the target only.
+async fn connect(secondary: &Secondary) -> io::Result<UdpSocket> {
+    let any = match secondary.target {
+        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    let socket = UdpSocket::bind((secondary.source.unwrap_or(any), 0)).await?;
+    socket.connect(secondary.target).await?;
+    Ok(socket)
+}
+
+/// An ID nobody can guess.
+fn random_id() -> io::Result<u16> {
+    let mut octets = [0; 2];
+    SystemRandom::new()
+        .fill(&mut octets)
+        .map_err(|_| io::Error::other("the system gives no random numbers"))?;
+    Ok(u16::from_be_bytes(octets))
+}
+
+/// A NOTIFY with the version's SOA (RFC 1996 section 3.7), and its MAC when it is signed.
+fn notify_message(id: u16, version: &Version, key: Option<&Key>, now: u64) -> (Vec<u8>, Vec<u8>) {
+    let mut writer = MessageWriter::new(5);
+    writer.begin(false, MAX_MESSAGE_OCTETS, id, OPCODE_NOTIFY | flags::AA);
+    let soa = soa_record(version);
+    let mut question = soa.owner.to_vec();
+    question.extend_from_slice(&Rtype::SOA.0.to_be_bytes());
+    question.extend_from_slice(&[0, 1]);
+    writer.question(&question);
+    let fits = writer.record(Section::Answer, soa);
+    debug_assert!(fits, "a SOA fits any message");
+    let mut octets = writer.take();
+    let mac = key.map_or_else(Vec::new, |key| tsig::sign_request(key, &mut octets, now));
+    (octets, mac)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! Packs the records of a transfer into messages, signs each.
+//!
+//! Messages are filled to 16 KiB: compression pointers reach no further (RFC 1035 section 4.1.4). One
+//! record that needs more gets a message as large as it needs.
+
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use crate::dns::tsig::Session;
+use crate::dns::{
+    MAX_MESSAGE_OCTETS, MessageWriter, OptReply, Query, Rcode, RrRef, Section, flags,
+};
+use crate::ops::Clock;
+
+/// Suffixes in the compression table of a message, as a power of two.
+const TABLE_BITS: u32 = 13;
+
+/// What all messages of one reply have in common.
+#[derive(Debug)]
+pub(crate) struct Head {
+    /// The request's ID.
+    pub(crate) id: u16,
+    /// Header flags, without response code.
+    pub(crate) flags: u16,
+    /// The question, as it came.
+    pub(crate) question: Box<[u8]>,
+    /// The DO bit, when the request had OPT.
+    pub(crate) opt: Option<bool>,
+    /// The EDNS size we announce.
+    pub(crate) udp_size: u16,
+    /// Signs each message.
+    pub(crate) tsig: Option<Session>,
+}
+
+impl Head {
+    /// The head of the reply to a query: authoritative, RD copied (RFC 5936 section 2.2.1).
+    pub(crate) fn new(query: &Query<'_>, udp_size: u16, tsig: Option<Session>) -> Self {
+        Self {
+            id: query.id,
+            flags: flags::QR | flags::AA | query.flags & flags::RD,
+            question: query.question.into(),
+            opt: query.opt.map(|opt| opt.dnssec_ok),
+            udp_size,
+            tsig,
+        }
+    }
+
+    /// The octets that OPT and TSIG take in each message.
+    fn reserve(&self, opt: &OptReply<'_>) -> usize {
+        let tsig = self
+            .tsig
+            .as_ref()
+            .map_or(0, |tsig| tsig.key().tsig_octets());
+        tsig + self.opt.map_or(0, |_| opt.octets())
+    }
+}
+
+/// What became of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Push {
+    /// It is in the message.
+    Taken,
+    /// The message is full: send it and try again.
+    Full,
+    /// It fits no message.
+    TooLarge,
+}
+
+/// Fills one message after the other.
+pub(crate) struct Packer {
+    /// The message being filled.
+    writer: MessageWriter,
+    /// What is the same in all messages.
+    head: Head,
+    /// Tells the time for signatures.
+    clock: Arc<dyn Clock>,
+    /// Octets a message should have at most.
+    soft_limit: usize,
+    /// Octets a message may have at most.
+    hard_limit: usize,
+    /// Whether a message is begun.
+    is_open: bool,
+    /// Messages ended.
+    pub(crate) messages: u64,
+    /// Records taken.
+    pub(crate) records: u64,
+    /// Octets of the messages ended, lengths not counted.
+    pub(crate) octets: u64,
+}
+
+impl Packer {
+    /// A packer of messages for TCP, each with its length in front.
+    pub(crate) fn new(head: Head, soft_limit: usize, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            writer: MessageWriter::new(TABLE_BITS),
+            head,
+            clock,
+            soft_limit,
+            hard_limit: MAX_MESSAGE_OCTETS,
+            is_open: false,
+            messages: 0,
+            records: 0,
+            octets: 0,
+        }
+    }
+
+    /// What our OPT says.
+    const fn opt_reply(&self, dnssec_ok: bool, rcode: Rcode) -> OptReply<'static> {
+        OptReply {
+            size: self.head.udp_size,
+            rcode,
+            dnssec_ok,
+            options: &[],
+        }
+    }
+
+    /// Adds a record to the message.
+    pub(crate) fn push(&mut self, rr: RrRef<'_>) -> Push {
+        if !self.is_open {
+            self.open(self.head.flags);
+        }
+        let reserve = self.head.reserve(&self.opt_reply(false, Rcode::NOERROR));
+        self.writer
+            .set_limit(self.soft_limit.saturating_sub(reserve));
+        let mut taken = self.writer.record(Section::Answer, rr);
+        let held = self.writer.count(Section::Answer);
+        // A first message that holds the SOA alone is read as "up to date" or not at all by some
+        // secondaries: it gets a second record, however long.
+        let least = if self.messages == 0 { 2 } else { 1 };
+        if !taken && held < least {
+            self.writer
+                .set_limit(self.hard_limit.saturating_sub(reserve));
+            taken = self.writer.record(Section::Answer, rr);
+        }
+        if taken {
+            self.records += 1;
+            Push::Taken
+        } else if held == 0 {
+            Push::TooLarge
+        } else {
+            Push::Full
+        }
+    }
+
+    /// Begins a message; only the first has the question (RFC 5936 section 2.2.2).
+    fn open(&mut self, flags: u16) {
+        self.writer
+            .begin(true, self.hard_limit, self.head.id, flags);
+        if self.messages == 0 {
+            self.writer.question(&self.head.question);
+        }
+        self.is_open = true;
+    }
+
+    /// Ends the message and gives it away, signed.
+    pub(crate) fn message(&mut self) -> Vec<u8> {
+        self.close(Rcode::NOERROR)
+    }
+
+    /// A message with a response code and the question, which ends the reply (RFC 5936 section 2.2).
+    pub(crate) fn error(&mut self, rcode: Rcode) -> Vec<u8> {
+        self.writer.begin(
+            true,
+            self.hard_limit,
+            self.head.id,
+            self.head.flags & !flags::AA | rcode.0 & 15,
+        );
+        self.writer.question(&self.head.question);
+        self.close(rcode)
+    }
+
+    /// OPT, TSIG, counts.
+    fn close(&mut self, rcode: Rcode) -> Vec<u8> {
+        self.writer.set_limit(self.hard_limit);
+        if let Some(dnssec_ok) = self.head.opt {
+            let fits = self.writer.opt(&self.opt_reply(dnssec_ok, rcode));
+            debug_assert!(fits, "room for OPT was kept");
+        }
+        if let Some(tsig) = &mut self.head.tsig {
+            let now = unix_seconds(&*self.clock);
+            let (octets, base) = self.writer.finish_mut();
+            tsig.sign(octets, base, now);
+        }
+        let octets = if self.head.tsig.is_some() {
+            self.writer.take_signed()
+        } else {
+            self.writer.take()
+        };
+        self.is_open = false;
+        self.messages += 1;
+        self.octets += octets.len() as u64 - 2;
+        octets
+    }
+}
+
+/// The wall clock in seconds since 1970.
+pub(crate) fn unix_seconds(clock: &dyn Clock) -> u64 {
+    clock
+        .wall()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,271 @@
+//! One transfer from its decision to its last octet.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tracing::{info, warn};
+
+use crate::dns::{MessageWriter, Name, Rcode, RrRef, Section, Serial};
+use crate::ops::Clock;
+use crate::serve::{Stats, TransferOutcome};
+use crate::transfer::packer::Push;
+use crate::transfer::{
+    Decision, Delta, Head, Packer, Permit, Reason, SecondaryId, SecondaryTable, TransferKind, axfr,
+    decide, ixfr,
+};
+use crate::zone::Version;
+
+/// The other side is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the connection is closed")]
+pub(crate) struct Closed;
+
+/// Takes the messages of a reply, and waits while there is no room for more.
+pub(crate) trait Sink: Send {
+    /// Hands one message over.
+    fn send(&mut self, message: Vec<u8>) -> impl Future<Output = Result<(), Closed>> + Send;
+
+    /// Hands the last message over; comes back when its last octet is with the network.
+    fn finish(&mut self, message: Vec<u8>) -> impl Future<Output = Result<(), Closed>> + Send;
+}
+
+/// Why a transfer ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum StreamError {
+    /// The other side is gone.
+    #[error("the connection is closed")]
+    Closed,
+    /// A record fits no message.
+    #[error("a record is too large for any message")]
+    TooLarge,
+}
+
+impl From<Closed> for StreamError {
+    fn from(_: Closed) -> Self {
+        Self::Closed
+    }
+}
+
+/// Puts a record into a message, sending what is full.
+pub(crate) async fn put<S: Sink>(
+    packer: &mut Packer,
+    sink: &mut S,
+    rr: RrRef<'_>,
+) -> Result<(), StreamError> {
+    loop {
+        match packer.push(rr) {
+            Push::Taken => return Ok(()),
+            Push::Full => sink.send(packer.message()).await?,
+            Push::TooLarge => return Err(StreamError::TooLarge),
+        }
+    }
+}
+
+/// Capacity for one transfer: held while it runs.
+#[derive(Debug)]
+pub(crate) struct Slot(
+    #[allow(dead_code, reason = "held, not read")] pub(crate) OwnedSemaphorePermit,
+);
+
+/// A transfer that may begin.
+pub(crate) struct Job {
+    /// The peer may have the zone.
+    permit: Permit,
+    /// Its capacity.
+    slot: Slot,
+    /// Everything else.
+    start: JobStart,
+}
+
+/// What a transfer needs besides its permit and its slot.
+pub(crate) struct JobStart {
+    /// The version that is sent.
+    pub(crate) version: Arc<Version>,
+    /// The secondary's serial; `None` for AXFR.
+    pub(crate) client: Option<Serial>,
+    /// What all messages have in common.
+    pub(crate) head: Head,
+    /// Octets a message should have at most.
+    pub(crate) message_octets: usize,
+    /// Who asked.
+    pub(crate) peer: SecondaryId,
+    /// Tells the time.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Counts.
+    pub(crate) stats: Arc<Stats>,
+    /// Knows what each secondary has.
+    pub(crate) secondaries: Arc<SecondaryTable>,
+}
+
+impl Job {
+    /// A transfer.
+    pub(crate) fn new(permit: Permit, slot: OwnedSemaphorePermit, start: JobStart) -> Self {
+        Self {
+            permit,
+            slot: Slot(slot),
+            start,
+        }
+    }
+
+    /// Decides, sends everything and notes what became of it.
+    pub(crate) async fn run<S: Sink>(self, mut sink: S) {
+        let Self {
+            permit,
+            slot,
+            start,
+        } = self;
+        let began = start.clock.now();
+        let decision = match start.client {
+            None => Decision::FullZone(Reason::Asked),
+            Some(serial) => decide(&start.version, serial),
+        };
+        let kind = match &decision {
+            Decision::UpToDate | Decision::Chain(_) => TransferKind::Ixfr,
+            Decision::FullZone(Reason::Asked) => TransferKind::Axfr,
+            Decision::FullZone(Reason::UnknownSerial | Reason::UndefinedOrder | Reason::Larger) => {
+                TransferKind::IxfrAsAxfr
+            }
+        };
+        let head = start.head;
+        let mut packer = Packer::new(head, start.message_octets, Arc::clone(&start.clock));
+        let result = send(&mut packer, &start.version, &decision, &mut sink).await;
+        drop(slot);
+        let report = Report {
+            zone: permit.zone().apex(),
+            version: &start.version,
+            client: start.client,
+            peer: &start.peer,
+            began,
+        };
+        report.note(
+            kind,
+            &decision,
+            &packer,
+            result,
+            &*start.clock,
+            &start.stats,
+        );
+        if result.is_ok() {
+            start.secondaries.took(
+                report.zone,
+                &start.peer,
+                kind,
+                (start.version.serial, start.version.seq),
+                start.clock.wall(),
+            );
+        }
+    }
+}
+
+/// What a finished transfer is logged with.
+struct Report<'a> {
+    /// The zone.
+    zone: &'a Name,
+    /// The version that was sent.
+    version: &'a Version,
+    /// The serial the secondary had.
+    client: Option<Serial>,
+    /// The secondary.
+    peer: &'a SecondaryId,
+    /// When it began.
+    began: Instant,
+}
+
+impl Report<'_> {
+    /// Counts and logs.
+    fn note(
+        &self,
+        kind: TransferKind,
+        decision: &Decision,
+        packer: &Packer,
+        result: Result<(), StreamError>,
+        clock: &dyn Clock,
+        stats: &Stats,
+    ) {
+        let outcome = match result {
+            Ok(()) => TransferOutcome::Done,
+            Err(StreamError::Closed) => TransferOutcome::Broken,
+            Err(StreamError::TooLarge) => TransferOutcome::Failed,
+        };
+        stats.transfer(kind, outcome, packer.records, packer.octets);
+        let elapsed = clock.now().saturating_duration_since(self.began);
+        let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let from_serial = self.client.map(|serial| serial.encode());
+        let reason = match decision {
+            Decision::UpToDate | Decision::Chain(_) | Decision::FullZone(Reason::Asked) => None,
+            Decision::FullZone(reason) => Some(reason.as_str()),
+        };
+        let (zone, serial, peer) = (self.zone, self.version.serial.encode(), self.peer.address);
+        let (records, bytes, messages) = (packer.records, packer.octets, packer.messages);
+        let kind = kind.as_str();
+        match result {
+            Ok(()) => info!(
+                %zone, serial, from_serial, %peer, kind, reason, records, bytes, messages, elapsed_ms,
+                "transfer finished"
+            ),
+            Err(error) => warn!(
+                %zone, serial, from_serial, %peer, kind, reason, records, bytes, elapsed_ms, %error,
+                "transfer broke off"
+            ),
+        }
+    }
+}
+
+/// Sends what was decided.
+async fn send<S: Sink>(
+    packer: &mut Packer,
+    version: &Version,
+    decision: &Decision,
+    sink: &mut S,
+) -> Result<(), StreamError> {
+    let packed = match decision {
+        Decision::UpToDate => put(packer, sink, axfr::soa_record(version)).await,
+        Decision::Chain(delta) => send_delta(packer, version, delta, sink).await,
+        Decision::FullZone(_) => axfr::send_zone(packer, version, sink).await,
+    };
+    match packed {
+        Ok(()) => Ok(sink.finish(packer.message()).await?),
+        Err(StreamError::TooLarge) => {
+            sink.finish(packer.error(Rcode::SERVFAIL)).await?;
+            Err(StreamError::TooLarge)
+        }
+        Err(StreamError::Closed) => Err(StreamError::Closed),
+    }
+}
+
+/// Packs a delta and sends every message but the last.
+async fn send_delta<S: Sink>(
+    packer: &mut Packer,
+    version: &Version,
+    delta: &Delta,
+    sink: &mut S,
+) -> Result<(), StreamError> {
+    let Some(old) = ixfr::old_soa(delta) else {
+        return axfr::send_zone(packer, version, sink).await;
+    };
+    for rr in ixfr::sequence(version, delta, &old) {
+        put(packer, sink, rr).await?;
+    }
+    Ok(())
+}
+
+/// Writes the answer to an IXFR into one message that has its question already: the differences if they
+/// fit, else the single SOA (RFC 1995 section 2). Gives the kind that was sent.
+pub(crate) fn one_message(writer: &mut MessageWriter, version: &Version, client: Serial) -> bool {
+    let mark = writer.mark();
+    if let Decision::Chain(delta) = decide(version, client)
+        && let Some(old) = ixfr::old_soa(&delta)
+    {
+        if ixfr::sequence(version, &delta, &old).all(|rr| writer.record(Section::Answer, rr)) {
+            return true;
+        }
+        writer.rollback(mark);
+    }
+    let fits = writer.record(Section::Answer, axfr::soa_record(version));
+    debug_assert!(fits, "a SOA fits any message");
+    false
+}
+
+#[cfg(test)]
+mod tests;
