@@ -2,11 +2,16 @@
 //! imports it but `main` and the tests of the whole.
 
 mod commands;
+mod listeners;
+mod observe;
 mod past;
 mod plan;
 mod render;
+mod run;
 mod source;
+mod writer;
 
 pub use commands::{Failure, check, diff, log, print_zones, show, status};
 pub use plan::{HISTORY_BYTES, HISTORY_KEEP, HISTORY_VERSIONS, interface_addresses, plan};
 pub use render::{RenderedZone, render};
+pub use run::run;

@@ -49,7 +49,7 @@ impl Observer for Problems {
     fn failed(&self, _: &str) {}
     fn synced(&self, _: usize) {}
 
-    fn problems(&self, _: usize, new: &[Problem]) {
+    fn problems(&self, _: &mut dyn Iterator<Item = &Problem>, new: &[Problem]) {
         for problem in new {
             tracing::warn!("{problem}");
         }

@@ -40,6 +40,18 @@ impl Network {
         })
     }
 
+    /// The first address.
+    #[must_use]
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// How many leading bits count.
+    #[must_use]
+    pub const fn prefix_bits(&self) -> u8 {
+        self.prefix_bits
+    }
+
     /// Whether the address is in the range. An IPv4 address is the same when it comes mapped into
     /// IPv6, as sockets of both families give it.
     #[must_use]

@@ -45,6 +45,23 @@ impl Rcode {
     pub const BADVERS: Self = Self(16);
 }
 
+impl std::fmt::Display for Rcode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mnemonic = match *self {
+            Self::NOERROR => "NOERROR",
+            Self::FORMERR => "FORMERR",
+            Self::SERVFAIL => "SERVFAIL",
+            Self::NXDOMAIN => "NXDOMAIN",
+            Self::NOTIMP => "NOTIMP",
+            Self::REFUSED => "REFUSED",
+            Self::NOTAUTH => "NOTAUTH",
+            Self::BADVERS => "BADVERS",
+            Self(other) => return write!(f, "RCODE{other}"),
+        };
+        f.write_str(mnemonic)
+    }
+}
+
 /// Header flags of the second 16 bits (RFC 1035 section 4.1.1).
 pub mod flags {
     /// A response.

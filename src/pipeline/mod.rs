@@ -87,8 +87,8 @@ pub trait Observer: Send {
     fn committed(&self, commit: Duration, latencies: &[Duration]);
     /// A commit failed and will be tried again.
     fn failed(&self, error: &str);
-    /// The problems of all objects changed; how many there are, and those that are new.
-    fn problems(&self, all: usize, new: &[Problem]);
+    /// The problems of a cluster's objects changed: all there are, and those that are new.
+    fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, new: &[Problem]);
     /// A cluster's sources were listed completely for the first time.
     fn synced(&self, cluster: usize);
 }
@@ -376,8 +376,10 @@ impl<S: Store> Pipeline<S> {
             self.observer.synced(place);
         }
         let mut new = Vec::new();
+        let mut differ = false;
         for (key, problems) in rendering.problems {
             let known = cluster.problems.remove(&key).unwrap_or_default();
+            differ |= known != problems;
             new.extend(
                 problems
                     .iter()
@@ -388,8 +390,10 @@ impl<S: Store> Pipeline<S> {
                 cluster.problems.insert(key, problems);
             }
         }
-        let all = cluster.problems.values().map(Vec::len).sum();
-        self.observer.problems(all, &new);
+        if differ {
+            self.observer
+                .problems(&mut cluster.problems.values().flatten(), &new);
+        }
     }
 }
 

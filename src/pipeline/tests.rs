@@ -82,7 +82,7 @@ impl Observer for Deaf {
     fn published(&self, _: &Version, _: usize, _: usize) {}
     fn committed(&self, _: Duration, _: &[Duration]) {}
     fn failed(&self, _: &str) {}
-    fn problems(&self, _: usize, _: &[Problem]) {}
+    fn problems(&self, _: &mut dyn Iterator<Item = &Problem>, _: &[Problem]) {}
     fn synced(&self, _: usize) {}
 }
 

@@ -1,0 +1,417 @@
+//! What status, `/ready` and the metrics read of the running parts.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::app::plan::Planned;
+use crate::app::run::SourceProblems;
+use crate::audit::{SecondaryLine, SourceLine, Status, ZoneLine};
+use crate::cluster::Kind;
+use crate::dns::Rcode;
+use crate::ops::Clock;
+use crate::ops::metrics::{self as m, Sample};
+use crate::pipeline::{ClusterGauges, millis};
+use crate::serve::{Proto, Server, Stats, TransferOutcome};
+use crate::source::{ErrorClass, SourceStats};
+use crate::transfer::{SecondaryStatus, SecondaryTable, TransferKind};
+use crate::zone::{Version, ZoneSet};
+
+/// A source that is watched.
+#[derive(Debug)]
+pub(super) struct ObservedSource {
+    /// Its name.
+    pub(super) name: String,
+    /// Its counters.
+    pub(super) stats: Arc<SourceStats>,
+}
+
+/// Handles on all parts that can be looked at.
+pub(super) struct Observed {
+    /// The zones.
+    zones: Arc<ZoneSet>,
+    /// The sources, in the order of the configuration.
+    pub(super) sources: Vec<ObservedSource>,
+    /// Gauges of the clusters, once the writer runs.
+    gauges: OnceLock<Vec<Arc<ClusterGauges>>>,
+    /// Counters of the servers.
+    servers: Vec<Arc<Stats>>,
+    /// Secondaries of the servers.
+    secondaries: Vec<Arc<SecondaryTable>>,
+    /// Problems of objects. The lock protects the list for one change or one reading.
+    pub(super) problems: Arc<Mutex<Vec<String>>>,
+    /// Problems of sources. The lock protects the list for one change or one reading.
+    pub(super) source_problems: SourceProblems,
+    /// The time.
+    clock: Arc<dyn Clock>,
+    /// The state folder.
+    state: PathBuf,
+}
+
+impl Observed {
+    /// Handles on what is planned and bound.
+    pub(super) fn new(
+        planned: &Planned<'_>,
+        servers: &[Server],
+        clock: &Arc<dyn Clock>,
+        state: &Path,
+    ) -> Self {
+        let source = |name: &String| ObservedSource {
+            name: name.clone(),
+            stats: Arc::default(),
+        };
+        Self {
+            zones: Arc::clone(&planned.zones),
+            sources: planned
+                .clusters
+                .iter()
+                .map(|it| source(&it.plan.source))
+                .collect(),
+            gauges: OnceLock::new(),
+            servers: servers.iter().map(Server::stats).collect(),
+            secondaries: servers.iter().map(Server::secondaries).collect(),
+            problems: Arc::default(),
+            source_problems: Arc::default(),
+            clock: Arc::clone(clock),
+            state: state.to_owned(),
+        }
+    }
+
+    /// The writer runs: its gauges.
+    pub(super) fn set_gauges(&self, gauges: Vec<Arc<ClusterGauges>>) {
+        // Set once, at the start; a second time would change nothing.
+        let _already_set = self.gauges.set(gauges);
+    }
+
+    /// The zones that have no version yet.
+    pub(super) fn not_ready(&self) -> Vec<String> {
+        let missing = self
+            .zones
+            .all()
+            .iter()
+            .filter(|zone| zone.current().is_none());
+        missing.map(|zone| zone.apex().to_string()).collect()
+    }
+
+    /// Gauges of the clusters, empty before the writer runs.
+    fn gauges(&self) -> &[Arc<ClusterGauges>] {
+        self.gauges.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// All secondaries.
+    fn secondaries(&self) -> Vec<SecondaryStatus> {
+        self.secondaries
+            .iter()
+            .flat_map(|table| table.snapshot())
+            .collect()
+    }
+}
+
+/// How many versions a secondary is behind, and since when (milliseconds since 1970) the oldest that it
+/// lacks is there; `None` when it took nothing yet or what it has is not in the history.
+fn lag(version: &Version, secondary: &SecondaryStatus) -> Option<(u64, Option<u64>)> {
+    let serial = secondary.serial?;
+    if serial == version.serial {
+        return Some((0, None));
+    }
+    let missing = version.steps_from(serial)?;
+    Some((
+        missing.len() as u64,
+        missing.first().map(|step| step.time_ms),
+    ))
+}
+
+/// How things stand.
+pub(super) fn status(observed: &Observed) -> Status {
+    let zone_line = |zone: &Arc<crate::zone::Zone>| {
+        let version = zone.current();
+        ZoneLine {
+            zone: zone.apex().to_string(),
+            serial: version.as_ref().map(|version| version.serial.encode()),
+            time_ms: version.as_ref().map(|version| version.time_ms),
+            records: version
+                .as_ref()
+                .map_or(0, |version| version.contents.record_count()),
+            stale_since_ms: zone.stale_since_ms(),
+        }
+    };
+    let source_line = |(source, gauges): (&ObservedSource, &Arc<ClusterGauges>)| {
+        let count = |(kind, count): (Kind, &std::sync::atomic::AtomicU64)| {
+            (kind.to_string(), count.load(Ordering::Relaxed))
+        };
+        let stale_since_ms = gauges.stale_since_ms.load(Ordering::Relaxed);
+        SourceLine {
+            source: source.name.clone(),
+            synced: gauges.synced.load(Ordering::Relaxed) == 1,
+            stale_since_ms: Some(stale_since_ms).filter(|since| *since > 0),
+            objects: Kind::ALL
+                .into_iter()
+                .zip(&gauges.objects)
+                .map(count)
+                .collect(),
+        }
+    };
+    let secondary_line = |secondary: SecondaryStatus| {
+        let version = observed
+            .zones
+            .get(&secondary.zone)
+            .and_then(|zone| zone.current());
+        SecondaryLine {
+            zone: secondary.zone.to_string(),
+            secondary: secondary.target.to_string(),
+            told: secondary.notified.map(|(serial, _)| serial.encode()),
+            acknowledged: secondary.acknowledged.map(|(serial, _, _)| serial.encode()),
+            took: secondary.serial.map(crate::dns::Serial::encode),
+            by: secondary.transfer.map(|(kind, _)| kind.as_str().to_owned()),
+            lag_versions: version
+                .and_then(|it| lag(&it, &secondary))
+                .map(|(lag, _)| lag),
+        }
+    };
+    let lock =
+        |list: &Mutex<Vec<String>>| list.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut problems = lock(&observed.source_problems);
+    problems.extend(lock(&observed.problems));
+    Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        zones: observed.zones.all().iter().map(zone_line).collect(),
+        sources: observed
+            .sources
+            .iter()
+            .zip(observed.gauges())
+            .map(source_line)
+            .collect(),
+        secondaries: observed
+            .secondaries()
+            .into_iter()
+            .map(secondary_line)
+            .collect(),
+        problems,
+    }
+}
+
+/// A whole number as a metric's value.
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "counters beyond 2^53 lose their last digits"
+)]
+const fn number(value: u64) -> f64 {
+    value as f64
+}
+
+/// The values that are read at scrape.
+pub(super) fn samples(observed: &Observed) -> Vec<Sample> {
+    let mut out = vec![Sample::new(
+        m::BUILD_INFO,
+        &[env!("CARGO_PKG_VERSION")],
+        1.0,
+    )];
+    zone_samples(observed, &mut out);
+    source_samples(observed, &mut out);
+    secondary_samples(observed, &mut out);
+    server_samples(observed, &mut out);
+    out.push(Sample::new(
+        m::STORE_BYTES,
+        &[],
+        number(folder_octets(&observed.state)),
+    ));
+    out
+}
+
+/// The zones' values.
+fn zone_samples(observed: &Observed, out: &mut Vec<Sample>) {
+    for zone in observed.zones.all() {
+        let name = zone.apex().to_string();
+        let stale = if zone.stale_since_ms().is_some() {
+            1.0
+        } else {
+            0.0
+        };
+        out.push(Sample::new(m::ZONE_STALE, &[&name], stale));
+        let Some(version) = zone.current() else {
+            continue;
+        };
+        let contents = &version.contents;
+        for (metric, value) in [
+            (m::ZONE_SERIAL, u64::from(version.serial.encode())),
+            (m::ZONE_VERSION_SECONDS, version.time_ms / 1000),
+            (m::ZONE_RECORDS, contents.record_count() as u64),
+            (m::ZONE_OWNERS, contents.owner_count() as u64),
+            (m::ZONE_BYTES, contents.wire_octets() as u64),
+            (m::ZONE_HISTORY_STEPS, version.history.len() as u64),
+            (m::ZONE_HISTORY_BYTES, version.history_octets() as u64),
+        ] {
+            out.push(Sample::new(metric, &[&name], number(value)));
+        }
+    }
+}
+
+/// The sources' values.
+fn source_samples(observed: &Observed, out: &mut Vec<Sample>) {
+    let now_ms = millis(observed.clock.wall());
+    for (source, gauges) in observed.sources.iter().zip(observed.gauges()) {
+        let name = source.name.as_str();
+        let synced = gauges.synced.load(Ordering::Relaxed);
+        out.push(Sample::new(m::SOURCE_SYNCED, &[name], number(synced)));
+        let since_ms = gauges.stale_since_ms.load(Ordering::Relaxed);
+        let away_ms = if since_ms == 0 {
+            0
+        } else {
+            now_ms.saturating_sub(since_ms).max(1)
+        };
+        out.push(Sample::new(
+            m::SOURCE_STALE_SECONDS,
+            &[name],
+            number(away_ms) / 1000.0,
+        ));
+        for (kind, count) in Kind::ALL.into_iter().zip(&gauges.objects) {
+            let stats = source.stats.kind(kind);
+            let errors: u64 = ErrorClass::ALL
+                .iter()
+                .map(|class| stats.errors(*class))
+                .sum();
+            for (metric, value) in [
+                (m::SOURCE_OBJECTS, count.load(Ordering::Relaxed)),
+                (m::SOURCE_EVENTS, stats.events()),
+                (m::SOURCE_LISTS, stats.lists()),
+                (m::SOURCE_ERRORS, errors),
+                (m::SOURCE_MALFORMED, stats.left_out()),
+            ] {
+                out.push(Sample::new(metric, &[name, kind.as_str()], number(value)));
+            }
+        }
+    }
+}
+
+/// The secondaries' values.
+fn secondary_samples(observed: &Observed, out: &mut Vec<Sample>) {
+    let now_ms = millis(observed.clock.wall());
+    for secondary in observed.secondaries() {
+        let zone = secondary.zone.to_string();
+        let target = secondary.target.to_string();
+        let labels = [zone.as_str(), target.as_str()];
+        if let Some(serial) = secondary.serial {
+            let serial = number(u64::from(serial.encode()));
+            out.push(Sample::new(m::SECONDARY_SERIAL, &labels, serial));
+        }
+        let version = observed
+            .zones
+            .get(&secondary.zone)
+            .and_then(|zone| zone.current());
+        if let Some((versions, since_ms)) = version.and_then(|it| lag(&it, &secondary)) {
+            let lag_ms = since_ms.map_or(0, |since| now_ms.saturating_sub(since));
+            out.push(Sample::new(
+                m::SECONDARY_LAG_VERSIONS,
+                &labels,
+                number(versions),
+            ));
+            out.push(Sample::new(
+                m::SECONDARY_LAG_SECONDS,
+                &labels,
+                number(lag_ms) / 1000.0,
+            ));
+        }
+    }
+}
+
+/// The servers' values, summed over all.
+fn server_samples(observed: &Observed, out: &mut Vec<Sample>) {
+    let sum = |of: &dyn Fn(&Stats) -> u64| number(observed.servers.iter().map(|s| of(s)).sum());
+    for (proto, name) in [(Proto::Udp, "udp"), (Proto::Tcp, "tcp")] {
+        for rcode in (0..=16).map(Rcode) {
+            let value = sum(&|stats| stats.replies(proto, rcode).get());
+            if value > 0.0 {
+                out.push(Sample::new(m::QUERIES, &[name, &rcode.to_string()], value));
+            }
+        }
+    }
+    for kind in TransferKind::ALL {
+        for (outcome, name) in [
+            (TransferOutcome::Done, "complete"),
+            (TransferOutcome::Broken, "broken"),
+            (TransferOutcome::Failed, "failed"),
+        ] {
+            let value = sum(&|stats| stats.transfers(kind, outcome).get());
+            out.push(Sample::new(m::TRANSFERS, &[kind.as_str(), name], value));
+        }
+    }
+    let up_to_date = sum(&|stats| stats.transfers_up_to_date.get());
+    let denied = sum(&|stats| stats.transfers_denied.get());
+    let limited = sum(&|stats| stats.transfers_over_limit.get());
+    for (metric, labels, value) in [
+        (m::TRANSFERS, &["ixfr", "up_to_date"][..], up_to_date),
+        (m::TRANSFERS, &["any", "denied"], denied),
+        (m::TRANSFERS, &["any", "over_limit"], limited),
+        (
+            m::TRANSFER_RECORDS,
+            &[],
+            sum(&|stats| stats.transfer_records.get()),
+        ),
+        (
+            m::TRANSFER_BYTES,
+            &[],
+            sum(&|stats| stats.transfer_octets.get()),
+        ),
+        (
+            m::DROPPED,
+            &["not_a_query"],
+            sum(&|stats| stats.ignored.get()),
+        ),
+        (
+            m::DROPPED,
+            &["send_error"],
+            sum(&|stats| stats.udp_send_errors.get()),
+        ),
+        (m::TRUNCATED, &[], sum(&|stats| stats.truncated.get())),
+        (
+            m::TSIG_FAILURES,
+            &[],
+            sum(&|stats| stats.tsig_refused.get()),
+        ),
+        (m::NOTIFY, &["sent"], sum(&|stats| stats.notify_sent.get())),
+        (
+            m::NOTIFY,
+            &["acknowledged"],
+            sum(&|stats| stats.notify_acknowledged.get()),
+        ),
+        (
+            m::NOTIFY,
+            &["given_up"],
+            sum(&|stats| stats.notify_given_up.get()),
+        ),
+        (m::TCP_CONNECTIONS, &[], sum(&|stats| stats.tcp_open.get())),
+        (m::TCP_ACCEPTED, &[], sum(&|stats| stats.tcp_accepted.get())),
+        (
+            m::TCP_CLOSED,
+            &["limit"],
+            sum(&|stats| stats.tcp_refused.get()),
+        ),
+        (
+            m::TCP_CLOSED,
+            &["timeout"],
+            sum(&|stats| stats.tcp_timed_out.get()),
+        ),
+        (
+            m::TCP_CLOSED,
+            &["accept_error"],
+            sum(&|stats| stats.tcp_accept_errors.get()),
+        ),
+    ] {
+        out.push(Sample::new(metric, labels, value));
+    }
+}
+
+/// The octets of all files below a folder; what cannot be read counts nothing.
+fn folder_octets(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return 0;
+    };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => folder_octets(&entry.path()),
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}

@@ -1,0 +1,396 @@
+//! `run`: the server, from its parts to its end.
+//!
+//! Order of the start: configuration, store (restored versions are served from here on), sockets, sources.
+//! Order of the end: not ready, keep answering for the lame-duck time, stop accepting, let transfers end,
+//! close the store. A second signal ends at once.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use tokio::runtime::Handle;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::commands::{Failure, load};
+use crate::app::listeners::{bind_http, bind_servers};
+use crate::app::observe::{Observed, samples, status};
+use crate::app::past::StoredPast;
+use crate::app::plan::{Planned, interface_addresses, plan};
+use crate::app::source::Source;
+use crate::app::writer::{Opened, Writer, WriterThread};
+use crate::audit::serve_control;
+use crate::cli::{Configuration, State};
+use crate::corefile::Config;
+use crate::ops::http::{self, Ends};
+use crate::ops::metrics::Metrics;
+use crate::ops::{Clock, SystemClock, TaskEnd, Tasks, panic_text};
+use crate::pipeline::Input;
+use crate::serve::{Server, Settings};
+use crate::source::SourceEvent;
+
+/// Changes that wait for the writer before sources are held back.
+const WAITING_CHANGES: usize = 1024;
+/// How long tasks may take to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// `run`.
+///
+/// # Errors
+/// When the configuration, a socket or the state folder is not usable, or when a part failed.
+pub fn run(configuration: &Configuration, state: &State) -> Result<(), Failure> {
+    let loaded = load(configuration)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::running(error.to_string()))?;
+    let ended = runtime.block_on(Process::start_and_wait(&loaded.config, state));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    ended
+}
+
+/// The running process.
+struct Process {
+    /// The tasks.
+    tasks: Tasks,
+    /// The writer's thread.
+    writer: WriterThread,
+    /// Cancelled to end the sources, and with them the writer.
+    sources: CancellationToken,
+    /// What `/ready` answers from.
+    ends: Ends,
+    /// How long to go on answering after the first signal.
+    lameduck: Duration,
+}
+
+impl Process {
+    /// Starts everything, waits for a signal or a failure, ends everything.
+    async fn start_and_wait(config: &Config, state: &State) -> Result<(), Failure> {
+        let term = signal(SignalKind::terminate()).map_err(|e| Failure::running(e.to_string()))?;
+        let int = signal(SignalKind::interrupt()).map_err(|e| Failure::running(e.to_string()))?;
+        let mut signals = Signals { term, int };
+        let process = tokio::select! {
+            started = Self::start(config, state) => started?,
+            () = signals.next() => return Ok(()),
+        };
+        process.wait(&mut signals).await
+    }
+
+    /// Builds the parts and starts them.
+    async fn start(config: &Config, state: &State) -> anyhow::Result<Self> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let planned = plan(config, &interface_addresses);
+        let servers = bind_servers(config, &planned, Settings::default(), &clock)?;
+        let observed = Arc::new(Observed::new(&planned, &servers, &clock, &state.state));
+        let reads = Arc::clone(&observed);
+        let metrics = Arc::new(Metrics::new(Arc::new(move || samples(&reads))));
+        let ends = ends(&observed, &metrics);
+        let http = bind_all_http(config, &ends).await?;
+
+        let (tx, inputs) = mpsc::channel(WAITING_CHANGES);
+        let clusters = planned
+            .clusters
+            .iter()
+            .map(|one| (one.plan.clone(), one.kept.clone()))
+            .collect();
+        let writer = Writer {
+            state: state.state.clone(),
+            clusters,
+            inputs,
+            clock: Arc::clone(&clock),
+            metrics,
+            problems: Arc::clone(&observed.problems),
+        };
+        let (writer, opened) = writer.start(Handle::current())?;
+        let Ok(Opened { reader, gauges }) = opened.await else {
+            return match join_writer(writer) {
+                Err(error) => Err(error),
+                Ok(()) => bail!("the writer ended at the start"),
+            };
+        };
+        observed.set_gauges(gauges);
+
+        let cancel = CancellationToken::new();
+        let sources = CancellationToken::new();
+        let mut tasks = Tasks::new(cancel.clone());
+        start_servers(servers, &mut tasks);
+        for (name, listener, ends) in http {
+            tasks.spawn(name, http::serve(listener, ends, cancel.clone()));
+        }
+        let asks = Arc::clone(&observed);
+        let status_of = Arc::new(move || status(&asks));
+        let zones = Arc::clone(&planned.zones);
+        let past = StoredPast::of_server(reader, zones, status_of, Arc::clone(&clock));
+        let control = serve_control(state.state.clone(), Arc::new(past), cancel.clone());
+        tasks.spawn("control socket", control);
+        start_sources(&planned, &observed, &tx, &sources, &mut tasks, &clock).await?;
+        let lameduck = config
+            .servers
+            .iter()
+            .filter_map(|block| block.health.as_ref());
+        let lameduck = lameduck
+            .map(|health| health.lameduck)
+            .max()
+            .unwrap_or_default();
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
+        Ok(Self {
+            tasks,
+            writer,
+            sources,
+            ends,
+            lameduck,
+        })
+    }
+
+    /// Waits for the end and brings it about.
+    async fn wait(self, signals: &mut Signals) -> Result<(), Failure> {
+        let Self {
+            mut tasks,
+            writer,
+            sources,
+            ends,
+            lameduck,
+        } = self;
+        let mut writer = Some(writer);
+        let failed = loop {
+            tokio::select! {
+                () = signals.next() => break None,
+                end = tasks.next_end() => break Some(describe(end)),
+                () = tokio::time::sleep(Duration::from_millis(200)) => {
+                    if writer.as_ref().is_some_and(std::thread::JoinHandle::is_finished) {
+                        let ended = writer.take().map_or(Ok(()), join_writer);
+                        break Some(ended.err().unwrap_or_else(|| anyhow!("the writer ended")));
+                    }
+                }
+            }
+        };
+        ends.stopping.store(true, Ordering::Relaxed);
+        match &failed {
+            None => tracing::info!(lameduck_ms = lameduck.as_millis(), "shutting down"),
+            Some(error) => tracing::error!(error = format!("{error:#}"), "a part failed; ending"),
+        }
+        if failed.is_none() && !lameduck.is_zero() {
+            tokio::select! {
+                () = tokio::time::sleep(lameduck) => {}
+                () = signals.next() => return Err(Failure::running("ended by a second signal")),
+            }
+        }
+        sources.cancel();
+        tasks.cancel().cancel();
+        let all_ended = async { while tasks.next_end().await.is_some() {} };
+        tokio::select! {
+            ended = tokio::time::timeout(GRACE, all_ended) => {
+                if ended.is_err() {
+                    tracing::warn!("some tasks did not end in time");
+                }
+            }
+            () = signals.next() => return Err(Failure::running("ended by a second signal")),
+        }
+        drop(tasks);
+        let closed = match writer {
+            Some(writer) => tokio::task::spawn_blocking(|| join_writer(writer)).await,
+            None => Ok(Ok(())),
+        };
+        match (failed, closed) {
+            (Some(error), _) => Err(Failure::running(format!("{error:#}"))),
+            (None, Ok(Ok(()))) => {
+                tracing::info!("ended");
+                Ok(())
+            }
+            (None, Ok(Err(error))) => Err(Failure::running(format!("{error:#}"))),
+            (None, Err(error)) => Err(Failure::running(error.to_string())),
+        }
+    }
+}
+
+/// The signals that end the process.
+struct Signals {
+    /// SIGTERM.
+    term: Signal,
+    /// SIGINT.
+    int: Signal,
+}
+
+impl Signals {
+    /// Waits for the next one.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.int.recv() => {}
+        }
+    }
+}
+
+/// What a task's end means.
+fn describe(end: Option<Result<(), TaskEnd>>) -> anyhow::Error {
+    match end {
+        Some(Err(end)) => end.into(),
+        Some(Ok(())) | None => anyhow!("a task ended"),
+    }
+}
+
+/// What the writer's thread ended with.
+fn join_writer(writer: WriterThread) -> anyhow::Result<()> {
+    match writer.join() {
+        Ok(ended) => ended,
+        Err(panic) => bail!("the writer panicked: {}", panic_text(&*panic)),
+    }
+}
+
+/// What the HTTP ends answer from.
+fn ends(observed: &Arc<Observed>, metrics: &Arc<Metrics>) -> Ends {
+    let observed = Arc::clone(observed);
+    let metrics = Arc::clone(metrics);
+    Ends {
+        metrics: Some(Arc::new(move || metrics.text())),
+        health: true,
+        ready: Some(Arc::new(move || observed.not_ready())),
+        stopping: Arc::default(),
+    }
+}
+
+/// An HTTP listener with its name and what it answers.
+type BoundHttp = (&'static str, tokio::net::TcpListener, Ends);
+
+/// Binds the listeners of `prometheus`, `health` and `ready`, each address once.
+async fn bind_all_http(config: &Config, ends: &Ends) -> anyhow::Result<Vec<BoundHttp>> {
+    let mut wanted: Vec<(crate::corefile::HttpAddress, Ends)> = Vec::new();
+    for block in &config.servers {
+        let parts = [
+            (block.prometheus.as_ref().map(|it| &it.address), "metrics"),
+            (block.health.as_ref().map(|it| &it.address), "health"),
+            (block.ready.as_ref().map(|it| &it.address), "ready"),
+        ];
+        for (address, part) in parts {
+            let Some(address) = address else { continue };
+            let place = match wanted.iter().position(|(known, _)| known == address) {
+                Some(place) => place,
+                None => {
+                    let stopping = Arc::clone(&ends.stopping);
+                    wanted.push((
+                        address.clone(),
+                        Ends {
+                            stopping,
+                            ..Ends::default()
+                        },
+                    ));
+                    wanted.len() - 1
+                }
+            };
+            let there = &mut wanted[place].1;
+            match part {
+                "metrics" => there.metrics = ends.metrics.clone(),
+                "health" => there.health = true,
+                _ => there.ready = ends.ready.clone(),
+            }
+        }
+    }
+    let mut bound = Vec::new();
+    for (address, ends) in wanted {
+        let what = match (&ends.metrics, ends.health) {
+            (Some(_), _) => "prometheus",
+            (None, true) => "health",
+            (None, false) => "ready",
+        };
+        bound.push((what, bind_http(&address, what).await?, ends));
+    }
+    Ok(bound)
+}
+
+/// Starts the servers' tasks.
+fn start_servers(servers: Vec<Server>, tasks: &mut Tasks) {
+    let cancel = tasks.cancel().clone();
+    for server in servers {
+        for (name, task) in server.run(&cancel) {
+            // Names live as long as the process: there are as many as sockets and secondaries.
+            let name: &'static str = Box::leak(name.into_boxed_str());
+            tasks.spawn(name, async move {
+                task.await;
+                Ok::<_, std::convert::Infallible>(())
+            });
+        }
+    }
+}
+
+/// Starts the sources and what carries their events to the writer.
+async fn start_sources(
+    planned: &Planned<'_>,
+    observed: &Arc<Observed>,
+    inputs: &mpsc::Sender<Input>,
+    stop: &CancellationToken,
+    tasks: &mut Tasks,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<()> {
+    for (place, cluster) in planned.clusters.iter().enumerate() {
+        let wanted = &cluster.kubernetes.source;
+        let stats = Arc::clone(&observed.sources[place].stats);
+        let source = Source::open(wanted, Arc::clone(clock), stats)
+            .await
+            .with_context(|| format!("{}: kubernetes", cluster.kubernetes.place))?;
+        let (tx, events) = mpsc::channel(WAITING_CHANGES);
+        let cancel = stop.clone();
+        tasks.spawn("source", async move {
+            source.run(tx, cancel).await;
+            Ok::<_, std::convert::Infallible>(())
+        });
+        let carry = carry(
+            place,
+            events,
+            inputs.clone(),
+            Arc::clone(&observed.source_problems),
+        );
+        tasks.spawn("carrier", async move {
+            carry.await;
+            Ok::<_, std::convert::Infallible>(())
+        });
+    }
+    Ok(())
+}
+
+/// Problems of sources, for status.
+pub(super) type SourceProblems = Arc<Mutex<Vec<String>>>;
+/// The most problems of sources that status shows.
+const SHOWN_PROBLEMS: usize = 100;
+
+/// Carries a source's events to the writer until the source ends.
+async fn carry(
+    cluster: usize,
+    mut events: mpsc::Receiver<SourceEvent>,
+    inputs: mpsc::Sender<Input>,
+    problems: SourceProblems,
+) {
+    while let Some(event) = events.recv().await {
+        let input = match event {
+            SourceEvent::Changed { change, seen } => Input::Change {
+                cluster,
+                change,
+                seen,
+            },
+            SourceEvent::Stale { since, reason } => {
+                tracing::error!(
+                    reason,
+                    "the source is away; the last version is served as stale"
+                );
+                Input::Stale { cluster, since }
+            }
+            SourceEvent::Fresh => {
+                tracing::info!(cluster, "the source is there");
+                Input::Fresh { cluster }
+            }
+            SourceEvent::Problem(problem) => {
+                tracing::warn!("{problem}");
+                let mut known = problems.lock().unwrap_or_else(PoisonError::into_inner);
+                let text = problem.to_string();
+                if !known.contains(&text) && known.len() < SHOWN_PROBLEMS {
+                    known.push(text);
+                }
+                continue;
+            }
+        };
+        if inputs.send(input).await.is_err() {
+            return;
+        }
+    }
+}

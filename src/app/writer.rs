@@ -1,0 +1,209 @@
+//! The writer's thread: opens the store there, restores what it held, runs the pipeline, closes it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::app::plan::Kept;
+use crate::dns::{Name, Serial};
+use crate::ops::Clock;
+use crate::ops::metrics::Metrics;
+use crate::pipeline::{ClusterGauges, ClusterPlan, Input, Observer, Pipeline, Store, millis};
+use crate::schema::Problem;
+use crate::zone::journal::{Journal, Reader, Retention};
+use crate::zone::{Candidate, Journaled, Version};
+
+/// The journal as the pipeline's store.
+struct JournalStore(Journal);
+
+impl Store for JournalStore {
+    type Error = crate::zone::journal::CommitError;
+
+    fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, Self::Error> {
+        // The candidates are built anew at the next try, with what came meanwhile.
+        self.0
+            .commit(candidates)
+            .map_err(|(error, _candidates)| error)
+    }
+
+    fn floor(&self, apex: &Name) -> Option<Serial> {
+        self.0.floor(apex)
+    }
+
+    fn idle(&mut self) -> bool {
+        self.0.idle()
+    }
+}
+
+/// What the thread is given.
+pub(super) struct Writer {
+    /// The state folder.
+    pub(super) state: PathBuf,
+    /// The clusters, each with what is kept of its zones.
+    pub(super) clusters: Vec<(ClusterPlan, Vec<Kept>)>,
+    /// What the sources say.
+    pub(super) inputs: mpsc::Receiver<Input>,
+    /// The time.
+    pub(super) clock: Arc<dyn Clock>,
+    /// What hears of versions.
+    pub(super) metrics: Arc<Metrics>,
+    /// Problems of objects, for status.
+    pub(super) problems: Arc<std::sync::Mutex<Vec<String>>>,
+}
+
+/// What the thread hands out once the store is open.
+pub(super) struct Opened {
+    /// Reads the history.
+    pub(super) reader: Reader,
+    /// Gauges of each cluster.
+    pub(super) gauges: Vec<Arc<ClusterGauges>>,
+}
+
+/// The thread.
+pub(super) type WriterThread = JoinHandle<anyhow::Result<()>>;
+
+impl Writer {
+    /// Starts the thread; the store is open when the receiver gives something.
+    pub(super) fn start(
+        self,
+        runtime: Handle,
+    ) -> anyhow::Result<(WriterThread, oneshot::Receiver<Opened>)> {
+        let (tx, rx) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("writer".into())
+            .spawn(move || self.run(&runtime, tx))
+            .context("the writer's thread cannot start")?;
+        Ok((thread, rx))
+    }
+
+    /// Opens, restores, works, closes.
+    fn run(self, runtime: &Handle, opened: oneshot::Sender<Opened>) -> anyhow::Result<()> {
+        let Self {
+            state,
+            clusters,
+            mut inputs,
+            clock,
+            metrics,
+            problems,
+        } = self;
+        let wall = Arc::clone(&clock);
+        let (mut journal, report) = Journal::open(&state, Arc::new(move || millis(wall.wall())))?;
+        for note in &report.notes {
+            tracing::warn!("{note}");
+        }
+        for (plan, kept) in &clusters {
+            restore(&mut journal, plan, kept, millis(clock.wall()))?;
+        }
+        let reader = journal.reader();
+        let plans = clusters.into_iter().map(|(plan, _)| plan).collect();
+        let observer = Box::new(Ears { metrics, problems });
+        let pipeline = Pipeline::new(plans, JournalStore(journal), clock, observer);
+        let gauges = pipeline.gauges();
+        if opened.send(Opened { reader, gauges }).is_err() {
+            return Ok(());
+        }
+        let JournalStore(journal) = pipeline.run(&mut inputs, runtime);
+        journal
+            .close()
+            .context("the store could not be closed cleanly")
+    }
+}
+
+/// Puts the versions that the store holds back into their zones. They are stale until the source has
+/// been seen.
+fn restore(
+    journal: &mut Journal,
+    plan: &ClusterPlan,
+    kept: &[Kept],
+    now_ms: u64,
+) -> anyhow::Result<()> {
+    for (zone_plan, kept) in plan.zones().zip(kept) {
+        let zone = &zone_plan.zone;
+        let Kept {
+            keep,
+            versions,
+            bytes,
+        } = *kept;
+        journal.set_retention(
+            zone.apex(),
+            Retention {
+                keep,
+                versions,
+                octets: bytes,
+            },
+        );
+        let loaded = journal.load(zone.apex(), zone_plan.limits)?;
+        for note in loaded.notes {
+            tracing::warn!("{note}");
+        }
+        if let Some(version) = loaded.version {
+            tracing::info!(
+                zone = %zone.apex(),
+                serial = %version.serial,
+                records = version.contents.record_count(),
+                "version restored from the store"
+            );
+            zone.restore(version);
+            zone.set_stale_since_ms(Some(now_ms));
+        }
+    }
+    Ok(())
+}
+
+/// Hears what the writer does.
+struct Ears {
+    /// Counts it.
+    metrics: Arc<Metrics>,
+    /// Problems of objects, for status. The lock protects the list for the time of one change of it.
+    problems: Arc<std::sync::Mutex<Vec<String>>>,
+}
+
+impl Observer for Ears {
+    fn published(&self, version: &Version, added: usize, removed: usize) {
+        let zone = version.contents.apex().to_string();
+        tracing::info!(
+            zone,
+            serial = %version.serial,
+            records = version.contents.record_count(),
+            added,
+            removed,
+            "version published"
+        );
+        self.metrics.count_version(&zone, added, removed);
+    }
+
+    fn committed(&self, commit: Duration, latencies: &[Duration]) {
+        self.metrics.count_commit(commit, latencies);
+    }
+
+    fn failed(&self, error: &str) {
+        tracing::error!(
+            error,
+            "a version could not be stored; the last one is served, and it is tried again"
+        );
+        self.metrics.commit_failures.inc();
+    }
+
+    fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, new: &[Problem]) {
+        for problem in new {
+            tracing::warn!("{problem}");
+        }
+        let texts: Vec<String> = all.map(ToString::to_string).collect();
+        self.metrics
+            .problems
+            .set(i64::try_from(texts.len()).unwrap_or(i64::MAX));
+        *self
+            .problems
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = texts;
+    }
+
+    fn synced(&self, cluster: usize) {
+        tracing::info!(cluster, "everything was listed");
+    }
+}
