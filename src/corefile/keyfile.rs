@@ -77,6 +77,7 @@ impl Reader<'_> {
             .next_if(|word| word.quoted || !is_punctuation(&word.text));
         let Some(name) = name else {
             self.expected("the key's name");
+            self.skip();
             return None;
         };
         let place = name.place;
