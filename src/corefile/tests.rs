@@ -6,10 +6,13 @@
 mod directives;
 mod grammar;
 mod keys;
+mod kubernetes;
+mod transfer;
 
 use std::fmt::Write as _;
 
 use super::{Config, Loaded, Overrides, Rejected, ServerBlock, parse_text};
+use crate::dns::Name;
 
 /// The environment of these tests.
 fn env(name: &str) -> Option<String> {
@@ -95,4 +98,14 @@ fn check_problems(text: &str, want: &[&str]) {
         writeln!(shown, "{line}").expect("a string takes everything");
     }
     assert!(good, "{text}\ngot:\n{shown}want: {want:#?}");
+}
+
+/// A name that is one.
+fn name(text: &str) -> Name {
+    Name::parse(text).unwrap()
+}
+
+/// Names as text.
+fn shown<'a>(names: impl IntoIterator<Item = &'a Name>) -> Vec<String> {
+    names.into_iter().map(ToString::to_string).collect()
 }
