@@ -173,6 +173,46 @@ fn directives_are_unknown_known_but_not_supported_or_gone() {
     );
 }
 
+/// The shape of what kubeadm installs.
+#[test]
+fn the_usual_cluster_corefile_is_refused_word_by_word() {
+    let text = "\
+.:53 {
+    errors
+    health {
+       lameduck 5s
+    }
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+       pods insecure
+       fallthrough in-addr.arpa ip6.arpa
+       ttl 30
+    }
+    prometheus :9153
+    forward . /etc/resolv.conf {
+       max_concurrent 1000
+    }
+    cache 30 {
+       disable success cluster.local
+    }
+    loop
+    reload
+    loadbalance
+}
+";
+    check_problems(
+        text,
+        &[
+            "Corefile:8:13: pods insecure: not supported yet; take it out until it is",
+            "Corefile:13:5: forward: not supported yet; ",
+            "Corefile:16:5: cache: not supported yet; ",
+            "Corefile:19:5: loop: not supported yet; ",
+            "Corefile:20:5: reload: not supported yet; ",
+            "Corefile:21:5: loadbalance: not supported yet; ",
+        ],
+    );
+}
+
 #[test]
 fn every_directive_of_coredns_is_known() {
     let all = "root metadata geoip cancel proxyproto quic grpc_server https https3 timeouts \
