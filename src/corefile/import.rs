@@ -1,4 +1,4 @@
-//! Finds the files that an `import` names.
+//! Snippets, and what an `import` puts in: a snippet or files.
 //!
 //! A path is relative to the folder of the file that holds the import. It may have at most one `*`
 //! and one `?`, neither of which matches a path separator; both match a leading dot, as in CoreDNS.
@@ -6,10 +6,18 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::lexer::{Token, lex};
+use super::parser::Parser;
+use super::place::Place;
+
+/// How often snippets and files may be put in: more is an import that leads back to itself.
+const MAX_IMPORTS: usize = 10_000;
 
 /// Why an import finds nothing.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ImportError {
+enum ImportError {
     /// More wildcards than one `*` and one `?`, or a `[`.
     #[error("the pattern '{0}' has other wildcards than one '*' and one '?'")]
     Wildcards(String),
@@ -27,7 +35,7 @@ pub(super) enum ImportError {
 }
 
 /// Whether a path has wildcards.
-pub(super) fn is_pattern(path: &str) -> bool {
+fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '['])
 }
 
@@ -36,7 +44,7 @@ pub(super) fn is_pattern(path: &str) -> bool {
 ///
 /// # Errors
 /// [`ImportError`], with the path.
-pub(super) fn find(pattern: &str, from: &str) -> Result<Vec<PathBuf>, ImportError> {
+fn find(pattern: &str, from: &str) -> Result<Vec<PathBuf>, ImportError> {
     let folder = Path::new(from).parent().unwrap_or_else(|| Path::new(""));
     let joined = folder.join(pattern);
     let shown = joined.display().to_string();
@@ -114,6 +122,107 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
             octet == other && matches(pattern_rest, name_rest)
         }
         (None, Some(_)) | (Some(_), None) => false,
+    }
+}
+
+impl Parser<'_> {
+    /// Reads a snippet's body, raw.
+    pub(super) fn snippet(&mut self, name: &str, place: &Place) {
+        let open = match self.peek() {
+            Some(token) if token.is_open() => self.next(),
+            Some(_) | None => None,
+        };
+        let Some(open) = open else {
+            let mend = format!("write ({name}) {{ … }}");
+            self.report
+                .error(place, format!("the snippet '{name}' has no block"), mend);
+            return;
+        };
+        let body = self.balanced(&open.place);
+        let imports_itself = |pair: &&[Token]| {
+            pair[0].starts_line && pair[0].text == "import" && pair[1].text == name
+        };
+        if let Some(pair) = body.windows(2).find(imports_itself) {
+            let message = format!("the snippet '{name}' imports itself");
+            self.report
+                .error(&pair[1].place, message, "take this import out");
+        } else if self.snippets.contains_key(name) {
+            let message = format!("the snippet '{name}' is already there");
+            self.report
+                .error(place, message, "give one of the two another name");
+        } else {
+            self.snippets.insert(name.to_owned(), body);
+        }
+    }
+
+    /// Puts in what an import names; `keyword` is the word `import`.
+    pub(super) fn import(&mut self, keyword: &Token) {
+        let mut arguments = Vec::new();
+        while self.peek().is_some_and(|token| !token.is_close()) {
+            let Some(token) = self.next_on_line() else {
+                break;
+            };
+            arguments.push(self.expand(token));
+        }
+        let mend = "write: import SNIPPET, or: import FILE";
+        let [argument] = arguments.as_slice() else {
+            let place = arguments
+                .get(1)
+                .map_or(&keyword.place, |extra| &extra.place);
+            self.report
+                .error(place, "import takes exactly one argument", mend);
+            return;
+        };
+        if argument.text.is_empty() {
+            self.report
+                .error(&argument.place, "import names nothing", mend);
+            return;
+        }
+        self.imports += 1;
+        if self.imports > MAX_IMPORTS {
+            if self.imports == MAX_IMPORTS + 1 {
+                let message = format!("more than {MAX_IMPORTS} imports");
+                let mend = "an import leads back to itself: take it out";
+                self.report.error(&argument.place, message, mend);
+            }
+            return;
+        }
+        match self.snippets.get(&argument.text).cloned() {
+            Some(body) => self.put_in(body),
+            None => self.import_files(argument),
+        }
+    }
+
+    /// Puts in the files that an import names.
+    fn import_files(&mut self, argument: &Token) {
+        let files = match find(&argument.text, &argument.place.file) {
+            Ok(files) => files,
+            Err(error) => {
+                let mend = "a snippet must stand before its use; a path is relative to this file";
+                self.report.error(&argument.place, error.to_string(), mend);
+                return;
+            }
+        };
+        if files.is_empty() {
+            let message = format!("no file matches {}", argument.shown());
+            self.report
+                .warn(&argument.place, message, "this is fine if none is meant to");
+        }
+        // The last is put in first, so that the first is read first.
+        for file in files.into_iter().rev() {
+            let name: Arc<str> = file.display().to_string().into();
+            match fs::read(&file) {
+                Ok(octets) => {
+                    let tokens = lex(&name, &String::from_utf8_lossy(&octets), self.report);
+                    self.put_in(tokens);
+                }
+                Err(error) => {
+                    let message = format!("cannot read {name}: {error}");
+                    let mend = "name files only, such as *.server, and let them be readable";
+                    self.report.error(&argument.place, message, mend);
+                }
+            }
+        }
     }
 }
 

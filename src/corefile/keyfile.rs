@@ -77,6 +77,7 @@ impl Reader<'_> {
             .next_if(|word| word.quoted || !is_punctuation(&word.text));
         let Some(name) = name else {
             self.expected("the key's name");
+            self.skip();
             return None;
         };
         let place = name.place;
@@ -204,80 +205,114 @@ enum State {
 }
 
 /// Splits a key file into words.
+struct Scanner {
+    /// The place of the next character.
+    place: Place,
+    /// Where the quote or the inside of the comment began.
+    start: Place,
+    /// The character before.
+    previous: char,
+    /// The words so far; the last may be growing.
+    words: Vec<Word>,
+}
+
+/// The words of a key file.
 fn words(file: &Arc<str>, text: &str, report: &mut Report) -> Vec<Word> {
-    let mut words: Vec<Word> = Vec::new();
+    let place = Place::start_of(file);
+    let start = place.clone();
+    let mut scanner = Scanner {
+        place,
+        start,
+        previous: '\0',
+        words: Vec::new(),
+    };
     let mut state = State::Between;
-    let mut place = Place::start_of(file);
-    let mut start = place.clone();
-    let mut previous = '\0';
     let mut characters = text.chars().peekable();
     while let Some(c) = characters.next() {
-        let next = characters.peek().copied();
-        let comment = match (c, next) {
-            ('#', _) | ('/', Some('/')) => Some(State::Line),
-            ('/', Some('*')) => Some(State::Star),
-            _ => None,
-        };
-        let grows = |words: &mut Vec<Word>| {
-            if let Some(word) = words.last_mut() {
-                word.text.push(c);
-            }
-        };
-        let opened = |quoted, text: String| Word {
-            place: place.clone(),
-            text,
-            quoted,
-        };
-        state = match state {
-            State::Line if c == '\n' => State::Between,
-            State::Star if c == '/' && previous == '*' && place > start => State::Between,
-            State::Quoted if c == '"' => State::Between,
-            State::Quoted => {
-                grows(&mut words);
-                State::Quoted
-            }
-            State::Line | State::Star => state,
-            State::Between | State::Bare => match comment {
-                Some(comment) => {
-                    // The '*' that opens a comment does not close it as well.
-                    start = Place {
-                        column: place.column.saturating_add(2),
-                        ..place.clone()
-                    };
-                    comment
-                }
-                None if c.is_whitespace() => State::Between,
-                None if matches!(c, '{' | '}' | ';') => {
-                    words.push(opened(false, c.to_string()));
-                    State::Between
-                }
-                None if c == '"' => {
-                    start = place.clone();
-                    words.push(opened(true, String::new()));
-                    State::Quoted
-                }
-                None if matches!(state, State::Bare) => {
-                    grows(&mut words);
-                    State::Bare
-                }
-                None => {
-                    words.push(opened(false, c.to_string()));
-                    State::Bare
-                }
-            },
-        };
-        previous = c;
+        state = scanner.step(&state, c, characters.peek().copied());
+        scanner.previous = c;
         if c == '\n' {
-            place.line = place.line.saturating_add(1);
-            place.column = 1;
+            scanner.place.line = scanner.place.line.saturating_add(1);
+            scanner.place.column = 1;
         } else {
-            place.column = place.column.saturating_add(1);
+            scanner.place.column = scanner.place.column.saturating_add(1);
         }
     }
+    let start = &scanner.start;
     match state {
         State::Between | State::Bare | State::Line => {}
-        State::Quoted => report.error(&start, "this quote is never closed", "close it"),
-        State::Star => report.error(&start, "this comment is never closed", "close it with */"),
+        State::Quoted => report.error(start, "this quote is never closed", "close it"),
+        State::Star => report.error(start, "this comment is never closed", "close it with */"),
     }
-    words
+    scanner.words
+}
+
+impl Scanner {
+    /// Takes one character; `next` is the one after it.
+    fn step(&mut self, state: &State, c: char, next: Option<char>) -> State {
+        match state {
+            State::Line if c == '\n' => State::Between,
+            State::Line => State::Line,
+            State::Star if c == '/' && self.previous == '*' && self.place > self.start => {
+                State::Between
+            }
+            State::Star => State::Star,
+            State::Quoted if c == '"' => State::Between,
+            State::Quoted => {
+                self.grow(c);
+                State::Quoted
+            }
+            State::Between | State::Bare => self.bare(matches!(state, State::Bare), c, next),
+        }
+    }
+
+    /// Takes one character outside quotes and comments; `within` a word or not.
+    fn bare(&mut self, within: bool, c: char, next: Option<char>) -> State {
+        match (c, next) {
+            ('#', _) | ('/', Some('/')) => State::Line,
+            ('/', Some('*')) => {
+                // The '*' that opens a comment does not close it as well.
+                let column = self.place.column.saturating_add(2);
+                self.start = Place {
+                    column,
+                    ..self.place.clone()
+                };
+                State::Star
+            }
+            ('{' | '}' | ';', _) => {
+                self.open(false, c.to_string());
+                State::Between
+            }
+            ('"', _) => {
+                self.start = self.place.clone();
+                self.open(true, String::new());
+                State::Quoted
+            }
+            (c, _) if c.is_whitespace() => State::Between,
+            (c, _) => {
+                if within {
+                    self.grow(c);
+                } else {
+                    self.open(false, c.to_string());
+                }
+                State::Bare
+            }
+        }
+    }
+
+    /// Begins a word.
+    fn open(&mut self, quoted: bool, text: String) {
+        self.words.push(Word {
+            place: self.place.clone(),
+            text,
+            quoted,
+        });
+    }
+
+    /// Adds to the last word.
+    fn grow(&mut self, c: char) {
+        if let Some(word) = self.words.last_mut() {
+            word.text.push(c);
+        }
+    }
 }

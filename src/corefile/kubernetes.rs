@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use super::lexer::Token;
 use super::parser::{Directive, Line};
 use super::place::{Place, Report};
 use super::zone;
@@ -276,7 +277,7 @@ fn client_tls(line: &Line, report: &mut Report) -> Option<ClientTls> {
         report.error(&line.name.place, message, "write: tls CERT KEY CA");
         return None;
     };
-    let path = |token: &super::lexer::Token| PathBuf::from(&token.text);
+    let path = |token: &Token| PathBuf::from(&token.text);
     Some(ClientTls {
         cert: path(cert),
         key: path(key),

@@ -224,6 +224,6 @@ mod tests {
             [LogPiece::Text("{".into()), LogPiece::Field(LogField::Type),]
         );
         assert_eq!(pieces("{common} \"{>opcode}\""), pieces("{combined}"));
-        assert_eq!(pieces("{common}").len(), 25);
+        assert_eq!(pieces("{common}").len(), 14 + 13);
     }
 }

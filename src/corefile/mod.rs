@@ -54,3 +54,6 @@ pub use secret::Secret;
 pub use transfer::{Allow, Peer, Secondary, Transfer};
 pub use tsig::{Algorithm, TsigKey};
 pub use zone::{Scheme, ZoneKey};
+
+#[cfg(test)]
+mod tests;

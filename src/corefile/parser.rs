@@ -13,18 +13,12 @@
 //! words behind a block's `}`. After an error reading goes on where it is likely to make sense.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::sync::Arc;
 use std::vec;
 
 use super::environment::{self, Environment};
-use super::import;
 use super::known;
-use super::lexer::{Token, lex};
+use super::lexer::Token;
 use super::place::{Place, Report};
-
-/// How often snippets and files may be put in: more is an import that leads back to itself.
-const MAX_IMPORTS: usize = 10_000;
 
 /// A server block as written.
 #[derive(Debug)]
@@ -60,17 +54,17 @@ pub(super) struct Line {
 }
 
 /// The parser's state.
-struct Parser<'a> {
+pub(super) struct Parser<'a> {
     /// What is still to be read: the file, and on top of it what imports have put in.
     frames: Vec<vec::IntoIter<Token>>,
     /// The snippets so far.
-    snippets: BTreeMap<String, Vec<Token>>,
+    pub(super) snippets: BTreeMap<String, Vec<Token>>,
     /// How many imports there were.
-    imports: usize,
+    pub(super) imports: usize,
     /// The environment.
     env: Environment<'a>,
     /// Takes what is wrong.
-    report: &'a mut Report,
+    pub(super) report: &'a mut Report,
 }
 
 /// Reads the words of a file. Never fails: what is wrong goes to the report.
@@ -88,7 +82,7 @@ pub(super) fn parse(tokens: Vec<Token>, env: Environment<'_>, report: &mut Repor
 
 impl Parser<'_> {
     /// The next word, left where it is.
-    fn peek(&mut self) -> Option<&Token> {
+    pub(super) fn peek(&mut self) -> Option<&Token> {
         while self.frames.last()?.as_slice().is_empty() {
             self.frames.pop();
         }
@@ -96,13 +90,13 @@ impl Parser<'_> {
     }
 
     /// The next word.
-    fn next(&mut self) -> Option<Token> {
+    pub(super) fn next(&mut self) -> Option<Token> {
         self.peek()?;
         self.frames.last_mut()?.next()
     }
 
     /// The next word if it stands on the same line.
-    fn next_on_line(&mut self) -> Option<Token> {
+    pub(super) fn next_on_line(&mut self) -> Option<Token> {
         if self.peek()?.starts_line {
             None
         } else {
@@ -111,7 +105,7 @@ impl Parser<'_> {
     }
 
     /// Puts words in front of what is still to be read.
-    fn put_in(&mut self, mut tokens: Vec<Token>) {
+    pub(super) fn put_in(&mut self, mut tokens: Vec<Token>) {
         if let Some(first) = tokens.first_mut() {
             first.starts_line = true;
         }
@@ -119,7 +113,7 @@ impl Parser<'_> {
     }
 
     /// The word with its environment variables replaced.
-    fn expand(&mut self, mut token: Token) -> Token {
+    pub(super) fn expand(&mut self, mut token: Token) -> Token {
         match environment::expand(&token.text, self.env) {
             Ok(text) => token.text = text,
             Err(error) => {
@@ -230,37 +224,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a snippet's body, raw.
-    fn snippet(&mut self, name: &str, place: &Place) {
-        let open = match self.peek() {
-            Some(token) if token.is_open() => self.next(),
-            Some(_) | None => None,
-        };
-        let Some(open) = open else {
-            let mend = format!("write ({name}) {{ … }}");
-            self.report
-                .error(place, format!("the snippet '{name}' has no block"), mend);
-            return;
-        };
-        let body = self.balanced(&open.place);
-        let imports_itself = |pair: &&[Token]| {
-            pair[0].starts_line && pair[0].text == "import" && pair[1].text == name
-        };
-        if let Some(pair) = body.windows(2).find(imports_itself) {
-            let message = format!("the snippet '{name}' imports itself");
-            self.report
-                .error(&pair[1].place, message, "take this import out");
-        } else if self.snippets.contains_key(name) {
-            let message = format!("the snippet '{name}' is already there");
-            self.report
-                .error(place, message, "give one of the two another name");
-        } else {
-            self.snippets.insert(name.to_owned(), body);
-        }
-    }
-
     /// Everything to the `}` that closes the block opened at `open`, without it.
-    fn balanced(&mut self, open: &Place) -> Vec<Token> {
+    pub(super) fn balanced(&mut self, open: &Place) -> Vec<Token> {
         let mut body = Vec::new();
         let mut depth = 1_usize;
         while let Some(token) = self.next() {
@@ -466,75 +431,5 @@ impl Parser<'_> {
         self.report
             .error(&open.place, "a block inside a directive's block", mend);
         self.balanced(&open.place);
-    }
-
-    /// Puts in what an import names; `keyword` is the word `import`.
-    fn import(&mut self, keyword: &Token) {
-        let mut arguments = Vec::new();
-        while self.peek().is_some_and(|token| !token.is_close()) {
-            let Some(token) = self.next_on_line() else {
-                break;
-            };
-            arguments.push(self.expand(token));
-        }
-        let mend = "write: import SNIPPET, or: import FILE";
-        let [argument] = arguments.as_slice() else {
-            let place = arguments
-                .get(1)
-                .map_or(&keyword.place, |extra| &extra.place);
-            self.report
-                .error(place, "import takes exactly one argument", mend);
-            return;
-        };
-        if argument.text.is_empty() {
-            self.report
-                .error(&argument.place, "import names nothing", mend);
-            return;
-        }
-        self.imports += 1;
-        if self.imports > MAX_IMPORTS {
-            if self.imports == MAX_IMPORTS + 1 {
-                let message = format!("more than {MAX_IMPORTS} imports");
-                let mend = "an import leads back to itself: take it out";
-                self.report.error(&argument.place, message, mend);
-            }
-            return;
-        }
-        match self.snippets.get(&argument.text).cloned() {
-            Some(body) => self.put_in(body),
-            None => self.import_files(argument),
-        }
-    }
-
-    /// Puts in the files that an import names.
-    fn import_files(&mut self, argument: &Token) {
-        let files = match import::find(&argument.text, &argument.place.file) {
-            Ok(files) => files,
-            Err(error) => {
-                let mend = "a snippet must stand before its use; a path is relative to this file";
-                self.report.error(&argument.place, error.to_string(), mend);
-                return;
-            }
-        };
-        if files.is_empty() {
-            let message = format!("no file matches {}", argument.shown());
-            self.report
-                .warn(&argument.place, message, "this is fine if none is meant to");
-        }
-        // The last is put in first, so that the first is read first.
-        for file in files.into_iter().rev() {
-            let name: Arc<str> = file.display().to_string().into();
-            match fs::read(&file) {
-                Ok(octets) => {
-                    let tokens = lex(&name, &String::from_utf8_lossy(&octets), self.report);
-                    self.put_in(tokens);
-                }
-                Err(error) => {
-                    let message = format!("cannot read {name}: {error}");
-                    let mend = "name files only, such as *.server, and let them be readable";
-                    self.report.error(&argument.place, message, mend);
-                }
-            }
-        }
     }
 }

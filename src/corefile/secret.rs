@@ -6,6 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 /// A shared secret. Its `Debug` form does not contain it, and it has no `Display`.
+/// Its `==` is for comparing configurations: it takes longer the more octets agree, so signatures must
+/// not be checked with it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Box<[u8]>);
 

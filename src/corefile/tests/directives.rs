@@ -1,0 +1,264 @@
+//! The other directives.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::{block, faults, name, shown};
+use crate::corefile::{BindHost, LogClass, LogField, LogPiece, Monitor};
+
+#[test]
+fn apex_says_what_stands_at_the_top() {
+    let server = block(
+        "kubernetes\napex {\n ns ns1.dns.cluster.local 192.0.2.1 2001:db8::1\n ns NS2.example.org\n \
+         ns ns1.dns.cluster.local 192.0.2.1 192.0.2.2\n mbox first.last@example.org\n refresh 5m\n \
+         retry 30\n expire 24h\n minimum 0\n ttl 1h\n}",
+    );
+    let apex = server.apex_for(&name("cluster.local")).unwrap();
+    let servers: Vec<_> = apex
+        .name_servers
+        .iter()
+        .map(|ns| (ns.name.to_string(), ns.addresses.len()))
+        .collect();
+    assert_eq!(
+        servers,
+        [
+            ("ns1.dns.cluster.local.".to_owned(), 3),
+            ("ns2.example.org.".to_owned(), 0)
+        ]
+    );
+    assert_eq!(
+        apex.mbox.as_ref().unwrap().to_string(),
+        "first\\.last.example.org."
+    );
+    let timers = [
+        apex.refresh,
+        apex.retry,
+        apex.expire,
+        apex.minimum,
+        apex.ttl,
+    ];
+    assert_eq!(
+        timers.map(|timer| timer.unwrap().seconds()),
+        [300, 30, 86400, 0, 3600]
+    );
+}
+
+#[test]
+fn apex_is_checked() {
+    for (line, want) in [
+        ("ns", "2:1: ns needs an argument"),
+        ("ns ns1", "2:4: 'ns1' is not a host's whole name"),
+        ("ns a.b x", "2:8: 'x' is not an IP address"),
+        (
+            "mbox a..b",
+            "2:6: not a domain name: \"a..b\" has an empty label",
+        ),
+        ("refresh 0", "2:9: refresh '0': less than 1 s"),
+        ("retry 1500ms", "2:7: retry '1500ms': not whole seconds"),
+        (
+            "expire -1h",
+            "2:8: expire '-1h': a duration must not be negative",
+        ),
+        (
+            "ttl 2147483648",
+            "2:5: ttl '2147483648': 2147483648 seconds are more than a TTL can hold (2147483647)",
+        ),
+        (
+            "minimum 1d",
+            "2:9: minimum '1d': not a duration such as 300ms, 30s or 1h5m",
+        ),
+        ("soa x", "2:1: apex has no option 'soa'"),
+    ] {
+        assert_eq!(faults(&format!("apex {{\n{line}\n}}")), [want], "{line}");
+    }
+    assert_eq!(faults("apex"), ["1:1: apex says nothing"]);
+}
+
+#[test]
+fn history_has_bounds() {
+    let server = block("kubernetes\nhistory {\n keep 36h\n versions 500\n size 2GiB\n}");
+    let history = server.history_for(&name("cluster.local")).unwrap();
+    assert_eq!(history.keep, Some(Duration::from_secs(36 * 3600)));
+    assert_eq!(history.versions.unwrap().get(), 500);
+    assert_eq!(history.size_bytes.unwrap().get(), 2 << 30);
+    for (line, want) in [
+        (
+            "keep x",
+            "2:6: keep 'x': not a duration such as 300ms, 30s or 1h5m",
+        ),
+        (
+            "versions 0",
+            "2:10: versions '0': not a whole number from 1",
+        ),
+        ("size 0", "2:6: size '0': nothing fits into that"),
+        (
+            "size 1X",
+            "2:6: size '1X': not an amount of bytes such as 500M, 2G or 64MiB",
+        ),
+        ("age 1", "2:1: history has no option 'age'"),
+    ] {
+        assert_eq!(faults(&format!("history {{\n{line}\n}}")), [want], "{line}");
+    }
+}
+
+#[test]
+fn bind_takes_addresses_and_interfaces_several_times() {
+    let server = block("bind 127.0.0.1 eth0 {\n except 127.0.0.2\n}\nbind ::1 127.0.0.1 127.0.0.2");
+    let hosts: Vec<_> = server.bind.hosts.iter().map(ToString::to_string).collect();
+    assert_eq!(hosts, ["127.0.0.1", "eth0", "::1", "127.0.0.2"]);
+    assert_eq!(
+        server.bind.except,
+        [BindHost::Address("127.0.0.2".parse().unwrap())]
+    );
+    assert_eq!(server.listeners().len(), 3);
+    for (line, want) in [
+        ("bind", "1:1: bind needs an argument"),
+        (
+            "bind 127.0.0",
+            "1:6: '127.0.0' is no IP address and no interface's name",
+        ),
+        (
+            "bind ns1.example.org.",
+            "1:6: 'ns1.example.org.' is no IP address and no interface's name",
+        ),
+        ("bind ::1 {\n only x\n}", "2:2: bind has no option 'only'"),
+        (
+            "bind ::1 {\n except ::1\n}",
+            "1:1: everything to listen on is excepted",
+        ),
+    ] {
+        assert_eq!(faults(line), [want], "{line}");
+    }
+}
+
+#[test]
+fn http_servers_have_the_defaults_of_coredns() {
+    let server = block("prometheus\nhealth\nready");
+    let (health, ready) = (server.health.unwrap(), server.ready.unwrap());
+    assert_eq!(
+        server.prometheus.unwrap().address.to_string(),
+        "localhost:9153"
+    );
+    assert_eq!(
+        (health.address.to_string().as_str(), health.lameduck),
+        (":8080", Duration::ZERO)
+    );
+    assert_eq!(
+        (ready.address.to_string().as_str(), ready.monitor),
+        (":8181", Monitor::UntilReady)
+    );
+    let server = block(
+        "health 127.0.0.1:1 {\n lameduck 1500ms\n}\nready [::1]:2 {\n monitor continuously\n}",
+    );
+    assert_eq!(server.health.unwrap().lameduck, Duration::from_millis(1500));
+    assert_eq!(server.ready.unwrap().monitor, Monitor::Continuously);
+}
+
+#[test]
+fn health_may_stand_again_and_keeps_its_lameduck() {
+    let health = block("health :1 {\n lameduck 5s\n}\nhealth :2")
+        .health
+        .unwrap();
+    assert_eq!(
+        (
+            health.address.to_string().as_str(),
+            health.lameduck.as_secs()
+        ),
+        (":2", 5)
+    );
+}
+
+#[test]
+fn http_servers_are_checked() {
+    for (line, want) in [
+        ("prometheus 9153", "1:12: '9153': the port is missing"),
+        (
+            "prometheus {\n runtime_metrics\n}",
+            "2:2: prometheus runtime_metrics: not supported yet",
+        ),
+        (
+            "prometheus {\n tls x\n}",
+            "2:2: prometheus tls: not supported yet",
+        ),
+        (
+            "health {\n lameduck 5\n}",
+            "2:11: lameduck '5': not a duration such as 300ms, 30s or 1h5m",
+        ),
+        ("health {\n lameduck\n}", "2:2: lameduck needs an argument"),
+        ("health {\n x\n}", "2:2: health has no option 'x'"),
+        ("ready :1 :2", "1:10: ready: ':2' is one argument too many"),
+        (
+            "ready {\n monitor never\n}",
+            "2:10: monitor 'never': no such way to monitor",
+        ),
+        (
+            "health :8181\nready",
+            "2:1: :8181 is already taken in line 2",
+        ),
+        (
+            "ready\nready",
+            "2:1: ready stands already in line 2 of this block",
+        ),
+    ] {
+        assert_eq!(faults(line), [want], "{line}");
+    }
+}
+
+#[test]
+fn errors_go_to_stdout() {
+    assert!(!block("errors stdout").errors.unwrap().stacktrace);
+    assert!(block("errors {\n stacktrace\n}").errors.unwrap().stacktrace);
+    for (line, want) in [
+        ("errors file", "1:8: errors cannot be logged to 'file'"),
+        (
+            "errors {\n consolidate 5m x\n}",
+            "2:2: errors consolidate: not supported yet",
+        ),
+        (
+            "errors\nerrors",
+            "2:1: errors stands already in line 2 of this block",
+        ),
+    ] {
+        assert_eq!(faults(line), [want], "{line}");
+    }
+}
+
+#[test]
+fn log_has_names_a_format_and_classes() {
+    let server = block(
+        "log a b \"{name} {rcode}\" {\n class denial error\n}\nlog example.org\nlog . {combined}\nlog",
+    );
+    let logs = &server.logs;
+    assert_eq!(shown(&logs[0].names), ["a.", "b."]);
+    assert_eq!(
+        logs[0].format,
+        [
+            LogPiece::Field(LogField::Name),
+            LogPiece::Text(" ".into()),
+            LogPiece::Field(LogField::Rcode)
+        ]
+    );
+    assert_eq!(
+        logs[0].classes,
+        BTreeSet::from([LogClass::Denial, LogClass::Error])
+    );
+    assert_eq!(
+        (shown(&logs[1].names), logs[1].classes.len()),
+        (vec!["example.org.".to_owned()], 3)
+    );
+    assert!(logs[2].format.contains(&LogPiece::Field(LogField::Opcode)));
+    assert_eq!(
+        (shown(&logs[3].names), &logs[3].format),
+        (vec![".".to_owned()], &logs[1].format)
+    );
+    assert_eq!(server.log_for(&name("x.B")).unwrap().place, logs[0].place);
+    assert_eq!(server.log_for(&name("x")).unwrap().place, logs[2].place);
+    for (line, want) in [
+        ("log {combined}", "1:5: '{combined}' is not a name"),
+        ("log {\n class foo\n}", "2:8: log has no class 'foo'"),
+        ("log {\n class\n}", "2:2: class needs an argument"),
+        ("log {\n x\n}", "2:2: log has no option 'x'"),
+    ] {
+        assert_eq!(faults(line), [want], "{line}");
+    }
+}
