@@ -1,0 +1,281 @@
+//! The secondaries that people run, as children of a test: BIND, Knot, NSD, PowerDNS, Unbound.
+//!
+//! Each is configured to react at once (refresh and retry bounds lowered, no rate limits), takes
+//! NOTIFY from the primary's address, gives its zones to anyone on loopback and notifies nobody.
+//! What a transfer was, full or incremental, is read from its log.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use self::setup::Setup;
+use super::process::Process;
+use super::wire::{self, Query, Record};
+use super::{needs, ports};
+
+mod setup;
+
+/// How long a server may take to start, to stop or to follow.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Which software.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Bind,
+    Knot,
+    Nsd,
+    Pdns,
+    Unbound,
+}
+
+impl Kind {
+    pub const ALL: [Self; 5] = [Self::Bind, Self::Knot, Self::Nsd, Self::Pdns, Self::Unbound];
+
+    /// Its name in `ZW_MISSING`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bind => "bind",
+            Self::Knot => "knot",
+            Self::Nsd => "nsd",
+            Self::Pdns => "pdns",
+            Self::Unbound => "unbound",
+        }
+    }
+
+    /// Whether it was declared missing; prints so.
+    pub fn is_missing(self) -> bool {
+        needs::lacks(&[self.name()])
+    }
+
+    /// Whether it can sign: Unbound's auth-zones cannot.
+    pub fn knows_tsig(self) -> bool {
+        self != Self::Unbound
+    }
+
+    /// Whether it gives the zone away again: Unbound does not.
+    pub fn serves_axfr(self) -> bool {
+        self != Self::Unbound
+    }
+}
+
+/// A TSIG key.
+#[derive(Clone, Debug)]
+pub struct Key {
+    pub name: String,
+    /// As in `hmac-sha256`.
+    pub algorithm: String,
+    /// In base64.
+    pub secret: String,
+}
+
+impl Key {
+    /// A key for tests, hmac-sha256.
+    pub fn example() -> Self {
+        Self {
+            name: "transfer.key".to_owned(),
+            algorithm: "hmac-sha256".to_owned(),
+            secret: "c2l4dGVlbiBvY3RldHMgb2Yga2V5IGZvciB0ZXN0cyE=".to_owned(),
+        }
+    }
+}
+
+/// What a secondary follows.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Without closing dots.
+    pub zones: Vec<String>,
+    pub primary: SocketAddr,
+    pub key: Option<Key>,
+}
+
+impl Plan {
+    /// Follows `zones` at `primary`, unsigned.
+    pub fn new(primary: SocketAddr, zones: &[&str]) -> Self {
+        let zones = zones.iter().map(|zone| zone.trim_end_matches('.').to_owned()).collect();
+        Self { zones, primary, key: None }
+    }
+
+    /// With requests signed and answers checked by `key`.
+    pub fn key(mut self, key: Key) -> Self {
+        self.key = Some(key);
+        self
+    }
+}
+
+/// Finished incoming transfers of all zones, counted since the first start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transfers {
+    pub axfr: usize,
+    pub ixfr: usize,
+}
+
+/// A secondary; dropping it kills it.
+#[derive(Debug)]
+pub struct Secondary {
+    pub kind: Kind,
+    pub plan: Plan,
+    /// None while it is stopped. Before `folder`, so that the server ends before its files go.
+    process: Option<Process>,
+    folder: TempDir,
+    port: u16,
+    /// What [`contents`](Self::contents) asked for before: owners and types, for Unbound.
+    asked: RefCell<BTreeSet<(String, u16)>>,
+}
+
+impl Secondary {
+    /// Starts one on a free port and waits until it answers (anything).
+    ///
+    /// # Panics
+    /// When the plan has a key and the kind knows none, or it does not start.
+    pub fn start(kind: Kind, plan: &Plan) -> Self {
+        Self::start_on(kind, plan, ports::free())
+    }
+
+    /// The same on a given port: a primary that must know its secondaries before they run needs it.
+    pub fn start_on(kind: Kind, plan: &Plan, port: u16) -> Self {
+        assert!(plan.key.is_none() || kind.knows_tsig(), "{kind:?} cannot sign");
+        let folder = tempfile::Builder::new().prefix("zw-secondary-").tempdir().unwrap();
+        let mut secondary = Self {
+            kind,
+            plan: plan.clone(),
+            process: None,
+            folder,
+            port,
+            asked: RefCell::default(),
+        };
+        secondary.setup().write();
+        secondary.resume();
+        secondary
+    }
+
+    /// What its configuration is made of.
+    fn setup(&self) -> Setup<'_> {
+        Setup { kind: self.kind, plan: &self.plan, folder: self.folder.path(), port: self.port }
+    }
+
+    /// Where it answers and takes NOTIFY.
+    pub fn address(&self) -> SocketAddr {
+        ports::loopback(self.port)
+    }
+
+    /// Its files: `log`, the configuration, its copies of the zones.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// All it logged, over all starts.
+    pub fn log(&self) -> String {
+        let octets = std::fs::read(self.folder.path().join("log")).unwrap_or_default();
+        String::from_utf8_lossy(&octets).into_owned()
+    }
+
+    /// The serial it serves; none while it has no zone or does not answer.
+    pub fn serial(&self, zone: &str) -> Option<u32> {
+        wire::serial(self.address(), zone)
+    }
+
+    /// Waits until it serves this very serial.
+    ///
+    /// # Panics
+    /// When it does not within `limit`; prints what it logged.
+    pub fn wait_for_serial(&mut self, zone: &str, serial: u32, limit: Duration) {
+        let address = self.address();
+        let process = self.process.as_mut().expect("it runs");
+        let what = format!("{:?} has {zone} at serial {serial}", self.kind);
+        process.wait_for(&what, limit, || {
+            (wire::serial(address, zone) == Some(serial)).then_some(())
+        });
+    }
+
+    /// The zone by AXFR as sorted text, without the closing SOA.
+    ///
+    /// # Panics
+    /// For Unbound (see [`contents`](Self::contents)), and when the transfer fails.
+    pub fn axfr(&self, zone: &str) -> Vec<String> {
+        assert!(self.kind.serves_axfr(), "{:?} gives no zones away", self.kind);
+        let records = wire::axfr(self.address(), zone)
+            .unwrap_or_else(|error| panic!("{:?} AXFR of {zone}: {error}", self.kind));
+        wire::texts(&records)
+    }
+
+    /// The zone as sorted text, for comparing with `expected`: by AXFR, at Unbound by asking for each
+    /// owner and type of `expected` and of every earlier call, so that what should be gone is seen.
+    pub fn contents(&self, zone: &str, expected: &[Record]) -> Vec<String> {
+        if self.kind.serves_axfr() {
+            return self.axfr(zone);
+        }
+        let mut asked = self.asked.borrow_mut();
+        asked.extend(expected.iter().map(|record| (record.owner.clone(), record.rtype)));
+        let mut found = BTreeSet::new();
+        for (owner, rtype) in asked.iter() {
+            let query = Query::new(owner, *rtype).edns(1232);
+            let reply = wire::ask(self.address(), &query)
+                .unwrap_or_else(|error| panic!("{:?}, {owner} {rtype}: {error}", self.kind));
+            // The apex's NS and SOA come along in other sections: only what was asked counts.
+            found.extend(reply.matching(owner, *rtype).cloned());
+        }
+        wire::texts(&found)
+    }
+
+    /// Whether it holds exactly these records.
+    ///
+    /// # Panics
+    /// When not: with the lines that differ.
+    pub fn assert_holds(&self, zone: &str, expected: &[Record]) {
+        let found: BTreeSet<String> = self.contents(zone, expected).into_iter().collect();
+        let wanted: BTreeSet<String> = wire::texts(expected).into_iter().collect();
+        let lines: Vec<String> = wanted
+            .difference(&found)
+            .map(|line| format!("- {line}"))
+            .chain(found.difference(&wanted).map(|line| format!("+ {line}")))
+            .collect();
+        assert!(lines.is_empty(), "{:?} differs in {zone}:\n{}", self.kind, lines.join("\n"));
+    }
+
+    /// The finished incoming transfers in its log.
+    pub fn transfers(&self) -> Transfers {
+        let (axfr, ixfr) = self.setup().log_lines();
+        let log = self.log();
+        let count = |sign: &[&str]| {
+            log.lines().filter(|line| sign.iter().all(|part| line.contains(part))).count()
+        };
+        Transfers { axfr: count(axfr), ixfr: count(ixfr) }
+    }
+
+    /// Its process id, while it runs.
+    pub fn id(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    /// SIGTERM, and waits for the end.
+    pub fn stop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.terminate(PATIENCE);
+        }
+    }
+
+    /// SIGKILL, as a lost machine would look.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Starts it again with the files it left; waits until it answers.
+    pub fn resume(&mut self) {
+        let log = self.folder.path().join("log");
+        let mut process = Process::spawn(self.kind.name(), &mut self.setup().command(), &log);
+        let query = Query::new(&self.plan.zones[0], wire::SOA);
+        let address = self.address();
+        process.wait_for("an answer of any kind", PATIENCE, || wire::udp(address, &query).ok());
+        self.process = Some(process);
+    }
+
+    /// [`stop`](Self::stop), then [`resume`](Self::resume).
+    pub fn restart(&mut self) {
+        self.stop();
+        self.resume();
+    }
+}
