@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use self::setup::Setup;
 use super::process::Process;
-use super::wire::{self, Query, Record};
+use super::wire::{self, Increment, Query, Record};
 use super::{needs, ports};
 
 mod setup;
@@ -124,6 +124,8 @@ pub struct Secondary {
     port: u16,
     /// What [`contents`](Self::contents) asked for before: owners and types, for Unbound.
     asked: RefCell<BTreeSet<(String, u16)>>,
+    /// Incremental transfers seen at NSD: zone, from, to.
+    incremental: RefCell<BTreeSet<(String, u32, u32)>>,
 }
 
 impl Secondary {
@@ -146,6 +148,7 @@ impl Secondary {
             folder,
             port,
             asked: RefCell::default(),
+            incremental: RefCell::default(),
         };
         secondary.setup().write();
         secondary.resume();
@@ -189,6 +192,7 @@ impl Secondary {
         process.wait_for(&what, limit, || {
             (wire::serial(address, zone) == Some(serial)).then_some(())
         });
+        self.transfers();
     }
 
     /// The zone by AXFR as sorted text, without the closing SOA.
@@ -238,12 +242,46 @@ impl Secondary {
 
     /// The finished incoming transfers in its log.
     pub fn transfers(&self) -> Transfers {
-        let (axfr, ixfr) = self.setup().log_lines();
         let log = self.log();
+        let Some((axfr, ixfr)) = self.setup().log_lines() else {
+            return self.nsd_transfers(&log);
+        };
         let count = |sign: &[&str]| {
             log.lines().filter(|line| sign.iter().all(|part| line.contains(part))).count()
         };
         Transfers { axfr: count(axfr), ixfr: count(ixfr) }
+    }
+
+    /// NSD logs `zone Z. received update to serial N` for both kinds of transfer, but it keeps the
+    /// differences it received and gives them to whoever asks for them: those steps were incremental.
+    /// A full transfer makes it forget, so what was seen once is remembered here; every
+    /// [`wait_for_serial`](Self::wait_for_serial) looks.
+    fn nsd_transfers(&self, log: &str) -> Transfers {
+        let mut seen = self.incremental.borrow_mut();
+        let mut transfers = Transfers::default();
+        for zone in &self.plan.zones {
+            let start = format!("zone {zone}. received update to serial ");
+            let mut last = None;
+            for line in log.lines() {
+                let serial = line.split_once(&start).and_then(|(_, rest)| rest.split(' ').next());
+                let Some(serial) = serial.and_then(|digits| digits.parse::<u32>().ok()) else {
+                    continue;
+                };
+                let step = last.replace(serial).map(|from| (zone.clone(), from, serial));
+                let is_new = step.as_ref().is_some_and(|step| !seen.contains(step));
+                if let Some((zone, from, to)) = step.clone().filter(|_| is_new)
+                    && let Ok(Increment::Steps(steps)) = wire::ixfr(self.address(), &zone, from)
+                    && steps.iter().any(|kept| kept.to == to)
+                {
+                    seen.insert((zone, from, to));
+                }
+                match step.is_some_and(|step| seen.contains(&step)) {
+                    true => transfers.ixfr += 1,
+                    false => transfers.axfr += 1,
+                }
+            }
+        }
+        transfers
     }
 
     /// Its process id, while it runs.

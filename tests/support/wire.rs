@@ -118,7 +118,7 @@ fn push_name(out: &mut Vec<u8>, name: &str) {
     out.push(0);
 }
 
-/// A record as read. Ordered by its text.
+/// A record as read. Ordered by owner, type and data.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Record {
     /// Absolute, lower case, with the closing dot.
@@ -131,6 +131,25 @@ pub struct Record {
 }
 
 impl Record {
+    /// Reads what [`text`](Self::text) writes.
+    ///
+    /// # Panics
+    /// When the line is not `owner TTL IN TYPE data`, names absolute.
+    pub fn parse(line: &str) -> Self {
+        let parts: Vec<&str> = line.splitn(5, ' ').collect();
+        let [owner, ttl, "IN", name, data] = parts[..] else {
+            panic!("not `owner TTL IN TYPE data`: {line}");
+        };
+        let known = [A, NS, CNAME, SOA, PTR, MX, TXT, AAAA, SRV];
+        let rtype = known.into_iter().find(|rtype| type_name(*rtype) == name);
+        let rtype = rtype
+            .or_else(|| name.strip_prefix("TYPE")?.parse().ok())
+            .unwrap_or_else(|| panic!("unknown type in: {line}"));
+        let data = if rtype == TXT { data.to_owned() } else { data.to_lowercase() };
+        let ttl = ttl.parse().unwrap_or_else(|_| panic!("TTL in: {line}"));
+        Self { owner: owner.to_lowercase(), rtype, data, ttl, class: 1 }
+    }
+
     /// One master file line: `owner TTL IN TYPE data`.
     pub fn text(&self) -> String {
         format!("{} {} IN {} {}", self.owner, self.ttl, type_name(self.rtype), self.data)

@@ -57,15 +57,16 @@ impl Setup<'_> {
         command
     }
 
-    /// What a log line contains when a full, and when an incremental transfer was received.
-    pub fn log_lines(&self) -> (&'static [&'static str], &'static [&'static str]) {
-        match self.kind {
+    /// What a log line contains when a full, and when an incremental transfer was received. NSD logs
+    /// both alike.
+    pub fn log_lines(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
+        Some(match self.kind {
+            Kind::Nsd => return None,
             Kind::Bind => (&["got nonincremental response"], &["got incremental response"]),
             Kind::Knot => (&["AXFR, incoming", "finished"], &["IXFR, incoming", "finished"]),
-            Kind::Nsd => (&["TODO"], &["TODO"]),
-            Kind::Pdns => (&["TODO"], &["TODO"]),
-            Kind::Unbound => (&["TODO"], &["TODO"]),
-        }
+            Kind::Pdns => (&["AXFR-in zone", "zone committed"], &["IXFR-in zone", "zone committed"]),
+            Kind::Unbound => (&["last AXFR packet"], &["last IXFR packet"]),
+        })
     }
 
     fn bind(&self) -> String {
@@ -170,7 +171,7 @@ template:
     zonefile-sync: -1
     zonefile-load: none
     journal-content: all
-    refresh-min-interval: 1
+    refresh-min-interval: 2
     retry-min-interval: 1
 zone:
 "
@@ -226,6 +227,9 @@ remote-control:
   request-xfr: {ip}@{port} {signed}
   allow-notify: {ip} {signed}
   provide-xfr: 127.0.0.1 NOKEY
+  store-ixfr: yes
+  ixfr-number: 1000
+  ixfr-size: 0
   min-refresh-time: 1
   min-retry-time: 1"
             )
@@ -258,6 +262,7 @@ zone-cache-refresh-interval=0
 zone-metadata-cache-ttl=0
 receiver-threads=1
 distributor-threads=1
+security-poll-suffix=
 loglevel=7
 version-string=anonymous
 "
