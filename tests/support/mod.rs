@@ -17,7 +17,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a helper that fails fails the test")]
 #![allow(clippy::print_stderr, reason = "what is left out must be seen in the test's output")]
 
-//pub mod apiserver;
+pub mod apiserver;
 pub mod needs;
 pub mod ports;
 pub mod process;
