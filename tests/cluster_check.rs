@@ -1,4 +1,9 @@
 //! Proves the API server harness itself: what tests of the Kubernetes source stand on.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a helper of a test that fails fails the test"
+)]
 
 use serde_json::json;
 use support::apiserver::{Access, ApiServer, object_path};
@@ -29,11 +34,18 @@ fn check_objects(server: &ApiServer) {
                   "ports": [{ "name": "http", "port": 80 }] },
     });
     let created = server.create(&service);
-    assert_eq!(created["spec"]["clusterIPs"].as_array().unwrap().len(), 2, "{created}");
+    assert_eq!(
+        created["spec"]["clusterIPs"].as_array().unwrap().len(),
+        2,
+        "{created}"
+    );
     let path = object_path(&service);
     let change = json!({ "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.1" }] } } });
     let patched = server.patch(&format!("{path}/status"), &change);
-    assert_eq!(patched["status"]["loadBalancer"]["ingress"][0]["ip"], "192.0.2.1");
+    assert_eq!(
+        patched["status"]["loadBalancer"]["ingress"][0]["ip"],
+        "192.0.2.1"
+    );
     let slice = json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
         "metadata": { "namespace": "default", "name": "web-1",
@@ -42,7 +54,11 @@ fn check_objects(server: &ApiServer) {
     });
     let applied = server.apply(&slice, "tests");
     assert_eq!(applied["metadata"]["managedFields"][0]["manager"], "tests");
-    assert!(server.kubectl(&["get", "endpointslices", "-A", "-o", "name"]).contains("web-1"));
+    assert!(
+        server
+            .kubectl(&["get", "endpointslices", "-A", "-o", "name"])
+            .contains("web-1")
+    );
     server.delete(&path);
     assert_eq!(server.get(&path).unwrap_err().code, 404);
 }
@@ -62,14 +78,20 @@ fn check_roles(server: &ApiServer) {
         "roleRef": { "apiGroup": rbac, "kind": "ClusterRole", "name": "reader" },
         "subjects": [{ "apiGroup": rbac, "kind": "User", "name": Access::Limited.user() }],
     }));
-    server.wait_for("the role is in force", std::time::Duration::from_secs(10), || list().ok());
+    server.wait_for(
+        "the role is in force",
+        std::time::Duration::from_secs(10),
+        || list().ok(),
+    );
 }
 
 /// Many objects at once.
 fn check_many(server: &ApiServer) {
     let namespaces: Vec<_> = (0..200)
-        .map(|number| json!({ "apiVersion": "v1", "kind": "Namespace",
-                              "metadata": { "name": format!("many-{number}") } }))
+        .map(|number| {
+            json!({ "apiVersion": "v1", "kind": "Namespace",
+                              "metadata": { "name": format!("many-{number}") } })
+        })
         .collect();
     let start = now();
     server.create_all(&namespaces, 16);
@@ -82,7 +104,9 @@ fn check_many(server: &ApiServer) {
 /// stopped server refuses, and comes back on the same port.
 fn check_history_can_be_lost(server: &mut ApiServer) {
     let old = server.resource_version();
-    server.create(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "later" } }));
+    server.create(
+        &json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "later" } }),
+    );
     let watch = format!("/api/v1/namespaces?watch=1&timeoutSeconds=1&resourceVersion={old}");
     let text = |server: &ApiServer| {
         let request = http::Request::get(&watch).body(Vec::new()).unwrap();
@@ -92,7 +116,10 @@ fn check_history_can_be_lost(server: &mut ApiServer) {
     server.expire_watches();
     let answer = text(server);
     let lines = format!("{answer:?}");
-    assert!(lines.contains("410") || lines.contains("too old resource version"), "{lines}");
+    assert!(
+        lines.contains("410") || lines.contains("too old resource version"),
+        "{lines}"
+    );
     server.kill();
     assert_eq!(server.get("/api/v1/namespaces").unwrap_err().code, 0);
     server.resume();

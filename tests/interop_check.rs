@@ -2,6 +2,10 @@
 //!
 //! Knot is the primary. It makes incremental transfers from the differences between two zone files,
 //! so every secondary gets one full and one incremental transfer, unsigned and signed.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test that fails fails the test"
+)]
 
 use std::fs;
 use std::path::Path;
@@ -46,24 +50,41 @@ impl Primary {
     fn start(key: Option<&Key>, secondaries: &[u16]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let port = ports::free();
-        fs::write(folder.path().join("zone"), zone_text(1, "old 5 A 10.96.0.9\n")).unwrap();
+        fs::write(
+            folder.path().join("zone"),
+            zone_text(1, "old 5 A 10.96.0.9\n"),
+        )
+        .unwrap();
         let configuration = Self::configuration(folder.path(), port, key, secondaries);
         let file = folder.path().join("knot.conf");
         fs::write(&file, configuration).unwrap();
         let mut command = Command::new(needs::program("knotd"));
-        let mut process =
-            Process::spawn("primary", command.arg("-c").arg(&file), &folder.path().join("log"));
+        let mut process = Process::spawn(
+            "primary",
+            command.arg("-c").arg(&file),
+            &folder.path().join("log"),
+        );
         process.wait_for("the zone at the primary", PATIENCE, || {
             wire::serial(ports::loopback(port), ZONE)
         });
-        Self { process, folder, port }
+        Self {
+            process,
+            folder,
+            port,
+        }
     }
 
     fn configuration(folder: &Path, port: u16, key: Option<&Key>, secondaries: &[u16]) -> String {
         let folder = folder.display();
-        let signed = key.map(|key| format!("\n    key: {}", key.name)).unwrap_or_default();
+        let signed = key
+            .map(|key| format!("\n    key: {}", key.name))
+            .unwrap_or_default();
         let keys = key.map_or_else(String::new, |key| {
-            let Key { name, algorithm, secret } = key;
+            let Key {
+                name,
+                algorithm,
+                secret,
+            } = key;
             format!("key:\n  - id: {name}\n    algorithm: {algorithm}\n    secret: {secret}\n")
         });
         let remotes: String = secondaries
@@ -141,9 +162,7 @@ fn check_follows(kind: Kind, key: Option<Key>) {
 
 /// The records that [`zone_text`] means.
 fn expected(serial: u32, more: &[&str]) -> Vec<Record> {
-    let soa = format!(
-        "{ZONE}. 5 IN SOA ns.dns.{ZONE}. hostmaster.{ZONE}. {serial} 300 30 86400 5"
-    );
+    let soa = format!("{ZONE}. 5 IN SOA ns.dns.{ZONE}. hostmaster.{ZONE}. {serial} 300 30 86400 5");
     let fixed = [
         "cluster.example. 5 IN NS ns.dns.cluster.example.",
         "ns.dns.cluster.example. 5 IN A 127.0.0.1",
@@ -152,7 +171,12 @@ fn expected(serial: u32, more: &[&str]) -> Vec<Record> {
         "_http._tcp.web.default.svc.cluster.example. 5 IN SRV 0 100 80 web.default.svc.cluster.example.",
         "dns-version.cluster.example. 5 IN TXT \"1.1.0\"",
     ];
-    [soa.as_str()].iter().chain(&fixed).chain(more).map(|line| Record::parse(line)).collect()
+    [soa.as_str()]
+        .iter()
+        .chain(&fixed)
+        .chain(more)
+        .map(|line| Record::parse(line))
+        .collect()
 }
 
 #[test]
@@ -240,7 +264,10 @@ fn client_reads_full_and_incremental_transfers() {
         wire::texts(&expected(1, &["old.cluster.example. 5 IN A 10.96.0.9"]))
     );
     for serial in [2, 3] {
-        primary.publish(&zone_text(serial, &format!("new{serial} 5 A 10.96.0.{serial}\n")));
+        primary.publish(&zone_text(
+            serial,
+            &format!("new{serial} 5 A 10.96.0.{serial}\n"),
+        ));
         primary.process.wait_for("the next version", PATIENCE, || {
             (wire::serial(address, ZONE) == Some(serial)).then_some(())
         });
@@ -248,9 +275,18 @@ fn client_reads_full_and_incremental_transfers() {
     let Increment::Steps(steps) = wire::ixfr(address, ZONE, 1).unwrap() else {
         panic!("not incremental");
     };
-    assert_eq!(steps.iter().map(|step| (step.from, step.to)).collect::<Vec<_>>(), [(1, 2), (2, 3)]);
+    assert_eq!(
+        steps
+            .iter()
+            .map(|step| (step.from, step.to))
+            .collect::<Vec<_>>(),
+        [(1, 2), (2, 3)]
+    );
     let last = wire::axfr(address, ZONE).unwrap();
-    assert_eq!(wire::texts(&wire::apply(&first, &steps).unwrap()), wire::texts(&last));
+    assert_eq!(
+        wire::texts(&wire::apply(&first, &steps).unwrap()),
+        wire::texts(&last)
+    );
     assert!(wire::apply(&last, &steps).is_err());
     assert!(wire::apply(&first[..3], &steps).is_err());
     assert_eq!(wire::ixfr(address, ZONE, 3).unwrap(), Increment::Current(3));
@@ -265,14 +301,26 @@ fn client_reads_full_and_incremental_transfers() {
 /// Messages as a client may see them broken: an error, never a panic or a loop.
 #[test]
 fn broken_messages_are_errors() {
-    let good = Query::new("web.default.svc.cluster.example", wire::A).edns(1232).encode();
-    assert_eq!(wire::Message::decode(&good).unwrap().questions[0].0, "web.default.svc.cluster.example.");
+    let good = Query::new("web.default.svc.cluster.example", wire::A)
+        .edns(1232)
+        .encode();
+    assert_eq!(
+        wire::Message::decode(&good).unwrap().questions[0].0,
+        "web.default.svc.cluster.example."
+    );
     for length in 0..good.len() {
-        assert!(wire::Message::decode(&good[..length]).is_err(), "cut to {length}");
+        assert!(
+            wire::Message::decode(&good[..length]).is_err(),
+            "cut to {length}"
+        );
     }
     let mut looping = good.clone();
     looping[12..14].copy_from_slice(&[0xc0, 12]);
-    assert!(wire::Message::decode(&looping).unwrap_err().contains("pointer"));
+    assert!(
+        wire::Message::decode(&looping)
+            .unwrap_err()
+            .contains("pointer")
+    );
     assert!(wire::Message::decode(&[good, vec![0]].concat()).is_err());
 }
 
@@ -284,11 +332,18 @@ fn an_awaited_condition_that_never_comes_shows_the_log() {
     let mut command = Command::new("sh");
     command.args(["-c", "echo I am here; exec sleep 60"]);
     let mut process = Process::spawn("sleeper", &mut command, &log);
-    wait_for("the log", PATIENCE, String::new, || process.log().contains("here").then_some(()));
+    wait_for("the log", PATIENCE, String::new, || {
+        process.log().contains("here").then_some(())
+    });
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        process.wait_for("a miracle", std::time::Duration::from_millis(30), || None::<()>);
+        process.wait_for("a miracle", std::time::Duration::from_millis(30), || {
+            None::<()>
+        });
     }));
     let text = *outcome.unwrap_err().downcast::<String>().unwrap();
-    assert!(text.contains("a miracle") && text.contains("I am here"), "{text}");
+    assert!(
+        text.contains("a miracle") && text.contains("I am here"),
+        "{text}"
+    );
     assert!(!process.terminate(PATIENCE).success());
 }

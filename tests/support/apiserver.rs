@@ -60,11 +60,17 @@ pub struct Refusal {
 
 impl From<kube::Error> for Refusal {
     fn from(error: kube::Error) -> Self {
-        match error {
-            kube::Error::Api(status) => {
-                Self { code: status.code, reason: status.reason, message: status.message }
-            }
-            other => Self { code: 0, reason: "Unreachable".to_owned(), message: format!("{other:?}") },
+        if let kube::Error::Api(status) = error {
+            return Self {
+                code: status.code,
+                reason: status.reason,
+                message: status.message,
+            };
+        }
+        Self {
+            code: 0,
+            reason: "Unreachable".to_owned(),
+            message: format!("{error:?}"),
         }
     }
 }
@@ -85,7 +91,10 @@ pub struct ApiServer {
 impl ApiServer {
     /// Starts both and waits until the server is ready and has the namespace `default`.
     pub fn start() -> Self {
-        let folder = tempfile::Builder::new().prefix("zw-apiserver-").tempdir().unwrap();
+        let folder = tempfile::Builder::new()
+            .prefix("zw-apiserver-")
+            .tempdir()
+            .unwrap();
         let [port, etcd_port, peer_port] = [ports::free(), ports::free(), ports::free()];
         write_credentials(folder.path(), port);
         let etcd = start_etcd(folder.path(), etcd_port, peer_port);
@@ -94,11 +103,18 @@ impl ApiServer {
             .enable_all()
             .build()
             .unwrap();
-        let [admin, limited] = Access::ALL.map(|access| {
-            runtime.block_on(client(&kubeconfig_path(folder.path(), access)))
-        });
-        let mut started =
-            Self { server: None, etcd, runtime, admin, limited, folder, port, etcd_port };
+        let [admin, limited] = Access::ALL
+            .map(|access| runtime.block_on(client(&kubeconfig_path(folder.path(), access))));
+        let mut started = Self {
+            server: None,
+            etcd,
+            runtime,
+            admin,
+            limited,
+            folder,
+            port,
+            etcd_port,
+        };
         started.resume();
         started
     }
@@ -130,7 +146,8 @@ impl ApiServer {
         body: Option<(&str, &Value)>,
     ) -> Result<Value, Refusal> {
         let request = request(method, path, body);
-        self.block_on(self.client(access).request(request)).map_err(Refusal::from)
+        self.block_on(self.client(access).request(request))
+            .map_err(Refusal::from)
     }
 
     /// An object or a list, as it is.
@@ -199,14 +216,20 @@ impl ApiServer {
     /// The newest resourceVersion.
     pub fn resource_version(&self) -> u64 {
         let list = self.get("/api/v1/namespaces?limit=1").unwrap();
-        list["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+        list["metadata"]["resourceVersion"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 
     /// Throws away etcd's history up to now. The server's own watch cache still knows what it saw:
     /// [`expire_watches`](Self::expire_watches) makes it forget too.
     pub fn compact(&self) {
         let revision = self.resource_version().to_string();
-        let url = format!("http://127.0.0.1:{}", self.etcd_port).parse().unwrap();
+        let url = format!("http://127.0.0.1:{}", self.etcd_port)
+            .parse()
+            .unwrap();
         let body = json!({ "revision": revision, "physical": true });
         self.block_on(async {
             let etcd = Client::try_from(Config::new(url)).unwrap();
@@ -256,7 +279,11 @@ impl ApiServer {
         let mut command = server_command(self.folder.path(), self.port, self.etcd_port);
         let mut server = Process::spawn("kube-apiserver", &mut command, &log);
         server.wait_for("readiness", PATIENCE, || {
-            let ready = self.block_on(self.admin.request_text(request(Method::GET, "/readyz", None)));
+            let ready = self.block_on(self.admin.request_text(request(
+                Method::GET,
+                "/readyz",
+                None,
+            )));
             let namespace = "/api/v1/namespaces/default";
             (ready.is_ok_and(|text| text == "ok") && self.get(namespace).is_ok()).then_some(())
         });
@@ -297,7 +324,12 @@ impl ApiServer {
         limit: Duration,
         condition: impl FnMut() -> Option<T>,
     ) -> T {
-        let state = || self.server.as_ref().map(Process::log_tail).unwrap_or_default();
+        let state = || {
+            self.server
+                .as_ref()
+                .map(Process::log_tail)
+                .unwrap_or_default()
+        };
         process::wait_for(what, limit, state, condition)
     }
 }
@@ -311,7 +343,9 @@ pub fn object_path(object: &Value) -> String {
 fn paths(object: &Value) -> (String, String) {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let version = text(&object["apiVersion"]).expect("an object has an apiVersion");
-    let kind = text(&object["kind"]).expect("an object has a kind").to_lowercase();
+    let kind = text(&object["kind"])
+        .expect("an object has a kind")
+        .to_lowercase();
     let name = text(&object["metadata"]["name"]).expect("an object has a name");
     let group = if version.contains('/') { "apis" } else { "api" };
     let namespace = text(&object["metadata"]["namespace"])
@@ -332,9 +366,9 @@ fn request(method: Method, path: &str, body: Option<(&str, &Value)>) -> Request<
     let builder = Request::builder().method(method).uri(path);
     match body {
         None => builder.body(Vec::new()),
-        Some((kind, value)) => {
-            builder.header("content-type", kind).body(serde_json::to_vec(value).unwrap())
-        }
+        Some((kind, value)) => builder
+            .header("content-type", kind)
+            .body(serde_json::to_vec(value).unwrap()),
     }
     .expect("the tests' paths are valid")
 }
@@ -353,16 +387,34 @@ fn kubeconfig_path(folder: &Path, access: Access) -> PathBuf {
 
 /// Starts etcd; it is up long before the server gives up connecting.
 fn start_etcd(folder: &Path, port: u16, peer_port: u16) -> Process {
-    let (url, peer) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer_port}"));
+    let (url, peer) = (
+        format!("http://127.0.0.1:{port}"),
+        format!("http://127.0.0.1:{peer_port}"),
+    );
     let mut command = Command::new(needs::program("etcd"));
     command
         .arg("--data-dir")
         .arg(folder.join("etcd"))
         .arg("--unsafe-no-fsync")
-        .args(["--listen-client-urls", &url, "--advertise-client-urls", &url])
-        .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+        .args([
+            "--listen-client-urls",
+            &url,
+            "--advertise-client-urls",
+            &url,
+        ])
+        .args([
+            "--listen-peer-urls",
+            &peer,
+            "--initial-advertise-peer-urls",
+            &peer,
+        ])
         .args(["--initial-cluster", &format!("default={peer}")])
-        .args(["--quota-backend-bytes", "8589934592", "--log-level", "error"]);
+        .args([
+            "--quota-backend-bytes",
+            "8589934592",
+            "--log-level",
+            "error",
+        ]);
     Process::spawn("etcd", &mut command, &folder.join("etcd.log"))
 }
 
@@ -382,15 +434,28 @@ fn server_command(folder: &Path, port: u16, etcd_port: u16) -> Command {
     }
     command
         .args(["--etcd-servers", &format!("http://127.0.0.1:{etcd_port}")])
-        .args(["--secure-port", &port.to_string(), "--bind-address", "127.0.0.1"])
+        .args([
+            "--secure-port",
+            &port.to_string(),
+            "--bind-address",
+            "127.0.0.1",
+        ])
         // What the Service `kubernetes` points to: the same everywhere, also without a network.
         .args(["--advertise-address", "192.0.2.10"])
         .args(["--service-account-issuer", "https://kubernetes.default.svc"])
-        .args(["--service-cluster-ip-range", "10.96.0.0/12,fd00:10:96::/108"])
+        .args([
+            "--service-cluster-ip-range",
+            "10.96.0.0/12,fd00:10:96::/108",
+        ])
         .args(["--authorization-mode", "RBAC"])
         // Without controllers no Pod would ever get its account.
         .args(["--disable-admission-plugins", "ServiceAccount"])
-        .args(["--max-requests-inflight", "2000", "--max-mutating-requests-inflight", "1000"]);
+        .args([
+            "--max-requests-inflight",
+            "2000",
+            "--max-mutating-requests-inflight",
+            "1000",
+        ]);
     command
 }
 
@@ -414,15 +479,22 @@ fn write_credentials(folder: &Path, port: u16) {
     ];
     for step in steps {
         let mut command = Command::new(needs::program("openssl"));
-        let output =
-            command.args(step.split_whitespace()).current_dir(folder).output().unwrap();
+        let output = command
+            .args(step.split_whitespace())
+            .current_dir(folder)
+            .output()
+            .unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "openssl {step}: {errors}");
     }
     let mut tokens = String::new();
     for access in Access::ALL {
         let (user, token) = (access.user(), access.token());
-        let groups = if access == Access::Admin { ",system:masters" } else { "" };
+        let groups = if access == Access::Admin {
+            ",system:masters"
+        } else {
+            ""
+        };
         tokens += &format!("{token},{user},{user}{groups}\n");
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "test",

@@ -11,10 +11,15 @@ use std::path::{Path, PathBuf};
 /// `ldns`, `apiserver`) was declared missing; prints which.
 pub fn lacks(kinds: &[&str]) -> bool {
     let declared = env::var("ZW_MISSING").unwrap_or_default();
-    let missing: Vec<&str> =
-        declared.split(',').filter(|kind| kinds.contains(kind) && !kind.is_empty()).collect();
+    let missing: Vec<&str> = declared
+        .split(',')
+        .filter(|kind| kinds.contains(kind) && !kind.is_empty())
+        .collect();
     if !missing.is_empty() {
-        eprintln!("NOT RUN: ZW_MISSING declares {} missing", missing.join(", "));
+        eprintln!(
+            "NOT RUN: ZW_MISSING declares {} missing",
+            missing.join(", ")
+        );
     }
     !missing.is_empty()
 }
@@ -41,6 +46,8 @@ pub fn program(name: &str) -> PathBuf {
 /// The zonewright to run: `ZW_BIN` (a release build, for tests that measure time) or the one Cargo
 /// built for this test.
 pub fn zonewright() -> PathBuf {
-    env::var_os("ZW_BIN")
-        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_zonewright")), PathBuf::from)
+    env::var_os("ZW_BIN").map_or_else(
+        || PathBuf::from(env!("CARGO_BIN_EXE_zonewright")),
+        PathBuf::from,
+    )
 }

@@ -18,7 +18,9 @@ static TAKEN: Mutex<(Option<u16>, Vec<File>)> = Mutex::new((None, Vec::new()));
 pub fn free() -> u16 {
     let folder = std::env::temp_dir().join("zonewright-test-ports");
     fs::create_dir_all(&folder).expect("a folder for port locks can be made");
-    let mut taken = TAKEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut taken = TAKEN
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     let span = RANGE.end - RANGE.start;
     for _ in 0..span {
         // Processes start at different places, so that they rarely try the same port.

@@ -33,13 +33,19 @@ pub fn wait_for<T>(
 }
 
 /// The real time: children live in it, so the tests' clock cannot be an argument here.
-#[allow(clippy::disallowed_methods, reason = "a deadline for a real process needs the real clock")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a deadline for a real process needs the real clock"
+)]
 pub fn now() -> Instant {
     Instant::now()
 }
 
 /// Rests between two looks at a condition. Nothing else may rest.
-#[allow(clippy::disallowed_methods, reason = "part of waiting on a condition with a deadline")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "part of waiting on a condition with a deadline"
+)]
 fn pause(time: Duration) {
     std::thread::sleep(time);
 }
@@ -56,7 +62,11 @@ pub struct Process {
 impl Process {
     /// Starts `command`; what it prints is appended to the file `log`.
     pub fn spawn(name: &str, command: &mut Command, log: &Path) -> Self {
-        let file = File::options().create(true).append(true).open(log).expect("the log opens");
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .expect("the log opens");
         let errors = file.try_clone().expect("a file handle can be cloned");
         let child = command
             .stdin(Stdio::null())
@@ -64,7 +74,12 @@ impl Process {
             .stderr(errors)
             .spawn()
             .unwrap_or_else(|error| panic!("{name} does not start: {error} ({command:?})"));
-        Self { name: name.to_owned(), child, log: log.to_owned(), ended: None }
+        Self {
+            name: name.to_owned(),
+            child,
+            log: log.to_owned(),
+            ended: None,
+        }
     }
 
     /// Its process id.
@@ -85,7 +100,10 @@ impl Process {
     /// How it ended, if it has.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.ended.is_none() {
-            self.ended = self.child.try_wait().expect("our own child can be waited for");
+            self.ended = self
+                .child
+                .try_wait()
+                .expect("our own child can be waited for");
         }
         self.ended
     }
@@ -101,21 +119,32 @@ impl Process {
         mut condition: impl FnMut() -> Option<T>,
     ) -> T {
         let (name, log) = (self.name.clone(), self.log.clone());
-        wait_for(what, limit, || tail(&name, &log), || {
-            let value = condition();
-            if value.is_none()
-                && let Some(status) = self.ended()
-            {
-                panic!("{name} ended ({status}) before: {what}\n{}", tail(&name, &log));
-            }
-            value
-        })
+        wait_for(
+            what,
+            limit,
+            || tail(&name, &log),
+            || {
+                let value = condition();
+                if value.is_none()
+                    && let Some(status) = self.ended()
+                {
+                    panic!(
+                        "{name} ended ({status}) before: {what}\n{}",
+                        tail(&name, &log)
+                    );
+                }
+                value
+            },
+        )
     }
 
     /// Sends a signal; a child that has ended gets none.
     pub fn signal(&mut self, signal: Signal) {
         if self.ended().is_none() {
-            let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw).expect("ids fit");
+            let id = i32::try_from(self.id())
+                .ok()
+                .and_then(Pid::from_raw)
+                .expect("ids fit");
             kill_process(id, signal).expect("our own child can be signalled");
         }
     }
@@ -127,7 +156,12 @@ impl Process {
     pub fn terminate(&mut self, limit: Duration) -> ExitStatus {
         self.signal(Signal::TERM);
         let (name, log) = (self.name.clone(), self.log.clone());
-        wait_for("the end after SIGTERM", limit, || tail(&name, &log), || self.ended())
+        wait_for(
+            "the end after SIGTERM",
+            limit,
+            || tail(&name, &log),
+            || self.ended(),
+        )
     }
 
     /// SIGKILL, then waits for the end.
@@ -152,5 +186,9 @@ fn tail(name: &str, log: &Path) -> String {
     let text = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
     let lines: Vec<&str> = text.lines().collect();
     let from = lines.len().saturating_sub(40);
-    format!("--- {name}, end of {} ---\n{}", log.display(), lines[from..].join("\n"))
+    format!(
+        "--- {name}, end of {} ---\n{}",
+        log.display(),
+        lines[from..].join("\n")
+    )
 }

@@ -95,8 +95,15 @@ pub struct Plan {
 impl Plan {
     /// Follows `zones` at `primary`, unsigned.
     pub fn new(primary: SocketAddr, zones: &[&str]) -> Self {
-        let zones = zones.iter().map(|zone| zone.trim_end_matches('.').to_owned()).collect();
-        Self { zones, primary, key: None }
+        let zones = zones
+            .iter()
+            .map(|zone| zone.trim_end_matches('.').to_owned())
+            .collect();
+        Self {
+            zones,
+            primary,
+            key: None,
+        }
     }
 
     /// With requests signed and answers checked by `key`.
@@ -139,8 +146,14 @@ impl Secondary {
 
     /// The same on a given port: a primary that must know its secondaries before they run needs it.
     pub fn start_on(kind: Kind, plan: &Plan, port: u16) -> Self {
-        assert!(plan.key.is_none() || kind.knows_tsig(), "{kind:?} cannot sign");
-        let folder = tempfile::Builder::new().prefix("zw-secondary-").tempdir().unwrap();
+        assert!(
+            plan.key.is_none() || kind.knows_tsig(),
+            "{kind:?} cannot sign"
+        );
+        let folder = tempfile::Builder::new()
+            .prefix("zw-secondary-")
+            .tempdir()
+            .unwrap();
         let mut secondary = Self {
             kind,
             plan: plan.clone(),
@@ -157,7 +170,12 @@ impl Secondary {
 
     /// What its configuration is made of.
     fn setup(&self) -> Setup<'_> {
-        Setup { kind: self.kind, plan: &self.plan, folder: self.folder.path(), port: self.port }
+        Setup {
+            kind: self.kind,
+            plan: &self.plan,
+            folder: self.folder.path(),
+            port: self.port,
+        }
     }
 
     /// Where it answers and takes NOTIFY.
@@ -200,7 +218,11 @@ impl Secondary {
     /// # Panics
     /// For Unbound (see [`contents`](Self::contents)), and when the transfer fails.
     pub fn axfr(&self, zone: &str) -> Vec<String> {
-        assert!(self.kind.serves_axfr(), "{:?} gives no zones away", self.kind);
+        assert!(
+            self.kind.serves_axfr(),
+            "{:?} gives no zones away",
+            self.kind
+        );
         let records = wire::axfr(self.address(), zone)
             .unwrap_or_else(|error| panic!("{:?} AXFR of {zone}: {error}", self.kind));
         wire::texts(&records)
@@ -213,7 +235,11 @@ impl Secondary {
             return self.axfr(zone);
         }
         let mut asked = self.asked.borrow_mut();
-        asked.extend(expected.iter().map(|record| (record.owner.clone(), record.rtype)));
+        asked.extend(
+            expected
+                .iter()
+                .map(|record| (record.owner.clone(), record.rtype)),
+        );
         let mut found = BTreeSet::new();
         for (owner, rtype) in asked.iter() {
             let query = Query::new(owner, *rtype).edns(1232);
@@ -237,7 +263,12 @@ impl Secondary {
             .map(|line| format!("- {line}"))
             .chain(found.difference(&wanted).map(|line| format!("+ {line}")))
             .collect();
-        assert!(lines.is_empty(), "{:?} differs in {zone}:\n{}", self.kind, lines.join("\n"));
+        assert!(
+            lines.is_empty(),
+            "{:?} differs in {zone}:\n{}",
+            self.kind,
+            lines.join("\n")
+        );
     }
 
     /// The finished incoming transfers in its log.
@@ -247,9 +278,14 @@ impl Secondary {
             return self.nsd_transfers(&log);
         };
         let count = |sign: &[&str]| {
-            log.lines().filter(|line| sign.iter().all(|part| line.contains(part))).count()
+            log.lines()
+                .filter(|line| sign.iter().all(|part| line.contains(part)))
+                .count()
         };
-        Transfers { axfr: count(axfr), ixfr: count(ixfr) }
+        Transfers {
+            axfr: count(axfr),
+            ixfr: count(ixfr),
+        }
     }
 
     /// NSD logs `zone Z. received update to serial N` for both kinds of transfer, but it keeps the
@@ -263,11 +299,15 @@ impl Secondary {
             let start = format!("zone {zone}. received update to serial ");
             let mut last = None;
             for line in log.lines() {
-                let serial = line.split_once(&start).and_then(|(_, rest)| rest.split(' ').next());
+                let serial = line
+                    .split_once(&start)
+                    .and_then(|(_, rest)| rest.split(' ').next());
                 let Some(serial) = serial.and_then(|digits| digits.parse::<u32>().ok()) else {
                     continue;
                 };
-                let step = last.replace(serial).map(|from| (zone.clone(), from, serial));
+                let step = last
+                    .replace(serial)
+                    .map(|from| (zone.clone(), from, serial));
                 let is_new = step.as_ref().is_some_and(|step| !seen.contains(step));
                 if let Some((zone, from, to)) = step.clone().filter(|_| is_new)
                     && let Ok(Increment::Steps(steps)) = wire::ixfr(self.address(), &zone, from)
@@ -307,7 +347,9 @@ impl Secondary {
         let mut process = Process::spawn(self.kind.name(), &mut self.setup().command(), &log);
         let query = Query::new(&self.plan.zones[0], wire::SOA);
         let address = self.address();
-        process.wait_for("an answer of any kind", PATIENCE, || wire::udp(address, &query).ok());
+        process.wait_for("an answer of any kind", PATIENCE, || {
+            wire::udp(address, &query).ok()
+        });
         self.process = Some(process);
     }
 

@@ -6,11 +6,14 @@
 //! # Not implemented
 //! TSIG (use `dig -y`), TLS, every RDATA form that our zones do not use (shown as RFC 3597 says).
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
+
+pub use self::stream::{Increment, Step, Transfer, apply, axfr, ixfr, transfer};
+
+mod stream;
 
 /// How long one exchange may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -67,8 +70,12 @@ impl Query {
     /// The message in wire form.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let counts =
-            [1, 0, u16::from(self.serial.is_some()), u16::from(self.edns.is_some())];
+        let counts = [
+            1,
+            0,
+            u16::from(self.serial.is_some()),
+            u16::from(self.edns.is_some()),
+        ];
         push(&mut out, self.id);
         push(&mut out, u16::from(self.recursion_desired) << 8);
         counts.iter().for_each(|count| push(&mut out, *count));
@@ -145,14 +152,30 @@ impl Record {
         let rtype = rtype
             .or_else(|| name.strip_prefix("TYPE")?.parse().ok())
             .unwrap_or_else(|| panic!("unknown type in: {line}"));
-        let data = if rtype == TXT { data.to_owned() } else { data.to_lowercase() };
+        let data = if rtype == TXT {
+            data.to_owned()
+        } else {
+            data.to_lowercase()
+        };
         let ttl = ttl.parse().unwrap_or_else(|_| panic!("TTL in: {line}"));
-        Self { owner: owner.to_lowercase(), rtype, data, ttl, class: 1 }
+        Self {
+            owner: owner.to_lowercase(),
+            rtype,
+            data,
+            ttl,
+            class: 1,
+        }
     }
 
     /// One master file line: `owner TTL IN TYPE data`.
     pub fn text(&self) -> String {
-        format!("{} {} IN {} {}", self.owner, self.ttl, type_name(self.rtype), self.data)
+        format!(
+            "{} {} IN {} {}",
+            self.owner,
+            self.ttl,
+            type_name(self.rtype),
+            self.data
+        )
     }
 
     /// The serial, if this is an SOA.
@@ -213,10 +236,17 @@ impl Message {
         for count in &mut counts {
             *count = reader.number()?;
         }
-        let mut message = Self { id, flags, size: octets.len(), ..Self::default() };
+        let mut message = Self {
+            id,
+            flags,
+            size: octets.len(),
+            ..Self::default()
+        };
         for _ in 0..counts[0] {
             let name = reader.name()?;
-            message.questions.push((name, reader.number()?, reader.number()?));
+            message
+                .questions
+                .push((name, reader.number()?, reader.number()?));
         }
         message.answers = reader.records(counts[1])?;
         message.authority = reader.records(counts[2])?;
@@ -274,7 +304,9 @@ impl Reader<'_> {
 
     fn long(&mut self) -> Result<u32, String> {
         let octets = self.take(4)?;
-        Ok(u32::from_be_bytes(octets.try_into().expect("four octets were taken")))
+        Ok(u32::from_be_bytes(
+            octets.try_into().expect("four octets were taken"),
+        ))
     }
 
     /// A name, compressed or not, as lower case text.
@@ -300,7 +332,10 @@ impl Reader<'_> {
                     let target = usize::from(high & 63) << 8 | usize::from(self.octet()?);
                     // A pointer points backwards, so that following it comes to an end.
                     if target >= self.at - 2 {
-                        return Err(format!("compression pointer to {target} at {}", self.at - 2));
+                        return Err(format!(
+                            "compression pointer to {target} at {}",
+                            self.at - 2
+                        ));
                     }
                     back = back.or(Some(self.at));
                     self.at = target;
@@ -312,7 +347,11 @@ impl Reader<'_> {
             }
         }
         self.at = back.unwrap_or(self.at);
-        Ok(if text.is_empty() { ".".to_owned() } else { text })
+        Ok(if text.is_empty() {
+            ".".to_owned()
+        } else {
+            text
+        })
     }
 
     fn records(&mut self, count: u16) -> Result<Vec<Record>, String> {
@@ -325,9 +364,18 @@ impl Reader<'_> {
         let end = usize::from(self.number()?) + self.at;
         let data = self.data(rtype, end)?;
         if self.at != end {
-            return Err(format!("RDATA of {owner} {} has another length", type_name(rtype)));
+            return Err(format!(
+                "RDATA of {owner} {} has another length",
+                type_name(rtype)
+            ));
         }
-        Ok(Record { owner, rtype, data, ttl, class })
+        Ok(Record {
+            owner,
+            rtype,
+            data,
+            ttl,
+            class,
+        })
     }
 
     /// RDATA up to `end` in master file form.
@@ -342,7 +390,13 @@ impl Reader<'_> {
             MX => format!("{} {}", self.number()?, self.name()?),
             SRV => {
                 let numbers = [self.number()?, self.number()?, self.number()?];
-                format!("{} {} {} {}", numbers[0], numbers[1], numbers[2], self.name()?)
+                format!(
+                    "{} {} {} {}",
+                    numbers[0],
+                    numbers[1],
+                    numbers[2],
+                    self.name()?
+                )
             }
             SOA => {
                 let mut text = format!("{} {}", self.name()?, self.name()?);
@@ -409,13 +463,21 @@ pub fn tcp(server: SocketAddr, query: &Query) -> io::Result<Message> {
 /// By UDP, and again by TCP when the reply is truncated.
 pub fn ask(server: SocketAddr, query: &Query) -> io::Result<Message> {
     let reply = udp(server, query)?;
-    if reply.is_truncated() { tcp(server, query) } else { Ok(reply) }
+    if reply.is_truncated() {
+        tcp(server, query)
+    } else {
+        Ok(reply)
+    }
 }
 
 /// The serial of the zone at this server, if it answers with authority and an SOA.
 pub fn serial(server: SocketAddr, zone: &str) -> Option<u32> {
     let reply = udp(server, &Query::new(zone, SOA)).ok()?;
-    reply.answers.first().filter(|_| reply.is_authoritative())?.serial()
+    reply
+        .answers
+        .first()
+        .filter(|_| reply.is_authoritative())?
+        .serial()
 }
 
 /// [`Message::decode`] with an I/O error.
@@ -449,167 +511,4 @@ impl Connection {
         self.0.read_exact(&mut message)?;
         Ok(message)
     }
-}
-
-/// A finished transfer.
-#[derive(Clone, Debug)]
-pub struct Transfer {
-    pub messages: Vec<Message>,
-    /// The answers of all messages, first and last SOA included.
-    pub records: Vec<Record>,
-}
-
-/// Reads a transfer as its question asks for: AXFR, or IXFR when the query has a serial.
-///
-/// # Errors
-/// A refusal (`PermissionDenied`, with the code), a stream that breaks off or cannot be read.
-pub fn transfer(server: SocketAddr, query: &Query) -> io::Result<Transfer> {
-    let mut connection = Connection::open(server)?;
-    connection.send(&query.encode())?;
-    let mut result = Transfer { messages: Vec::new(), records: Vec::new() };
-    let mut end = End { asked: query.serial, first: None, soas: 0, last_was_soa: false };
-    loop {
-        let message = decoded(&connection.receive()?)?;
-        if message.rcode() != 0 || message.answers.is_empty() {
-            let text = format!("rcode {}, {} answers", message.rcode(), message.answers.len());
-            return Err(io::Error::new(ErrorKind::PermissionDenied, text));
-        }
-        let mut is_over = false;
-        for record in &message.answers {
-            if is_over {
-                return Err(io::Error::new(ErrorKind::InvalidData, "records after the last SOA"));
-            }
-            is_over = end.is_reached_by(record);
-        }
-        // A lone SOA as whole answer means "nothing newer" (RFC 1995 section 4).
-        let is_lone = query.serial.is_some() && message.answers.len() == 1 && end.says_current();
-        result.records.extend(message.answers.iter().cloned());
-        result.messages.push(message);
-        if is_over || is_lone {
-            return Ok(result);
-        }
-    }
-}
-
-/// Decides where the stream ends: a second SOA ends an AXFR; an IXFR ends by its third SOA with
-/// the serial of the first (RFC 1995 section 4), or as an AXFR.
-struct End {
-    asked: Option<u32>,
-    first: Option<u32>,
-    soas: usize,
-    last_was_soa: bool,
-}
-
-impl End {
-    fn is_reached_by(&mut self, record: &Record) -> bool {
-        let Some(serial) = record.serial() else {
-            // AXFR-style answer to an IXFR: the second record is not an SOA.
-            if self.soas == 1 && self.last_was_soa {
-                self.asked = None;
-            }
-            self.last_was_soa = false;
-            return false;
-        };
-        self.soas += 1;
-        self.last_was_soa = true;
-        match self.first {
-            None => {
-                self.first = Some(serial);
-                false
-            }
-            // In a chain the newest serial stands second as the start of the last additions:
-            // each step has two SOAs, so the closing one comes at an even place.
-            Some(first) => first == serial && (self.asked.is_none() || self.soas % 2 == 0),
-        }
-    }
-
-    /// Whether nothing but an SOA not newer than the asked one was seen.
-    fn says_current(&self) -> bool {
-        match (self.asked, self.first) {
-            (Some(asked), Some(first)) if self.soas == 1 => {
-                // RFC 1982: not newer is a difference below half the circle.
-                asked.wrapping_sub(first) < 1 << 31
-            }
-            _ => false,
-        }
-    }
-}
-
-/// The zone by AXFR, without the closing SOA.
-pub fn axfr(server: SocketAddr, zone: &str) -> io::Result<Vec<Record>> {
-    let mut records = transfer(server, &Query::new(zone, AXFR))?.records;
-    records.pop();
-    Ok(records)
-}
-
-/// One difference of an incremental transfer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    pub from: u32,
-    pub to: u32,
-    /// Both with their SOA first.
-    pub removed: Vec<Record>,
-    pub added: Vec<Record>,
-}
-
-/// What an IXFR can bring.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Increment {
-    /// We have the newest: the lone SOA's serial.
-    Current(u32),
-    /// The whole zone, without the closing SOA.
-    Full(Vec<Record>),
-    Steps(Vec<Step>),
-}
-
-/// Asks for the differences since `serial`.
-pub fn ixfr(server: SocketAddr, zone: &str, serial: u32) -> io::Result<Increment> {
-    let query = Query { serial: Some(serial), ..Query::new(zone, IXFR) };
-    let mut records = transfer(server, &query)?.records;
-    if records.len() == 1 {
-        return Ok(Increment::Current(records[0].serial().expect("the stream opens with an SOA")));
-    }
-    records.pop();
-    if records.get(1).is_none_or(|second| second.rtype != SOA) {
-        return Ok(Increment::Full(records));
-    }
-    let mut parts: Vec<Vec<Record>> = Vec::new();
-    for record in records.drain(1..) {
-        if record.rtype == SOA {
-            parts.push(Vec::new());
-        }
-        parts.last_mut().expect("the second record is an SOA").push(record);
-    }
-    let steps = parts.chunks(2).map(|pair| {
-        let [removed, added] = pair else {
-            return Err(io::Error::new(ErrorKind::InvalidData, "a step without additions"));
-        };
-        let serials = [removed, added].map(|part| part[0].serial().expect("parts open with SOAs"));
-        let [from, to] = serials;
-        Ok(Step { from, to, removed: removed.clone(), added: added.clone() })
-    });
-    Ok(Increment::Steps(steps.collect::<io::Result<_>>()?))
-}
-
-/// Applies steps to a zone, strictly: the chain must join, removed records must be there, added ones
-/// must not.
-pub fn apply(zone: &[Record], steps: &[Step]) -> Result<Vec<Record>, String> {
-    let mut set: BTreeSet<Record> = zone.iter().cloned().collect();
-    for step in steps {
-        let current = set.iter().find_map(Record::serial);
-        if current != Some(step.from) {
-            return Err(format!("step from {} meets zone at {current:?}", step.from));
-        }
-        for record in &step.removed {
-            if !set.remove(record) {
-                return Err(format!("removes what is not there: {}", record.text()));
-            }
-        }
-        for record in &step.added {
-            if !set.insert(record.clone()) {
-                return Err(format!("adds what is there: {}", record.text()));
-            }
-        }
-    }
-    Ok(set.into_iter().collect())
 }

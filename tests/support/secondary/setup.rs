@@ -62,9 +62,18 @@ impl Setup<'_> {
     pub fn log_lines(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
         Some(match self.kind {
             Kind::Nsd => return None,
-            Kind::Bind => (&["got nonincremental response"], &["got incremental response"]),
-            Kind::Knot => (&["AXFR, incoming", "finished"], &["IXFR, incoming", "finished"]),
-            Kind::Pdns => (&["AXFR-in zone", "zone committed"], &["IXFR-in zone", "zone committed"]),
+            Kind::Bind => (
+                &["got nonincremental response"],
+                &["got incremental response"],
+            ),
+            Kind::Knot => (
+                &["AXFR, incoming", "finished"],
+                &["IXFR, incoming", "finished"],
+            ),
+            Kind::Pdns => (
+                &["AXFR-in zone", "zone committed"],
+                &["IXFR-in zone", "zone committed"],
+            ),
             Kind::Unbound => (&["last AXFR packet"], &["last IXFR packet"]),
         })
     }
@@ -303,7 +312,10 @@ INSERT INTO domainmetadata (domain_id, kind, content)
             .output()
             .unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && errors.is_empty(), "sqlite3: {errors}");
+        assert!(
+            output.status.success() && errors.is_empty(),
+            "sqlite3: {errors}"
+        );
     }
 
     fn unbound(&self) -> String {
