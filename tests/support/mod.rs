@@ -13,6 +13,7 @@
 //! ended by its process id when its owner is dropped.
 #![allow(
     dead_code,
+    unused_imports,
     reason = "each test file compiles this module and uses its own part of it"
 )]
 #![allow(
