@@ -153,9 +153,15 @@ fn check_follows(kind: Kind, key: Option<Key>) {
     secondary.assert_holds(ZONE, &second);
     assert_eq!(secondary.transfers(), Transfers { axfr: 1, ixfr: 1 });
 
+    // What it had it has again, and goes on from there.
     secondary.restart();
     secondary.wait_for_serial(ZONE, 2, PATIENCE);
     secondary.assert_holds(ZONE, &second);
+    primary.publish(&zone_text(3, ""));
+    secondary.wait_for_serial(ZONE, 3, PATIENCE);
+    secondary.assert_holds(ZONE, &expected(3, &[]));
+    assert_eq!(secondary.transfers(), Transfers { axfr: 1, ixfr: 2 });
+
     secondary.kill();
     assert_eq!(secondary.serial(ZONE), None);
 }

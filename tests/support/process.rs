@@ -164,12 +164,62 @@ impl Process {
         )
     }
 
-    /// SIGKILL, then waits for the end.
+    /// SIGKILL to it and to the children it made (NSD answers from them), then waits for the end of all.
     pub fn kill(&mut self) -> ExitStatus {
+        // Stopped first, so that it makes no new ones while we look.
+        self.signal(Signal::STOP);
+        let children = match self.ended() {
+            Some(_) => Vec::new(),
+            None => descendants(self.id()),
+        };
+        for child in &children {
+            // One that ended just now is what we want.
+            let _is_gone = kill_process(*child, Signal::KILL).is_err();
+        }
         self.signal(Signal::KILL);
         let status = self.child.wait().expect("our own child can be waited for");
+        let log = self.log.clone();
+        wait_for(
+            "the end of its children",
+            KILL_LIMIT,
+            || tail(&self.name, &log),
+            || children.iter().all(|child| has_ended(*child)).then_some(()),
+        );
         *self.ended.insert(status)
     }
+}
+
+/// How long the kernel may take to end what was killed.
+const KILL_LIMIT: Duration = Duration::from_secs(10);
+
+/// The process's children and theirs.
+fn descendants(id: u32) -> Vec<Pid> {
+    let mut found = Vec::new();
+    let tasks = fs::read_dir(format!("/proc/{id}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    for task in tasks {
+        let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        for child in children
+            .split_whitespace()
+            .filter_map(|text| text.parse::<u32>().ok())
+        {
+            found.extend(i32::try_from(child).ok().and_then(Pid::from_raw));
+            found.extend(descendants(child));
+        }
+    }
+    found
+}
+
+/// Whether a process that is not our child is gone, or waits for its parent to notice (state Z).
+fn has_ended(id: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero()));
+    // The name, in parentheses, may contain anything: the state follows the last one.
+    stat.map_or(true, |text| {
+        text.rsplit_once(") ")
+            .is_some_and(|(_, rest)| rest.starts_with('Z'))
+    })
 }
 
 impl Drop for Process {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use self::setup::Setup;
-use super::process::Process;
+use super::process::{Process, wait_for};
 use super::wire::{self, Increment, Query, Record};
 use super::{needs, ports};
 
@@ -331,8 +331,27 @@ impl Secondary {
 
     /// SIGTERM, and waits for the end.
     pub fn stop(&mut self) {
+        if self.kind == Kind::Nsd && self.process.is_some() {
+            self.wait_for_files();
+        }
         if let Some(mut process) = self.process.take() {
             process.terminate(PATIENCE);
+        }
+    }
+
+    /// NSD writes its zones every second, and not at its end: without this a restarted one would know
+    /// less than when it was stopped.
+    fn wait_for_files(&self) {
+        for (index, zone) in self.plan.zones.iter().enumerate() {
+            let Some(serial) = self.serial(zone) else {
+                continue;
+            };
+            let file = self.folder.path().join(format!("zone{index}"));
+            let head = format!("; received update to serial {serial} at ");
+            let text = || std::fs::read_to_string(&file).unwrap_or_default();
+            wait_for("NSD's zone file", PATIENCE, text, || {
+                text().contains(&head).then_some(())
+            });
         }
     }
 
