@@ -23,7 +23,21 @@ mod support;
 /// The zone that is followed.
 const ZONE: &str = "cluster.example";
 
-/// Its lines with this serial and these more.
+/// A second zone that stays as it is, one that resolvers like to answer by themselves.
+const REVERSE: &str = "96.10.in-addr.arpa";
+
+/// Its contents.
+fn reverse() -> Vec<Record> {
+    [
+        "96.10.in-addr.arpa. 5 IN SOA ns.dns.cluster.example. hostmaster.cluster.example. 7 300 30 86400 5",
+        "96.10.in-addr.arpa. 5 IN NS ns.dns.cluster.example.",
+        "1.0.96.10.in-addr.arpa. 5 IN PTR web.default.svc.cluster.example.",
+    ]
+    .map(Record::parse)
+    .to_vec()
+}
+
+/// The lines of [`ZONE`] with this serial and these more.
 fn zone_text(serial: u32, more: &str) -> String {
     format!(
         "$ORIGIN {ZONE}.
@@ -55,6 +69,8 @@ impl Primary {
             zone_text(1, "old 5 A 10.96.0.9\n"),
         )
         .unwrap();
+        let lines = wire::texts(&reverse()).join("\n") + "\n";
+        fs::write(folder.path().join("reverse"), lines).unwrap();
         let configuration = Self::configuration(folder.path(), port, key, secondaries);
         let file = folder.path().join("knot.conf");
         fs::write(&file, configuration).unwrap();
@@ -113,14 +129,18 @@ database:
   - id: transfer
     address: 127.0.0.1
     action: transfer{signed}
-zone:
-  - domain: {ZONE}
-    file: {folder}/zone
+template:
+  - id: default
     zonefile-sync: -1
     zonefile-load: difference
     journal-content: changes
     acl: transfer
-{notify}"
+{notify}zone:
+  - domain: {ZONE}
+    file: {folder}/zone
+  - domain: {REVERSE}
+    file: {folder}/reverse
+"
         )
     }
 
@@ -139,28 +159,31 @@ fn check_follows(kind: Kind, key: Option<Key>) {
     }
     let port = ports::free();
     let mut primary = Primary::start(key.as_ref(), &[port]);
-    let mut plan = Plan::new(ports::loopback(primary.port), &[ZONE]);
+    let mut plan = Plan::new(ports::loopback(primary.port), &[ZONE, REVERSE]);
     plan.key = key;
     let mut secondary = Secondary::start_on(kind, &plan, port);
     secondary.wait_for_serial(ZONE, 1, PATIENCE);
     let first = expected(1, &["old.cluster.example. 5 IN A 10.96.0.9"]);
     secondary.assert_holds(ZONE, &first);
-    assert_eq!(secondary.transfers(), Transfers { axfr: 1, ixfr: 0 });
+    secondary.wait_for_serial(REVERSE, 7, PATIENCE);
+    secondary.assert_holds(REVERSE, &reverse());
+    assert_eq!(secondary.transfers(), Transfers { axfr: 2, ixfr: 0 });
 
     primary.publish(&zone_text(2, "new 5 A 10.96.0.10\n"));
     secondary.wait_for_serial(ZONE, 2, PATIENCE);
     let second = expected(2, &["new.cluster.example. 5 IN A 10.96.0.10"]);
     secondary.assert_holds(ZONE, &second);
-    assert_eq!(secondary.transfers(), Transfers { axfr: 1, ixfr: 1 });
+    assert_eq!(secondary.transfers(), Transfers { axfr: 2, ixfr: 1 });
 
     // What it had it has again, and goes on from there.
     secondary.restart();
     secondary.wait_for_serial(ZONE, 2, PATIENCE);
     secondary.assert_holds(ZONE, &second);
+    secondary.assert_holds(REVERSE, &reverse());
     primary.publish(&zone_text(3, ""));
     secondary.wait_for_serial(ZONE, 3, PATIENCE);
     secondary.assert_holds(ZONE, &expected(3, &[]));
-    assert_eq!(secondary.transfers(), Transfers { axfr: 1, ixfr: 2 });
+    assert_eq!(secondary.transfers(), Transfers { axfr: 2, ixfr: 2 });
 
     secondary.kill();
     assert_eq!(secondary.serial(ZONE), None);

@@ -5,7 +5,7 @@
 //! What a transfer was, full or incremental, is read from its log.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -129,8 +129,8 @@ pub struct Secondary {
     process: Option<Process>,
     folder: TempDir,
     port: u16,
-    /// What [`contents`](Self::contents) asked for before: owners and types, for Unbound.
-    asked: RefCell<BTreeSet<(String, u16)>>,
+    /// What [`contents`](Self::contents) asked for before: owners and types by zone, for Unbound.
+    asked: RefCell<BTreeMap<String, BTreeSet<(String, u16)>>>,
     /// Incremental transfers seen at NSD: zone, from, to.
     incremental: RefCell<BTreeSet<(String, u32, u32)>>,
 }
@@ -234,7 +234,8 @@ impl Secondary {
         if self.kind.serves_axfr() {
             return self.axfr(zone);
         }
-        let mut asked = self.asked.borrow_mut();
+        let mut all = self.asked.borrow_mut();
+        let asked = all.entry(zone.to_owned()).or_default();
         asked.extend(
             expected
                 .iter()
