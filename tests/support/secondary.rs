@@ -13,7 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use self::setup::Setup;
-use super::process::{Process, wait_for};
+use super::process::{self, Process, wait_for};
 use super::wire::{self, Increment, Query, Record};
 use super::{needs, ports};
 
@@ -223,16 +223,38 @@ impl Secondary {
             "{:?} gives no zones away",
             self.kind
         );
-        let records = wire::axfr(self.address(), zone)
-            .unwrap_or_else(|error| panic!("{:?} AXFR of {zone}: {error}", self.kind));
-        wire::texts(&records)
+        wire::texts(&self.settled(zone, None))
+    }
+
+    /// The zone by AXFR once it has this serial (or the one that queries show), or after some seconds
+    /// whatever it is: NSD replaces the processes that answer at every change, and for a moment the old
+    /// ones still answer from the old version, or break their connections.
+    fn settled(&self, zone: &str, serial: Option<u32>) -> Vec<Record> {
+        let patient_until = process::now() + Duration::from_secs(3);
+        let last = RefCell::new(String::new());
+        wait_for(
+            &format!("{:?} gives {zone} away", self.kind),
+            PATIENCE,
+            || last.borrow().clone(),
+            || match wire::axfr(self.address(), zone) {
+                Ok(records) => {
+                    let is_wanted = records[0].serial() == serial.or_else(|| self.serial(zone));
+                    (is_wanted || process::now() > patient_until).then_some(records)
+                }
+                Err(error) => {
+                    *last.borrow_mut() = error.to_string();
+                    None
+                }
+            },
+        )
     }
 
     /// The zone as sorted text, for comparing with `expected`: by AXFR, at Unbound by asking for each
     /// owner and type of `expected` and of every earlier call, so that what should be gone is seen.
     pub fn contents(&self, zone: &str, expected: &[Record]) -> Vec<String> {
         if self.kind.serves_axfr() {
-            return self.axfr(zone);
+            let serial = expected.iter().find_map(Record::serial);
+            return wire::texts(&self.settled(zone, serial));
         }
         let mut all = self.asked.borrow_mut();
         let asked = all.entry(zone.to_owned()).or_default();
@@ -298,31 +320,41 @@ impl Secondary {
         let mut transfers = Transfers::default();
         for zone in &self.plan.zones {
             let start = format!("zone {zone}. received update to serial ");
-            let mut last = None;
-            for line in log.lines() {
-                let serial = line
-                    .split_once(&start)
-                    .and_then(|(_, rest)| rest.split(' ').next());
-                let Some(serial) = serial.and_then(|digits| digits.parse::<u32>().ok()) else {
-                    continue;
-                };
-                let step = last
-                    .replace(serial)
-                    .map(|from| (zone.clone(), from, serial));
-                let is_new = step.as_ref().is_some_and(|step| !seen.contains(step));
-                if let Some((zone, from, to)) = step.clone().filter(|_| is_new)
-                    && let Ok(Increment::Steps(steps)) = wire::ixfr(self.address(), &zone, from)
-                    && steps.iter().any(|kept| kept.to == to)
-                {
-                    seen.insert((zone, from, to));
+            let serials: Vec<u32> = log
+                .lines()
+                .filter_map(|line| line.split_once(&start)?.1.split(' ').next()?.parse().ok())
+                .collect();
+            // The first was a full one: there was nothing to start from.
+            transfers.axfr += usize::from(!serials.is_empty());
+            for pair in serials.windows(2) {
+                let step = (zone.clone(), pair[0], pair[1]);
+                if !seen.contains(&step) && self.nsd_keeps(zone, pair, &serials) {
+                    seen.insert(step.clone());
                 }
-                match step.is_some_and(|step| seen.contains(&step)) {
+                match seen.contains(&step) {
                     true => transfers.ixfr += 1,
                     false => transfers.axfr += 1,
                 }
             }
         }
         transfers
+    }
+
+    /// Whether NSD, once it has the newest of `serials`, still knows the difference between a pair.
+    fn nsd_keeps(&self, zone: &str, pair: &[u32], serials: &[u32]) -> bool {
+        let increment = wait_for(
+            "NSD's newest version",
+            PATIENCE,
+            || self.log(),
+            || {
+                let increment = wire::ixfr(self.address(), zone, pair[0]).ok()?;
+                (Some(&increment.serial()) == serials.last()).then_some(increment)
+            },
+        );
+        match increment {
+            Increment::Steps(steps) => steps.iter().any(|step| step.to == pair[1]),
+            Increment::Current(_) | Increment::Full(_) => false,
+        }
     }
 
     /// Its process id, while it runs.

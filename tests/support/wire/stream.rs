@@ -132,6 +132,17 @@ pub enum Increment {
     Steps(Vec<Step>),
 }
 
+impl Increment {
+    /// The serial one has after it.
+    pub fn serial(&self) -> u32 {
+        match self {
+            Self::Current(serial) => *serial,
+            Self::Full(records) => records[0].serial().expect("a stream opens with an SOA"),
+            Self::Steps(steps) => steps.last().expect("one step at least").to,
+        }
+    }
+}
+
 /// Asks for the differences since `serial`.
 pub fn ixfr(server: SocketAddr, zone: &str, serial: u32) -> io::Result<Increment> {
     let query = Query {
