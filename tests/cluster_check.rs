@@ -15,7 +15,7 @@ mod support;
 /// One server for all steps, for each start takes seconds.
 #[test]
 fn api_server_does_what_cluster_tests_need() {
-    if needs::lacks(&["apiserver"]) {
+    if needs::lacks(&["apiserver", "openssl"]) {
         return;
     }
     let mut server = ApiServer::start();

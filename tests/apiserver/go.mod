@@ -1,9 +1,9 @@
-// The API server and etcd that the tests under tests/cluster.rs and friends talk to, built as
+// The API server and etcd that tests/cluster*.rs talk to, built as
 // ordinary Go programs. There is no Debian package of either.
 //
 // k8s.io/kubernetes replaces its staging modules by folders of its own tree; here each is replaced
 // by the same module as published. To move to another version, change every number below together
-// (`VERSION` in tools/go-tools too) and run `go mod tidy`.
+// (`KUBERNETES` in tools/go-tools too) and run `go mod tidy`.
 module zonewright/tests/apiserver
 
 go 1.26.0
