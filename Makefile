@@ -1,0 +1,37 @@
+# What people and machines run. `make test` prepares a bare Debian 12 with Rust and Go by itself.
+
+.PHONY: help test lint bench interop cluster crash tools coredns advisories clean-tools
+.NOTPARALLEL:
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]*:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+test: ## all tests; installs what they need; fails if something cannot be had, unless ALLOW_MISSING=1
+	tools/with-tools all tools/run-tests
+
+lint: ## format, clippy, documentation, dependencies, scripts
+	tools/lint
+
+interop: ## tests with real secondaries: BIND, Knot, NSD, PowerDNS, Unbound
+	tools/with-tools bind,knot,nsd,pdns,unbound,dig,kdig tools/run-tests interop
+
+cluster: ## tests with a real API server
+	tools/with-tools openssl,apiserver tools/run-tests cluster
+
+crash: ## tests that kill the server at bad moments
+	tools/with-tools dig tools/run-tests crash
+
+bench: ## measurements, beside CoreDNS with the same cluster
+	tools/with-tools openssl,apiserver,coredns,dnsperf cargo bench --locked --bench '*'
+
+tools: ## builds kube-apiserver, etcd and kubectl into target/tools/bin (about 6 minutes, once)
+	tools/go-tools apiserver
+
+coredns: ## builds CoreDNS into target/tools/bin (about 5 minutes, once)
+	tools/go-tools coredns
+
+advisories: ## known vulnerabilities of our dependencies; needs the network
+	tools/cargo-deny check advisories
+
+clean-tools: ## removes what tools, coredns and lint have built
+	rm -rf target/tools
