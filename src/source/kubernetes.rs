@@ -214,4 +214,6 @@ impl KubernetesSource {
 }
 
 #[cfg(test)]
+mod fake;
+#[cfg(test)]
 mod tests;

@@ -24,26 +24,44 @@ fn told(reading: &Reading) -> String {
         Some(Fact::Service(service)) => {
             lines.push(format!("{} {:?}", service.key, service.form));
             for port in &*service.ports {
-                lines.push(format!("port {:?} {:?} {}", port.name, port.protocol, port.number));
+                lines.push(format!(
+                    "port {:?} {:?} {}",
+                    port.name, port.protocol, port.number
+                ));
             }
         }
         Some(Fact::EndpointSlice(slice)) => {
             let service = slice.service.as_deref().unwrap_or("-");
             lines.push(format!("{} of {service} {:?}", slice.key, slice.form));
             for port in &*slice.ports {
-                lines.push(format!("port {:?} {:?} {:?}", port.name, port.protocol, port.number));
+                lines.push(format!(
+                    "port {:?} {:?} {:?}",
+                    port.name, port.protocol, port.number
+                ));
             }
             for endpoint in &*slice.endpoints {
-                let parts = [&endpoint.hostname, &endpoint.fqdn, &endpoint.pod, &endpoint.zone];
-                let parts: Vec<&str> =
-                    parts.iter().map(|part| part.as_deref().unwrap_or("-")).collect();
+                let parts = [
+                    &endpoint.hostname,
+                    &endpoint.fqdn,
+                    &endpoint.pod,
+                    &endpoint.zone,
+                ];
+                let parts: Vec<&str> = parts
+                    .iter()
+                    .map(|part| part.as_deref().unwrap_or("-"))
+                    .collect();
                 let addresses: Vec<String> =
                     endpoint.addresses.iter().map(ToString::to_string).collect();
                 lines.push(format!("[{}] {}", addresses.join(" "), parts.join(" ")));
             }
         }
     }
-    lines.extend(reading.problems.iter().map(|problem| format!("! {problem}")));
+    lines.extend(
+        reading
+            .problems
+            .iter()
+            .map(|problem| format!("! {problem}")),
+    );
     lines.join("\n")
 }
 
@@ -72,8 +90,14 @@ fn cluster_ips_are_kept_in_their_order_in_both_families() {
 
 #[test]
 fn without_cluster_ips_the_single_one_counts() {
-    assert_eq!(service("{clusterIP: 10.0.0.1}"), "shop/web ClusterIp([10.0.0.1])");
-    assert_eq!(service("{clusterIP: 10.0.0.1, clusterIPs: []}"), "shop/web ClusterIp([10.0.0.1])");
+    assert_eq!(
+        service("{clusterIP: 10.0.0.1}"),
+        "shop/web ClusterIp([10.0.0.1])"
+    );
+    assert_eq!(
+        service("{clusterIP: 10.0.0.1, clusterIPs: []}"),
+        "shop/web ClusterIp([10.0.0.1])"
+    );
     assert_eq!(
         service("{clusterIP: 10.0.0.1, clusterIPs: null}"),
         "shop/web ClusterIp([10.0.0.1])"
@@ -83,7 +107,10 @@ fn without_cluster_ips_the_single_one_counts() {
 #[test]
 fn none_as_first_address_is_headless_whatever_the_type() {
     assert_eq!(service("{clusterIP: None}"), "shop/web Headless");
-    assert_eq!(service("{type: LoadBalancer, clusterIPs: [None]}"), "shop/web Headless");
+    assert_eq!(
+        service("{type: LoadBalancer, clusterIPs: [None]}"),
+        "shop/web Headless"
+    );
 }
 
 #[test]
@@ -110,13 +137,22 @@ fn addresses_that_are_none_are_left_out_and_reported() {
 #[test]
 fn external_names_are_host_names() {
     let spec = |host| format!("{{type: ExternalName, externalName: {host}}}");
-    assert_eq!(service(&spec("a.example")), "shop/web ExternalName(\"a.example\")");
-    assert_eq!(service(&spec("a.example.")), "shop/web ExternalName(\"a.example.\")");
+    assert_eq!(
+        service(&spec("a.example")),
+        "shop/web ExternalName(\"a.example\")"
+    );
+    assert_eq!(
+        service(&spec("a.example.")),
+        "shop/web ExternalName(\"a.example.\")"
+    );
     assert_eq!(service(&spec("''")), "shop/web Pending");
     assert_eq!(service(&spec("null")), "shop/web Pending");
     for host in ["192.0.2.1", "192.0.2.1.", "\"2001:db8::1\""] {
         let told = service(&spec(host));
-        assert!(told.starts_with("shop/web Pending\n! Service shop/web: externalName "), "{told}");
+        assert!(
+            told.starts_with("shop/web Pending\n! Service shop/web: externalName "),
+            "{told}"
+        );
     }
 }
 
@@ -182,7 +218,9 @@ fn hostname_pod_and_zone_of_an_endpoint_are_kept() {
 #[test]
 fn addresses_of_the_wrong_family_are_left_out() {
     assert_eq!(
-        slice("addressType: IPv4\nendpoints:\n- {addresses: ['fd00::1', 10.1.0.1]}\n- {addresses: [x]}"),
+        slice(
+            "addressType: IPv4\nendpoints:\n- {addresses: ['fd00::1', 10.1.0.1]}\n- {addresses: [x]}"
+        ),
         "shop/web-1 of web Ipv4\n[10.1.0.1] - - - -\n\
          ! EndpointSlice shop/web-1: address fd00::1 left out: not of the slice's family\n\
          ! EndpointSlice shop/web-1: address \"x\" left out: not an IP address"
@@ -234,7 +272,12 @@ fn the_manager_is_the_one_of_the_latest_time() {
     assert_eq!(told(&reading), "namespace shop");
     let origin = &reading.origin;
     assert_eq!(
-        (&*origin.uid, &*origin.resource_version, &*origin.manager, &*origin.place),
+        (
+            &*origin.uid,
+            &*origin.resource_version,
+            &*origin.manager,
+            &*origin.place
+        ),
         ("u-1", "42", "new", "")
     );
 }
@@ -247,16 +290,27 @@ fn an_object_that_does_not_read_gives_its_name_and_the_reason() {
     );
     assert_eq!(&*reading.origin.uid, "u");
     let told = told(&reading);
-    assert!(told.starts_with("nothing\n! Service shop/web: left out: "), "{told}");
+    assert!(
+        told.starts_with("nothing\n! Service shop/web: left out: "),
+        "{told}"
+    );
 }
 
 #[test]
 fn an_object_without_a_readable_name_is_reported_without_one() {
-    for yaml in ["metadata: {namespace: shop}", "metadata: [1]", "just text", "metadata: {name: 1}"] {
+    for yaml in [
+        "metadata: {namespace: shop}",
+        "metadata: [1]",
+        "just text",
+        "metadata: {name: 1}",
+    ] {
         let reading = both(Kind::Service, yaml);
         assert_eq!((&reading.key, &reading.fact), (&None, &None), "{yaml}");
         let told = told(&reading);
-        assert!(told.starts_with("nothing\n! a Service: left out: "), "{told}");
+        assert!(
+            told.starts_with("nothing\n! a Service: left out: "),
+            "{told}"
+        );
     }
 }
 
@@ -265,10 +319,23 @@ fn only_a_manifest_may_leave_its_namespace_out() {
     let value: Value = serde_saphyr::from_str("metadata: {name: web}").unwrap();
     let mut interner = Interner::default();
     let setting = Setting::api_server();
-    let of_server = read(Kind::Service, Object::Value(&value), &setting, &mut interner);
-    assert_eq!(told(&of_server), "nothing\n! a Service: left out: it has no metadata.namespace");
+    let of_server = read(
+        Kind::Service,
+        Object::Value(&value),
+        &setting,
+        &mut interner,
+    );
+    assert_eq!(
+        told(&of_server),
+        "nothing\n! a Service: left out: it has no metadata.namespace"
+    );
     let setting = Setting::manifest("a.yaml:1".into(), &mut interner);
-    let of_manifest = read(Kind::Service, Object::Value(&value), &setting, &mut interner);
+    let of_manifest = read(
+        Kind::Service,
+        Object::Value(&value),
+        &setting,
+        &mut interner,
+    );
     assert_eq!(told(&of_manifest), "default/web Pending");
     assert_eq!(&*of_manifest.origin.place, "a.yaml:1");
 }

@@ -314,10 +314,20 @@ impl Folder {
     /// Which fact stands for a key: that of the last file by name that says it itself, else that of
     /// the first which implies it.
     fn winner(&self, key: &FactKey) -> Option<&Fact> {
-        let held = |name| self.files.get(name).and_then(|file: &File| file.facts.get(key));
+        let held = |name| {
+            self.files
+                .get(name)
+                .and_then(|file: &File| file.facts.get(key))
+        };
         let owners = self.owners.get(key)?;
-        let explicit = owners.iter().rev().filter_map(held).find(|held| !held.implied);
-        explicit.or_else(|| owners.iter().find_map(held)).map(|held| &held.fact)
+        let explicit = owners
+            .iter()
+            .rev()
+            .filter_map(held)
+            .find(|held| !held.implied);
+        explicit
+            .or_else(|| owners.iter().find_map(held))
+            .map(|held| &held.fact)
     }
 
     /// Tells what the dirty keys are now.

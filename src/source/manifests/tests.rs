@@ -36,7 +36,12 @@ impl Bench {
         let stats = Arc::new(SourceStats::default());
         let grace = Duration::from_millis(200);
         let folder = Folder::new(dir.path().to_owned(), grace, Arc::clone(&stats));
-        Self { dir, folder, now: SystemClock.now(), stats }
+        Self {
+            dir,
+            folder,
+            now: SystemClock.now(),
+            stats,
+        }
     }
 
     /// Writes a file.
@@ -72,7 +77,12 @@ fn told(read: &Reread, root: &Path) -> String {
                 String::new()
             }
         };
-        format!("{} {}{form} ({})", fact.kind(), fact.key(), fact.origin().place)
+        format!(
+            "{} {}{form} ({})",
+            fact.kind(),
+            fact.key(),
+            fact.origin().place
+        )
     };
     let mut lines = Vec::new();
     for change in &read.changes {
@@ -88,13 +98,22 @@ fn told(read: &Reread, root: &Path) -> String {
         }
     }
     lines.extend(read.problems.iter().map(|problem| format!("! {problem}")));
-    lines.join("\n").replace(&root.display().to_string(), "ROOT")
+    lines
+        .join("\n")
+        .replace(&root.display().to_string(), "ROOT")
 }
 
 #[test]
 fn the_first_reading_lists_every_kind_with_places() {
     let mut bench = Bench::new();
-    bench.write("a.yaml", &format!("# head\n---\n{}---\n{}", service("a", "10.0.0.1"), service("b", "None")));
+    bench.write(
+        "a.yaml",
+        &format!(
+            "# head\n---\n{}---\n{}",
+            service("a", "10.0.0.1"),
+            service("b", "None")
+        ),
+    );
     bench.write("sub/c.yml", &service("c", "10.0.0.3"));
     bench.write("notes.txt", "not: looked at");
     assert_eq!(
@@ -110,7 +129,10 @@ fn the_first_reading_lists_every_kind_with_places() {
 #[test]
 fn an_empty_folder_lists_nothing_three_times() {
     let mut bench = Bench::new();
-    assert_eq!(bench.told(), "all Namespace: 0\nall Service: 0\nall EndpointSlice: 0");
+    assert_eq!(
+        bench.told(),
+        "all Namespace: 0\nall Service: 0\nall EndpointSlice: 0"
+    );
     bench.write("a.yaml", &service("a", "10.0.0.1"));
     assert_eq!(
         bench.told(),
@@ -121,13 +143,27 @@ fn an_empty_folder_lists_nothing_three_times() {
 #[test]
 fn only_what_changed_is_told() {
     let mut bench = Bench::new();
-    bench.write("a.yaml", &format!("{}---\n{}", service("a", "10.0.0.1"), service("b", "10.0.0.2")));
+    bench.write(
+        "a.yaml",
+        &format!(
+            "{}---\n{}",
+            service("a", "10.0.0.1"),
+            service("b", "10.0.0.2")
+        ),
+    );
     bench.told();
     bench.write(
         "a.yaml",
-        &format!("# moves all lines\n{}---\n{}", service("a", "10.0.0.1"), service("b", "10.0.0.9")),
+        &format!(
+            "# moves all lines\n{}---\n{}",
+            service("a", "10.0.0.1"),
+            service("b", "10.0.0.9")
+        ),
     );
-    assert_eq!(bench.told(), "+ Service shop/b ClusterIp([10.0.0.9]) (a.yaml:7)");
+    assert_eq!(
+        bench.told(),
+        "+ Service shop/b ClusterIp([10.0.0.9]) (a.yaml:7)"
+    );
     bench.write("a.yaml", &service("b", "10.0.0.9"));
     // the place is the last one at which it stood
     assert_eq!(bench.told(), "- Service shop/a (a.yaml:2)");
@@ -164,7 +200,10 @@ fn a_file_that_does_not_parse_keeps_its_last_good_content() {
     let mut bench = Bench::new();
     bench.write("a.yaml", &service("a", "10.0.0.1"));
     bench.told();
-    let broken = format!("{}---\nkind: Service\nspec: [unclosed\n", service("a", "10.0.0.2"));
+    let broken = format!(
+        "{}---\nkind: Service\nspec: [unclosed\n",
+        service("a", "10.0.0.2")
+    );
     bench.write("a.yaml", &broken);
     let told = bench.told();
     assert!(told.starts_with("! a.yaml:"), "{told}");
@@ -172,14 +211,21 @@ fn a_file_that_does_not_parse_keeps_its_last_good_content() {
     assert!(!told.contains('\n'), "one line: {told}");
     assert_eq!(bench.told(), "", "said once");
     bench.write("a.yaml", &service("a", "10.0.0.3"));
-    assert_eq!(bench.told(), "+ Service shop/a ClusterIp([10.0.0.3]) (a.yaml:1)");
+    assert_eq!(
+        bench.told(),
+        "+ Service shop/a ClusterIp([10.0.0.3]) (a.yaml:1)"
+    );
 }
 
 #[test]
 fn the_line_of_a_mistake_is_named() {
     let mut interner = super::super::Interner::default();
-    let mut line = |file: &str, text: &str| parse::parse(file, text, &mut interner).unwrap_err().line;
-    assert_eq!(line("a.yaml", "a: 1\n---\nkind: x\n  bad: indent\n"), Some(4));
+    let mut line =
+        |file: &str, text: &str| parse::parse(file, text, &mut interner).unwrap_err().line;
+    assert_eq!(
+        line("a.yaml", "a: 1\n---\nkind: x\n  bad: indent\n"),
+        Some(4)
+    );
     assert_eq!(line("a.yaml", "kind: x\nkind: y\n"), Some(2));
     assert_eq!(line("a.json", "{\n\"kind\": \"x\",\n oops\n}"), Some(3));
 }
@@ -201,7 +247,10 @@ fn a_removed_file_is_gone_after_the_grace_only() {
     let read = bench.reread();
     assert!(read.changes.is_empty());
     assert_eq!(read.again, Some(Duration::from_millis(200)));
-    assert_eq!(bench.told(), "- Namespace shop (a.yaml:1)\n- Service shop/a (a.yaml:1)");
+    assert_eq!(
+        bench.told(),
+        "- Namespace shop (a.yaml:1)\n- Service shop/a (a.yaml:1)"
+    );
 }
 
 #[test]
@@ -212,14 +261,20 @@ fn an_editor_that_renames_or_empties_first_makes_no_gap() {
     bench.remove("a.yaml");
     assert_eq!(bench.told(), "");
     bench.write("a.yaml", &service("a", "10.0.0.2"));
-    assert_eq!(bench.told(), "+ Service shop/a ClusterIp([10.0.0.2]) (a.yaml:1)");
+    assert_eq!(
+        bench.told(),
+        "+ Service shop/a ClusterIp([10.0.0.2]) (a.yaml:1)"
+    );
     bench.write("a.yaml", "");
     assert_eq!(bench.told(), "");
     bench.write("a.yaml", &service("a", "10.0.0.2"));
     assert_eq!(bench.told(), "");
     bench.write("a.yaml", "");
     assert_eq!(bench.told(), "");
-    assert_eq!(bench.told(), "- Namespace shop (a.yaml:1)\n- Service shop/a (a.yaml:1)");
+    assert_eq!(
+        bench.told(),
+        "- Namespace shop (a.yaml:1)\n- Service shop/a (a.yaml:1)"
+    );
 }
 
 #[test]
@@ -227,13 +282,23 @@ fn an_object_that_moves_to_another_file_does_not_change() {
     let mut bench = Bench::new();
     bench.write("a.yaml", &service("a", "10.0.0.1"));
     bench.told();
-    fs::rename(bench.dir.path().join("a.yaml"), bench.dir.path().join("b.yaml")).unwrap();
+    fs::rename(
+        bench.dir.path().join("a.yaml"),
+        bench.dir.path().join("b.yaml"),
+    )
+    .unwrap();
     let first = bench.told();
-    assert!(first.starts_with("! b.yaml:1: Service shop/a: stands also at a.yaml:1"), "{first}");
+    assert!(
+        first.starts_with("! b.yaml:1: Service shop/a: stands also at a.yaml:1"),
+        "{first}"
+    );
     assert_eq!(bench.told(), "");
     bench.remove("b.yaml");
     bench.reread();
-    assert_eq!(bench.told(), "- Namespace shop (b.yaml:1)\n- Service shop/a (b.yaml:1)");
+    assert_eq!(
+        bench.told(),
+        "- Namespace shop (b.yaml:1)\n- Service shop/a (b.yaml:1)"
+    );
 }
 
 #[test]
@@ -248,16 +313,32 @@ fn of_two_files_with_one_object_the_later_name_counts() {
     );
     bench.remove("b.yaml");
     bench.reread();
-    assert_eq!(bench.told(), "+ Service shop/a ClusterIp([10.0.0.1]) (a.yaml:1)");
+    assert_eq!(
+        bench.told(),
+        "+ Service shop/a ClusterIp([10.0.0.1]) (a.yaml:1)"
+    );
 }
 
 #[test]
 fn of_one_object_twice_in_a_file_the_later_counts() {
     let mut bench = Bench::new();
-    bench.write("a.yaml", &format!("{}---\n{}", service("a", "10.0.0.1"), service("a", "10.0.0.2")));
+    bench.write(
+        "a.yaml",
+        &format!(
+            "{}---\n{}",
+            service("a", "10.0.0.1"),
+            service("a", "10.0.0.2")
+        ),
+    );
     let told = bench.told();
-    assert!(told.contains("Service shop/a ClusterIp([10.0.0.2]) (a.yaml:6)"), "{told}");
-    assert!(told.contains("! a.yaml:6: Service shop/a: stands also at a.yaml:1"), "{told}");
+    assert!(
+        told.contains("Service shop/a ClusterIp([10.0.0.2]) (a.yaml:6)"),
+        "{told}"
+    );
+    assert!(
+        told.contains("! a.yaml:6: Service shop/a: stands also at a.yaml:1"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -325,13 +406,22 @@ fn json_gives_the_same_as_yaml() {
     let value: serde_json::Value = serde_saphyr::from_str(DUMP).unwrap();
     bench.write("dump.json", &serde_json::to_string_pretty(&value).unwrap());
     let told = bench.told();
-    assert!(told.contains("  Service shop/a ClusterIp([10.0.0.1]) (dump.json:4)"), "{told}");
-    assert!(told.contains("  EndpointSlice shop/a-1 (dump.json:"), "{told}");
+    assert!(
+        told.contains("  Service shop/a ClusterIp([10.0.0.1]) (dump.json:4)"),
+        "{told}"
+    );
+    assert!(
+        told.contains("  EndpointSlice shop/a-1 (dump.json:"),
+        "{told}"
+    );
     assert_eq!(bench.stats.ignored(), 2);
     let two = "{\"apiVersion\": \"v1\", \"kind\": \"Namespace\", \"metadata\": {\"name\": \"one\"}}\n\
                {\"apiVersion\": \"v1\", \"kind\": \"Namespace\", \"metadata\": {\"name\": \"two\"}}\n";
     bench.write("two.json", two);
-    assert_eq!(bench.told(), "+ Namespace one (two.json:1)\n+ Namespace two (two.json:2)");
+    assert_eq!(
+        bench.told(),
+        "+ Namespace one (two.json:1)\n+ Namespace two (two.json:2)"
+    );
 }
 
 #[test]
@@ -356,22 +446,32 @@ fn names_that_look_like_booleans_are_names() {
 #[test]
 fn files_that_are_no_objects_are_counted() {
     let mut bench = Bench::new();
-    bench.write("values.yaml", "replicas: 3\nitems: {a: 1}\n---\n---\nkind: 3\n");
+    bench.write(
+        "values.yaml",
+        "replicas: 3\nitems: {a: 1}\n---\n---\nkind: 3\n",
+    );
     bench.write("empty.yaml", "");
     bench.write("comment.yaml", "# nothing\n");
-    assert_eq!(bench.told(), "all Namespace: 0\nall Service: 0\nall EndpointSlice: 0");
+    assert_eq!(
+        bench.told(),
+        "all Namespace: 0\nall Service: 0\nall EndpointSlice: 0"
+    );
     assert_eq!(bench.stats.ignored(), 2);
 }
 
 #[test]
 fn a_large_dump_is_not_too_large() {
     let mut bench = Bench::new();
-    let mut text = "apiVersion: v1\nkind: List\nitems:\n".to_owned();
-    for number in 0..20_000 {
-        text += &format!("- {{apiVersion: v1, kind: Service, metadata: {{name: s{number}, namespace: shop, labels: {{a: b, c: d, e: f, g: h}}}}, spec: {{clusterIP: None, ports: [{{port: 80}}, {{port: 81, name: b}}]}}}}\n");
-    }
-    bench.write("a.yaml", &text);
-    assert!(bench.told().contains("all Service: 20000"));
+    // more nodes than the YAML reader's own limit
+    let numbers = "1,".repeat(300_000);
+    bench.write(
+        "a.yaml",
+        &format!(
+            "kind: Big\ndata: [{numbers}]\n---\n{}",
+            service("a", "None")
+        ),
+    );
+    assert!(bench.told().contains("all Service: 1"));
 }
 
 #[test]
@@ -384,11 +484,18 @@ fn a_mounted_config_map_is_read_once_and_swapped_whole() {
     symlink("..data/a.yaml", at("a.yaml")).unwrap();
     symlink("nowhere", at("dangling.yaml")).unwrap();
     symlink(".", at("loop")).unwrap();
-    assert!(bench.told().contains("all Service: 1\n  Service shop/a ClusterIp([10.0.0.1]) (a.yaml:1)"));
+    assert!(
+        bench
+            .told()
+            .contains("all Service: 1\n  Service shop/a ClusterIp([10.0.0.1]) (a.yaml:1)")
+    );
     let at = |name: &str| bench.dir.path().join(name);
     symlink("..v2", at("..data_tmp")).unwrap();
     fs::rename(at("..data_tmp"), at("..data")).unwrap();
-    assert_eq!(bench.told(), "+ Service shop/a ClusterIp([10.0.0.2]) (a.yaml:1)");
+    assert_eq!(
+        bench.told(),
+        "+ Service shop/a ClusterIp([10.0.0.2]) (a.yaml:1)"
+    );
 }
 
 #[test]
@@ -401,7 +508,10 @@ fn a_folder_that_goes_away_keeps_its_content_and_says_so() {
     fs::rename(&root, bench.dir.path().join("away")).unwrap();
     let read = bench.reread();
     assert!(read.changes.is_empty());
-    assert!(read.unreadable.is_some_and(|why| why.contains("cannot be read")));
+    assert!(
+        read.unreadable
+            .is_some_and(|why| why.contains("cannot be read"))
+    );
     assert_eq!(read.problems.len(), 1);
     assert_eq!(bench.told(), "", "said once");
     fs::rename(bench.dir.path().join("away"), &root).unwrap();
@@ -431,40 +541,71 @@ fn a_missing_folder_is_an_error_at_the_start() {
     let error = open(&missing).unwrap_err().to_string();
     assert!(error.contains("missing: No such file"), "{error}");
     fs::write(&missing, "").unwrap();
-    assert!(open(&missing).unwrap_err().to_string().contains("Not a directory"));
+    assert!(
+        open(&missing)
+            .unwrap_err()
+            .to_string()
+            .contains("Not a directory")
+    );
 }
 
 #[tokio::test]
 async fn a_change_is_told_by_the_system_within_the_deadline() {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("a.yaml"), service("a", "10.0.0.1")).unwrap();
-    let settings = Settings { poll: Duration::from_secs(3600), ..Settings::default() };
+    let settings = Settings {
+        poll: Duration::from_secs(3600),
+        ..Settings::default()
+    };
     let stats = Arc::new(SourceStats::default());
-    let source =
-        ManifestSource::open(dir.path(), settings, Arc::new(SystemClock), stats).unwrap();
+    let source = ManifestSource::open(dir.path(), settings, Arc::new(SystemClock), stats).unwrap();
     let (tx, mut rx) = mpsc::channel(64);
     let cancel = CancellationToken::new();
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(source.run(tx, cancel.clone()));
     let mut next = async || {
         let next = tokio::time::timeout(Duration::from_secs(10), rx.recv());
-        next.await.expect("an event in time").expect("a running source")
+        next.await
+            .expect("an event in time")
+            .expect("a running source")
     };
     for _ in Kind::ALL {
-        assert!(matches!(next().await, SourceEvent::Changed { change: Change::Listed(..), .. }));
+        assert!(matches!(
+            next().await,
+            SourceEvent::Changed {
+                change: Change::Listed(..),
+                ..
+            }
+        ));
     }
     assert!(matches!(next().await, SourceEvent::Fresh));
     // a folder that appears is watched too
     fs::create_dir(dir.path().join("sub")).unwrap();
     fs::write(dir.path().join("sub/b.yaml"), service("b", "10.0.0.2")).unwrap();
-    let SourceEvent::Changed { change: Change::Applied(fact), .. } = next().await else {
+    let SourceEvent::Changed {
+        change: Change::Applied(fact),
+        ..
+    } = next().await
+    else {
         panic!("not applied")
     };
     assert_eq!(fact.key().to_string(), "shop/b");
     fs::write(dir.path().join("sub/b.yaml"), service("b", "10.0.0.3")).unwrap();
-    assert!(matches!(next().await, SourceEvent::Changed { change: Change::Applied(_), .. }));
+    assert!(matches!(
+        next().await,
+        SourceEvent::Changed {
+            change: Change::Applied(_),
+            ..
+        }
+    ));
     fs::remove_file(dir.path().join("sub/b.yaml")).unwrap();
-    assert!(matches!(next().await, SourceEvent::Changed { change: Change::Deleted(..), .. }));
+    assert!(matches!(
+        next().await,
+        SourceEvent::Changed {
+            change: Change::Deleted(..),
+            ..
+        }
+    ));
     cancel.cancel();
     while let Some(ended) = tasks.join_next().await {
         ended.unwrap();
