@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 /// A request.
@@ -100,6 +100,8 @@ pub(super) struct Fake {
     pub(super) address: SocketAddr,
     /// What it was asked.
     log: Arc<Mutex<Vec<Asked>>>,
+    /// Told of every request.
+    was_asked: Arc<Notify>,
     /// Its connections.
     tasks: JoinSet<()>,
 }
@@ -119,10 +121,17 @@ impl Fake {
         let address = listener.local_addr().unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(listener, Arc::clone(&log), script));
+        let was_asked = Arc::new(Notify::new());
+        let state = State {
+            log: Arc::clone(&log),
+            was_asked: Arc::clone(&was_asked),
+            script,
+        };
+        tasks.spawn(accept(listener, state));
         Self {
             address,
             log,
+            was_asked,
             tasks,
         }
     }
@@ -141,35 +150,54 @@ impl Fake {
             .collect()
     }
 
+    /// Waits until it was asked what `enough` looks for.
+    pub(super) async fn until(&self, enough: impl Fn(&Self) -> bool) {
+        while !enough(self) {
+            self.was_asked.notified().await;
+        }
+    }
+
     /// Stops at once, breaking all connections.
     pub(super) async fn stop(mut self) {
         self.tasks.shutdown().await;
     }
 }
 
+/// What the connections share.
+#[derive(Clone)]
+struct State {
+    /// What was asked.
+    log: Arc<Mutex<Vec<Asked>>>,
+    /// Told of every request.
+    was_asked: Arc<Notify>,
+    /// What decides the answers.
+    script: Arc<Script>,
+}
+
 /// Accepts connections.
-async fn accept(listener: TcpListener, log: Arc<Mutex<Vec<Asked>>>, script: Arc<Script>) {
+async fn accept(listener: TcpListener, state: State) {
     let mut connections = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await.unwrap();
-        connections.spawn(serve(stream, Arc::clone(&log), Arc::clone(&script)));
+        connections.spawn(serve(stream, state.clone()));
         while connections.try_join_next().is_some() {}
     }
 }
 
 /// Serves one request and closes.
-async fn serve(mut stream: TcpStream, log: Arc<Mutex<Vec<Asked>>>, script: Arc<Script>) {
+async fn serve(mut stream: TcpStream, state: State) {
     let Some(asked) = request(&mut stream).await else {
         return;
     };
     let before = {
-        let mut log = log.lock().unwrap();
+        let mut log = state.log.lock().unwrap();
         let same = |one: &&Asked| one.plural == asked.plural && one.is_watch() == asked.is_watch();
         let before = log.iter().filter(same).count();
         log.push(asked.clone());
         before
     };
-    let reply = script(&asked, before);
+    state.was_asked.notify_one();
+    let reply = (state.script)(&asked, before);
     // the client may have gone: then nobody misses the rest
     answer(&mut stream, reply).await.ok();
 }
