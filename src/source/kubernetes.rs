@@ -52,9 +52,10 @@ pub struct Settings {
     pub page_timeout: Duration,
     /// How long the answer to a watch request may take.
     pub watch_start_timeout: Duration,
-    /// After how many seconds the server is asked to end a watch. A connection that is silent for
-    /// five seconds longer is taken for dead.
+    /// After how many seconds the server is asked to end a watch.
     pub watch_seconds: u32,
+    /// A watch that is silent for so much longer is taken for dead.
+    pub watch_slack: Duration,
     /// A watch that ends earlier than this without an event was closed at once.
     pub least_watch: Duration,
     /// The first wait after a failure.
@@ -76,6 +77,7 @@ impl Default for Settings {
             page_timeout: Duration::from_secs(60),
             watch_start_timeout: Duration::from_secs(30),
             watch_seconds: 60,
+            watch_slack: Duration::from_secs(5),
             least_watch: Duration::from_secs(1),
             backoff_first: Duration::from_millis(200),
             backoff_longest: Duration::from_secs(30),
@@ -83,6 +85,13 @@ impl Default for Settings {
             patience: Duration::from_secs(10),
             requests_per_second: 100,
         }
+    }
+}
+
+impl Settings {
+    /// How long a live watch can be silent.
+    fn longest_silence(&self) -> Duration {
+        Duration::from_secs(self.watch_seconds.into()) + self.watch_slack
     }
 }
 
@@ -213,5 +222,7 @@ impl KubernetesSource {
     }
 }
 
+#[cfg(test)]
+mod fake;
 #[cfg(test)]
 mod tests;

@@ -130,15 +130,9 @@ pub(super) enum Number {
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(
-            match serde_json::Value::deserialize(deserializer).map_err(D::Error::custom)? {
-                serde_json::Value::Number(number) => match number.as_i64() {
-                    Some(whole) => Self::Whole(whole),
-                    None => Self::Other(number.to_string()),
-                },
-                other => Self::Other(other.to_string()),
-            },
-        )
+        let value = serde_json::Value::deserialize(deserializer).map_err(D::Error::custom)?;
+        let other = || Self::Other(value.to_string());
+        Ok(value.as_i64().map_or_else(other, Self::Whole))
     }
 }
 

@@ -112,10 +112,8 @@ impl Connection {
     pub(super) async fn open(auth: Auth, settings: &Settings) -> Result<Self, ConnectError> {
         let requests_per_second = settings.requests_per_second;
         // longer than each timeout of our own, which say better what they waited for
-        let read_timeout = settings
-            .page_timeout
-            .max(Duration::from_secs(u64::from(settings.watch_seconds) + 5))
-            + Duration::from_secs(5);
+        let read_timeout =
+            settings.page_timeout.max(settings.longest_silence()) + Duration::from_secs(5);
         let client = client(&auth, requests_per_second, read_timeout).await?;
         let current = Mutex::new(Numbered { client, number: 0 });
         Ok(Self {
@@ -178,9 +176,11 @@ async fn config(auth: &Auth) -> Result<Config, ConnectError> {
         }
         Auth::Kubeconfig { file, context } => {
             let wrong = |error: kube::config::KubeconfigError| {
-                let reason = match &error {
-                    kube::config::KubeconfigError::ReadConfig(error, _) => error.to_string(),
-                    other => other.to_string(),
+                // that one names the file again
+                let reason = if let kube::config::KubeconfigError::ReadConfig(cause, _) = &error {
+                    cause.to_string()
+                } else {
+                    error.to_string()
                 };
                 ConnectError::Kubeconfig {
                     file: file.clone(),

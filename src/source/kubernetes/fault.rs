@@ -52,6 +52,10 @@ pub(super) const fn plural(kind: Kind) -> &'static str {
 
 impl Fault {
     /// The fault that a client's error is.
+    #[allow(
+        clippy::wildcard_enum_match_arm,
+        reason = "all others are of the connection"
+    )]
     pub(super) fn of(error: &kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => Self::of_status(status),

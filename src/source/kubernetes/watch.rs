@@ -384,7 +384,7 @@ impl<'a> KindWatch<'a> {
         version: &mut String,
     ) -> Result<Heard, End> {
         let settings = &self.shared.settings;
-        let silence = Duration::from_secs(u64::from(settings.watch_seconds) + 5);
+        let silence = settings.longest_silence();
         let mut body = std::pin::pin!(body);
         let mut line = Vec::new();
         let mut heard = Heard::Nothing;

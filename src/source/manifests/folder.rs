@@ -1,7 +1,7 @@
 //! What a folder of manifests says, and what changed since it was last read.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -63,6 +63,19 @@ pub(super) struct Reread {
     pub(super) folders: BTreeMap<PathBuf, Inode>,
 }
 
+/// One reading of the folder while it goes on.
+#[derive(Debug)]
+struct Pass {
+    /// When it is, for the grace.
+    now: Instant,
+    /// The time of day, to compare with the times of files.
+    wall: SystemTime,
+    /// The keys whose fact may have changed.
+    dirty: BTreeSet<FactKey>,
+    /// What it found.
+    out: Reread,
+}
+
 /// A folder of manifests.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -106,16 +119,20 @@ impl Folder {
     /// the objects of the files that changed.
     pub(super) fn reread(&mut self, now: Instant, wall: SystemTime) -> Reread {
         let found = walk(&self.root);
-        let mut dirty = BTreeSet::new();
-        let mut out = Reread {
+        let out = Reread {
             folders: found.folders,
             ..Reread::default()
         };
+        let mut pass = Pass {
+            now,
+            wall,
+            dirty: BTreeSet::new(),
+            out,
+        };
         for (name, (path, stamp)) in &found.files {
-            if self.is_current(name, stamp) {
-                continue;
+            if !self.is_current(name, stamp) {
+                self.read_file(name, path, *stamp, &mut pass);
             }
-            self.read_file(name, path, *stamp, wall, now, &mut dirty, &mut out);
         }
         let covered = |name: &str| {
             found.unreadable.iter().any(|(below, _)| {
@@ -123,23 +140,19 @@ impl Folder {
                 below.is_empty() || rest.is_some_and(|rest| rest.starts_with('/'))
             })
         };
-        let lost: Vec<Arc<str>> = self
-            .files
-            .keys()
-            .filter(|name| !found.files.contains_key(*name) && !covered(name))
-            .cloned()
-            .collect();
+        let is_lost = |name: &&Arc<str>| !found.files.contains_key(*name) && !covered(name);
+        let lost: Vec<Arc<str>> = self.files.keys().filter(is_lost).cloned().collect();
         for name in lost {
-            self.lose_file(&name, now, &mut dirty, &mut out);
+            self.lose_file(&name, &mut pass);
         }
         let rootless = found.unreadable.iter().any(|(below, _)| below.is_empty());
-        self.note_unreadable(found.unreadable, &mut out);
+        self.note_unreadable(found.unreadable, &mut pass.out);
         if self.listed || !rootless {
-            self.tell(dirty, &mut out);
+            self.tell(pass.dirty, &mut pass.out);
         }
         self.stats
             .set_ignored(self.files.values().map(|file| file.ignored).sum());
-        out
+        pass.out
     }
 
     /// Whether a file is as it was when it was read.
@@ -150,34 +163,20 @@ impl Folder {
     }
 
     /// Reads a file. One that cannot be read, or does not parse, keeps its last good content.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "the steps of one reading, all borrowed apart"
-    )]
-    fn read_file(
-        &mut self,
-        name: &Arc<str>,
-        path: &PathBuf,
-        stamp: Stamp,
-        wall: SystemTime,
-        now: Instant,
-        dirty: &mut BTreeSet<FactKey>,
-        out: &mut Reread,
-    ) {
-        out.files_read += 1;
-        let settled = stamp.is_settled(wall);
+    fn read_file(&mut self, name: &Arc<str>, path: &Path, stamp: Stamp, pass: &mut Pass) {
+        pass.out.files_read += 1;
         let text = match std::fs::read(path) {
             Ok(bytes) => String::from_utf8(bytes).map_err(|error| {
                 format!("not UTF-8 at octet {}", error.utf8_error().valid_up_to())
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return self.lose_file(name, now, dirty, out);
+                return self.lose_file(name, pass);
             }
             Err(error) => Err(error.to_string()),
         };
         if text.as_ref().is_ok_and(|text| text.trim().is_empty()) && self.holds_facts(name) {
             // an editor that empties the file before it writes it
-            return self.lose_file(name, now, dirty, out);
+            return self.lose_file(name, pass);
         }
         let parsed = text
             .map_err(|message| Unparsable {
@@ -185,27 +184,25 @@ impl Folder {
                 message,
             })
             .and_then(|text| parse(name, &text, &mut self.interner));
+        let settled = stamp.is_settled(pass.wall);
+        let file = self.file(name);
+        (file.stamp, file.settled, file.missing_since) = (stamp, settled, None);
         let problems = match parsed {
             Ok(parsed) => {
+                file.ignored = parsed.ignored;
                 for kind in parsed.left_out {
                     self.stats.kind(kind).add_left_out();
                 }
                 let facts = with_namespaces(parsed.facts, &mut self.interner);
-                self.replace(name, facts, dirty);
-                let file = self.file(name);
-                (file.stamp, file.settled, file.missing_since) = (stamp, settled, None);
-                file.ignored = parsed.ignored;
+                self.replace(name, facts, &mut pass.dirty);
                 parsed.problems
             }
             Err(Unparsable { line, message }) => {
-                let kept = self.holds_facts(name);
-                let file = self.file(name);
-                (file.stamp, file.settled, file.missing_since) = (stamp, settled, None);
                 let place = match line {
                     Some(line) => format!("{name}:{line}").into(),
                     None => Arc::clone(name),
                 };
-                let kept = if kept {
+                let kept = if self.holds_facts(name) {
                     "; its last good content stays"
                 } else {
                     ""
@@ -218,7 +215,8 @@ impl Folder {
                 }]
             }
         };
-        out.problems
+        pass.out
+            .problems
             .extend(self.said.now(Owner::File(Arc::clone(name)), problems));
     }
 
@@ -264,26 +262,21 @@ impl Folder {
     }
 
     /// A file is missing or empty: its objects are gone when it stays so for the grace.
-    fn lose_file(
-        &mut self,
-        name: &Arc<str>,
-        now: Instant,
-        dirty: &mut BTreeSet<FactKey>,
-        out: &mut Reread,
-    ) {
+    fn lose_file(&mut self, name: &Arc<str>, pass: &mut Pass) {
         let Some(file) = self.files.get_mut(name) else {
             return;
         };
-        let since = *file.missing_since.get_or_insert(now);
-        let away = now.saturating_duration_since(since);
+        let since = *file.missing_since.get_or_insert(pass.now);
+        let away = pass.now.saturating_duration_since(since);
         if away < self.grace {
             let left = self.grace - away;
-            out.again = Some(out.again.map_or(left, |again| again.min(left)));
+            pass.out.again = Some(pass.out.again.map_or(left, |again| again.min(left)));
             return;
         }
-        self.replace(name, HashMap::new(), dirty);
+        self.replace(name, HashMap::new(), &mut pass.dirty);
         self.files.remove(name);
-        out.problems
+        pass.out
+            .problems
             .extend(self.said.now(Owner::File(Arc::clone(name)), Vec::new()));
     }
 
@@ -420,7 +413,8 @@ fn with_namespaces(
         let first = named
             .entry(Arc::clone(&fact.key().namespace))
             .or_insert_with(|| place.clone());
-        if (place.len(), &*place) < (first.len(), &*first) {
+        // the file is the same, so the shorter line number is the smaller one
+        if (place.len(), place) < (first.len(), &*first) {
             *first = Arc::clone(place);
         }
     }
