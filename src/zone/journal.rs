@@ -42,7 +42,7 @@ use crate::dns::{Name, Serial};
 use crate::zone::{Candidate, Journaled, MemoryLimits, Version};
 use codec::{Base, Entry, HEAD, Head, PartWriter, SNAPSHOT, STEP, StepSize, StreamError, ZONE};
 use repair::{Keep, StateDir};
-use sidefile::Serials;
+use sidefile::{Newest, Serials};
 use snapshot::SnapshotJob;
 use store::{Batch, Store};
 
@@ -218,6 +218,8 @@ pub struct Journal {
     retention: BTreeMap<Name, Retention>,
     /// The ceilings.
     serials: Serials,
+    /// What is newest, for whoever finds less than that.
+    newest: Newest,
     /// The ceilings as they were found, of zones without a commit since.
     floors: BTreeMap<Name, Serial>,
     /// Zones with a commit since the journal was opened.
@@ -282,13 +284,11 @@ impl Journal {
                 .push("the file of serials is missing: serials go on from the database".to_owned());
         }
         let floors = floors(&serials, &scan.zones);
-        for (apex, floor) in &floors {
-            if !scan.zones.contains_key(apex) {
-                notes.push(format!(
-                    "zone {apex} is not in the database: its next serial is above {floor}"
-                ));
-            }
-        }
+        let (newest, known) = Newest::open(dir.path()).map_err(unusable("opening a file in it"))?;
+        notes.extend(known.iter().filter_map(|(apex, serial)| {
+            let kept = scan.zones.get(apex).map(|stored| stored.head.serial);
+            lost_note(apex, *serial, kept)
+        }));
         // A zone whose line was lost gets one again; a ceiling that stands is left alone.
         let heads: Vec<_> = scan
             .zones
@@ -306,6 +306,7 @@ impl Journal {
             next_id: scan.next_id,
             retention: BTreeMap::new(),
             serials,
+            newest,
             floors,
             committed: BTreeMap::new(),
             jobs: VecDeque::new(),
@@ -532,6 +533,15 @@ impl Journal {
         for (apex, serial) in serials {
             self.floors.remove(&apex);
             self.committed.insert(apex, serial);
+        }
+        let newest: Vec<_> = self
+            .zones()
+            .values()
+            .map(|stored| (stored.apex.clone(), stored.head.serial))
+            .collect();
+        if let Err(error) = self.newest.write(&newest) {
+            // Nothing rests on it.
+            tracing::debug!(%error, "the newest serials could not be noted");
         }
         Ok(())
     }
@@ -867,6 +877,13 @@ impl Journal {
     }
 }
 
+/// Readers may outlive the journal; the database does not: the folder is free for the next process.
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.store.close();
+    }
+}
+
 /// A snapshot of a version.
 fn snapshot_job(id: u32, version: &Version) -> SnapshotJob {
     let Version {
@@ -902,6 +919,19 @@ fn garbage_of(id: u32) -> [Garbage; 2] {
         low: codec::zone_key(kind, id).to_vec(),
         high: codec::zone_key(kind, id + 1).to_vec(),
     })
+}
+
+/// The sentence about what a zone lost, if it did.
+fn lost_note(apex: &Name, newest: Serial, kept: Option<Serial>) -> Option<String> {
+    match kept {
+        None => Some(format!(
+            "zone {apex}: all versions up to serial {newest} are lost, its history starts anew above it"
+        )),
+        Some(kept) if newest.is_after(kept) => Some(format!(
+            "zone {apex}: the versions after serial {kept} up to {newest} are lost, the next serial is above them"
+        )),
+        Some(_) => None,
+    }
 }
 
 /// The ceilings that say more than the heads do.
