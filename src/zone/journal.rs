@@ -24,6 +24,7 @@ mod codec;
 mod load;
 mod reader;
 mod repair;
+mod salvage;
 mod sidefile;
 mod snapshot;
 mod store;
@@ -40,8 +41,8 @@ use std::time::Duration;
 use crate::dns::{Name, Serial};
 use crate::zone::{Candidate, Journaled, MemoryLimits, Version};
 use codec::{Base, Entry, HEAD, Head, PartWriter, SNAPSHOT, STEP, StepSize, StreamError, ZONE};
-use repair::StateDir;
-use sidefile::Serials;
+use repair::{Keep, StateDir};
+use sidefile::{Newest, Serials};
 use snapshot::SnapshotJob;
 use store::{Batch, Store};
 
@@ -62,6 +63,8 @@ const IDLE_PORTION: usize = 64;
 const DROPPED_STEPS: usize = 64;
 /// No snapshot is written before the steps since the base have so many octets.
 const SNAPSHOT_MIN_OCTETS: u64 = 1 << 20;
+/// So many commits in a row may fail by damage before a new database is started.
+const DAMAGED_COMMITS: u32 = 2;
 /// What a step counts towards the limits besides its records' octets: numbers, causes, its key.
 const STEP_OCTETS: u64 = 128;
 
@@ -109,12 +112,18 @@ pub struct Loaded {
 
 /// Why a zone cannot be loaded.
 #[derive(Debug, thiserror::Error)]
-#[error("zone {apex} cannot be loaded: {source}")]
-pub struct LoadError {
-    /// The zone.
-    apex: Name,
-    /// What the store said.
-    source: StoreError,
+pub enum LoadError {
+    /// The database cannot be read or written.
+    #[error("zone {apex} cannot be loaded: {source}")]
+    Store {
+        /// The zone.
+        apex: Name,
+        /// What the store said.
+        source: StoreError,
+    },
+    /// The database is damaged, and what can be read of it could not be brought to a new one.
+    #[error(transparent)]
+    Open(#[from] OpenError),
 }
 
 /// Why versions could not be made durable. They can be tried again.
@@ -209,6 +218,8 @@ pub struct Journal {
     retention: BTreeMap<Name, Retention>,
     /// The ceilings.
     serials: Serials,
+    /// What is newest, for whoever finds less than that.
+    newest: Newest,
     /// The ceilings as they were found, of zones without a commit since.
     floors: BTreeMap<Name, Serial>,
     /// Zones with a commit since the journal was opened.
@@ -217,6 +228,8 @@ pub struct Journal {
     jobs: VecDeque<SnapshotJob>,
     /// Entries to be removed.
     garbage: VecDeque<Garbage>,
+    /// How many commits in a row failed by damage.
+    damaged_commits: u32,
 }
 
 impl fmt::Debug for Journal {
@@ -271,13 +284,11 @@ impl Journal {
                 .push("the file of serials is missing: serials go on from the database".to_owned());
         }
         let floors = floors(&serials, &scan.zones);
-        for (apex, floor) in &floors {
-            if !scan.zones.contains_key(apex) {
-                notes.push(format!(
-                    "zone {apex} is not in the database: its next serial is above {floor}"
-                ));
-            }
-        }
+        let (newest, known) = Newest::open(dir.path()).map_err(unusable("opening a file in it"))?;
+        notes.extend(known.iter().filter_map(|(apex, serial)| {
+            let kept = scan.zones.get(apex).map(|stored| stored.head.serial);
+            lost_note(apex, *serial, kept)
+        }));
         // A zone whose line was lost gets one again; a ceiling that stands is left alone.
         let heads: Vec<_> = scan
             .zones
@@ -295,10 +306,12 @@ impl Journal {
             next_id: scan.next_id,
             retention: BTreeMap::new(),
             serials,
+            newest,
             floors,
             committed: BTreeMap::new(),
             jobs: VecDeque::new(),
             garbage: scan.garbage.into(),
+            damaged_commits: 0,
         };
         Ok((journal, OpenReport { notes }))
     }
@@ -341,8 +354,34 @@ impl Journal {
     /// [`LoadError`] when the database cannot be read or written, damage aside.
     pub fn load(&mut self, apex: &Name, limits: MemoryLimits) -> Result<Loaded, LoadError> {
         let apex = apex.to_lower();
-        self.restore(&apex, limits)
-            .map_err(|source| LoadError { apex, source })
+        let failed = |source| LoadError::Store {
+            apex: apex.clone(),
+            source,
+        };
+        match self.restore(&apex, limits) {
+            Err(error) if error.is_damage() => {
+                let mut notes = vec![error.to_string()];
+                self.salvage(&mut notes)?;
+                let mut loaded = self.restore(&apex, limits).map_err(failed)?;
+                notes.append(&mut loaded.notes);
+                loaded.notes = notes;
+                Ok(loaded)
+            }
+            done => done.map_err(failed),
+        }
+    }
+
+    /// Brings what can be read to a new database.
+    fn salvage(&mut self, notes: &mut Vec<String>) -> Result<(), OpenError> {
+        self.jobs.clear();
+        let scan = self
+            .dir
+            .start_anew(&self.store, Keep::Readable, notes, scan)?;
+        notes.extend(scan.notes);
+        self.garbage = scan.garbage.into();
+        self.next_id = self.next_id.max(scan.next_id);
+        *self.zones_mut() = scan.zones;
+        Ok(())
     }
 
     /// Loads a zone and cuts off what is damaged.
@@ -481,18 +520,28 @@ impl Journal {
             })
             .collect();
         self.serials.cover(&serials).map_err(CommitError::Serials)?;
-        let done = self.write_database(candidates);
-        if done.is_err() {
+        if let Err(error) = self.write_database(candidates) {
+            self.damaged_commits += u32::from(error.is_damage());
             // sled refuses all work after a failed write: give readers a working database again. The
             // next commit tries once more if this fails.
             if let Err(error) = self.heal() {
                 tracing::warn!(%error, "the database does not open again yet");
             }
-            return done.map_err(CommitError::Store);
+            return Err(error.into());
         }
+        self.damaged_commits = 0;
         for (apex, serial) in serials {
             self.floors.remove(&apex);
             self.committed.insert(apex, serial);
+        }
+        let newest: Vec<_> = self
+            .zones()
+            .values()
+            .map(|stored| (stored.apex.clone(), stored.head.serial))
+            .collect();
+        if let Err(error) = self.newest.write(&newest) {
+            // Nothing rests on it.
+            tracing::debug!(%error, "the newest serials could not be noted");
         }
         Ok(())
     }
@@ -638,7 +687,14 @@ impl Journal {
         // Portions that were not synced may be gone.
         self.jobs.clear();
         let mut notes = Vec::new();
-        let scan = self.dir.open_database(&self.store, &mut notes, scan)?;
+        let scan = if self.damaged_commits < DAMAGED_COMMITS {
+            self.dir.open_database(&self.store, &mut notes, scan)?
+        } else {
+            // It opens and cannot be written: each zone starts anew with its next commit.
+            self.damaged_commits = 0;
+            self.dir
+                .start_anew(&self.store, Keep::Nothing, &mut notes, scan)?
+        };
         notes.extend(scan.notes);
         for note in notes {
             tracing::warn!(note, "the database was opened again");
@@ -821,6 +877,13 @@ impl Journal {
     }
 }
 
+/// Readers may outlive the journal; the database does not: the folder is free for the next process.
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.store.close();
+    }
+}
+
 /// A snapshot of a version.
 fn snapshot_job(id: u32, version: &Version) -> SnapshotJob {
     let Version {
@@ -856,6 +919,19 @@ fn garbage_of(id: u32) -> [Garbage; 2] {
         low: codec::zone_key(kind, id).to_vec(),
         high: codec::zone_key(kind, id + 1).to_vec(),
     })
+}
+
+/// The sentence about what a zone lost, if it did.
+fn lost_note(apex: &Name, newest: Serial, kept: Option<Serial>) -> Option<String> {
+    match kept {
+        None => Some(format!(
+            "zone {apex}: all versions up to serial {newest} are lost, its history starts anew above it"
+        )),
+        Some(kept) if newest.is_after(kept) => Some(format!(
+            "zone {apex}: the versions after serial {kept} up to {newest} are lost, the next serial is above them"
+        )),
+        Some(_) => None,
+    }
 }
 
 /// The ceilings that say more than the heads do.

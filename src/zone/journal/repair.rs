@@ -3,7 +3,8 @@
 //! Rungs, each tried only when the one before failed by damage (never when the disk is full or the
 //! folder read-only): as it is, without left-over `snap.*.generating` files, which make sled 0.34 fail
 //! for good; without its snapshots and settings file, so that it reads its log from the start; at last
-//! the database goes aside, in one piece for whoever wants to look at it, and an empty one starts.
+//! the database goes aside, in one piece for whoever wants to look at it, and a new one starts with what
+//! can be read of the old.
 //! A file `opening` counts opens that did not come to an end; after some the next rung is tried at once.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -11,6 +12,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::zone::journal::codec::{self, FORMAT, META_KEY};
+use crate::zone::journal::salvage::copy_readable;
 use crate::zone::journal::sidefile::{sync_dir, write_durably};
 use crate::zone::journal::store::{Batch, Store, StoreError};
 
@@ -137,23 +139,57 @@ impl StateDir {
         check: impl Fn(&Store) -> Result<T, StoreError>,
     ) -> Result<T, OpenError> {
         let failed = self.count_opening();
-        let mut rung = match failed {
-            ..OPENS_WITHOUT_SNAPSHOT => Rung::AsItIs,
-            OPENS_WITHOUT_SNAPSHOT..OPENS_WITHOUT_DATABASE => Rung::FromLog,
-            _ => Rung::Empty,
+        let (first, keep) = match failed {
+            ..OPENS_WITHOUT_SNAPSHOT => (Rung::AsItIs, Keep::Readable),
+            OPENS_WITHOUT_SNAPSHOT..OPENS_WITHOUT_DATABASE => (Rung::FromLog, Keep::Readable),
+            // Who died of reading it must not read it again.
+            _ => (Rung::Anew, Keep::Nothing),
         };
-        if rung != Rung::AsItIs {
+        if first != Rung::AsItIs {
             notes.push(format!("{failed} opens did not come to an end"));
         }
-        let checked = loop {
+        let opened = self.climb(store, first, keep, notes, check);
+        if let Err(error) = fs::remove_file(self.path.join(OPENING)) {
+            tracing::debug!(%error, "the opening marker could not be removed");
+        }
+        opened
+    }
+
+    /// Puts the database aside and starts a new one with what is to be kept.
+    pub(super) fn start_anew<T>(
+        &self,
+        store: &Store,
+        keep: Keep,
+        notes: &mut Vec<String>,
+        check: impl Fn(&Store) -> Result<T, StoreError>,
+    ) -> Result<T, OpenError> {
+        self.climb(store, Rung::Anew, keep, notes, check)
+    }
+
+    /// Tries rung after rung.
+    fn climb<T>(
+        &self,
+        store: &Store,
+        first: Rung,
+        keep: Keep,
+        notes: &mut Vec<String>,
+        check: impl Fn(&Store) -> Result<T, StoreError>,
+    ) -> Result<T, OpenError> {
+        let mut rung = first;
+        loop {
             store.close();
-            self.prepare(rung, notes)?;
+            let aside = self.prepare(rung, notes)?;
             let opened = store
                 .open()
                 .and_then(|()| check_meta(store))
-                .and_then(|()| check(store));
+                .and_then(|()| {
+                    if let (Some(aside), Keep::Readable) = (aside, keep) {
+                        self.take_over(&aside, store)?;
+                    }
+                    check(store)
+                });
             match (opened, rung.next()) {
-                (Ok(checked), _) => break checked,
+                (Ok(checked), _) => return Ok(checked),
                 (Err(error), Some(next)) if error.is_damage() => {
                     notes.push(error.to_string());
                     rung = next;
@@ -166,49 +202,90 @@ impl StateDir {
                     });
                 }
             }
-        };
-        if let Err(error) = fs::remove_file(self.path.join(OPENING)) {
-            tracing::debug!(%error, "the opening marker could not be removed");
         }
-        Ok(checked)
     }
 
-    /// Puts out of the way what a rung leaves out.
-    fn prepare(&self, rung: Rung, notes: &mut Vec<String>) -> Result<(), OpenError> {
-        let database = self.database();
+    /// Copies what can be read of a database that was put aside.
+    fn take_over(&self, aside: &Path, store: &Store) -> Result<(), StoreError> {
+        let old = Store::at(&aside.join(DATABASE));
+        let copied = match old.open() {
+            Ok(()) => copy_readable(&old, store),
+            // Not even its log opens: nothing is copied.
+            Err(_) => Ok(()),
+        };
+        old.close();
+        copied
+    }
+
+    /// Puts out of the way what a rung leaves out; gives the folder a whole database was moved to.
+    fn prepare(&self, rung: Rung, notes: &mut Vec<String>) -> Result<Option<PathBuf>, OpenError> {
         let done = match rung {
-            Rung::AsItIs => remove_generating(&database).map(|removed| {
-                if removed > 0 {
-                    notes.push(format!(
-                        "{removed} unfinished index files of the database were removed"
-                    ));
-                }
-            }),
-            Rung::FromLog => self.probe().and_then(|()| {
-                let aside = self.damaged_folder()?;
-                let moved = move_snapshots(&database, &aside)?;
-                notes.push(format!(
-                    "{moved} index files of the database were moved to {}: they are rebuilt from its log",
-                    aside.display()
-                ));
-                Ok(())
-            }),
-            Rung::Empty => self.probe().and_then(|()| {
-                let aside = self.damaged_folder()?;
-                fs::rename(&database, aside.join(DATABASE))?;
-                sync_dir(&self.path)?;
-                notes.push(format!(
-                    "the database is beyond repair and was moved to {}: history starts anew, serials go on",
-                    aside.display()
-                ));
-                Ok(())
-            }),
+            Rung::AsItIs => self.remove_unfinished(notes).map(|()| None),
+            Rung::FromLog => self.move_snapshots(notes).map(|()| None),
+            Rung::Anew => self.move_database(notes),
         };
         done.map_err(|source| OpenError::Unusable {
             dir: self.path.clone(),
             doing: "putting damaged files aside",
             source,
         })
+    }
+
+    /// Removes index files sled was still writing.
+    fn remove_unfinished(&self, notes: &mut Vec<String>) -> io::Result<()> {
+        let unfinished = files_named(&self.database(), |name| name.ends_with(".generating"))?;
+        for path in &unfinished {
+            fs::remove_file(path)?;
+        }
+        if !unfinished.is_empty() {
+            notes.push(format!(
+                "{} unfinished index files of the database were removed; nothing is lost by it",
+                unfinished.len()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Moves sled's index files and its settings away.
+    fn move_snapshots(&self, notes: &mut Vec<String>) -> io::Result<()> {
+        self.probe()?;
+        let database = self.database();
+        let files = files_named(&database, |name| {
+            name.starts_with("snap.") || name == "conf"
+        })?;
+        if files.is_empty() {
+            return Ok(());
+        }
+        let aside = self.damaged_folder()?;
+        for path in &files {
+            if let Some(name) = path.file_name() {
+                fs::rename(path, aside.join(name))?;
+            }
+        }
+        sync_dir(&database)?;
+        notes.push(format!(
+            "{} index files of the database were moved to {} and are rebuilt from its log",
+            files.len(),
+            aside.display()
+        ));
+        Ok(())
+    }
+
+    /// Moves the database away.
+    fn move_database(&self, notes: &mut Vec<String>) -> io::Result<Option<PathBuf>> {
+        self.probe()?;
+        let database = self.database();
+        if !database.exists() {
+            return Ok(None);
+        }
+        let aside = self.damaged_folder()?;
+        fs::rename(&database, aside.join(DATABASE))?;
+        sync_dir(&self.path)?;
+        notes.push(format!(
+            "the damaged database was moved to {}; what could be read of it was taken over, serials go on",
+            aside.display()
+        ));
+        Ok(Some(aside))
     }
 
     /// Whether the disk takes anything: a full disk must not look like damage.
@@ -266,8 +343,17 @@ enum Rung {
     AsItIs,
     /// Without sled's snapshots, from its log.
     FromLog,
-    /// An empty one, the old one aside.
-    Empty,
+    /// A new one, the old one aside.
+    Anew,
+}
+
+/// What a new database takes from the old one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// All that can be read.
+    Readable,
+    /// Nothing.
+    Nothing,
 }
 
 impl Rung {
@@ -275,8 +361,8 @@ impl Rung {
     const fn next(self) -> Option<Self> {
         match self {
             Self::AsItIs => Some(Self::FromLog),
-            Self::FromLog => Some(Self::Empty),
-            Self::Empty => None,
+            Self::FromLog => Some(Self::Anew),
+            Self::Anew => None,
         }
     }
 }
@@ -354,29 +440,6 @@ fn take_lock(path: &Path) -> Result<File, OpenError> {
         tracing::debug!(%error, "the lock file does not name its holder");
     }
     Ok(file)
-}
-
-/// Removes index files sled was still writing.
-fn remove_generating(database: &Path) -> io::Result<usize> {
-    let mut removed = 0;
-    for path in files_named(database, |name| name.ends_with(".generating"))? {
-        fs::remove_file(path)?;
-        removed += 1;
-    }
-    Ok(removed)
-}
-
-/// Moves sled's index files and its settings away.
-fn move_snapshots(database: &Path, aside: &Path) -> io::Result<usize> {
-    let mut moved = 0;
-    for path in files_named(database, |name| name.starts_with("snap.") || name == "conf")? {
-        if let Some(name) = path.file_name() {
-            fs::rename(&path, aside.join(name))?;
-            moved += 1;
-        }
-    }
-    sync_dir(database)?;
-    Ok(moved)
 }
 
 /// The files of a folder whose names fit; none when there is no folder.

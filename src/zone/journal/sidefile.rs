@@ -7,8 +7,8 @@
 //! one zone.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::dns::{Name, Serial};
@@ -17,6 +17,8 @@ use crate::dns::{Name, Serial};
 const FILE: &str = "serials";
 /// Where it is written before it is renamed.
 const NEXT: &str = "serials.next";
+/// The file that says what is newest.
+const NEWEST: &str = "newest";
 /// The first line.
 const HEAD_LINE: &str = "zonewright serials 1";
 /// How far above a serial its ceiling is set: serials follow the clock, so the file is written at most
@@ -146,6 +148,54 @@ fn read_line(line: &[u8]) -> Option<(Name, Serial)> {
     let (apex, ceiling) = body.rsplit_once(' ')?;
     let apex: Name = apex.parse().ok()?;
     Some((apex.to_lower(), Serial::decode(ceiling.parse().ok()?)))
+}
+
+/// The file `newest`: the serial and number of each zone's newest version, written in place with each
+/// commit and not synced. It promises nothing; when it is whole and ahead of the database, it tells what
+/// was lost.
+#[derive(Debug)]
+pub(super) struct Newest {
+    /// The file.
+    file: File,
+    /// How long it is.
+    len: u64,
+}
+
+impl Newest {
+    /// Opens the file and reads what it says; nothing when it is torn or new.
+    pub(super) fn open(dir: &Path) -> io::Result<(Self, Vec<(Name, Serial)>)> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(dir.join(NEWEST))?;
+        let mut octets = Vec::new();
+        file.read_to_end(&mut octets)?;
+        let lines: Option<Vec<_>> = octets
+            .split(|octet| *octet == b'\n')
+            .filter(|line| !line.is_empty())
+            .map(read_line)
+            .collect();
+        let len = octets.len() as u64;
+        Ok((Self { file, len }, lines.unwrap_or_default()))
+    }
+
+    /// Writes what is newest.
+    pub(super) fn write(&mut self, serials: &[(Name, Serial)]) -> io::Result<()> {
+        let mut text = String::new();
+        for (apex, serial) in serials {
+            text.push_str(&write_line(apex, *serial));
+        }
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(text.as_bytes())?;
+        let len = text.len() as u64;
+        if len < self.len {
+            self.file.set_len(len)?;
+        }
+        self.len = len;
+        Ok(())
+    }
 }
 
 /// Replaces a file so that after a crash it has its old or its new content, whole.
