@@ -150,7 +150,9 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
         let next = read_step(store, apex, stored.id, state.seq + 1)
             .and_then(|step| state.advance(&step).map(|()| step));
         match next {
-            Ok(step) => history.push(Arc::new(step)),
+            Ok(step) if step.seq >= head.oldest => history.push(Arc::new(step)),
+            // The base needs it, but it has left the history.
+            Ok(_) => {}
             Err(StreamError::Damaged(what)) => {
                 fault = Some(what.to_owned());
                 break;
@@ -164,7 +166,7 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
         ));
     }
     // Nothing was dropped, so there may be room for steps from before the base.
-    if history.steps.len() as u64 == state.seq - head.base.seq {
+    if history.steps.len() as u64 == state.seq.saturating_sub(head.base.seq) {
         extend_back(store, stored, &mut history);
     }
     let State {
