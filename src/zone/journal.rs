@@ -25,6 +25,7 @@ mod commit;
 mod load;
 mod reader;
 mod repair;
+mod retention;
 mod salvage;
 mod scan;
 mod sidefile;
@@ -54,6 +55,7 @@ use store::{Batch, Store};
 
 pub use reader::{Order, ReadError, Reader, Steps, StoredZone};
 pub use repair::OpenError;
+pub use retention::Retention;
 pub use store::StoreError;
 
 /// So many commits in a row may fail by damage before a new database is started.
@@ -68,32 +70,6 @@ pub type WallClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// Entries of a large version in one batch, about 900 KiB.
 const BATCH_ENTRIES: usize = 256;
-
-/// How much history of a zone is kept on disk. The newest step is always kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
-    /// How old the oldest step may be.
-    pub keep: Duration,
-    /// How many steps are kept.
-    pub versions: u64,
-    /// The most octets of their records.
-    pub octets: u64,
-}
-
-impl Retention {
-    /// 30 days, 10 000 versions, 64 MiB: a month to look back, and more than any secondary needs.
-    pub const DEFAULT: Self = Self {
-        keep: Duration::from_secs(30 * 86400),
-        versions: 10_000,
-        octets: 64 << 20,
-    };
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
 
 /// What opening the store came upon.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
