@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::app::plan::Planned;
-use crate::app::run::SourceProblems;
 use crate::audit::{SecondaryLine, SourceLine, Status, ZoneLine};
 use crate::cluster::Kind;
 use crate::dns::Rcode;
@@ -16,6 +15,9 @@ use crate::serve::{Proto, Server, Stats, TransferOutcome};
 use crate::source::{ErrorClass, SourceStats};
 use crate::transfer::{SecondaryStatus, SecondaryTable, TransferKind};
 use crate::zone::{Version, ZoneSet};
+
+/// Problems of sources, for status.
+pub(super) type SourceProblems = Arc<Mutex<Vec<String>>>;
 
 /// A source that is watched.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 //! close the store. A second signal ends at once.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -14,9 +14,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::commands::{Failure, load};
+use crate::app::commands::load;
+use crate::app::failure::Failure;
 use crate::app::listeners::{bind_http, bind_servers};
-use crate::app::observe::{Observed, samples, status};
+use crate::app::observe::{Observed, SourceProblems, samples, status};
 use crate::app::past::StoredPast;
 use crate::app::plan::{Planned, interface_addresses, plan};
 use crate::app::source::Source;
@@ -349,8 +350,6 @@ async fn start_sources(
     Ok(())
 }
 
-/// Problems of sources, for status.
-pub(super) type SourceProblems = Arc<Mutex<Vec<String>>>;
 /// The most problems of sources that status shows.
 const SHOWN_PROBLEMS: usize = 100;
 
