@@ -6,6 +6,8 @@ mod server;
 mod settings;
 mod stats;
 mod tcp;
+#[cfg(test)]
+pub(crate) mod testing;
 mod udp;
 
 pub use server::{BindError, NamedTask, Parts, Server};
