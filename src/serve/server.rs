@@ -167,7 +167,10 @@ impl Server {
             let Some(zone) = shared.zones.get(&secondary.zone) else {
                 continue;
             };
-            let key = secondary.key.as_ref().map(|key| shared.keys.get(key).cloned());
+            let key = secondary
+                .key
+                .as_ref()
+                .map(|key| shared.keys.get(key).cloned());
             if let Some(None) = key {
                 // Checked with the configuration; an unsigned NOTIFY in its place would be refused.
                 error!(zone = %secondary.zone, secondary = %secondary.target, "notify key is unknown");

@@ -42,16 +42,19 @@ fn octets_of(lines: &[&str]) -> usize {
 
 #[test]
 fn records_read_back_as_written() {
-    let (message, lines) = written(MAX_MESSAGE_OCTETS, &[
-        "a 5 A 10.0.0.1",
-        "a A 10.0.0.2",
-        "b.a AAAA ::1",
-        "c CNAME a",
-        "m MX 10 mail.a",
-        "s SRV 0 5 80 b.a",
-        "t TXT text",
-        "r PTR b.a",
-    ]);
+    let (message, lines) = written(
+        MAX_MESSAGE_OCTETS,
+        &[
+            "a 5 A 10.0.0.1",
+            "a A 10.0.0.2",
+            "b.a AAAA ::1",
+            "c CNAME a",
+            "m MX 10 mail.a",
+            "s SRV 0 5 80 b.a",
+            "t TXT text",
+            "r PTR b.a",
+        ],
+    );
     assert_eq!(lines.len(), 8);
     assert_eq!(read(&message), lines);
 }
@@ -69,7 +72,11 @@ fn only_data_of_rfc_1035_types_is_compressed() {
         ("www SRV 0 0 1 www", 12 + 6 + 7),
         ("www DNAME www", 12 + 7),
     ] {
-        assert_eq!(octets_of(&["www A 10.0.0.1", text]) - base, octets, "{text}");
+        assert_eq!(
+            octets_of(&["www A 10.0.0.1", text]) - base,
+            octets,
+            "{text}"
+        );
     }
 }
 
@@ -85,12 +92,15 @@ fn a_name_in_other_case_is_not_pointed_to() {
 #[test]
 fn what_does_not_fit_leaves_no_trace() {
     let limit = 12 + 9 + (2 + 2 + 10 + 4) * 2 + 5;
-    let (message, lines) = written(limit, &[
-        "a A 10.0.0.1",
-        "this.is.too.long PTR this.is.too.long",
-        "too.long A 10.0.0.2",
-        "b A 10.0.0.2",
-    ]);
+    let (message, lines) = written(
+        limit,
+        &[
+            "a A 10.0.0.1",
+            "this.is.too.long PTR this.is.too.long",
+            "too.long A 10.0.0.2",
+            "b A 10.0.0.2",
+        ],
+    );
     assert_eq!(lines.len(), 2);
     assert_eq!(read(&message), lines);
     assert!(message.len() <= limit);

@@ -42,9 +42,9 @@ fn ask(qname: &str, qtype: &str) -> String {
     let mut words: Vec<String> = answer
         .links()
         .map(|link| {
-            let owner = link
-                .owner
-                .map_or("?".to_owned(), |wire| crate::dns::Name::from_wire(wire).unwrap().to_string());
+            let owner = link.owner.map_or("?".to_owned(), |wire| {
+                crate::dns::Name::from_wire(wire).unwrap().to_string()
+            });
             match link.set {
                 LinkSet::Soa => format!("{owner} SOA"),
                 LinkSet::Rrset(rrset) => format!("{owner} {}*{}", rrset.rtype, rrset.count),
@@ -91,7 +91,10 @@ fn empty_non_terminals_are_no_data() {
 #[test]
 fn aliases_are_followed_within_the_zone() {
     assert_eq!(ask("alias.z.", "A"), "? CNAME*1, www.z. A*2, end");
-    assert_eq!(ask("double.z.", "A"), "? CNAME*1, ALIAS.z. CNAME*1, www.z. A*2, end");
+    assert_eq!(
+        ask("double.z.", "A"),
+        "? CNAME*1, ALIAS.z. CNAME*1, www.z. A*2, end"
+    );
     assert_eq!(ask("alias.z.", "CNAME"), "? CNAME*1, end");
     assert_eq!(ask("alias.z.", "ANY"), "? CNAME*1, end");
     assert_eq!(ask("alias.z.", "TXT"), "? CNAME*1, nodata");

@@ -13,13 +13,19 @@ use crate::serve::testing::{
 /// A zone of some size.
 fn lines() -> Vec<String> {
     let hosts = (0..2000).map(|n| format!("host{n} A 10.0.{}.{}", n / 250, n % 250));
-    hosts.chain(["@ NS ns".to_owned(), "ns A 10.0.0.10".to_owned()]).collect()
+    hosts
+        .chain(["@ NS ns".to_owned(), "ns A 10.0.0.10".to_owned()])
+        .collect()
 }
 
 /// A server of that zone.
 fn running() -> (Arc<crate::zone::Zone>, Running) {
     let lines = lines();
-    let zone = zone("z.", 1, &lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let zone = zone(
+        "z.",
+        1,
+        &lines.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
     (Arc::clone(&zone), Setup::new(vec![zone]).start())
 }
 
@@ -30,7 +36,10 @@ async fn queries_are_answered_on_both_transports() {
     let by_udp = running.udp(&raw).await;
     let by_tcp = running.transfer(&raw).await;
     assert_eq!(by_udp.answers.len(), 1);
-    assert_eq!(Message::from_vec(&by_tcp[0]).unwrap().answers, by_udp.answers);
+    assert_eq!(
+        Message::from_vec(&by_tcp[0]).unwrap().answers,
+        by_udp.answers
+    );
 }
 
 #[tokio::test]
@@ -72,8 +81,15 @@ async fn a_finished_transfer_is_known_of_its_secondary() {
     while running.tasks.join_next().await.is_some() {}
     let status = &running.table.snapshot()[0];
     assert_eq!(status.serial.map(crate::dns::Serial::encode), Some(9));
-    assert_eq!(status.transfer.map(|(kind, _)| kind), Some(crate::transfer::TransferKind::Axfr));
-    assert!(running.table.has(&name("z."), status.target, crate::dns::Serial::decode(9)));
+    assert_eq!(
+        status.transfer.map(|(kind, _)| kind),
+        Some(crate::transfer::TransferKind::Axfr)
+    );
+    assert!(
+        running
+            .table
+            .has(&name("z."), status.target, crate::dns::Serial::decode(9))
+    );
 }
 
 #[tokio::test]
@@ -96,7 +112,9 @@ async fn told_to_stop_all_tasks_end() {
 async fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
-    let ended = tokio::task::spawn_blocking(move || command.output()).await.unwrap();
+    let ended = tokio::task::spawn_blocking(move || command.output())
+        .await
+        .unwrap();
     match ended {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
         Err(error) => {
@@ -110,7 +128,11 @@ async fn output(program: &str, arguments: &[&str]) -> Option<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn dig_and_kdig_verify_a_signed_transfer() {
     let lines = lines();
-    let zone = zone("z.", 1, &lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let zone = zone(
+        "z.",
+        1,
+        &lines.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
     let mut setup = Setup::new(vec![zone]);
     setup.access = vec!["127.0.0.1 k."];
     // dig signs with the time of day: so must the server.
@@ -126,7 +148,7 @@ async fn dig_and_kdig_verify_a_signed_transfer() {
             };
             let hosts = text.lines().filter(|line| line.starts_with("host")).count();
             assert_eq!(hosts, 2000, "{program} {kind}: {text}");
-            for fault in ["failed", "couldn't verify", "WARNING", "ERROR"] {
+            for fault in ["failed", "couldn't verify", "WARNING", ";; ERROR"] {
                 assert!(!text.contains(fault), "{program} {kind}: {text}");
             }
         }

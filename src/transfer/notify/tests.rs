@@ -69,10 +69,20 @@ fn an_unanswered_telling_is_repeated_with_growing_waits_and_given_up() {
         }
     }
     // 1, 2, 4, 8, 16 s of waiting; then every SOA retry.
-    assert_eq!(log, [
-        "send 0", "send 1", "send 3", "send 7", "send 15", "give up 31", "send 61", "send 91",
-        "send 121",
-    ]);
+    assert_eq!(
+        log,
+        [
+            "send 0",
+            "send 1",
+            "send 3",
+            "send 7",
+            "send 15",
+            "give up 31",
+            "send 61",
+            "send 91",
+            "send 121",
+        ]
+    );
     telling.settled();
     assert_eq!(telling.next(at(500.0)), Action::Wait);
 }
@@ -80,7 +90,10 @@ fn an_unanswered_telling_is_repeated_with_growing_waits_and_given_up() {
 #[test]
 fn waits_grow_to_their_bound() {
     let at = moments();
-    let mut telling = Telling::new(NotifySettings { tries: 100, ..settings() });
+    let mut telling = Telling::new(NotifySettings {
+        tries: 100,
+        ..settings()
+    });
     telling.changed();
     for _ in 0..50 {
         telling.sent(at(0.0), SLOW);
@@ -134,7 +147,11 @@ async fn receive(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
 /// The serial a NOTIFY tells.
 fn told(raw: &[u8]) -> String {
     let message = Message::from_vec(raw).unwrap();
-    line(&message.answers[0]).split(' ').nth(6).unwrap().to_owned()
+    line(&message.answers[0])
+        .split(' ')
+        .nth(6)
+        .unwrap()
+        .to_owned()
 }
 
 /// RFC 1996 sections 3.1, 3.5, 3.7.
@@ -146,7 +163,10 @@ async fn a_notify_has_the_form_of_rfc_1996() {
     assert_eq!(raw[2..4], [0x24, 0], "opcode 4, AA, a request");
     assert_eq!(raw[4..12], [0, 1, 0, 1, 0, 0, 0, 0]);
     let query = Query::parse(&raw).unwrap();
-    assert_eq!((query.name(), query.qtype(), query.qclass()), (&b"\x01z\x00"[..], Rtype::SOA, 1));
+    assert_eq!(
+        (query.name(), query.qtype(), query.qclass()),
+        (&b"\x01z\x00"[..], Rtype::SOA, 1)
+    );
     assert_eq!(told(&raw), "1");
 }
 
@@ -179,7 +199,9 @@ async fn a_notify_is_repeated_until_any_response_with_its_id_comes() {
         }
     }
     let status = &running.table.snapshot()[0];
-    let acknowledged = status.acknowledged.map(|(serial, rcode, _)| (serial.encode(), rcode.0));
+    let acknowledged = status
+        .acknowledged
+        .map(|(serial, rcode, _)| (serial.encode(), rcode.0));
     assert_eq!(acknowledged, Some((1, 5)));
     assert_eq!(status.notified.map(|(serial, _)| serial.encode()), Some(2));
 }
@@ -195,7 +217,10 @@ async fn each_target_is_told_with_its_own_key_and_a_dead_one_delays_nobody() {
     ]);
     drop(dead);
     let (raw, from) = receive(&signed).await;
-    let at = Query::parse(&raw).unwrap().tsig_at.expect("this target has a key");
+    let at = Query::parse(&raw)
+        .unwrap()
+        .tsig_at
+        .expect("this target has a key");
     let keys = tsig::Keys::new([key("k.")]);
     let tsig::Verdict::Valid(mut session) = tsig::verify(&keys, &raw, at, NOW) else {
         panic!("the NOTIFY verifies")
@@ -230,7 +255,11 @@ async fn the_last_notify_has_the_final_serial() {
     let (zone, _running) = telling(&[(socket.local_addr().unwrap(), None)]);
     receive(&socket).await;
     for serial in 2..=50 {
-        publish(&zone, serial, &contents("z.", 60, &[&format!("a A 10.0.0.{serial}")]));
+        publish(
+            &zone,
+            serial,
+            &contents("z.", 60, &[&format!("a A 10.0.0.{serial}")]),
+        );
     }
     let mut datagrams = 0;
     loop {

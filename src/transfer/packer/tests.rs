@@ -13,7 +13,13 @@ fn packer(soft_limit: usize) -> Packer {
 
 /// A record of so many octets of data.
 fn record(data: &[u8]) -> RrRef<'_> {
-    RrRef { owner: b"\x01z\x00", rtype: Rtype(10), ttl: Ttl::ZERO, data, tag: 0 }
+    RrRef {
+        owner: b"\x01z\x00",
+        rtype: Rtype(10),
+        ttl: Ttl::ZERO,
+        data,
+        tag: 0,
+    }
 }
 
 #[test]
