@@ -2,6 +2,7 @@
 
 mod dispatch;
 pub mod lookup;
+mod reply;
 mod server;
 mod settings;
 mod stats;

@@ -3,6 +3,7 @@
 use hickory_server::proto::op::Message;
 
 use super::*;
+use crate::serve::reply::EXTENDED_ERROR;
 use crate::serve::testing::{
     self, NOW, Setup, count, ixfr, key, line, name, publish, query, with_opt, zone,
 };
@@ -65,7 +66,7 @@ impl Desk {
     fn octets(&mut self, raw: &[u8]) -> Vec<u8> {
         match self.give(raw, Proto::Udp) {
             Got::Octets(octets) => octets,
-            other => panic!("{other:?} for {raw:?}"),
+            got @ (Got::Nothing | Got::Transfer) => panic!("{got:?} for {raw:?}"),
         }
     }
 
@@ -83,7 +84,7 @@ impl Desk {
     fn tcp_code(&mut self, raw: &[u8]) -> (u16, Option<u16>) {
         match self.give(raw, Proto::Tcp) {
             Got::Octets(octets) => code_of(&octets),
-            other => panic!("{other:?} for {raw:?}"),
+            got @ (Got::Nothing | Got::Transfer) => panic!("{got:?} for {raw:?}"),
         }
     }
 }
@@ -363,7 +364,7 @@ fn ixfr_needs_the_soa_of_the_zone_and_only_its_serial_counts() {
                 panic!("serial {serial}")
             };
             assert_eq!(
-                testing::answers(&[octets.clone()]),
+                testing::answers(std::slice::from_ref(&octets)),
                 single,
                 "serial {serial}"
             );
