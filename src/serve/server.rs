@@ -11,6 +11,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tracing::error;
 
 use crate::dns::Name;
 use crate::dns::tsig::Keys;
@@ -59,7 +60,7 @@ pub struct Parts {
 /// Sockets that are bound, and what they share.
 pub struct Server {
     /// What all listeners share.
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// Who is told of new versions.
     secondaries: Vec<Secondary>,
     /// Datagram sockets.
@@ -166,14 +167,19 @@ impl Server {
             let Some(zone) = shared.zones.get(&secondary.zone) else {
                 continue;
             };
+            let key = secondary
+                .key
+                .as_ref()
+                .map(|key| shared.keys.get(key).cloned());
+            if let Some(None) = key {
+                // Checked with the configuration; an unsigned NOTIFY in its place would be refused.
+                error!(zone = %secondary.zone, secondary = %secondary.target, "notify key is unknown");
+                continue;
+            }
             let name = format!("notify {} {}", secondary.zone, secondary.target);
             let notifier = Notifier {
                 zone: Arc::clone(zone),
-                key: secondary
-                    .key
-                    .as_ref()
-                    .and_then(|key| shared.keys.get(key))
-                    .cloned(),
+                key: key.flatten(),
                 secondary,
                 settings: shared.settings.notify,
                 clock: Arc::clone(&shared.clock),
