@@ -99,18 +99,7 @@ fn change(zonewright: &mut Zonewright, manifests: &Manifests, acts: &[Act]) {
 /// The zone as a whole rendering of the folder gives it, without what counts versions.
 fn assert_is_what_render_gives(zonewright: &Zonewright) {
     for zone in ZONES {
-        let rendered = zonewright.command(&["render", zone]);
-        let rendered = rendered.lines().filter(|line| {
-            let word = line.split_whitespace().nth(3);
-            !line.starts_with([';', '$']) && word.is_some_and(|word| word != "SOA")
-        });
-        let mut rendered: Vec<String> = rendered
-            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
-            .map(|line| wire::Record::parse(&line).text())
-            .collect();
-        rendered.sort();
-        let mut served = wire::texts(&zonewright.zone(zone));
-        served.retain(|line| !line.contains(" IN SOA "));
+        let (served, rendered) = (zonewright.served(zone), zonewright.rendered(zone));
         assert!(!served.is_empty(), "{zone}");
         assert_eq!(served, rendered, "{zone}");
     }
@@ -140,7 +129,7 @@ fn five_secondaries_follow_two_hundred_random_changes_by_ixfr() {
     let mut fleet = places.start(&zonewright);
     fleet.wait_until_equal(&zonewright, FOLLOW);
     fleet.assert_equal(&zonewright);
-    for (kind, transfers) in fleet.transfers() {
+    for (kind, transfers) in fleet.transfers(&zonewright) {
         let whole_once = Transfers {
             axfr: ZONES.len(),
             ixfr: 0,
@@ -163,7 +152,7 @@ fn five_secondaries_follow_two_hundred_random_changes_by_ixfr() {
         "{CHANGES} changes followed in {:?}; at {} checkpoints the slowest was there after {slowest:?}; {:?}",
         now() - start,
         CHANGES / CHECKPOINT,
-        fleet.transfers()
+        fleet.transfers(&zonewright)
     );
     fleet.assert_equal(&zonewright);
     assert_is_what_render_gives(&zonewright);
@@ -193,7 +182,7 @@ fn check_catches_up(
     eprintln!(
         "caught up after {:?}, {took:?}; {:?}",
         now() - start,
-        fleet.transfers()
+        fleet.transfers(zonewright)
     );
     fleet.assert_no_second_axfr(zonewright);
     fleet.assert_equal(zonewright);

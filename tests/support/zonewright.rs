@@ -226,6 +226,28 @@ impl Zonewright {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// The records of a zone as a whole rendering of the source gives them, sorted, without the SOA.
+    pub fn rendered(&self, zone: &str) -> Vec<String> {
+        let text = self.command(&["render", zone]);
+        let words = text
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let records =
+            words.filter(|words| words.get(2) == Some(&"IN") && words.get(3) != Some(&"SOA"));
+        let mut texts: Vec<String> = records
+            .map(|words| Record::parse(&words.join(" ")).text())
+            .collect();
+        texts.sort();
+        texts
+    }
+
+    /// The records it serves, as [`rendered`](Self::rendered) gives them.
+    pub fn served(&self, zone: &str) -> Vec<String> {
+        let mut texts = wire::texts(&self.zone(zone));
+        texts.retain(|line| !line.contains(" IN SOA "));
+        texts
+    }
+
     /// The versions of a zone, newest first, as `log --output json` tells them.
     pub fn versions(&self, zone: &str) -> Vec<Value> {
         let lines = self.command(&["log", zone, "--output", "json"]);
