@@ -36,8 +36,12 @@
 )]
 
 pub mod apiserver;
+pub mod fleet;
 pub mod needs;
 pub mod ports;
 pub mod process;
+pub mod proxy;
+pub mod random;
 pub mod secondary;
 pub mod wire;
+pub mod zonewright;
