@@ -39,5 +39,7 @@ pub mod apiserver;
 pub mod needs;
 pub mod ports;
 pub mod process;
+pub mod product;
+pub mod recorder;
 pub mod secondary;
 pub mod wire;
