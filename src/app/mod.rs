@@ -12,6 +12,6 @@ mod source;
 mod writer;
 
 pub use commands::{Failure, check, diff, log, print_zones, show, status};
-pub use plan::{HISTORY_BYTES, HISTORY_KEEP, HISTORY_VERSIONS, interface_addresses, plan};
+pub use plan::{Planned, PlannedCluster, interface_addresses, plan};
 pub use render::{RenderedZone, render};
 pub use run::run;

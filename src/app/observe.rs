@@ -335,6 +335,14 @@ fn server_samples(observed: &Observed, out: &mut Vec<Sample>) {
             out.push(Sample::new(m::TRANSFERS, &[kind.as_str(), name], value));
         }
     }
+    counter_samples(&sum, out);
+}
+
+/// Adds one counter up over all servers.
+type SumOf<'a> = &'a dyn Fn(&dyn Fn(&Stats) -> u64) -> f64;
+
+/// The servers' plain counters; `sum` adds one up over all servers.
+fn counter_samples(sum: SumOf<'_>, out: &mut Vec<Sample>) {
     let up_to_date = sum(&|stats| stats.transfers_up_to_date.get());
     let denied = sum(&|stats| stats.transfers_denied.get());
     let limited = sum(&|stats| stats.transfers_over_limit.get());

@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::corefile::{Apex, BindHost, Config, History, Kubernetes, ServerBlock, Source};
 use crate::dns::{Name, Ttl};
 use crate::pipeline::{ClusterPlan, ZonePlan};
 use crate::schema::{ApexSettings, NameServer};
+use crate::zone::journal::Retention;
 use crate::zone::{MemoryLimits, Zone, ZoneSet};
 
 /// Seconds between a secondary's checks, unless configured: NOTIFY makes it a net only.
@@ -19,25 +20,8 @@ const RETRY: Ttl = Ttl::decode(30);
 /// Seconds after which a secondary stops answering, unless configured.
 const EXPIRE: Ttl = Ttl::decode(86_400);
 
-/// How long history is kept, unless configured.
-pub const HISTORY_KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
-/// How many versions are kept, unless configured.
-pub const HISTORY_VERSIONS: u64 = 10_000;
-/// How many octets of history are kept, unless configured.
-pub const HISTORY_BYTES: u64 = 64 << 20;
 /// The most octets of history that stay in memory for IXFR, whatever is configured.
 const MEMORY_BYTES: u64 = 16 << 20;
-
-/// What is kept of the past of one zone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kept {
-    /// How long.
-    pub keep: Duration,
-    /// How many versions.
-    pub versions: u64,
-    /// How many octets.
-    pub bytes: u64,
-}
 
 /// One cluster: where its objects come from, its zones, and the block that writes it.
 #[derive(Debug)]
@@ -47,7 +31,7 @@ pub struct PlannedCluster<'a> {
     /// How it is rendered.
     pub plan: ClusterPlan,
     /// What is kept of each of its zones, in the plan's order.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<Retention>,
 }
 
 /// All that is planned.
@@ -120,8 +104,7 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
 }
 
 /// The name of a source in logs, metrics and the history.
-#[must_use]
-pub fn source_name(source: &Source) -> String {
+pub(super) fn source_name(source: &Source) -> String {
     match source {
         Source::InCluster => "in-cluster".to_owned(),
         Source::Kubeconfig { file, context } => match context {
@@ -134,26 +117,22 @@ pub fn source_name(source: &Source) -> String {
 }
 
 /// What is kept of the past, with the defaults.
-fn kept(history: Option<&History>) -> Kept {
-    Kept {
-        keep: history
-            .and_then(|history| history.keep)
-            .unwrap_or(HISTORY_KEEP),
-        versions: history
-            .and_then(|history| history.versions)
-            .map_or(HISTORY_VERSIONS, std::num::NonZeroU64::get),
-        bytes: history
-            .and_then(|history| history.size_bytes)
-            .map_or(HISTORY_BYTES, std::num::NonZeroU64::get),
+fn kept(history: Option<&History>) -> Retention {
+    let mut kept = Retention::DEFAULT;
+    if let Some(history) = history {
+        kept.keep = history.keep.unwrap_or(kept.keep);
+        kept.versions = history.versions.map_or(kept.versions, NonZeroU64::get);
+        kept.octets = history.size_bytes.map_or(kept.octets, NonZeroU64::get);
     }
+    kept
 }
 
 /// How much of it stays in memory.
-fn memory_limits(kept: Kept) -> MemoryLimits {
+fn memory_limits(kept: Retention) -> MemoryLimits {
     let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     MemoryLimits {
         steps: number(kept.versions),
-        octets: number(kept.bytes.min(MEMORY_BYTES)),
+        octets: number(kept.octets.min(MEMORY_BYTES)),
     }
 }
 

@@ -9,7 +9,6 @@ use anyhow::Context;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::app::plan::Kept;
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::ops::metrics::Metrics;
@@ -45,7 +44,7 @@ pub(super) struct Writer {
     /// The state folder.
     pub(super) state: PathBuf,
     /// The clusters, each with what is kept of its zones.
-    pub(super) clusters: Vec<(ClusterPlan, Vec<Kept>)>,
+    pub(super) clusters: Vec<(ClusterPlan, Vec<Retention>)>,
     /// What the sources say.
     pub(super) inputs: mpsc::Receiver<Input>,
     /// The time.
@@ -119,24 +118,12 @@ impl Writer {
 fn restore(
     journal: &mut Journal,
     plan: &ClusterPlan,
-    kept: &[Kept],
+    kept: &[Retention],
     now_ms: u64,
 ) -> anyhow::Result<()> {
     for (zone_plan, kept) in plan.zones().zip(kept) {
         let zone = &zone_plan.zone;
-        let Kept {
-            keep,
-            versions,
-            bytes,
-        } = *kept;
-        journal.set_retention(
-            zone.apex(),
-            Retention {
-                keep,
-                versions,
-                octets: bytes,
-            },
-        );
+        journal.set_retention(zone.apex(), *kept);
         let loaded = journal.load(zone.apex(), zone_plan.limits)?;
         for note in loaded.notes {
             tracing::warn!("{note}");

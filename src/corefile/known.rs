@@ -45,6 +45,11 @@ const OURS: &[(&str, Word)] = &[
     ("tsig", Word::Tsig),
 ];
 
+/// The names of the directives that work.
+pub fn directives() -> impl Iterator<Item = &'static str> {
+    OURS.iter().map(|(name, _)| *name)
+}
+
 /// The other directives of CoreDNS 1.14 and those we have planned.
 const NOT_YET: &[&str] = &[
     "acl",

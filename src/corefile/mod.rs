@@ -43,6 +43,7 @@ pub use config::{Config, Loaded, Overrides, Rejected, ServerBlock, Zoned, load, 
 pub use errors::Errors;
 pub use health::Health;
 pub use history::History;
+pub use known::directives;
 pub use kubernetes::{ClientTls, Kubernetes, Source};
 pub use listener::Listener;
 pub use log::{LogClass, LogField, LogPiece, LogRule};

@@ -427,12 +427,9 @@ fn busy_cluster(others: usize) -> Pipeline<NoStore> {
         Fact::Service(Service {
             key: ObjectKey::new("a", &format!("s{index}")),
             form: ServiceForm::ClusterIp(
-                [IpAddr::from([
-                    10,
-                    1,
-                    (index / 250) as u8,
-                    (index % 250) as u8,
-                ])]
+                [IpAddr::from(
+                    (0x0a01_0000 + u32::try_from(index).unwrap()).to_be_bytes(),
+                )]
                 .into(),
             ),
             ports: [].into(),

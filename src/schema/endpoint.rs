@@ -15,8 +15,7 @@ pub fn endpoint_label(endpoint: &Endpoint, address: IpAddr) -> String {
 }
 
 /// The label of an endpoint of an FQDN slice: its hostname, else the host's name with dashes.
-#[must_use]
-pub fn fqdn_label(endpoint: &Endpoint, fqdn: &str) -> String {
+pub(super) fn fqdn_label(endpoint: &Endpoint, fqdn: &str) -> String {
     match &endpoint.hostname {
         Some(hostname) => hostname.to_ascii_lowercase(),
         None => fqdn

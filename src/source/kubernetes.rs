@@ -25,6 +25,7 @@ mod backoff;
 mod connection;
 mod fault;
 mod watch;
+mod wire;
 
 pub use connection::{Auth, ConnectError, Tls};
 
@@ -80,7 +81,7 @@ impl Default for Settings {
             watch_slack: Duration::from_secs(5),
             least_watch: Duration::from_secs(1),
             backoff_first: Duration::from_millis(200),
-            backoff_longest: Duration::from_secs(30),
+            backoff_longest: Duration::from_secs(5),
             good_watch: Duration::from_secs(10),
             patience: Duration::from_secs(10),
             requests_per_second: 100,

@@ -376,8 +376,9 @@ async fn watches_closed_at_once_do_not_spin_and_are_stale() {
     let reason = bench.stale().await;
     assert!(reason.contains("closes each watch at once"), "{reason}");
     let watches = fake.asked("services", true).len();
-    // from 20 ms doubling, halved by jitter at most, 500 ms hold no more than 6 waits
-    assert!((2..=8).contains(&watches), "{watches} watches");
+    // from 20 ms doubling, half of it at least: seven in 500 ms, and a slow machine's share; a spin
+    // makes thousands
+    assert!((1..=20).contains(&watches), "{watches} watches");
     // and is polled by list meanwhile
     bench.change().await;
     assert!(bench.errors(ErrorClass::Closed) >= 2);

@@ -1,13 +1,11 @@
 //! One kind: list, watch, and what to do when either ends.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use futures_util::io::{AsyncBufRead, AsyncBufReadExt};
+use futures_util::io::AsyncBufRead;
 use kube::core::params::{ListParams, WatchParams};
 use kube::core::{Request, Status};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -15,13 +13,11 @@ use tokio::time::timeout;
 use super::Shared;
 use super::backoff::Backoff;
 use super::fault::{Fault, plural};
+use super::wire::{Line, Page, Position, Positioned, read_line};
 use crate::cluster::{Change, Fact, FactKey, Kind};
 use crate::source::convert::{self, Object, Reading, Setting};
 use crate::source::problem::Said;
 use crate::source::{About, ErrorClass, Interner, Problem, SourceEvent};
-
-/// The longest line of a watch; an object of the API has at most a few MiB.
-const LONGEST_LINE: usize = 64 << 20;
 
 /// After so many lists in a row that broke off with 410, one is asked for in a single page: our
 /// pages take longer than the server keeps a continue token.
@@ -54,47 +50,6 @@ impl From<Fault> for End {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
-}
-
-/// `metadata` of a list, a bookmark or any object, down to what the protocol needs.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Position {
-    /// `resourceVersion`.
-    resource_version: Option<String>,
-    /// `continue`: where the next page begins.
-    #[serde(rename = "continue")]
-    next: Option<String>,
-}
-
-/// A page of a list; its items are looked at one by one.
-#[derive(Debug, Deserialize)]
-struct Page<'a> {
-    /// `metadata`.
-    #[serde(default)]
-    metadata: Position,
-    /// `items`.
-    #[serde(borrow)]
-    items: Option<Vec<&'a RawValue>>,
-}
-
-/// A line of a watch.
-#[derive(Debug, Deserialize)]
-struct Line<'a> {
-    /// `type`.
-    #[serde(rename = "type", borrow)]
-    word: Cow<'a, str>,
-    /// `object`.
-    #[serde(borrow)]
-    object: &'a RawValue,
-}
-
-/// An object down to its position.
-#[derive(Debug, Deserialize)]
-struct Positioned {
-    /// `metadata`.
-    #[serde(default)]
-    metadata: Position,
 }
 
 /// Follows one kind.
@@ -506,31 +461,4 @@ enum Heard {
     Something,
     /// Not a line.
     Nothing,
-}
-
-/// Reads up to the end of a line, appending to `line`. `false` when the body ended; an unfinished
-/// last line is dropped, the next watch tells it again. May be cancelled and called again.
-async fn read_line(
-    mut body: std::pin::Pin<&mut impl AsyncBufRead>,
-    line: &mut Vec<u8>,
-) -> Result<bool, Fault> {
-    loop {
-        let broken = |error: std::io::Error| Fault::Transport(error.to_string());
-        let bytes = body.fill_buf().await.map_err(broken)?;
-        if bytes.is_empty() {
-            return Ok(false);
-        }
-        let end = bytes.iter().position(|byte| *byte == b'\n');
-        let take = end.map_or(bytes.len(), |end| end + 1);
-        line.extend_from_slice(&bytes[..take]);
-        body.as_mut().consume(take);
-        if end.is_some() {
-            return Ok(true);
-        }
-        if line.len() > LONGEST_LINE {
-            return Err(Fault::Malformed(
-                "a watch: a line of more than 64 MiB".to_owned(),
-            ));
-        }
-    }
 }

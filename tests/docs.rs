@@ -1,0 +1,94 @@
+//! The documentation is true: what the README lists is what the program has.
+//!
+//! `UPDATE_DOCS=1 cargo test --test docs` writes the table of metrics anew.
+
+use std::fs;
+
+use clap::CommandFactory;
+use zonewright::cli::Cli;
+use zonewright::ops::metrics::{METRICS, MetricKind};
+
+/// The README.
+fn readme() -> String {
+    fs::read_to_string("README.md").expect("the README is there")
+}
+
+/// The table of metrics as the README has to show it.
+fn metrics_table() -> String {
+    let mut table = String::from("| metric | kind | labels | what it says |\n|---|---|---|---|\n");
+    for metric in METRICS {
+        let kind = match metric.kind {
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
+        };
+        let (name, labels, help) = (metric.name, metric.labels.join(", "), metric.help);
+        table.push_str(&format!("| `{name}` | {kind} | {labels} | {help} |\n"));
+    }
+    table
+}
+
+#[test]
+fn every_metric_stands_in_the_readme() {
+    let start = "never a client's address.\n\n";
+    let end = "\n## What is in the zones";
+    let text = readme();
+    let from = text.find(start).expect("the metrics section begins") + start.len();
+    let to = text.find(end).expect("the metrics section ends");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let text = format!("{}{}{}", &text[..from], metrics_table(), &text[to..]);
+        fs::write("README.md", text).expect("the README can be written");
+        return;
+    }
+    assert_eq!(&text[from..to], metrics_table());
+}
+
+#[test]
+fn every_command_and_flag_stands_in_the_readme() {
+    let text = readme();
+    let command = Cli::command();
+    for sub in command.get_subcommands() {
+        let name = sub.get_name();
+        assert!(
+            text.contains(&format!("| `{name}")),
+            "the README lacks the command {name}"
+        );
+        for flag in sub.get_arguments().chain(command.get_arguments()) {
+            let Some(long) = flag.get_long() else {
+                continue;
+            };
+            let known = ["help", "version"].contains(&long) || text.contains(&format!("--{long}"));
+            assert!(known, "the README lacks --{long} of {name}");
+        }
+    }
+}
+
+#[test]
+fn every_directive_stands_in_the_readme_and_no_other() {
+    let text = readme();
+    let table = text
+        .split("| directive | what it says |")
+        .nth(1)
+        .expect("the table is there");
+    let table = table
+        .split("Options of `kubernetes`")
+        .next()
+        .expect("the table ends");
+    let documented: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"))
+        .filter_map(|line| line.split([' ', '`']).next())
+        .collect();
+    for word in zonewright::corefile::directives() {
+        assert!(
+            documented.contains(&word),
+            "the README lacks the directive {word}"
+        );
+    }
+    for word in documented {
+        assert!(
+            zonewright::corefile::directives().any(|it| it == word),
+            "{word} is no directive"
+        );
+    }
+}
