@@ -119,9 +119,12 @@ fn start_changes(site: &Arc<Site>, mut dice: Dice) -> Worker<u64> {
     let site = Arc::clone(site);
     Worker::start(move |stopped| {
         let mut changes = 0;
-        while goes_on(&stopped, dice.time(40)) {
-            change(&site, &mut dice);
-            changes += 1;
+        // In bursts: in between the folder is quiet, and is read.
+        while goes_on(&stopped, dice.time(120)) {
+            for _ in 0..=dice.below(6) {
+                change(&site, &mut dice);
+                changes += 1;
+            }
         }
         changes
     })

@@ -29,7 +29,7 @@ pub enum Violation {
 }
 
 /// What is known of a zone.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Seen {
     /// Hash of the content by serial, in the order seen.
     hashes: HashMap<u32, u64>,
@@ -39,7 +39,7 @@ struct Seen {
 }
 
 /// The recorder.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Recorder {
     zones: BTreeMap<String, Seen>,
     /// What was found.
