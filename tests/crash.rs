@@ -31,7 +31,9 @@ impl Dice {
     /// The seed of this run.
     fn seed() -> u64 {
         let given = std::env::var("ZW_SEED").ok();
-        given.map_or(20_260_917, |text| text.parse().expect("ZW_SEED is a number"))
+        given.map_or(20_260_917, |text| {
+            text.parse().expect("ZW_SEED is a number")
+        })
     }
 
     /// A number below `limit`.
@@ -131,11 +133,7 @@ fn start_changes(site: &Arc<Site>, mut dice: Dice) -> Worker<u64> {
 }
 
 /// Asks all the time, whether the server is there or not.
-fn start_recorder(
-    site: &Arc<Site>,
-    recorder: &Arc<Mutex<Recorder>>,
-    mut dice: Dice,
-) -> Worker<()> {
+fn start_recorder(site: &Arc<Site>, recorder: &Arc<Mutex<Recorder>>, mut dice: Dice) -> Worker<()> {
     let (site, recorder) = (Arc::clone(site), Arc::clone(recorder));
     Worker::start(move |stopped| {
         while goes_on(&stopped, dice.time(6)) {
@@ -167,7 +165,11 @@ fn check(recorder: &Mutex<Recorder>, site: &Site, round: u32) {
         recorder.violations
     );
     let log = fs::read_to_string(site.path("log")).unwrap_or_default();
-    assert!(!log.contains("panicked"), "round {round}: {}", log_tail(&log));
+    assert!(
+        !log.contains("panicked"),
+        "round {round}: {}",
+        log_tail(&log)
+    );
 }
 
 /// The last lines of a log.
@@ -276,7 +278,10 @@ fn wait_until_rendered(site: &Site, server: &mut Process) {
 fn every_recorded_version_is_reached(site: &Site, recorder: &mut Recorder) {
     for zone in ZONES {
         for from in recorder.serials(zone) {
-            assert!(recorder.take_increment(site.dns, zone, from), "{zone} {from}");
+            assert!(
+                recorder.take_increment(site.dns, zone, from),
+                "{zone} {from}"
+            );
         }
     }
 }
@@ -330,10 +335,24 @@ fn the_recorder_finds_planted_faults() {
     recorder.saw_increment("z.", 7, &wire::Increment::Steps(vec![step]));
     let why = "removes what is not there: a.z. 5 IN A 192.0.2.9".to_owned();
     let want = [
-        Violation::TwoContents { zone: zone(), serial: 7 },
-        Violation::GoesBack { zone: zone(), highest: 7, seen: 6 },
-        Violation::Forgotten { zone: zone(), from: 7 },
-        Violation::DoesNotApply { zone: zone(), from: 7, why },
+        Violation::TwoContents {
+            zone: zone(),
+            serial: 7,
+        },
+        Violation::GoesBack {
+            zone: zone(),
+            highest: 7,
+            seen: 6,
+        },
+        Violation::Forgotten {
+            zone: zone(),
+            from: 7,
+        },
+        Violation::DoesNotApply {
+            zone: zone(),
+            from: 7,
+            why,
+        },
     ];
     assert_eq!(recorder.violations, want);
 }

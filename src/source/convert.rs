@@ -296,7 +296,9 @@ impl Reader<'_> {
     fn external_name(&mut self, host: String) -> ServiceForm {
         let bare = host.strip_suffix('.').unwrap_or(&host);
         if bare.is_empty() {
-            self.complain("ExternalName without a host name in externalName: it has no record".into());
+            self.complain(
+                "ExternalName without a host name in externalName: it has no record".into(),
+            );
             return ServiceForm::Pending;
         }
         if bare.parse::<IpAddr>().is_ok() {

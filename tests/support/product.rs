@@ -49,14 +49,22 @@ impl Site {
             health: ports::free_address(),
             ready: ports::free_address(),
         };
-        site.write("Corefile", &site.corefile("history {\n        versions 300\n    }"));
+        site.write(
+            "Corefile",
+            &site.corefile("history {\n        versions 300\n    }"),
+        );
         site
     }
 
     /// A Corefile for the three [`ZONES`], with `more` in its block.
     pub fn corefile(&self, more: &str) -> String {
         let (port, manifests) = (self.dns.port(), self.path("manifests"));
-        let Self { metrics, health, ready, .. } = self;
+        let Self {
+            metrics,
+            health,
+            ready,
+            ..
+        } = self;
         format!(
             "cluster.local:{port} 10.96.0.0/16:{port} 10.244.0.0/16:{port} {{
     bind 127.0.0.1
@@ -108,9 +116,13 @@ impl Site {
     /// Starts `run`; its log is appended to `log`.
     pub fn start(&self) -> Process {
         let mut command = Command::new(zonewright());
-        command
-            .current_dir(self.folder.path())
-            .args(["run", "--corefile", "Corefile", "--state", "state"]);
+        command.current_dir(self.folder.path()).args([
+            "run",
+            "--corefile",
+            "Corefile",
+            "--state",
+            "state",
+        ]);
         Process::spawn("zonewright", &mut command, &self.path("log"))
     }
 
@@ -186,7 +198,9 @@ pub fn cluster_ip(name: &str, number: u8, port: u16) -> String {
 pub fn headless(name: &str, number: u8, hosts: &[u8]) -> String {
     let endpoints: Vec<String> = hosts
         .iter()
-        .map(|host| format!("  - {{addresses: [10.244.{number}.{host}], conditions: {{ready: true}}}}\n"))
+        .map(|host| {
+            format!("  - {{addresses: [10.244.{number}.{host}], conditions: {{ready: true}}}}\n")
+        })
         .collect();
     format!(
         "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: test}}\nspec:\n  \

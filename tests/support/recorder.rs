@@ -19,9 +19,17 @@ pub enum Violation {
     /// The serial had another content before.
     TwoContents { zone: String, serial: u32 },
     /// A serial before the highest seen.
-    GoesBack { zone: String, highest: u32, seen: u32 },
+    GoesBack {
+        zone: String,
+        highest: u32,
+        seen: u32,
+    },
     /// Steps that do not apply to what was recorded.
-    DoesNotApply { zone: String, from: u32, why: String },
+    DoesNotApply {
+        zone: String,
+        from: u32,
+        why: String,
+    },
     /// The whole zone instead of steps from a version seen lately.
     Forgotten { zone: String, from: u32 },
     /// An answer without data once there had been some.
@@ -116,7 +124,8 @@ impl Recorder {
         let hash = hash_of(records);
         if *seen.hashes.entry(serial).or_insert(hash) != hash {
             let zone = zone.to_owned();
-            self.violations.push(Violation::TwoContents { zone, serial });
+            self.violations
+                .push(Violation::TwoContents { zone, serial });
             return;
         }
         seen.contents.insert(serial, records.to_vec());
