@@ -51,6 +51,9 @@ impl Store for JournalStore {
     fn floor(&self, apex: &Name) -> Option<Serial> {
         self.0.floor(apex)
     }
+    fn is_behind(&self, apex: &Name) -> bool {
+        self.0.is_behind(apex)
+    }
     fn idle(&mut self) -> bool {
         self.0.idle()
     }
@@ -259,6 +262,7 @@ fn notify_times(subject: &Subject, runtime: &tokio::runtime::Runtime) -> Vec<Dur
         keys: Arc::new(zonewright::dns::tsig::Keys::new([])),
         settings: Settings::default(),
         clock: Arc::new(SystemClock),
+        query_log: None,
     });
     let cancel = CancellationToken::new();
     for (_, task) in server.run(&cancel) {

@@ -225,7 +225,14 @@ fn check_kubectl(server: &ApiServer, zonewright: &mut Zonewright) {
 
     let change = r#"[{"op":"replace","path":"/spec/ports/0/name","value":"changed"}]"#;
     server.kubectl(&[
-        "-n", "blue", "patch", "service", "web", "--type=json", "-p", change,
+        "-n",
+        "blue",
+        "patch",
+        "service",
+        "web",
+        "--type=json",
+        "-p",
+        change,
     ]);
     let changed = with_type(server.get("/api/v1/namespaces/blue/services/web").unwrap());
     let (address, port) = (
@@ -615,10 +622,7 @@ fn wait_until_fresh(zonewright: &mut Zonewright) {
 /// The old versions are answered, and everything says that they are old.
 fn check_stale(zonewright: &Zonewright, serials: &[Option<u32>], web: &Value) {
     assert_eq!(zonewright.serials(), serials);
-    assert_eq!(
-        zonewright.addresses(&name_of("web")),
-        Some(cluster_ip(web))
-    );
+    assert_eq!(zonewright.addresses(&name_of("web")), Some(cluster_ip(web)));
     for zone in ZONES {
         assert_eq!(
             zonewright.extended_error(zone),

@@ -155,6 +155,17 @@ fn own_addresses(block: &ServerBlock, local: &dyn Fn(Option<&str>) -> Vec<IpAddr
     own
 }
 
+/// The name servers that an `apex` names.
+fn name_servers(apex: Option<&Apex>) -> Vec<NameServer> {
+    apex.iter()
+        .flat_map(|apex| &apex.name_servers)
+        .map(|server| NameServer {
+            name: server.name.clone(),
+            addresses: server.addresses.clone(),
+        })
+        .collect()
+}
+
 /// What stands at the apex of a zone: as configured, else the defaults.
 fn apex_settings(
     block: &ServerBlock,
@@ -165,20 +176,17 @@ fn apex_settings(
 ) -> ApexSettings {
     let written = block.apex_for(zone);
     let field = |of: fn(&Apex) -> Option<Ttl>| written.and_then(of);
-    let mut name_servers: Vec<NameServer> = written
-        .iter()
-        .flat_map(|apex| &apex.name_servers)
-        .map(|server| NameServer {
-            name: server.name.clone(),
-            addresses: server.addresses.clone(),
-        })
-        .collect();
+    let home = if forward {
+        zone
+    } else {
+        &kubernetes.forward_zones[0]
+    };
+    // A reverse zone names what exists: the name servers of its forward zone, unless it has its own.
+    let mut name_servers = name_servers(written);
+    if name_servers.is_empty() && !forward {
+        name_servers = self::name_servers(block.apex_for(home));
+    }
     if name_servers.is_empty() {
-        let home = if forward {
-            zone
-        } else {
-            &kubernetes.forward_zones[0]
-        };
         let name = home
             .child("dns")
             .and_then(|dns| dns.child("ns"))

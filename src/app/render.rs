@@ -35,6 +35,10 @@ impl Store for Nowhere {
         None
     }
 
+    fn is_behind(&self, _: &Name) -> bool {
+        false
+    }
+
     fn idle(&mut self) -> bool {
         false
     }

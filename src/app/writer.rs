@@ -34,6 +34,10 @@ impl Store for JournalStore {
         self.0.floor(apex)
     }
 
+    fn is_behind(&self, apex: &Name) -> bool {
+        self.0.is_behind(apex)
+    }
+
     fn idle(&mut self) -> bool {
         self.0.idle()
     }

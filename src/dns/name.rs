@@ -32,6 +32,9 @@ pub enum ParseError {
     /// A label of more than 63 octets.
     #[error("\"{0}\" has a label of more than 63 octets")]
     LongLabel(String),
+    /// A label that holds a dot.
+    #[error("\"{0}\" is no label: it holds a dot")]
+    DotInLabel(String),
     /// More than 255 octets in all.
     #[error("\"{0}\" is longer than 255 octets")]
     LongName(String),
@@ -192,15 +195,19 @@ impl Name {
         &self.0
     }
 
-    /// The name one label longer: `label.self`.
+    /// The name one label longer: `label.self`. A dot within a label is legal on the wire and never
+    /// meant in a text: nobody who reads the name sees that it is one label.
     ///
     /// # Errors
-    /// [`ParseError`] when the label is empty or too long, or the name would be.
+    /// [`ParseError`] when the label is empty, too long or holds a dot, or the name would be too long.
     pub fn child(&self, label: &str) -> Result<Self, ParseError> {
+        if label.contains('.') {
+            return Err(ParseError::DotInLabel(label.to_owned()));
+        }
         self.child_octets(label.as_bytes())
     }
 
-    /// As [`Self::child`], for a label of any octets.
+    /// As [`Self::child`], for a label of any octets, dots too.
     ///
     /// # Errors
     /// [`ParseError`] when the label is empty or too long, or the name would be.

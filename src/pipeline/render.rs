@@ -181,8 +181,10 @@ impl<'a> Renderer<'a> {
         nodes_of(rendered.records, apex)
     }
 
-    /// The node of an address in its reverse zone, if it has PTRs.
-    fn address_node(&self, address: IpAddr, apex: &Name) -> Option<Node> {
+    /// The node of an address in its reverse zone, if it has PTRs. The apex of a zone of one address
+    /// (CIDR /32, or a network that ends within an octet) has NS beside them, and stands always.
+    fn address_node(&self, address: IpAddr, plan: &ZonePlan) -> Option<Node> {
+        let apex = plan.zone.apex();
         let holders: Vec<_> = self
             .state
             .holders(address)
@@ -191,7 +193,11 @@ impl<'a> Renderer<'a> {
             .map(|service| (service, self.state.slices_of(&service.key)))
             .collect();
         let target_zone = self.plan.forward.first()?.zone.apex();
-        let records = pointers(address, &holders, target_zone, self.plan.ttl);
+        let mut records = pointers(address, &holders, target_zone, self.plan.ttl);
+        if Name::reverse_of(address) == *apex {
+            let own = apex_records(apex, &plan.apex).into_iter();
+            records.extend(own.filter(|record| record.owner == *apex));
+        }
         nodes_of(records, apex).pop()
     }
 
@@ -204,7 +210,7 @@ impl<'a> Renderer<'a> {
             return;
         };
         let apex = plan.zone.apex().clone();
-        let node = self.address_node(address, &apex);
+        let node = self.address_node(address, plan);
         let edit = &mut self.edits[place];
         let tag = edit.tag(causes);
         match node {
@@ -252,7 +258,7 @@ impl<'a> Renderer<'a> {
             let Some(plan) = self.plan.zones().nth(place) else {
                 continue;
             };
-            if let Some(node) = self.address_node(address, plan.zone.apex()) {
+            if let Some(node) = self.address_node(address, plan) {
                 let causes = dirty.addresses.get(&address).unwrap_or(&whole.configured);
                 let tag = self.edits[place].tag(causes);
                 nodes[place].push((node, tag));
@@ -266,7 +272,9 @@ impl<'a> Renderer<'a> {
             let mut nodes = std::mem::take(&mut nodes[place]);
             let own = nodes_of(apex_records(apex, &plan.apex), apex);
             nodes.extend(own.into_iter().map(|node| (node, tag)));
+            // The sort is stable: an apex that has PTRs stands before the same without.
             nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
+            nodes.dedup_by(|(after, _), (before, _)| after == before);
             let edit = &mut self.edits[place].edit;
             edit.set_soa(soa(&plan.apex));
             edit.replace_subtree(&[], nodes, gone);

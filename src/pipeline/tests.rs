@@ -70,6 +70,10 @@ impl Store for NoStore {
         None
     }
 
+    fn is_behind(&self, _: &Name) -> bool {
+        false
+    }
+
     fn idle(&mut self) -> bool {
         false
     }

@@ -71,7 +71,6 @@ fn endpoint_names<'a>(
         .flat_map(|slice| slice.endpoints.iter())
         .filter(|endpoint| endpoint.addresses.contains(&address))
         .map(|endpoint| endpoint_label(endpoint, address))
-        .filter(|label| !label.contains('.'))
         .filter_map(|label| base.child(&label).ok())
         .collect()
 }

@@ -7,7 +7,7 @@
 //! The weight of SRV records is the same throughout: equal weights mean an even spread (RFC 2782), and
 //! one endpoint more rewrites no other record.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use crate::cluster::{
@@ -159,12 +159,13 @@ impl Writer<'_> {
         if headless {
             self.aliases_of_headless(slices.clone());
         }
-        for slice in slices {
+        for slice in slices.clone() {
             match slice.form {
                 SliceForm::Ipv4 | SliceForm::Ipv6 => self.slice(slice, headless),
-                SliceForm::Fqdn => self.fqdn_names(slice),
+                SliceForm::Fqdn => {}
             }
         }
+        self.fqdn_names(slices.filter(|slice| slice.form == SliceForm::Fqdn));
     }
 
     /// The endpoints of a slice with addresses.
@@ -213,32 +214,58 @@ impl Writer<'_> {
 
     /// `label.service`, or nothing when DNS cannot hold the label.
     fn endpoint_name(&mut self, slice: &EndpointSlice, label: &str) -> Option<Name> {
-        let problem = if label.contains('.') {
-            format!("endpoint \"{label}\" has no name of its own: a label holds no dot")
-        } else {
-            match self.base.child(label) {
-                Ok(name) => return Some(name),
-                Err(error) => format!("endpoint \"{label}\" has no name of its own: {error}"),
+        match self.base.child(label) {
+            Ok(name) => Some(name),
+            Err(error) => {
+                let message = format!("endpoint \"{label}\" has no name of its own: {error}");
+                self.out.report(Kind::EndpointSlice, &slice.key, message);
+                None
             }
-        };
-        self.out.report(Kind::EndpointSlice, &slice.key, problem);
-        None
+        }
     }
 
-    /// The names of the endpoints of an FQDN slice: each an alias of its host.
-    fn fqdn_names(&mut self, slice: &EndpointSlice) {
-        for endpoint in slice.endpoints.iter() {
-            let Some(fqdn) = endpoint.fqdn.as_deref() else {
-                continue;
+    /// The names of the endpoints of FQDN slices: each an alias of its host. A name that stands for
+    /// several hosts, or for an address too, can be none of them (RFC 1034 section 3.6.2): a primary
+    /// that sends it has its whole zone refused.
+    fn fqdn_names<'a>(&mut self, slices: impl Iterator<Item = &'a EndpointSlice>) {
+        let mut hosts: BTreeMap<Name, (BTreeSet<Name>, &ObjectKey)> = BTreeMap::new();
+        for slice in slices {
+            for endpoint in slice.endpoints.iter() {
+                let Some(fqdn) = endpoint.fqdn.as_deref() else {
+                    continue;
+                };
+                let Some(own) = self.endpoint_name(slice, &fqdn_label(endpoint, fqdn)) else {
+                    continue;
+                };
+                match Name::parse(fqdn) {
+                    Ok(host) => {
+                        let (known, _) = hosts
+                            .entry(own)
+                            .or_insert_with(|| (BTreeSet::new(), &slice.key));
+                        known.insert(host);
+                    }
+                    Err(error) => {
+                        let message = format!("endpoint \"{fqdn}\" is no host name: {error}");
+                        self.out.report(Kind::EndpointSlice, &slice.key, message);
+                    }
+                }
+            }
+        }
+        for (own, (hosts, slice)) in hosts {
+            let mut hosts = hosts.into_iter();
+            let host = match (hosts.next(), hosts.next()) {
+                (Some(host), None) => Some(host),
+                (_, _) => None,
             };
-            let Some(own) = self.endpoint_name(slice, &fqdn_label(endpoint, fqdn)) else {
-                continue;
-            };
-            match Name::parse(fqdn) {
-                Ok(host) => self.push(&own, Rtype::CNAME, Rdata::name(&host)),
-                Err(error) => {
-                    let message = format!("endpoint \"{fqdn}\" is no host name: {error}");
-                    self.out.report(Kind::EndpointSlice, &slice.key, message);
+            let alone = self.out.records.iter().all(|record| record.owner != own);
+            match host.filter(|host| alone && *host != own) {
+                Some(host) => self.push(&own, Rtype::CNAME, Rdata::name(&host)),
+                None => {
+                    let message = format!(
+                        "its FQDN endpoint {own} is left out: an alias stands alone, for one host \
+                         other than itself"
+                    );
+                    self.out.report(Kind::EndpointSlice, slice, message);
                 }
             }
         }
@@ -247,11 +274,12 @@ impl Writer<'_> {
     /// What FQDN slices put at a headless Service's name: one host alone is an alias; several, or one
     /// beside addresses, cannot stand at one name (RFC 1034 section 3.6.2).
     fn aliases_of_headless<'a>(&mut self, slices: impl Iterator<Item = &'a EndpointSlice> + Clone) {
-        let hosts: BTreeSet<&str> = slices
+        // What is no host name is reported with the endpoint's own name.
+        let hosts: BTreeSet<Name> = slices
             .clone()
             .filter(|slice| slice.form == SliceForm::Fqdn)
             .flat_map(|slice| slice.endpoints.iter())
-            .filter_map(|endpoint| endpoint.fqdn.as_deref())
+            .filter_map(|endpoint| Name::parse(endpoint.fqdn.as_deref()?).ok())
             .collect();
         let with_addresses = slices
             .filter(|slice| slice.form != SliceForm::Fqdn)
@@ -264,7 +292,7 @@ impl Writer<'_> {
         let mut hosts = hosts.into_iter();
         match (hosts.next(), hosts.next(), with_addresses) {
             (None, _, _) => {}
-            (Some(host), None, false) => self.alias(host),
+            (Some(host), None, false) => self.alias_of(&host),
             (Some(_), _, _) => {
                 let message = "its FQDN endpoints are left out at its name: an alias cannot stand \
                                beside other data"
@@ -276,17 +304,23 @@ impl Writer<'_> {
 
     /// An alias at the Service's name (2.5).
     fn alias(&mut self, host: &str) {
-        let base = self.base.clone();
         match Name::parse(host) {
-            Ok(target) if target == base => {
-                let message = format!("it is an alias of itself (\"{host}\") and left out");
-                self.out.report(Kind::Service, &self.service.key, message);
-            }
-            Ok(target) => self.push(&base, Rtype::CNAME, Rdata::name(&target)),
+            Ok(target) => self.alias_of(&target),
             Err(error) => {
                 let message = format!("\"{host}\" is no host name: {error}");
                 self.out.report(Kind::Service, &self.service.key, message);
             }
+        }
+    }
+
+    /// An alias of a name that is one.
+    fn alias_of(&mut self, target: &Name) {
+        let base = self.base.clone();
+        if *target == base {
+            let message = format!("it is an alias of itself ({target}) and left out");
+            self.out.report(Kind::Service, &self.service.key, message);
+        } else {
+            self.push(&base, Rtype::CNAME, Rdata::name(target));
         }
     }
 }

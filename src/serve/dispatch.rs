@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use hickory_server::net::xfer::Protocol;
 use hickory_server::proto::rr::{LowerName, RData};
@@ -18,6 +19,7 @@ use crate::dns::{
     MAX_MESSAGE_OCTETS, Mark, MessageWriter, Name, Query, Rcode, RrRef, Rtype, Section, Serial,
     Unreadable, flags,
 };
+use crate::live::QueryLog;
 use crate::ops::Clock;
 use crate::serve::lookup::{Additionals, Link, LinkSet, each_additional, lookup};
 use crate::serve::reply::{Extended, Signer, write_link, write_negative, write_soa};
@@ -47,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// Tells the time.
     pub(crate) clock: Arc<dyn Clock>,
+    /// Logs queries, where a block says so.
+    pub(crate) query_log: Option<QueryLog>,
     /// Counts.
     pub(crate) stats: Arc<Stats>,
     /// Knows what each secondary has.
@@ -105,6 +109,32 @@ pub(super) struct Exchange<'a> {
 }
 
 impl Shared {
+    /// When an answer begins, where queries are logged.
+    pub(crate) fn log_start(&self) -> Option<Instant> {
+        self.query_log.as_ref().map(|_| self.clock.now())
+    }
+
+    /// Logs a query that began to be answered at `start`, with its reply.
+    pub(crate) fn log_reply(
+        &self,
+        start: Option<Instant>,
+        (query, reply): (&[u8], &[u8]),
+        (peer, local): (SocketAddr, SocketAddr),
+        proto: &'static str,
+    ) {
+        if let (Some(log), Some(start)) = (&self.query_log, start) {
+            let took = self.clock.now().saturating_duration_since(start);
+            log.log(&crate::live::Exchange {
+                query,
+                reply,
+                peer,
+                local,
+                proto,
+                took,
+            });
+        }
+    }
+
     /// Answers a request, or says that a transfer is due.
     pub(crate) fn respond(
         &self,

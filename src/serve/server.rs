@@ -15,6 +15,7 @@ use tracing::error;
 
 use crate::dns::Name;
 use crate::dns::tsig::Keys;
+use crate::live::QueryLog;
 use crate::ops::Clock;
 use crate::serve::dispatch::Shared;
 use crate::serve::{Settings, Stats, tcp, udp};
@@ -55,6 +56,8 @@ pub struct Parts {
     pub settings: Settings,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
+    /// Logs queries, where a block says so.
+    pub query_log: Option<QueryLog>,
 }
 
 /// Sockets that are bound, and what they share.
@@ -83,6 +86,7 @@ impl Server {
             keys,
             settings,
             clock,
+            query_log,
         } = parts;
         let table = SecondaryTable::new(
             secondaries
@@ -99,6 +103,7 @@ impl Server {
                 keys,
                 settings,
                 clock,
+                query_log,
                 stats: Arc::default(),
                 secondaries: Arc::new(table),
                 slots: Arc::new(Semaphore::new(settings.transfer.max_at_once)),

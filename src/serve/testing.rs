@@ -24,6 +24,7 @@ use crate::zone::{Candidate, Contents, Edit, MemoryLimits, Node, Version, Zone, 
 pub(crate) const NOW: u64 = 1_700_000_000;
 
 /// A clock whose wall stands still and whose moments are tokio's.
+#[derive(Debug)]
 pub(crate) struct TestClock;
 
 impl Clock for TestClock {
@@ -102,7 +103,7 @@ pub(crate) fn publish(zone: &Zone, serial: u32, next: &Contents) -> Arc<Version>
     let before = current.as_ref().map_or(&empty, |version| &version.contents);
     let mut edit = Edit::new(before);
     edit.set_soa(next.soa().clone());
-    edit.replace_subtree(b"", next.nodes().cloned().collect(), 0);
+    edit.replace_subtree(b"", next.nodes().map(|node| (node.clone(), 0)).collect(), 0);
     let limits = MemoryLimits {
         steps: 1000,
         octets: 1 << 26,
@@ -268,6 +269,7 @@ impl Setup {
             keys: Arc::new(Keys::new(["k.", "other.", "mixed."].map(key))),
             settings: self.settings,
             clock,
+            query_log: None,
         })
     }
 

@@ -6,6 +6,7 @@
 //! - `clusterIP: None` makes a Service headless whatever its `type`.
 //! - An IPv4-mapped IPv6 address is no address, nor is one of the other family than the slice's.
 //! - An `externalName` that is an IP address has no record.
+//! - Names are folded to lower case, for DNS cannot tell them apart; the API has none in upper case.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -218,14 +219,14 @@ impl Reader<'_> {
     /// Name, namespace and origin.
     fn named(&mut self, metadata: Option<Metadata>) -> Result<Named, String> {
         let metadata = metadata.unwrap_or_default();
-        let name = filled(metadata.name).ok_or("it has no metadata.name")?;
+        let name = folded(metadata.name).ok_or("it has no metadata.name")?;
         let key = match self.kind {
             Kind::Namespace => ObjectKey {
                 namespace: self.interner.get(""),
                 name: self.interner.get(&name),
             },
             Kind::Service | Kind::EndpointSlice => {
-                let namespace = match (filled(metadata.namespace), &self.setting.default_namespace)
+                let namespace = match (folded(metadata.namespace), &self.setting.default_namespace)
                 {
                     (Some(namespace), _) => self.interner.get(&namespace),
                     (None, Some(namespace)) => Arc::clone(namespace),
@@ -246,7 +247,7 @@ impl Reader<'_> {
                 .get(&metadata.managed_fields.0.unwrap_or_default()),
             place: Arc::clone(&self.setting.place),
         };
-        let service = filled(metadata.labels.service_name).map(|name| self.interner.get(&name));
+        let service = folded(metadata.labels.service_name).map(|name| self.interner.get(&name));
         Ok(Named {
             key,
             origin,
@@ -295,6 +296,9 @@ impl Reader<'_> {
     fn external_name(&mut self, host: String) -> ServiceForm {
         let bare = host.strip_suffix('.').unwrap_or(&host);
         if bare.is_empty() {
+            self.complain(
+                "ExternalName without a host name in externalName: it has no record".into(),
+            );
             return ServiceForm::Pending;
         }
         if bare.parse::<IpAddr>().is_ok() {
@@ -460,6 +464,13 @@ impl Reader<'_> {
             });
         }
     }
+}
+
+/// A name that is there and not empty, in lower case.
+fn folded(text: Option<String>) -> Option<String> {
+    let mut name = filled(text)?;
+    name.make_ascii_lowercase();
+    Some(name)
 }
 
 /// A text that is there and not empty.

@@ -36,7 +36,7 @@ mod store;
 mod tests;
 mod upkeep;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -179,6 +179,8 @@ pub struct Journal {
     newest: Newest,
     /// The ceilings as they were found, of zones without a commit since.
     floors: BTreeMap<Name, Serial>,
+    /// Zones whose newest versions are lost while others may hold them, without a commit since.
+    behind: BTreeSet<Name>,
     /// Zones with a commit since the journal was opened.
     committed: BTreeMap<Name, Serial>,
     /// Snapshots being written.
@@ -227,6 +229,14 @@ impl Journal {
             let kept = scan.zones.get(apex).map(|stored| stored.head.serial);
             lost_note(apex, *serial, kept)
         }));
+        let behind = known
+            .iter()
+            .filter(|(apex, serial)| {
+                let kept = scan.zones.get(apex).map(|stored| stored.head.serial);
+                kept.is_some_and(|kept| serial.is_after(kept))
+            })
+            .map(|(apex, _)| apex.clone())
+            .collect();
         // A zone whose line was lost gets one again; a ceiling that stands is left alone.
         let heads: Vec<_> = scan
             .zones
@@ -246,6 +256,7 @@ impl Journal {
             serials,
             newest,
             floors,
+            behind,
             committed: BTreeMap::new(),
             jobs: VecDeque::new(),
             garbage: scan.garbage.into(),
@@ -265,6 +276,13 @@ impl Journal {
     #[must_use]
     pub fn floor(&self, apex: &Name) -> Option<Serial> {
         self.floors.get(apex).copied()
+    }
+
+    /// Whether the newest versions of a zone are lost while others may hold them: then the next version
+    /// is due even when nothing differs from the one that is left, for it does from what others have.
+    #[must_use]
+    pub fn is_behind(&self, apex: &Name) -> bool {
+        self.behind.contains(apex)
     }
 
     /// Reads the history from any thread.
@@ -338,6 +356,7 @@ impl Journal {
                     None => Vec::new(),
                     Some(what) => {
                         self.cut(stored, &sound.version)?;
+                        self.behind.insert(apex.clone());
                         vec![format!(
                             "zone {apex}: serials after {} up to {} are lost ({what})",
                             sound.version.serial, newest.serial

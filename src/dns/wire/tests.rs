@@ -4,6 +4,7 @@ use hickory_server::proto::op::Message;
 use proptest::prelude::*;
 
 use super::*;
+use crate::dns::flags;
 use crate::dns::{RecordText, Ttl};
 use crate::serve::testing::{line, name, record};
 

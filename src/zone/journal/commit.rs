@@ -55,6 +55,7 @@ impl Journal {
         self.damaged_commits = 0;
         for (apex, serial) in serials {
             self.floors.remove(&apex);
+            self.behind.remove(&apex);
             self.committed.insert(apex, serial);
         }
         let newest: Vec<_> = self
