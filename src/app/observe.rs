@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::app::plan::Planned;
-use crate::app::run::SourceProblems;
 use crate::audit::{SecondaryLine, SourceLine, Status, ZoneLine};
 use crate::cluster::Kind;
 use crate::dns::Rcode;
@@ -40,8 +39,6 @@ pub(super) struct Observed {
     secondaries: Vec<Arc<SecondaryTable>>,
     /// Problems of objects. The lock protects the list for one change or one reading.
     pub(super) problems: Arc<Mutex<Vec<String>>>,
-    /// Problems of sources. The lock protects the list for one change or one reading.
-    pub(super) source_problems: SourceProblems,
     /// The time.
     clock: Arc<dyn Clock>,
     /// The state folder.
@@ -71,7 +68,6 @@ impl Observed {
             servers: servers.iter().map(Server::stats).collect(),
             secondaries: servers.iter().map(Server::secondaries).collect(),
             problems: Arc::default(),
-            source_problems: Arc::default(),
             clock: Arc::clone(clock),
             state: state.to_owned(),
         }
@@ -170,7 +166,11 @@ pub(super) fn status(observed: &Observed) -> Status {
     };
     let lock =
         |list: &Mutex<Vec<String>>| list.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let mut problems = lock(&observed.source_problems);
+    let mut problems: Vec<String> = observed
+        .sources
+        .iter()
+        .flat_map(|source| source.stats.problems())
+        .collect();
     problems.extend(lock(&observed.problems));
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),

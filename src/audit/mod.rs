@@ -9,7 +9,10 @@ mod show;
 mod status;
 
 pub use answer::{AuditError, Output, Past, Question, Request, answer};
-pub use control::{ask, serve_control, socket_path};
+pub use control::{Refused, ask, serve_control, socket_path};
 pub use moment::{Moment, MomentError};
 pub(crate) use show::each_record;
 pub use status::{SecondaryLine, SourceLine, Status, ZoneLine};
+
+#[cfg(test)]
+mod tests;
