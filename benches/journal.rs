@@ -17,8 +17,6 @@ use zonewright::dns::{Name, Rdata, Serial, Soa, Ttl};
 use zonewright::zone::journal::{Journal, WallClock};
 use zonewright::zone::{Candidate, Contents, Edit, MemoryLimits, Node, Version};
 
-/// Records of an owner.
-const PER_OWNER: u32 = 3;
 /// Commits that are measured.
 const COMMITS: u32 = 1000;
 /// What stays in memory.
@@ -47,14 +45,14 @@ fn empty() -> Contents {
 }
 
 /// An owner's node; `turn` changes all its records.
-fn node(owner: u32, turn: u32) -> Node {
+fn node(owner: u32, records: u32, turn: u32) -> Node {
     let name: Name = format!(
         "service-{owner}.namespace-{}.svc.cluster.local.",
         owner % 100
     )
     .parse()
     .unwrap();
-    let mut records = (0..PER_OWNER)
+    let mut records = (0..records)
         .map(|place| {
             let address = std::net::Ipv4Addr::from(0x0a00_0000 + turn * 4 + place);
             let (rtype, rdata) = Rdata::address(address.into());
@@ -65,11 +63,11 @@ fn node(owner: u32, turn: u32) -> Node {
 }
 
 /// The next version, in which these owners are new.
-fn next(before: Option<&Version>, owners: std::ops::Range<u32>, turn: u32) -> Candidate {
+fn next(before: Option<&Version>, owners: std::ops::Range<u32>, each: u32, turn: u32) -> Candidate {
     let start = before.map_or_else(empty, |version| version.contents.clone());
     let mut edit = Edit::new(&start);
     for owner in owners {
-        edit.set(node(owner, turn), 0);
+        edit.set(node(owner, each, turn), 0);
     }
     let serial = before.map_or(Serial::decode(1), |version| version.serial.next(1));
     Candidate::new(before, edit.finish(), serial, 1_000, Vec::new(), LIMITS)
@@ -87,6 +85,13 @@ fn print_times(what: &str, mut times: Vec<Duration>) {
     );
 }
 
+/// What this thread has computed so far: on a busy machine it says more than the clock.
+fn computed() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text.split(' ').next().and_then(|first| first.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or(0))
+}
+
 /// What the disk itself takes for a record of that size.
 fn baseline(dir: &Path) {
     let mut file = File::create(dir.join("baseline")).unwrap();
@@ -101,36 +106,38 @@ fn baseline(dir: &Path) {
     print_times("append 300 octets + fdatasync", times);
 }
 
-/// One size.
-fn measure(dir: &Path, records: u32, clock: &WallClock) {
-    let state = dir.join(records.to_string());
+/// One size, with so many records for each owner.
+fn measure(dir: &Path, records: u32, each: u32, clock: &WallClock) {
+    let state = dir.join(format!("{records}-{each}"));
     let (mut journal, _) = Journal::open(&state, Arc::clone(clock)).unwrap();
-    let first = next(None, 0..records / PER_OWNER, 0);
+    let first = next(None, 0..records / each, each, 0);
     let mut version = first.version().clone();
     let start = Instant::now();
     journal.commit(vec![first]).unwrap();
     println!("{records} records: first version {:?}", start.elapsed());
     let mut times = Vec::new();
     for turn in 1..=COMMITS {
-        let owner = turn.wrapping_mul(7919) % (records / PER_OWNER);
-        let candidate = next(Some(&version), owner..owner + 1, turn);
+        let owner = turn.wrapping_mul(7919) % (records / each);
+        let candidate = next(Some(&version), owner..owner + 1, each, turn);
         version = candidate.version().clone();
         let start = Instant::now();
         journal.commit(vec![candidate]).unwrap();
         times.push(start.elapsed());
     }
     print_times(
-        &format!("{records} records: commit of 3 + 3 records"),
+        &format!("{records} records: commit of {each} + {each} records"),
         times,
     );
     drop(journal);
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), computed());
     let (mut journal, _) = Journal::open(&state, Arc::clone(clock)).unwrap();
     let opened = start.elapsed();
     let loaded = journal.load(&apex(), LIMITS).unwrap().version.unwrap();
     println!(
-        "{records} records: open {opened:?}, open and load {:?}, {COMMITS} steps after the base",
-        start.elapsed()
+        "{records} records, {} owners: open {opened:?}, open and load {:?} ({:?} computed), {COMMITS} steps after the base",
+        records / each,
+        start.elapsed(),
+        computed() - before
     );
     assert!(loaded.contents.same_as(&version.contents));
 }
@@ -139,8 +146,8 @@ fn main() {
     let dir = tempfile::TempDir::new_in(".").unwrap();
     let clock: WallClock = Arc::new(|| 1_000_000);
     baseline(dir.path());
-    for records in [999, 500_001, 999_999] {
-        measure(dir.path(), records, &clock);
+    for (records, each) in [(999, 3), (999_999, 3), (500_000, 1)] {
+        measure(dir.path(), records, each, &clock);
     }
     baseline(dir.path());
 }

@@ -1,57 +1,14 @@
 //! The commands but `run`: each one reads, prints, and ends.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 
+use crate::app::failure::Failure;
 use crate::app::past::StoredPast;
 use crate::app::render::render;
 use crate::audit::{AuditError, Question, Refused, Request, answer, ask};
 use crate::cli::{Asking, Configuration};
 use crate::corefile::{self, Loaded, Overrides};
 use crate::dns::Name;
-
-/// Why the program ends with an error, and with which code.
-#[derive(Debug)]
-pub struct Failure {
-    /// What to say.
-    message: String,
-    /// 1: it failed while running; 2: what it was given is not usable.
-    code: u8,
-}
-
-impl Failure {
-    /// What it was given is not usable.
-    #[must_use]
-    pub fn unusable(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            code: 2,
-        }
-    }
-
-    /// It failed while running.
-    #[must_use]
-    pub fn running(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            code: 1,
-        }
-    }
-
-    /// Says it on standard error; gives the exit code.
-    #[must_use]
-    pub fn report(self) -> ExitCode {
-        // Nobody may be left to read it; the exit code says it as well.
-        let _unread = writeln!(io::stderr(), "{}", self.message);
-        ExitCode::from(self.code)
-    }
-}
-
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Self {
-        Self::unusable(format!("{error:#}"))
-    }
-}
 
 /// Reads the configuration; warnings are logged.
 pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {

@@ -10,6 +10,7 @@ use crate::app::plan::{Planned, interface_addresses};
 use crate::corefile::{self, BindHost, Config, HttpAddress, HttpHost, Listener, ServerBlock};
 use crate::dns::Name;
 use crate::dns::tsig::{self, Keys};
+use crate::live::{QueryLog, Rules};
 use crate::ops::Clock;
 use crate::serve::{Parts, Server, Settings};
 use crate::transfer::{Access, Peers, Rule, Secondary};
@@ -96,6 +97,11 @@ fn parts_of(
         }
     }
     let keys = keys_of(blocks)?;
+    let rules = |block: &&ServerBlock| Rules {
+        zones: block.zones.iter().map(|key| key.apex.clone()).collect(),
+        logs: block.logs.clone(),
+        errors: block.errors.is_some(),
+    };
     Ok(Parts {
         zones: Arc::new(ZoneSet::new(zones)),
         access,
@@ -103,6 +109,7 @@ fn parts_of(
         keys: Arc::new(keys),
         settings,
         clock: Arc::clone(clock),
+        query_log: QueryLog::new(blocks.iter().map(rules).collect()),
     })
 }
 

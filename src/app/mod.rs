@@ -2,6 +2,7 @@
 //! imports it but `main` and the tests of the whole.
 
 mod commands;
+mod failure;
 mod listeners;
 mod observe;
 mod past;
@@ -11,7 +12,8 @@ mod run;
 mod source;
 mod writer;
 
-pub use commands::{Failure, check, diff, log, print_zones, show, status};
+pub use commands::{check, diff, log, print_zones, show, status};
+pub use failure::Failure;
 pub use plan::{Planned, PlannedCluster, interface_addresses, plan};
 pub use render::{RenderedZone, render};
 pub use run::run;

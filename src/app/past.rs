@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::app::commands::Failure;
+use crate::app::failure::Failure;
 use crate::audit::{Past, Status};
 use crate::dns::Name;
 use crate::ops::{Clock, SystemClock};

@@ -14,7 +14,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::commands::{Failure, load};
+use crate::app::commands::load;
+use crate::app::failure::Failure;
 use crate::app::listeners::{bind_http, bind_servers};
 use crate::app::observe::{Observed, samples, status};
 use crate::app::past::StoredPast;

@@ -16,7 +16,8 @@ use tokio::net::UnixListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::audit::answer::{Past, Question, answer};
+use crate::audit::answer::{Question, answer};
+use crate::audit::past::Past;
 
 /// The longest question.
 const QUESTION_OCTETS: u64 = 64 * 1024;

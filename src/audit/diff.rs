@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::audit::answer::{AuditError, Output, Past, step_of};
 use crate::audit::log::{cause_text, version_json};
 use crate::audit::moment::TimeText;
+use crate::audit::past::{AuditError, Output, Past, step_of};
 use crate::dns::{Name, RecordText, Rtype};
 use crate::zone::{Net, Step};
 

@@ -4,8 +4,8 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use crate::audit::answer::{AuditError, Output, Past, step_of};
 use crate::audit::moment::TimeText;
+use crate::audit::past::{AuditError, Output, Past, step_of};
 use crate::cluster::Cause;
 use crate::dns::{Name, RecordText, RrList};
 use crate::zone::Step;

@@ -5,12 +5,14 @@ mod control;
 mod diff;
 mod log;
 mod moment;
+mod past;
 mod show;
 mod status;
 
-pub use answer::{AuditError, Output, Past, Question, Request, answer};
+pub use answer::{Question, Request, answer};
 pub use control::{Refused, ask, serve_control, socket_path};
 pub use moment::{Moment, MomentError};
+pub use past::{AuditError, Output, Past};
 pub(crate) use show::each_record;
 pub use status::{SecondaryLine, SourceLine, Status, ZoneLine};
 

@@ -4,8 +4,8 @@ use std::io;
 
 use serde_json::json;
 
-use crate::audit::answer::{AuditError, Output, Past, step_of};
 use crate::audit::moment::TimeText;
+use crate::audit::past::{AuditError, Output, Past, step_of};
 use crate::dns::{Name, RecordText, RrRef, Rtype, Serial};
 use crate::zone::Contents;
 

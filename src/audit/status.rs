@@ -4,8 +4,8 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use crate::audit::answer::{AuditError, Output};
 use crate::audit::moment::TimeText;
+use crate::audit::past::{AuditError, Output};
 
 /// How things stand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

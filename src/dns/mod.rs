@@ -3,29 +3,32 @@
 //! Everything that enters as text or as octets enters here, through a checked constructor; inside,
 //! a name is a [`Name`], a serial a [`Serial`], a TTL a [`Ttl`].
 
+mod header;
 mod name;
 mod rdata;
 mod record;
 mod rtype;
 mod serial;
+mod sort_key;
 mod text;
 pub mod tsig;
 mod ttl;
 mod wire;
 mod wire_query;
 
+pub use header::{Rcode, flags};
 pub(crate) use name::wire_name_len;
-pub use name::{DecodeError, Name, ParseError, SortKey};
+pub use name::{DecodeError, Name, ParseError};
 pub use rdata::{Rdata, Soa};
 pub use record::{Record, RrList, RrListIter, RrRef};
 pub use rtype::Rtype;
 pub use serial::Serial;
+pub use sort_key::SortKey;
 pub use text::{RecordText, ZoneWriter};
 pub use ttl::Ttl;
 pub(crate) use wire::set_length;
 pub use wire::{
-    HEADER_OCTETS, MAX_MESSAGE_OCTETS, Mark, MessageWriter, OPT_OCTETS, OptReply, Rcode, Section,
-    flags,
+    HEADER_OCTETS, MAX_MESSAGE_OCTETS, Mark, MessageWriter, OPT_OCTETS, OptReply, Section,
 };
 pub(crate) use wire_query::tsig_place;
 pub use wire_query::{Opt, Query, Unreadable};

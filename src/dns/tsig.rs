@@ -8,214 +8,22 @@
 //! Remembering the last time signed of each key (section 5.2.3, a "SHOULD"): parallel transfers from one
 //! secondary would fail on it.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::str::FromStr;
-use std::sync::Arc;
+mod key;
 
-use ring::hmac;
+use std::sync::Arc;
 
 use crate::dns::wire_query::RawRecord;
 use crate::dns::{HEADER_OCTETS, Name, Rtype, set_length};
+
+pub use key::{Algorithm, Key, Keys, UnknownAlgorithm};
 
 /// Seconds a clock may differ (RFC 8945 section 10).
 pub const FUDGE: u16 = 300;
 /// The class ANY.
 const CLASS_ANY: u16 = 255;
-/// Octets of the fields around MAC and other data: time 6, fudge 2, MAC length 2, ID 2, error 2, length 2.
-const FIXED_OCTETS: usize = 16;
-
-/// A MAC algorithm (RFC 8945 section 6).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Algorithm {
-    /// hmac-sha1: for old peers.
-    Sha1,
-    /// hmac-sha256.
-    Sha256,
-    /// hmac-sha256, half of the MAC.
-    Sha256Half,
-    /// hmac-sha384.
-    Sha384,
-    /// hmac-sha384, half of the MAC.
-    Sha384Half,
-    /// hmac-sha512.
-    Sha512,
-    /// hmac-sha512, half of the MAC.
-    Sha512Half,
-}
-
-/// The text names no algorithm we have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "unknown TSIG algorithm \"{0}\": take hmac-sha256, hmac-sha384, hmac-sha512 or, for old peers, hmac-sha1"
-)]
-pub struct UnknownAlgorithm(String);
-
-impl Algorithm {
-    /// All of them.
-    const ALL: [Self; 7] = [
-        Self::Sha1,
-        Self::Sha256,
-        Self::Sha256Half,
-        Self::Sha384,
-        Self::Sha384Half,
-        Self::Sha512,
-        Self::Sha512Half,
-    ];
-
-    /// The name, as text without the root's dot.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sha1 => "hmac-sha1",
-            Self::Sha256 => "hmac-sha256",
-            Self::Sha256Half => "hmac-sha256-128",
-            Self::Sha384 => "hmac-sha384",
-            Self::Sha384Half => "hmac-sha384-192",
-            Self::Sha512 => "hmac-sha512",
-            Self::Sha512Half => "hmac-sha512-256",
-        }
-    }
-
-    /// The name in wire form: one label and the root.
-    const fn wire(self) -> &'static [u8] {
-        match self {
-            Self::Sha1 => b"\x09hmac-sha1\x00",
-            Self::Sha256 => b"\x0bhmac-sha256\x00",
-            Self::Sha256Half => b"\x0fhmac-sha256-128\x00",
-            Self::Sha384 => b"\x0bhmac-sha384\x00",
-            Self::Sha384Half => b"\x0fhmac-sha384-192\x00",
-            Self::Sha512 => b"\x0bhmac-sha512\x00",
-            Self::Sha512Half => b"\x0fhmac-sha512-256\x00",
-        }
-    }
-
-    /// What computes it.
-    const fn hmac(self) -> hmac::Algorithm {
-        match self {
-            Self::Sha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
-            Self::Sha256 | Self::Sha256Half => hmac::HMAC_SHA256,
-            Self::Sha384 | Self::Sha384Half => hmac::HMAC_SHA384,
-            Self::Sha512 | Self::Sha512Half => hmac::HMAC_SHA512,
-        }
-    }
-
-    /// Octets of the hash.
-    const fn hash_octets(self) -> usize {
-        match self {
-            Self::Sha1 => 20,
-            Self::Sha256 | Self::Sha256Half => 32,
-            Self::Sha384 | Self::Sha384Half => 48,
-            Self::Sha512 | Self::Sha512Half => 64,
-        }
-    }
-
-    /// Octets of the MAC as it is sent.
-    #[must_use]
-    pub const fn mac_octets(self) -> usize {
-        match self {
-            Self::Sha1 | Self::Sha256 | Self::Sha384 | Self::Sha512 => self.hash_octets(),
-            Self::Sha256Half | Self::Sha384Half | Self::Sha512Half => self.hash_octets() / 2,
-        }
-    }
-}
-
-impl FromStr for Algorithm {
-    type Err = UnknownAlgorithm;
-
-    fn from_str(text: &str) -> Result<Self, UnknownAlgorithm> {
-        let bare = text.strip_suffix('.').unwrap_or(text);
-        Self::ALL
-            .into_iter()
-            .find(|algorithm| algorithm.as_str().eq_ignore_ascii_case(bare))
-            .ok_or_else(|| UnknownAlgorithm(text.to_owned()))
-    }
-}
-
-/// A key that is shared with a peer.
-pub struct Key {
-    /// The name, in lower case.
-    name: Name,
-    /// The algorithm.
-    algorithm: Algorithm,
-    /// The secret, as the MAC's implementation holds it.
-    hmac: hmac::Key,
-}
-
-impl Key {
-    /// A key from its secret.
-    #[must_use]
-    pub fn new(name: &Name, algorithm: Algorithm, secret: &[u8]) -> Self {
-        Self {
-            name: name.to_lower(),
-            algorithm,
-            hmac: hmac::Key::new(algorithm.hmac(), secret),
-        }
-    }
-
-    /// The key's name, in lower case.
-    #[must_use]
-    pub const fn name(&self) -> &Name {
-        &self.name
-    }
-
-    /// Octets of a TSIG record of this key without error.
-    #[must_use]
-    pub fn tsig_octets(&self) -> usize {
-        let names = self.name.as_wire().len() + self.algorithm.wire().len();
-        names + 10 + FIXED_OCTETS + self.algorithm.mac_octets()
-    }
-
-    /// The MAC over pieces, as long as it is sent.
-    fn mac(&self, pieces: &[&[u8]]) -> Vec<u8> {
-        let mut context = hmac::Context::with_key(&self.hmac);
-        for piece in pieces {
-            context.update(piece);
-        }
-        context.sign().as_ref()[..self.algorithm.mac_octets()].to_vec()
-    }
-
-    /// Whether a MAC, or the front of one, is the right one. Both sides are hashed once more, so the time
-    /// this takes says nothing of where they differ.
-    fn is_mac(&self, pieces: &[&[u8]], mac: &[u8]) -> bool {
-        let mut context = hmac::Context::with_key(&self.hmac);
-        for piece in pieces {
-            context.update(piece);
-        }
-        let right = context.sign();
-        let front = &right.as_ref()[..mac.len().min(right.as_ref().len())];
-        let blind = hmac::sign(&self.hmac, front);
-        hmac::verify(&self.hmac, mac, blind.as_ref()).is_ok()
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.name, self.algorithm.as_str())
-    }
-}
-
-/// The keys of the process, by name.
-#[derive(Debug, Default)]
-pub struct Keys(HashMap<Name, Arc<Key>>);
-
-impl Keys {
-    /// Keys; of two with one name the last counts.
-    #[must_use]
-    pub fn new(keys: impl IntoIterator<Item = Key>) -> Self {
-        Self(
-            keys.into_iter()
-                .map(|key| (key.name.clone(), Arc::new(key)))
-                .collect(),
-        )
-    }
-
-    /// The key of a name.
-    #[must_use]
-    pub fn get(&self, name: &Name) -> Option<&Arc<Key>> {
-        self.0.get(name)
-    }
-}
+/// Octets of a TSIG record around its names, MAC and other data: type 2, class 2, TTL 4, length 2; time 6,
+/// fudge 2, MAC length 2, ID 2, error 2, other length 2.
+const RECORD_OCTETS: usize = 26;
 
 /// What TSIG says to a request.
 #[derive(Debug)]
@@ -574,7 +382,7 @@ impl Refusal {
             .session
             .as_ref()
             .map_or(0, |session| session.key.algorithm.mac_octets());
-        self.key_name.as_wire().len() + self.algorithm.as_wire().len() + 10 + FIXED_OCTETS + mac + 6
+        self.key_name.as_wire().len() + self.algorithm.as_wire().len() + RECORD_OCTETS + mac + 6
     }
 }
 

@@ -7,7 +7,7 @@
 //! for the types of RFC 1035 only (RFC 3597 section 4).
 
 use crate::dns::name::wire_name_len;
-use crate::dns::{RrRef, Rtype};
+use crate::dns::{Rcode, RrRef, Rtype};
 
 /// Octets of a message's header (RFC 1035 section 4.1.1).
 pub const HEADER_OCTETS: usize = 12;
@@ -21,62 +21,6 @@ const POINTER_END: usize = 0x4000;
 const MAX_LABELS: usize = 128;
 /// How many places of the table a suffix may stand in after its first.
 const PROBES: usize = 8;
-
-/// A response code (RFC 1035 section 4.1.1, RFC 6895 section 2.3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rcode(pub u16);
-
-impl Rcode {
-    /// All is well.
-    pub const NOERROR: Self = Self(0);
-    /// The request is malformed.
-    pub const FORMERR: Self = Self(1);
-    /// The server cannot.
-    pub const SERVFAIL: Self = Self(2);
-    /// No such name.
-    pub const NXDOMAIN: Self = Self(3);
-    /// The kind of request is not known.
-    pub const NOTIMP: Self = Self(4);
-    /// The server will not.
-    pub const REFUSED: Self = Self(5);
-    /// The server has no authority for the zone, or the requester none (RFC 2136, RFC 8945).
-    pub const NOTAUTH: Self = Self(9);
-    /// An EDNS version we do not speak (RFC 6891 section 9); needs OPT.
-    pub const BADVERS: Self = Self(16);
-}
-
-impl std::fmt::Display for Rcode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mnemonic = match *self {
-            Self::NOERROR => "NOERROR",
-            Self::FORMERR => "FORMERR",
-            Self::SERVFAIL => "SERVFAIL",
-            Self::NXDOMAIN => "NXDOMAIN",
-            Self::NOTIMP => "NOTIMP",
-            Self::REFUSED => "REFUSED",
-            Self::NOTAUTH => "NOTAUTH",
-            Self::BADVERS => "BADVERS",
-            Self(other) => return write!(f, "RCODE{other}"),
-        };
-        f.write_str(mnemonic)
-    }
-}
-
-/// Header flags of the second 16 bits (RFC 1035 section 4.1.1).
-pub mod flags {
-    /// A response.
-    pub const QR: u16 = 0x8000;
-    /// The four bits of the operation.
-    pub const OPCODE: u16 = 0x7800;
-    /// Authoritative answer.
-    pub const AA: u16 = 0x0400;
-    /// Truncated.
-    pub const TC: u16 = 0x0200;
-    /// Recursion desired.
-    pub const RD: u16 = 0x0100;
-    /// Checking disabled.
-    pub const CD: u16 = 0x0010;
-}
 
 /// A section of records, by place of its count in the header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,8 @@
 //! Nothing is copied and nothing allocated. Every octet is walked over, so a request that is cut, has
 //! octets left over, or an OPT or TSIG where none may be, is known as malformed here.
 
-use crate::dns::wire::{HEADER_OCTETS, flags};
+use crate::dns::flags;
+use crate::dns::wire::HEADER_OCTETS;
 use crate::dns::{Rtype, wire_name_len};
 
 /// A request, by reference into its octets.

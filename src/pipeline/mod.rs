@@ -26,9 +26,12 @@ use crate::zone::{Candidate, Journaled, Version};
 pub use plan::{ClusterPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
 
-/// How long the writer waits for more changes after the first of a batch.
+/// A change that comes so long after the last commit is committed at once; one that comes earlier
+/// belongs to a burst, and the writer waits for more of it.
+const BURST: Duration = Duration::from_millis(100);
+/// How long the writer waits for more changes of a burst after the last that came.
 const BATCH_QUIET: Duration = Duration::from_millis(2);
-/// How long a batch may gather in all.
+/// How long a batch of a burst may gather in all.
 const BATCH_MAX: Duration = Duration::from_millis(20);
 /// The most changes of one batch.
 const BATCH_CHANGES: usize = 4096;
@@ -138,6 +141,8 @@ pub struct Pipeline<S> {
     observer: Box<dyn Observer>,
     /// When the changes that are not yet committed were seen.
     seen: Vec<Instant>,
+    /// When the last commit ended.
+    last_commit: Option<Instant>,
 }
 
 impl<S> std::fmt::Debug for Pipeline<S> {
@@ -171,6 +176,7 @@ impl<S: Store> Pipeline<S> {
             clock,
             observer,
             seen: Vec::new(),
+            last_commit: None,
         }
     }
 
@@ -226,9 +232,20 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
-    /// Takes in what else is waiting or comes within the batch window.
+    /// Takes in what else is waiting and, within a burst, what comes within the batch window.
     fn gather(&mut self, inputs: &mut mpsc::Receiver<Input>, runtime: &Handle) {
-        let end = self.clock.now() + BATCH_MAX;
+        let now = self.clock.now();
+        let in_burst = |last| now.saturating_duration_since(last) < BURST;
+        if !self.last_commit.is_some_and(in_burst) {
+            for _ in 1..BATCH_CHANGES {
+                match inputs.try_recv() {
+                    Ok(input) => self.take(input),
+                    Err(_) => return,
+                }
+            }
+            return;
+        }
+        let end = now + BATCH_MAX;
         for _ in 1..BATCH_CHANGES {
             let left = end.saturating_duration_since(self.clock.now());
             let wait = async { tokio::time::timeout(BATCH_QUIET.min(left), inputs.recv()).await };
@@ -356,6 +373,7 @@ impl<S: Store> Pipeline<S> {
             }
         }
         let end = self.clock.now();
+        self.last_commit = Some(end);
         let latencies: Vec<Duration> = self
             .seen
             .iter()

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use hickory_server::net::xfer::Protocol;
 use hickory_server::proto::rr::{LowerName, RData};
@@ -13,13 +14,15 @@ use hickory_server::server::Request;
 use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
-use crate::dns::tsig::{self, Keys, Refusal, Session, Verdict};
+use crate::dns::tsig::{self, Keys, Verdict};
 use crate::dns::{
-    MAX_MESSAGE_OCTETS, Mark, MessageWriter, Name, OptReply, Query, Rcode, RrRef, Rtype, Section,
-    Serial, Ttl, Unreadable, flags,
+    MAX_MESSAGE_OCTETS, Mark, MessageWriter, Name, Query, Rcode, RrRef, Rtype, Section, Serial,
+    Unreadable, flags,
 };
+use crate::live::QueryLog;
 use crate::ops::Clock;
 use crate::serve::lookup::{Additionals, Link, LinkSet, each_additional, lookup};
+use crate::serve::reply::{Extended, Signer, write_link, write_negative, write_soa};
 use crate::serve::{Proto, Settings, Stats};
 use crate::transfer::{
     Access, Asked, Head, Job, JobStart, Permit, SecondaryId, SecondaryTable, one_message,
@@ -31,21 +34,8 @@ use crate::zone::{Version, Zone, ZoneSet};
 const CLASS_IN: u16 = 1;
 /// The class ANY.
 const CLASS_ANY: u16 = 255;
-/// The EDNS option of an extended error (RFC 8914).
-const EXTENDED_ERROR: u16 = 15;
 /// Suffixes in the compression table of an answer, as a power of two.
 const TABLE_BITS: u32 = 9;
-
-/// An extended error we give (RFC 8914 section 5.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Extended {
-    /// 3: the source is away, the data may be old.
-    Stale = 3,
-    /// 14: the zone has no version yet.
-    NotReady = 14,
-    /// 18: the peer may not.
-    Prohibited = 18,
-}
 
 /// What all listeners of a server share.
 pub(crate) struct Shared {
@@ -59,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// Tells the time.
     pub(crate) clock: Arc<dyn Clock>,
+    /// Logs queries, where a block says so.
+    pub(crate) query_log: Option<QueryLog>,
     /// Counts.
     pub(crate) stats: Arc<Stats>,
     /// Knows what each secondary has.
@@ -102,31 +94,47 @@ pub(crate) enum Outcome {
     Transfer(Box<Job>),
 }
 
-/// What signs a reply.
-enum Signer {
-    /// Nothing.
-    None,
-    /// The key of the request.
-    Session(Session),
-    /// The refusal of the request's signature.
-    Refusal(Box<Refusal>),
-}
-
 /// A request on its way to its reply.
-struct Exchange<'a> {
+pub(super) struct Exchange<'a> {
     /// What all listeners share.
-    shared: &'a Shared,
+    pub(super) shared: &'a Shared,
     /// The request.
-    query: Query<'a>,
+    pub(super) query: Query<'a>,
     /// Who asks.
-    peer: SocketAddr,
+    pub(super) peer: SocketAddr,
     /// How.
-    proto: Proto,
+    pub(super) proto: Proto,
     /// What signs the reply.
-    signer: Signer,
+    pub(super) signer: Signer,
 }
 
 impl Shared {
+    /// When an answer begins, where queries are logged.
+    pub(crate) fn log_start(&self) -> Option<Instant> {
+        self.query_log.as_ref().map(|_| self.clock.now())
+    }
+
+    /// Logs a query that began to be answered at `start`, with its reply.
+    pub(crate) fn log_reply(
+        &self,
+        start: Option<Instant>,
+        (query, reply): (&[u8], &[u8]),
+        (peer, local): (SocketAddr, SocketAddr),
+        proto: &'static str,
+    ) {
+        if let (Some(log), Some(start)) = (&self.query_log, start) {
+            let took = self.clock.now().saturating_duration_since(start);
+            log.log(&crate::live::Exchange {
+                query,
+                reply,
+                peer,
+                local,
+                proto,
+                took,
+            });
+        }
+    }
+
     /// Answers a request, or says that a transfer is due.
     pub(crate) fn respond(
         &self,
@@ -425,120 +433,6 @@ impl Exchange<'_> {
                 .asked(zone.apex(), &id, asked, shared.clock.wall());
         }
     }
-
-    /// A reply without records.
-    fn fail(self, scratch: &mut Scratch, rcode: Rcode) -> Outcome {
-        self.fail_with(scratch, rcode, None)
-    }
-
-    /// A reply without records that says more of why.
-    fn fail_with(self, scratch: &mut Scratch, rcode: Rcode, ede: Option<Extended>) -> Outcome {
-        let flags = self.begin(&mut scratch.writer, ede);
-        self.finish(scratch, flags, rcode, ede)
-    }
-
-    /// Begins a reply: header, question, a limit that leaves room for OPT and TSIG. Gives the flags.
-    fn begin(&self, writer: &mut MessageWriter, ede: Option<Extended>) -> u16 {
-        let query = &self.query;
-        let most = match self.proto {
-            Proto::Tcp => MAX_MESSAGE_OCTETS,
-            Proto::Udp => usize::from(self.datagram_octets()),
-        };
-        let tsig = match &self.signer {
-            Signer::None => 0,
-            Signer::Session(session) => session.key().tsig_octets(),
-            Signer::Refusal(refusal) => refusal.tsig_octets(),
-        };
-        let opt = query
-            .opt
-            .map_or(0, |_| crate::dns::OPT_OCTETS + ede.map_or(0, |_| 6));
-        let flags = flags::QR | query.flags & (flags::OPCODE | flags::RD);
-        writer.begin(
-            self.proto == Proto::Tcp,
-            most.saturating_sub(tsig + opt),
-            query.id,
-            flags,
-        );
-        if !query.question.is_empty() {
-            writer.question(query.question);
-        }
-        flags
-    }
-
-    /// The largest datagram for this client (RFC 6891 section 6.2.3: less than 512 counts as 512).
-    fn datagram_octets(&self) -> u16 {
-        let ours = self.shared.settings.udp_octets.max(512);
-        self.query.opt.map_or(512, |opt| opt.size.clamp(512, ours))
-    }
-
-    /// Ends a reply: OPT, flags, TSIG.
-    fn finish(
-        self,
-        scratch: &mut Scratch,
-        flags: u16,
-        rcode: Rcode,
-        ede: Option<Extended>,
-    ) -> Outcome {
-        let writer = &mut scratch.writer;
-        writer.set_limit(MAX_MESSAGE_OCTETS);
-        if let Some(opt) = self.query.opt {
-            let code = ede.map(|ede| (ede as u16).to_be_bytes());
-            let option = code.as_ref().map(|code| (EXTENDED_ERROR, code.as_slice()));
-            let reply = OptReply {
-                size: self.shared.settings.udp_octets,
-                rcode,
-                dnssec_ok: opt.dnssec_ok,
-                options: option.as_slice(),
-            };
-            let fits = writer.opt(&reply);
-            debug_assert!(fits, "room for OPT was kept");
-        }
-        writer.set_flags(flags | rcode.0 & 15);
-        let (octets, base) = writer.finish_mut();
-        match self.signer {
-            Signer::None => {}
-            Signer::Session(mut session) => {
-                session.sign(octets, base, unix_seconds(&*self.shared.clock));
-            }
-            Signer::Refusal(refusal) => {
-                refusal.sign(octets, base, unix_seconds(&*self.shared.clock));
-            }
-        }
-        self.shared.stats.replies(self.proto, rcode).increase();
-        Outcome::Reply
-    }
-}
-
-/// Writes one RRset of an answer; false when it does not fit.
-fn write_link(writer: &mut MessageWriter, version: &Version, link: &Link<'_>) -> bool {
-    let soa = version.contents.soa();
-    match (link.set, link.owner) {
-        (LinkSet::Soa, _) => write_soa(writer, Section::Answer, version, soa.ttl),
-        (LinkSet::Rrset(rrset), None) => rrset
-            .records(&[0], 0)
-            .all(|rr| writer.record_of_question(Section::Answer, rr)),
-        (LinkSet::Rrset(rrset), Some(owner)) => rrset
-            .records(owner, 0)
-            .all(|rr| writer.record(Section::Answer, rr)),
-    }
-}
-
-/// Writes the SOA of a negative answer (RFC 2308 section 3).
-fn write_negative(writer: &mut MessageWriter, version: &Version) -> bool {
-    let ttl = version.contents.soa().negative_ttl();
-    write_soa(writer, Section::Authority, version, ttl)
-}
-
-/// Writes the SOA.
-fn write_soa(writer: &mut MessageWriter, section: Section, version: &Version, ttl: Ttl) -> bool {
-    let rr = RrRef {
-        owner: version.contents.apex().as_wire(),
-        rtype: Rtype::SOA,
-        ttl,
-        data: version.soa_rdata.as_octets(),
-        tag: 0,
-    };
-    writer.record(section, rr)
 }
 
 /// The serial of an IXFR: the authority section holds the secondary's SOA of the zone and nothing else
@@ -555,12 +449,10 @@ fn ixfr_serial(query: &Query<'_>, peer: SocketAddr, proto: Proto) -> Option<Seri
     let [question] = request.queries.queries() else {
         return None;
     };
-    match &record.data {
-        RData::SOA(soa) if LowerName::from(&record.name) == *question.name() => {
-            Some(Serial::decode(soa.serial))
-        }
-        _ => None,
-    }
+    let RData::SOA(soa) = &record.data else {
+        return None;
+    };
+    (LowerName::from(&record.name) == *question.name()).then(|| Serial::decode(soa.serial))
 }
 
 #[cfg(test)]

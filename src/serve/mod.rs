@@ -2,10 +2,13 @@
 
 mod dispatch;
 pub mod lookup;
+mod reply;
 mod server;
 mod settings;
 mod stats;
 mod tcp;
+#[cfg(test)]
+pub(crate) mod testing;
 mod udp;
 
 pub use server::{BindError, NamedTask, Parts, Server};

@@ -11,9 +11,11 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tracing::error;
 
 use crate::dns::Name;
 use crate::dns::tsig::Keys;
+use crate::live::QueryLog;
 use crate::ops::Clock;
 use crate::serve::dispatch::Shared;
 use crate::serve::{Settings, Stats, tcp, udp};
@@ -54,12 +56,14 @@ pub struct Parts {
     pub settings: Settings,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
+    /// Logs queries, where a block says so.
+    pub query_log: Option<QueryLog>,
 }
 
 /// Sockets that are bound, and what they share.
 pub struct Server {
     /// What all listeners share.
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// Who is told of new versions.
     secondaries: Vec<Secondary>,
     /// Datagram sockets.
@@ -82,6 +86,7 @@ impl Server {
             keys,
             settings,
             clock,
+            query_log,
         } = parts;
         let table = SecondaryTable::new(
             secondaries
@@ -98,6 +103,7 @@ impl Server {
                 keys,
                 settings,
                 clock,
+                query_log,
                 stats: Arc::default(),
                 secondaries: Arc::new(table),
                 slots: Arc::new(Semaphore::new(settings.transfer.max_at_once)),
@@ -166,14 +172,19 @@ impl Server {
             let Some(zone) = shared.zones.get(&secondary.zone) else {
                 continue;
             };
+            let key = secondary
+                .key
+                .as_ref()
+                .map(|key| shared.keys.get(key).cloned());
+            if let Some(None) = key {
+                // Checked with the configuration; an unsigned NOTIFY in its place would be refused.
+                error!(zone = %secondary.zone, secondary = %secondary.target, "notify key is unknown");
+                continue;
+            }
             let name = format!("notify {} {}", secondary.zone, secondary.target);
             let notifier = Notifier {
                 zone: Arc::clone(zone),
-                key: secondary
-                    .key
-                    .as_ref()
-                    .and_then(|key| shared.keys.get(key))
-                    .cloned(),
+                key: key.flatten(),
                 secondary,
                 settings: shared.settings.notify,
                 clock: Arc::clone(&shared.clock),

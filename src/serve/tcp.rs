@@ -53,6 +53,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener, cancel: Ca
                     let connection = Connection {
                         shared: Arc::clone(&shared),
                         peer,
+                        local: stream.local_addr().unwrap_or(peer),
                         cancel: cancel.clone(),
                     };
                     connections.spawn(connection.run(stream, place));
@@ -195,6 +196,8 @@ pub(crate) struct Connection {
     pub(crate) shared: Arc<Shared>,
     /// The client.
     pub(crate) peer: SocketAddr,
+    /// Our address.
+    pub(crate) local: SocketAddr,
     /// Says when to stop reading.
     pub(crate) cancel: CancellationToken,
 }
@@ -291,6 +294,7 @@ impl Connection {
                 }
             }
             patience = settings.idle_timeout;
+            let start = self.shared.log_start();
             match self
                 .shared
                 .respond(&mut scratch, &request, self.peer, Proto::Tcp)
@@ -301,6 +305,10 @@ impl Connection {
                 }
                 Outcome::Reply => {
                     let octets = scratch.writer.take_signed();
+                    // The first two octets are the length.
+                    let reply = octets.get(2..).unwrap_or_default();
+                    let ends = (self.peer, self.local);
+                    self.shared.log_reply(start, (&request, reply), ends, "tcp");
                     if queue
                         .send(Outgoing {
                             octets,

@@ -4,7 +4,7 @@
 //! answers each before the next; nothing is allocated for a plain query.
 
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::net::UdpSocket;
@@ -16,6 +16,8 @@ use crate::serve::dispatch::{Outcome, Scratch, Shared};
 
 /// The largest request in a datagram that we read; a longer one is cut, and then malformed.
 const REQUEST_OCTETS: usize = 4096;
+/// What stands for an address that the system does not tell.
+const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 /// Datagrams answered before other tasks get their turn.
 const BURST: usize = 64;
 
@@ -25,6 +27,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: UdpSocket, cancel: Cancel
         shared,
         scratch: Scratch::new(),
         request: vec![0; REQUEST_OCTETS].into_boxed_slice(),
+        local: socket.local_addr().unwrap_or(UNKNOWN),
     };
     loop {
         tokio::select! {
@@ -53,12 +56,15 @@ struct Worker {
     scratch: Scratch,
     /// The request.
     request: Box<[u8]>,
+    /// Our address.
+    local: SocketAddr,
 }
 
 impl Worker {
     /// Answers the request of so many octets.
     async fn answer(&mut self, socket: &UdpSocket, octets: usize, peer: SocketAddr) {
         let raw = &self.request[..octets];
+        let start = self.shared.log_start();
         match self
             .shared
             .respond(&mut self.scratch, raw, peer, Proto::Udp)
@@ -69,6 +75,8 @@ impl Worker {
             Outcome::Reply => {}
         }
         let reply = self.scratch.writer.octets();
+        self.shared
+            .log_reply(start, (raw, reply), (peer, self.local), "udp");
         let sent = match socket.try_send_to(reply, peer) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 socket.send_to(reply, peer).await

@@ -187,7 +187,8 @@ impl Notifier {
         let mut socket: Option<UdpSocket> = None;
         let mut in_flight: Option<InFlight> = None;
         loop {
-            match telling.next(self.clock.now()) {
+            let now = self.clock.now();
+            let until = match telling.next(now) {
                 Action::Send => {
                     in_flight = self.tell(&mut telling, &mut socket).await;
                     continue;
@@ -196,11 +197,8 @@ impl Notifier {
                     self.give_up(&mut telling, in_flight.as_ref());
                     continue;
                 }
-                Action::Wait | Action::WaitUntil(_) => {}
-            }
-            let until = match telling.next(self.clock.now()) {
-                Action::WaitUntil(at) => Some(at.saturating_duration_since(self.clock.now())),
-                Action::Wait | Action::Send | Action::GiveUp => None,
+                Action::Wait => None,
+                Action::WaitUntil(at) => Some(at.saturating_duration_since(now)),
             };
             tokio::select! {
                 () = cancel.cancelled() => return,
@@ -236,8 +234,7 @@ impl Notifier {
     ) -> Option<InFlight> {
         let now = self.clock.now();
         let Some(version) = self.zone.current() else {
-            telling.sent(now, self.settings.max_timeout);
-            telling.settled();
+            *telling = Telling::new(self.settings);
             return None;
         };
         let target = self.secondary.target;

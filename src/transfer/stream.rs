@@ -199,14 +199,16 @@ impl Report<'_> {
         let (zone, serial, peer) = (self.zone, self.version.serial.encode(), self.peer.address);
         let (records, bytes, messages) = (packer.records, packer.octets, packer.messages);
         let kind = kind.as_str();
+        // Several secondaries may have one address: the key tells them apart.
+        let key = self.peer.key.as_ref().map(tracing::field::display);
         match result {
             Ok(()) => info!(
-                %zone, serial, from_serial, %peer, kind, reason, records, bytes, messages, elapsed_ms,
-                "transfer finished"
+                %zone, serial, from_serial, %peer, key, kind, reason, records, bytes, messages,
+                elapsed_ms, "transfer finished"
             ),
             Err(error) => warn!(
-                %zone, serial, from_serial, %peer, kind, reason, records, bytes, elapsed_ms, %error,
-                "transfer broke off"
+                %zone, serial, from_serial, %peer, key, kind, reason, records, bytes, elapsed_ms,
+                %error, "transfer broke off"
             ),
         }
     }

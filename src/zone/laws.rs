@@ -178,14 +178,12 @@ fn versions(history: &[EditPlan]) -> (Vec<Contents>, Vec<Arc<Step>>) {
             continue;
         }
         let seq = contents.len() as u64;
+        let serial = Serial::from_wall(seq);
         steps.push(Arc::new(Step {
             seq,
             time_ms: 0,
-            from: Some((
-                Serial::decode(contents.len() as u32 - 1),
-                before.soa().clone(),
-            )),
-            serial: Serial::decode(contents.len() as u32),
+            from: Some((Serial::from_wall(seq - 1), before.soa().clone())),
+            serial,
             soa: draft.contents.soa().clone(),
             removed: draft.removed,
             added: draft.added,

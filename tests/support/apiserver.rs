@@ -7,6 +7,7 @@
 //! role to the name.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -122,6 +123,19 @@ impl ApiServer {
     /// A kubeconfig file, for `--kubeconfig` or the variable `KUBECONFIG`.
     pub fn kubeconfig(&self, access: Access) -> PathBuf {
         kubeconfig_path(self.folder.path(), access)
+    }
+
+    /// Where the server listens, for a proxy before it.
+    pub fn address(&self) -> SocketAddr {
+        ports::loopback(self.port)
+    }
+
+    /// The kubeconfig file with another address of the server (a proxy's), written to `file`.
+    pub fn kubeconfig_at(&self, access: Access, address: SocketAddr, file: &Path) {
+        let text = fs::read_to_string(self.kubeconfig(access)).unwrap();
+        let own = self.address().to_string();
+        assert!(text.contains(&own), "{text}");
+        fs::write(file, text.replace(&own, &address.to_string())).unwrap();
     }
 
     /// A client, for asynchronous tests and for [`block_on`](Self::block_on).

@@ -36,10 +36,14 @@
 )]
 
 pub mod apiserver;
+pub mod fleet;
 pub mod needs;
 pub mod ports;
 pub mod process;
 pub mod product;
+pub mod proxy;
+pub mod random;
 pub mod recorder;
 pub mod secondary;
 pub mod wire;
+pub mod zonewright;

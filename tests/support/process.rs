@@ -18,17 +18,26 @@ pub fn wait_for<T>(
     what: &str,
     limit: Duration,
     state: impl FnOnce() -> String,
-    mut condition: impl FnMut() -> Option<T>,
+    condition: impl FnMut() -> Option<T>,
 ) -> T {
-    let deadline = now() + limit;
+    let found = poll_for(now() + limit, POLL, condition);
+    found.unwrap_or_else(|| panic!("not within {limit:?}: {what}\n{}", state()))
+}
+
+/// Looks at `condition` this often until it gives a value; none when it has not by `deadline`.
+pub fn poll_for<T>(
+    deadline: Instant,
+    poll: Duration,
+    mut condition: impl FnMut() -> Option<T>,
+) -> Option<T> {
     loop {
         if let Some(value) = condition() {
-            return value;
+            return Some(value);
         }
         if now() >= deadline {
-            panic!("not within {limit:?}: {what}\n{}", state());
+            return None;
         }
-        pause(POLL);
+        pause(poll);
     }
 }
 

@@ -90,6 +90,9 @@ pub struct Plan {
     pub zones: Vec<String>,
     pub primary: SocketAddr,
     pub key: Option<Key>,
+    /// Whether NSD keeps the differences it received, from which [`Secondary::transfers`] tells what
+    /// its transfers were. It rewrites them all at every change: not for measurements.
+    pub nsd_keeps_ixfr: bool,
 }
 
 impl Plan {
@@ -103,6 +106,7 @@ impl Plan {
             zones,
             primary,
             key: None,
+            nsd_keeps_ixfr: true,
         }
     }
 
@@ -316,6 +320,9 @@ impl Secondary {
     /// A full transfer makes it forget, so what was seen once is remembered here; every
     /// [`wait_for_serial`](Self::wait_for_serial) looks.
     fn nsd_transfers(&self, log: &str) -> Transfers {
+        if !self.plan.nsd_keeps_ixfr {
+            return Transfers::default();
+        }
         let mut seen = self.incremental.borrow_mut();
         let mut transfers = Transfers::default();
         for zone in &self.plan.zones {

@@ -1,1 +1,251 @@
+//! By rule of RFC 8945; hickory's signer and verifier are the other side.
 
+use hickory_server::proto::rr::TSigner;
+use hickory_server::proto::rr::rdata::tsig::TsigAlgorithm;
+
+use super::*;
+use crate::dns::wire_query::tsig_place;
+use crate::serve::testing::{NOW, key, name, query};
+
+/// Keys with the test key and one of each other algorithm.
+fn keys() -> Keys {
+    Keys::new([
+        key("k."),
+        Key::new(&name("sha1."), Algorithm::Sha1, b"x"),
+        Key::new(&name("half."), Algorithm::Sha256Half, b"x"),
+        Key::new(&name("long."), Algorithm::Sha512, &[7; 200]),
+    ])
+}
+
+/// A signed request and its MAC.
+fn signed(key: &Key, time: u64) -> (Vec<u8>, Vec<u8>) {
+    let mut octets = query(7, "z.", Rtype::SOA);
+    let mac = sign_request(key, &mut octets, time);
+    (octets, mac)
+}
+
+/// The verdict as a word.
+fn word(raw: &[u8], now: u64) -> String {
+    let at = tsig_place(raw).expect("the last record is a TSIG");
+    match verify(&keys(), raw, at, now) {
+        Verdict::Valid(session) => format!("valid {}", session.key().name()),
+        Verdict::Malformed => "malformed".to_owned(),
+        Verdict::Refused(refusal) => format!("{:?}", refusal.error),
+    }
+}
+
+/// Puts another MAC of any length into a signed request of key `k.`.
+fn with_mac(raw: &[u8], mac: &[u8]) -> Vec<u8> {
+    let at = tsig_place(raw).unwrap();
+    let rr = RawRecord::parse(raw, at).unwrap();
+    let data_at = rr.end - rr.data.len();
+    let mac_at = data_at + 13 + 8;
+    let old = usize::from(u16::from_be_bytes([raw[mac_at], raw[mac_at + 1]]));
+    let mut octets = raw[..mac_at].to_vec();
+    push_sized(&mut octets, mac);
+    octets.extend_from_slice(&raw[mac_at + 2 + old..]);
+    let length = u16::try_from(rr.data.len() - old + mac.len()).unwrap();
+    octets[data_at - 2..data_at].copy_from_slice(&length.to_be_bytes());
+    octets
+}
+
+#[test]
+fn each_algorithm_verifies_what_it_signed() {
+    for algorithm in Algorithm::ALL {
+        for secret in [&b"short"[..], &[9; 300]] {
+            let key = Key::new(&name("K.Example."), algorithm, secret);
+            let (raw, _) = signed(&key, NOW);
+            let keys = Keys::new([Key::new(&name("k.example."), algorithm, secret)]);
+            let verdict = verify(&keys, &raw, tsig_place(&raw).unwrap(), NOW);
+            assert!(
+                matches!(verdict, Verdict::Valid(_)),
+                "{algorithm:?}: {verdict:?}"
+            );
+            assert_eq!(
+                raw.len(),
+                query(7, "z.", Rtype::SOA).len() + key.tsig_octets()
+            );
+        }
+    }
+}
+
+#[test]
+fn hickory_verifies_our_requests() {
+    let (raw, _) = signed(&key("k."), NOW);
+    let secret = b"a secret of thirty-two octets...".to_vec();
+    let name = hickory_server::proto::rr::Name::from_ascii("k.").unwrap();
+    let signer = TSigner::new(secret, TsigAlgorithm::HmacSha256, name, 300).unwrap();
+    let (_, time, _) = signer.verify_message_byte(&raw, None, true).unwrap();
+    assert_eq!(time, NOW);
+}
+
+/// RFC 8945 section 5.2.1: an unknown key, or another algorithm: BADKEY.
+#[test]
+fn an_unknown_key_is_badkey() {
+    assert_eq!(word(&signed(&key("nobody."), NOW).0, NOW), "BadKey");
+    let other = Key::new(
+        &name("k."),
+        Algorithm::Sha512,
+        b"a secret of thirty-two octets...",
+    );
+    assert_eq!(word(&signed(&other, NOW).0, NOW), "BadKey");
+}
+
+/// RFC 8945 section 5.2.2: a MAC that does not match: BADSIG.
+#[test]
+fn a_wrong_mac_is_badsig() {
+    let wrong = Key::new(&name("k."), Algorithm::Sha256, b"another secret");
+    assert_eq!(word(&signed(&wrong, NOW).0, NOW), "BadSig");
+    let (raw, mac) = signed(&key("k."), NOW);
+    for bit in 0..mac.len() * 8 {
+        let mut flipped = mac.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(word(&with_mac(&raw, &flipped), NOW), "BadSig", "bit {bit}");
+    }
+    assert_eq!(word(&with_mac(&raw, b""), NOW), "BadSig");
+    let mut changed = raw;
+    changed[13] ^= 0x20;
+    assert_eq!(word(&changed, NOW), "BadSig");
+}
+
+/// RFC 8945 section 5.2.2.1: longer than the hash, or shorter than half of it or 10: FORMERR; else cut
+/// below what we accept: BADTRUNC.
+#[test]
+fn a_cut_mac_is_badtrunc_or_malformed() {
+    let (raw, mac) = signed(&key("k."), NOW);
+    let mut long = mac.clone();
+    long.push(0);
+    assert_eq!(word(&with_mac(&raw, &long), NOW), "malformed");
+    assert_eq!(word(&with_mac(&raw, &mac), NOW), "valid k.");
+    assert_eq!(word(&with_mac(&raw, &mac[..31]), NOW), "BadTrunc");
+    assert_eq!(word(&with_mac(&raw, &mac[..16]), NOW), "BadTrunc");
+    assert_eq!(word(&with_mac(&raw, &mac[..15]), NOW), "malformed");
+    assert_eq!(word(&with_mac(&raw, &mac[..9]), NOW), "malformed");
+    assert_eq!(word(&with_mac(&raw, &[0; 16]), NOW), "BadSig");
+}
+
+/// RFC 8945 section 5.2.3: outside of the fudge, equality being inside.
+#[test]
+fn a_clock_that_is_off_is_badtime() {
+    let at = |time| word(&signed(&key("k."), time).0, NOW);
+    assert_eq!(at(NOW - 301), "BadTime");
+    assert_eq!(at(NOW - 300), "valid k.");
+    assert_eq!(at(NOW + 300), "valid k.");
+    assert_eq!(at(NOW + 301), "BadTime");
+    // The MAC comes first: a wrong one says nothing of the time.
+    let wrong = Key::new(&name("k."), Algorithm::Sha256, b"another secret");
+    assert_eq!(word(&signed(&wrong, 0).0, NOW), "BadSig");
+}
+
+/// RFC 8945 section 4.2: the MAC is over the original ID; section 4.3.3: names in canonical form.
+#[test]
+fn a_changed_id_and_upper_case_names_verify() {
+    let (mut raw, _) = signed(&key("k."), NOW);
+    raw[0] ^= 0xff;
+    let at = tsig_place(&raw).unwrap();
+    raw[at + 1] = b'K';
+    let algorithm_at = at + 3 + 10 + 1;
+    raw[algorithm_at..algorithm_at + 4].copy_from_slice(b"HMAC");
+    assert_eq!(word(&raw, NOW), "valid k.");
+}
+
+#[test]
+fn class_and_ttl_of_the_record_are_fixed() {
+    let (raw, _) = signed(&key("k."), NOW);
+    let at = tsig_place(&raw).unwrap() + 3;
+    for place in [at + 2, at + 3, at + 4, at + 7] {
+        let mut changed = raw.clone();
+        changed[place] ^= 1;
+        assert_eq!(word(&changed, NOW), "malformed", "octet {place}");
+    }
+}
+
+/// RFC 8945 section 5.3.1: the MAC of each message covers the one before; the first covers the request's.
+#[test]
+fn a_stream_of_messages_verifies_as_a_chain() {
+    let key = key("k.");
+    let (raw, request_mac) = signed(&key, NOW);
+    let Verdict::Valid(mut session) = verify(&keys(), &raw, tsig_place(&raw).unwrap(), NOW) else {
+        panic!("the request is signed")
+    };
+    let secret = b"a secret of thirty-two octets...".to_vec();
+    let name = hickory_server::proto::rr::Name::from_ascii("k.").unwrap();
+    let signer = TSigner::new(secret, TsigAlgorithm::HmacSha256, name, 300).unwrap();
+    let mut previous = request_mac;
+    for number in 0..5_u8 {
+        let mut octets = vec![0, 0];
+        octets.extend_from_slice(&query(7, "z.", Rtype::SOA));
+        octets[4] |= 0x80;
+        session.sign(&mut octets, 2, NOW + u64::from(number));
+        let length = usize::from(u16::from_be_bytes([octets[0], octets[1]]));
+        assert_eq!(length, octets.len() - 2);
+        let (mac, time, _) = signer
+            .verify_message_byte(&octets[2..], Some(&previous), number == 0)
+            .unwrap();
+        assert_eq!(time, NOW + u64::from(number));
+        previous = mac;
+    }
+}
+
+/// RFC 8945 section 5.3.2: replies to errors of key and MAC are not signed; section 5.2.3: BADTIME is,
+/// with the request's time and the server's in other data.
+#[test]
+fn refusals_say_what_they_must() {
+    let reply_to = |raw: &[u8], now| {
+        let Verdict::Refused(refusal) = verify(&keys(), raw, tsig_place(raw).unwrap(), now) else {
+            panic!("the request is to be refused")
+        };
+        let mut octets = query(7, "z.", Rtype::SOA);
+        octets[2] |= 0x80;
+        refusal.sign(&mut octets, 0, now);
+        assert!(octets.len() - query(7, "z.", Rtype::SOA).len() <= refusal.tsig_octets());
+        octets
+    };
+    let parse = |octets: &[u8]| {
+        let tsig = Tsig::parse(octets, tsig_place(octets).unwrap()).unwrap();
+        (tsig.error, tsig.mac.len(), tsig.time, tsig.other.to_vec())
+    };
+    let bad_key = reply_to(&signed(&key("nobody."), NOW).0, NOW);
+    assert_eq!(parse(&bad_key), (17, 0, NOW, vec![]));
+    let wrong = Key::new(&name("k."), Algorithm::Sha256, b"another secret");
+    assert_eq!(
+        parse(&reply_to(&signed(&wrong, NOW).0, NOW)),
+        (16, 0, NOW, vec![])
+    );
+    let (raw, mac) = signed(&key("k."), NOW - 400);
+    let bad_time = reply_to(&raw, NOW);
+    let clock = NOW.to_be_bytes()[2..].to_vec();
+    assert_eq!(parse(&bad_time), (18, 32, NOW - 400, clock));
+    let at = tsig_place(&bad_time).unwrap();
+    assert!(is_reply_valid(&key("k."), &mac, &bad_time, at, NOW - 400));
+    assert!(!is_reply_valid(&key("k."), &mac, &bad_time, at, NOW));
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let shown = format!("{:?} {:?}", key("k."), Keys::new([key("k.")]));
+    assert!(
+        !shown.contains("secret") && !shown.contains("97, 32"),
+        "{shown}"
+    );
+    assert!(shown.contains("k. (hmac-sha256)"));
+}
+
+#[test]
+fn sha224_and_md5_are_refused_by_name() {
+    assert!("hmac-sha224".parse::<Algorithm>().is_err());
+    assert!("hmac-md5.sig-alg.reg.int.".parse::<Algorithm>().is_err());
+    assert_eq!("HMAC-SHA256.".parse::<Algorithm>(), Ok(Algorithm::Sha256));
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_octets_make_the_check_panic(tail in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..90)) {
+        let mut raw = query(7, "z.", Rtype::SOA);
+        let at = raw.len();
+        raw.extend_from_slice(b"\x01k\x00\x00\xfa\x00\xff\x00\x00\x00\x00");
+        push_sized(&mut raw, &tail);
+        let verdict = verify(&keys(), &raw, at, NOW);
+        proptest::prop_assert!(!matches!(verdict, Verdict::Valid(_)));
+    }
+}

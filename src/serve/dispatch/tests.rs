@@ -1,1 +1,536 @@
+//! By rule, without sockets: octets in, octets out.
 
+use hickory_server::proto::op::Message;
+
+use super::*;
+use crate::serve::reply::EXTENDED_ERROR;
+use crate::serve::testing::{
+    self, NOW, Setup, count, ixfr, key, line, name, publish, query, with_opt, zone,
+};
+
+/// A server's answers without its sockets.
+struct Desk {
+    /// What a server shares.
+    shared: Arc<Shared>,
+    /// Space to answer in.
+    scratch: Scratch,
+}
+
+/// The peer of these tests.
+const PEER: ([u8; 4], u16) = ([192, 0, 2, 7], 5353);
+
+/// What a request got.
+#[derive(Debug)]
+enum Got {
+    /// Nothing.
+    Nothing,
+    /// A transfer.
+    Transfer,
+    /// These octets.
+    Octets(Vec<u8>),
+}
+
+impl Desk {
+    /// A desk for a setup.
+    fn new(setup: Setup) -> Self {
+        Self {
+            shared: setup.server().shared,
+            scratch: Scratch::new(),
+        }
+    }
+
+    /// A desk for one zone `z.` with these lines.
+    fn with(lines: &[&str]) -> Self {
+        Self::new(Setup::new(vec![zone("z.", 5, lines)]))
+    }
+
+    /// What a request gets.
+    fn give(&mut self, raw: &[u8], proto: Proto) -> Got {
+        match self
+            .shared
+            .respond(&mut self.scratch, raw, PEER.into(), proto)
+        {
+            Outcome::Silent => Got::Nothing,
+            Outcome::Transfer(_) => Got::Transfer,
+            Outcome::Reply if proto == Proto::Tcp => {
+                let octets = self.scratch.writer.octets();
+                let length = usize::from(u16::from_be_bytes([octets[0], octets[1]]));
+                assert_eq!(length, octets.len() - 2);
+                Got::Octets(octets[2..].to_vec())
+            }
+            Outcome::Reply => Got::Octets(self.scratch.writer.octets().to_vec()),
+        }
+    }
+
+    /// The octets of the reply to a datagram.
+    fn octets(&mut self, raw: &[u8]) -> Vec<u8> {
+        match self.give(raw, Proto::Udp) {
+            Got::Octets(octets) => octets,
+            got @ (Got::Nothing | Got::Transfer) => panic!("{got:?} for {raw:?}"),
+        }
+    }
+
+    /// The reply to a datagram, read.
+    fn ask(&mut self, raw: &[u8]) -> Message {
+        Message::from_vec(&self.octets(raw)).unwrap()
+    }
+
+    /// The response code of the reply to a datagram, and the extended error's number.
+    fn code(&mut self, raw: &[u8]) -> (u16, Option<u16>) {
+        code_of(&self.octets(raw))
+    }
+
+    /// The same on a connection.
+    fn tcp_code(&mut self, raw: &[u8]) -> (u16, Option<u16>) {
+        match self.give(raw, Proto::Tcp) {
+            Got::Octets(octets) => code_of(&octets),
+            got @ (Got::Nothing | Got::Transfer) => panic!("{got:?} for {raw:?}"),
+        }
+    }
+}
+
+/// The response code of a message, and the number of its extended error.
+fn code_of(octets: &[u8]) -> (u16, Option<u16>) {
+    let message = Message::from_vec(octets).unwrap();
+    let ede = message.edns.as_ref().and_then(|edns| {
+        let option = edns.options().get(EXTENDED_ERROR.into())?;
+        let data: Vec<u8> = option.try_into().ok()?;
+        Some(u16::from_be_bytes([data[0], data[1]]))
+    });
+    (message.metadata.response_code.into(), ede)
+}
+
+#[test]
+fn an_answer_copies_id_question_and_rd_and_sets_aa() {
+    let mut desk = Desk::with(&["www A 10.0.0.1"]);
+    let octets = desk.octets(&query(0xbeef, "wWw.Z.", Rtype::A));
+    assert_eq!(octets[..4], [0xbe, 0xef, 0x85, 0x00]);
+    // The question's letters as they came (0x20).
+    assert_eq!(octets[12..19], *b"\x03wWw\x01Z\x00");
+    let mut without_rd = query(1, "www.z.", Rtype::A);
+    without_rd[2] = 0;
+    assert_eq!(desk.octets(&without_rd)[2..4], [0x84, 0]);
+    let message = desk.ask(&query(1, "wWw.z.", Rtype::A));
+    assert_eq!(
+        message.answers.iter().map(line).collect::<Vec<_>>(),
+        ["wWw.z. 60 IN A 10.0.0.1"]
+    );
+    assert!(message.edns.is_none());
+}
+
+/// RFC 2308 section 5: the TTL of a negative answer is the lesser of the SOA's TTL and its minimum.
+#[test]
+fn negative_answers_carry_the_soa_with_the_negative_ttl() {
+    let mut desk = Desk::with(&["www A 10.0.0.1"]);
+    for (qname, qtype, code) in [("no.z.", Rtype::A, 3), ("www.z.", Rtype::TXT, 0)] {
+        let message = desk.ask(&query(1, qname, qtype));
+        assert_eq!(u16::from(message.metadata.response_code), code);
+        assert!(message.answers.is_empty());
+        let soa = line(&message.authorities[0]);
+        assert!(
+            soa.starts_with("z. 7 IN SOA ns.z. hostmaster.z. 5 "),
+            "{soa}"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_formerr_or_silence() {
+    let mut desk = Desk::with(&["www A 10.0.0.1"]);
+    let good = query(1, "www.z.", Rtype::A);
+    for cut in 0..12 {
+        assert!(
+            matches!(desk.give(&good[..cut], Proto::Udp), Got::Nothing),
+            "cut at {cut}"
+        );
+    }
+    for cut in 12..good.len() {
+        assert_eq!(desk.code(&good[..cut]), (1, None), "cut at {cut}");
+    }
+    let mut response = good.clone();
+    response[2] |= 0x80;
+    assert!(matches!(desk.give(&response, Proto::Udp), Got::Nothing));
+    let mut trailing = good.clone();
+    trailing.push(0);
+    assert_eq!(desk.code(&trailing), (1, None));
+    for questions in [0, 2] {
+        let mut other = good.clone();
+        other[5] = questions;
+        assert_eq!(desk.code(&other), (1, None), "{questions} questions");
+    }
+    let mut answered = good.clone();
+    count(&mut answered, 1);
+    answered.extend_from_slice(b"\x00\x00\x01\x00\x01\x00\x00\x00\x00\x00\x04\x01\x02\x03\x04");
+    assert_eq!(desk.code(&answered), (1, None));
+    let mut pointer = good;
+    pointer[12..14].copy_from_slice(&[0xc0, 12]);
+    assert_eq!(desk.code(&pointer), (1, None));
+}
+
+#[test]
+fn classes_and_operations_we_do_not_serve() {
+    let mut desk = Desk::with(&["www A 10.0.0.1"]);
+    let with_class = |class: u8| {
+        let mut raw = query(1, "www.z.", Rtype::A);
+        *raw.last_mut().unwrap() = class;
+        raw
+    };
+    assert_eq!(desk.code(&with_class(3)), (5, None));
+    assert_eq!(desk.code(&with_class(255)), (1, None));
+    for opcode in [1, 2, 4, 5, 6, 15] {
+        let mut raw = query(1, "www.z.", Rtype::SOA);
+        raw[2] = opcode << 3;
+        let octets = desk.octets(&raw);
+        assert_eq!(
+            (octets[2], octets[3]),
+            (0x80 | opcode << 3, 4),
+            "opcode {opcode}"
+        );
+    }
+    assert_eq!(desk.code(&query(1, "elsewhere.", Rtype::A)), (5, None));
+    assert_eq!(desk.code(&query(1, ".", Rtype::NS)), (5, None));
+    assert_eq!(desk.code(&query(1, "www.z.", Rtype(253))), (4, None));
+}
+
+/// RFC 6891: sections 6.1.1 (one OPT), 6.1.3 (version), 6.2.3 (size), 7 (OPT in, OPT out).
+#[test]
+fn edns_is_answered_in_kind() {
+    let mut desk = Desk::with(&["www A 10.0.0.1"]);
+    let good = query(1, "www.z.", Rtype::A);
+    let message = desk.ask(&with_opt(good.clone(), 4096, 0, &[0xff, 0xf0, 0, 1, 9]));
+    let edns = message.edns.unwrap();
+    assert_eq!(
+        (edns.max_payload(), edns.version(), edns.flags().dnssec_ok),
+        (1232, 0, true)
+    );
+    assert!(edns.options().as_ref().is_empty());
+    assert_eq!(message.answers.len(), 1);
+    let bad_version = desk.octets(&with_opt(good.clone(), 4096, 1, &[]));
+    assert_eq!(code_of(&bad_version), (16, None));
+    assert_eq!(Message::from_vec(&bad_version).unwrap().answers.len(), 0);
+    let twice = with_opt(with_opt(good.clone(), 512, 0, &[]), 512, 0, &[]);
+    assert_eq!(desk.code(&twice), (1, None));
+    let mut owned = with_opt(good.clone(), 512, 0, &[]);
+    let at = good.len();
+    owned.splice(at..=at, *b"\x01x\x00");
+    assert_eq!(desk.code(&owned), (1, None));
+    assert_eq!(
+        desk.code(&with_opt(good, 512, 0, &[0, 3, 0])),
+        (1, None),
+        "a cut option"
+    );
+}
+
+#[test]
+fn an_answer_that_does_not_fit_is_empty_with_tc() {
+    let many: Vec<String> = (0..100).map(|n| format!("many A 10.0.0.{n}")).collect();
+    let lines: Vec<&str> = many.iter().map(String::as_str).collect();
+    let mut desk = Desk::with(&lines);
+    let good = query(1, "many.z.", Rtype::A);
+    for (raw, limit) in [
+        (good.clone(), 512),
+        (with_opt(good.clone(), 100, 0, &[]), 512),
+        (with_opt(good.clone(), 4096, 0, &[]), 1232),
+    ] {
+        let octets = desk.octets(&raw);
+        assert!(octets.len() <= limit);
+        let message = Message::from_vec(&octets).unwrap();
+        assert!(message.metadata.truncation && message.metadata.authoritative);
+        assert!(message.answers.is_empty());
+    }
+    assert_eq!(desk.shared.stats.truncated.get(), 3);
+    let Got::Octets(whole) = desk.give(&good, Proto::Tcp) else {
+        panic!("no answer")
+    };
+    let message = Message::from_vec(&whole).unwrap();
+    assert_eq!(
+        (message.answers.len(), message.metadata.truncation),
+        (100, false)
+    );
+}
+
+#[test]
+fn additional_records_are_left_out_rather_than_the_answer() {
+    let many: Vec<String> = (0..12)
+        .flat_map(|n| [format!("s SRV 0 1 80 h{n}"), format!("h{n} A 10.0.0.{n}")])
+        .collect();
+    let lines: Vec<&str> = many.iter().map(String::as_str).collect();
+    let mut desk = Desk::with(&lines);
+    let octets = desk.octets(&query(1, "s.z.", Rtype::SRV));
+    let message = Message::from_vec(&octets).unwrap();
+    assert!(octets.len() <= 512 && !message.metadata.truncation);
+    assert_eq!(message.answers.len(), 12);
+    assert!(
+        (1..12).contains(&message.additionals.len()),
+        "{}",
+        message.additionals.len()
+    );
+    let roomy = desk.ask(&with_opt(query(1, "s.z.", Rtype::SRV), 1232, 0, &[]));
+    assert_eq!(roomy.additionals.len(), 12);
+}
+
+#[test]
+fn the_longest_zone_answers_and_ds_goes_to_the_parent() {
+    let parent = zone("z.", 1, &["sub NS ns.sub", "sub DS x.", "sub TXT parent"]);
+    let child = zone("sub.z.", 2, &["@ TXT child"]);
+    let mut desk = Desk::new(Setup::new(vec![parent, child]));
+    let text = |message: Message| message.answers.iter().map(line).collect::<Vec<_>>();
+    assert_eq!(
+        text(desk.ask(&query(1, "sub.z.", Rtype::TXT))),
+        ["sub.z. 60 IN TXT \"child\""]
+    );
+    let octets = desk.octets(&query(1, "sub.z.", Rtype::DS));
+    assert_eq!((octets[7], octets[9]), (1, 0), "the DS, no SOA");
+}
+
+#[test]
+fn a_zone_without_version_is_servfail_and_says_not_ready() {
+    let empty = Arc::new(Zone::new(&name("z.")));
+    let mut desk = Desk::new(Setup::new(vec![empty]));
+    let opt = |raw| with_opt(raw, 1232, 0, &[]);
+    assert_eq!(desk.code(&query(1, "www.z.", Rtype::A)), (2, None));
+    assert_eq!(desk.code(&opt(query(1, "www.z.", Rtype::A))), (2, Some(14)));
+    assert_eq!(
+        desk.tcp_code(&opt(query(1, "z.", Rtype::AXFR))),
+        (2, Some(14))
+    );
+}
+
+#[test]
+fn a_stale_zone_answers_and_says_so() {
+    let zone = zone("z.", 5, &["www A 10.0.0.1"]);
+    zone.set_stale_since_ms(Some(1));
+    let mut desk = Desk::new(Setup::new(vec![Arc::clone(&zone)]));
+    let raw = with_opt(query(1, "www.z.", Rtype::A), 1232, 0, &[]);
+    assert_eq!(desk.code(&raw), (0, Some(3)));
+    assert_eq!(desk.ask(&raw).answers.len(), 1);
+    assert_eq!(
+        desk.code(&with_opt(query(1, "no.z.", Rtype::A), 1232, 0, &[])),
+        (3, Some(3))
+    );
+    zone.set_stale_since_ms(None);
+    assert_eq!(desk.code(&raw), (0, None));
+}
+
+/// RFC 5936 sections 2.2.1 (NOTAUTH for all but exactly a zone), 4.2 (no UDP), 5 (REFUSED).
+#[test]
+fn axfr_is_for_zones_on_connections_and_those_who_may() {
+    let mut desk = Desk::with(&["www A 10.0.0.1"]);
+    assert!(matches!(
+        desk.give(&query(1, "Z.", Rtype::AXFR), Proto::Tcp),
+        Got::Transfer
+    ));
+    assert_eq!(desk.tcp_code(&query(1, "www.z.", Rtype::AXFR)), (9, None));
+    assert_eq!(
+        desk.tcp_code(&query(1, "elsewhere.", Rtype::AXFR)),
+        (9, None)
+    );
+    assert_eq!(desk.code(&query(1, "z.", Rtype::AXFR)), (4, None));
+    let mut setup = Setup::new(vec![zone("z.", 5, &["www A 10.0.0.1"])]);
+    setup.access = vec!["192.0.2.8"];
+    let mut denying = Desk::new(setup);
+    let raw = query(1, "z.", Rtype::AXFR);
+    assert_eq!(denying.tcp_code(&raw), (5, None));
+    assert_eq!(
+        denying.tcp_code(&with_opt(raw, 1232, 0, &[])),
+        (5, Some(18))
+    );
+    assert_eq!(denying.shared.stats.transfers_denied.get(), 2);
+    assert_eq!(denying.shared.slots.available_permits(), 32);
+}
+
+#[test]
+fn over_the_limit_of_transfers_is_servfail_and_denied_ones_take_no_place() {
+    let mut setup = Setup::new(vec![zone("z.", 5, &["www A 10.0.0.1"])]);
+    setup.settings.transfer.max_at_once = 1;
+    let mut desk = Desk::new(setup);
+    let raw = query(1, "z.", Rtype::AXFR);
+    let first = desk
+        .shared
+        .respond(&mut desk.scratch, &raw, PEER.into(), Proto::Tcp);
+    assert_eq!(desk.tcp_code(&raw), (2, None));
+    drop(first);
+    assert!(matches!(desk.give(&raw, Proto::Tcp), Got::Transfer));
+}
+
+/// RFC 1995 sections 2 and 3.
+#[test]
+fn ixfr_needs_the_soa_of_the_zone_and_only_its_serial_counts() {
+    let mut desk = Desk::with(&["www A 10.0.0.1"]);
+    let single = ["z. 60 IN SOA ns.z. hostmaster.z. 5 300 30 86400 7"];
+    for serial in [5, 6, 5_u32.wrapping_add(0x7fff_ffff)] {
+        for proto in [Proto::Udp, Proto::Tcp] {
+            let Got::Octets(octets) = desk.give(&ixfr(1, "z.", serial), proto) else {
+                panic!("serial {serial}")
+            };
+            assert_eq!(
+                testing::answers(std::slice::from_ref(&octets)),
+                single,
+                "serial {serial}"
+            );
+            assert_eq!(octets[2] & 4, 4, "AA");
+        }
+    }
+    let good = ixfr(1, "z.", 4);
+    assert!(matches!(desk.give(&good, Proto::Tcp), Got::Transfer));
+    let bare = query(1, "z.", Rtype::IXFR);
+    assert_eq!(desk.tcp_code(&bare), (1, None), "no SOA");
+    let soa = &good[bare.len()..];
+    let mut two = good.clone();
+    count(&mut two, 2);
+    two.extend_from_slice(soa);
+    assert_eq!(desk.tcp_code(&two), (1, None), "two SOAs");
+    let mut other_owner = bare.clone();
+    count(&mut other_owner, 2);
+    other_owner.extend_from_slice(b"\x01y\x00");
+    other_owner.extend_from_slice(&soa[2..]);
+    assert_eq!(desk.tcp_code(&other_owner), (1, None), "another owner");
+    let mut cut = good.clone();
+    cut.truncate(good.len() - 1);
+    let length_at = bare.len() + 11;
+    cut[length_at] -= 1;
+    assert_eq!(desk.tcp_code(&cut), (1, None), "cut RDATA");
+    let mut in_answer = good;
+    in_answer[7] = 1;
+    in_answer[9] = 0;
+    assert_eq!(
+        desk.tcp_code(&in_answer),
+        (1, None),
+        "SOA in the answer section"
+    );
+}
+
+/// RFC 1995 section 2: over UDP the differences if they fit, else the current SOA alone.
+#[test]
+fn ixfr_over_udp_is_the_differences_or_the_single_soa() {
+    let keep: Vec<String> = (0..20).map(|n| format!("keep{n} A 10.0.0.{n}")).collect();
+    let with = |line| {
+        keep.iter()
+            .map(String::as_str)
+            .chain([line])
+            .collect::<Vec<_>>()
+    };
+    let zone = zone("z.", 5, &with("www A 10.0.0.1"));
+    publish(
+        &zone,
+        6,
+        &testing::contents("z.", 60, &with("www A 10.0.0.2")),
+    );
+    let mut desk = Desk::new(Setup::new(vec![Arc::clone(&zone)]));
+    let lines = testing::answers(&[desk.octets(&ixfr(1, "z.", 5))]);
+    let kinds: Vec<&str> = lines
+        .iter()
+        .map(|line| line.split(' ').nth(3).unwrap())
+        .collect();
+    assert_eq!(kinds, ["SOA", "SOA", "A", "SOA", "A", "SOA"], "{lines:?}");
+    // Unknown serials and differences that do not fit: the single SOA.
+    assert_eq!(testing::answers(&[desk.octets(&ixfr(1, "z.", 4))]).len(), 1);
+    let many: Vec<String> = (0..100).map(|n| format!("many{n} A 10.0.0.{n}")).collect();
+    let lines: Vec<&str> = many.iter().map(String::as_str).collect();
+    publish(&zone, 7, &testing::contents("z.", 60, &lines));
+    let octets = desk.octets(&ixfr(1, "z.", 6));
+    assert_eq!(testing::answers(&[octets]).len(), 1);
+}
+
+#[test]
+fn signed_requests_get_signed_replies_also_refusals_and_truncated_ones() {
+    let many: Vec<String> = (0..100).map(|n| format!("many A 10.0.0.{n}")).collect();
+    let lines: Vec<&str> = many.iter().map(String::as_str).collect();
+    let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
+    setup.access = vec!["192.0.2.7 other."];
+    let mut desk = Desk::new(setup);
+    let sign = |mut raw: Vec<u8>| {
+        let mac = tsig::sign_request(&key("k."), &mut raw, NOW);
+        (raw, mac)
+    };
+    let check = |octets: &[u8], mac: &[u8]| {
+        let at = crate::dns::tsig_place(octets).expect("the reply is signed");
+        assert!(tsig::is_reply_valid(&key("k."), mac, octets, at, NOW));
+    };
+    let (raw, mac) = sign(with_opt(query(1, "many.z.", Rtype::A), 512, 0, &[]));
+    let octets = desk.octets(&raw);
+    check(&octets, &mac);
+    assert!(octets.len() <= 512);
+    let message = Message::from_vec(&octets).unwrap();
+    assert!(message.metadata.truncation && message.edns.is_some());
+    let (raw, mac) = sign(with_opt(query(1, "z.", Rtype::AXFR), 512, 0, &[]));
+    let Got::Octets(octets) = desk.give(&raw, Proto::Tcp) else {
+        panic!("no reply")
+    };
+    assert_eq!(code_of(&octets), (5, Some(18)));
+    check(&octets, &mac);
+    let mut notify = query(1, "z.", Rtype::SOA);
+    notify[2] = 4 << 3;
+    let (raw, mac) = sign(notify);
+    check(&desk.octets(&raw), &mac);
+}
+
+#[test]
+fn a_refused_signature_is_notauth() {
+    let mut desk = Desk::with(&["www A 10.0.0.1"]);
+    let mut raw = query(1, "www.z.", Rtype::A);
+    tsig::sign_request(&key("nobody."), &mut raw, NOW);
+    let octets = desk.octets(&raw);
+    assert_eq!(code_of(&octets), (9, None));
+    assert!(crate::dns::tsig_place(&octets).is_some());
+    let mut first = query(1, "www.z.", Rtype::A);
+    tsig::sign_request(&key("k."), &mut first, NOW);
+    assert_eq!(desk.code(&first).0, 0);
+    // RFC 8945 section 5.1: TSIG elsewhere than last, or twice, is FORMERR.
+    assert_eq!(desk.code(&with_opt(first.clone(), 512, 0, &[])), (1, None));
+    let record = first[query(1, "www.z.", Rtype::A).len()..].to_vec();
+    count(&mut first, 3);
+    first.extend_from_slice(&record);
+    assert_eq!(desk.code(&first), (1, None));
+}
+
+#[test]
+fn what_secondaries_ask_for_is_noted() {
+    let mut setup = Setup::new(vec![zone("z.", 5, &["www A 10.0.0.1"])]);
+    let target = PEER.into();
+    setup.secondaries = vec![crate::transfer::Secondary {
+        zone: name("z."),
+        target,
+        key: None,
+        source: None,
+    }];
+    let mut desk = Desk::new(setup);
+    let asked = |desk: &Desk| {
+        desk.shared.secondaries.snapshot()[0]
+            .asked
+            .map(|(what, _)| what)
+    };
+    desk.octets(&query(1, "www.z.", Rtype::A));
+    assert_eq!(asked(&desk), None);
+    desk.octets(&query(1, "z.", Rtype::SOA));
+    assert_eq!(asked(&desk), Some(Asked::Soa));
+    desk.octets(&ixfr(1, "z.", 4));
+    assert_eq!(asked(&desk), Some(Asked::Ixfr(Serial::decode(4))));
+    assert_eq!(
+        desk.shared.secondaries.snapshot()[0].serial,
+        Some(Serial::decode(4))
+    );
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_octets_make_the_server_panic(
+        change in proptest::collection::vec((0_usize..90, proptest::prelude::any::<u8>()), 0..6),
+        cut in 0_usize..200,
+        tcp in proptest::prelude::any::<bool>(),
+    ) {
+        let mut desk = Desk::with(&["www A 10.0.0.1"]);
+        let mut raw = with_opt(ixfr(1, "z.", 4), 1232, 0, &[0, 3, 0, 0]);
+        tsig::sign_request(&key("k."), &mut raw, NOW);
+        for (at, octet) in change {
+            let at = at % raw.len();
+            raw[at] = octet;
+        }
+        raw.truncate(raw.len().saturating_sub(cut).max(12));
+        let proto = if tcp { Proto::Tcp } else { Proto::Udp };
+        if let Got::Octets(octets) = desk.give(&raw, proto) {
+            proptest::prop_assert_eq!(&octets[..2], &raw[..2]);
+            proptest::prop_assert!(Message::from_vec(&octets).is_ok());
+        }
+    }
+}

@@ -1,1 +1,146 @@
+//! What a version says, as one line per question.
 
+use super::*;
+use crate::serve::testing::{name, zone};
+
+/// A zone with every case.
+const LINES: &[&str] = &[
+    "@ NS ns",
+    "ns A 10.0.0.10",
+    "www A 10.0.0.1",
+    "www A 10.0.0.2",
+    "a.b.c A 10.0.0.3",
+    "alias CNAME www",
+    "Double CNAME ALIAS",
+    "dangling CNAME missing",
+    "out CNAME www.elsewhere.",
+    "ent CNAME b.c",
+    "loop CNAME pool",
+    "pool CNAME loop",
+    "self CNAME self",
+    "c1 CNAME c2",
+    "c2 CNAME c3",
+    "c3 CNAME c4",
+    "c4 CNAME c5",
+    "c5 CNAME c6",
+    "c6 CNAME c7",
+    "c7 CNAME c8",
+    "c8 CNAME c9",
+    "c9 CNAME www",
+    "srv SRV 0 1 80 www",
+    "srv SRV 0 1 81 www",
+    "srv SRV 0 1 81 host.elsewhere.",
+];
+
+/// The answer as text: owners and types, then what the SOA says.
+fn ask(qname: &str, qtype: &str) -> String {
+    let zone = zone("z.", 1, LINES);
+    let version = zone.current().unwrap();
+    let lower = name(qname).to_lower();
+    let mut key = Vec::new();
+    let answer = lookup(&version, lower.as_wire(), qtype.parse().unwrap(), &mut key);
+    let mut words: Vec<String> = answer
+        .links()
+        .map(|link| {
+            let owner = link.owner.map_or("?".to_owned(), |wire| {
+                crate::dns::Name::from_wire(wire).unwrap().to_string()
+            });
+            match link.set {
+                LinkSet::Soa => format!("{owner} SOA"),
+                LinkSet::Rrset(rrset) => format!("{owner} {}*{}", rrset.rtype, rrset.count),
+            }
+        })
+        .collect();
+    words.push(match (answer.exists, answer.negative) {
+        (true, false) => "end".to_owned(),
+        (true, true) => "nodata".to_owned(),
+        (false, _) => "nxdomain".to_owned(),
+    });
+    words.join(", ")
+}
+
+#[test]
+fn answers_are_those_of_a_secondary() {
+    for (qname, qtype, expected) in [
+        ("www.z.", "A", "? A*2, end"),
+        ("WWW.Z.", "A", "? A*2, end"),
+        ("www.z.", "AAAA", "nodata"),
+        ("missing.z.", "A", "nxdomain"),
+        ("missing.z.", "SOA", "nxdomain"),
+        ("z.", "SOA", "? SOA, end"),
+        ("z.", "NS", "? NS*1, end"),
+        ("z.", "A", "nodata"),
+        ("www.z.", "SOA", "nodata"),
+        // RFC 8482 section 4.1: one RRset.
+        ("www.z.", "ANY", "? A*2, end"),
+        ("z.", "ANY", "? NS*1, end"),
+    ] {
+        assert_eq!(ask(qname, qtype), expected, "{qname} {qtype}");
+    }
+}
+
+/// RFC 8020 section 2: a name below which names exist is no NXDOMAIN.
+#[test]
+fn empty_non_terminals_are_no_data() {
+    assert_eq!(ask("b.c.z.", "A"), "nodata");
+    assert_eq!(ask("c.z.", "A"), "nodata");
+    assert_eq!(ask("x.c.z.", "A"), "nxdomain");
+    assert_eq!(ask("x.www.z.", "A"), "nxdomain");
+}
+
+#[test]
+fn aliases_are_followed_within_the_zone() {
+    assert_eq!(ask("alias.z.", "A"), "? CNAME*1, www.z. A*2, end");
+    assert_eq!(
+        ask("double.z.", "A"),
+        "? CNAME*1, ALIAS.z. CNAME*1, www.z. A*2, end"
+    );
+    assert_eq!(ask("alias.z.", "CNAME"), "? CNAME*1, end");
+    assert_eq!(ask("alias.z.", "ANY"), "? CNAME*1, end");
+    assert_eq!(ask("alias.z.", "TXT"), "? CNAME*1, nodata");
+    assert_eq!(ask("ent.z.", "A"), "? CNAME*1, nodata");
+}
+
+/// RFC 6604 section 3: the response code is that of the last name.
+#[test]
+fn a_missing_target_is_nxdomain_with_the_alias() {
+    assert_eq!(ask("dangling.z.", "A"), "? CNAME*1, nxdomain");
+}
+
+#[test]
+fn a_target_elsewhere_gives_the_bare_alias() {
+    assert_eq!(ask("out.z.", "A"), "? CNAME*1, end");
+}
+
+#[test]
+fn alias_loops_and_long_chains_end() {
+    assert_eq!(ask("loop.z.", "A"), "? CNAME*1, pool.z. CNAME*1, end");
+    assert_eq!(ask("self.z.", "A"), "? CNAME*1, end");
+    let long = ask("c1.z.", "A");
+    assert_eq!(long.matches("CNAME").count(), MAX_ALIASES, "{long}");
+    assert_eq!(ask("c2.z.", "A").matches("CNAME").count(), 8);
+    assert!(ask("c2.z.", "A").ends_with("www.z. A*2, end"));
+}
+
+#[test]
+fn addresses_of_targets_are_given_once() {
+    let zone = zone("z.", 1, LINES);
+    let version = zone.current().unwrap();
+    let additionals = |qname: &str, rtype| {
+        let key = name(qname).sort_key(&name("z.")).unwrap();
+        let node = version.contents.get(key.as_bytes()).unwrap();
+        let mut lines = Vec::new();
+        let mut scratch = Additionals::default();
+        each_additional(&version, &node.rrset(rtype).unwrap(), &mut scratch, |rr| {
+            lines.push(crate::dns::RecordText(rr).to_string());
+            true
+        });
+        lines
+    };
+    assert_eq!(
+        additionals("srv.z.", Rtype::SRV),
+        ["www.z. 60 IN A 10.0.0.1", "www.z. 60 IN A 10.0.0.2"]
+    );
+    assert_eq!(additionals("z.", Rtype::NS), ["ns.z. 60 IN A 10.0.0.10"]);
+    assert!(additionals("www.z.", Rtype::A).is_empty());
+}

@@ -1,1 +1,206 @@
+//! Connections over loopback: order, limits, patience. Time is that of the machine, with short limits.
 
+use super::*;
+use crate::dns::Rtype;
+use crate::serve::testing::{
+    Client, Running, Setup, answers, contents, publish, query, soon, zone,
+};
+
+/// A zone too large for the buffers of a connection that nobody reads.
+fn large() -> Vec<String> {
+    (0..300).map(|n| format!("big{n} TYPE10 60000")).collect()
+}
+
+/// A server of a large zone with these settings.
+fn running(settings: TcpSettings) -> Running {
+    let lines = large();
+    let mut lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    lines.push("www A 10.0.0.1");
+    let mut setup = Setup::new(vec![zone("z.", 1, &lines)]);
+    setup.settings.tcp = settings;
+    setup.start()
+}
+
+/// Messages of a transfer of the large zone: each large record has its own, the first with the SOA, and
+/// the rest goes into the last.
+const MESSAGES: usize = 301;
+
+/// Reads a transfer of the large zone.
+async fn transfer(client: &mut Client) -> Vec<Vec<u8>> {
+    let mut messages = Vec::new();
+    while messages.len() < MESSAGES {
+        messages.push(client.receive().await.expect("the transfer goes on"));
+    }
+    messages
+}
+
+/// The first and the last record of a transfer.
+fn ends(messages: &[Vec<u8>]) -> [String; 2] {
+    let first = answers(&messages[..1]).swap_remove(0);
+    let last = answers(&messages[messages.len() - 1..]).pop();
+    [first, last.expect("the last message has records")]
+}
+
+/// Waits for a condition.
+async fn until(condition: impl Fn() -> bool) {
+    soon(async {
+        while !condition() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn answers_overtake_transfers_and_transfers_share_a_connection() {
+    let running = running(TcpSettings::default());
+    let mut client = running.connect().await;
+    client.send(&query(1, "z.", Rtype::AXFR)).await;
+    client.send(&query(2, "z.", Rtype::AXFR)).await;
+    client.send(&query(3, "www.z.", Rtype::A)).await;
+    let mut by_id = std::collections::BTreeMap::<u8, Vec<Vec<u8>>>::new();
+    let mut order = Vec::new();
+    loop {
+        let message = client.receive().await.unwrap();
+        order.push(message[1]);
+        by_id.entry(message[1]).or_default().push(message);
+        if order.len() == 2 * MESSAGES + 1 {
+            break;
+        }
+    }
+    assert_eq!(answers(&by_id[&3]), ["www.z. 60 IN A 10.0.0.1"]);
+    for id in [1, 2] {
+        let [first, last] = ends(&by_id[&id]);
+        assert_eq!(first, last);
+    }
+    let place = order.iter().position(|id| *id == 3).unwrap();
+    assert!(place < 100, "the answer came as message {place}");
+    assert_ne!(order[..300], [1; 300], "the transfers took turns");
+}
+
+#[tokio::test]
+async fn requests_in_single_octets_are_read_and_nonsense_closes() {
+    let running = running(TcpSettings::default());
+    let mut client = running.connect().await;
+    let raw = query(1, "www.z.", Rtype::A);
+    let mut octets = vec![0, u8::try_from(raw.len()).unwrap()];
+    octets.extend_from_slice(&raw);
+    for octet in octets {
+        client.0.write_all(&[octet]).await.unwrap();
+        client.0.flush().await.unwrap();
+    }
+    assert!(client.receive().await.is_some());
+    for nonsense in [&[0, 0][..], &[0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]] {
+        let mut client = running.connect().await;
+        client.0.write_all(nonsense).await.unwrap();
+        assert!(client.receive().await.is_none(), "{nonsense:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_half_closed_connection_gets_its_answers() {
+    let running = running(TcpSettings::default());
+    let mut client = running.connect().await;
+    client.send(&query(1, "z.", Rtype::AXFR)).await;
+    client.0.shutdown().await.unwrap();
+    let [first, last] = ends(&transfer(&mut client).await);
+    assert_eq!(first, last);
+    assert!(client.receive().await.is_none());
+}
+
+#[tokio::test]
+async fn connections_are_limited_in_all_and_for_each_client() {
+    for settings in [
+        TcpSettings {
+            max_connections: 2,
+            ..TcpSettings::default()
+        },
+        TcpSettings {
+            max_per_client: 2,
+            ..TcpSettings::default()
+        },
+    ] {
+        let running = running(settings);
+        let mut kept = Vec::new();
+        for _ in 0..2 {
+            let mut client = running.connect().await;
+            client.send(&query(1, "www.z.", Rtype::A)).await;
+            assert!(client.receive().await.is_some());
+            kept.push(client);
+        }
+        let mut third = running.connect().await;
+        assert!(third.receive().await.is_none());
+        kept.pop();
+        until(|| running.stats.tcp_open.get() == 1).await;
+        // The place is free once the task has ended, which is a moment after it is counted out.
+        soon(async {
+            loop {
+                let mut client = running.connect().await;
+                if client.0.write_all(&[0, 0]).await.is_err() {
+                    continue;
+                }
+                if running.stats.tcp_accepted.get() > 2 {
+                    break;
+                }
+                client.receive().await;
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn silent_connections_are_closed_before_and_after_the_first_request() {
+    let running = running(TcpSettings {
+        first_request_timeout: Duration::from_millis(30),
+        idle_timeout: Duration::from_millis(60),
+        ..TcpSettings::default()
+    });
+    let mut silent = running.connect().await;
+    assert!(silent.receive().await.is_none());
+    let mut once = running.connect().await;
+    once.send(&query(1, "www.z.", Rtype::A)).await;
+    assert!(once.receive().await.is_some());
+    assert!(once.receive().await.is_none());
+    assert_eq!(running.stats.tcp_timed_out.get(), 2);
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_is_closed_and_others_are_not_slowed() {
+    let running = running(TcpSettings {
+        stall_timeout: Duration::from_millis(200),
+        ..TcpSettings::default()
+    });
+    let mut stalled = running.connect().await;
+    stalled.send(&query(1, "z.", Rtype::AXFR)).await;
+    until(|| running.stats.tcp_open.get() == 1).await;
+    let mut other = running.connect().await;
+    other.send(&query(2, "z.", Rtype::AXFR)).await;
+    transfer(&mut other).await;
+    until(|| running.stats.tcp_timed_out.get() == 1).await;
+    let broken = crate::serve::TransferOutcome::Broken;
+    let kind = crate::transfer::TransferKind::Axfr;
+    until(|| running.stats.transfers(kind, broken).get() == 1).await;
+    drop(stalled);
+}
+
+#[tokio::test]
+async fn a_transfer_shows_one_version_however_long_it_takes() {
+    let lines = large();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let zone = zone("z.", 1, &lines);
+    let running = Setup::new(vec![Arc::clone(&zone)]).start();
+    let mut client = running.connect().await;
+    client.send(&query(1, "z.", Rtype::AXFR)).await;
+    let mut messages = vec![client.receive().await.unwrap()];
+    for serial in 2..20 {
+        publish(&zone, serial, &contents("z.", 60, &["only A 10.0.0.1"]));
+    }
+    while messages.len() < MESSAGES {
+        messages.push(client.receive().await.unwrap());
+    }
+    let [first, last] = ends(&messages);
+    assert!(first.contains(" 1 300 "), "{first}");
+    assert_eq!(first, last);
+    assert_eq!(answers(&messages[MESSAGES - 1..]).len(), 1);
+}

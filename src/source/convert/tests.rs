@@ -145,8 +145,13 @@ fn external_names_are_host_names() {
         service(&spec("a.example.")),
         "shop/web ExternalName(\"a.example.\")"
     );
-    assert_eq!(service(&spec("''")), "shop/web Pending");
-    assert_eq!(service(&spec("null")), "shop/web Pending");
+    for none in ["''", "null", "\".\""] {
+        assert_eq!(
+            service(&spec(none)),
+            "shop/web Pending\n! Service shop/web: ExternalName without a host name in externalName: \
+             it has no record"
+        );
+    }
     for host in ["192.0.2.1", "192.0.2.1.", "\"2001:db8::1\""] {
         let told = service(&spec(host));
         assert!(

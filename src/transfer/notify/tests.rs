@@ -1,1 +1,273 @@
+//! What is decided, by hand-set moments; datagrams over loopback; nothing sleeps.
 
+use std::sync::Arc;
+
+use hickory_server::proto::op::Message;
+use tokio::net::UdpSocket;
+
+use super::*;
+use crate::dns::Query;
+use crate::serve::Settings;
+use crate::serve::testing::{NOW, Running, Setup, contents, key, line, name, publish, soon, zone};
+
+/// A moment, as seconds after some start.
+fn moments() -> impl Fn(f64) -> Instant {
+    let start = tokio::time::Instant::now().into_std();
+    move |seconds| start + Duration::from_secs_f64(seconds)
+}
+
+/// Default times.
+fn settings() -> NotifySettings {
+    Settings::default().notify
+}
+
+/// The wait between slow tries.
+const SLOW: Duration = Duration::from_secs(30);
+
+#[test]
+fn the_first_change_goes_at_once_and_the_rest_by_interval() {
+    let at = moments();
+    let mut telling = Telling::new(settings());
+    assert_eq!(telling.next(at(0.0)), Action::Wait);
+    let mut sends = Vec::new();
+    // 100 changes in one second, one every 10 ms.
+    for step in 0..=120 {
+        let now = f64::from(step) / 100.0;
+        if step < 100 {
+            telling.changed();
+        }
+        if telling.next(at(now)) == Action::Send {
+            telling.sent(at(now), SLOW);
+            sends.push(step);
+        }
+    }
+    assert_eq!(sends, [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]);
+    assert!(!telling.is_due, "the last change was told");
+}
+
+#[test]
+fn an_unanswered_telling_is_repeated_with_growing_waits_and_given_up() {
+    let at = moments();
+    let mut telling = Telling::new(settings());
+    telling.changed();
+    let mut log = Vec::new();
+    let mut now = 0.0;
+    while now < 200.0 && log.len() < 9 {
+        match telling.next(at(now)) {
+            Action::Send => {
+                telling.sent(at(now), SLOW);
+                log.push(format!("send {now}"));
+            }
+            Action::GiveUp => {
+                telling.given_up(at(now), SLOW);
+                log.push(format!("give up {now}"));
+            }
+            Action::Wait => panic!("nothing ends it"),
+            Action::WaitUntil(until) => {
+                now = until.duration_since(at(0.0)).as_secs_f64();
+            }
+        }
+    }
+    // 1, 2, 4, 8, 16 s of waiting; then every SOA retry.
+    assert_eq!(
+        log,
+        [
+            "send 0",
+            "send 1",
+            "send 3",
+            "send 7",
+            "send 15",
+            "give up 31",
+            "send 61",
+            "send 91",
+            "send 121",
+        ]
+    );
+    telling.settled();
+    assert_eq!(telling.next(at(500.0)), Action::Wait);
+}
+
+#[test]
+fn waits_grow_to_their_bound() {
+    let at = moments();
+    let mut telling = Telling::new(NotifySettings {
+        tries: 100,
+        ..settings()
+    });
+    telling.changed();
+    for _ in 0..50 {
+        telling.sent(at(0.0), SLOW);
+    }
+    assert_eq!(telling.next(at(0.0)), Action::WaitUntil(at(60.0)));
+}
+
+#[test]
+fn a_newer_version_takes_the_place_of_a_pending_repeat() {
+    let at = moments();
+    let mut telling = Telling::new(settings());
+    telling.changed();
+    telling.sent(at(0.0), SLOW);
+    assert_eq!(telling.next(at(0.5)), Action::WaitUntil(at(1.0)));
+    telling.changed();
+    assert_eq!(telling.next(at(0.5)), Action::Send);
+    telling.sent(at(0.5), SLOW);
+    assert_eq!(telling.tries, 1);
+    assert_eq!(telling.next(at(0.6)), Action::WaitUntil(at(1.5)));
+}
+
+/// A secondary's socket.
+async fn secondary() -> UdpSocket {
+    UdpSocket::bind("127.0.0.1:0").await.unwrap()
+}
+
+/// A zone and a server that tells these targets of it.
+fn telling(targets: &[(SocketAddr, Option<&str>)]) -> (Arc<Zone>, Running) {
+    let zone = zone("z.", 1, &["a A 10.0.0.1"]);
+    let mut setup = Setup::new(vec![Arc::clone(&zone)]);
+    setup.settings.notify.first_timeout = Duration::from_millis(50);
+    for (target, key) in targets {
+        setup.secondaries.push(Secondary {
+            zone: name("z."),
+            target: *target,
+            key: key.map(name),
+            source: None,
+        });
+    }
+    (zone, setup.start())
+}
+
+/// The next datagram and its sender.
+async fn receive(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
+    let mut raw = vec![0; 1500];
+    let (octets, from) = soon(socket.recv_from(&mut raw)).await.unwrap();
+    raw.truncate(octets);
+    (raw, from)
+}
+
+/// The serial a NOTIFY tells.
+fn told(raw: &[u8]) -> String {
+    let message = Message::from_vec(raw).unwrap();
+    line(&message.answers[0])
+        .split(' ')
+        .nth(6)
+        .unwrap()
+        .to_owned()
+}
+
+/// RFC 1996 sections 3.1, 3.5, 3.7.
+#[tokio::test]
+async fn a_notify_has_the_form_of_rfc_1996() {
+    let socket = secondary().await;
+    let (_zone, _running) = telling(&[(socket.local_addr().unwrap(), None)]);
+    let (raw, _) = receive(&socket).await;
+    assert_eq!(raw[2..4], [0x24, 0], "opcode 4, AA, a request");
+    assert_eq!(raw[4..12], [0, 1, 0, 1, 0, 0, 0, 0]);
+    let query = Query::parse(&raw).unwrap();
+    assert_eq!(
+        (query.name(), query.qtype(), query.qclass()),
+        (&b"\x01z\x00"[..], Rtype::SOA, 1)
+    );
+    assert_eq!(told(&raw), "1");
+}
+
+#[tokio::test]
+async fn a_notify_is_repeated_until_any_response_with_its_id_comes() {
+    let socket = secondary().await;
+    let target = socket.local_addr().unwrap();
+    let (zone, running) = telling(&[(target, None)]);
+    let (first, from) = receive(&socket).await;
+    // Another ID, and a request in place of a response, end nothing.
+    let mut wrong = first.clone();
+    wrong[0] ^= 1;
+    wrong[2] |= 0x80;
+    socket.send_to(&wrong, from).await.unwrap();
+    socket.send_to(&first, from).await.unwrap();
+    let (second, from) = receive(&socket).await;
+    assert_eq!(told(&second), "1");
+    assert_eq!(running.stats.notify_acknowledged.get(), 0);
+    // REFUSED is an answer (RFC 1996 section 4.8 does not tell responses apart).
+    let mut refused = second[..12].to_vec();
+    refused[2] |= 0x80;
+    refused[3] = 5;
+    refused[4..8].fill(0);
+    socket.send_to(&refused, from).await.unwrap();
+    publish(&zone, 2, &contents("z.", 60, &["a A 10.0.0.2"]));
+    loop {
+        let (raw, _) = receive(&socket).await;
+        if told(&raw) == "2" {
+            break;
+        }
+    }
+    let status = &running.table.snapshot()[0];
+    let acknowledged = status
+        .acknowledged
+        .map(|(serial, rcode, _)| (serial.encode(), rcode.0));
+    assert_eq!(acknowledged, Some((1, 5)));
+    assert_eq!(status.notified.map(|(serial, _)| serial.encode()), Some(2));
+}
+
+#[tokio::test]
+async fn each_target_is_told_with_its_own_key_and_a_dead_one_delays_nobody() {
+    let (signed, unsigned) = (secondary().await, secondary().await);
+    let dead = secondary().await;
+    let (_zone, running) = telling(&[
+        (dead.local_addr().unwrap(), None),
+        (signed.local_addr().unwrap(), Some("k.")),
+        (unsigned.local_addr().unwrap(), None),
+    ]);
+    drop(dead);
+    let (raw, from) = receive(&signed).await;
+    let at = Query::parse(&raw)
+        .unwrap()
+        .tsig_at
+        .expect("this target has a key");
+    let keys = tsig::Keys::new([key("k.")]);
+    let tsig::Verdict::Valid(mut session) = tsig::verify(&keys, &raw, at, NOW) else {
+        panic!("the NOTIFY verifies")
+    };
+    let (plain, _) = receive(&unsigned).await;
+    assert_eq!(Query::parse(&plain).unwrap().tsig_at, None);
+    // An unsigned NOERROR could be anyone's: it ends nothing.
+    let mut reply = raw[..12].to_vec();
+    reply[2] |= 0x80;
+    reply[4..12].fill(0);
+    signed.send_to(&reply, from).await.unwrap();
+    let (again, from) = receive(&signed).await;
+    assert_eq!(running.stats.notify_acknowledged.get(), 0);
+    let at = Query::parse(&again).unwrap().tsig_at.unwrap();
+    if let tsig::Verdict::Valid(fresh) = tsig::verify(&keys, &again, at, NOW) {
+        session = fresh;
+    }
+    reply[..2].copy_from_slice(&again[..2]);
+    session.sign(&mut reply, 0, NOW);
+    signed.send_to(&reply, from).await.unwrap();
+    let acknowledged = async {
+        while running.stats.notify_acknowledged.get() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(acknowledged).await;
+}
+
+#[tokio::test]
+async fn the_last_notify_has_the_final_serial() {
+    let socket = secondary().await;
+    let (zone, _running) = telling(&[(socket.local_addr().unwrap(), None)]);
+    receive(&socket).await;
+    for serial in 2..=50 {
+        publish(
+            &zone,
+            serial,
+            &contents("z.", 60, &[&format!("a A 10.0.0.{serial}")]),
+        );
+    }
+    let mut datagrams = 0;
+    loop {
+        let (raw, _) = receive(&socket).await;
+        datagrams += 1;
+        if told(&raw) == "50" {
+            break;
+        }
+    }
+    assert!(datagrams < 10, "{datagrams} datagrams for one burst");
+}

@@ -1,1 +1,412 @@
+//! Whole transfers against the contents they are of; hickory reads the messages.
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use hickory_server::proto::op::Message;
+use proptest::prelude::*;
+
+use super::*;
+use crate::dns::tsig::{self, Verdict};
+use crate::dns::{MAX_MESSAGE_OCTETS, Query, Rtype};
+use crate::serve::testing::{
+    NOW, TestClock, answers, contents, ixfr, key, lines_of, name, publish, query, with_opt, zone,
+};
+use crate::zone::Zone;
+
+/// Keeps messages.
+#[derive(Default)]
+struct Kept(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Sink for Kept {
+    async fn send(&mut self, message: Vec<u8>) -> Result<(), Closed> {
+        self.0.lock().unwrap().push(message);
+        Ok(())
+    }
+
+    async fn finish(&mut self, message: Vec<u8>) -> Result<(), Closed> {
+        self.send(message).await
+    }
+}
+
+/// The messages of the reply to a request, without their lengths.
+fn reply(version: &Arc<Version>, raw: &[u8], client: Option<u32>, octets: usize) -> Vec<Vec<u8>> {
+    let asked = Query::parse(raw).unwrap();
+    let tsig = asked.tsig_at.map(|at| {
+        let keys = tsig::Keys::new([key("k.")]);
+        match tsig::verify(&keys, raw, at, NOW) {
+            Verdict::Valid(session) => session,
+            Verdict::Malformed | Verdict::Refused(_) => panic!("the request is signed"),
+        }
+    });
+    let mut packer = Packer::new(Head::new(&asked, 1232, tsig), octets, Arc::new(TestClock));
+    let decision = match client {
+        None => Decision::FullZone(Reason::Asked),
+        Some(serial) => decide(version, Serial::decode(serial)),
+    };
+    let mut kept = Kept::default();
+    let messages = Arc::clone(&kept.0);
+    let sent =
+        futures_util::FutureExt::now_or_never(send(&mut packer, version, &decision, &mut kept));
+    assert!(sent.expect("nothing to wait for").is_ok());
+    let messages = std::mem::take(&mut *messages.lock().unwrap());
+    messages
+        .into_iter()
+        .map(|message| {
+            let length = usize::from(u16::from_be_bytes([message[0], message[1]]));
+            assert_eq!(length, message.len() - 2);
+            message[2..].to_vec()
+        })
+        .collect()
+}
+
+/// AXFR as lines.
+fn axfr_lines(version: &Arc<Version>, octets: usize) -> Vec<String> {
+    answers(&reply(version, &query(1, "z.", Rtype::AXFR), None, octets))
+}
+
+/// IXFR from a serial as lines.
+fn ixfr_lines(version: &Arc<Version>, serial: u32, octets: usize) -> Vec<String> {
+    answers(&reply(
+        version,
+        &ixfr(1, "z.", serial),
+        Some(serial),
+        octets,
+    ))
+}
+
+/// Applies a reply to IXFR to what a secondary holds, strictly: nothing absent goes, nothing present
+/// comes.
+fn applied(before: &BTreeSet<String>, reply: &[String]) -> BTreeSet<String> {
+    let is_soa = |line: &String| line.contains(" IN SOA ");
+    let soa = &reply[0];
+    assert!(is_soa(soa));
+    assert_eq!(soa, reply.last().unwrap());
+    if reply.len() == 1 || !is_soa(&reply[1]) {
+        return reply.iter().cloned().collect();
+    }
+    let mut after = before.clone();
+    let mut goes = false;
+    for line in &reply[1..reply.len() - 1] {
+        if is_soa(line) {
+            goes = !goes;
+        }
+        if goes {
+            assert!(after.remove(line), "{line} goes and is absent");
+        } else {
+            assert!(after.insert(line.clone()), "{line} comes and is present");
+        }
+    }
+    after
+}
+
+/// A zone of many owners, as lines.
+fn many(owners: usize) -> Vec<String> {
+    (0..owners)
+        .map(|n| format!("host{n}.some.level A 10.0.{}.{}", n / 256, n % 256))
+        .collect()
+}
+
+/// Lines as contents of `z.`.
+fn of(lines: &[String]) -> crate::zone::Contents {
+    contents(
+        "z.",
+        60,
+        &lines.iter().map(String::as_str).collect::<Vec<_>>(),
+    )
+}
+
+/// RFC 5936 section 2.2: "the first message starts with the zone SOA, the last ends with it"; section 2.2.1:
+/// header fields of each; section 2.2.2: the question.
+#[test]
+fn axfr_has_the_form_of_rfc_5936() {
+    let zone = Arc::new(Zone::new(&name("z.")));
+    let mut lines = many(3000);
+    lines.push("@ NS ns".to_owned());
+    let version = publish(&zone, 5, &of(&lines));
+    let raw = with_opt(query(0xabcd, "Z.", Rtype::AXFR), 1232, 0, &[]);
+    let messages = reply(&version, &raw, None, 16_384);
+    assert!(messages.len() > 2);
+    for (number, octets) in messages.iter().enumerate() {
+        assert!(octets.len() <= 16_384);
+        assert_eq!(octets[..4], [0xab, 0xcd, 0x85, 0]);
+        let message = Message::from_vec(octets).unwrap();
+        let questions = if number == 0 { 1 } else { 0 };
+        assert_eq!(message.queries.len(), questions);
+        assert!(message.authorities.is_empty() && message.additionals.is_empty());
+        assert_eq!(message.edns.unwrap().max_payload(), 1232);
+        if number + 1 < messages.len() {
+            assert!(
+                octets.len() > 16_300,
+                "message {number} is not full: {}",
+                octets.len()
+            );
+        }
+    }
+    let mut expected = lines_of(&version);
+    expected.push(expected[0].clone());
+    assert_eq!(answers(&messages), expected);
+    assert!(expected[1].starts_with("z. 60 IN NS "));
+}
+
+#[test]
+fn the_smallest_zone_is_one_message() {
+    let zone = zone("z.", 0, &["@ NS ns"]);
+    let messages = reply(
+        &zone.current().unwrap(),
+        &query(1, "z.", Rtype::AXFR),
+        None,
+        16_384,
+    );
+    assert_eq!(messages.len(), 1);
+    assert_eq!(answers(&messages).len(), 3);
+}
+
+#[test]
+fn a_record_larger_than_a_message_should_be_stands_alone() {
+    let zone = zone("z.", 1, &["a A 10.0.0.1", "b TYPE10 64000", "c A 10.0.0.3"]);
+    let version = zone.current().unwrap();
+    let messages = reply(&version, &query(1, "z.", Rtype::AXFR), None, 16_384);
+    assert_eq!(messages.len(), 3);
+    assert!(messages[1].len() > 64_000);
+    assert_eq!(answers(&messages).len(), 5);
+}
+
+#[test]
+fn a_record_that_fits_no_message_ends_the_reply_with_an_error() {
+    let zone = zone("z.", 1, &["b TYPE10 65520"]);
+    let version = zone.current().unwrap();
+    let raw = query(1, "z.", Rtype::AXFR);
+    let head = Head::new(&Query::parse(&raw).unwrap(), 1232, None);
+    let mut packer = Packer::new(head, 16_384, Arc::new(TestClock));
+    let mut kept = Kept::default();
+    let messages = Arc::clone(&kept.0);
+    let decision = Decision::FullZone(Reason::Asked);
+    let sent =
+        futures_util::FutureExt::now_or_never(send(&mut packer, &version, &decision, &mut kept));
+    assert_eq!(sent.unwrap(), Err(StreamError::TooLarge));
+    let messages = messages.lock().unwrap();
+    let last = Message::from_vec(&messages.last().unwrap()[2..]).unwrap();
+    assert_eq!(u16::from(last.metadata.response_code), 2);
+    assert_eq!((last.queries.len(), last.answers.len()), (1, 0));
+}
+
+/// Pointers have 14 bits (RFC 1035 section 4.1.4): nothing beyond the first 16 KiB is pointed to.
+#[test]
+fn large_messages_of_many_names_read_back() {
+    let zone = Arc::new(Zone::new(&name("z.")));
+    let lines: Vec<String> = (0..6000)
+        .map(|n| format!("h{n}.n{} PTR h{n}.n{}", n % 7, n % 5))
+        .collect();
+    let version = publish(&zone, 5, &of(&lines));
+    let mut expected = lines_of(&version);
+    expected.push(expected[0].clone());
+    assert_eq!(axfr_lines(&version, MAX_MESSAGE_OCTETS), expected);
+}
+
+/// RFC 1995 section 4.
+#[test]
+fn one_step_is_new_old_removed_new_added_new() {
+    let zone = Arc::new(Zone::new(&name("z.")));
+    let mut lines = many(20);
+    lines.push("a A 10.0.0.1".to_owned());
+    publish(&zone, 1, &of(&lines));
+    lines[20] = "a A 10.0.0.9".to_owned();
+    let version = publish(&zone, 2, &of(&lines));
+    let soa = |serial| format!("z. 60 IN SOA ns.z. hostmaster.z. {serial} 300 30 86400 7");
+    assert_eq!(
+        ixfr_lines(&version, 1, 16_384),
+        [
+            soa(2),
+            soa(1),
+            "a.z. 60 IN A 10.0.0.1".to_owned(),
+            soa(2),
+            "a.z. 60 IN A 10.0.0.9".to_owned(),
+            soa(2),
+        ]
+    );
+}
+
+#[test]
+fn the_old_soa_is_exactly_that_of_the_old_version() {
+    let zone = Arc::new(Zone::new(&name("z.")));
+    publish(
+        &zone,
+        1,
+        &contents("z.", 60, &["a A 10.0.0.1", "b TYPE10 300"]),
+    );
+    let version = publish(
+        &zone,
+        2,
+        &contents("z.", 90, &["a A 10.0.0.1", "b TYPE10 300"]),
+    );
+    let soa = |ttl, serial| format!("z. {ttl} IN SOA ns.z. hostmaster.z. {serial} 300 30 86400 7");
+    assert_eq!(
+        ixfr_lines(&version, 1, 16_384),
+        [soa(90, 2), soa(60, 1), soa(90, 2), soa(90, 2)]
+    );
+}
+
+#[test]
+fn a_changed_ttl_replaces_the_whole_rrset() {
+    let set = |ttl: u32| -> Vec<String> {
+        let of_set = (0..5).map(|n| format!("set {ttl} A 10.0.0.{n}"));
+        of_set.chain(many(20)).collect()
+    };
+    let zone = Arc::new(Zone::new(&name("z.")));
+    publish(&zone, 1, &of(&set(60)));
+    let version = publish(&zone, 2, &of(&set(61)));
+    let lines = ixfr_lines(&version, 1, 16_384);
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|line| line.starts_with("set.z. 60 "))
+            .count(),
+        5
+    );
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|line| line.starts_with("set.z. 61 "))
+            .count(),
+        5
+    );
+}
+
+#[test]
+fn a_chain_across_the_wrap_is_one_step() {
+    let zone = Arc::new(Zone::new(&name("z.")));
+    let mut lines = many(50);
+    let serials = [u32::MAX - 1, u32::MAX, 0, 3];
+    for (number, serial) in serials.iter().enumerate() {
+        lines[0] = format!("host0.some.level A 10.9.9.{number}");
+        publish(&zone, *serial, &of(&lines));
+    }
+    let version = zone.current().unwrap();
+    for serial in &serials[..3] {
+        let got = ixfr_lines(&version, *serial, 16_384);
+        let soas = got.iter().filter(|line| line.contains(" IN SOA ")).count();
+        assert_eq!((got.len(), soas), (6, 4), "from {serial}: {got:?}");
+    }
+    assert_eq!(ixfr_lines(&version, 3, 16_384).len(), 1);
+}
+
+#[test]
+fn unknown_and_undefined_serials_get_the_zone() {
+    let zone = Arc::new(Zone::new(&name("z.")));
+    publish(&zone, 100, &of(&many(10)));
+    let version = publish(&zone, 101, &of(&many(11)));
+    let reason = |serial| match decide(&version, Serial::decode(serial)) {
+        Decision::FullZone(reason) => Some(reason),
+        Decision::UpToDate | Decision::Chain(_) => None,
+    };
+    assert_eq!(reason(99), Some(Reason::UnknownSerial));
+    assert_eq!(
+        reason(101_u32.wrapping_add(1 << 31)),
+        Some(Reason::UndefinedOrder)
+    );
+    assert_eq!(reason(100), None);
+    let lines = ixfr_lines(&version, 99, 16_384);
+    assert_eq!(lines.len(), 13);
+    assert_eq!(lines[0], lines[12]);
+}
+
+/// RFC 1995 section 5: the zone when the differences would take more.
+#[test]
+fn differences_larger_than_the_zone_are_not_sent() {
+    let decision = |zone_octets: usize| {
+        let zone = Arc::new(Zone::new(&name("z.")));
+        // A step of two records of 2 + 10 + 3 octets more than the data, and two SOAs.
+        publish(
+            &zone,
+            1,
+            &of(&[
+                format!("pad TYPE10 {zone_octets}"),
+                "a TYPE10 100".to_owned(),
+            ]),
+        );
+        let next = [
+            format!("pad TYPE10 {zone_octets}"),
+            "a TYPE10 101".to_owned(),
+        ];
+        let version = publish(&zone, 2, &of(&next));
+        matches!(decide(&version, Serial::decode(1)), Decision::Chain(_))
+    };
+    let smallest = (0..2000).find(|octets| decision(*octets)).unwrap();
+    let soa = 3 + 10 + 6 + 14 + 20;
+    // The zone: pad (7 + 10 + n) and a (5 + 10 + 101), which the step counts too, with its old self.
+    assert_eq!(7 + 10 + smallest, (5 + 10 + 100) + 2 * soa);
+    assert!(!decision(smallest - 1) && decision(smallest + 1));
+}
+
+#[test]
+fn every_message_of_a_signed_stream_is_signed_in_a_chain() {
+    use hickory_server::proto::rr::TSigner;
+    use hickory_server::proto::rr::rdata::tsig::TsigAlgorithm;
+    let zone = Arc::new(Zone::new(&name("z.")));
+    let version = publish(&zone, 1, &of(&many(4000)));
+    let mut raw = with_opt(query(9, "z.", Rtype::AXFR), 1232, 0, &[]);
+    let mut previous = tsig::sign_request(&key("k."), &mut raw, NOW);
+    let messages = reply(&version, &raw, None, 1024);
+    assert!(messages.len() > 100);
+    let secret = b"a secret of thirty-two octets...".to_vec();
+    let key_name = hickory_server::proto::rr::Name::from_ascii("k.").unwrap();
+    let signer = TSigner::new(secret, TsigAlgorithm::HmacSha256, key_name, 300).unwrap();
+    for (number, octets) in messages.iter().enumerate() {
+        assert!(octets.len() <= 1024);
+        previous = signer
+            .verify_message_byte(octets, Some(&previous), number == 0)
+            .unwrap_or_else(|error| panic!("message {number}: {error}"))
+            .0;
+    }
+}
+
+/// Record lines of a small world, so that versions share some.
+fn worlds() -> impl Strategy<Value = Vec<Vec<String>>> {
+    let record = (0..6_u8, 0..4_u8, 0..3_u8, 0..4_u8).prop_map(|(owner, kind, ttl, value)| {
+        let owner = ["a", "B", "b.c", "x.y.b.c", "@", "w"][usize::from(owner)];
+        let ttl = 60 + u32::from(ttl / 2);
+        match kind {
+            0 => format!("{owner} {ttl} A 10.0.0.{value}"),
+            1 => format!("{owner} {ttl} TXT t{value}"),
+            2 => format!("{owner} {ttl} SRV 0 0 {value} a"),
+            _ => format!("{owner} {ttl} PTR p{value}.a"),
+        }
+    });
+    let padding = Just(vec!["pad TYPE10 2000".to_owned()]);
+    let world = (padding, proptest::collection::vec(record, 0..14))
+        .prop_map(|(padding, records)| [padding, records].concat());
+    proptest::collection::vec(world, 2..6)
+}
+
+proptest! {
+    /// AXFR(v) = AXFR(u) + IXFR(u to v), for all u before v, however the messages break.
+    #[test]
+    fn differences_lead_from_any_version_to_the_last(
+        worlds in worlds(),
+        start in prop_oneof![Just(1_u32), Just(u32::MAX - 2)],
+        octets in 40_usize..700,
+    ) {
+        let zone = Arc::new(Zone::new(&name("z.")));
+        let mut versions = Vec::new();
+        for (number, world) in worlds.iter().enumerate() {
+            let serial = start.wrapping_add(u32::try_from(number).unwrap());
+            versions.push(publish(&zone, serial, &of(world)));
+        }
+        let last = versions.last().unwrap();
+        let expected: BTreeSet<String> = axfr_lines(last, octets).into_iter().collect();
+        prop_assert_eq!(&expected, &lines_of(last).into_iter().collect());
+        for version in &versions {
+            let raw = ixfr(1, "z.", version.serial.encode());
+            let messages = reply(last, &raw, Some(version.serial.encode()), octets);
+            let first = answers(&messages[..1]);
+            // A lone newer SOA in the first message is poison for some secondaries.
+            prop_assert!(first.len() > 1 || version.serial == last.serial);
+            if version.serial == last.serial {
+                continue;
+            }
+            let before = lines_of(version).into_iter().collect();
+            prop_assert_eq!(&applied(&before, &answers(&messages)), &expected);
+        }
+    }
+}

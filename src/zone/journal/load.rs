@@ -7,7 +7,7 @@ use imbl::Vector;
 use crate::dns::{Name, Serial};
 use crate::zone::journal::codec::{self, STEP, StreamError, Streamed};
 use crate::zone::journal::store::{Store, StoreError};
-use crate::zone::journal::{Stored, codec::Head};
+use crate::zone::journal::{Stored, codec::Head, step};
 use crate::zone::{Contents, MemoryLimits, Step, Version};
 
 /// What a zone's version is made of.
@@ -36,9 +36,9 @@ pub(super) fn read_base(store: &Store, stored: &Stored) -> Streamed<State> {
     let apex = &stored.apex;
     let base = stored.head.base;
     let (contents, serial, time_ms) = if base.snapshot {
-        codec::read_snapshot(store, apex, stored.id, base.seq)?
+        step::read_snapshot(store, apex, stored.id, base.seq)?
     } else {
-        codec::read_raw_step(store, stored.id, base.seq)?
+        step::read_raw_step(store, stored.id, base.seq)?
             .into_contents(apex)
             .ok_or(StreamError::Damaged(
                 "the first version's records do not fit together",
@@ -54,7 +54,7 @@ pub(super) fn read_base(store: &Store, stored: &Stored) -> Streamed<State> {
 
 /// Reads a step.
 pub(super) fn read_step(store: &Store, apex: &Name, id: u32, seq: u64) -> Streamed<Step> {
-    Ok(codec::read_raw_step(store, id, seq)?.into_step(apex))
+    Ok(step::read_raw_step(store, id, seq)?.into_step(apex))
 }
 
 impl State {
@@ -150,7 +150,9 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
         let next = read_step(store, apex, stored.id, state.seq + 1)
             .and_then(|step| state.advance(&step).map(|()| step));
         match next {
-            Ok(step) => history.push(Arc::new(step)),
+            Ok(step) if step.seq >= head.oldest => history.push(Arc::new(step)),
+            // The base needs it, but it has left the history.
+            Ok(_) => {}
             Err(StreamError::Damaged(what)) => {
                 fault = Some(what.to_owned());
                 break;
@@ -164,7 +166,7 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
         ));
     }
     // Nothing was dropped, so there may be room for steps from before the base.
-    if history.steps.len() as u64 == state.seq - head.base.seq {
+    if history.steps.len() as u64 == state.seq.saturating_sub(head.base.seq) {
         extend_back(store, stored, &mut history);
     }
     let State {

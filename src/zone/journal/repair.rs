@@ -178,7 +178,7 @@ impl StateDir {
         let mut rung = first;
         loop {
             store.close();
-            let aside = self.prepare(rung, notes)?;
+            let aside = self.prepare(rung, keep, notes)?;
             let opened = store
                 .open()
                 .and_then(|()| check_meta(store))
@@ -218,11 +218,16 @@ impl StateDir {
     }
 
     /// Puts out of the way what a rung leaves out; gives the folder a whole database was moved to.
-    fn prepare(&self, rung: Rung, notes: &mut Vec<String>) -> Result<Option<PathBuf>, OpenError> {
+    fn prepare(
+        &self,
+        rung: Rung,
+        keep: Keep,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<PathBuf>, OpenError> {
         let done = match rung {
             Rung::AsItIs => self.remove_unfinished(notes).map(|()| None),
             Rung::FromLog => self.move_snapshots(notes).map(|()| None),
-            Rung::Anew => self.move_database(notes),
+            Rung::Anew => self.move_database(keep, notes),
         };
         done.map_err(|source| OpenError::Unusable {
             dir: self.path.clone(),
@@ -272,7 +277,7 @@ impl StateDir {
     }
 
     /// Moves the database away.
-    fn move_database(&self, notes: &mut Vec<String>) -> io::Result<Option<PathBuf>> {
+    fn move_database(&self, keep: Keep, notes: &mut Vec<String>) -> io::Result<Option<PathBuf>> {
         self.probe()?;
         let database = self.database();
         if !database.exists() {
@@ -281,8 +286,12 @@ impl StateDir {
         let aside = self.damaged_folder()?;
         fs::rename(&database, aside.join(DATABASE))?;
         sync_dir(&self.path)?;
+        let taken = match keep {
+            Keep::Readable => "what can be read of it is taken over",
+            Keep::Nothing => "nothing of it is taken over",
+        };
         notes.push(format!(
-            "the damaged database was moved to {}; what could be read of it was taken over, serials go on",
+            "the damaged database was moved to {}; {taken}, serials go on",
             aside.display()
         ));
         Ok(Some(aside))

@@ -51,13 +51,7 @@ impl Copy<'_> {
         if head.base.snapshot {
             self.stream(SNAPSHOT, id, head.base.seq, head.base.seq)?;
         }
-        let first = head.oldest.min(head.base.seq + 1);
-        let first = if head.base.snapshot {
-            first
-        } else {
-            first.min(head.base.seq)
-        };
-        self.stream(STEP, id, first, head.seq)?;
+        self.stream(STEP, id, head.first_needed(), head.seq)?;
         self.batch.put(&key, value.to_vec());
         let name = codec::zone_key(ZONE, id);
         if let Ok(Some(value)) = self.from.get(&name) {
@@ -72,15 +66,12 @@ impl Copy<'_> {
         let end = codec::part_key(kind, id, last, u32::MAX);
         let mut from = codec::part_key(kind, id, first, 0).to_vec();
         loop {
-            let page = match self.from.range(&from, &end, PAGE) {
-                Ok(page) => page,
-                Err(_) => match codec::seq_of(&from) {
-                    Some(seq) if seq < last => {
-                        from = codec::part_key(kind, id, seq + 1, 0).to_vec();
-                        continue;
-                    }
-                    _ => return Ok(()),
-                },
+            let Ok(page) = self.from.range(&from, &end, PAGE) else {
+                let Some(seq) = codec::seq_of(&from).filter(|seq| *seq < last) else {
+                    return Ok(());
+                };
+                from = codec::part_key(kind, id, seq + 1, 0).to_vec();
+                continue;
             };
             let Some((key, _)) = page.last() else {
                 return Ok(());

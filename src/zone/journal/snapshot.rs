@@ -2,7 +2,8 @@
 
 use crate::dns::{Name, Serial};
 use crate::zone::Contents;
-use crate::zone::journal::codec::{self, Entry, PartWriter, SNAPSHOT};
+use crate::zone::journal::codec::{Entry, PartWriter, SNAPSHOT};
+use crate::zone::journal::step;
 
 /// A snapshot being written. It holds its version's contents, so commits go on beside it.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl SnapshotJob {
     /// A snapshot of a version.
     pub(super) fn new(id: u32, seq: u64, serial: Serial, time_ms: u64, contents: Contents) -> Self {
         let mut parts = PartWriter::new(SNAPSHOT, id, seq);
-        let head = codec::snapshot_head(&contents, serial, time_ms);
+        let head = step::snapshot_head(&contents, serial, time_ms);
         // The head is far below a part, so nothing comes out yet.
         parts.push(&head, &mut Vec::new());
         Self {
@@ -60,7 +61,7 @@ impl SnapshotJob {
         let full = {
             let mut write = |node: &crate::zone::Node| {
                 octets.clear();
-                codec::put_node(&mut octets, node);
+                step::put_node(&mut octets, node);
                 writer.push(&octets, &mut out);
                 last = Some(node.key().into());
                 out.len() >= parts

@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+mod damage;
+
+use super::codec::SNAPSHOT;
 use super::*;
-use crate::zone::Step;
 use crate::zone::laws::{self, EditPlan, UNLIMITED, any_history, apex};
+use crate::zone::{Contents, Step};
 
 /// A clock that stands where it is put, milliseconds.
 fn clock(at: &Arc<AtomicU64>) -> WallClock {
@@ -135,168 +138,6 @@ proptest! {
     }
 }
 
-/// A history that is the same in every run.
-fn fixed_history(edits: usize) -> Vec<EditPlan> {
-    use proptest::strategy::ValueTree;
-    let mut runner = proptest::test_runner::TestRunner::deterministic();
-    (0..edits)
-        .map(|_| laws::any_edit().new_tree(&mut runner).unwrap().current())
-        .collect()
-}
-
-/// Every version that was announced, by number.
-type Announced = BTreeMap<u64, Version>;
-
-/// A store that was left without a clean end, and what it had announced.
-fn abandoned(edits: usize, settled: bool) -> (TempDir, Announced) {
-    let mut bench = Bench::new();
-    let mut announced = Announced::new();
-    for plan in &fixed_history(edits) {
-        bench.commit(plan);
-        if let Some(version) = &bench.version {
-            announced.insert(version.seq, version.clone());
-        }
-    }
-    if settled {
-        bench.settle();
-    }
-    bench.journal = None;
-    (bench.dir, announced)
-}
-
-/// Copies a folder.
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
-
-/// Opens a damaged copy: what is restored must have been announced, the next serial must be above all
-/// that were, and the store must work again. Gives the number of the restored version.
-fn survives(dir: TempDir, announced: &Announced, what: &str) -> u64 {
-    let mut bench = Bench {
-        dir,
-        now: Arc::new(AtomicU64::new(1_000_000)),
-        journal: None,
-        version: None,
-        steps: Vec::new(),
-    };
-    let notes = bench.open();
-    let restored = bench.version.as_ref().map_or(0, |version| version.seq);
-    if let Some(version) = &bench.version {
-        let known = &announced[&version.seq];
-        assert_eq!(version.serial, known.serial, "{what}");
-        assert!(version.contents.same_as(&known.contents), "{what}");
-    }
-    let newest = *announced.keys().last().unwrap();
-    assert!(
-        restored == newest || !notes.is_empty(),
-        "{what}: a silent loss"
-    );
-    let floor = bench.journal().floor(&apex());
-    let previous = bench.version.as_ref().map(|version| version.serial);
-    let next = next_serial(previous, floor, 1000);
-    for known in announced.values() {
-        assert!(
-            next.is_after(known.serial),
-            "{what}: {next} after {}",
-            known.serial
-        );
-    }
-    // Three more versions, through a restart.
-    for plan in fixed_history(12).iter().rev() {
-        bench.commit(plan);
-    }
-    let before = bench.version.clone();
-    let notes = bench.open();
-    assert!(
-        same(before.as_ref(), bench.version.as_ref()),
-        "{what}: {before:?} became {:?}, {notes:?}",
-        bench.version
-    );
-    restored
-}
-
-/// Damages a copy of one file of an abandoned store in many ways.
-fn damage(edits: usize, file: &str, places: usize) -> Vec<u64> {
-    let (dir, announced) = abandoned(edits, true);
-    let octets = std::fs::read(dir.path().join(file)).unwrap();
-    let used = octets.iter().rposition(|octet| *octet != 0).unwrap() + 1;
-    let mut restored = Vec::new();
-    for place in 0..places {
-        let at = used * place / places;
-        for cut in [true, false] {
-            let mut damaged = octets.clone();
-            if cut {
-                damaged.truncate(at);
-            } else {
-                damaged[at] ^= 1 << (place % 8);
-            }
-            let copied = TempDir::new().unwrap();
-            copy(dir.path(), copied.path());
-            std::fs::write(copied.path().join(file), damaged).unwrap();
-            let what = format!(
-                "{file} {} at {at} of {used}",
-                if cut { "cut" } else { "flipped" }
-            );
-            restored.push(survives(copied, &announced, &what));
-        }
-    }
-    restored
-}
-
-#[test]
-fn a_damaged_log_gives_a_sound_older_version_and_no_serial_again() {
-    let restored = damage(60, "db/db", 60);
-    // Both must happen, or the test shows nothing.
-    assert!(restored.iter().any(|seq| *seq > 40), "{restored:?}");
-    assert!(restored.iter().any(|seq| *seq < 40), "{restored:?}");
-}
-
-#[test]
-fn a_damaged_file_of_serials_does_no_harm_beside_a_sound_database() {
-    let restored = damage(5, "serials", 40);
-    assert!(
-        restored.iter().all(|seq| *seq == restored[0]),
-        "{restored:?}"
-    );
-}
-
-/// Names the state folder of the child process in which files cannot grow.
-const CHILD_STATE: &str = "ZONEWRIGHT_TEST_STATE";
-/// The command with which that process gets its space back.
-const CHILD_RELIEF: &str = "ZONEWRIGHT_TEST_RELIEF";
-
-/// Runs this test again in a process whose files end at 3 MB (`EFBIG`, which sled meets as it meets a full disk).
-fn run_with_small_files(test: &str) {
-    let dir = TempDir::new().unwrap();
-    let done = std::process::Command::new("sh")
-        .args([
-            "-c",
-            "trap '' XFSZ; exec prlimit --fsize=3000000: \"$@\"",
-            "sh",
-        ])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env(CHILD_STATE, dir.path())
-        .env(CHILD_RELIEF, "prlimit --fsize=unlimited --pid")
-        .output()
-        .unwrap();
-    assert!(
-        done.status.success(),
-        "{}{}",
-        String::from_utf8_lossy(&done.stdout),
-        String::from_utf8_lossy(&done.stderr)
-    );
-}
-
 /// A version whose step has about 60 kB.
 fn bulky(previous: Option<&Version>, turn: u32) -> Candidate {
     use crate::dns::{Rdata, Rtype, Ttl};
@@ -320,78 +161,315 @@ fn bulky(previous: Option<&Version>, turn: u32) -> Candidate {
     )
 }
 
-/// Commits until the disk is full, gets space, goes on.
-fn fill_the_disk(dir: &Path, relief: &str) {
-    let now = Arc::new(AtomicU64::new(1_000_000));
-    let (mut journal, _) = Journal::open(dir, clock(&now)).unwrap();
-    let mut version: Option<Version> = None;
-    let mut refused = None;
-    for turn in 1..400 {
-        let candidate = bulky(version.as_ref(), turn);
-        let next = candidate.version().clone();
-        match journal.commit(vec![candidate]) {
-            Ok(_) => version = Some(next),
-            Err((error, candidates)) => {
-                assert!(!error.to_string().is_empty());
-                refused = Some(candidates);
-                break;
-            }
-        }
+/// A bench with many bulky versions, so that snapshots were written; upkeep as a busy pipeline gives it.
+fn bulky_bench(versions: u32, retention: Retention) -> Bench {
+    let mut bench = Bench::new();
+    bench.journal().set_retention(&apex(), retention);
+    for turn in 1..=versions {
+        let candidate = bulky(bench.version.as_ref(), turn);
+        bench.put(candidate);
+        bench.journal().idle();
     }
-    let mut candidates = refused.expect("the files end before 400 versions");
-    // It stays full: refused again and again, and what is there can be read.
-    for _ in 0..5 {
-        candidates = journal
-            .commit(candidates)
-            .expect_err("there is no space yet")
-            .1;
-        journal.idle();
-    }
-    let newest = version.clone().unwrap();
-    let reader = journal.reader();
-    if let Ok(step) = reader.step(&apex(), newest.seq) {
-        assert_eq!(&step, &**newest.history.back().unwrap());
-    }
-    let relief = format!("{relief} {}", std::process::id());
-    let freed = std::process::Command::new("sh")
-        .args(["-c", &relief])
-        .status()
-        .unwrap();
-    assert!(freed.success());
-    let next = candidates[0].version().clone();
-    journal.commit(candidates).expect("there is space again");
-    let mut version = next;
-    for turn in 1000..1005 {
-        let candidate = bulky(Some(&version), turn);
-        version = candidate.version().clone();
-        journal.commit(vec![candidate]).unwrap();
-    }
-    drop(journal);
-    let (mut journal, report) = Journal::open(dir, clock(&now)).unwrap();
-    let loaded = journal.load(&apex(), UNLIMITED).unwrap();
-    assert!(
-        same(loaded.version.as_ref(), Some(&version)),
-        "{:?}",
-        loaded.notes
-    );
-    assert_eq!(report.notes, Vec::<String>::new());
-    let reader = journal.reader();
-    let steps: Vec<_> = reader
-        .steps(&apex(), Order::NewestFirst, 0..=u64::MAX)
-        .collect();
-    assert_eq!(
-        steps.len() as u64,
-        version.seq - reader.zone(&apex()).unwrap().oldest + 1
-    );
-    assert!(steps.iter().all(Result::is_ok));
+    bench
+}
+
+/// How many entries of a kind the database holds.
+fn entries(journal: &Journal, kind: u8) -> usize {
+    journal
+        .store
+        .range(&[kind], &[kind + 1], usize::MAX)
+        .unwrap()
+        .len()
 }
 
 #[test]
-fn a_full_disk_refuses_commits_and_they_work_again_when_space_returns() {
-    match (std::env::var_os(CHILD_STATE), std::env::var(CHILD_RELIEF)) {
-        (Some(dir), Ok(relief)) => fill_the_disk(Path::new(&dir), &relief),
-        _ => run_with_small_files(
-            "zone::journal::tests::a_full_disk_refuses_commits_and_they_work_again_when_space_returns",
-        ),
+fn history_is_cut_at_its_oldest_end_and_stays_linked() {
+    let retention = Retention {
+        versions: 7,
+        ..Retention::DEFAULT
+    };
+    let mut bench = bulky_bench(60, retention);
+    bench.settle();
+    let zone = bench.journal().reader().zone(&apex()).unwrap();
+    assert_eq!((zone.oldest, zone.newest), (54, 60));
+    let reader = bench.journal().reader();
+    let steps: Vec<_> = reader
+        .steps(&apex(), Order::OldestFirst, 0..=u64::MAX)
+        .map(|step| Arc::new(step.unwrap()))
+        .collect();
+    assert_eq!(steps, bench.steps[53..]);
+    // The base moved, so steps before it are gone, and only one snapshot is left.
+    let head = bench.journal().zones()[&apex()].head;
+    assert!(head.base.snapshot && head.base.seq > 40, "{head:?}");
+    let per_step = entries(bench.journal(), STEP) / 60;
+    assert!(per_step < 30 / 2, "{per_step}");
+    assert!(entries(bench.journal(), SNAPSHOT) < 20);
+    let before = bench.version.clone();
+    assert_eq!(bench.open(), Vec::<String>::new());
+    let after = bench.version.clone().unwrap();
+    assert!(after.contents.same_as(&before.unwrap().contents));
+    assert_eq!(after.history.len(), 7);
+}
+
+#[test]
+fn history_is_cut_by_octets_and_by_age() {
+    let small = Retention {
+        octets: 500_000,
+        ..Retention::DEFAULT
+    };
+    let mut bench = bulky_bench(30, small);
+    let zone = bench.journal().reader().zone(&apex()).unwrap();
+    let kept: usize = bench
+        .steps
+        .iter()
+        .filter(|step| step.seq >= zone.oldest)
+        .map(|step| step.octets())
+        .sum();
+    let one = bench.steps[20].octets();
+    assert!(kept <= 500_000 && kept > 500_000 - 2 * one, "{kept}");
+    bench.now.fetch_add(40 * 86_400_000, Ordering::Relaxed);
+    let candidate = bulky(bench.version.as_ref(), 31);
+    bench.put(candidate);
+    let zone = bench.journal().reader().zone(&apex()).unwrap();
+    assert_eq!((zone.oldest, zone.newest), (31, 31));
+}
+
+#[test]
+fn every_kept_version_can_be_read_back() {
+    let mut bench = bulky_bench(40, Retention::DEFAULT);
+    bench.settle();
+    let mut contents = laws::empty();
+    let reader = bench.journal().reader();
+    let newest = bench.version.clone().unwrap();
+    for step in &bench.steps {
+        contents = match step.from {
+            None => bench.steps[0].apply(&contents).unwrap(),
+            Some(_) => step.apply(&contents).unwrap(),
+        };
+        for near in [None, Some(&newest)] {
+            let read = reader.contents_at(&apex(), step.seq, near).unwrap();
+            assert!(read.same_as(&contents), "{}", step.seq);
+        }
+        assert_eq!(reader.step(&apex(), step.seq).unwrap(), **step);
+    }
+    assert!(matches!(
+        reader.contents_at(&apex(), 41, None),
+        Err(ReadError::NoVersion {
+            oldest: 1,
+            newest: 40,
+            ..
+        })
+    ));
+    assert!(matches!(
+        reader.step(&apex(), 0),
+        Err(ReadError::NoVersion { .. })
+    ));
+    let other: Name = "other.".parse().unwrap();
+    assert!(matches!(reader.step(&other, 1), Err(ReadError::NoZone(_))));
+}
+
+#[test]
+fn a_snapshot_that_was_broken_off_at_any_portion_costs_nothing() {
+    for portions in [0, 1, 2, 4, 5, 6] {
+        let mut bench = Bench::new();
+        let mut turn = 0;
+        while bench.journal().jobs.is_empty() {
+            turn += 1;
+            let candidate = bulky(bench.version.as_ref(), turn);
+            bench.version = Some(candidate.version().clone());
+            // A commit without its share of upkeep.
+            bench.journal().write(&[candidate]).unwrap();
+        }
+        for _ in 0..portions {
+            bench.journal().upkeep(3).unwrap();
+        }
+        let before = bench.version.clone();
+        assert_eq!(bench.open(), Vec::<String>::new());
+        assert!(same(before.as_ref(), bench.version.as_ref()), "{portions}");
+        bench.settle();
+        for later in 1..=20 {
+            let candidate = bulky(bench.version.as_ref(), turn + later);
+            bench.put(candidate);
+            bench.settle();
+        }
+        let before = bench.version.clone();
+        assert_eq!(bench.open(), Vec::<String>::new());
+        assert!(same(before.as_ref(), bench.version.as_ref()), "{portions}");
+        let seq = bench.journal().zones()[&apex()].head.base.seq;
+        assert!(seq > 1);
+        let low = codec::part_key(SNAPSHOT, 0, 0, 0);
+        let high = codec::part_key(SNAPSHOT, 9, 0, 0);
+        let found = bench.journal().store.range(&low, &high, 1000).unwrap();
+        assert!(
+            found.iter().all(|(key, _)| codec::seq_of(key) == Some(seq)),
+            "{portions}"
+        );
+    }
+}
+
+#[test]
+fn a_version_that_does_not_follow_the_stored_one_starts_the_zone_anew() {
+    let mut bench = bulky_bench(5, Retention::DEFAULT);
+    // Two versions that the journal never saw, then one that it is given.
+    let mut version = bench.version.clone().unwrap();
+    for turn in 100..102 {
+        version = bulky(Some(&version), turn).version().clone();
+    }
+    let candidate = bulky(Some(&version), 102);
+    bench.put(candidate);
+    let before = bench.version.clone().unwrap();
+    bench.settle();
+    assert_eq!(bench.open(), Vec::<String>::new());
+    let after = bench.version.clone().unwrap();
+    assert_eq!((after.seq, after.serial), (before.seq, before.serial));
+    assert!(after.contents.same_as(&before.contents));
+    assert_eq!(after.history.len(), 1);
+    bench.settle();
+    assert_eq!(bench.journal().zones().len(), 1);
+    let id = bench.journal().zones()[&apex()].id;
+    let found = bench
+        .journal()
+        .store
+        .range(&[STEP], &[STEP + 1], 100_000)
+        .unwrap();
+    assert!(found.iter().all(|(key, _)| codec::id_of(key) == Some(id)));
+}
+
+#[test]
+fn several_zones_are_committed_together_and_come_back() {
+    let mut bench = Bench::new();
+    let other: Name = "Other.Example.".parse().unwrap();
+    let soa = laws::soa(3);
+    let mut edit = crate::zone::Edit::new(&Contents::empty(&other, laws::soa(0)));
+    edit.set_soa(soa);
+    let second = Candidate::new(
+        None,
+        edit.finish(),
+        Serial::decode(77),
+        5,
+        Vec::new(),
+        UNLIMITED,
+    );
+    let first = bulky(None, 1);
+    let done = bench.journal().commit(vec![first, second]).unwrap();
+    assert_eq!(done.len(), 2);
+    bench.open();
+    let loaded = bench
+        .journal()
+        .load(&other, UNLIMITED)
+        .unwrap()
+        .version
+        .unwrap();
+    assert_eq!(
+        (loaded.serial, loaded.contents.soa()),
+        (Serial::decode(77), &laws::soa(3))
+    );
+    let names: Vec<_> = bench
+        .journal()
+        .reader()
+        .zones()
+        .into_iter()
+        .map(|zone| zone.apex)
+        .collect();
+    assert_eq!(names.len(), 2);
+    assert!(names.contains(&other));
+}
+
+#[test]
+fn a_clean_end_leaves_no_gap_in_serials() {
+    let mut bench = Bench::new();
+    let candidate = bulky(None, 41);
+    bench.put(candidate);
+    bench.journal.take().unwrap().close().unwrap();
+    bench.open();
+    assert_eq!(bench.journal().floor(&apex()), None);
+    // Without a clean end the ceiling counts.
+    bench.open();
+    let candidate = bulky(bench.version.as_ref(), 42);
+    bench.put(candidate);
+    bench.open();
+    assert!(
+        bench
+            .journal()
+            .floor(&apex())
+            .unwrap()
+            .is_after(Serial::decode(42))
+    );
+}
+
+/// What an open of a folder says when it fails.
+fn refusal(dir: &Path) -> String {
+    let now = Arc::new(AtomicU64::new(0));
+    let error = Journal::open(dir, clock(&now)).unwrap_err();
+    let text = error.to_string();
+    assert!(!text.contains('\n'), "{text}");
+    text.replace(&dir.display().to_string(), "DIR")
+}
+
+#[test]
+fn a_locked_folder_names_the_process_that_holds_it() {
+    let bench = Bench::new();
+    let expected = format!(
+        "the state folder DIR is in use by process {}: stop that process, or give another folder with --state",
+        std::process::id()
+    );
+    assert_eq!(refusal(bench.dir.path()), expected);
+}
+
+#[test]
+fn a_folder_with_other_files_is_left_alone() {
+    let dir = TempDir::new().unwrap();
+    std::fs::write(dir.path().join("letters.txt"), "dear").unwrap();
+    assert_eq!(
+        refusal(dir.path()),
+        "the state folder DIR holds other files (letters.txt): give an empty or a new folder with --state"
+    );
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_folder_of_another_layout_is_refused() {
+    let mut bench = Bench::new();
+    bench.journal = None;
+    std::fs::write(bench.dir.path().join("format"), "zonewright state 9\n").unwrap();
+    assert_eq!(
+        refusal(bench.dir.path()),
+        "the state folder DIR has the layout \"zonewright state 9\", this zonewright reads \
+         \"zonewright state 1\": use the zonewright that wrote it, or give another folder with --state"
+    );
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_refused_with_the_reason() {
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let text = refusal(&file.join("state"));
+    assert!(
+        text.contains("cannot be used, creating it failed"),
+        "{text}"
+    );
+    assert!(text.ends_with("make it writable for this user, or give another folder with --state"));
+}
+
+#[test]
+fn the_next_serial_is_above_the_version_before_the_floor_and_the_clock() {
+    let serial = |number| Some(Serial::decode(number));
+    for (previous, floor, wall, expected) in [
+        (None, None, 50, 50),
+        (serial(60), None, 50, 61),
+        (serial(40), None, 50, 50),
+        (None, serial(60), 50, 61),
+        (serial(60), serial(70), 50, 71),
+        (serial(70), serial(60), 50, 71),
+        (serial(u32::MAX), serial(3), 50, 50),
+        (serial(u32::MAX), None, 0, 0),
+    ] {
+        let next = next_serial(previous, floor, wall);
+        assert_eq!(
+            next,
+            Serial::decode(expected),
+            "{previous:?} {floor:?} {wall}"
+        );
     }
 }

@@ -227,6 +227,11 @@ remote-control:
             .unwrap();
             signed = &key.name;
         }
+        let kept = if self.plan.nsd_keeps_ixfr {
+            "\n  store-ixfr: yes\n  ixfr-number: 1000\n  ixfr-size: 0"
+        } else {
+            ""
+        };
         for (index, zone) in self.plan.zones.iter().enumerate() {
             writeln!(
                 text,
@@ -235,10 +240,7 @@ remote-control:
   zonefile: \"zone{index}\"
   request-xfr: {ip}@{port} {signed}
   allow-notify: {ip} {signed}
-  provide-xfr: 127.0.0.1 NOKEY
-  store-ixfr: yes
-  ixfr-number: 1000
-  ixfr-size: 0
+  provide-xfr: 127.0.0.1 NOKEY{kept}
   min-refresh-time: 1
   min-retry-time: 1"
             )

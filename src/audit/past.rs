@@ -1,0 +1,124 @@
+//! Where answers about the past come from, how they look, and why there is none.
+
+use std::io;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::audit::moment::MomentError;
+use crate::audit::status;
+use crate::dns::{Name, ParseError};
+use crate::zone::{Contents, Step};
+
+/// How an answer looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Output {
+    /// For people.
+    Text,
+    /// For machines: one JSON object a line.
+    Json,
+}
+
+/// Where answers come from.
+pub trait Past {
+    /// The zones there are, in order.
+    fn zones(&self) -> Vec<Name>;
+    /// Numbers of the oldest and the newest version whose step is kept.
+    fn range(&self, zone: &Name) -> Option<(u64, u64)>;
+    /// The step that led to a version.
+    ///
+    /// # Errors
+    /// When the store cannot read it, with the reason.
+    fn step(&self, zone: &Name, seq: u64) -> Result<Option<Arc<Step>>, String>;
+    /// The contents of a version.
+    ///
+    /// # Errors
+    /// When the store cannot read it, with the reason.
+    fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, String>;
+    /// How things stand; `None` when no server runs.
+    fn status(&self) -> Option<status::Status>;
+    /// The time, milliseconds since 1970 UTC.
+    fn now_ms(&self) -> u64;
+}
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// A name is none.
+    #[error(transparent)]
+    Name(#[from] ParseError),
+    /// A moment is none.
+    #[error(transparent)]
+    Moment(#[from] MomentError),
+    /// The zone is not in the store.
+    #[error("no zone {zone} here; there {are}", are = there_are(.known))]
+    NoZone {
+        /// The zone asked for.
+        zone: Name,
+        /// The zones there are.
+        known: Vec<Name>,
+    },
+    /// No version has the serial.
+    #[error("no version of {zone} with serial {serial} is kept: history begins at {begins}")]
+    NoSerial {
+        /// The zone.
+        zone: Name,
+        /// The serial asked for.
+        serial: u32,
+        /// Serial and time of the oldest version.
+        begins: String,
+    },
+    /// The time is before the history.
+    #[error("nothing is kept of {zone} at that time: history begins at {begins}")]
+    TooEarly {
+        /// The zone.
+        zone: Name,
+        /// Serial and time of the oldest version.
+        begins: String,
+    },
+    /// An object was not written as it should.
+    #[error("\"{0}\" names no object; write KIND/NAMESPACE/NAME, such as Service/shop/web")]
+    Object(String),
+    /// The store failed.
+    #[error("the store cannot be read: {0}")]
+    Store(String),
+    /// The answer could not be written.
+    #[error("the answer cannot be written: {0}")]
+    Write(#[from] io::Error),
+    /// A server is needed.
+    #[error("no server runs on this state folder; start one with `zonewright run`")]
+    NoServer,
+}
+
+impl AuditError {
+    /// Whether the question is at fault: it names what is not there, or nothing that can be named.
+    #[must_use]
+    pub const fn is_the_question(&self) -> bool {
+        match self {
+            Self::Name(_)
+            | Self::Moment(_)
+            | Self::NoZone { .. }
+            | Self::NoSerial { .. }
+            | Self::TooEarly { .. }
+            | Self::Object(_) => true,
+            Self::Store(_) | Self::Write(_) | Self::NoServer => false,
+        }
+    }
+}
+
+/// The zones there are, in words.
+fn there_are(known: &[Name]) -> String {
+    if known.is_empty() {
+        return "are none yet".to_owned();
+    }
+    let names: Vec<String> = known.iter().map(ToString::to_string).collect();
+    format!("are {}", names.join(", "))
+}
+
+/// A step that must be there.
+pub(super) fn step_of(past: &dyn Past, zone: &Name, seq: u64) -> Result<Arc<Step>, AuditError> {
+    past.step(zone, seq)
+        .map_err(AuditError::Store)?
+        .ok_or_else(|| AuditError::Store(format!("version {seq} of {zone} is missing")))
+}

@@ -1,0 +1,405 @@
+//! `log` and `errors`: a line for each query that the rules name, in CoreDNS's format.
+//!
+//! Zone transfers have their own lines. `{/label}` is `-`: there is no metadata yet.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::corefile::{LogClass, LogField, LogPiece, LogRule};
+use crate::dns::{Name, Rcode, Rtype, flags};
+
+/// EDNS flag DO, in the lower half of the OPT's TTL field (RFC 6891 section 6.1.3).
+const EDNS_DO: u32 = 0x8000;
+
+/// The rules of one server block.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// The zones the block is for.
+    pub zones: Vec<Name>,
+    /// Its `log` rules, in order.
+    pub logs: Vec<LogRule>,
+    /// Whether it has `errors`.
+    pub errors: bool,
+}
+
+/// A query and its reply, as they were on the wire.
+#[derive(Debug, Clone, Copy)]
+pub struct Exchange<'a> {
+    /// The query.
+    pub query: &'a [u8],
+    /// The reply.
+    pub reply: &'a [u8],
+    /// Who asked.
+    pub peer: SocketAddr,
+    /// Where the query arrived.
+    pub local: SocketAddr,
+    /// `udp` or `tcp`.
+    pub proto: &'static str,
+    /// How long the answer took.
+    pub took: Duration,
+}
+
+/// Logs queries.
+#[derive(Debug, Clone, Default)]
+pub struct QueryLog {
+    /// The blocks that log something.
+    blocks: Vec<Rules>,
+}
+
+/// What is read of a message for its line.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Parsed {
+    /// The id.
+    id: u16,
+    /// The second 16 bits of the header.
+    flags: u16,
+    /// Name, type and class of the question.
+    question: Option<(Name, u16, u16)>,
+    /// Records in answer and authority.
+    counts: [u16; 2],
+    /// Whether the authority has a SOA.
+    has_soa: bool,
+    /// Size and flags of the OPT.
+    edns: Option<(u16, u32)>,
+}
+
+impl QueryLog {
+    /// A log by the rules of all blocks; `None` when no block logs anything.
+    #[must_use]
+    pub fn new(blocks: Vec<Rules>) -> Option<Self> {
+        let blocks: Vec<Rules> = blocks
+            .into_iter()
+            .filter(|block| block.errors || !block.logs.is_empty())
+            .collect();
+        (!blocks.is_empty()).then_some(Self { blocks })
+    }
+
+    /// Logs an exchange as its block's rules say.
+    pub fn log(&self, exchange: &Exchange<'_>) {
+        if let Some(line) = self.line(exchange) {
+            tracing::info!("{line}");
+        }
+        if let Some(line) = self.error_line(exchange) {
+            tracing::error!("{line}");
+        }
+    }
+
+    /// The block whose zone is the longest that holds a name.
+    fn block_of(&self, name: &Name) -> Option<&Rules> {
+        let closeness = |block: &&Rules| {
+            let holding = block.zones.iter().filter(|zone| name.is_within(zone));
+            holding.map(Name::label_count).max()
+        };
+        self.blocks
+            .iter()
+            .filter(|block| closeness(block).is_some())
+            .max_by_key(closeness)
+    }
+
+    /// The line of an exchange, if a rule wants it.
+    fn line(&self, exchange: &Exchange<'_>) -> Option<String> {
+        let query = parse(exchange.query);
+        let reply = parse(exchange.reply);
+        let (name, _, _) = query.question.as_ref()?;
+        let block = self.block_of(name)?;
+        let rule = block
+            .logs
+            .iter()
+            .find(|rule| rule.names.iter().any(|zone| name.is_within(zone)))?;
+        if !rule.classes.contains(&class_of(&reply)) {
+            return None;
+        }
+        let mut line = String::new();
+        for piece in &rule.format {
+            match piece {
+                LogPiece::Text(text) => line.push_str(text),
+                LogPiece::Field(field) => push_field(&mut line, field, exchange, &query, &reply),
+            }
+        }
+        Some(line)
+    }
+
+    /// The line of a failed exchange, where `errors` is on.
+    fn error_line(&self, exchange: &Exchange<'_>) -> Option<String> {
+        let reply = parse(exchange.reply);
+        if Rcode(reply.flags & 0xf) != Rcode::SERVFAIL {
+            return None;
+        }
+        let (name, rtype, _) = parse(exchange.query).question?;
+        self.block_of(&name).filter(|block| block.errors)?;
+        let rtype = Rtype(rtype);
+        Some(format!(
+            "plugin/errors: 2 {name} {rtype}: the zone has no version yet"
+        ))
+    }
+}
+
+/// Writes a field of a line.
+fn push_field(
+    line: &mut String,
+    field: &LogField,
+    exchange: &Exchange<'_>,
+    query: &Parsed,
+    reply: &Parsed,
+) {
+    let question = query.question.as_ref();
+    let written = match field {
+        LogField::Remote => push_address(line, exchange.peer),
+        LogField::Local => push_address(line, exchange.local),
+        LogField::Port => write!(line, "{}", exchange.peer.port()),
+        LogField::Id => write!(line, "{}", query.id),
+        LogField::Opcode => write!(line, "{}", (query.flags & flags::OPCODE) >> 11),
+        LogField::Type => match question {
+            Some((_, rtype, _)) => write!(line, "{}", Rtype(*rtype)),
+            None => line.write_char('-'),
+        },
+        LogField::Class => match question {
+            Some((_, _, 1)) => line.write_str("IN"),
+            Some((_, _, 3)) => line.write_str("CH"),
+            Some((_, _, class)) => write!(line, "CLASS{class}"),
+            None => line.write_char('-'),
+        },
+        LogField::Name => match question {
+            Some((name, _, _)) => write!(line, "{}", name.to_lower()),
+            None => line.write_char('-'),
+        },
+        LogField::Proto => line.write_str(exchange.proto),
+        LogField::Size => write!(line, "{}", exchange.query.len()),
+        LogField::Do => {
+            write!(
+                line,
+                "{}",
+                query.edns.is_some_and(|(_, flags)| flags & EDNS_DO != 0)
+            )
+        }
+        LogField::Bufsize => {
+            let default = if exchange.proto == "tcp" {
+                u16::MAX
+            } else {
+                512
+            };
+            write!(
+                line,
+                "{}",
+                query.edns.map_or(default, |(size, _)| size.max(512))
+            )
+        }
+        LogField::Rcode => write!(line, "{}", Rcode(reply.flags & 0xf)),
+        LogField::Rflags => line.write_str(&flag_names(reply.flags)),
+        LogField::Rsize => write!(line, "{}", exchange.reply.len()),
+        LogField::Duration => write!(line, "{}s", exchange.took.as_secs_f64()),
+        LogField::Metadata(_) => line.write_char('-'),
+    };
+    written.expect("a String takes all that is written");
+}
+
+/// Writes an address as CoreDNS does, IPv6 in brackets.
+fn push_address(line: &mut String, address: SocketAddr) -> std::fmt::Result {
+    match address.ip().to_canonical() {
+        std::net::IpAddr::V4(v4) => write!(line, "{v4}"),
+        std::net::IpAddr::V6(v6) => write!(line, "[{v6}]"),
+    }
+}
+
+/// The names of the header flags that are set, in CoreDNS's order.
+fn flag_names(bits: u16) -> String {
+    let known = [
+        (0x8000, "qr"),
+        (0x0400, "aa"),
+        (0x0200, "tc"),
+        (0x0100, "rd"),
+        (0x0080, "ra"),
+        (0x0040, "z"),
+        (0x0020, "ad"),
+        (0x0010, "cd"),
+    ];
+    let set: Vec<&str> = known
+        .iter()
+        .filter(|(bit, _)| bits & bit != 0)
+        .map(|(_, name)| *name)
+        .collect();
+    set.join(",")
+}
+
+/// The class of a reply for `class success|denial|error`.
+fn class_of(reply: &Parsed) -> LogClass {
+    let [answers, authority] = reply.counts;
+    match Rcode(reply.flags & 0xf) {
+        Rcode::NOERROR if answers > 0 || authority == 0 || !reply.has_soa => LogClass::Success,
+        Rcode::NOERROR | Rcode::NXDOMAIN => LogClass::Denial,
+        _ => LogClass::Error,
+    }
+}
+
+/// Reads what a line needs of a message; what cannot be read stays empty.
+fn parse(message: &[u8]) -> Parsed {
+    let mut parsed = Parsed::default();
+    // Stops at the first octet that is no message any more: what was read until then counts.
+    let _complete = fill(message, &mut parsed);
+    parsed
+}
+
+/// Reads a message from its start as far as it goes.
+fn fill(message: &[u8], parsed: &mut Parsed) -> Option<()> {
+    let number = |at: usize| {
+        Some(u16::from_be_bytes(
+            message.get(at..at + 2)?.try_into().ok()?,
+        ))
+    };
+    parsed.id = number(0)?;
+    parsed.flags = number(2)?;
+    let counts = [number(6)?, number(8)?, number(10)?];
+    parsed.counts = [counts[0], counts[1]];
+    let mut at = 12;
+    if number(4)? > 0 {
+        let (name, end) = Name::decode(message, at).ok()?;
+        parsed.question = Some((name, number(end)?, number(end + 2)?));
+        at = end + 4;
+    }
+    for (section, count) in counts.into_iter().enumerate() {
+        for _ in 0..count {
+            let (_, end) = Name::decode(message, at).ok()?;
+            let rtype = Rtype(number(end)?);
+            let low = u32::from(number(end + 4)?) << 16 | u32::from(number(end + 6)?);
+            match (section, rtype) {
+                (1, Rtype::SOA) => parsed.has_soa = true,
+                (2, Rtype::OPT) => parsed.edns = Some((number(end + 2)?, low)),
+                _ => {}
+            }
+            at = end + 10 + usize::from(number(end + 8)?);
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corefile::{Overrides, parse_text};
+
+    /// A query log from the `log` and `errors` lines of a block for `z`.
+    fn query_log(lines: &str) -> QueryLog {
+        let text = format!("z {{\n{lines}\n}}\n");
+        let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
+        let block = &loaded.config.servers[0];
+        let rules = Rules {
+            zones: vec!["z.".parse().unwrap()],
+            logs: block.logs.clone(),
+            errors: block.errors.is_some(),
+        };
+        QueryLog::new(vec![rules]).unwrap()
+    }
+
+    /// A message for `WwW.z A` with these flags, answers copied from the question, and an OPT if wanted.
+    fn message(flags: u16, answers: u16, soa: bool, opt: bool) -> Vec<u8> {
+        let counts = [1, answers, u16::from(soa), u16::from(opt)];
+        let mut octets = vec![0x12, 0x34];
+        octets.extend_from_slice(&flags.to_be_bytes());
+        counts
+            .iter()
+            .for_each(|count| octets.extend_from_slice(&count.to_be_bytes()));
+        octets.extend_from_slice(b"\x03WwW\x01z\x00\x00\x01\x00\x01");
+        for _ in 0..answers {
+            octets.extend_from_slice(
+                b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04\x0a\x00\x00\x01",
+            );
+        }
+        if soa {
+            octets.extend_from_slice(b"\xc0\x10\x00\x06\x00\x01\x00\x00\x00\x05\x00\x00");
+        }
+        if opt {
+            octets.extend_from_slice(b"\x00\x00\x29\x04\xd0\x00\x00\x80\x00\x00\x00");
+        }
+        octets
+    }
+
+    /// The line that a log writes for an exchange.
+    fn line(log: &QueryLog, query: &[u8], reply: &[u8]) -> Option<String> {
+        let (peer, local) = (
+            "127.0.0.1:35809".parse().unwrap(),
+            "127.0.0.1:53".parse().unwrap(),
+        );
+        let took = Duration::from_micros(333);
+        log.line(&Exchange {
+            query,
+            reply,
+            peer,
+            local,
+            proto: "udp",
+            took,
+        })
+    }
+
+    #[test]
+    fn the_common_format_is_that_of_coredns() {
+        let log = query_log("log");
+        let (query, reply) = (
+            message(0x0100, 0, false, true),
+            message(0x8500, 1, false, false),
+        );
+        assert_eq!(
+            line(&log, &query, &reply).unwrap(),
+            "127.0.0.1:35809 - 4660 \"A IN www.z. udp 34 true 1232\" NOERROR qr,aa,rd 39 0.000333s"
+        );
+        let plain = message(0, 0, false, false);
+        let said = line(&log, &plain, &reply).unwrap();
+        assert!(said.contains("udp 23 false 512"), "{said}");
+    }
+
+    #[test]
+    fn classes_and_names_choose_what_is_logged() {
+        let query = message(0, 0, false, false);
+        let success = message(0x8400, 1, false, false);
+        let nodata = message(0x8400, 0, true, false);
+        let nxdomain = message(0x8403, 0, true, false);
+        let servfail = message(0x8002, 0, false, false);
+        for (class, logged) in [
+            ("success", [true, false, false, false]),
+            ("denial", [false, true, true, false]),
+            ("error", [false, false, false, true]),
+            ("all", [true, true, true, true]),
+        ] {
+            let log = query_log(&format!("log {{\nclass {class}\n}}"));
+            let got = [&success, &nodata, &nxdomain, &servfail]
+                .map(|reply| line(&log, &query, reply).is_some());
+            assert_eq!(got, logged, "{class}");
+        }
+        let elsewhere = query_log("log other.z");
+        assert_eq!(line(&elsewhere, &query, &success), None);
+    }
+
+    #[test]
+    fn errors_logs_failures_alone() {
+        let log = query_log("errors");
+        let query = message(0, 0, false, false);
+        let exchange = |reply| Exchange {
+            query: &query,
+            reply,
+            peer: "127.0.0.1:1".parse().unwrap(),
+            local: "127.0.0.1:53".parse().unwrap(),
+            proto: "udp",
+            took: Duration::ZERO,
+        };
+        let failed = message(0x8002, 0, false, false);
+        assert_eq!(
+            log.error_line(&exchange(&failed)).unwrap(),
+            "plugin/errors: 2 WwW.z. A: the zone has no version yet"
+        );
+        assert_eq!(
+            log.error_line(&exchange(&message(0x8400, 1, false, false))),
+            None
+        );
+    }
+
+    #[test]
+    fn any_octets_are_read_without_panic() {
+        let whole = message(0x8400, 2, true, true);
+        // The last two octets are the length of the OPT, which nothing is read of.
+        for cut in 0..whole.len() - 2 {
+            let parsed = parse(&whole[..cut]);
+            assert!(parsed.edns.is_none(), "cut at {cut}");
+        }
+        assert_eq!(parse(&whole).edns, Some((1232, 0x8000)));
+    }
+}

@@ -1,0 +1,164 @@
+//! Writing the reply to one request: its header, its records, OPT and TSIG.
+
+use crate::dns::tsig::{Refusal, Session};
+use crate::dns::{
+    MAX_MESSAGE_OCTETS, MessageWriter, OPT_OCTETS, OptReply, Rcode, RrRef, Rtype, Section, Ttl,
+    flags,
+};
+use crate::serve::Proto;
+use crate::serve::dispatch::{Exchange, Outcome, Scratch};
+use crate::serve::lookup::{Link, LinkSet};
+use crate::transfer::unix_seconds;
+use crate::zone::Version;
+
+/// The EDNS option of an extended error (RFC 8914).
+pub(super) const EXTENDED_ERROR: u16 = 15;
+/// Octets of that option with its number and no text.
+const EXTENDED_ERROR_OCTETS: usize = 6;
+
+/// An extended error we give (RFC 8914 section 5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extended {
+    /// 3: the source is away, the data may be old.
+    Stale = 3,
+    /// 14: the zone has no version yet.
+    NotReady = 14,
+    /// 18: the peer may not.
+    Prohibited = 18,
+}
+
+/// What signs a reply.
+pub(super) enum Signer {
+    /// Nothing.
+    None,
+    /// The key of the request.
+    Session(Session),
+    /// The refusal of the request's signature.
+    Refusal(Box<Refusal>),
+}
+
+impl Exchange<'_> {
+    /// A reply without records.
+    pub(super) fn fail(self, scratch: &mut Scratch, rcode: Rcode) -> Outcome {
+        self.fail_with(scratch, rcode, None)
+    }
+
+    /// A reply without records that says more of why.
+    pub(super) fn fail_with(
+        self,
+        scratch: &mut Scratch,
+        rcode: Rcode,
+        ede: Option<Extended>,
+    ) -> Outcome {
+        let flags = self.begin(&mut scratch.writer, ede);
+        self.finish(scratch, flags, rcode, ede)
+    }
+
+    /// Begins a reply: header, question, a limit that leaves room for OPT and TSIG. Gives the flags.
+    pub(super) fn begin(&self, writer: &mut MessageWriter, ede: Option<Extended>) -> u16 {
+        let query = &self.query;
+        let most = match self.proto {
+            Proto::Tcp => MAX_MESSAGE_OCTETS,
+            Proto::Udp => usize::from(self.datagram_octets()),
+        };
+        let tsig = match &self.signer {
+            Signer::None => 0,
+            Signer::Session(session) => session.key().tsig_octets(),
+            Signer::Refusal(refusal) => refusal.tsig_octets(),
+        };
+        let opt = query
+            .opt
+            .map_or(0, |_| OPT_OCTETS + ede.map_or(0, |_| EXTENDED_ERROR_OCTETS));
+        let flags = flags::QR | query.flags & (flags::OPCODE | flags::RD);
+        writer.begin(
+            self.proto == Proto::Tcp,
+            most.saturating_sub(tsig + opt),
+            query.id,
+            flags,
+        );
+        if !query.question.is_empty() {
+            writer.question(query.question);
+        }
+        flags
+    }
+
+    /// The largest datagram for this client (RFC 6891 section 6.2.3: less than 512 counts as 512).
+    fn datagram_octets(&self) -> u16 {
+        let ours = self.shared.settings.udp_octets.max(512);
+        self.query.opt.map_or(512, |opt| opt.size.clamp(512, ours))
+    }
+
+    /// Ends a reply: OPT, flags, TSIG.
+    pub(super) fn finish(
+        self,
+        scratch: &mut Scratch,
+        flags: u16,
+        rcode: Rcode,
+        ede: Option<Extended>,
+    ) -> Outcome {
+        let writer = &mut scratch.writer;
+        writer.set_limit(MAX_MESSAGE_OCTETS);
+        if let Some(opt) = self.query.opt {
+            let code = ede.map(|ede| (ede as u16).to_be_bytes());
+            let option = code.as_ref().map(|code| (EXTENDED_ERROR, code.as_slice()));
+            let reply = OptReply {
+                size: self.shared.settings.udp_octets,
+                rcode,
+                dnssec_ok: opt.dnssec_ok,
+                options: option.as_slice(),
+            };
+            let fits = writer.opt(&reply);
+            debug_assert!(fits, "room for OPT was kept");
+        }
+        writer.set_flags(flags | rcode.0 & 15);
+        let (octets, base) = writer.finish_mut();
+        match self.signer {
+            Signer::None => {}
+            Signer::Session(mut session) => {
+                session.sign(octets, base, unix_seconds(&*self.shared.clock));
+            }
+            Signer::Refusal(refusal) => {
+                refusal.sign(octets, base, unix_seconds(&*self.shared.clock));
+            }
+        }
+        self.shared.stats.replies(self.proto, rcode).increase();
+        Outcome::Reply
+    }
+}
+
+/// Writes one RRset of an answer; false when it does not fit.
+pub(super) fn write_link(writer: &mut MessageWriter, version: &Version, link: &Link<'_>) -> bool {
+    let soa = version.contents.soa();
+    match (link.set, link.owner) {
+        (LinkSet::Soa, _) => write_soa(writer, Section::Answer, version, soa.ttl),
+        (LinkSet::Rrset(rrset), None) => rrset
+            .records(&[0], 0)
+            .all(|rr| writer.record_of_question(Section::Answer, rr)),
+        (LinkSet::Rrset(rrset), Some(owner)) => rrset
+            .records(owner, 0)
+            .all(|rr| writer.record(Section::Answer, rr)),
+    }
+}
+
+/// Writes the SOA of a negative answer (RFC 2308 section 3).
+pub(super) fn write_negative(writer: &mut MessageWriter, version: &Version) -> bool {
+    let ttl = version.contents.soa().negative_ttl();
+    write_soa(writer, Section::Authority, version, ttl)
+}
+
+/// Writes the SOA.
+pub(super) fn write_soa(
+    writer: &mut MessageWriter,
+    section: Section,
+    version: &Version,
+    ttl: Ttl,
+) -> bool {
+    let rr = RrRef {
+        owner: version.contents.apex().as_wire(),
+        rtype: Rtype::SOA,
+        ttl,
+        data: version.soa_rdata.as_octets(),
+        tag: 0,
+    };
+    writer.record(section, rr)
+}

@@ -1,0 +1,211 @@
+//! Upkeep of history: limits, snapshots, removal, each a portion at a time.
+
+use crate::zone::Version;
+use crate::zone::journal::codec::{self, Base, SNAPSHOT, STEP, StreamError};
+use crate::zone::journal::scan::Garbage;
+use crate::zone::journal::snapshot::SnapshotJob;
+use crate::zone::journal::step;
+use crate::zone::journal::store::{Batch, StoreError};
+use crate::zone::journal::{DAMAGED_COMMITS, Journal, Stored, put_head};
+
+/// The most steps one commit may drop from a zone's history.
+const DROPPED_STEPS: usize = 64;
+/// No snapshot is written before the steps since the base have so many octets.
+const SNAPSHOT_MIN_OCTETS: u64 = 1 << 20;
+
+impl Journal {
+    /// Does a portion of upkeep; says whether there is more to do. After a failure the next commit opens
+    /// the database again, and a new one when it was damage again and again.
+    pub(super) fn try_upkeep(&mut self, portion: usize) -> bool {
+        match self.upkeep(portion) {
+            Ok(more) => {
+                self.damaged_upkeep = 0;
+                more
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the upkeep of history failed");
+                self.damaged_upkeep += u32::from(error.is_damage());
+                if self.damaged_upkeep >= DAMAGED_COMMITS {
+                    self.store.close();
+                }
+                false
+            }
+        }
+    }
+
+    /// Moves the oldest step of a zone's history on, as far as the limits say.
+    pub(super) fn retain(&self, stored: &mut Stored) {
+        let limits = self
+            .retention
+            .get(&stored.apex)
+            .copied()
+            .unwrap_or_default();
+        let now = (self.clock)();
+        let keep = u64::try_from(limits.keep.as_millis()).unwrap_or(u64::MAX);
+        for _ in 0..DROPPED_STEPS {
+            let head = &mut stored.head;
+            if head.oldest >= head.seq {
+                return;
+            }
+            let size = match stored.oldest_size {
+                Some(size) => Some(size),
+                None => match step::peek_step(&self.store, stored.id, head.oldest) {
+                    Ok(size) => Some(size),
+                    // What cannot be read is no history.
+                    Err(StreamError::Damaged(_)) => None,
+                    Err(StreamError::Store(_)) => return,
+                },
+            };
+            stored.oldest_size = size;
+            let too_old = size.is_none_or(|size| now.saturating_sub(size.time_ms) > keep);
+            let too_many = head.seq - head.oldest >= limits.versions;
+            if !too_old && !too_many && head.kept_octets <= limits.octets {
+                return;
+            }
+            let counted = head.base.snapshot || head.oldest > head.base.seq;
+            if let (Some(size), true) = (size, counted) {
+                head.kept_octets = head.kept_octets.saturating_sub(size.octets);
+            }
+            head.oldest += 1;
+            stored.oldest_size = None;
+        }
+    }
+
+    /// Begins a snapshot when the steps have outgrown the base.
+    pub(super) fn start_snapshot(&mut self, version: &Version) {
+        let apex = version.contents.apex();
+        let Some(stored) = self.zones().get(apex).cloned() else {
+            return;
+        };
+        let limit = SNAPSHOT_MIN_OCTETS.max(stored.head.base.octets / 2);
+        let old = codec::zone_key(SNAPSHOT, stored.id);
+        let busy = self.jobs.iter().any(|job| job.id == stored.id)
+            || self.garbage.iter().any(|some| some.low.starts_with(&old));
+        if stored.head.since_base <= limit || busy {
+            return;
+        }
+        let mut job = snapshot_job(stored.id, version);
+        job.since_base = stored.head.since_base;
+        self.jobs.push_back(job);
+    }
+
+    /// Does a portion of upkeep; says whether there is more.
+    pub(super) fn upkeep(&mut self, portion: usize) -> Result<bool, StoreError> {
+        if let Some(mut job) = self.jobs.pop_front() {
+            let mut batch = Batch::default();
+            for (key, value) in job.portion(portion) {
+                batch.put(&key, value);
+            }
+            self.store.write(batch)?;
+            if job.is_complete() {
+                self.finish_snapshot(&job)?;
+            } else {
+                self.jobs.push_front(job);
+            }
+        }
+        let stale: Vec<_> = self
+            .zones()
+            .values()
+            .filter(|stored| stored.first_stored < stored.head.first_needed())
+            .cloned()
+            .collect();
+        let mut room = portion;
+        for stored in &stale {
+            room -= self.remove_steps(stored, room)?;
+        }
+        while let (Some(some), true) = (self.garbage.front(), room > 0) {
+            let removed = self.remove_some(&some.low, &some.high, room)?;
+            if removed < room {
+                self.garbage.pop_front();
+            }
+            room -= removed;
+        }
+        Ok(!self.jobs.is_empty() || room == 0)
+    }
+
+    /// Makes a finished snapshot the base of its zone.
+    pub(super) fn finish_snapshot(&mut self, job: &SnapshotJob) -> Result<(), StoreError> {
+        let Some(mut stored) = self.zones().get(&job.apex).cloned() else {
+            return Ok(());
+        };
+        if stored.id != job.id {
+            return Ok(());
+        }
+        // Its parts must be on disk before the head names it.
+        self.store.sync()?;
+        let old = stored.head.base;
+        if !old.snapshot
+            && stored.head.oldest <= old.seq
+            && let Ok(size) = step::peek_step(&self.store, stored.id, old.seq)
+        {
+            stored.head.kept_octets += size.octets;
+        }
+        stored.head.base = Base {
+            seq: job.seq,
+            snapshot: true,
+            octets: job.octets,
+        };
+        stored.head.since_base = stored.head.since_base.saturating_sub(job.since_base);
+        let mut batch = Batch::default();
+        put_head(&mut batch, &stored);
+        self.store.write(batch)?;
+        self.store.sync()?;
+        if old.snapshot {
+            self.garbage.push_back(Garbage {
+                low: codec::part_key(SNAPSHOT, stored.id, old.seq, 0).to_vec(),
+                high: codec::part_key(SNAPSHOT, stored.id, old.seq, u32::MAX).to_vec(),
+            });
+        }
+        self.zones_mut().insert(stored.apex.clone(), stored);
+        Ok(())
+    }
+
+    /// Removes entries of steps that left a zone's history; gives how many.
+    pub(super) fn remove_steps(&self, stored: &Stored, room: usize) -> Result<usize, StoreError> {
+        let low = codec::part_key(STEP, stored.id, 0, 0);
+        let high = codec::part_key(STEP, stored.id, stored.head.first_needed(), 0);
+        let removed = if room == 0 {
+            0
+        } else {
+            self.remove_some(&low, &high, room)?
+        };
+        if removed < room
+            && let Some(known) = self.zones_mut().get_mut(&stored.apex)
+        {
+            known.first_stored = stored.head.first_needed();
+        }
+        Ok(removed)
+    }
+
+    /// Removes at most `limit` entries; gives how many.
+    pub(super) fn remove_some(
+        &self,
+        low: &[u8],
+        high: &[u8],
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        let found = self.store.range(low, high, limit)?;
+        if found.is_empty() {
+            return Ok(0);
+        }
+        let mut batch = Batch::default();
+        for (key, _) in &found {
+            batch.delete(key);
+        }
+        let removed = batch.keys();
+        self.store.write(batch)?;
+        Ok(removed)
+    }
+}
+
+/// A snapshot of a version.
+pub(super) fn snapshot_job(id: u32, version: &Version) -> SnapshotJob {
+    let Version {
+        seq,
+        serial,
+        time_ms,
+        contents,
+        ..
+    } = version;
+    SnapshotJob::new(id, *seq, *serial, *time_ms, contents.clone())
+}

@@ -1,0 +1,219 @@
+//! The style as failing tests: what a reader of this code may count on. Each rule is tried against a
+//! planted fault.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines after which a file no longer reads in one sitting.
+const MOST_LINES: usize = 500;
+
+/// Files that are longer for now, each with the date it has to be cut by.
+const LONGER: &[(&str, &str)] = &[];
+
+/// All Rust files below a folder.
+fn rust_files(folder: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![PathBuf::from(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("the folder can be read") {
+            let path = entry.expect("the folder can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The text of a file.
+fn text_of(file: &Path) -> String {
+    fs::read_to_string(file).expect("the file can be read")
+}
+
+/// What is wrong with the length of a file that is not a test.
+fn length_fault(file: &str, text: &str) -> Option<String> {
+    let lines = text.lines().count();
+    let known = LONGER.iter().any(|(longer, _)| *longer == file);
+    (lines > MOST_LINES && !known && !file.contains("tests"))
+        .then(|| format!("{file}: {lines} lines, more than {MOST_LINES}: cut it by noun"))
+}
+
+#[test]
+fn files_read_in_one_sitting() {
+    let faults: Vec<String> = rust_files("src")
+        .iter()
+        .filter_map(|file| length_fault(&file.to_string_lossy(), &text_of(file)))
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(length_fault("src/a.rs", &"x\n".repeat(MOST_LINES + 1)).is_some());
+}
+
+/// What is wrong with the opening of a file.
+fn opening_fault(file: &str, text: &str) -> Option<String> {
+    let first = text.lines().next().unwrap_or_default();
+    let sentence = first.strip_prefix("//! ").unwrap_or_default();
+    let starts = sentence
+        .chars()
+        .next()
+        .is_some_and(|c| c.is_uppercase() || c == '`' || c == 'z');
+    (!starts).then(|| format!("{file}: does not open with a sentence that says what it is"))
+}
+
+#[test]
+fn files_open_with_what_they_are() {
+    let faults: Vec<String> = ["src", "tests", "benches"]
+        .iter()
+        .flat_map(|folder| rust_files(folder))
+        .filter_map(|file| opening_fault(&file.to_string_lossy(), &text_of(&file)))
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(opening_fault("src/a.rs", "use std::fs;\n").is_some());
+}
+
+/// What is wrong with the names and bodies of tests.
+fn test_faults(file: &str, text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    for (number, line) in lines.iter().enumerate() {
+        let place = format!("{file}:{}", number + 1);
+        let is_test = *line == "#[test]" || *line == "#[tokio::test]";
+        let function = lines[number + 1..].iter().find(|line| line.contains("fn "));
+        if is_test && function.is_some_and(|line| line.contains("fn test")) {
+            faults.push(format!("{place}: a test's name is a statement"));
+        }
+        if line.starts_with("#[ignore") && !line.contains('=') {
+            faults.push(format!("{place}: an ignored test says why"));
+        }
+        if is_test {
+            let body: Vec<&&str> = lines[number + 1..]
+                .iter()
+                .take_while(|line| !line.starts_with("#[test]") && !line.starts_with("#[tokio"))
+                .collect();
+            let checks = ["assert", "check_", "run_with", "expect", "panic!", "holds"];
+            if !body
+                .iter()
+                .any(|line| checks.iter().any(|check| line.contains(check)))
+            {
+                faults.push(format!("{place}: a test that checks nothing"));
+            }
+        }
+    }
+    faults
+}
+
+#[test]
+fn tests_are_statements_that_check_something() {
+    let faults: Vec<String> = ["src", "tests"]
+        .iter()
+        .flat_map(|folder| rust_files(folder))
+        .filter(|file| !file.ends_with("tidy.rs"))
+        .flat_map(|file| test_faults(&file.to_string_lossy(), &text_of(&file)))
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert_eq!(
+        test_faults("a.rs", "#[test]\nfn test_a() {\n    assert!(true);\n}\n").len(),
+        1
+    );
+    assert_eq!(
+        test_faults("a.rs", "#[test]\nfn a_is_b() {\n    let a = 1;\n}\n").len(),
+        1
+    );
+    assert_eq!(test_faults("a.rs", "#[ignore]\n").len(), 1);
+}
+
+/// The modules that a file declares, as the files they may be.
+fn declared(file: &Path, text: &str) -> Vec<PathBuf> {
+    let stem = file
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or_default();
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let is_root = ["mod", "lib", "main"].contains(&stem) || folder == Path::new("tests");
+    let base = if is_root {
+        folder.to_path_buf()
+    } else {
+        folder.join(stem)
+    };
+    let mut files = Vec::new();
+    for line in text.lines().map(str::trim) {
+        let Some(place) = line.find("mod ") else {
+            continue;
+        };
+        let before = line[..place].trim();
+        if !["", "pub", "pub(crate)", "pub(super)"].contains(&before) {
+            continue;
+        }
+        if let Some(name) = line[place + 4..].strip_suffix(';') {
+            files.push(base.join(format!("{name}.rs")));
+            files.push(base.join(name).join("mod.rs"));
+        }
+    }
+    files
+}
+
+#[test]
+fn every_file_is_compiled() {
+    for folder in ["src", "tests"] {
+        let files = rust_files(folder);
+        let mut reached: BTreeSet<PathBuf> = files
+            .iter()
+            .flat_map(|file| declared(file, &text_of(file)))
+            .collect();
+        reached.extend([PathBuf::from("src/lib.rs"), PathBuf::from("src/main.rs")]);
+        let lost: Vec<&PathBuf> = files
+            .iter()
+            .filter(|file| file.parent() != Some(Path::new("tests")))
+            .filter(|file| !reached.contains(*file))
+            .collect();
+        assert!(lost.is_empty(), "no `mod` line names {lost:?}");
+    }
+    assert_eq!(
+        declared(Path::new("src/a.rs"), "mod b;")[0],
+        Path::new("src/a/b.rs")
+    );
+}
+
+/// Crates that only some folders may name: the rules of the house in `DESIGN`.
+const FENCES: &[(&str, &[&str])] = &[
+    ("sled::", &["src/zone/journal"]),
+    ("kube::", &["src/source"]),
+    (
+        "hickory_",
+        &[
+            "src/dns",
+            "src/serve",
+            "src/transfer",
+            "src/ops/telemetry.rs",
+        ],
+    ),
+    ("crate::schema", &["src/pipeline", "src/app", "src/schema"]),
+];
+
+/// What is wrong with the crates a file names.
+fn fence_faults(file: &str, text: &str) -> Vec<String> {
+    FENCES
+        .iter()
+        .filter(|(_, folders)| !folders.iter().any(|folder| file.starts_with(folder)))
+        .filter(|(word, _)| {
+            let code = text
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("//"));
+            code.into_iter().any(|line| line.contains(word))
+        })
+        .map(|(word, folders)| format!("{file}: names {word}, which belongs to {folders:?}"))
+        .collect()
+}
+
+#[test]
+fn crates_stay_behind_their_fences() {
+    let faults: Vec<String> = rust_files("src")
+        .iter()
+        .flat_map(|file| fence_faults(&file.to_string_lossy(), &text_of(file)))
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert_eq!(fence_faults("src/zone/node.rs", "use sled::Db;").len(), 1);
+}
