@@ -9,8 +9,8 @@ use crate::ops::telemetry::LogFormat;
 
 /// DNS for Kubernetes that the world's ordinary DNS servers can hold.
 ///
-/// Exit codes: 0 done; 1 it failed while running; 2 the command line, the configuration or the state
-/// folder is not usable.
+/// Exit codes: 0 done; 1 it failed while running, or no server runs; 2 the command line, the
+/// configuration or the state folder is not usable, or the question names what is not there.
 #[derive(Debug, Parser)]
 #[command(name = "zonewright", version, disable_help_subcommand = true)]
 pub struct Cli {

@@ -250,39 +250,39 @@ fn questions_without_an_answer_say_why() {
         for command in ["show", "log"] {
             asked(
                 &[command, "example.org"],
-                1,
+                2,
                 &["no zone example.org", "cluster.local."],
             );
         }
         asked(
             &["diff", "example.org", "1"],
-            1,
+            2,
             &["no zone example.org", "cluster.local."],
         );
         asked(
             &["show", "cluster.local@7"],
-            1,
+            2,
             &["serial 7", "history begins at serial"],
         );
         asked(
             &["diff", "cluster.local", "7"],
-            1,
+            2,
             &["serial 7", "history begins at serial"],
         );
         asked(
             &["show", "cluster.local@2020-01-01"],
-            1,
+            2,
             &["history begins at serial"],
         );
         asked(
             &["show", "cluster.local@yesterday"],
-            1,
+            2,
             &["yesterday", "2h ago"],
         );
-        asked(&["log", "--since", "soon"], 1, &["soon", "2h ago"]);
+        asked(&["log", "--since", "soon"], 2, &["soon", "2h ago"]);
         asked(
             &["log", "--object", "web"],
-            1,
+            2,
             &["web", "KIND/NAMESPACE/NAME"],
         );
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::app::failure::Failure;
 use crate::app::past::StoredPast;
 use crate::app::render::render;
-use crate::audit::{AuditError, Question, Request, answer, ask};
+use crate::audit::{AuditError, Question, Refused, Request, answer, ask};
 use crate::cli::{Asking, Configuration};
 use crate::corefile::{self, Loaded, Overrides};
 use crate::dns::Name;
@@ -141,13 +141,21 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
     };
     let mut out = io::BufWriter::new(io::stdout().lock());
     let answered = match ask(&state.state, &question, &mut out) {
-        Some(answered) => answered.map_err(Failure::running),
+        Some(answered) => answered.map_err(|refused| match refused {
+            Refused::Question(text) => Failure::unusable(text),
+            Refused::Server(text) => Failure::running(text),
+        }),
         None => match question.request {
             Request::Status => Err(Failure::running(AuditError::NoServer.to_string())),
             Request::Log { .. } | Request::Show { .. } | Request::Diff { .. } => {
                 let past = StoredPast::open(&state.state)?;
-                answer(&question, &past, &mut out)
-                    .map_err(|error| Failure::running(error.to_string()))
+                answer(&question, &past, &mut out).map_err(|error| {
+                    if error.is_the_question() {
+                        Failure::unusable(error.to_string())
+                    } else {
+                        Failure::running(error.to_string())
+                    }
+                })
             }
         },
     };

@@ -16,9 +16,6 @@ use crate::source::{ErrorClass, SourceStats};
 use crate::transfer::{SecondaryStatus, SecondaryTable, TransferKind};
 use crate::zone::{Version, ZoneSet};
 
-/// Problems of sources, for status.
-pub(super) type SourceProblems = Arc<Mutex<Vec<String>>>;
-
 /// A source that is watched.
 #[derive(Debug)]
 pub(super) struct ObservedSource {
@@ -42,8 +39,6 @@ pub(super) struct Observed {
     secondaries: Vec<Arc<SecondaryTable>>,
     /// Problems of objects. The lock protects the list for one change or one reading.
     pub(super) problems: Arc<Mutex<Vec<String>>>,
-    /// Problems of sources. The lock protects the list for one change or one reading.
-    pub(super) source_problems: SourceProblems,
     /// The time.
     clock: Arc<dyn Clock>,
     /// The state folder.
@@ -73,7 +68,6 @@ impl Observed {
             servers: servers.iter().map(Server::stats).collect(),
             secondaries: servers.iter().map(Server::secondaries).collect(),
             problems: Arc::default(),
-            source_problems: Arc::default(),
             clock: Arc::clone(clock),
             state: state.to_owned(),
         }
@@ -172,7 +166,11 @@ pub(super) fn status(observed: &Observed) -> Status {
     };
     let lock =
         |list: &Mutex<Vec<String>>| list.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let mut problems = lock(&observed.source_problems);
+    let mut problems: Vec<String> = observed
+        .sources
+        .iter()
+        .flat_map(|source| source.stats.problems())
+        .collect();
     problems.extend(lock(&observed.problems));
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),

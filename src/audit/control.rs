@@ -1,6 +1,7 @@
 //! The control socket: questions to a running server, over a unix socket in the state folder.
 //!
-//! One question a connection: a line of JSON; the answer is a line `ok` or `error …`, then the text.
+//! One question a connection: a line of JSON; the answer is a line `ok`, then the text; or a line `wrong …`
+//! (the question is at fault) or `error …`.
 //! File permissions are the access control: the socket is the owner's alone.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -31,13 +32,22 @@ pub fn socket_path(state: &Path) -> PathBuf {
     state.join("control.sock")
 }
 
+/// Why a running server gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// The question is at fault.
+    Question(String),
+    /// The server or the way to it.
+    Server(String),
+}
+
 /// Asks a running server; `None` when none runs.
 ///
 /// # Errors
 /// What the server says, or the connection's failure.
-pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Result<(), String>> {
+pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Result<(), Refused>> {
     let mut stream = UnixStream::connect(socket_path(state)).ok()?;
-    let mut exchange = || -> io::Result<Result<(), String>> {
+    let mut exchange = || -> io::Result<Result<(), Refused>> {
         let mut line = serde_json::to_string(question).map_err(io::Error::other)?;
         line.push('\n');
         stream.write_all(line.as_bytes())?;
@@ -45,9 +55,10 @@ pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Res
         let mut head = String::new();
         reader.read_line(&mut head)?;
         match head.trim_end().split_once(' ') {
-            Some(("error", text)) => return Ok(Err(text.to_owned())),
+            Some(("wrong", text)) => return Ok(Err(Refused::Question(text.to_owned()))),
+            Some(("error", text)) => return Ok(Err(Refused::Server(text.to_owned()))),
             _ if head.trim_end() == "ok" => {}
-            _ => return Ok(Err("the server broke off".to_owned())),
+            _ => return Ok(Err(Refused::Server("the server broke off".to_owned()))),
         }
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -57,7 +68,7 @@ pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Res
             }
         }
     };
-    Some(exchange().unwrap_or_else(|error| Err(error.to_string())))
+    Some(exchange().unwrap_or_else(|error| Err(Refused::Server(error.to_string()))))
 }
 
 /// Listens on the socket and answers until cancelled.
@@ -111,9 +122,16 @@ async fn connection(mut stream: tokio::net::UnixStream, past: Arc<dyn Past + Sen
     // The answer is made on a thread of its own: the store reads there without delaying others.
     let made = tokio::task::spawn_blocking(move || {
         let question: Question = serde_json::from_str(&line)
-            .map_err(|error| format!("the question is not understood: {error}"))?;
+            .map_err(|error| format!("error the question is not understood: {error}"))?;
         let mut text = Vec::new();
-        answer(&question, &*past, &mut text).map_err(|error| error.to_string())?;
+        answer(&question, &*past, &mut text).map_err(|error| {
+            let head = if error.is_the_question() {
+                "wrong"
+            } else {
+                "error"
+            };
+            format!("{head} {error}")
+        })?;
         Ok::<_, String>(text)
     });
     let sent = match made.await {
@@ -122,7 +140,7 @@ async fn connection(mut stream: tokio::net::UnixStream, past: Arc<dyn Past + Sen
             Err(error) => Err(error),
         },
         Ok(Err(error)) => {
-            let line = format!("error {}\n", error.replace('\n', " "));
+            let line = format!("{}\n", error.replace('\n', " "));
             writer.write_all(line.as_bytes()).await
         }
         Err(error) => {

@@ -10,8 +10,11 @@ mod show;
 mod status;
 
 pub use answer::{Question, Request, answer};
-pub use control::{ask, serve_control, socket_path};
+pub use control::{Refused, ask, serve_control, socket_path};
 pub use moment::{Moment, MomentError};
 pub use past::{AuditError, Output, Past};
 pub(crate) use show::each_record;
 pub use status::{SecondaryLine, SourceLine, Status, ZoneLine};
+
+#[cfg(test)]
+mod tests;

@@ -91,6 +91,22 @@ pub enum AuditError {
     NoServer,
 }
 
+impl AuditError {
+    /// Whether the question is at fault: it names what is not there, or nothing that can be named.
+    #[must_use]
+    pub const fn is_the_question(&self) -> bool {
+        match self {
+            Self::Name(_)
+            | Self::Moment(_)
+            | Self::NoZone { .. }
+            | Self::NoSerial { .. }
+            | Self::TooEarly { .. }
+            | Self::Object(_) => true,
+            Self::Store(_) | Self::Write(_) | Self::NoServer => false,
+        }
+    }
+}
+
 /// The zones there are, in words.
 fn there_are(known: &[Name]) -> String {
     if known.is_empty() {

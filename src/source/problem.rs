@@ -1,9 +1,9 @@
 //! What is wrong with the outside, as data.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::cluster::{FactKey, Kind};
 
@@ -47,30 +47,71 @@ impl fmt::Display for Problem {
     }
 }
 
+/// The problems of a source that are not mended, for people who ask how it stands.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Board(Arc<Mutex<BTreeMap<String, usize>>>);
+
+impl Board {
+    /// The texts and how often each stands. The lock protects them for one change or one reading.
+    fn texts(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// These stand from now on.
+    pub(super) fn add(&self, problems: &[Problem]) {
+        let mut texts = self.texts();
+        for problem in problems {
+            *texts.entry(problem.to_string()).or_default() += 1;
+        }
+    }
+
+    /// These are mended.
+    fn remove(&self, problems: &[Problem]) {
+        let mut texts = self.texts();
+        for problem in problems {
+            let text = problem.to_string();
+            if let Some(count) = texts.get_mut(&text) {
+                *count -= 1;
+                if *count == 0 {
+                    texts.remove(&text);
+                }
+            }
+        }
+    }
+
+    /// The first of what stands, in order.
+    pub(super) fn first(&self, limit: usize) -> Vec<String> {
+        self.texts().keys().take(limit).cloned().collect()
+    }
+}
+
 /// Remembers which problems were said, so that each is said once while it lasts.
 #[derive(Debug)]
 pub(super) struct Said<K> {
     /// The problems said and not mended, by what they belong to.
     standing: HashMap<K, Vec<Problem>>,
-}
-
-impl<K> Default for Said<K> {
-    fn default() -> Self {
-        Self {
-            standing: HashMap::new(),
-        }
-    }
+    /// Where they are shown.
+    board: Board,
 }
 
 impl<K: Hash + Eq> Said<K> {
+    /// Nothing was said yet; what will be is shown on the board.
+    pub(super) fn on(board: Board) -> Self {
+        Self {
+            standing: HashMap::new(),
+            board,
+        }
+    }
+
     /// `key` now has exactly these problems: gives those that were not said before.
     pub(super) fn now(&mut self, key: K, problems: Vec<Problem>) -> Vec<Problem> {
+        let before = self.standing.remove(&key).unwrap_or_default();
+        self.board.remove(&before);
         if problems.is_empty() {
-            self.standing.remove(&key);
             return Vec::new();
         }
-        let before = self.standing.get(&key);
-        let is_new = |problem: &&Problem| !before.is_some_and(|said| said.contains(*problem));
+        self.board.add(&problems);
+        let is_new = |problem: &&Problem| !before.contains(*problem);
         let new = problems.iter().filter(is_new).cloned().collect();
         self.standing.insert(key, problems);
         new
@@ -78,7 +119,7 @@ impl<K: Hash + Eq> Said<K> {
 
     /// These are all the problems there are: gives those that were not said before.
     pub(super) fn all(&mut self, problems: HashMap<K, Vec<Problem>>) -> Vec<Problem> {
-        self.standing.retain(|key, _| problems.contains_key(key));
+        self.forget(|key| !problems.contains_key(key));
         problems
             .into_iter()
             .flat_map(|(key, list)| self.now(key, list))
@@ -87,7 +128,14 @@ impl<K: Hash + Eq> Said<K> {
 
     /// These are mended.
     pub(super) fn forget(&mut self, mended: impl Fn(&K) -> bool) {
-        self.standing.retain(|key, _| !mended(key));
+        let board = &self.board;
+        self.standing.retain(|key, problems| {
+            let stays = !mended(key);
+            if !stays {
+                board.remove(problems);
+            }
+            stays
+        });
     }
 }
 
@@ -106,7 +154,8 @@ mod tests {
 
     #[test]
     fn a_problem_is_said_once_until_it_is_mended() {
-        let mut said = Said::default();
+        let board = Board::default();
+        let mut said = Said::on(board.clone());
         assert_eq!(said.now("a", vec![problem("x")]), [problem("x")]);
         assert_eq!(
             said.now("a", vec![problem("x"), problem("y")]),
@@ -115,17 +164,20 @@ mod tests {
         assert_eq!(said.now("a", vec![problem("x")]), []);
         assert_eq!(said.now("a", vec![]), []);
         assert!(said.standing.is_empty());
+        assert!(board.first(9).is_empty());
         assert_eq!(said.now("a", vec![problem("x")]), [problem("x")]);
     }
 
     #[test]
     fn a_complete_list_forgets_problems_that_are_gone() {
-        let mut said = Said::default();
+        let board = Board::default();
+        let mut said = Said::on(board.clone());
         said.now("a", vec![problem("x")]);
         assert_eq!(
             said.all(HashMap::from([("b", vec![problem("y")])])),
             [problem("y")]
         );
+        assert_eq!(board.first(9), ["y"]);
         assert_eq!(said.now("a", vec![problem("x")]), [problem("x")]);
     }
 }

@@ -4,6 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::cluster::Kind;
+use crate::source::problem::Board;
+
+/// The most problems that are shown.
+const SHOWN_PROBLEMS: usize = 100;
 
 /// Classes of faults, as metrics name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -163,6 +167,8 @@ pub struct SourceStats {
     last_contact: AtomicU64,
     /// 1 while stale.
     stale: AtomicU64,
+    /// The problems that stand.
+    board: Board,
 }
 
 impl SourceStats {
@@ -174,6 +180,17 @@ impl SourceStats {
             Kind::Service => &self.kinds[1],
             Kind::EndpointSlice => &self.kinds[2],
         }
+    }
+
+    /// The problems that stand now, in order, a hundred at most.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        self.board.first(SHOWN_PROBLEMS)
+    }
+
+    /// Where problems are shown.
+    pub(super) fn board(&self) -> Board {
+        self.board.clone()
     }
 
     /// Objects of other kinds in the manifests now.

@@ -182,6 +182,8 @@ async fn config(auth: &Auth) -> Result<Config, ConnectError> {
                 } else {
                     error.to_string()
                 };
+                // a YAML error goes on with a picture of the place; the first line names it
+                let reason = reason.lines().next().unwrap_or_default().to_owned();
                 ConnectError::Kubeconfig {
                     file: file.clone(),
                     reason,

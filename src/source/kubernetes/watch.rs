@@ -65,7 +65,7 @@ pub(super) struct KindWatch<'a> {
     /// Which problems of objects were said.
     said: Said<Option<FactKey>>,
     /// Whether the last fault was said as a problem.
-    said_fault: Option<String>,
+    said_fault: Said<()>,
     /// How long to wait after a failure.
     backoff: Backoff,
     /// Whether the last try was refused with 401.
@@ -85,8 +85,8 @@ impl<'a> KindWatch<'a> {
             shared,
             tx,
             interner: Interner::default(),
-            said: Said::default(),
-            said_fault: None,
+            said: Said::on(shared.stats.board()),
+            said_fault: Said::on(shared.stats.board()),
             backoff: Backoff::new(settings.backoff_first, settings.backoff_longest),
             refused: false,
             lists_gone: 0,
@@ -147,15 +147,14 @@ impl<'a> KindWatch<'a> {
             message = error.to_string();
             needs_a_person = true;
         }
-        if needs_a_person && self.said_fault.as_ref() != Some(&message) {
-            self.said_fault = Some(message.clone());
-            let about = About::Kind(self.kind);
-            self.send(SourceEvent::Problem(Problem {
-                about,
+        if needs_a_person {
+            let problem = Problem {
+                about: About::Kind(self.kind),
                 place: "".into(),
                 message,
-            }))
-            .await?;
+            };
+            let new = self.said_fault.now((), vec![problem]);
+            self.complain(new).await?;
         }
         Ok(())
     }
@@ -300,7 +299,8 @@ impl<'a> KindWatch<'a> {
             .map_err(|error| Fault::of(&error))?;
         self.shared.heard();
         self.shared.stats.kind(self.kind).add_watch();
-        self.said_fault = None;
+        // Mended: nothing is said.
+        self.said_fault.forget(|()| true);
         let ended = self.follow(body, version).await;
         let lasted = self.shared.clock.now().saturating_duration_since(begin);
         if lasted >= settings.good_watch {

@@ -1,0 +1,409 @@
+//! What people read of the past, from a past made by hand.
+
+use std::sync::Arc;
+
+use super::{Output, Past, Question, Request, SecondaryLine, SourceLine, Status, ZoneLine, answer};
+use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
+use crate::dns::{Name, Rdata, RrList, RrRef, Serial, Soa, Ttl};
+use crate::zone::{Contents, Step};
+
+/// The time of the third version: 2026-11-21T14:00:02Z.
+const THIRD_MS: u64 = 1_795_269_602_000;
+
+/// A past with one zone of three versions, a second apart: serials 100, 101 and 200.
+struct Fake {
+    /// The steps.
+    steps: Vec<Arc<Step>>,
+    /// How things stand.
+    status: Option<Status>,
+}
+
+/// A name.
+fn name(text: &str) -> Name {
+    Name::parse(text).expect("names of tests are good")
+}
+
+/// The SOA of the zone.
+fn soa() -> Soa {
+    let ttl = Ttl::decode(5);
+    Soa {
+        mname: name("ns.z."),
+        rname: name("mbox.z."),
+        refresh: Ttl::decode(300),
+        retry: Ttl::decode(30),
+        expire: Ttl::decode(86400),
+        minimum: ttl,
+        ttl,
+    }
+}
+
+/// A list of A records: owner, last octet, cause.
+fn list(records: &[(&str, u8, u32)]) -> RrList {
+    let mut list = RrList::default();
+    for (owner, octet, tag) in records {
+        let owner = name(owner);
+        let (rtype, data) = Rdata::address([192, 0, 2, *octet].into());
+        list.push(RrRef {
+            owner: owner.as_wire(),
+            rtype,
+            ttl: Ttl::decode(5),
+            data: data.as_octets(),
+            tag: *tag,
+        });
+    }
+    list
+}
+
+/// A cause: what was done to a Service of namespace `shop`.
+fn cause(verb: Verb, service: &str, place: &str, version: &str) -> Cause {
+    Cause {
+        verb,
+        kind: Some(Kind::Service),
+        key: ObjectKey::new("shop", service),
+        origin: Origin {
+            uid: "".into(),
+            resource_version: version.into(),
+            manager: if version.is_empty() { "" } else { "kubectl" }.into(),
+            place: place.into(),
+        },
+    }
+}
+
+impl Fake {
+    /// The past, without a server.
+    fn new() -> Self {
+        let step = |seq: u64, from: Option<u32>, serial: u32, removed, added, causes, records| {
+            Arc::new(Step {
+                seq,
+                time_ms: THIRD_MS - 1000 * (3 - seq),
+                from: from.map(|from| (Serial::decode(from), soa())),
+                serial: Serial::decode(serial),
+                soa: soa(),
+                removed,
+                added,
+                causes,
+                records,
+            })
+        };
+        let web = cause(Verb::Listed, "web", "shop.yaml:4", "");
+        let changed = cause(Verb::Applied, "web", "", "77");
+        let gone = cause(Verb::Deleted, "web", "shop.yaml:4", "");
+        let db = cause(Verb::Applied, "db", "shop.yaml:9", "");
+        let steps = vec![
+            step(
+                1,
+                None,
+                100,
+                list(&[]),
+                list(&[("web.z.", 1, 0)]),
+                vec![vec![web]],
+                2,
+            ),
+            step(
+                2,
+                Some(100),
+                101,
+                list(&[("web.z.", 1, 0)]),
+                list(&[("web.z.", 2, 0)]),
+                vec![vec![changed]],
+                2,
+            ),
+            step(
+                3,
+                Some(101),
+                200,
+                list(&[("web.z.", 2, 0)]),
+                list(&[("db.z.", 3, 1)]),
+                vec![vec![gone], vec![db]],
+                2,
+            ),
+        ];
+        Self {
+            steps,
+            status: None,
+        }
+    }
+}
+
+impl Past for Fake {
+    fn zones(&self) -> Vec<Name> {
+        vec![name("z.")]
+    }
+
+    fn range(&self, zone: &Name) -> Option<(u64, u64)> {
+        (*zone == name("z.")).then_some((1, 3))
+    }
+
+    fn step(&self, _: &Name, seq: u64) -> Result<Option<Arc<Step>>, String> {
+        Ok(self.steps.iter().find(|step| step.seq == seq).cloned())
+    }
+
+    fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, String> {
+        let mut contents = Contents::empty(zone, soa());
+        for step in self.steps.iter().filter(|step| step.seq <= seq) {
+            contents = step.apply(&contents).map_err(|error| error.to_string())?;
+        }
+        Ok(contents)
+    }
+
+    fn status(&self) -> Option<Status> {
+        self.status.clone()
+    }
+
+    fn now_ms(&self) -> u64 {
+        THIRD_MS + 1000
+    }
+}
+
+/// The answer to a question, or why there is none.
+fn asked(past: &Fake, request: Request, output: Output) -> Result<String, String> {
+    let mut text = Vec::new();
+    let question = Question { request, output };
+    answer(&question, past, &mut text).map_err(|error| error.to_string())?;
+    Ok(String::from_utf8(text).expect("answers are UTF-8"))
+}
+
+/// `show`.
+fn show(zone: &str) -> Result<String, String> {
+    let zone = zone.to_owned();
+    asked(
+        &Fake::new(),
+        Request::Show { zone, name: None },
+        Output::Text,
+    )
+}
+
+/// `diff` of `z.`.
+fn diff(from: &str, to: Option<&str>) -> Result<String, String> {
+    let request = Request::Diff {
+        zone: "z".into(),
+        from: from.into(),
+        to: to.map(Into::into),
+    };
+    asked(&Fake::new(), request, Output::Text)
+}
+
+/// `log` with these filters: since, until, name, object.
+fn log(filters: [Option<&str>; 4]) -> Result<String, String> {
+    let [since, until, name, object] = filters.map(|filter| filter.map(ToOwned::to_owned));
+    let request = Request::Log {
+        zone: None,
+        since,
+        until,
+        name,
+        object,
+    };
+    asked(&Fake::new(), request, Output::Text)
+}
+
+/// The serials that a log lists.
+fn serials(log: Result<String, String>) -> Vec<String> {
+    let text = log.expect("it is answered");
+    let versions = text.lines().filter(|line| line.starts_with("z. "));
+    versions
+        .filter_map(|line| line.split(' ').nth(1).map(ToOwned::to_owned))
+        .collect()
+}
+
+#[test]
+fn log_tells_versions_newest_first_with_their_causes() {
+    let want = "\
+z. 200 2026-11-21T14:00:02.000Z +1 -1 (2 records)
+    deleted Service shop/web (shop.yaml:4)
+    applied Service shop/db (shop.yaml:9)
+z. 101 2026-11-21T14:00:01.000Z +1 -1 (2 records)
+    applied Service shop/web (resourceVersion 77, by kubectl)
+z. 100 2026-11-21T14:00:00.000Z +1 -0 (2 records)
+    listed Service shop/web (shop.yaml:4)
+";
+    assert_eq!(log([None; 4]).as_deref(), Ok(want));
+}
+
+#[test]
+fn log_is_filtered_by_time_name_and_object() {
+    for (filters, want) in [
+        (
+            [Some("2026-11-21T14:00:01Z"), None, None, None],
+            vec!["200", "101"],
+        ),
+        (
+            [None, Some("2026-11-21T14:00:01Z"), None, None],
+            vec!["101", "100"],
+        ),
+        (
+            [Some("2s ago"), Some("1s ago"), None, None],
+            vec!["200", "101"],
+        ),
+        ([Some("1s ago"), Some("2s ago"), None, None], vec![]),
+        (
+            [None, None, Some("WEB.z."), None],
+            vec!["200", "101", "100"],
+        ),
+        ([None, None, Some("db.z."), None], vec!["200"]),
+        ([None, None, Some("eb.z."), None], vec![]),
+        ([None, None, None, Some("service/shop/db")], vec!["200"]),
+        (
+            [None, None, None, Some("Service/shop/web")],
+            vec!["200", "101", "100"],
+        ),
+        ([None, None, None, Some("EndpointSlice/shop/web")], vec![]),
+    ] {
+        assert_eq!(serials(log(filters)), want, "{filters:?}");
+    }
+    let shown = log([None, Some("2026-11-21T14:00:01Z"), Some("web.z."), None]);
+    let shown = shown.expect("it is answered");
+    assert!(
+        shown.contains("    - web.z. 5 IN A 192.0.2.1\n    + web.z. 5 IN A 192.0.2.2\n"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn show_writes_a_version_as_a_master_file() {
+    let want = "\
+; z. serial 101 of 2026-11-21T14:00:01.000Z, 2 records
+z. 5 IN SOA ns.z. mbox.z. 101 300 30 86400 5
+web.z. 5 IN A 192.0.2.2
+";
+    assert_eq!(show("z@101").as_deref(), Ok(want));
+}
+
+#[test]
+fn versions_are_found_by_serial_and_by_time() {
+    for (moment, want) in [
+        ("z", 200),
+        ("Z.", 200),
+        ("z@100", 100),
+        ("z@200", 200),
+        ("z@2026-11-21T14:00:00Z", 100),
+        ("z@2026-11-21T14:00:00.999Z", 100),
+        ("z@2026-11-21T14:00:01Z", 101),
+        ("z@2026-11-21T15:00:00+01:00", 100),
+        ("z@2027-01-01", 200),
+        ("z@1s ago", 200),
+        ("z@2s ago", 101),
+    ] {
+        let head = show(moment).unwrap_or_else(|error| panic!("{moment}: {error}"));
+        assert!(
+            head.starts_with(&format!("; z. serial {want} of")),
+            "{moment}: {head}"
+        );
+    }
+    let begins = "history begins at serial 100, 2026-11-21T14:00:00.000Z";
+    for (moment, want) in [
+        (
+            "z@102",
+            format!("no version of z. with serial 102 is kept: {begins}"),
+        ),
+        (
+            "z@2026-11-21",
+            format!("nothing is kept of z. at that time: {begins}"),
+        ),
+        (
+            "z@4s ago",
+            format!("nothing is kept of z. at that time: {begins}"),
+        ),
+        ("y", "no zone y. here; there are z.".to_owned()),
+    ] {
+        assert_eq!(show(moment), Err(want), "{moment}");
+    }
+}
+
+#[test]
+fn diff_tells_the_net_difference_and_its_causes() {
+    let want = "\
+--- z. 100 2026-11-21T14:00:00.000Z
++++ z. 200 2026-11-21T14:00:02.000Z
+-z. 5 IN SOA ns.z. mbox.z. 100 300 30 86400 5
++z. 5 IN SOA ns.z. mbox.z. 200 300 30 86400 5
+-web.z. 5 IN A 192.0.2.1
++db.z. 5 IN A 192.0.2.3
+; applied Service shop/web (resourceVersion 77, by kubectl)
+; deleted Service shop/web (shop.yaml:4)
+; applied Service shop/db (shop.yaml:9)
+";
+    assert_eq!(diff("100", None).as_deref(), Ok(want));
+    assert_eq!(diff("100", Some("1s ago")).as_deref(), Ok(want));
+    assert_eq!(
+        diff("200", None).as_deref(),
+        Ok("; both are z. serial 200\n")
+    );
+}
+
+#[test]
+fn diff_the_other_way_takes_back_what_came() {
+    let back = diff("200", Some("101")).expect("it is answered");
+    assert!(back.starts_with("--- z. 200 "), "{back}");
+    assert!(
+        back.contains("\n-db.z. 5 IN A 192.0.2.3\n+web.z. 5 IN A 192.0.2.2\n"),
+        "{back}"
+    );
+}
+
+#[test]
+fn machines_read_a_json_object_a_line() {
+    let request = Request::Diff {
+        zone: "z".into(),
+        from: "101".into(),
+        to: None,
+    };
+    let text = asked(&Fake::new(), request, Output::Json).expect("it is answered");
+    let read: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!(read["from"], 101);
+    assert_eq!(read["to"], 200);
+    assert_eq!(read["removed"][0], "web.z. 5 IN A 192.0.2.2");
+    assert_eq!(read["versions"][0]["causes"][1][0]["name"], "db");
+    assert_eq!(read["versions"][0]["added"][0]["cause"], 1);
+}
+
+#[test]
+fn status_tells_sources_zones_secondaries_and_problems() {
+    let mut past = Fake::new();
+    let none = asked(&past, Request::Status, Output::Text);
+    assert!(none.is_err_and(|error| error.contains("no server runs")));
+    let zone = |zone: &str, serial: Option<u32>, stale: Option<u64>| ZoneLine {
+        zone: zone.into(),
+        serial,
+        time_ms: serial.map(|_| THIRD_MS),
+        records: 2,
+        stale_since_ms: stale,
+    };
+    past.status = Some(Status {
+        version: "9.9".into(),
+        zones: vec![
+            zone("z.", Some(200), Some(THIRD_MS)),
+            zone("new.", None, None),
+        ],
+        sources: vec![SourceLine {
+            source: "shop".into(),
+            synced: true,
+            stale_since_ms: Some(THIRD_MS),
+            objects: vec![("Service".into(), 2), ("EndpointSlice".into(), 0)],
+        }],
+        secondaries: vec![SecondaryLine {
+            zone: "z.".into(),
+            secondary: "192.0.2.9:53".into(),
+            told: Some(200),
+            acknowledged: None,
+            took: Some(101),
+            by: Some("ixfr".into()),
+            lag_versions: Some(1),
+        }],
+        problems: vec!["shop.yaml:3: unclosed bracket".into()],
+    });
+    let want = "\
+zonewright 9.9
+source shop: STALE since 2026-11-21T14:00:02.000Z (2 Service, 0 EndpointSlice)
+zone z. serial 200 of 2026-11-21T14:00:02.000Z, 2 records, STALE
+    secondary 192.0.2.9:53: told 200, acknowledged nothing, took 101 by ixfr, 1 versions behind
+zone new. has no version yet
+problem shop.yaml:3: unclosed bracket
+";
+    assert_eq!(
+        asked(&past, Request::Status, Output::Text).as_deref(),
+        Ok(want)
+    );
+    let json = asked(&past, Request::Status, Output::Json).expect("it is answered");
+    let read: Status = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(Some(read), past.status);
+}
