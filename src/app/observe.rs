@@ -16,8 +16,8 @@ use crate::source::{ErrorClass, SourceStats};
 use crate::transfer::{SecondaryStatus, SecondaryTable, TransferKind};
 use crate::zone::{Version, ZoneSet};
 
-/// Problems of sources, for status.
-pub(super) type SourceProblems = Arc<Mutex<Vec<String>>>;
+/// The most problems of a source that status shows.
+const SHOWN_PROBLEMS: usize = 100;
 
 /// A source that is watched.
 #[derive(Debug)]
@@ -42,8 +42,6 @@ pub(super) struct Observed {
     secondaries: Vec<Arc<SecondaryTable>>,
     /// Problems of objects. The lock protects the list for one change or one reading.
     pub(super) problems: Arc<Mutex<Vec<String>>>,
-    /// Problems of sources. The lock protects the list for one change or one reading.
-    pub(super) source_problems: SourceProblems,
     /// The time.
     clock: Arc<dyn Clock>,
     /// The state folder.
@@ -73,7 +71,6 @@ impl Observed {
             servers: servers.iter().map(Server::stats).collect(),
             secondaries: servers.iter().map(Server::secondaries).collect(),
             problems: Arc::default(),
-            source_problems: Arc::default(),
             clock: Arc::clone(clock),
             state: state.to_owned(),
         }
@@ -170,10 +167,13 @@ pub(super) fn status(observed: &Observed) -> Status {
                 .map(|(lag, _)| lag),
         }
     };
-    let lock =
-        |list: &Mutex<Vec<String>>| list.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let mut problems = lock(&observed.source_problems);
-    problems.extend(lock(&observed.problems));
+    let mut problems: Vec<String> = observed
+        .sources
+        .iter()
+        .flat_map(|source| source.stats.standing().texts(SHOWN_PROBLEMS))
+        .collect();
+    let of_objects = observed.problems.lock();
+    problems.extend_from_slice(&of_objects.unwrap_or_else(PoisonError::into_inner));
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         zones: observed.zones.all().iter().map(zone_line).collect(),

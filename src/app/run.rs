@@ -4,8 +4,8 @@
 //! Order of the end: not ready, keep answering for the lame-duck time, stop accepting, let transfers end,
 //! close the store. A second signal ends at once.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::commands::load;
 use crate::app::failure::Failure;
 use crate::app::listeners::{bind_http, bind_servers};
-use crate::app::observe::{Observed, SourceProblems, samples, status};
+use crate::app::observe::{Observed, samples, status};
 use crate::app::past::StoredPast;
 use crate::app::plan::{Planned, interface_addresses, plan};
 use crate::app::source::Source;
@@ -336,12 +336,7 @@ async fn start_sources(
             source.run(tx, cancel).await;
             Ok::<_, std::convert::Infallible>(())
         });
-        let carry = carry(
-            place,
-            events,
-            inputs.clone(),
-            Arc::clone(&observed.source_problems),
-        );
+        let carry = carry(place, events, inputs.clone());
         tasks.spawn("carrier", async move {
             carry.await;
             Ok::<_, std::convert::Infallible>(())
@@ -350,15 +345,11 @@ async fn start_sources(
     Ok(())
 }
 
-/// The most problems of sources that status shows.
-const SHOWN_PROBLEMS: usize = 100;
-
 /// Carries a source's events to the writer until the source ends.
 async fn carry(
     cluster: usize,
     mut events: mpsc::Receiver<SourceEvent>,
     inputs: mpsc::Sender<Input>,
-    problems: SourceProblems,
 ) {
     while let Some(event) = events.recv().await {
         let input = match event {
@@ -380,11 +371,6 @@ async fn carry(
             }
             SourceEvent::Problem(problem) => {
                 tracing::warn!("{problem}");
-                let mut known = problems.lock().unwrap_or_else(PoisonError::into_inner);
-                let text = problem.to_string();
-                if !known.contains(&text) && known.len() < SHOWN_PROBLEMS {
-                    known.push(text);
-                }
                 continue;
             }
         };

@@ -137,10 +137,11 @@ impl ManifestSource {
         let mut folder = Folder::new(root, settings.grace, Arc::clone(&stats));
         let mut liveness = Liveness::new(1, settings.patience, clock.now(), clock.wall());
         let mut watch = FolderWatch::new();
-        if let Some(problem) = watch.problem.take()
-            && tx.send(SourceEvent::Problem(problem)).await.is_err()
-        {
-            return;
+        if let Some(problem) = watch.problem.take() {
+            stats.standing().add(&problem);
+            if tx.send(SourceEvent::Problem(problem)).await.is_err() {
+                return;
+            }
         }
         loop {
             let seen = clock.now();

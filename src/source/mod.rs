@@ -21,7 +21,7 @@ mod stats;
 use std::time::{Instant, SystemTime};
 
 pub use intern::Interner;
-pub use problem::{About, Problem};
+pub use problem::{About, Problem, Standing};
 pub use stats::{ErrorClass, KindStats, SourceStats};
 
 use self::liveness::Turn;

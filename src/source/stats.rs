@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::problem::Standing;
 use crate::cluster::Kind;
 
 /// Classes of faults, as metrics name them.
@@ -163,9 +164,17 @@ pub struct SourceStats {
     last_contact: AtomicU64,
     /// 1 while stale.
     stale: AtomicU64,
+    /// The problems that last.
+    standing: Standing,
 }
 
 impl SourceStats {
+    /// The problems that last.
+    #[must_use]
+    pub const fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
     /// Counters of a kind.
     #[must_use]
     pub const fn kind(&self, kind: Kind) -> &KindStats {

@@ -92,7 +92,10 @@ impl Fleet {
         let mut took = Vec::new();
         let state = || {
             let lines = self.members.iter().map(|member| {
-                let serials = zonewright.zones().into_iter().map(|zone| member.serial(zone));
+                let serials = zonewright
+                    .zones()
+                    .into_iter()
+                    .map(|zone| member.serial(zone));
                 let log = member.log();
                 let lines: Vec<&str> = log.lines().rev().take(15).collect();
                 let lines: Vec<&str> = lines.into_iter().rev().collect();
@@ -178,7 +181,10 @@ impl Fleet {
 
     /// How often NSD started a transfer anew for a reason of its own.
     fn nsd_restarts(&self) -> usize {
-        let nsd = self.members.iter().filter(|member| member.kind == Kind::Nsd);
+        let nsd = self
+            .members
+            .iter()
+            .filter(|member| member.kind == Kind::Nsd);
         nsd.map(|member| {
             let log = member.log();
             log.matches("update failed, restarting transfer").count()
@@ -210,7 +216,9 @@ impl Fleet {
 fn nsd_transfers(log: &str) -> Transfers {
     let count = |kind: &str| {
         let kind = format!("kind=\"{kind}\"");
-        let lines = log.lines().filter(|line| line.contains("transfer finished"));
+        let lines = log
+            .lines()
+            .filter(|line| line.contains("transfer finished"));
         lines
             .filter(|line| line.contains("key=nsd.key.") && line.contains(&kind))
             .count()

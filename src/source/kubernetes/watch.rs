@@ -1,6 +1,7 @@
 //! One kind: list, watch, and what to do when either ends.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::io::AsyncBufRead;
@@ -65,7 +66,7 @@ pub(super) struct KindWatch<'a> {
     /// Which problems of objects were said.
     said: Said<Option<FactKey>>,
     /// Whether the last fault was said as a problem.
-    said_fault: Option<String>,
+    fault: Said<()>,
     /// How long to wait after a failure.
     backoff: Backoff,
     /// Whether the last try was refused with 401.
@@ -85,8 +86,8 @@ impl<'a> KindWatch<'a> {
             shared,
             tx,
             interner: Interner::default(),
-            said: Said::default(),
-            said_fault: None,
+            said: Said::new(Arc::clone(&shared.stats)),
+            fault: Said::new(Arc::clone(&shared.stats)),
             backoff: Backoff::new(settings.backoff_first, settings.backoff_longest),
             refused: false,
             lists_gone: 0,
@@ -147,15 +148,15 @@ impl<'a> KindWatch<'a> {
             message = error.to_string();
             needs_a_person = true;
         }
-        if needs_a_person && self.said_fault.as_ref() != Some(&message) {
-            self.said_fault = Some(message.clone());
+        if needs_a_person {
             let about = About::Kind(self.kind);
-            self.send(SourceEvent::Problem(Problem {
+            let problem = Problem {
                 about,
                 place: "".into(),
                 message,
-            }))
-            .await?;
+            };
+            let new = self.fault.now((), vec![problem]);
+            self.complain(new).await?;
         }
         Ok(())
     }
@@ -300,7 +301,7 @@ impl<'a> KindWatch<'a> {
             .map_err(|error| Fault::of(&error))?;
         self.shared.heard();
         self.shared.stats.kind(self.kind).add_watch();
-        self.said_fault = None;
+        self.fault.now((), Vec::new());
         let ended = self.follow(body, version).await;
         let lasted = self.shared.clock.now().saturating_duration_since(begin);
         if lasted >= settings.good_watch {

@@ -110,7 +110,7 @@ impl Folder {
             told: HashMap::new(),
             listed: false,
             interner: Interner::default(),
-            said: Said::default(),
+            said: Said::new(Arc::clone(&stats)),
             stats,
         }
     }
