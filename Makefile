@@ -15,8 +15,8 @@ lint: ## format, clippy, documentation, dependencies, scripts
 interop: ## tests with real secondaries: BIND, Knot, NSD, PowerDNS, Unbound
 	tools/with-tools bind,knot,nsd,pdns,unbound,dig,kdig tools/run-tests interop
 
-cluster: ## tests with a real API server
-	tools/with-tools openssl,apiserver tools/run-tests cluster
+cluster: ## tests with a real API server, and the secondaries behind it
+	tools/with-tools openssl,apiserver,bind,knot,nsd,pdns,unbound tools/run-tests cluster
 
 crash: ## tests that kill the server at bad moments
 	tools/with-tools dig tools/run-tests crash

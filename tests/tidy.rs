@@ -74,13 +74,54 @@ fn files_open_with_what_they_are() {
     assert!(opening_fault("src/a.rs", "use std::fs;\n").is_some());
 }
 
+/// The lines of the function that begins at or after the first: up to the next item at its indent.
+fn body_of<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
+    let Some(start) = lines.iter().position(|line| line.contains("fn ")) else {
+        return &[];
+    };
+    let indent = lines[start].len() - lines[start].trim_start().len();
+    let items = [
+        "#[", "///", "fn ", "pub", "mod ", "impl", "struct", "const", "async fn",
+    ];
+    let begins = |line: &&str| {
+        let rest = line.trim_start();
+        line.len() - rest.len() == indent && items.iter().any(|item| rest.starts_with(item))
+    };
+    let length = lines[start + 1..]
+        .iter()
+        .position(begins)
+        .unwrap_or(lines.len() - start - 1);
+    &lines[start..=start + length]
+}
+
+/// Whether lines check something.
+fn checks(lines: &[&str]) -> bool {
+    let words = ["assert", "expect", "panic!", "unwrap_err"];
+    lines
+        .iter()
+        .any(|line| words.iter().any(|word| line.contains(word)))
+}
+
+/// The functions of a file that check something: a test that calls one checks.
+fn helpers_of(text: &str) -> BTreeSet<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    lines
+        .iter()
+        .enumerate()
+        .filter(|(number, line)| line.contains("fn ") && checks(body_of(&lines[*number..])))
+        .filter_map(|(_, line)| line.split("fn ").nth(1)?.split(['(', '<']).next())
+        .map(|name| format!("{name}("))
+        .collect()
+}
+
 /// What is wrong with the names and bodies of tests.
-fn test_faults(file: &str, text: &str) -> Vec<String> {
+fn test_faults(file: &str, text: &str, helpers: &BTreeSet<String>) -> Vec<String> {
     let mut faults = Vec::new();
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let lines: Vec<&str> = text.lines().collect();
     for (number, line) in lines.iter().enumerate() {
+        let line = line.trim();
         let place = format!("{file}:{}", number + 1);
-        let is_test = *line == "#[test]" || *line == "#[tokio::test]";
+        let is_test = line == "#[test]" || line == "#[tokio::test]";
         let function = lines[number + 1..].iter().find(|line| line.contains("fn "));
         if is_test && function.is_some_and(|line| line.contains("fn test")) {
             faults.push(format!("{place}: a test's name is a statement"));
@@ -89,14 +130,11 @@ fn test_faults(file: &str, text: &str) -> Vec<String> {
             faults.push(format!("{place}: an ignored test says why"));
         }
         if is_test {
-            let body: Vec<&&str> = lines[number + 1..]
-                .iter()
-                .take_while(|line| !line.starts_with("#[test]") && !line.starts_with("#[tokio"))
-                .collect();
-            let checks = ["assert", "check_", "run_with", "expect", "panic!", "holds"];
-            if !body
-                .iter()
-                .any(|line| checks.iter().any(|check| line.contains(check)))
+            let body = body_of(&lines[number + 1..]);
+            if !checks(body)
+                && !body
+                    .iter()
+                    .any(|line| helpers.iter().any(|it| line.contains(it)))
             {
                 faults.push(format!("{place}: a test that checks nothing"));
             }
@@ -107,22 +145,45 @@ fn test_faults(file: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn tests_are_statements_that_check_something() {
-    let faults: Vec<String> = ["src", "tests"]
+    let texts: Vec<(String, String)> = ["src", "tests"]
         .iter()
         .flat_map(|folder| rust_files(folder))
         .filter(|file| !file.ends_with("tidy.rs"))
-        .flat_map(|file| test_faults(&file.to_string_lossy(), &text_of(&file)))
+        .map(|file| (file.to_string_lossy().into_owned(), text_of(&file)))
+        .collect();
+    let in_tests = |file: &str| file.contains("test") || file.contains("laws");
+    let helpers: BTreeSet<String> = texts
+        .iter()
+        .filter(|(file, _)| in_tests(file))
+        .flat_map(|(_, text)| helpers_of(text))
+        .collect();
+    let faults: Vec<String> = texts
+        .iter()
+        .flat_map(|(file, text)| test_faults(file, text, &helpers))
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     assert_eq!(
-        test_faults("a.rs", "#[test]\nfn test_a() {\n    assert!(true);\n}\n").len(),
+        test_faults(
+            "a.rs",
+            "#[test]\nfn test_a() {\n    assert!(true);\n}\n",
+            &BTreeSet::new()
+        )
+        .len(),
         1
     );
     assert_eq!(
-        test_faults("a.rs", "#[test]\nfn a_is_b() {\n    let a = 1;\n}\n").len(),
+        test_faults(
+            "a.rs",
+            "#[test]\nfn a_is_b() {\n    let a = 1;\n}\n",
+            &BTreeSet::new()
+        )
+        .len(),
         1
     );
-    assert_eq!(test_faults("a.rs", "#[ignore]\n").len(), 1);
+    assert_eq!(
+        test_faults("a.rs", "#[ignore]\n", &BTreeSet::new()).len(),
+        1
+    );
 }
 
 /// The modules that a file declares, as the files they may be.

@@ -8,6 +8,8 @@
 //! - An `externalName` that is an IP address has no record.
 //! - Names are folded to lower case, for DNS cannot tell them apart; the API has none in upper case.
 
+mod field;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -15,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use self::field::{address, filled, folded, slice_form};
 use super::intern::Interner;
 use super::objects::{
     EndpointObject, Head, Metadata, NamespaceObject, Number, PortObject, ServiceObject,
@@ -463,40 +466,6 @@ impl Reader<'_> {
                 ..common
             });
         }
-    }
-}
-
-/// A name that is there and not empty, in lower case.
-fn folded(text: Option<String>) -> Option<String> {
-    let mut name = filled(text)?;
-    name.make_ascii_lowercase();
-    Some(name)
-}
-
-/// A text that is there and not empty.
-fn filled(text: Option<String>) -> Option<String> {
-    text.filter(|text| !text.is_empty())
-}
-
-/// `addressType`.
-fn slice_form(text: Option<&str>) -> Result<SliceForm, String> {
-    match text {
-        Some("IPv4") => Ok(SliceForm::Ipv4),
-        Some("IPv6") => Ok(SliceForm::Ipv6),
-        Some("FQDN") => Ok(SliceForm::Fqdn),
-        Some(other) => Err(format!("unknown addressType {other:?}")),
-        None => Err("it has no addressType".to_owned()),
-    }
-}
-
-/// An address, or why it is none.
-fn address(text: &str) -> Result<IpAddr, &'static str> {
-    match text.parse::<IpAddr>() {
-        Ok(IpAddr::V6(mapped)) if mapped.to_ipv4_mapped().is_some() => {
-            Err("an IPv4 address written as IPv6")
-        }
-        Ok(address) => Ok(address),
-        Err(_) => Err("not an IP address"),
     }
 }
 

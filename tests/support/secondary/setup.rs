@@ -249,6 +249,8 @@ remote-control:
         text
     }
 
+    /// One retrieval thread: of two that write to SQLite at once one finds the database locked, gives
+    /// its transfer up, and comes back to it only after a minute.
     fn pdns(&self) -> String {
         let folder = self.folder.display();
         let (ip, own) = (self.plan.primary.ip(), self.port);
@@ -272,6 +274,7 @@ negquery-cache-ttl=0
 zone-cache-refresh-interval=0
 zone-metadata-cache-ttl=0
 receiver-threads=1
+retrieval-threads=1
 distributor-threads=1
 security-poll-suffix=
 loglevel=7
