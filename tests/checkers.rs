@@ -19,11 +19,11 @@ type Checker = (&'static str, &'static str, fn(&mut Command, &str, &Path));
 
 /// The three.
 const CHECKERS: [Checker; 3] = [
-    ("bind", "named-checkzone", |command, zone, file| {
+    ("checkzone", "named-checkzone", |command, zone, file| {
         // `local`: only names within the zone can be looked up here.
         command.args(["-i", "local", "-k", "warn", zone]).arg(file);
     }),
-    ("knot", "kzonecheck", |command, zone, file| {
+    ("checkzone", "kzonecheck", |command, zone, file| {
         command.args(["-o", zone]).arg(file);
     }),
     ("ldns", "ldns-read-zone", |command, _, file| {

@@ -215,6 +215,10 @@ fn starts_above(
 }
 
 /// Tries every damage.
+#[allow(
+    clippy::print_stdout,
+    reason = "how much was tried belongs into the test's output"
+)]
 fn damage_costs_no_promise(end: End) {
     let (site, recorder) = announced(end);
     let (mut lost, mut wrong) = (0, Vec::new());
