@@ -132,6 +132,8 @@ logging {{
         text
     }
 
+    /// The journal is not synced at each change: what is lost by a crash is transferred again, and a
+    /// busy disk would hold every change up.
     fn knot(&self) -> String {
         let (ip, port) = (self.plan.primary.ip(), self.plan.primary.port());
         let folder = self.folder.display();
@@ -147,6 +149,7 @@ log:
     any: info
 database:
   storage: {folder}
+  journal-db-mode: asynchronous
 ",
             own = self.port
         );
