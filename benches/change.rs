@@ -51,9 +51,6 @@ impl Store for JournalStore {
     fn floor(&self, apex: &Name) -> Option<Serial> {
         self.0.floor(apex)
     }
-    fn is_behind(&self, apex: &Name) -> bool {
-        self.0.is_behind(apex)
-    }
     fn idle(&mut self) -> bool {
         self.0.idle()
     }

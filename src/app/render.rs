@@ -35,10 +35,6 @@ impl Store for Nowhere {
         None
     }
 
-    fn is_behind(&self, _: &Name) -> bool {
-        false
-    }
-
     fn idle(&mut self) -> bool {
         false
     }

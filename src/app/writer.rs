@@ -9,13 +9,17 @@ use anyhow::Context;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::ops::metrics::Metrics;
-use crate::pipeline::{ClusterGauges, ClusterPlan, Input, Observer, Pipeline, Store, millis};
+use crate::pipeline::{
+    ClusterGauges, ClusterPlan, Input, Observer, Pipeline, Store, ZonePlan, millis,
+};
 use crate::schema::Problem;
+use crate::zone::journal::next_serial;
 use crate::zone::journal::{Journal, Reader, Retention};
-use crate::zone::{Candidate, Journaled, Version};
+use crate::zone::{Candidate, Edit, Journaled, Version};
 
 /// The journal as the pipeline's store.
 struct JournalStore(Journal);
@@ -32,10 +36,6 @@ impl Store for JournalStore {
 
     fn floor(&self, apex: &Name) -> Option<Serial> {
         self.0.floor(apex)
-    }
-
-    fn is_behind(&self, apex: &Name) -> bool {
-        self.0.is_behind(apex)
     }
 
     fn idle(&mut self) -> bool {
@@ -133,6 +133,9 @@ fn restore(
             tracing::warn!("{note}");
         }
         if let Some(version) = loaded.version {
+            let Some(version) = brought_forward(journal, zone_plan, version, now_ms) else {
+                continue;
+            };
             tracing::info!(
                 zone = %zone.apex(),
                 serial = %version.serial,
@@ -144,6 +147,42 @@ fn restore(
         }
     }
     Ok(())
+}
+
+/// A version that may be shown: the one that the store held, or, when newer ones were shown and the
+/// store lost them, its content under a serial above theirs. `None` when that could not be stored: then
+/// the zone has no version until its source was listed, for a serial never goes back.
+fn brought_forward(
+    journal: &mut Journal,
+    plan: &ZonePlan,
+    sound: Version,
+    now_ms: u64,
+) -> Option<Version> {
+    let apex = plan.zone.apex();
+    if !journal.is_behind(apex) {
+        return Some(sound);
+    }
+    let serial = next_serial(Some(sound.serial), journal.floor(apex), now_ms / 1000);
+    let cause = Cause {
+        verb: Verb::Restored,
+        kind: None,
+        key: ObjectKey::new("", "the store"),
+        origin: Origin::default(),
+    };
+    let same = Edit::new(&sound.contents).finish();
+    let causes = vec![vec![cause]];
+    let next = Candidate::new(Some(&sound), same, serial, now_ms, causes, plan.limits);
+    let version = next.version().clone();
+    match journal.commit(vec![next]) {
+        Ok(_durable) => {
+            tracing::warn!(zone = %apex, sound = %sound.serial, %serial, "lost versions passed over");
+            Some(version)
+        }
+        Err((error, _)) => {
+            tracing::error!(zone = %apex, %error, "lost versions could not be passed over");
+            None
+        }
+    }
 }
 
 /// Hears what the writer does.

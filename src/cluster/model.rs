@@ -283,6 +283,8 @@ pub enum Verb {
     Vanished,
     /// The configuration changed or was read for the first time.
     Configured,
+    /// The store lost its newest versions: the last sound one stands again under a new serial.
+    Restored,
 }
 
 impl Verb {
@@ -295,21 +297,8 @@ impl Verb {
             Self::Listed => "listed",
             Self::Vanished => "vanished",
             Self::Configured => "configured",
+            Self::Restored => "restored",
         }
-    }
-
-    /// The verb for a word of the history.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        [
-            Self::Applied,
-            Self::Deleted,
-            Self::Listed,
-            Self::Vanished,
-            Self::Configured,
-        ]
-        .into_iter()
-        .find(|verb| verb.as_str() == word)
     }
 }
 

@@ -78,9 +78,6 @@ pub trait Store {
     /// A serial that is not before any serial of this zone that was ever shown.
     fn floor(&self, apex: &Name) -> Option<Serial>;
 
-    /// Whether versions were shown that the store has lost: the next one is due whatever it holds.
-    fn is_behind(&self, apex: &Name) -> bool;
-
     /// Does a small portion of housekeeping; says whether there is more.
     fn idle(&mut self) -> bool;
 }
@@ -316,7 +313,7 @@ impl<S: Store> Pipeline<S> {
             for (plan, draft) in cluster.plan.zones().zip(drafts) {
                 let previous = plan.zone.current();
                 let first = previous.is_none();
-                if draft.draft.is_empty() && !first && !self.store.is_behind(plan.zone.apex()) {
+                if draft.draft.is_empty() && !first {
                     continue;
                 }
                 candidates.push(self.candidate(plan, previous.as_deref(), draft, now_ms));

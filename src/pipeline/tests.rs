@@ -70,10 +70,6 @@ impl Store for NoStore {
         None
     }
 
-    fn is_behind(&self, _: &Name) -> bool {
-        false
-    }
-
     fn idle(&mut self) -> bool {
         false
     }

@@ -154,6 +154,7 @@ const fn verb_code(verb: Verb) -> u8 {
         Verb::Listed => 3,
         Verb::Vanished => 4,
         Verb::Configured => 5,
+        Verb::Restored => 6,
     }
 }
 
@@ -165,6 +166,7 @@ const fn verb_of(code: u8) -> Option<Verb> {
         3 => Verb::Listed,
         4 => Verb::Vanished,
         5 => Verb::Configured,
+        6 => Verb::Restored,
         _ => return None,
     })
 }
