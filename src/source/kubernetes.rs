@@ -15,7 +15,7 @@
 //!           └ back off                      └ back off ┘ any other end
 //! ```
 //!
-//! - A list is collected aside and sent as [`Change::Listed`] when its last page has arrived.
+//! - A list is collected aside and sent as `Change::Listed` when its last page has arrived.
 //! - A watch goes on from the last event or bookmark. A server that ends it after a while is asked
 //!   again at once; after anything else we wait, twice as long each time, up to a limit.
 //! - A source that cannot watch a kind for longer than its patience is stale; it is fresh when every
