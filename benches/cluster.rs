@@ -26,12 +26,13 @@
 )]
 
 use std::fmt::Write as _;
-use std::io::BufRead;
-use std::net::SocketAddr;
+use std::io::{BufRead, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -71,15 +72,17 @@ struct Subject {
     address: SocketAddr,
     /// From the start of the process to the first answer about the last Service.
     first_answer: Duration,
+    /// Where it tells its metrics.
+    metrics: u16,
 }
 
-/// The Corefile of either server; `more` stands in its block.
-fn corefile(kubeconfig: &Path, port: u16, more: &str) -> String {
+/// The Corefile of either server.
+fn corefile(kubeconfig: &Path, port: u16, metrics: u16) -> String {
     let keys = ZONES.map(|zone| format!("{zone}:{port}")).join(" ");
     let (name, secret) = KEY;
     format!(
         "{keys} {{\n bind 127.0.0.1\n kubernetes {zones} {{\n kubeconfig {file}\n ttl 30\n }}\n \
-         tsig {{\n secret {name}. {secret}\n }}\n transfer {{\n to *\n }}\n {more}\n}}\n",
+         tsig {{\n secret {name}. {secret}\n }}\n transfer {{\n to *\n }}\n prometheus 127.0.0.1:{metrics}\n}}\n",
         zones = ZONES.join(" "),
         file = kubeconfig.display(),
     )
@@ -97,25 +100,30 @@ fn command(program: &Path, core: Option<u32>) -> Command {
 
 impl Subject {
     fn coredns(folder: &Path, kubeconfig: &Path, core: Option<u32>) -> Self {
-        let port = ports::free();
+        let (port, metrics) = (ports::free(), ports::free());
         let file = folder.join("Corefile.coredns");
-        std::fs::write(&file, corefile(kubeconfig, port, "")).unwrap();
+        std::fs::write(&file, corefile(kubeconfig, port, metrics)).unwrap();
         let mut command = command(&needs::program("coredns"), core);
         command.arg("-conf").arg(&file);
-        Self::start("CoreDNS", command, folder, port)
+        Self::start("CoreDNS", command, folder, (port, metrics))
     }
 
     fn zonewright(folder: &Path, kubeconfig: &Path, core: Option<u32>) -> Self {
-        let port = ports::free();
+        let (port, metrics) = (ports::free(), ports::free());
         let file = folder.join("Corefile.zonewright");
-        std::fs::write(&file, corefile(kubeconfig, port, "")).unwrap();
+        std::fs::write(&file, corefile(kubeconfig, port, metrics)).unwrap();
         let mut command = command(&needs::zonewright(), core);
         command.arg("run").arg("--corefile").arg(&file);
         command.arg("--state").arg(folder.join("state"));
-        Self::start("zonewright", command, folder, port)
+        Self::start("zonewright", command, folder, (port, metrics))
     }
 
-    fn start(name: &'static str, mut command: Command, folder: &Path, port: u16) -> Self {
+    fn start(
+        name: &'static str,
+        mut command: Command,
+        folder: &Path,
+        (port, metrics): (u16, u16),
+    ) -> Self {
         let address = ports::loopback(port);
         let start = Instant::now();
         let mut process = Process::spawn(name, &mut command, &folder.join(name));
@@ -127,6 +135,7 @@ impl Subject {
             process,
             address,
             first_answer,
+            metrics,
         }
     }
 
@@ -136,6 +145,22 @@ impl Subject {
         let address = self.address;
         self.process
             .wait_for("the new Service", PATIENCE, || answers(address, &query));
+    }
+
+    /// How often all slices were listed; none for CoreDNS, which does not say.
+    fn lists(&self) -> f64 {
+        let mut stream = TcpStream::connect(ports::loopback(self.metrics)).unwrap();
+        let request = b"GET /metrics HTTP/1.0\r\n\r\n";
+        stream.write_all(request).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text.lines()
+            .find(|line| {
+                line.starts_with("zonewright_source_lists") && line.contains("EndpointSlice")
+            })
+            .map_or(0.0, |line| {
+                line.rsplit(' ').next().unwrap().parse().unwrap()
+            })
     }
 
     fn rss(&self) -> f64 {
@@ -206,13 +231,28 @@ fn relist(server: &mut ApiServer, subjects: &mut [(Subject, Memory)]) {
         memory.steady = subject.rss();
         machine::forget_peak(subject.process.id());
     }
-    // Something newer than what the watches saw last, so that they fall behind what is forgotten.
+    let lists = subjects[0].0.lists();
+    // Nobody hears what happens meanwhile, so that all watches fall behind what is forgotten.
+    for (subject, _) in &mut *subjects {
+        subject.process.signal(Signal::STOP);
+    }
+    server.create(&json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "meanwhile" },
+    }));
     server.expire_watches();
+    for (subject, _) in &mut *subjects {
+        subject.process.signal(Signal::CONT);
+    }
     server.create(&json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": { "namespace": "default", "name": "after-the-relist" },
         "spec": { "ports": [{ "port": 80 }] },
     }));
+    let zonewright = &mut subjects[0].0;
+    let metrics = || zonewright.process.log_tail();
+    wait_for("a second list of all slices", PATIENCE, metrics, || {
+        (zonewright.lists() > lists).then_some(())
+    });
     for (subject, memory) in subjects {
         subject.wait_for_service("after-the-relist.default.svc.cluster.local");
         std::thread::sleep(SETTLE);
