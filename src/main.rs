@@ -7,6 +7,10 @@ use zonewright::app::Failure;
 use zonewright::cli::{Cli, Command, translate};
 use zonewright::{app, ops};
 
+/// The first rendering allocates several times what stays; this allocator gives it back to the system.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse_from(translate(std::env::args().collect()));
     let Cli {
@@ -17,6 +21,8 @@ fn main() -> ExitCode {
     if let Err(error) = ops::telemetry::start(log_format, log_filter.as_deref()) {
         return Failure::unusable(error).report();
     }
+    // Where its threads cannot start, memory is given back a little later: at the next allocations.
+    let _no_matter = tikv_jemalloc_ctl::background_thread::write(true);
     let done = match command {
         Command::Run {
             configuration,

@@ -74,6 +74,30 @@ pub struct RrList {
 }
 
 impl RrList {
+    /// Octets that a record takes in a list beyond those it takes uncompressed on the wire.
+    pub const MORE_THAN_WIRE: usize = 2;
+
+    /// An empty list with room for so many octets.
+    #[must_use]
+    pub fn with_capacity(octets: usize) -> Self {
+        Self {
+            octets: Vec::with_capacity(octets),
+            count: 0,
+        }
+    }
+
+    /// Gives each record the tag that `new` says for its old one.
+    pub fn retag(&mut self, mut new: impl FnMut(u32) -> u32) {
+        let mut at = 0;
+        while let Some((rr, rest)) = split_rr(&self.octets[at..]) {
+            let tag_at = at + rr.owner.len() + 6;
+            let tag = new(rr.tag);
+            let next = self.octets.len() - rest.len();
+            self.octets[tag_at..tag_at + 4].copy_from_slice(&tag.to_be_bytes());
+            at = next;
+        }
+    }
+
     /// Adds a record at the end.
     pub fn push(&mut self, rr: RrRef<'_>) {
         self.octets.extend_from_slice(rr.owner);
@@ -194,6 +218,17 @@ mod tests {
         assert_eq!(again, list);
         assert_eq!(again.iter().map(|rr| rr.tag).collect::<Vec<_>>(), [7, 0]);
         assert_eq!(again.iter().next().unwrap().to_record(), record);
+        let wire: usize = list.iter().map(|rr| rr.wire_len()).sum();
+        assert_eq!(
+            list.as_octets().len(),
+            wire + 2 * RrList::MORE_THAN_WIRE,
+            "what a list is made with room for"
+        );
+        let mut other = list.clone();
+        other.retag(|tag| tag + 1);
+        assert_eq!(other.iter().map(|rr| rr.tag).collect::<Vec<_>>(), [8, 1]);
+        other.retag(|tag| tag - 1);
+        assert_eq!(other, list);
         for cut in 1..list.as_octets().len() / 2 {
             assert_eq!(
                 RrList::decode(&list.as_octets()[..cut]),

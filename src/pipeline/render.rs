@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use crate::cluster::{Cause, Dirty, ObjectKey, Origin, Service, State, Verb};
-use crate::dns::{Name, Rdata, Record, RrList, RrRef, Rtype, Ttl};
+use crate::dns::{Name, Rdata, Record, Rtype, Ttl};
 use crate::pipeline::plan::{ClusterPlan, ZonePlan};
 use crate::schema::{Problem, apex_records, pointers, render_service, service_name, soa};
 use crate::zone::{Contents, Draft, Edit, Node};
@@ -312,20 +312,10 @@ fn draft_of(edit: ZoneEdit, causes: &[Cause]) -> ZoneDraft {
         .collect();
     let renumbered: HashMap<u32, u32> =
         (0_u32..).zip(&used).map(|(new, old)| (*old, new)).collect();
-    let retag = |list: &RrList| {
-        let mut new = RrList::default();
-        for rr in list {
-            new.push(RrRef {
-                tag: renumbered.get(&rr.tag).copied().unwrap_or(0),
-                ..rr
-            });
-        }
-        new.shrink();
-        new
-    };
     if renumbered.iter().any(|(old, new)| old != new) {
-        draft.removed = retag(&draft.removed);
-        draft.added = retag(&draft.added);
+        let new_tag = |tag| renumbered.get(&tag).copied().unwrap_or(0);
+        draft.removed.retag(new_tag);
+        draft.added.retag(new_tag);
     }
     let cause_at = |place: &u32| causes.get(*place as usize).cloned();
     let mut kept: Vec<Vec<Cause>> = groups

@@ -96,13 +96,6 @@ impl Step {
     }
 }
 
-impl Edit {
-    /// Ends an edit whose difference is not wanted.
-    fn into_contents(self) -> Contents {
-        self.finish().contents
-    }
-}
-
 /// Removes and adds records, owner by owner.
 fn apply_lists(edit: &mut Edit, remove: &RrList, add: &RrList) -> Result<(), DeltaError> {
     // An owner may go in one spelling and come in another, so names are grouped without regard to case

@@ -36,8 +36,11 @@ pub struct Edit {
     contents: Contents,
     /// The SOA fields before.
     old_soa: Soa,
-    /// Touched owners: the node before the first touch, and the tag of the last.
-    touched: BTreeMap<Box<[u8]>, (Option<Node>, u32)>,
+    /// What [`list_octets`] said before.
+    old_octets: usize,
+    /// Touched owners, each by a node that stands there or stood there: the node before the first touch,
+    /// and the tag of the last. A first version touches every owner, so a key is shared, not copied.
+    touched: BTreeMap<Node, (Option<Node>, u32)>,
 }
 
 impl Edit {
@@ -47,6 +50,7 @@ impl Edit {
         Self {
             contents: contents.clone(),
             old_soa: contents.soa().clone(),
+            old_octets: list_octets(contents),
             touched: BTreeMap::new(),
         }
     }
@@ -68,10 +72,9 @@ impl Edit {
         if known.is_some_and(|known| known.as_octets() == node.as_octets()) {
             return;
         }
-        let key: Box<[u8]> = node.key().into();
-        let old = self.contents.insert(node);
+        let old = self.contents.insert(node.clone());
         self.touched
-            .entry(key)
+            .entry(node)
             .and_modify(|(_, t)| *t = tag)
             .or_insert((old, tag));
     }
@@ -80,7 +83,7 @@ impl Edit {
     pub fn remove(&mut self, key: &[u8], tag: u32) {
         if let Some(old) = self.contents.remove(key) {
             self.touched
-                .entry(key.into())
+                .entry(old.clone())
                 .and_modify(|(_, t)| *t = tag)
                 .or_insert((Some(old), tag));
         }
@@ -118,7 +121,13 @@ impl Edit {
 
     /// The keys of the owners touched so far, in canonical order.
     pub fn touched_keys(&self) -> impl Iterator<Item = &[u8]> {
-        self.touched.keys().map(AsRef::as_ref)
+        self.touched.keys().map(Node::key)
+    }
+
+    /// Ends an edit whose difference is not wanted.
+    #[must_use]
+    pub(crate) fn into_contents(self) -> Contents {
+        self.contents
     }
 
     /// Ends the edit: the minimal difference, record by record.
@@ -127,12 +136,14 @@ impl Edit {
         let Self {
             contents,
             old_soa,
+            old_octets,
             touched,
         } = self;
         let mut removed = RrList::default();
-        let mut added = RrList::default();
-        for (key, (old, tag)) in touched {
-            let new = contents.get(&key);
+        // Exact for a first version, whose list is larger than the zone: nothing grows by doubling.
+        let mut added = RrList::with_capacity(list_octets(&contents).saturating_sub(old_octets));
+        for (node, (old, tag)) in touched {
+            let new = contents.get(node.key());
             diff_nodes(
                 contents.apex(),
                 old.as_ref(),
@@ -152,6 +163,11 @@ impl Edit {
             soa_changed,
         }
     }
+}
+
+/// The octets of a list of all records but the SOA.
+fn list_octets(contents: &Contents) -> usize {
+    contents.wire_octets() + (contents.record_count() - 1) * RrList::MORE_THAN_WIRE
 }
 
 /// The difference of two nodes of one owner. An RRset whose TTL differs goes and comes whole: some
