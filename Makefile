@@ -22,7 +22,7 @@ crash: ## tests that kill the server at bad moments
 	tools/with-tools dig tools/run-tests crash
 
 bench: ## measurements, beside CoreDNS with the same cluster
-	tools/with-tools openssl,apiserver,coredns,dnsperf cargo bench --locked --bench '*'
+	tools/with-tools openssl,apiserver,coredns,dnsperf,nsd cargo bench --locked --bench '*'
 
 tools: ## builds kube-apiserver, etcd and kubectl into target/tools/bin (about 6 minutes, once)
 	tools/go-tools apiserver

@@ -239,7 +239,10 @@ fn relist(server: &mut ApiServer, subjects: &mut [(Subject, Memory)]) {
     server.create(&json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "meanwhile" },
     }));
-    server.expire_watches();
+    // Not in order: a server that is asked to end waits for those who watch.
+    server.compact();
+    server.kill();
+    server.resume();
     for (subject, _) in &mut *subjects {
         subject.process.signal(Signal::CONT);
     }

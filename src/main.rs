@@ -21,8 +21,6 @@ fn main() -> ExitCode {
     if let Err(error) = ops::telemetry::start(log_format, log_filter.as_deref()) {
         return Failure::unusable(error).report();
     }
-    // Where its threads cannot start, memory is given back a little later: at the next allocations.
-    let _no_matter = tikv_jemalloc_ctl::background_thread::write(true);
     let done = match command {
         Command::Run {
             configuration,
