@@ -1,14 +1,17 @@
 //! The commands but `run`: each one reads, prints, and ends.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, one_line};
 use crate::app::past::StoredPast;
 use crate::app::render::render;
+use crate::app::source::Source;
 use crate::audit::{AuditError, Question, Refused, Request, answer, ask};
 use crate::cli::{Asking, Configuration};
 use crate::corefile::{self, Loaded, Overrides};
 use crate::dns::Name;
+use crate::ops::SystemClock;
 
 /// Reads the configuration; warnings are logged.
 pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
@@ -30,6 +33,7 @@ pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
 /// With every problem of the configuration.
 pub fn check(configuration: &Configuration) -> Result<(), Failure> {
     let loaded = load(configuration)?;
+    check_sources(&loaded.config)?;
     let zones = loaded
         .config
         .servers
@@ -44,6 +48,37 @@ pub fn check(configuration: &Configuration) -> Result<(), Failure> {
         configuration.corefile.display(),
         zones.join(" ")
     ))
+}
+
+/// Opens the files that the sources need. The pod's own files are not looked at: `check` is run elsewhere.
+fn check_sources(config: &corefile::Config) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::running(error.to_string()))?;
+    let mut wrong = Vec::new();
+    for kubernetes in config
+        .servers
+        .iter()
+        .filter_map(|block| block.kubernetes.as_ref())
+    {
+        if kubernetes.source == corefile::Source::InCluster {
+            continue;
+        }
+        let opened = Source::open(&kubernetes.source, Arc::new(SystemClock), Arc::default());
+        if let Err(error) = runtime.block_on(opened) {
+            wrong.push(format!(
+                "{}: kubernetes: {}",
+                kubernetes.place,
+                one_line(&error)
+            ));
+        }
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::unusable(wrong.join("\n")))
+    }
 }
 
 /// `render`.

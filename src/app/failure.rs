@@ -42,6 +42,20 @@ impl Failure {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        Self::unusable(format!("{error:#}"))
+        Self::unusable(one_line(&error))
     }
+}
+
+/// An error with its causes on one line; a cause whose text stands there already is not repeated.
+pub(super) fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if line.is_empty() {
+            line = cause;
+        } else if !line.contains(&cause) {
+            line.push_str(": ");
+            line.push_str(&cause);
+        }
+    }
+    line
 }

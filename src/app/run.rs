@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::commands::load;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, one_line};
 use crate::app::listeners::{bind_http, bind_servers};
 use crate::app::observe::{Observed, samples, status};
 use crate::app::past::StoredPast;
@@ -30,10 +30,12 @@ use crate::ops::metrics::Metrics;
 use crate::ops::{Clock, SystemClock, TaskEnd, Tasks, panic_text};
 use crate::pipeline::Input;
 use crate::serve::{Server, Settings};
-use crate::source::SourceEvent;
+use crate::source::{SourceEvent, SourceStats};
 
 /// Changes that wait for the writer before sources are held back.
 const WAITING_CHANGES: usize = 1024;
+/// How long until a source that could not be opened is tried again.
+const OPEN_AGAIN: Duration = Duration::from_secs(2);
 /// How long tasks may take to end.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -170,7 +172,7 @@ impl Process {
         ends.stopping.store(true, Ordering::Relaxed);
         match &failed {
             None => tracing::info!(lameduck_ms = lameduck.as_millis(), "shutting down"),
-            Some(error) => tracing::error!(error = format!("{error:#}"), "a part failed; ending"),
+            Some(error) => tracing::error!(error = one_line(error), "a part failed; ending"),
         }
         if failed.is_none() && !lameduck.is_zero() {
             tokio::select! {
@@ -195,12 +197,12 @@ impl Process {
             None => Ok(Ok(())),
         };
         match (failed, closed) {
-            (Some(error), _) => Err(Failure::running(format!("{error:#}"))),
+            (Some(error), _) => Err(Failure::running(one_line(&error))),
             (None, Ok(Ok(()))) => {
                 tracing::info!("ended");
                 Ok(())
             }
-            (None, Ok(Err(error))) => Err(Failure::running(format!("{error:#}"))),
+            (None, Ok(Err(error))) => Err(Failure::running(one_line(&error))),
             (None, Err(error)) => Err(Failure::running(error.to_string())),
         }
     }
@@ -327,13 +329,35 @@ async fn start_sources(
     for (place, cluster) in planned.clusters.iter().enumerate() {
         let wanted = &cluster.kubernetes.source;
         let stats = Arc::clone(&observed.sources[place].stats);
-        let source = Source::open(wanted, Arc::clone(clock), stats)
+        let opened = Source::open(wanted, Arc::clone(clock), Arc::clone(&stats))
             .await
-            .with_context(|| format!("{}: kubernetes", cluster.kubernetes.place))?;
+            .with_context(|| format!("{}: kubernetes", cluster.kubernetes.place));
+        let is_restored = cluster
+            .plan
+            .zones()
+            .all(|plan| plan.zone.current().is_some());
+        let source = match opened {
+            Ok(source) => Some(source),
+            Err(error) if is_restored => {
+                let error = one_line(&error);
+                tracing::error!(
+                    error,
+                    "the stored versions are served as stale; the source is tried again"
+                );
+                None
+            }
+            Err(error) => return Err(error),
+        };
         let (tx, events) = mpsc::channel(WAITING_CHANGES);
-        let cancel = stop.clone();
+        let (wanted, clock, cancel) = (wanted.clone(), Arc::clone(clock), stop.clone());
         tasks.spawn("source", async move {
-            source.run(tx, cancel).await;
+            let source = match source {
+                Some(source) => Some(source),
+                None => open_later(&wanted, &clock, &stats, &cancel).await,
+            };
+            if let Some(source) = source {
+                source.run(tx, cancel).await;
+            }
             Ok::<_, std::convert::Infallible>(())
         });
         let carry = carry(place, events, inputs.clone());
@@ -343,6 +367,24 @@ async fn start_sources(
         });
     }
     Ok(())
+}
+
+/// Tries to open a source until it can be opened; `None` when cancelled before.
+async fn open_later(
+    wanted: &crate::corefile::Source,
+    clock: &Arc<dyn Clock>,
+    stats: &Arc<SourceStats>,
+    cancel: &CancellationToken,
+) -> Option<Source> {
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return None,
+            () = tokio::time::sleep(OPEN_AGAIN) => {}
+        }
+        if let Ok(source) = Source::open(wanted, Arc::clone(clock), Arc::clone(stats)).await {
+            return Some(source);
+        }
+    }
 }
 
 /// Carries a source's events to the writer until the source ends.

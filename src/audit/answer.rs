@@ -95,10 +95,7 @@ pub fn answer(
         }
         Request::Show { zone, name } => {
             let (zone, moment) = zone_and_moment(past, zone)?;
-            let name = name
-                .as_deref()
-                .map(|name| Name::parse_in(name, &zone))
-                .transpose()?;
+            let name = name.as_deref().map(Name::parse).transpose()?;
             let seq = version_at(past, &zone, moment)?;
             show::write(past, &zone, seq, name.as_ref(), output, out)
         }

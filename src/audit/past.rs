@@ -77,6 +77,14 @@ pub enum AuditError {
         /// Serial and time of the oldest version.
         begins: String,
     },
+    /// The version has no record at the name.
+    #[error("{name} has no record in the version with serial {serial}")]
+    NoName {
+        /// The name asked for.
+        name: Name,
+        /// The serial of the version.
+        serial: u32,
+    },
     /// An object was not written as it should.
     #[error("\"{0}\" names no object; write KIND/NAMESPACE/NAME, such as Service/shop/web")]
     Object(String),
@@ -101,6 +109,7 @@ impl AuditError {
             | Self::NoZone { .. }
             | Self::NoSerial { .. }
             | Self::TooEarly { .. }
+            | Self::NoName { .. }
             | Self::Object(_) => true,
             Self::Store(_) | Self::Write(_) | Self::NoServer => false,
         }

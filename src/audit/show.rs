@@ -28,15 +28,23 @@ pub(super) fn write(
             step.serial, step.records
         )?;
     }
+    let mut found = name.is_none();
     each_record(&contents, step.serial, |rr| {
         let wanted = name.is_none_or(|name| rr.owner.eq_ignore_ascii_case(name.as_wire()));
+        found |= wanted;
         match output {
             _ if !wanted => Ok(()),
             Output::Text => writeln!(out, "{}", RecordText(rr)),
             Output::Json => writeln!(out, "{}", json!({ "record": RecordText(rr).to_string() })),
         }
     })?;
-    Ok(())
+    match name {
+        Some(name) if !found => Err(AuditError::NoName {
+            name: name.clone(),
+            serial: step.serial.encode(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Calls for each record of a version, the SOA first, then in canonical order.

@@ -129,9 +129,8 @@ impl QueryLog {
         let (name, rtype, _) = parse(exchange.query).question?;
         self.block_of(&name).filter(|block| block.errors)?;
         let rtype = Rtype(rtype);
-        Some(format!(
-            "plugin/errors: 2 {name} {rtype}: the zone has no version yet"
-        ))
+        let why = "the zone has no version yet, or the answer exceeds any message";
+        Some(format!("plugin/errors: 2 {name} {rtype}: {why}"))
     }
 }
 
@@ -384,7 +383,7 @@ mod tests {
         let failed = message(0x8002, 0, false, false);
         assert_eq!(
             log.error_line(&exchange(&failed)).unwrap(),
-            "plugin/errors: 2 WwW.z. A: the zone has no version yet"
+            "plugin/errors: 2 WwW.z. A: the zone has no version yet, or the answer exceeds any message"
         );
         assert_eq!(
             log.error_line(&exchange(&message(0x8400, 1, false, false))),

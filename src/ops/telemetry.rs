@@ -12,7 +12,8 @@ pub enum LogFormat {
 }
 
 /// The filter when nothing else is said.
-const DEFAULT_FILTER: &str = "info,hickory_server=warn,hickory_proto=warn,kube=warn,hyper=warn";
+const DEFAULT_FILTER: &str =
+    "info,hickory_server=warn,hickory_proto=warn,kube_client=off,tower=warn,hyper=warn";
 
 /// Starts logging for the whole process. The filter is that of `tracing_subscriber`'s `EnvFilter`.
 ///

@@ -198,7 +198,8 @@ impl<S: Store> Pipeline<S> {
         let mut failed = false;
         loop {
             let first = if failed {
-                let wait = tokio::time::timeout(RETRY_AFTER, inputs.recv());
+                // Within the runtime: a timer is made where it is polled.
+                let wait = async { tokio::time::timeout(RETRY_AFTER, inputs.recv()).await };
                 runtime.block_on(wait).map_or(Next::Nothing, Next::of)
             } else {
                 self.next_or_idle(inputs)

@@ -533,3 +533,37 @@ fn serials_follow_the_clock_and_never_go_back() {
     );
     assert_eq!(next_serial(None, Some(serial(7_000)), 2_000), serial(7_001));
 }
+
+#[test]
+fn a_store_that_refuses_does_not_end_the_writer() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let plan = plan();
+    let zone = Arc::clone(&plan.forward[0].zone);
+    let mut pipeline = pipeline(plan);
+    pipeline.store.refusals = 1;
+    let seen = pipeline.clock.now();
+    let (tx, mut inputs) = mpsc::channel(8);
+    for kind in Kind::ALL {
+        let change = Change::Listed(kind, Vec::new());
+        tx.try_send(Input::Change {
+            cluster: 0,
+            change,
+            seen,
+        })
+        .unwrap();
+    }
+    let handle = runtime.handle().clone();
+    let mut published = zone.subscribe();
+    // As in the server: a thread that is not the runtime's.
+    let writer = std::thread::spawn(move || pipeline.run(&mut inputs, &handle));
+    let wait = async { tokio::time::timeout(Duration::from_secs(30), published.changed()).await };
+    let told = runtime.block_on(wait);
+    drop(tx);
+    let store = writer.join().expect("the writer goes on after a refusal");
+    assert!(told.is_ok(), "the version came after the refusal");
+    assert_eq!((store.refusals, store.commits), (0, 1));
+}

@@ -177,10 +177,12 @@ impl ManifestSource {
             if let Some(turn) = &turn {
                 stats.set_stale(matches!(turn, Turn::Stale { .. }));
             }
+            // A folder that went away is back without notice: its watch went with it.
+            let is_away = read.unreadable.is_some();
             if send(tx, read, turn, seen).await.is_err() {
                 return;
             }
-            let poll = if watch.is_whole() {
+            let poll = if watch.is_whole() && !is_away {
                 settings.poll
             } else {
                 settings.poll_unwatched

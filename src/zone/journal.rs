@@ -223,8 +223,21 @@ impl Journal {
             notes
                 .push("the file of serials is missing: serials go on from the database".to_owned());
         }
-        let floors = floors(&serials, &scan.zones);
+        let mut floors = floors(&serials, &scan.zones);
         let (newest, known) = Newest::open(dir.path()).map_err(unusable("opening a file in it"))?;
+        if known.is_exact {
+            // Nothing is lost of these: their next serial need not pass the ceiling.
+            for (apex, serial) in &known.serials {
+                if scan
+                    .zones
+                    .get(apex)
+                    .is_some_and(|stored| stored.head.serial == *serial)
+                {
+                    floors.remove(apex);
+                }
+            }
+        }
+        let known = known.serials;
         notes.extend(known.iter().filter_map(|(apex, serial)| {
             let kept = scan.zones.get(apex).map(|stored| stored.head.serial);
             lost_note(apex, *serial, kept)
@@ -357,6 +370,7 @@ impl Journal {
                     Some(what) => {
                         self.cut(stored, &sound.version)?;
                         self.behind.insert(apex.clone());
+                        self.pass_over(apex, newest.serial);
                         vec![format!(
                             "zone {apex}: serials after {} up to {} are lost ({what})",
                             sound.version.serial, newest.serial
@@ -367,6 +381,7 @@ impl Journal {
             }
             Err(StreamError::Damaged(what)) => {
                 self.forget(&stored)?;
+                self.pass_over(apex, newest.serial);
                 let note = format!(
                     "zone {apex}: all versions up to serial {} are lost ({what})",
                     newest.serial
@@ -376,6 +391,15 @@ impl Journal {
             Err(StreamError::Store(error)) => return Err(error),
         };
         Ok(Loaded { version, notes })
+    }
+
+    /// The next serial of a zone has to be above this one.
+    fn pass_over(&mut self, apex: &Name, serial: Serial) {
+        let floor = self
+            .floors
+            .get(apex)
+            .map_or(serial, |floor| floor.later(serial));
+        self.floors.insert(apex.clone(), floor);
     }
 
     /// Makes an older version the newest of a zone.

@@ -51,7 +51,7 @@ pub enum ConnectError {
     #[error("not in a cluster ({0}); name a kubeconfig file or an endpoint")]
     InCluster(String),
     /// The kubeconfig file.
-    #[error("kubeconfig {}: {reason}", file.display())]
+    #[error("kubeconfig {}: {reason}; name a kubeconfig file that can be read", file.display())]
     Kubeconfig {
         /// The file.
         file: PathBuf,

@@ -152,18 +152,37 @@ fn read_line(line: &[u8]) -> Option<(Name, Serial)> {
 
 /// The file `newest`: the serial and number of each zone's newest version, written in place with each
 /// commit and not synced. It promises nothing; when it is whole and ahead of the database, it tells what
-/// was lost.
+/// was lost. While the machine was not started anew since, it is exact: then nothing is lost where it
+/// agrees with the database, and no serial has to be passed over.
 #[derive(Debug)]
 pub(super) struct Newest {
     /// The file.
     file: File,
     /// How long it is.
     len: u64,
+    /// Names this start of the machine; empty where the system does not tell.
+    boot: String,
 }
+
+/// What the file `newest` said.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// Each zone's newest serial.
+    pub(super) serials: Vec<(Name, Serial)>,
+    /// Whether it was written since the machine was started, so that nothing of it can be lost.
+    pub(super) is_exact: bool,
+}
+
+/// What names this start of the machine on Linux.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 impl Newest {
     /// Opens the file and reads what it says; nothing when it is torn or new.
-    pub(super) fn open(dir: &Path) -> io::Result<(Self, Vec<(Name, Serial)>)> {
+    pub(super) fn open(dir: &Path) -> io::Result<(Self, Known)> {
+        let boot = fs::read_to_string(BOOT_ID)
+            .unwrap_or_default()
+            .trim()
+            .to_owned();
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -172,18 +191,22 @@ impl Newest {
             .open(dir.join(NEWEST))?;
         let mut octets = Vec::new();
         file.read_to_end(&mut octets)?;
-        let lines: Option<Vec<_>> = octets
+        let mut lines = octets
             .split(|octet| *octet == b'\n')
-            .filter(|line| !line.is_empty())
-            .map(read_line)
-            .collect();
+            .filter(|line| !line.is_empty());
+        let written = lines.next().and_then(|line| line.strip_prefix(b"boot "));
+        let serials: Option<Vec<_>> = lines.map(read_line).collect();
+        let is_exact = !boot.is_empty() && written == Some(boot.as_bytes());
+        let known = serials
+            .map(|serials| Known { serials, is_exact })
+            .unwrap_or_default();
         let len = octets.len() as u64;
-        Ok((Self { file, len }, lines.unwrap_or_default()))
+        Ok((Self { file, len, boot }, known))
     }
 
     /// Writes what is newest.
     pub(super) fn write(&mut self, serials: &[(Name, Serial)]) -> io::Result<()> {
-        let mut text = String::new();
+        let mut text = format!("boot {}\n", self.boot);
         for (apex, serial) in serials {
             text.push_str(&write_line(apex, *serial));
         }
