@@ -673,7 +673,7 @@ async fn wrong_configuration_says_what_to_do_in_one_line() {
     assert_eq!(
         told,
         format!(
-            "kubeconfig {}: No such file or directory (os error 2)",
+            "kubeconfig {}: No such file or directory (os error 2); name a kubeconfig file that can be read",
             missing.display()
         )
     );
