@@ -47,6 +47,17 @@ pub struct Settings {
     pub patience: Duration,
 }
 
+impl Settings {
+    /// How long until the folder is read again though nothing was told.
+    const fn poll_after(&self, is_watched: bool) -> Duration {
+        if is_watched {
+            self.poll
+        } else {
+            self.poll_unwatched
+        }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -182,11 +193,7 @@ impl ManifestSource {
             if send(tx, read, turn, seen).await.is_err() {
                 return;
             }
-            let poll = if watch.is_whole() && !is_away {
-                settings.poll
-            } else {
-                settings.poll_unwatched
-            };
+            let poll = settings.poll_after(watch.is_whole() && !is_away);
             let due = liveness
                 .due()
                 .map(|due| due.saturating_duration_since(clock.now()));
