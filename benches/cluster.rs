@@ -1,4 +1,4 @@
-//! 10 000 Services with 100 000 endpoints in a real API server: zonewright and CoreDNS beside each other.
+//! The cluster of 10 000 Services and 100 000 endpoints in a real API server: zonewright beside CoreDNS.
 //!
 //! `cargo bench --bench cluster` prints a table in Markdown; `benches/README.md` keeps the last one. The
 //! API server, CoreDNS, NSD and dnsperf must be there (`make bench` sees to it). Absolute figures mean

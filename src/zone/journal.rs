@@ -22,6 +22,7 @@
 
 mod codec;
 mod commit;
+mod floor;
 mod load;
 mod reader;
 mod repair;
@@ -45,6 +46,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::dns::{Name, Serial};
 use crate::zone::{Candidate, Journaled, MemoryLimits, Version};
 use codec::{HEAD, Head, STEP, StreamError, ZONE};
+use floor::{floors, lost_note};
 use repair::{Keep, StateDir};
 use scan::{Garbage, garbage_of, scan};
 use sidefile::{Newest, Serials};
@@ -225,18 +227,7 @@ impl Journal {
         }
         let mut floors = floors(&serials, &scan.zones);
         let (newest, known) = Newest::open(dir.path()).map_err(unusable("opening a file in it"))?;
-        if known.is_exact {
-            // Nothing is lost of these: their next serial need not pass the ceiling.
-            for (apex, serial) in &known.serials {
-                if scan
-                    .zones
-                    .get(apex)
-                    .is_some_and(|stored| stored.head.serial == *serial)
-                {
-                    floors.remove(apex);
-                }
-            }
-        }
+        floor::lower(&mut floors, &known, &scan.zones);
         let known = known.serials;
         notes.extend(known.iter().filter_map(|(apex, serial)| {
             let kept = scan.zones.get(apex).map(|stored| stored.head.serial);
@@ -494,30 +485,4 @@ impl Drop for Journal {
 fn put_head(batch: &mut Batch, stored: &Stored) {
     let key = codec::zone_key(HEAD, stored.id);
     batch.put(&key, stored.head.encode(&key));
-}
-
-/// The sentence about what a zone lost, if it did.
-fn lost_note(apex: &Name, newest: Serial, kept: Option<Serial>) -> Option<String> {
-    match kept {
-        None => Some(format!(
-            "zone {apex}: all versions up to serial {newest} are lost, its history starts anew above it"
-        )),
-        Some(kept) if newest.is_after(kept) => Some(format!(
-            "zone {apex}: the versions after serial {kept} up to {newest} are lost, the next serial is above them"
-        )),
-        Some(_) => None,
-    }
-}
-
-/// The ceilings that say more than the heads do.
-fn floors(serials: &Serials, zones: &Zones) -> BTreeMap<Name, Serial> {
-    serials
-        .all()
-        .filter(|(apex, ceiling)| {
-            zones
-                .get(apex)
-                .is_none_or(|stored| stored.head.serial != *ceiling)
-        })
-        .map(|(apex, ceiling)| (apex.clone(), ceiling))
-        .collect()
 }
