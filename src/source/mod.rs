@@ -17,6 +17,7 @@ pub mod manifests;
 mod objects;
 mod problem;
 mod stats;
+pub mod zonefile;
 
 use std::time::{Instant, SystemTime};
 

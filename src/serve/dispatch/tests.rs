@@ -534,3 +534,38 @@ proptest::proptest! {
         }
     }
 }
+
+/// RFC 1034 section 4.3.2: name servers in authority, their addresses as glue, not authoritative; RFC 9471
+/// section 3.1: glue that does not fit sets TC.
+#[test]
+fn a_referral_has_glue_and_is_not_authoritative() {
+    let mut desk = Desk::with(&[
+        "sub NS ns.sub",
+        "sub NS ns.elsewhere.",
+        "ns.sub A 10.0.0.9",
+        "alias CNAME a.sub",
+    ]);
+    let message = desk.ask(&query(1, "x.Sub.z.", Rtype::A));
+    assert!(!message.metadata.authoritative);
+    assert_eq!(u16::from(message.metadata.response_code), 0);
+    assert!(message.answers.is_empty());
+    let lines = |records: &[_]| records.iter().map(line).collect::<Vec<_>>();
+    assert_eq!(
+        lines(&message.authorities),
+        ["Sub.z. 60 IN NS ns.sub.z.", "Sub.z. 60 IN NS ns.elsewhere."]
+    );
+    assert_eq!(lines(&message.additionals), ["ns.sub.z. 60 IN A 10.0.0.9"]);
+    let message = desk.ask(&query(1, "alias.z.", Rtype::A));
+    assert!(message.metadata.authoritative);
+    assert_eq!(lines(&message.answers), ["alias.z. 60 IN CNAME a.sub.z."]);
+    assert_eq!(message.authorities.len(), 2);
+
+    let many: Vec<String> = (0..40)
+        .flat_map(|n| [format!("sub NS n{n}.sub"), format!("n{n}.sub A 10.0.0.{n}")])
+        .collect();
+    let lines: Vec<&str> = many.iter().map(String::as_str).collect();
+    let mut desk = Desk::with(&lines);
+    let message = desk.ask(&with_opt(query(1, "sub.z.", Rtype::A), 900, 0, &[]));
+    assert!(message.metadata.truncation && !message.metadata.authoritative);
+    assert!(message.authorities.is_empty() && message.additionals.is_empty());
+}

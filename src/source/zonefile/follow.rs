@@ -1,0 +1,1 @@
+//! Follows zone files as they change.
