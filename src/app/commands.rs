@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use crate::app::failure::{Failure, one_line};
+use crate::app::files::check_files;
 use crate::app::past::StoredPast;
 use crate::app::render::render;
 use crate::app::source::Source;
@@ -34,13 +35,10 @@ pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
 pub fn check(configuration: &Configuration) -> Result<(), Failure> {
     let loaded = load(configuration)?;
     check_sources(&loaded.config)?;
-    let zones = loaded
-        .config
-        .servers
-        .iter()
-        .filter_map(|block| block.kubernetes.as_ref());
-    let zones: Vec<String> = zones
-        .flat_map(corefile::Kubernetes::zones)
+    check_files(&loaded.config)?;
+    let blocks = loaded.config.servers.iter();
+    let zones: Vec<String> = blocks
+        .flat_map(corefile::ServerBlock::written_zones)
         .map(ToString::to_string)
         .collect();
     print(&format!(

@@ -12,6 +12,7 @@ use crate::ops::Clock;
 use crate::ops::metrics::{self as m, Sample};
 use crate::pipeline::{ClusterGauges, millis};
 use crate::serve::{Proto, Server, Stats, TransferOutcome};
+use crate::source::zonefile::follow::FileStats;
 use crate::source::{ErrorClass, SourceStats};
 use crate::transfer::{SecondaryStatus, SecondaryTable, TransferKind};
 use crate::zone::{Version, ZoneSet};
@@ -31,6 +32,8 @@ pub(super) struct Observed {
     zones: Arc<ZoneSet>,
     /// The sources, in the order of the configuration.
     pub(super) sources: Vec<ObservedSource>,
+    /// What is wrong with the zone files, in the order of the configuration.
+    pub(super) files: Vec<Arc<FileStats>>,
     /// Gauges of the clusters, once the writer runs.
     gauges: OnceLock<Vec<Arc<ClusterGauges>>>,
     /// Counters of the servers.
@@ -64,6 +67,7 @@ impl Observed {
                 .iter()
                 .map(|it| source(&it.plan.source))
                 .collect(),
+            files: planned.files.iter().map(|_| Arc::default()).collect(),
             gauges: OnceLock::new(),
             servers: servers.iter().map(Server::stats).collect(),
             secondaries: servers.iter().map(Server::secondaries).collect(),
@@ -172,6 +176,7 @@ pub(super) fn status(observed: &Observed) -> Status {
         .flat_map(|source| source.stats.problems())
         .collect();
     problems.extend(lock(&observed.problems));
+    problems.extend(observed.files.iter().flat_map(|file| file.problems()));
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         zones: observed.zones.all().iter().map(zone_line).collect(),

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use crate::app::files::{PlannedFile, plan_file_zones, plan_overlays};
 use crate::corefile::{Apex, BindHost, Config, History, Kubernetes, ServerBlock, Source};
 use crate::dns::{Name, Ttl};
 use crate::pipeline::{ClusterPlan, ZonePlan};
@@ -39,6 +40,8 @@ pub struct PlannedCluster<'a> {
 pub struct Planned<'a> {
     /// The clusters, in the order of the file.
     pub clusters: Vec<PlannedCluster<'a>>,
+    /// The zone files, in the order of the file.
+    pub files: Vec<PlannedFile>,
     /// All zones.
     pub zones: Arc<ZoneSet>,
 }
@@ -49,6 +52,7 @@ pub struct Planned<'a> {
 pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>) -> Planned<'a> {
     let mut known: HashMap<Name, Arc<Zone>> = HashMap::new();
     let mut clusters = Vec::new();
+    let mut files = Vec::new();
     let mut order = Vec::new();
     for block in &config.servers {
         let Some(kubernetes) = &block.kubernetes else {
@@ -91,14 +95,17 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
             .zones()
             .map(|plan| kept(block.history_for(plan.zone.apex())))
             .collect();
+        plan_overlays(block, &plan, clusters.len(), &mut files);
         clusters.push(PlannedCluster {
             kubernetes,
             plan,
             kept,
         });
     }
+    plan_file_zones(config, &mut files, &mut order);
     Planned {
         clusters,
+        files,
         zones: Arc::new(ZoneSet::new(order)),
     }
 }
@@ -117,7 +124,7 @@ pub(super) fn source_name(source: &Source) -> String {
 }
 
 /// What is kept of the past, with the defaults.
-fn kept(history: Option<&History>) -> Retention {
+pub(super) fn kept(history: Option<&History>) -> Retention {
     let mut kept = Retention::DEFAULT;
     if let Some(history) = history {
         kept.keep = history.keep.unwrap_or(kept.keep);
@@ -128,7 +135,7 @@ fn kept(history: Option<&History>) -> Retention {
 }
 
 /// How much of it stays in memory.
-fn memory_limits(kept: Retention) -> MemoryLimits {
+pub(super) fn memory_limits(kept: Retention) -> MemoryLimits {
     let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     MemoryLimits {
         steps: number(kept.versions),

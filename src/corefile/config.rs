@@ -10,6 +10,7 @@ use super::apex::{self, Apex};
 use super::bind::{self, Bind};
 use super::environment::Environment;
 use super::errors::{self, Errors};
+use super::file::{self, ZoneFile};
 use super::health::{self, Health};
 use super::history::{self, History};
 use super::known::{self, Word};
@@ -44,6 +45,8 @@ pub struct ServerBlock {
     pub bind: Bind,
     /// The cluster.
     pub kubernetes: Option<Kubernetes>,
+    /// Zone files; no zone stands in two of them.
+    pub files: Vec<ZoneFile>,
     /// Who may have zones; no zone stands in two of them.
     pub transfers: Vec<Transfer>,
     /// The keys of all blocks on its listeners, no two of one name.
@@ -137,7 +140,7 @@ macro_rules! zoned {
     )*};
 }
 
-zoned!(Transfer, Apex, History);
+zoned!(Transfer, Apex, History, ZoneFile);
 
 /// Of several directives the one with the closest zone at or above `zone`.
 fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
@@ -264,6 +267,7 @@ pub fn parse_text(
     listener::check_key_names(&servers, &mut report);
     listener::check_http(&servers, &mut report);
     check_sources(&servers, &mut report);
+    file::check(&servers, &mut report);
     let (problems, warnings) = report.finish();
     if problems.is_empty() {
         Ok(Loaded {
@@ -301,6 +305,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         zones,
         bind: Bind::default(),
         kubernetes: None,
+        files: Vec::new(),
         transfers: Vec::new(),
         keys: Vec::new(),
         apexes: Vec::new(),
@@ -335,7 +340,8 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
 /// Whether a directive may stand several times in a block.
 fn repeats(word: Word) -> bool {
     match word {
-        Word::Apex | Word::Bind | Word::Health | Word::History | Word::Log | Word::Transfer => true,
+        Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
+        Word::Transfer => true,
         Word::Errors | Word::Kubernetes | Word::Prometheus | Word::Ready | Word::Tsig => false,
     }
 }
@@ -352,6 +358,7 @@ fn take(
         Word::Apex => server.apexes.push(apex::parse(directive, zones, report)),
         Word::Bind => bind::parse(directive, &mut server.bind, report),
         Word::Errors => server.errors = Some(errors::parse(directive, report)),
+        Word::File => server.files.extend(file::parse(directive, zones, report)),
         Word::Health => {
             server.health = Some(health::parse(directive, server.health.as_ref(), report));
         }
@@ -371,13 +378,14 @@ fn take(
 
 /// Checks what the directives of one block say about zones.
 fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
-    let zones: Vec<&Name> = server
+    let of_cluster: Vec<&Name> = server
         .kubernetes
         .iter()
         .flat_map(Kubernetes::zones)
         .collect();
+    let zones: Vec<&Name> = server.written_zones().collect();
     if let Some(kubernetes) = &server.kubernetes {
-        for zone in &zones {
+        for zone in &of_cluster {
             if !keys.iter().any(|key| zone.is_within(key)) {
                 let message = format!("no query for {zone} comes to this block");
                 let mend = "add the zone to the keys of the block";
@@ -386,7 +394,7 @@ fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
         }
     }
     check_zoned("transfer", &server.transfers, &zones, report);
-    check_zoned("apex", &server.apexes, &zones, report);
+    check_zoned("apex", &server.apexes, &of_cluster, report);
     check_zoned("history", &server.histories, &zones, report);
 }
 

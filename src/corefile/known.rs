@@ -12,6 +12,8 @@ pub(super) enum Word {
     Bind,
     /// Logging of errors.
     Errors,
+    /// A zone file.
+    File,
     /// Liveness over HTTP.
     Health,
     /// How many versions are kept.
@@ -35,6 +37,7 @@ const OURS: &[(&str, Word)] = &[
     ("apex", Word::Apex),
     ("bind", Word::Bind),
     ("errors", Word::Errors),
+    ("file", Word::File),
     ("health", Word::Health),
     ("history", Word::History),
     ("kubernetes", Word::Kubernetes),
@@ -69,7 +72,6 @@ const NOT_YET: &[&str] = &[
     "dnstap",
     "erratic",
     "etcd",
-    "file",
     "forward",
     "gate",
     "geoip",

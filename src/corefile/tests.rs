@@ -4,6 +4,7 @@
 //! so.
 
 mod directives;
+mod file;
 mod grammar;
 mod keys;
 mod kubernetes;

@@ -5,6 +5,8 @@
 //! versions serving; the dirty keys stay dirty and are tried again. One batch gives each zone that
 //! really differs one version, all in one write of the store.
 
+mod files;
+mod overlay;
 mod plan;
 mod render;
 
@@ -21,8 +23,13 @@ use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;
 use crate::zone::journal::next_serial;
-use crate::zone::{Candidate, Journaled, Version};
+use crate::zone::{Candidate, Journaled, MemoryLimits, Version, Zone};
 
+use files::HeldFile;
+use overlay::Overlays;
+use render::{render_all_over, render_dirty_over};
+
+pub use files::{FileInput, FilePlan};
 pub use plan::{ClusterPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
 
@@ -61,6 +68,13 @@ pub enum Input {
     Fresh {
         /// Which cluster.
         cluster: usize,
+    },
+    /// A zone file was read.
+    File {
+        /// Which file, by place in [`Pipeline::with_files`].
+        file: usize,
+        /// What became of it.
+        input: FileInput,
     },
 }
 
@@ -124,12 +138,26 @@ struct Cluster {
     problems: BTreeMap<ObjectKey, Vec<Problem>>,
     /// What others read.
     gauges: Arc<ClusterGauges>,
+    /// The files under its zones.
+    overlays: Overlays,
+}
+
+impl Cluster {
+    /// Whether there is something to render, and nothing that is not known yet.
+    fn is_due(&self) -> bool {
+        let mut overlays = self.overlays.values();
+        let is_whole = self.state.is_synced() && overlays.all(|overlay| overlay.file.is_some());
+        let is_dirty = self.all_dirty || !self.dirty.is_empty();
+        is_whole && (is_dirty || self.overlays.values().any(overlay::Overlay::is_due))
+    }
 }
 
 /// The writer.
 pub struct Pipeline<S> {
     /// The clusters, in configuration order.
     clusters: Vec<Cluster>,
+    /// The zone files, in configuration order.
+    files: Vec<HeldFile>,
     /// Where versions become durable.
     store: S,
     /// The time.
@@ -165,10 +193,12 @@ impl<S: Store> Pipeline<S> {
             all_dirty: true,
             problems: BTreeMap::new(),
             gauges: Arc::default(),
+            overlays: Overlays::new(),
         };
         let clusters = plans.into_iter().map(cluster_of).collect();
         Self {
             clusters,
+            files: Vec::new(),
             store,
             clock,
             observer,
@@ -278,6 +308,7 @@ impl<S: Store> Pipeline<S> {
             }
             Input::Stale { cluster, since } => self.mark_stale(cluster, Some(millis(since))),
             Input::Fresh { cluster } => self.mark_stale(cluster, None),
+            Input::File { file, input } => self.take_file(file, input),
         }
     }
 
@@ -288,10 +319,12 @@ impl<S: Store> Pipeline<S> {
                 .gauges
                 .stale_since_ms
                 .store(since_ms.unwrap_or(0), Ordering::Relaxed);
-            cluster
-                .plan
-                .zones()
-                .for_each(|plan| plan.zone.set_stale_since_ms(since_ms));
+            // Until the files under its zones are read, the cluster cannot be rendered.
+            let is_blind = cluster.overlays.values().any(|it| it.file.is_none());
+            if since_ms.is_some() || !is_blind {
+                let zones = cluster.plan.zones();
+                zones.for_each(|plan| plan.zone.set_stale_since_ms(since_ms));
+            }
         }
     }
 
@@ -301,15 +334,16 @@ impl<S: Store> Pipeline<S> {
         let mut rendered = Vec::new();
         let now_ms = millis(self.clock.wall());
         for (place, cluster) in self.clusters.iter().enumerate() {
-            let due = cluster.all_dirty || !cluster.dirty.is_empty();
-            if !cluster.state.is_synced() || !due {
+            if !cluster.is_due() {
                 continue;
             }
-            let mut rendering = if cluster.all_dirty {
-                render_all(&cluster.state, &cluster.plan, &cluster.dirty)
+            let render = if cluster.all_dirty {
+                render_all_over
             } else {
-                render_dirty(&cluster.state, &cluster.plan, &cluster.dirty)
+                render_dirty_over
             };
+            let (state, overlays) = (&cluster.state, &cluster.overlays);
+            let mut rendering = render(state, &cluster.plan, &cluster.dirty, overlays);
             let drafts = std::mem::take(&mut rendering.drafts);
             for (plan, draft) in cluster.plan.zones().zip(drafts) {
                 let previous = plan.zone.current();
@@ -317,31 +351,36 @@ impl<S: Store> Pipeline<S> {
                 if draft.draft.is_empty() && !first {
                     continue;
                 }
-                candidates.push(self.candidate(plan, previous.as_deref(), draft, now_ms));
+                let zone = (&plan.zone, plan.limits);
+                candidates.push(self.next_version(zone, previous.as_deref(), draft, now_ms, None));
             }
             rendered.push((place, rendering));
         }
+        self.file_candidates(now_ms, &mut candidates);
         if !candidates.is_empty() && !self.write(candidates) {
             return false;
         }
         for (place, rendering) in rendered {
             self.settle(place, rendering);
         }
+        self.settle_files();
         true
     }
 
-    /// The next version of a zone.
-    fn candidate(
+    /// The next version of a zone; its serial is not before `wanted`.
+    fn next_version(
         &self,
-        plan: &ZonePlan,
+        (zone, limits): (&Arc<Zone>, MemoryLimits),
         previous: Option<&Version>,
         draft: ZoneDraft,
         now_ms: u64,
+        wanted: Option<Serial>,
     ) -> Candidate {
-        let floor = self.store.floor(plan.zone.apex());
+        let floor = self.store.floor(zone.apex());
         let serial = next_serial(previous.map(|version| version.serial), floor, now_ms / 1000);
+        let serial = wanted.map_or(serial, |wanted| serial.later(wanted));
         let ZoneDraft { draft, causes } = draft;
-        Candidate::new(previous, draft, serial, now_ms, causes, plan.limits)
+        Candidate::new(previous, draft, serial, now_ms, causes, limits)
     }
 
     /// Journal, then swap, then count. False when the journal refused.
@@ -360,13 +399,13 @@ impl<S: Store> Pipeline<S> {
         };
         for (version, (added, removed)) in journaled.into_iter().zip(sizes) {
             let apex = version.apex();
-            let zone = self
-                .clusters
-                .iter()
-                .flat_map(|cluster| cluster.plan.zones())
-                .find(|plan| plan.zone.apex() == apex);
-            if let Some(plan) = zone {
-                let version = plan.zone.publish(version);
+            let of_clusters = self.clusters.iter().flat_map(|it| it.plan.zones());
+            let zone = of_clusters
+                .map(|plan| &plan.zone)
+                .chain(self.file_zones())
+                .find(|zone| zone.apex() == apex);
+            if let Some(zone) = zone {
+                let version = zone.publish(version);
                 self.observer.published(&version, added, removed);
             }
         }
@@ -389,8 +428,19 @@ impl<S: Store> Pipeline<S> {
             return;
         };
         cluster.dirty = Dirty::default();
+        for layer in rendering.layers {
+            if let Some(overlay) = cluster.overlays.get_mut(&layer.zone) {
+                overlay.layer = Some(layer.layer);
+                overlay.shown = layer.shown;
+            }
+        }
         if cluster.all_dirty {
             cluster.all_dirty = false;
+            let is_away = cluster.gauges.stale_since_ms.load(Ordering::Relaxed) > 0;
+            if !cluster.overlays.is_empty() && !is_away {
+                let zones = cluster.plan.zones();
+                zones.for_each(|plan| plan.zone.set_stale_since_ms(None));
+            }
             cluster.gauges.synced.store(1, Ordering::Relaxed);
             self.observer.synced(place);
         }

@@ -9,22 +9,31 @@ use std::net::IpAddr;
 
 use crate::cluster::{Cause, Dirty, ObjectKey, Origin, Service, State, Verb};
 use crate::dns::{Name, Rdata, Record, Rtype, Ttl};
+use crate::pipeline::overlay::{Layer, Overlays, merge};
 use crate::pipeline::plan::{ClusterPlan, ZonePlan};
 use crate::schema::{Problem, apex_records, pointers, render_service, service_name, soa};
 use crate::zone::{Contents, Draft, Edit, Node};
 
 /// The edit of one zone and the groups of causes that its tags name.
 #[derive(Debug)]
-struct ZoneEdit {
+pub(super) struct ZoneEdit {
     /// The edit.
-    edit: Edit,
+    pub(super) edit: Edit,
     /// Group of causes to its tag.
-    tags: HashMap<BTreeSet<u32>, u32>,
+    pub(super) tags: HashMap<BTreeSet<u32>, u32>,
 }
 
 impl ZoneEdit {
+    /// An edit without any cause yet.
+    pub(super) fn new(edit: Edit) -> Self {
+        Self {
+            edit,
+            tags: HashMap::new(),
+        }
+    }
+
     /// The tag of a group of causes.
-    fn tag(&mut self, causes: &BTreeSet<u32>) -> u32 {
+    pub(super) fn tag(&mut self, causes: &BTreeSet<u32>) -> u32 {
         let next = u32::try_from(self.tags.len()).expect("fewer than 2^32 groups in one batch");
         *self.tags.entry(causes.clone()).or_insert(next)
     }
@@ -50,6 +59,8 @@ pub struct Rendering {
     pub services_rendered: usize,
     /// How many addresses were rendered.
     pub addresses_rendered: usize,
+    /// What is kept of the zones with a file under them.
+    pub(super) layers: Vec<Layer>,
 }
 
 /// Renders one cluster.
@@ -63,19 +74,34 @@ struct Renderer<'a> {
     edits: Vec<ZoneEdit>,
     /// What could not be rendered.
     problems: BTreeMap<ObjectKey, Vec<Problem>>,
+    /// The files under the zones.
+    overlays: &'a Overlays,
+    /// The cause of what neither layer of a zone has, when everything is rendered.
+    gone: Option<BTreeSet<u32>>,
 }
 
 /// Renders what is dirty on top of the current contents.
 #[must_use]
 pub fn render_dirty(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering {
-    let mut renderer = Renderer::new(state, plan);
+    render_dirty_over(state, plan, dirty, &Overlays::new())
+}
+
+/// As [`render_dirty`], with files under some zones.
+pub(super) fn render_dirty_over(
+    state: &State,
+    plan: &ClusterPlan,
+    dirty: &Dirty,
+    overlays: &Overlays,
+) -> Rendering {
+    let mut renderer = Renderer::new(state, plan, overlays, None);
     for (key, causes) in &dirty.services {
         renderer.service(key, causes);
     }
     for (address, causes) in &dirty.addresses {
         renderer.address(*address, causes);
     }
-    renderer.finish(&dirty.causes, dirty.services.len(), dirty.addresses.len())
+    let causes = dirty.causes.clone();
+    renderer.finish(causes, dirty.services.len(), dirty.addresses.len())
 }
 
 /// The causes of a whole rendering that no single object has.
@@ -89,6 +115,16 @@ struct WholeCauses {
 /// Renders everything: what is in the current contents and not rendered goes.
 #[must_use]
 pub fn render_all(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering {
+    render_all_over(state, plan, dirty, &Overlays::new())
+}
+
+/// As [`render_all`], with files under some zones.
+pub(super) fn render_all_over(
+    state: &State,
+    plan: &ClusterPlan,
+    dirty: &Dirty,
+    overlays: &Overlays,
+) -> Rendering {
     let mut causes = dirty.causes.clone();
     let mut whole = |verb| {
         let place = u32::try_from(causes.len()).expect("fewer than 2^32 causes in one batch");
@@ -105,34 +141,42 @@ pub fn render_all(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering
         configured: whole(Verb::Configured),
         vanished: whole(Verb::Vanished),
     };
-    let mut renderer = Renderer::new(state, plan);
+    let mut renderer = Renderer::new(state, plan, overlays, Some(whole.vanished.clone()));
     for place in 0..plan.forward.len() {
         renderer.forward_zone(place, dirty, &whole);
     }
     renderer.reverse_zones(dirty, &whole);
     let (services, addresses) = (state.services().count(), state.addresses().count());
-    renderer.finish(&causes, services, addresses)
+    renderer.finish(causes, services, addresses)
 }
 
 impl<'a> Renderer<'a> {
-    /// A renderer on top of the current versions.
-    fn new(state: &'a State, plan: &'a ClusterPlan) -> Self {
-        let edit_of = |zone_plan: &ZonePlan| {
-            let contents = zone_plan.zone.current().map_or_else(
-                || Contents::empty(zone_plan.zone.apex(), soa(&zone_plan.apex)),
-                |version| version.contents.clone(),
-            );
-            ZoneEdit {
-                edit: Edit::new(&contents),
-                tags: HashMap::new(),
-            }
+    /// A renderer on top of the current versions; where a file lies under a zone, on top of the
+    /// cluster's own layer, or of nothing when everything is rendered.
+    fn new(
+        state: &'a State,
+        plan: &'a ClusterPlan,
+        overlays: &'a Overlays,
+        gone: Option<BTreeSet<u32>>,
+    ) -> Self {
+        let edit_of = |(place, zone_plan): (usize, &ZonePlan)| {
+            let contents = match overlays.get(&place) {
+                None => current(zone_plan),
+                Some(overlay) => {
+                    let layer = overlay.layer.clone().filter(|_| gone.is_none());
+                    layer.unwrap_or_else(|| nothing(zone_plan))
+                }
+            };
+            ZoneEdit::new(Edit::new(&contents))
         };
-        let edits = plan.zones().map(edit_of).collect();
+        let edits = plan.zones().enumerate().map(edit_of).collect();
         Self {
             state,
             plan,
             edits,
             problems: BTreeMap::new(),
+            overlays,
+            gone,
         }
     }
 
@@ -282,14 +326,25 @@ impl<'a> Renderer<'a> {
     }
 
     /// Ends all edits.
-    fn finish(self, causes: &[Cause], services: usize, addresses: usize) -> Rendering {
-        let drafts = self
-            .edits
-            .into_iter()
-            .map(|edit| draft_of(edit, causes))
-            .collect();
+    fn finish(self, mut causes: Vec<Cause>, services: usize, addresses: usize) -> Rendering {
+        let mut layers = Vec::new();
+        let mut drafts = Vec::new();
+        for ((place, edit), plan) in self.edits.into_iter().enumerate().zip(self.plan.zones()) {
+            let edit = match self.overlays.get(&place) {
+                None => edit,
+                Some(overlay) => {
+                    let gone = self.gone.as_ref();
+                    let (merged, layer) =
+                        merge(place, edit, overlay, &current(plan), gone, &mut causes);
+                    layers.push(layer);
+                    merged
+                }
+            };
+            drafts.push(draft_of(edit, &causes));
+        }
         Rendering {
             drafts,
+            layers,
             problems: self.problems,
             services_rendered: services,
             addresses_rendered: addresses,
@@ -297,8 +352,20 @@ impl<'a> Renderer<'a> {
     }
 }
 
+/// What a zone holds now.
+fn current(plan: &ZonePlan) -> Contents {
+    plan.zone
+        .current()
+        .map_or_else(|| nothing(plan), |version| version.contents.clone())
+}
+
+/// A zone with nothing in it.
+fn nothing(plan: &ZonePlan) -> Contents {
+    Contents::empty(plan.zone.apex(), soa(&plan.apex))
+}
+
 /// Ends one edit and keeps only the groups of causes that a record names.
-fn draft_of(edit: ZoneEdit, causes: &[Cause]) -> ZoneDraft {
+pub(super) fn draft_of(edit: ZoneEdit, causes: &[Cause]) -> ZoneDraft {
     let ZoneEdit { edit, tags } = edit;
     let mut draft = edit.finish();
     let mut groups: Vec<(u32, BTreeSet<u32>)> =

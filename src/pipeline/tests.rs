@@ -1,5 +1,7 @@
 //! Laws of the writer: what it does bit by bit is what it would do at once, and no more than it must.
 
+mod files;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Mutex;

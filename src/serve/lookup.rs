@@ -181,7 +181,9 @@ fn find<'v>(contents: &'v Contents, key: &mut Vec<u8>, qtype: Rtype) -> Found<'v
 /// The ends of the keys of a name's ancestors below the apex and of itself, the highest first.
 fn ends(key: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
     let octets = key.iter().enumerate();
-    octets.filter(|(_, octet)| **octet == 0).map(|(at, _)| at + 1)
+    octets
+        .filter(|(_, octet)| **octet == 0)
+        .map(|(at, _)| at + 1)
 }
 
 /// The highest zone cut at or above a key.

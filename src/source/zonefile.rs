@@ -114,7 +114,10 @@ impl fmt::Display for BadFile {
             write!(f, "{separator}{problem}")?;
         }
         if self.problems.len() >= MOST_PROBLEMS {
-            write!(f, "\nand maybe more: reading ended after {MOST_PROBLEMS} problems")?;
+            write!(
+                f,
+                "\nand maybe more: reading ended after {MOST_PROBLEMS} problems"
+            )?;
         }
         Ok(())
     }
@@ -137,15 +140,44 @@ impl ZoneFile {
     /// The node with this key.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<&Node> {
-        let place = self.nodes.binary_search_by(|node| node.key().cmp(key)).ok()?;
+        let place = self
+            .nodes
+            .binary_search_by(|node| node.key().cmp(key))
+            .ok()?;
         self.nodes.get(place)
     }
 
     /// Where the owner with this key is first spoken of.
     #[must_use]
     pub fn spot(&self, key: &[u8]) -> Option<&Spot> {
-        let place = self.nodes.binary_search_by(|node| node.key().cmp(key)).ok()?;
+        let place = self
+            .nodes
+            .binary_search_by(|node| node.key().cmp(key))
+            .ok()?;
         self.spots.get(place)
+    }
+
+    /// The content without what is neither at nor below one of these names.
+    fn within(self, names: &[Name], apex: &Name) -> Self {
+        let keys: Vec<_> = names
+            .iter()
+            .filter_map(|name| name.sort_key(apex))
+            .collect();
+        if keys.iter().any(|key| key.as_bytes().is_empty()) {
+            return self;
+        }
+        let is_within = |node: &Node| {
+            keys.iter()
+                .any(|key| node.key().starts_with(key.as_bytes()))
+        };
+        let both = self.nodes.into_iter().zip(self.spots);
+        let (nodes, spots) = both.filter(|(node, _)| is_within(node)).unzip();
+        Self {
+            path: self.path,
+            soa: self.soa,
+            nodes,
+            spots,
+        }
     }
 
     /// All nodes in canonical order.
@@ -168,6 +200,18 @@ pub struct Reading {
 #[must_use]
 pub fn read(path: &Path, apex: &Name, role: Role) -> Reading {
     read_with(path, apex, role, &mut |path| std::fs::read(path))
+}
+
+/// Reads a zone file that is at hand.
+#[cfg(test)]
+pub(crate) fn read_text(
+    name: &str,
+    text: &str,
+    apex: &Name,
+    role: Role,
+) -> Result<ZoneFile, BadFile> {
+    let mut open = |_: &Path| Ok(text.as_bytes().to_vec());
+    read_with(Path::new(name), apex, role, &mut open).content
 }
 
 /// Reads a zone file; `open` gives the octets of files.
@@ -210,11 +254,7 @@ fn read_with(path: &Path, apex: &Name, role: Role, open: reader::Open<'_>) -> Re
 }
 
 /// The nodes of records, with the place of each.
-fn nodes_of(
-    records: Vec<Placed>,
-    grouped: &check::Owners,
-    apex: &Name,
-) -> (Vec<Node>, Vec<Spot>) {
+fn nodes_of(records: Vec<Placed>, grouped: &check::Owners, apex: &Name) -> (Vec<Node>, Vec<Spot>) {
     let mut records: Vec<Option<Placed>> = records.into_iter().map(Some).collect();
     let mut nodes = Vec::with_capacity(grouped.len());
     let mut spots = Vec::with_capacity(grouped.len());

@@ -178,13 +178,21 @@ fn ask_wild(qname: &str, qtype: &str) -> String {
         .map(|link| match link.set {
             LinkSet::Soa => "SOA".to_owned(),
             LinkSet::Rrset(rrset) => {
-                format!("{} {}", link.owner.map_or("?".to_owned(), shown), rrset.rtype)
+                format!(
+                    "{} {}",
+                    link.owner.map_or("?".to_owned(), shown),
+                    rrset.rtype
+                )
             }
         })
         .collect();
     if let Some(referral) = answer.referral {
         let cut = &referral.below.unwrap_or(lower.as_wire())[referral.skip..];
-        words.push(format!("referral {}*{}", shown(cut), referral.servers.count));
+        words.push(format!(
+            "referral {}*{}",
+            shown(cut),
+            referral.servers.count
+        ));
     } else {
         words.push(match (answer.exists, answer.negative) {
             (true, false) => "end".to_owned(),
@@ -232,7 +240,11 @@ fn at_and_below_a_cut_the_answer_is_a_referral() {
         ("subdel.example.", "DS", "? DS, end"),
         ("x.subdel.example.", "DS", "referral subdel.example.*2"),
         ("deep.subdel.example.", "DS", "referral subdel.example.*2"),
-        ("x.alias.example.", "A", "? CNAME, referral subdel.example.*2"),
+        (
+            "x.alias.example.",
+            "A",
+            "? CNAME, referral subdel.example.*2",
+        ),
         ("example.", "NS", "? NS, end"),
     ] {
         assert_eq!(ask_wild(qname, qtype), expected, "{qname} {qtype}");

@@ -55,7 +55,11 @@ impl Check<'_> {
     }
 
     /// The records of a type at an owner.
-    fn of_type<'s>(&'s self, places: &'s [usize], rtype: Rtype) -> impl Iterator<Item = &'s Placed> {
+    fn of_type<'s>(
+        &'s self,
+        places: &'s [usize],
+        rtype: Rtype,
+    ) -> impl Iterator<Item = &'s Placed> {
         let records = places.iter().map(|place| &self.records[*place]);
         records.filter(move |record| record.rtype == rtype)
     }
@@ -63,7 +67,8 @@ impl Check<'_> {
     /// The records at a name of the zone.
     fn at(&self, name: &Name) -> &[usize] {
         let key = name.sort_key(self.apex);
-        key.and_then(|key| self.owners.get(&key)).map_or(&[], Vec::as_slice)
+        key.and_then(|key| self.owners.get(&key))
+            .map_or(&[], Vec::as_slice)
     }
 
     /// A zone has a SOA, and name servers that can be reached.
@@ -76,7 +81,10 @@ impl Check<'_> {
         }
         let mut servers = self.of_type(places, Rtype::NS).peekable();
         if servers.peek().is_none() {
-            let message = format!("the zone {} has no NS at its top: secondaries refuse it", self.apex);
+            let message = format!(
+                "the zone {} has no NS at its top: secondaries refuse it",
+                self.apex
+            );
             problems.push(whole.problem(message));
         }
         for server in servers {
@@ -85,7 +93,8 @@ impl Check<'_> {
                 && self.cut_above(&target).is_none()
                 && !self.has_address(&target)
             {
-                let message = format!("name server {target} has no address in the zone: add A or AAAA");
+                let message =
+                    format!("name server {target} has no address in the zone: add A or AAAA");
                 problems.push(server.spot.problem(message));
             }
         }
@@ -147,9 +156,8 @@ impl Check<'_> {
         }
         // RFC 1034 section 3.6.2, RFC 2181 section 10.1.
         if let Some(alias) = self.of_type(places, Rtype::CNAME).next() {
-            let differs = |other: &&Placed| {
-                other.rtype != Rtype::CNAME || other.rdata != alias.rdata
-            };
+            let differs =
+                |other: &&Placed| other.rtype != Rtype::CNAME || other.rdata != alias.rdata;
             if *owner == *self.apex {
                 let message = format!("{owner} is the top of the zone: it cannot be an alias");
                 problems.push(alias.spot.problem(message));
@@ -180,7 +188,9 @@ impl Check<'_> {
                 && target.is_within(owner)
                 && !self.has_address(&target)
             {
-                let message = format!("name server {target} lies within what it serves and has no address here");
+                let message = format!(
+                    "name server {target} lies within what it serves and has no address here"
+                );
                 problems.push(server.spot.problem(message));
             }
         }

@@ -148,16 +148,17 @@ fn scan(rtype: Rtype, source: &mut Words<'_>) -> Result<Vec<u8>, ScanError> {
 fn scan_known(rtype: Rtype, source: &mut Words<'_>) -> Result<Vec<u8>, ScanError> {
     let theirs = TheirRtype::from_int(rtype.0);
     let is_marked = source.peek().is_some_and(Words::is_marker);
-    let data: ZoneRecordData<Vec<u8>, TheirName<Vec<u8>>> =
-        match ZoneRecordData::scan(theirs, source) {
-            Ok(data) => data,
-            Err(error) if !is_marked && is_unknown_to_them(&error) => {
-                return Err(ScanError(format!(
-                    "the data of {rtype} has no text form here: write it as \\# LENGTH HEX (RFC 3597)"
-                )));
-            }
-            Err(error) => return Err(error),
-        };
+    let data: ZoneRecordData<Vec<u8>, TheirName<Vec<u8>>> = match ZoneRecordData::scan(
+        theirs, source,
+    ) {
+        Ok(data) => data,
+        Err(error) if !is_marked && is_unknown_to_them(&error) => {
+            return Err(ScanError(format!(
+                "the data of {rtype} has no text form here: write it as \\# LENGTH HEX (RFC 3597)"
+            )));
+        }
+        Err(error) => return Err(error),
+    };
     let octets = composed(&data)?;
     if is_marked && !is_well_formed(theirs, &octets) {
         return Err(ScanError(format!("these octets are no data of {rtype}")));
@@ -173,10 +174,13 @@ fn is_unknown_to_them(error: &ScanError) -> bool {
 /// Whether octets are data of a type, as far as the library knows it: whole, and with names in full.
 fn is_well_formed(rtype: TheirRtype, octets: &[u8]) -> bool {
     let mut parser = Parser::from_ref(octets);
-    let parsed = ZoneRecordData::<&[u8], domain::base::ParsedName<&[u8]>>::parse_rdata(rtype, &mut parser);
+    let parsed =
+        ZoneRecordData::<&[u8], domain::base::ParsedName<&[u8]>>::parse_rdata(rtype, &mut parser);
     match parsed {
         Ok(None) => true,
-        Ok(Some(data)) => parser.remaining() == 0 && composed(&data).is_ok_and(|again| again == octets),
+        Ok(Some(data)) => {
+            parser.remaining() == 0 && composed(&data).is_ok_and(|again| again == octets)
+        }
         Err(_) => false,
     }
 }
@@ -229,8 +233,7 @@ impl<'a> Words<'a> {
     /// Takes the next word as plain text.
     fn text(&mut self) -> Result<&'a str, ScanError> {
         let word = self.take()?;
-        std::str::from_utf8(&word.raw)
-            .map_err(|_| ScanError("this is not plain text".to_owned()))
+        std::str::from_utf8(&word.raw).map_err(|_| ScanError("this is not plain text".to_owned()))
     }
 
     /// Takes the next word as a name.
@@ -324,7 +327,9 @@ fn each_symbol(
     while let Some((octet, how)) = next_symbol(&mut rest).map_err(ScanError::custom)? {
         each(match how {
             Written::Plain if octet.is_ascii() => Symbol::Char(char::from(octet)),
-            Written::Plain => return Err(ScanError::custom("octets beyond ASCII do not belong here")),
+            Written::Plain => {
+                return Err(ScanError::custom("octets beyond ASCII do not belong here"));
+            }
             Written::Simple if octet.is_ascii() => Symbol::SimpleEscape(octet),
             Written::Simple | Written::Decimal => Symbol::DecimalEscape(octet),
         })?;
@@ -432,8 +437,7 @@ impl Scanner for Words<'_> {
     }
 
     fn scan_string(&mut self) -> Result<Str<Vec<u8>>, ScanError> {
-        Str::from_utf8(self.scan_octets()?)
-            .map_err(|_| ScanError::custom("this is not UTF-8"))
+        Str::from_utf8(self.scan_octets()?).map_err(|_| ScanError::custom("this is not UTF-8"))
     }
 
     fn scan_charstr_entry(&mut self) -> Result<Vec<u8>, ScanError> {

@@ -93,10 +93,16 @@ pub(super) fn filled<'a>(word: &'a Word<'a>, number: u32) -> Result<Word<'a>, St
 fn modified(modifier: &[u8], number: u32) -> Result<String, String> {
     let text = String::from_utf8_lossy(modifier);
     let form = || {
-        format!("\"${{{text}}}\" is no modifier: write ${{OFFSET}}, ${{OFFSET,WIDTH}} or ${{OFFSET,WIDTH,BASE}}")
+        format!(
+            "\"${{{text}}}\" is no modifier: write ${{OFFSET}}, ${{OFFSET,WIDTH}} or ${{OFFSET,WIDTH,BASE}}"
+        )
     };
     let mut parts = text.split(',');
-    let offset: i64 = parts.next().unwrap_or_default().parse().map_err(|_| form())?;
+    let offset: i64 = parts
+        .next()
+        .unwrap_or_default()
+        .parse()
+        .map_err(|_| form())?;
     let width: usize = parts.next().unwrap_or("0").parse().map_err(|_| form())?;
     let base = parts.next().unwrap_or("d");
     if parts.next().is_some() || width > 255 {
@@ -191,7 +197,8 @@ mod tests {
 
     #[test]
     fn ranges_have_a_step_and_a_limit() {
-        let numbers = |text: &str| Range::parse(text).map(|range| range.numbers().collect::<Vec<_>>());
+        let numbers =
+            |text: &str| Range::parse(text).map(|range| range.numbers().collect::<Vec<_>>());
         assert_eq!(numbers("1-3"), Ok(vec![1, 2, 3]));
         assert_eq!(numbers("0-10/5"), Ok(vec![0, 5, 10]));
         assert_eq!(numbers("4-4"), Ok(vec![4]));

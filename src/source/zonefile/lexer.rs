@@ -266,9 +266,18 @@ mod tests {
         for (text, want) in [
             ("a  b\n", vec!["1:1=a 1:4=b"]),
             ("\u{feff}a\r\n\n ; c\n\tb", vec!["1:1=a", "_ 4:2=b"]),
-            ("a ( b ; (c\n\n d )e\nf", vec!["1:1=a 1:5=b 3:2=d 3:5=e", "4:1=f"]),
-            ("a \"b ; ( c\" d\"e\"", vec!["1:1=a 1:3=\"b ; ( c\" 1:13=d +1:14=\"e\""]),
-            (r#"a\;b "c\"d" \# e\ f"#, vec![r#"1:1=a\;b 1:7="c\"d" 1:14=\# 1:17=e\ f"#]),
+            (
+                "a ( b ; (c\n\n d )e\nf",
+                vec!["1:1=a 1:5=b 3:2=d 3:5=e", "4:1=f"],
+            ),
+            (
+                "a \"b ; ( c\" d\"e\"",
+                vec!["1:1=a 1:3=\"b ; ( c\" 1:13=d +1:14=\"e\""],
+            ),
+            (
+                r#"a\;b "c\"d" \# e\ f"#,
+                vec![r#"1:1=a\;b 1:6="c\"d" 1:13=\# 1:16=e\ f"#],
+            ),
             ("a\"\"", vec!["1:1=a +1:2=\"\""]),
         ] {
             assert_eq!(cut(text), want, "{text:?}");
@@ -279,9 +288,15 @@ mod tests {
     fn a_line_that_cannot_be_cut_does_not_hide_the_next() {
         for (text, want) in [
             ("a ) b\nc", vec!["1:3 this ')' closes no '('", "2:1=c"]),
-            ("a \"b\nc", vec!["1:3 this quote is not closed on its line", "2:1=c"]),
+            (
+                "a \"b\nc",
+                vec!["1:3 this quote is not closed on its line", "2:1=c"],
+            ),
             ("a (\nb", vec!["1:3 this '(' is never closed"]),
-            ("a\\\nb", vec!["1:3 a '\\' at the end of a line escapes nothing", "2:1=b"]),
+            (
+                "a\\\nb",
+                vec!["1:3 a '\\' at the end of a line escapes nothing", "2:1=b"],
+            ),
         ] {
             assert_eq!(cut(text), want, "{text:?}");
         }

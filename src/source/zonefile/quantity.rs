@@ -40,7 +40,9 @@ pub(super) fn ttl(text: &str) -> Result<Ttl, TtlError> {
             _ => return Err(form()),
         };
         let part = number.take().ok_or_else(form)?.checked_mul(unit);
-        total = part.and_then(|part| total.checked_add(part)).ok_or_else(long)?;
+        total = part
+            .and_then(|part| total.checked_add(part))
+            .ok_or_else(long)?;
     }
     total = total.checked_add(number.unwrap_or(0)).ok_or_else(long)?;
     if text.is_empty() {

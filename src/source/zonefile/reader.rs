@@ -239,8 +239,8 @@ impl<'a> Reader<'a> {
             Some(word) => self.name(within, word)?,
             None => within.origin.clone(),
         };
-        let octets = data::unescaped(&file.raw)
-            .map_err(|message| self.note(within.spot(file), message))?;
+        let octets =
+            data::unescaped(&file.raw).map_err(|message| self.note(within.spot(file), message))?;
         let name = String::from_utf8(octets)
             .map_err(|_| self.note(within.spot(file), "the name of a file must be UTF-8"))?;
         let path = within.folder.join(name);
@@ -341,7 +341,10 @@ impl<'a> Reader<'a> {
             return Err(self.note(spot, message));
         }
         if self.records.len() == MOST_RECORDS {
-            return Err(self.note(spot, format!("more than {MOST_RECORDS} records in one zone file")));
+            return Err(self.note(
+                spot,
+                format!("more than {MOST_RECORDS} records in one zone file"),
+            ));
         }
         self.records.push(Placed {
             owner,
@@ -376,7 +379,10 @@ impl<'a> Reader<'a> {
         spot: Spot,
     ) -> Result<(), Noted> {
         if owner != self.apex {
-            let message = format!("the SOA of {owner} does not belong here: the zone is {}", self.apex);
+            let message = format!(
+                "the SOA of {owner} does not belong here: the zone is {}",
+                self.apex
+            );
             return Err(self.note(spot, message));
         }
         if let Some((_, _, first)) = &self.soa {
