@@ -92,8 +92,8 @@ fn faults_of_file_have_their_place() {
     assert_eq!(
         faults("file db {\n reload x\n bogus\n}"),
         [
-            "2:9: reload \"x\": not a duration",
-            "3:2: file has no option \"bogus\""
+            "2:9: reload 'x': not a duration such as 300ms, 30s or 1h5m",
+            "3:2: file has no option 'bogus'"
         ]
     );
     assert_eq!(
