@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use zonewright::cluster::{
-    Change, Endpoint, EndpointSlice, Fact, Kind, Namespace, ObjectKey, Origin, Port, Protocol,
-    Service, ServiceForm, SliceForm, SlicePort,
+    Change, Endpoint, EndpointSlice, Fact, Kind, Kinds, Namespace, ObjectKey, Origin, Port,
+    Protocol, Service, ServiceForm, SliceForm, SlicePort,
 };
 use zonewright::dns::{Name, Serial, Ttl};
 use zonewright::ops::{Clock, SystemClock};
@@ -91,6 +91,7 @@ fn zone_plan(apex: &str, forward: bool) -> ZonePlan {
             retry: Ttl::decode(30),
             expire: Ttl::decode(86_400),
             minimum: Ttl::decode(30),
+            kinds: Kinds::BASE,
             ttl: Ttl::decode(30),
             forward,
         },

@@ -6,10 +6,12 @@ use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use crate::cluster::Kinds;
 use crate::corefile::{Apex, BindHost, Config, History, Kubernetes, ServerBlock, Source};
 use crate::dns::{Name, Ttl};
 use crate::pipeline::{ClusterPlan, ZonePlan};
 use crate::schema::{ApexSettings, NameServer};
+use crate::source::Wanted;
 use crate::zone::journal::Retention;
 use crate::zone::{MemoryLimits, Zone, ZoneSet};
 
@@ -30,6 +32,8 @@ pub struct PlannedCluster<'a> {
     pub kubernetes: &'a Kubernetes,
     /// How it is rendered.
     pub plan: ClusterPlan,
+    /// What its source is asked for.
+    pub wanted: Wanted,
     /// What is kept of each of its zones, in the plan's order.
     pub kept: Vec<Retention>,
 }
@@ -72,6 +76,7 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
                 limits: memory_limits(kept(block.history_for(apex))),
             }
         };
+        let wanted = wanted(kubernetes);
         let plan = ClusterPlan {
             source: source_name(&kubernetes.source),
             forward: kubernetes
@@ -84,6 +89,7 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
                 .iter()
                 .map(|apex| zone_plan(apex, false))
                 .collect(),
+            kinds: wanted.kinds,
             ttl: kubernetes.ttl,
             namespaces: kubernetes.namespaces.clone(),
         };
@@ -94,6 +100,7 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
         clusters.push(PlannedCluster {
             kubernetes,
             plan,
+            wanted,
             kept,
         });
     }
@@ -101,6 +108,11 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
         clusters,
         zones: Arc::new(ZoneSet::new(order)),
     }
+}
+
+/// What the source of a cluster is asked for.
+pub(super) fn wanted(_kubernetes: &Kubernetes) -> Wanted {
+    Wanted { kinds: Kinds::BASE }
 }
 
 /// The name of a source in logs, metrics and the history.

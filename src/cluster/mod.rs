@@ -1,8 +1,10 @@
 //! What is known of a cluster: facts in our own small types, indexed, and which keys a change dirties.
 
+mod kinds;
 mod model;
 mod state;
 
+pub use kinds::Kinds;
 pub use model::{
     Cause, Change, Endpoint, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin,
     Port, Protocol, Service, ServiceForm, SliceForm, SlicePort, Verb,

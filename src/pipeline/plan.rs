@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::cluster::Kinds;
 use crate::dns::{Name, Ttl};
 use crate::schema::ApexSettings;
 use crate::zone::{MemoryLimits, Zone};
@@ -28,6 +29,8 @@ pub struct ClusterPlan {
     pub forward: Vec<ZonePlan>,
     /// Reverse zones.
     pub reverse: Vec<ZonePlan>,
+    /// The kinds of objects that are watched.
+    pub kinds: Kinds,
     /// TTL of all records that come from objects.
     pub ttl: Ttl,
     /// The only namespaces that are seen; `None` for all.

@@ -118,6 +118,7 @@ fn plan() -> ClusterPlan {
             zone_plan("10.in-addr.arpa.", false),
             zone_plan("ip6.arpa.", false),
         ],
+        kinds: Kinds::BASE,
         ttl: Ttl::decode(5),
         namespaces: None,
     }
