@@ -2,6 +2,7 @@
 
 mod kinds;
 mod model;
+mod selector;
 mod state;
 
 pub use kinds::Kinds;
@@ -9,4 +10,5 @@ pub use model::{
     Cause, Change, Endpoint, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin,
     Port, Protocol, Service, ServiceForm, SliceForm, SlicePort, Verb,
 };
+pub use selector::{Selector, SelectorError};
 pub use state::{Dirty, State};
