@@ -91,7 +91,6 @@ fn zone_plan(apex: &str, forward: bool) -> ZonePlan {
             retry: Ttl::decode(30),
             expire: Ttl::decode(86_400),
             minimum: Ttl::decode(30),
-            kinds: Kinds::BASE,
             ttl: Ttl::decode(30),
             forward,
         },
@@ -160,8 +159,11 @@ impl Subject {
             source: "bench".into(),
             forward: vec![zone_plan("cluster.local.", true)],
             reverse: vec![zone_plan("10.in-addr.arpa.", false)],
+            kinds: Kinds::BASE,
             ttl: Ttl::decode(30),
             namespaces: None,
+            hides_empty_services: false,
+            seen: None,
         };
         let zone = Arc::clone(&plan.forward[0].zone);
         let reverse = Arc::clone(&plan.reverse[0].zone);
@@ -249,6 +251,7 @@ fn notify_times(subject: &Subject, runtime: &tokio::runtime::Runtime) -> Vec<Dur
     let zone = Arc::clone(&subject.zone);
     let _guard = runtime.enter();
     let server = Server::new(Parts {
+        pods: std::collections::HashMap::new(),
         zones: Arc::new(ZoneSet::new(vec![Arc::clone(&zone)])),
         access: std::collections::HashMap::new(),
         secondaries: vec![Secondary {

@@ -136,6 +136,21 @@ struct Cluster {
     gauges: Arc<ClusterGauges>,
 }
 
+impl Cluster {
+    /// Publishes which namespaces are seen, where they differ from what was published.
+    fn tell_namespaces(&self) {
+        let Some(seen) = &self.plan.seen else { return };
+        let sees = |name: &Arc<str>| self.plan.sees_namespace(&self.state, name);
+        if self.all_dirty {
+            let names = self.state.namespaces().filter(|name| sees(name));
+            seen.publish_all(names.cloned());
+        } else if !self.dirty.namespaces.is_empty() {
+            let changed = self.dirty.namespaces.iter();
+            seen.publish(changed.map(|name| (Arc::clone(name), sees(name))));
+        }
+    }
+}
+
 /// The writer.
 pub struct Pipeline<S> {
     /// The clusters, in configuration order.
@@ -401,6 +416,7 @@ impl<S: Store> Pipeline<S> {
         let Some(cluster) = self.clusters.get_mut(place) else {
             return;
         };
+        cluster.tell_namespaces();
         cluster.dirty = Dirty::default();
         if cluster.all_dirty {
             cluster.all_dirty = false;

@@ -24,6 +24,7 @@
 mod backoff;
 mod connection;
 mod fault;
+mod throttle;
 mod watch;
 mod wire;
 
@@ -38,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::connection::Connection;
 use self::fault::Fault;
+use self::throttle::Throttle;
 use self::watch::KindWatch;
 use super::liveness::{Liveness, Turn};
 use super::{SourceEvent, SourceStats, Wanted};
@@ -67,8 +69,6 @@ pub struct Settings {
     pub good_watch: Duration,
     /// How long a kind may be without a watch before the source is stale.
     pub patience: Duration,
-    /// Requests a second, over all kinds.
-    pub requests_per_second: u64,
 }
 
 impl Default for Settings {
@@ -84,7 +84,6 @@ impl Default for Settings {
             backoff_longest: Duration::from_secs(5),
             good_watch: Duration::from_secs(10),
             patience: Duration::from_secs(10),
-            requests_per_second: 100,
         }
     }
 }
@@ -108,6 +107,8 @@ pub struct KubernetesSource {
 struct Shared {
     /// The client.
     connection: Connection,
+    /// Lets requests through, of all kinds together.
+    throttle: Throttle,
     /// What is asked for.
     wanted: Wanted,
     /// What can be set.
@@ -205,6 +206,7 @@ impl KubernetesSource {
         Ok(Self {
             shared: Shared {
                 connection,
+                throttle: Throttle::new(wanted.limits),
                 wanted,
                 settings,
                 clock,
