@@ -266,7 +266,10 @@ fn a_pod_has_its_addresses_until_it_has_ended() {
         pod("phase: Running, podIP: 10.1.0.1, podIPs: [{ip: 10.1.0.1}, {ip: 'fd00::1'}]"),
         "pod ns/p [10.1.0.1, fd00::1]"
     );
-    assert_eq!(pod("phase: Pending, podIP: 10.1.0.1"), "pod ns/p [10.1.0.1]");
+    assert_eq!(
+        pod("phase: Pending, podIP: 10.1.0.1"),
+        "pod ns/p [10.1.0.1]"
+    );
     for phase in ["Succeeded", "Failed", "Unknown"] {
         assert_eq!(pod(&format!("phase: {phase}, podIP: 10.1.0.1")), "nothing");
     }
