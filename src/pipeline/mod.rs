@@ -5,6 +5,7 @@
 //! versions serving; the dirty keys stay dirty and are tried again. One batch gives each zone that
 //! really differs one version, all in one write of the store.
 
+mod cluster;
 mod files;
 mod overlay;
 mod plan;
@@ -18,13 +19,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
 
-use crate::cluster::{Change, Dirty, Kind, ObjectKey, State};
+use crate::cluster::{Change, Dirty, Kind, Kinds, State};
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;
 use crate::zone::journal::next_serial;
 use crate::zone::{Candidate, Journaled, MemoryLimits, Version, Zone};
 
+use cluster::Cluster;
 use files::HeldFile;
 use overlay::Overlays;
 use render::{render_all_over, render_dirty_over};
@@ -118,38 +120,19 @@ pub struct ClusterGauges {
     pub synced: AtomicU64,
     /// Milliseconds since 1970 UTC at which the source went away; 0 while it is there.
     pub stale_since_ms: AtomicU64,
+    /// The kinds that are watched.
+    pub kinds: Kinds,
     /// Objects by kind, in the order of [`Kind::ALL`].
-    pub objects: [AtomicU64; 3],
+    pub objects: [AtomicU64; Kind::ALL.len()],
     /// When a change was last taken in, milliseconds since 1970 UTC.
     pub last_change_ms: AtomicU64,
 }
 
-/// One cluster as the writer holds it.
-#[derive(Debug)]
-struct Cluster {
-    /// The facts.
-    state: State,
-    /// The zones.
-    plan: ClusterPlan,
-    /// What is to be rendered.
-    dirty: Dirty,
-    /// Whether everything has to be rendered: before the first complete rendering of this run.
-    all_dirty: bool,
-    /// Problems by Service.
-    problems: BTreeMap<ObjectKey, Vec<Problem>>,
-    /// What others read.
-    gauges: Arc<ClusterGauges>,
-    /// The files under its zones.
-    overlays: Overlays,
-}
-
-impl Cluster {
-    /// Whether there is something to render, and nothing that is not known yet.
-    fn is_due(&self) -> bool {
-        let mut overlays = self.overlays.values();
-        let is_whole = self.state.is_synced() && overlays.all(|overlay| overlay.file.is_some());
-        let is_dirty = self.all_dirty || !self.dirty.is_empty();
-        is_whole && (is_dirty || self.overlays.values().any(overlay::Overlay::is_due))
+impl ClusterGauges {
+    /// Each watched kind with how many objects there are.
+    pub fn counts(&self) -> impl Iterator<Item = (Kind, u64)> {
+        let count = |kind: Kind| (kind, self.objects[kind.place()].load(Ordering::Relaxed));
+        self.kinds.iter().map(count)
     }
 }
 
@@ -187,13 +170,16 @@ impl<S: Store> Pipeline<S> {
         clock: Arc<dyn Clock>,
         observer: Box<dyn Observer>,
     ) -> Self {
-        let cluster_of = |plan| Cluster {
-            state: State::default(),
-            plan,
+        let cluster_of = |plan: ClusterPlan| Cluster {
+            state: State::new(plan.kinds),
             dirty: Dirty::default(),
             all_dirty: true,
             problems: BTreeMap::new(),
-            gauges: Arc::default(),
+            gauges: Arc::new(ClusterGauges {
+                kinds: plan.kinds,
+                ..ClusterGauges::default()
+            }),
+            plan,
             overlays: Overlays::new(),
         };
         let clusters = plans.into_iter().map(cluster_of).collect();
@@ -425,6 +411,7 @@ impl<S: Store> Pipeline<S> {
         let Some(cluster) = self.clusters.get_mut(place) else {
             return;
         };
+        cluster.tell_namespaces();
         cluster.dirty = Dirty::default();
         for layer in rendering.layers {
             if let Some(overlay) = cluster.overlays.get_mut(&layer.zone) {

@@ -17,6 +17,7 @@ pub mod manifests;
 mod objects;
 mod problem;
 mod stats;
+mod wanted;
 pub mod zonefile;
 
 use std::time::{Instant, SystemTime};
@@ -24,6 +25,7 @@ use std::time::{Instant, SystemTime};
 pub use intern::Interner;
 pub use problem::{About, Problem};
 pub use stats::{ErrorClass, KindStats, SourceStats};
+pub use wanted::{ApiLimits, Keep, Wanted};
 
 use self::liveness::Turn;
 use crate::cluster::Change;
