@@ -28,7 +28,7 @@ use zonewright::cluster::{
 use zonewright::dns::{Name, Serial, Ttl};
 use zonewright::ops::{Clock, SystemClock};
 use zonewright::pipeline::{ClusterPlan, Input, Observer, Pipeline, Store, ZonePlan, millis};
-use zonewright::schema::{ApexSettings, NameServer, Problem};
+use zonewright::schema::{ApexSettings, Front, NameServer, Problem};
 use zonewright::serve::{Parts, Server, Settings};
 use zonewright::transfer::Secondary;
 use zonewright::zone::journal::{CommitError, Journal};
@@ -159,6 +159,7 @@ impl Subject {
             source: "bench".into(),
             forward: vec![zone_plan("cluster.local.", true)],
             reverse: vec![zone_plan("10.in-addr.arpa.", false)],
+            front: Front::default(),
             kinds: Kinds::BASE,
             ttl: Ttl::decode(30),
             namespaces: None,

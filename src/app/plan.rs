@@ -14,7 +14,7 @@ use crate::corefile::{
 use crate::dns::{Name, Ttl};
 use crate::live::InsecurePods;
 use crate::pipeline::{ClusterPlan, ZonePlan};
-use crate::schema::{ApexSettings, NameServer};
+use crate::schema::{ApexSettings, Front, NameServer};
 use crate::source::{ApiLimits, Keep, Wanted};
 use crate::zone::journal::Retention;
 use crate::zone::{MemoryLimits, Zone, ZoneSet};
@@ -113,6 +113,7 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
                 .iter()
                 .map(|apex| zone_plan(apex, false))
                 .collect(),
+            front: front(block, kubernetes, &own),
             kinds: wanted.kinds,
             ttl: kubernetes.ttl,
             namespaces: kubernetes.namespaces.clone(),
@@ -225,6 +226,27 @@ fn own_addresses(block: &ServerBlock, local: &dyn Fn(Option<&str>) -> Vec<IpAddr
     own.sort_unstable();
     own.dedup();
     own
+}
+
+/// Where the block's servers are reached, and which zones of its cluster have no name servers by
+/// configuration.
+fn front(block: &ServerBlock, kubernetes: &Kubernetes, own: &[IpAddr]) -> Front {
+    let is_written = |zone: &Name| {
+        let apex = block.apex_for(zone);
+        apex.is_some_and(|apex| !apex.name_servers.is_empty())
+    };
+    let home = is_written(&kubernetes.forward_zones[0]);
+    let is_forward = |place: usize| place < kubernetes.forward_zones.len();
+    let zones = kubernetes.zones().enumerate();
+    let zones = zones
+        .filter(|(place, zone)| !is_written(zone) && (is_forward(*place) || !home))
+        .map(|(place, _)| place)
+        .collect();
+    Front {
+        addresses: own.iter().copied().filter(|it| !it.is_loopback()).collect(),
+        ports: block.zones.iter().map(|key| key.port).collect(),
+        zones,
+    }
 }
 
 /// The name servers that an `apex` names.

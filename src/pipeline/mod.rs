@@ -5,6 +5,7 @@
 //! versions serving; the dirty keys stay dirty and are tried again. One batch gives each zone that
 //! really differs one version, all in one write of the store.
 
+mod apex;
 mod cluster;
 mod files;
 mod overlay;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::cluster::{Kinds, SeenNamespaces, State};
 use crate::dns::{Name, Ttl};
-use crate::schema::ApexSettings;
+use crate::schema::{ApexSettings, Front};
 use crate::zone::{MemoryLimits, Zone};
 
 /// One zone of a cluster.
@@ -31,6 +31,8 @@ pub struct ClusterPlan {
     pub reverse: Vec<ZonePlan>,
     /// The kinds of objects that are watched.
     pub kinds: Kinds,
+    /// Where we are reached, to find the Service in front of us.
+    pub front: Front,
     /// TTL of all records that come from objects.
     pub ttl: Ttl,
     /// The only namespaces that are seen; `None` for all.

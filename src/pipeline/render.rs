@@ -13,9 +13,7 @@ use crate::cluster::{
 use crate::dns::{Name, Rdata, Record, Rtype, Ttl};
 use crate::pipeline::overlay::{Layer, Overlays, merge};
 use crate::pipeline::plan::{ClusterPlan, ZonePlan};
-use crate::schema::{
-    Problem, apex_records, pod_name, pod_record, pointers, render_service, service_name, soa,
-};
+use crate::schema::{Problem, pod_name, pod_record, pointers, render_service, service_name, soa};
 use crate::zone::{Contents, Draft, Edit, Node};
 
 /// The edit of one zone and the groups of causes that its tags name.
@@ -71,13 +69,13 @@ pub struct Rendering {
 
 /// Renders one cluster.
 #[derive(Debug)]
-struct Renderer<'a> {
+pub(super) struct Renderer<'a> {
     /// The facts.
-    state: &'a State,
+    pub(super) state: &'a State,
     /// The zones.
-    plan: &'a ClusterPlan,
+    pub(super) plan: &'a ClusterPlan,
     /// The edits, in the plan's order.
-    edits: Vec<ZoneEdit>,
+    pub(super) edits: Vec<ZoneEdit>,
     /// What could not be rendered.
     problems: BTreeMap<ObjectKey, Vec<Problem>>,
     /// The files under the zones.
@@ -109,6 +107,7 @@ pub(super) fn render_dirty_over(
     for (at, causes) in &dirty.pods {
         renderer.pod(at, causes);
     }
+    renderer.apexes(dirty);
     let work = [
         dirty.services.len(),
         dirty.addresses.len(),
@@ -199,7 +198,7 @@ impl<'a> Renderer<'a> {
 
     /// A Service that may be seen: it exists, its namespace exists and is not hidden, nor is it for
     /// having no endpoint.
-    fn exposed(&self, key: &ObjectKey) -> Option<&'a Service> {
+    pub(super) fn exposed(&self, key: &ObjectKey) -> Option<&'a Service> {
         if !self.plan.sees_namespace(self.state, &key.namespace) {
             return None;
         }
@@ -272,7 +271,7 @@ impl<'a> Renderer<'a> {
 
     /// The node of an address in its reverse zone, if it has PTRs. The apex of a zone of one address
     /// (CIDR /32, or a network that ends within an octet) has NS beside them, and stands always.
-    fn address_node(&self, address: IpAddr, plan: &ZonePlan) -> Option<Node> {
+    fn address_node(&self, address: IpAddr, place: usize, plan: &ZonePlan) -> Option<Node> {
         let apex = plan.zone.apex();
         let holders: Vec<_> = self
             .state
@@ -284,7 +283,7 @@ impl<'a> Renderer<'a> {
         let target_zone = self.plan.forward.first()?.zone.apex();
         let mut records = pointers(address, &holders, target_zone, self.plan.ttl);
         if Name::reverse_of(address) == *apex {
-            let own = apex_records(apex, &plan.apex).into_iter();
+            let own = self.apex_of(place, plan).into_iter();
             records.extend(own.filter(|record| record.owner == *apex));
         }
         nodes_of(records, apex).pop()
@@ -299,7 +298,7 @@ impl<'a> Renderer<'a> {
             return;
         };
         let apex = plan.zone.apex().clone();
-        let node = self.address_node(address, plan);
+        let node = self.address_node(address, place, plan);
         let edit = &mut self.edits[place];
         let tag = edit.tag(causes);
         match node {
@@ -318,7 +317,7 @@ impl<'a> Renderer<'a> {
         let apex = plan.zone.apex().clone();
         let base_tag = self.edits[place].tag(&whole.configured);
         let gone = self.edits[place].tag(&whole.vanished);
-        let mut nodes: Vec<(Node, u32)> = nodes_of(apex_records(&apex, &plan.apex), &apex)
+        let mut nodes: Vec<(Node, u32)> = nodes_of(self.apex_of(place, plan), &apex)
             .into_iter()
             .map(|node| (node, base_tag))
             .collect();
@@ -353,7 +352,7 @@ impl<'a> Renderer<'a> {
             let Some(plan) = self.plan.zones().nth(place) else {
                 continue;
             };
-            if let Some(node) = self.address_node(address, plan) {
+            if let Some(node) = self.address_node(address, place, plan) {
                 let causes = dirty.addresses.get(&address).unwrap_or(&whole.configured);
                 let tag = self.edits[place].tag(causes);
                 nodes[place].push((node, tag));
@@ -365,7 +364,7 @@ impl<'a> Renderer<'a> {
             let tag = self.edits[place].tag(&whole.configured);
             let gone = self.edits[place].tag(&whole.vanished);
             let mut nodes = std::mem::take(&mut nodes[place]);
-            let own = nodes_of(apex_records(apex, &plan.apex), apex);
+            let own = nodes_of(self.apex_of(place, plan), apex);
             nodes.extend(own.into_iter().map(|node| (node, tag)));
             // The sort is stable: an apex that has PTRs stands before the same without.
             nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -462,7 +461,7 @@ pub(super) fn draft_of(edit: ZoneEdit, causes: &[Cause]) -> ZoneDraft {
 type Parts = Vec<(Rtype, Ttl, Rdata)>;
 
 /// Records as nodes of a zone, in canonical order.
-fn nodes_of(records: Vec<Record>, apex: &Name) -> Vec<Node> {
+pub(super) fn nodes_of(records: Vec<Record>, apex: &Name) -> Vec<Node> {
     let mut owners: HashMap<Name, Parts> = HashMap::new();
     for Record {
         owner,

@@ -1,5 +1,6 @@
 //! Laws of the writer: what it does bit by bit is what it would do at once, and no more than it must.
 
+mod apex;
 mod files;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,7 @@ use crate::cluster::{
     Service, ServiceForm, SliceForm, SlicePort,
 };
 use crate::dns::{RecordText, Ttl};
-use crate::schema::{ApexSettings, NameServer};
+use crate::schema::{ApexSettings, Front, NameServer};
 use crate::zone::{Contents, MemoryLimits, Zone};
 
 /// A clock that stands still unless told.
@@ -120,6 +121,7 @@ fn plan() -> ClusterPlan {
             zone_plan("10.in-addr.arpa.", false),
             zone_plan("ip6.arpa.", false),
         ],
+        front: Front::default(),
         kinds: Kinds::BASE,
         ttl: Ttl::decode(5),
         namespaces: None,
@@ -322,8 +324,9 @@ fn any_options() -> impl Strategy<Value = ClusterPlan> {
         3 => Just(None),
         1 => prop_oneof![Just("a"), Just("c")].prop_map(|name| Some(BTreeSet::from([name.to_owned()]))),
     ];
-    (any::<bool>(), any::<bool>(), any::<bool>(), namespaces).prop_map(
-        |(with_pods, without_slices, hides_empty_services, namespaces)| {
+    let flags = any::<(bool, bool, bool, bool)>();
+    (flags, namespaces).prop_map(
+        |((with_pods, without_slices, hides_empty_services, with_front), namespaces)| {
             let mut kinds = Kinds::BASE;
             if with_pods {
                 kinds = kinds.with(Kind::Pod);
@@ -331,7 +334,14 @@ fn any_options() -> impl Strategy<Value = ClusterPlan> {
             if without_slices {
                 kinds = kinds.without(Kind::EndpointSlice);
             }
+            let mut front = Front::default();
+            if with_front {
+                front.addresses = ["10.0.0.1", "fd00::1"].map(|it| it.parse().unwrap()).into();
+                front.ports = [80].into();
+                front.zones = [0, 1, 2].into();
+            }
             ClusterPlan {
+                front,
                 kinds,
                 namespaces,
                 hides_empty_services,
@@ -390,6 +400,7 @@ fn list(objects: &Objects, kind: Kind) -> Change {
 /// The same options for zones of their own.
 fn same_options(options: &ClusterPlan) -> ClusterPlan {
     ClusterPlan {
+        front: options.front.clone(),
         kinds: options.kinds,
         namespaces: options.namespaces.clone(),
         hides_empty_services: options.hides_empty_services,
