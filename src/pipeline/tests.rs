@@ -336,8 +336,10 @@ fn any_options() -> impl Strategy<Value = ClusterPlan> {
             }
             let mut front = Front::default();
             if with_front {
-                front.addresses = ["10.0.0.1", "fd00::1"].map(|it| it.parse().unwrap()).into();
-                front.ports = [80].into();
+                front.addresses = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1"]
+                    .map(|it| it.parse().unwrap())
+                    .into();
+                front.ports = [80, 81].into();
                 front.zones = [0, 1, 2].into();
             }
             ClusterPlan {

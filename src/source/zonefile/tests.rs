@@ -381,6 +381,10 @@ fn every_fault_has_its_place_and_does_not_hide_the_next() {
             &["d/main:5:11: SOA: \"x\" is no serial: write a number up to 4294967295"],
         ),
     ]);
+}
+
+#[test]
+fn reading_ends_after_many_faults() {
     let many = "a A x\n".repeat(50);
     let text = format!("{TOP}{many}");
     let bad = read_files(&[("main", text.as_bytes())], Role::Zone)
