@@ -197,3 +197,64 @@ fn a_change_elsewhere_does_not_look_at_the_top() {
     let top = rendering.drafts[0].draft.added.iter();
     assert_eq!(top.count(), 1, "the Service's address alone");
 }
+
+/// Changes of two Services that may be in front of us, and nothing else.
+fn any_change() -> impl Strategy<Value = Change> {
+    let name = || prop::sample::select(vec!["s", "t"]);
+    let form = prop::sample::select(vec![
+        ServiceForm::ClusterIp(["10.96.0.1".parse().unwrap()].into()),
+        ServiceForm::ClusterIp(["10.96.0.2".parse().unwrap()].into()),
+        ServiceForm::Headless,
+        ServiceForm::ExternalName("example.org".into()),
+    ]);
+    let addresses = prop::sample::subsequence(vec![OURS, "10.0.0.54"], 0..=2);
+    let port = prop::sample::select(vec![5353, 9153]);
+    let deleted = prop::sample::select(vec![
+        (Kind::Service, "a", "s"),
+        (Kind::EndpointSlice, "a", "s-1"),
+        (Kind::EndpointSlice, "a", "t-1"),
+        (Kind::Namespace, "", "a"),
+    ]);
+    prop_oneof![
+        3 => (name(), form).prop_map(|(name, form)| service(name, form)),
+        4 => (name(), addresses, port)
+            .prop_map(|(name, addresses, port)| slice(name, &addresses, port)),
+        1 => deleted.prop_map(|(kind, namespace, name)| {
+            let key = ObjectKey::new(namespace, name);
+            Change::Deleted(FactKey { kind, key }, Origin::default())
+        }),
+        1 => Just(Change::Applied(namespace("a"))),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// The law of the top: what is in front of us after any changes is what a writer finds that sees
+    /// the same objects for the first time.
+    #[test]
+    fn the_top_is_the_same_however_it_came_about(
+        changes in prop::collection::vec(any_change(), 1..30),
+    ) {
+        let plan = front_plan();
+        let mut pipeline = listed(&plan);
+        let mut objects = Objects::new();
+        objects.extend([namespace("a")].map(|fact| (key_of(&fact), fact)));
+        for change in changes {
+            match &change {
+                Change::Applied(fact) => drop(objects.insert(key_of(fact), fact.clone())),
+                Change::Deleted(key, _) => drop(objects.remove(key)),
+                Change::Listed(..) => {}
+            }
+            feed(&mut pipeline, change);
+            prop_assert!(pipeline.commit());
+            let again = front_plan();
+            let mut fresh = super::pipeline(again.clone());
+            for kind in again.kinds.iter() {
+                feed(&mut fresh, list(&objects, kind));
+            }
+            prop_assert!(fresh.commit());
+            prop_assert_eq!(lines(&contents(&plan)), lines(&contents(&again)));
+        }
+    }
+}
