@@ -20,6 +20,7 @@ use crate::app::observe::{Observed, samples, status};
 use crate::app::past::StoredPast;
 use crate::app::plan::{Planned, interface_addresses, plan};
 use crate::app::source::Source;
+use crate::app::startup::{Gate, first_versions};
 use crate::app::writer::{Opened, Writer, WriterThread};
 use crate::audit::serve_control;
 use crate::cli::{Configuration, State};
@@ -29,7 +30,7 @@ use crate::ops::metrics::Metrics;
 use crate::ops::{Clock, SystemClock, TaskEnd, Tasks, panic_text};
 use crate::pipeline::Input;
 use crate::serve::{Server, Settings};
-use crate::source::{SourceEvent, SourceStats};
+use crate::source::{SourceEvent, SourceStats, Wanted};
 
 /// Changes that wait for the writer before sources are held back.
 const WAITING_CHANGES: usize = 1024;
@@ -117,7 +118,7 @@ impl Process {
         let cancel = CancellationToken::new();
         let sources = CancellationToken::new();
         let mut tasks = Tasks::new(cancel.clone());
-        start_servers(servers, &mut tasks);
+        start_servers(servers, &first_versions(&planned), &mut tasks);
         for (name, listener, ends) in http {
             tasks.spawn(name, http::serve(listener, ends, cancel.clone()));
         }
@@ -301,14 +302,19 @@ async fn bind_all_http(config: &Config, ends: &Ends) -> anyhow::Result<Vec<Bound
     Ok(bound)
 }
 
-/// Starts the servers' tasks.
-fn start_servers(servers: Vec<Server>, tasks: &mut Tasks) {
+/// Starts the servers' tasks, which begin when `gate` opens.
+fn start_servers(servers: Vec<Server>, gate: &Gate, tasks: &mut Tasks) {
     let cancel = tasks.cancel().clone();
     for server in servers {
         for (name, task) in server.run(&cancel) {
             // Names live as long as the process: there are as many as sockets and secondaries.
             let name: &'static str = Box::leak(name.into_boxed_str());
+            let (gate, cancel) = (gate.clone(), cancel.clone());
             tasks.spawn(name, async move {
+                tokio::select! {
+                    () = gate => {}
+                    () = cancel.cancelled() => {}
+                }
                 task.await;
                 Ok::<_, std::convert::Infallible>(())
             });
@@ -326,9 +332,10 @@ async fn start_sources(
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<()> {
     for (place, cluster) in planned.clusters.iter().enumerate() {
-        let wanted = &cluster.kubernetes.source;
+        let from = &cluster.kubernetes.source;
+        let wanted = &cluster.wanted;
         let stats = Arc::clone(&observed.sources[place].stats);
-        let opened = Source::open(wanted, Arc::clone(clock), Arc::clone(&stats))
+        let opened = Source::open(from, wanted.clone(), Arc::clone(clock), Arc::clone(&stats))
             .await
             .with_context(|| format!("{}: kubernetes", cluster.kubernetes.place));
         let is_restored = cluster
@@ -348,11 +355,12 @@ async fn start_sources(
             Err(error) => return Err(error),
         };
         let (tx, events) = mpsc::channel(WAITING_CHANGES);
-        let (wanted, clock, cancel) = (wanted.clone(), Arc::clone(clock), stop.clone());
+        let (from, wanted) = (from.clone(), wanted.clone());
+        let (clock, cancel) = (Arc::clone(clock), stop.clone());
         tasks.spawn("source", async move {
             let source = match source {
                 Some(source) => Some(source),
-                None => open_later(&wanted, &clock, &stats, &cancel).await,
+                None => open_later(&from, &wanted, &clock, &stats, &cancel).await,
             };
             if let Some(source) = source {
                 source.run(tx, cancel).await;
@@ -370,7 +378,8 @@ async fn start_sources(
 
 /// Tries to open a source until it can be opened; `None` when cancelled before.
 async fn open_later(
-    wanted: &crate::corefile::Source,
+    from: &crate::corefile::Source,
+    wanted: &Wanted,
     clock: &Arc<dyn Clock>,
     stats: &Arc<SourceStats>,
     cancel: &CancellationToken,
@@ -380,7 +389,8 @@ async fn open_later(
             () = cancel.cancelled() => return None,
             () = tokio::time::sleep(OPEN_AGAIN) => {}
         }
-        if let Ok(source) = Source::open(wanted, Arc::clone(clock), Arc::clone(stats)).await {
+        let (clock, stats) = (Arc::clone(clock), Arc::clone(stats));
+        if let Ok(source) = Source::open(from, wanted.clone(), clock, stats).await {
             return Some(source);
         }
     }
