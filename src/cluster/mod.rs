@@ -1,5 +1,6 @@
 //! What is known of a cluster: facts in our own small types, indexed, and which keys a change dirties.
 
+mod holders;
 mod kinds;
 mod model;
 mod namespaces;
