@@ -9,7 +9,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -107,7 +106,7 @@ impl Process {
             metrics,
             problems: Arc::clone(&observed.problems),
         };
-        let (writer, opened) = writer.start(Handle::current())?;
+        let (writer, opened) = writer.start()?;
         let Ok(Opened { reader, gauges }) = opened.await else {
             return match join_writer(writer) {
                 Err(error) => Err(error),

@@ -37,7 +37,7 @@ const OPENS_WITHOUT_SNAPSHOT: u32 = 5;
 /// After so many of them the database goes aside.
 const OPENS_WITHOUT_DATABASE: u32 = 10;
 /// What may stand in a folder that is not ours yet.
-const HARMLESS: [&str; 3] = [LOCK_FILE, FORMAT_NEXT, "lost+found"];
+const HARMLESS: [&str; 4] = [LOCK_FILE, FORMAT_NEXT, "control.sock", "lost+found"];
 /// What is written to find out whether the disk takes anything.
 const PROBE_OCTETS: usize = 1 << 20;
 
@@ -67,6 +67,12 @@ pub enum OpenError {
         dir: PathBuf,
         /// What its format file says.
         found: String,
+    },
+    /// It is no folder.
+    #[error("{} is a file, not a state folder: give a folder with --state", dir.display())]
+    File {
+        /// What was given.
+        dir: PathBuf,
     },
     /// It cannot be written, created or read.
     #[error("the state folder {} cannot be used, {doing} failed: {source}; make it writable for this user, or give another folder with --state", dir.display())]
@@ -107,6 +113,11 @@ impl StateDir {
                 source,
             }
         };
+        if path.is_file() {
+            return Err(OpenError::File {
+                dir: path.to_owned(),
+            });
+        }
         fs::create_dir_all(path).map_err(unusable("creating it"))?;
         let known = check_format(path)?;
         let lock = take_lock(path)?;
