@@ -123,7 +123,7 @@ pub fn kubernetes_options() -> impl Iterator<Item = &'static str> {
 }
 
 /// CoreDNS's other options.
-const NOT_YET: &[&str] = &["multicluster", "zonal"];
+const NOT_YET: &[&str] = &["multicluster"];
 
 /// What CoreDNS no longer has, and what to write.
 const GONE: &[(&str, &str)] = &[
