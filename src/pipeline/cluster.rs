@@ -50,4 +50,17 @@ impl Cluster {
             seen.publish(changed.map(|name| (Arc::clone(name), sees(name))));
         }
     }
+
+    /// Publishes the headless Services that are seen, those that were rendered.
+    pub(super) fn tell_headless(&self) {
+        let Some(headless) = &self.plan.headless else {
+            return;
+        };
+        let now = |key: &ObjectKey| (key.clone(), self.plan.headless_service(&self.state, key));
+        if self.all_dirty {
+            headless.publish(self.state.services().map(|service| now(&service.key)));
+        } else if !self.dirty.services.is_empty() {
+            headless.publish(self.dirty.services.keys().map(now));
+        }
+    }
 }

@@ -413,6 +413,7 @@ impl<S: Store> Pipeline<S> {
             return;
         };
         cluster.tell_namespaces();
+        cluster.tell_headless();
         cluster.dirty = Dirty::default();
         for layer in rendering.layers {
             if let Some(overlay) = cluster.overlays.get_mut(&layer.zone) {

@@ -15,7 +15,7 @@ use tracing::error;
 
 use crate::dns::Name;
 use crate::dns::tsig::Keys;
-use crate::live::{InsecurePods, QueryLog};
+use crate::live::{LiveNames, QueryLog};
 use crate::ops::Clock;
 use crate::serve::dispatch::Shared;
 use crate::serve::{Settings, Stats, tcp, udp};
@@ -29,9 +29,7 @@ const UDP_BUFFER_OCTETS: usize = 1 << 20;
 
 /// An address cannot be served.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "cannot listen on {address} ({proto}): {source}; see who has it with `ss -lnp`, or take another port"
-)]
+#[error("cannot listen on {address} ({proto}): {source}; {}", mend(source))]
 pub struct BindError {
     /// The address.
     pub address: SocketAddr,
@@ -42,6 +40,20 @@ pub struct BindError {
     pub source: io::Error,
 }
 
+/// What to do about an address that cannot be bound.
+fn mend(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "see who has it with `ss -lnp`, or take another port",
+        io::ErrorKind::AddrNotAvailable => {
+            "this machine has no such address (`ip address` lists them): correct `bind`"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "ports below 1024 need root or CAP_NET_BIND_SERVICE: grant it, or take another port"
+        }
+        _ => "take another address or port",
+    }
+}
+
 /// What a server needs besides its sockets.
 pub struct Parts {
     /// The zones.
@@ -50,8 +62,8 @@ pub struct Parts {
     pub access: HashMap<Name, Access>,
     /// Who is told of new versions.
     pub secondaries: Vec<Secondary>,
-    /// What answers for pods that no zone holds; most zones have none.
-    pub pods: HashMap<Name, InsecurePods>,
+    /// What answers for names that no version holds; most zones have none.
+    pub live: HashMap<Name, LiveNames>,
     /// TSIG keys.
     pub keys: Arc<Keys>,
     /// Limits and times.
@@ -85,7 +97,7 @@ impl Server {
             zones,
             access,
             secondaries,
-            pods,
+            live,
             keys,
             settings,
             clock,
@@ -103,7 +115,7 @@ impl Server {
                     .into_iter()
                     .map(|(zone, rules)| (zone.to_lower(), rules))
                     .collect(),
-                pods,
+                live,
                 keys,
                 settings,
                 clock,

@@ -46,7 +46,6 @@ fn ask(qname: &str, qtype: &str) -> String {
                 crate::dns::Name::from_wire(wire).unwrap().to_string()
             });
             match link.set {
-                LinkSet::Pod(address, _) => format!("{owner} {address}"),
                 LinkSet::Soa => format!("{owner} SOA"),
                 LinkSet::Rrset(rrset) => format!("{owner} {}*{}", rrset.rtype, rrset.count),
             }
@@ -177,7 +176,7 @@ fn ask_wild(qname: &str, qtype: &str) -> String {
     let mut words: Vec<String> = answer
         .links()
         .map(|link| match link.set {
-            LinkSet::Soa | LinkSet::Pod(..) => "SOA".to_owned(),
+            LinkSet::Soa => "SOA".to_owned(),
             LinkSet::Rrset(rrset) => {
                 format!(
                     "{} {}",
