@@ -12,7 +12,7 @@ use crate::corefile::{self, Config, ServerBlock};
 use crate::dns::Name;
 use crate::ops::{Clock, SystemClock, Tasks};
 use crate::pipeline::{ClusterPlan, FileInput, FilePlan, Input};
-use crate::source::zonefile::follow::{FileEvent, FileStats, Follower, Settings};
+use crate::source::zonefile::follow::{FileEvent, FileStats, Follower, Settings, tell};
 use crate::source::zonefile::{BadFile, Role};
 use crate::zone::Zone;
 use crate::zone::journal::Retention;
@@ -160,11 +160,8 @@ pub(super) fn start_files(
                 content: Arc::new(content),
                 seen,
             },
-            Err(_) if is_restored(planned, &file.plan) => {
-                tracing::error!(
-                    zone = %file.settings.apex,
-                    "the stored version is served as stale until its file can be used"
-                );
+            Err(bad) if is_restored(planned, &file.plan) => {
+                tell(&file.settings.apex, &bad);
                 FileEvent::Bad {
                     since: clock.wall(),
                 }
@@ -201,9 +198,6 @@ pub(super) fn start_files(
 fn input_of(event: FileEvent) -> FileInput {
     match event {
         FileEvent::Read { content, seen } => FileInput::Read { content, seen },
-        FileEvent::Bad { since } => {
-            tracing::error!("a zone file cannot be used; what it said last is served");
-            FileInput::Bad { since }
-        }
+        FileEvent::Bad { since } => FileInput::Bad { since },
     }
 }

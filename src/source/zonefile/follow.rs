@@ -98,6 +98,14 @@ fn stamps(paths: impl IntoIterator<Item = PathBuf>) -> Stamps {
     paths.into_iter().map(of).collect()
 }
 
+/// Logs what is wrong with the file of a zone, and what that means.
+pub fn tell(zone: &Name, bad: &BadFile) {
+    for problem in &bad.problems {
+        tracing::error!("{problem}");
+    }
+    tracing::error!(%zone, "its file cannot be used; the last version is served");
+}
+
 /// Follows a file.
 #[derive(Debug)]
 pub struct Follower {
@@ -109,6 +117,8 @@ pub struct Follower {
     clock: Arc<dyn Clock>,
     /// What is wrong.
     stats: Arc<FileStats>,
+    /// Whether what is wrong differs from what was wrong before.
+    is_news: bool,
 }
 
 impl Follower {
@@ -121,6 +131,7 @@ impl Follower {
             stamps,
             clock,
             stats,
+            is_news: false,
         }
     }
 
@@ -154,13 +165,7 @@ impl Follower {
             Ok(_) => Vec::new(),
             Err(bad) => bad.problems.iter().map(ToString::to_string).collect(),
         };
-        if self.stats.set(problems)
-            && let Err(bad) = &content
-        {
-            for problem in &bad.problems {
-                tracing::error!("{problem}");
-            }
-        }
+        self.is_news = self.stats.set(problems);
         content
     }
 
@@ -220,9 +225,14 @@ impl Follower {
                     content: Arc::new(content),
                     seen,
                 },
-                Err(_) => FileEvent::Bad {
-                    since: self.clock.wall(),
-                },
+                Err(bad) => {
+                    if self.is_news {
+                        tell(&self.settings.apex, &bad);
+                    }
+                    FileEvent::Bad {
+                        since: self.clock.wall(),
+                    }
+                }
             };
             if tx.send(event).await.is_err() {
                 return;
