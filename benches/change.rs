@@ -92,7 +92,11 @@ fn zone_plan(apex: &str, forward: bool) -> ZonePlan {
             expire: Ttl::decode(86_400),
             minimum: Ttl::decode(30),
             ttl: Ttl::decode(30),
-            forward,
+            form: if forward {
+                ZoneForm::Forward
+            } else {
+                ZoneForm::Reverse
+            },
         },
         limits: MemoryLimits {
             steps: 10_000,
@@ -111,6 +115,7 @@ fn service(index: u32) -> Fact {
             number: 80,
         }]
         .into(),
+        external: None,
         origin: Origin::default(),
     })
 }

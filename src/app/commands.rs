@@ -34,13 +34,9 @@ pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
 pub fn check(configuration: &Configuration) -> Result<(), Failure> {
     let loaded = load(configuration)?;
     check_sources(&loaded.config)?;
-    let zones = loaded
-        .config
-        .servers
-        .iter()
-        .filter_map(|block| block.kubernetes.as_ref());
-    let zones: Vec<String> = zones
-        .flat_map(corefile::Kubernetes::zones)
+    let blocks = loaded.config.servers.iter();
+    let zones: Vec<String> = blocks
+        .flat_map(corefile::ServerBlock::zones_written)
         .map(ToString::to_string)
         .collect();
     print(&format!(

@@ -66,11 +66,7 @@ fn parts_of(
     let mut access = HashMap::new();
     let mut secondaries = Vec::new();
     for block in blocks {
-        for apex in block
-            .kubernetes
-            .iter()
-            .flat_map(corefile::Kubernetes::zones)
-        {
+        for apex in block.zones_written() {
             let Some(zone) = planned.zones.get(apex) else {
                 continue;
             };

@@ -139,6 +139,15 @@ pub enum ServiceForm {
     Pending,
 }
 
+/// Where a Service is reached from outside its cluster; something of it is there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct External {
+    /// `spec.externalIPs` and the addresses of its load balancers, sorted, each once.
+    pub addresses: Arc<[IpAddr]>,
+    /// The host names of its load balancers, as the object writes them, sorted, each once.
+    pub hosts: Arc<[Arc<str>]>,
+}
+
 /// A Service.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Service {
@@ -148,6 +157,8 @@ pub struct Service {
     pub form: ServiceForm,
     /// `spec.ports`, in the object's order.
     pub ports: Arc<[Port]>,
+    /// Where it is reached from outside; most Services have nothing there.
+    pub external: Option<Arc<External>>,
     /// Where it came from.
     pub origin: Origin,
 }

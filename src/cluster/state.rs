@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::cluster::holders::Holders;
 use crate::cluster::{
     Cause, Change, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin, Service,
     ServiceForm, Verb,
@@ -54,25 +55,6 @@ impl Dirty {
     }
 }
 
-/// Who holds an address: most often one Service.
-#[derive(Debug, Clone)]
-enum Holders {
-    /// Exactly one.
-    One(ObjectKey),
-    /// Several, sorted.
-    Many(Vec<ObjectKey>),
-}
-
-impl Holders {
-    /// The holders, sorted.
-    fn as_slice(&self) -> &[ObjectKey] {
-        match self {
-            Self::One(key) => std::slice::from_ref(key),
-            Self::Many(keys) => keys,
-        }
-    }
-}
-
 /// All facts of one cluster.
 #[derive(Debug, Default)]
 pub struct State {
@@ -85,7 +67,9 @@ pub struct State {
     /// Names of the slices of each Service, whether the Service is known or not.
     slices_of: HashMap<ObjectKey, BTreeSet<Arc<str>>>,
     /// The Services that hold each address, as cluster IP or by an endpoint.
-    holders: HashMap<IpAddr, Holders>,
+    holders: Holders,
+    /// The Services that are reached from outside at each address.
+    outer_holders: Holders,
     /// The kinds that were listed completely at least once.
     listed: BTreeSet<Kind>,
 }
@@ -144,12 +128,23 @@ impl State {
     /// The Services that hold an address, sorted.
     #[must_use]
     pub fn holders(&self, address: IpAddr) -> &[ObjectKey] {
-        self.holders.get(&address).map_or(&[], Holders::as_slice)
+        self.holders.of(address)
     }
 
     /// All addresses that someone holds.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
-        self.holders.keys().copied()
+        self.holders.addresses()
+    }
+
+    /// The Services that are reached from outside at an address, sorted.
+    #[must_use]
+    pub fn outer_holders(&self, address: IpAddr) -> &[ObjectKey] {
+        self.outer_holders.of(address)
+    }
+
+    /// All addresses at which Services are reached from outside.
+    pub fn outer_addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.outer_holders.addresses()
     }
 
     /// Takes a change in and marks what it dirties.
@@ -274,7 +269,8 @@ impl State {
         cause: u32,
         dirty: &mut Dirty,
     ) {
-        for address in service.map(cluster_ips).unwrap_or_default() {
+        let own = service.map(cluster_ips).unwrap_or_default();
+        for address in own.iter().chain(outer_addresses(service)) {
             dirty.address(*address, cause);
         }
         for address in self.slices_of(key).flat_map(slice_addresses) {
@@ -310,12 +306,32 @@ impl State {
             dirty.address(*address, cause);
         }
         self.reindex(&key, &before, &after);
+        self.outer_changed(&key, [old, new], cause, dirty);
         // Endpoints have PTRs only while their Service exists and is no alias.
         let points = |service: Option<&Service>| {
             service.is_some_and(|service| !matches!(service.form, ServiceForm::ExternalName(_)))
         };
         if points(old) != points(new) {
             self.mark_addresses(&key, new, cause, dirty);
+        }
+    }
+
+    /// What a Service had and has outside.
+    fn outer_changed(
+        &mut self,
+        key: &ObjectKey,
+        [old, new]: [Option<&Service>; 2],
+        cause: u32,
+        dirty: &mut Dirty,
+    ) {
+        let (before, after) = (outer_addresses(old), outer_addresses(new));
+        for gone in before.iter().filter(|address| !after.contains(address)) {
+            self.outer_holders.release(key, *gone);
+            dirty.address(*gone, cause);
+        }
+        for come in after.iter().filter(|address| !before.contains(address)) {
+            self.outer_holders.hold(key, *come);
+            dirty.address(*come, cause);
         }
     }
 
@@ -384,47 +400,11 @@ impl State {
             }
             held.extend(self.slices_of(key).flat_map(slice_addresses));
             for address in gone.iter().filter(|address| !held.contains(address)) {
-                self.release(key, *address);
+                self.holders.release(key, *address);
             }
         }
         for address in after.difference(before) {
-            self.hold(key, *address);
-        }
-    }
-
-    /// Notes that a Service holds an address.
-    fn hold(&mut self, key: &ObjectKey, address: IpAddr) {
-        match self.holders.get_mut(&address) {
-            None => {
-                self.holders.insert(address, Holders::One(key.clone()));
-            }
-            Some(holders) => {
-                let mut keys = holders.as_slice().to_vec();
-                if let Err(place) = keys.binary_search(key) {
-                    keys.insert(place, key.clone());
-                    *holders = Holders::Many(keys);
-                }
-            }
-        }
-    }
-
-    /// Notes that a Service holds an address no more.
-    fn release(&mut self, key: &ObjectKey, address: IpAddr) {
-        let Some(holders) = self.holders.get_mut(&address) else {
-            return;
-        };
-        let mut keys: Vec<_> = holders
-            .as_slice()
-            .iter()
-            .filter(|holder| *holder != key)
-            .cloned()
-            .collect();
-        match keys.len() {
-            0 => {
-                self.holders.remove(&address);
-            }
-            1 => *holders = Holders::One(keys.swap_remove(0)),
-            _ => *holders = Holders::Many(keys),
+            self.holders.hold(key, *address);
         }
     }
 }
@@ -435,6 +415,13 @@ fn cluster_ips(service: &Service) -> &[IpAddr] {
         ServiceForm::ClusterIp(addresses) => addresses,
         ServiceForm::Headless | ServiceForm::ExternalName(_) | ServiceForm::Pending => &[],
     }
+}
+
+/// The addresses at which a Service is reached from outside.
+fn outer_addresses(service: Option<&Service>) -> &[IpAddr] {
+    service
+        .and_then(|service| service.external.as_ref())
+        .map_or(&[], |external| &external.addresses)
 }
 
 /// All addresses of a slice's endpoints.
@@ -460,9 +447,10 @@ fn same_service(old: &Service, new: &Service) -> bool {
         key,
         form,
         ports,
+        external,
         origin: _,
     } = new;
-    old.key == *key && old.form == *form && old.ports == *ports
+    old.key == *key && old.form == *form && old.ports == *ports && old.external == *external
 }
 
 /// Whether two slices say the same, origins aside.

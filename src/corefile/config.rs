@@ -10,6 +10,7 @@ use super::apex::{self, Apex};
 use super::bind::{self, Bind};
 use super::environment::Environment;
 use super::errors::{self, Errors};
+use super::external::{self, External};
 use super::health::{self, Health};
 use super::history::{self, History};
 use super::known::{self, Word};
@@ -44,6 +45,8 @@ pub struct ServerBlock {
     pub bind: Bind,
     /// The cluster.
     pub kubernetes: Option<Kubernetes>,
+    /// What is reached from outside the cluster.
+    pub external: Option<External>,
     /// Who may have zones; no zone stands in two of them.
     pub transfers: Vec<Transfer>,
     /// The keys of all blocks on its listeners, no two of one name.
@@ -148,6 +151,15 @@ fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
 }
 
 impl ServerBlock {
+    /// All zones that the block writes.
+    pub fn zones_written(&self) -> impl Iterator<Item = &Name> {
+        let external = self.external.iter().flat_map(External::zones);
+        self.kubernetes
+            .iter()
+            .flat_map(Kubernetes::zones)
+            .chain(external)
+    }
+
     /// Who may have `zone`, by the closest `transfer`; `None`: nobody.
     #[must_use]
     pub fn transfer_for(&self, zone: &Name) -> Option<&Transfer> {
@@ -182,15 +194,12 @@ impl ServerBlock {
 }
 
 impl Config {
-    /// The blocks whose `kubernetes` writes this zone, in the order of the file. If there are several,
-    /// they agree on its contents.
+    /// The blocks that write this zone, in the order of the file. If there are several, they agree on
+    /// its contents.
     pub fn blocks_of<'a>(&'a self, zone: &'a Name) -> impl Iterator<Item = &'a ServerBlock> {
-        self.servers.iter().filter(move |block| {
-            block
-                .kubernetes
-                .as_ref()
-                .is_some_and(|own| own.zones().any(|there| there == zone))
-        })
+        self.servers
+            .iter()
+            .filter(move |block| block.zones_written().any(|there| there == zone))
     }
 
     /// Each listener once, with the blocks on it in the order of the file.
@@ -264,6 +273,7 @@ pub fn parse_text(
     listener::check_key_names(&servers, &mut report);
     listener::check_http(&servers, &mut report);
     check_sources(&servers, &mut report);
+    external::check(&servers, &mut report);
     let (problems, warnings) = report.finish();
     if problems.is_empty() {
         Ok(Loaded {
@@ -301,6 +311,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         zones,
         bind: Bind::default(),
         kubernetes: None,
+        external: None,
         transfers: Vec::new(),
         keys: Vec::new(),
         apexes: Vec::new(),
@@ -336,7 +347,12 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
 fn repeats(word: Word) -> bool {
     match word {
         Word::Apex | Word::Bind | Word::Health | Word::History | Word::Log | Word::Transfer => true,
-        Word::Errors | Word::Kubernetes | Word::Prometheus | Word::Ready | Word::Tsig => false,
+        Word::Errors
+        | Word::External
+        | Word::Kubernetes
+        | Word::Prometheus
+        | Word::Ready
+        | Word::Tsig => false,
     }
 }
 
@@ -352,6 +368,7 @@ fn take(
         Word::Apex => server.apexes.push(apex::parse(directive, zones, report)),
         Word::Bind => bind::parse(directive, &mut server.bind, report),
         Word::Errors => server.errors = Some(errors::parse(directive, report)),
+        Word::External => server.external = Some(external::parse(directive, zones, report)),
         Word::Health => {
             server.health = Some(health::parse(directive, server.health.as_ref(), report));
         }
@@ -371,19 +388,21 @@ fn take(
 
 /// Checks what the directives of one block say about zones.
 fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
-    let zones: Vec<&Name> = server
-        .kubernetes
-        .iter()
-        .flat_map(Kubernetes::zones)
-        .collect();
-    if let Some(kubernetes) = &server.kubernetes {
-        for zone in &zones {
+    let zones: Vec<&Name> = server.zones_written().collect();
+    let unasked = |place: &Place, own: &mut dyn Iterator<Item = &Name>, report: &mut Report| {
+        for zone in own {
             if !keys.iter().any(|key| zone.is_within(key)) {
                 let message = format!("no query for {zone} comes to this block");
                 let mend = "add the zone to the keys of the block";
-                report.warn(&kubernetes.place, message, mend);
+                report.warn(place, message, mend);
             }
         }
+    };
+    if let Some(kubernetes) = &server.kubernetes {
+        unasked(&kubernetes.place, &mut kubernetes.zones(), report);
+    }
+    if let Some(external) = &server.external {
+        unasked(&external.place, &mut external.zones(), report);
     }
     check_zoned("transfer", &server.transfers, &zones, report);
     check_zoned("apex", &server.apexes, &zones, report);

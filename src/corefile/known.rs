@@ -14,6 +14,8 @@ pub(super) enum Word {
     Errors,
     /// Liveness over HTTP.
     Health,
+    /// The names of what is reached from outside the cluster.
+    External,
     /// How many versions are kept.
     History,
     /// The cluster.
@@ -37,6 +39,7 @@ const OURS: &[(&str, Word)] = &[
     ("errors", Word::Errors),
     ("health", Word::Health),
     ("history", Word::History),
+    ("k8s_external", Word::External),
     ("kubernetes", Word::Kubernetes),
     ("log", Word::Log),
     ("prometheus", Word::Prometheus),
@@ -79,7 +82,6 @@ const NOT_YET: &[&str] = &[
     "hosts",
     "https",
     "https3",
-    "k8s_external",
     "loadbalance",
     "local",
     "loop",

@@ -188,7 +188,7 @@ pub(super) fn parse(
 }
 
 /// Whether a zone is one of addresses.
-fn is_reverse(zone: &Name) -> bool {
+pub(super) fn is_reverse(zone: &Name) -> bool {
     ["in-addr.arpa", "ip6.arpa"]
         .iter()
         .any(|tree| Name::parse(tree).is_ok_and(|tree| zone.is_within(&tree)))
@@ -307,7 +307,7 @@ fn kubeconfig(line: &Line, report: &mut Report) -> Option<(Place, PathBuf, Optio
 }
 
 /// Reads a TTL.
-fn ttl(text: &str) -> Result<Ttl, String> {
+pub(super) fn ttl(text: &str) -> Result<Ttl, String> {
     let seconds: u32 = text
         .parse()
         .map_err(|_| "not a whole number of seconds".to_owned())?;

@@ -23,7 +23,7 @@ use crate::schema::Problem;
 use crate::zone::journal::next_serial;
 use crate::zone::{Candidate, Journaled, Version};
 
-pub use plan::{ClusterPlan, ZonePlan};
+pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
 
 /// A change that comes so long after the last commit is committed at once; one that comes earlier

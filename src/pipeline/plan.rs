@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::dns::{Name, Ttl};
-use crate::schema::ApexSettings;
+use crate::schema::{ApexSettings, ExternalSettings};
 use crate::zone::{MemoryLimits, Zone};
 
 /// One zone of a cluster.
@@ -19,6 +19,24 @@ pub struct ZonePlan {
     pub limits: MemoryLimits,
 }
 
+/// External zones that are written alike: those of one `k8s_external`.
+#[derive(Debug, Clone)]
+pub struct ExternalPlan {
+    /// Zones of names; PTRs point into the first. Never empty.
+    pub forward: Vec<ZonePlan>,
+    /// Reverse zones.
+    pub reverse: Vec<ZonePlan>,
+    /// How they are written.
+    pub settings: ExternalSettings,
+}
+
+impl ExternalPlan {
+    /// All its zones, those of names first.
+    pub fn zones(&self) -> impl Iterator<Item = &ZonePlan> {
+        self.forward.iter().chain(&self.reverse)
+    }
+}
+
 /// The zones of one cluster and how they are rendered.
 #[derive(Debug, Clone)]
 pub struct ClusterPlan {
@@ -28,6 +46,8 @@ pub struct ClusterPlan {
     pub forward: Vec<ZonePlan>,
     /// Reverse zones.
     pub reverse: Vec<ZonePlan>,
+    /// External zones.
+    pub external: Vec<ExternalPlan>,
     /// TTL of all records that come from objects.
     pub ttl: Ttl,
     /// The only namespaces that are seen; `None` for all.
@@ -35,20 +55,26 @@ pub struct ClusterPlan {
 }
 
 impl ClusterPlan {
-    /// All zones, forward ones first: the order of edits.
+    /// All zones, in the order of edits: forward, reverse, external.
     pub fn zones(&self) -> impl Iterator<Item = &ZonePlan> {
-        self.forward.iter().chain(&self.reverse)
+        let external = self.external.iter().flat_map(ExternalPlan::zones);
+        self.forward.iter().chain(&self.reverse).chain(external)
     }
 
-    /// The place in [`Self::zones`] of the reverse zone that holds an address: the longest that fits.
+    /// The place in [`Self::zones`] of the reverse zone that holds an address.
     #[must_use]
     pub fn reverse_zone_of(&self, address: IpAddr) -> Option<usize> {
-        let owner = Name::reverse_of(address);
-        self.reverse
-            .iter()
-            .enumerate()
-            .filter(|(_, plan)| owner.is_within(plan.zone.apex()))
-            .max_by_key(|(_, plan)| plan.zone.apex().as_wire().len())
-            .map(|(place, _)| self.forward.len() + place)
+        closest(&self.reverse, address).map(|place| self.forward.len() + place)
     }
+}
+
+/// The place of the reverse zone that holds an address: the longest that fits.
+pub(super) fn closest(zones: &[ZonePlan], address: IpAddr) -> Option<usize> {
+    let owner = Name::reverse_of(address);
+    zones
+        .iter()
+        .enumerate()
+        .filter(|(_, plan)| owner.is_within(plan.zone.apex()))
+        .max_by_key(|(_, plan)| plan.zone.apex().as_wire().len())
+        .map(|(place, _)| place)
 }

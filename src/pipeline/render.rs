@@ -4,6 +4,8 @@
 //! zone, the apex the few names that come from the configuration. Rendering dirty keys one by one gives
 //! what rendering everything gives; the laws in `tests` hold this to it.
 
+mod external;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
@@ -27,6 +29,44 @@ impl ZoneEdit {
     fn tag(&mut self, causes: &BTreeSet<u32>) -> u32 {
         let next = u32::try_from(self.tags.len()).expect("fewer than 2^32 groups in one batch");
         *self.tags.entry(causes.clone()).or_insert(next)
+    }
+
+    /// Sets what stands at and below a name to exactly these nodes.
+    fn put_subtree(&mut self, name: &Name, nodes: Vec<Node>, causes: &BTreeSet<u32>) {
+        let Some(key) = name.sort_key(self.edit.contents().apex()) else {
+            return;
+        };
+        let tag = self.tag(causes);
+        let nodes = nodes.into_iter().map(|node| (node, tag)).collect();
+        self.edit.replace_subtree(key.as_bytes(), nodes, tag);
+    }
+
+    /// Sets what stands at the owner of an address.
+    fn put_address(&mut self, address: IpAddr, node: Option<Node>, causes: &BTreeSet<u32>) {
+        let tag = self.tag(causes);
+        match node {
+            Some(node) => self.edit.set(node, tag),
+            None => {
+                let owner = Name::reverse_of(address);
+                if let Some(key) = owner.sort_key(self.edit.contents().apex()) {
+                    self.edit.remove(key.as_bytes(), tag);
+                }
+            }
+        }
+    }
+
+    /// Sets the whole zone to its own records and these nodes; an earlier version's others go.
+    fn put_whole(&mut self, plan: &ZonePlan, mut nodes: Vec<(Node, u32)>, whole: &WholeCauses) {
+        let apex = plan.zone.apex();
+        let tag = self.tag(&whole.configured);
+        let gone = self.tag(&whole.vanished);
+        let own = nodes_of(apex_records(apex, &plan.apex), apex);
+        nodes.extend(own.into_iter().map(|node| (node, tag)));
+        // The sort is stable: an apex that has PTRs stands before the same without.
+        nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
+        nodes.dedup_by(|(after, _), (before, _)| after == before);
+        self.edit.set_soa(soa(&plan.apex));
+        self.edit.replace_subtree(&[], nodes, gone);
     }
 }
 
@@ -71,9 +111,11 @@ pub fn render_dirty(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Renderi
     let mut renderer = Renderer::new(state, plan);
     for (key, causes) in &dirty.services {
         renderer.service(key, causes);
+        renderer.external_service(key, causes);
     }
     for (address, causes) in &dirty.addresses {
         renderer.address(*address, causes);
+        renderer.external_address(*address, causes);
     }
     renderer.finish(&dirty.causes, dirty.services.len(), dirty.addresses.len())
 }
@@ -110,6 +152,7 @@ pub fn render_all(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering
         renderer.forward_zone(place, dirty, &whole);
     }
     renderer.reverse_zones(dirty, &whole);
+    renderer.external_zones(dirty, &whole);
     let (services, addresses) = (state.services().count(), state.addresses().count());
     renderer.finish(&causes, services, addresses)
 }
@@ -152,16 +195,9 @@ impl<'a> Renderer<'a> {
         for place in 0..self.plan.forward.len() {
             let apex = self.plan.forward[place].zone.apex().clone();
             let nodes = self.service_nodes(key, &apex);
-            let Ok(base) = service_name(key, &apex) else {
-                continue;
-            };
-            let Some(base) = base.sort_key(&apex) else {
-                continue;
-            };
-            let edit = &mut self.edits[place];
-            let tag = edit.tag(causes);
-            let nodes = nodes.into_iter().map(|node| (node, tag)).collect();
-            edit.edit.replace_subtree(base.as_bytes(), nodes, tag);
+            if let Ok(base) = service_name(key, &apex) {
+                self.edits[place].put_subtree(&base, nodes, causes);
+            }
         }
     }
 
@@ -172,19 +208,22 @@ impl<'a> Renderer<'a> {
         };
         let slices = self.state.slices_of(&service.key);
         let rendered = render_service(service, slices, apex, self.plan.ttl);
-        if !rendered.problems.is_empty() {
-            let known = self.problems.entry(key.clone()).or_default();
-            known.extend(rendered.problems);
-            known.sort();
-            known.dedup();
-        }
+        self.note(key, rendered.problems);
         nodes_of(rendered.records, apex)
     }
 
-    /// The node of an address in its reverse zone, if it has PTRs. The apex of a zone of one address
-    /// (CIDR /32, or a network that ends within an octet) has NS beside them, and stands always.
+    /// Notes what of a key could not be rendered.
+    fn note(&mut self, key: &ObjectKey, problems: Vec<Problem>) {
+        if !problems.is_empty() {
+            let known = self.problems.entry(key.clone()).or_default();
+            known.extend(problems);
+            known.sort();
+            known.dedup();
+        }
+    }
+
+    /// The node of an address in its reverse zone, if it has PTRs.
     fn address_node(&self, address: IpAddr, plan: &ZonePlan) -> Option<Node> {
-        let apex = plan.zone.apex();
         let holders: Vec<_> = self
             .state
             .holders(address)
@@ -193,12 +232,8 @@ impl<'a> Renderer<'a> {
             .map(|service| (service, self.state.slices_of(&service.key)))
             .collect();
         let target_zone = self.plan.forward.first()?.zone.apex();
-        let mut records = pointers(address, &holders, target_zone, self.plan.ttl);
-        if Name::reverse_of(address) == *apex {
-            let own = apex_records(apex, &plan.apex).into_iter();
-            records.extend(own.filter(|record| record.owner == *apex));
-        }
-        nodes_of(records, apex).pop()
+        let records = pointers(address, &holders, target_zone, self.plan.ttl);
+        pointer_node(address, plan, records)
     }
 
     /// Renders an address into its reverse zone, if there is one.
@@ -209,30 +244,15 @@ impl<'a> Renderer<'a> {
         let Some(plan) = self.plan.zones().nth(place) else {
             return;
         };
-        let apex = plan.zone.apex().clone();
         let node = self.address_node(address, plan);
-        let edit = &mut self.edits[place];
-        let tag = edit.tag(causes);
-        match node {
-            Some(node) => edit.edit.set(node, tag),
-            None => {
-                if let Some(key) = Name::reverse_of(address).sort_key(&apex) {
-                    edit.edit.remove(key.as_bytes(), tag);
-                }
-            }
-        }
+        self.edits[place].put_address(address, node, causes);
     }
 
     /// Renders a whole forward zone.
     fn forward_zone(&mut self, place: usize, dirty: &Dirty, whole: &WholeCauses) {
         let plan = &self.plan.forward[place];
         let apex = plan.zone.apex().clone();
-        let base_tag = self.edits[place].tag(&whole.configured);
-        let gone = self.edits[place].tag(&whole.vanished);
-        let mut nodes: Vec<(Node, u32)> = nodes_of(apex_records(&apex, &plan.apex), &apex)
-            .into_iter()
-            .map(|node| (node, base_tag))
-            .collect();
+        let mut nodes: Vec<(Node, u32)> = Vec::new();
         for service in self.state.services() {
             let rendered = self.service_nodes(&service.key, &apex);
             let causes = dirty
@@ -242,10 +262,7 @@ impl<'a> Renderer<'a> {
             let tag = self.edits[place].tag(causes);
             nodes.extend(rendered.into_iter().map(|node| (node, tag)));
         }
-        nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let edit = &mut self.edits[place].edit;
-        edit.set_soa(soa(&plan.apex));
-        edit.replace_subtree(&[], nodes, gone);
+        self.edits[place].put_whole(plan, nodes, whole);
     }
 
     /// Renders all reverse zones whole.
@@ -265,19 +282,14 @@ impl<'a> Renderer<'a> {
             }
         }
         let first = self.plan.forward.len();
-        for (place, plan) in self.plan.zones().enumerate().skip(first) {
-            let apex = plan.zone.apex();
-            let tag = self.edits[place].tag(&whole.configured);
-            let gone = self.edits[place].tag(&whole.vanished);
-            let mut nodes = std::mem::take(&mut nodes[place]);
-            let own = nodes_of(apex_records(apex, &plan.apex), apex);
-            nodes.extend(own.into_iter().map(|node| (node, tag)));
-            // The sort is stable: an apex that has PTRs stands before the same without.
-            nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
-            nodes.dedup_by(|(after, _), (before, _)| after == before);
-            let edit = &mut self.edits[place].edit;
-            edit.set_soa(soa(&plan.apex));
-            edit.replace_subtree(&[], nodes, gone);
+        for (place, plan) in self
+            .plan
+            .zones()
+            .enumerate()
+            .skip(first)
+            .take(self.plan.reverse.len())
+        {
+            self.edits[place].put_whole(plan, std::mem::take(&mut nodes[place]), whole);
         }
     }
 
@@ -295,6 +307,17 @@ impl<'a> Renderer<'a> {
             addresses_rendered: addresses,
         }
     }
+}
+
+/// The node of an address with these PTRs in its reverse zone, if there are any. The apex of a zone of
+/// one address (CIDR /32, or a network that ends within an octet) has NS beside them, and stands always.
+fn pointer_node(address: IpAddr, plan: &ZonePlan, mut records: Vec<Record>) -> Option<Node> {
+    let apex = plan.zone.apex();
+    if Name::reverse_of(address) == *apex {
+        let own = apex_records(apex, &plan.apex).into_iter();
+        records.extend(own.filter(|record| record.owner == *apex));
+    }
+    nodes_of(records, apex).pop()
 }
 
 /// Ends one edit and keeps only the groups of causes that a record names.

@@ -12,7 +12,7 @@ use crate::cluster::{
     ServiceForm, SliceForm, SlicePort,
 };
 use crate::dns::{RecordText, Ttl};
-use crate::schema::{ApexSettings, NameServer};
+use crate::schema::{ApexSettings, NameServer, ZoneForm};
 use crate::zone::{Contents, MemoryLimits, Zone};
 
 /// A clock that stands still unless told.
@@ -103,7 +103,11 @@ fn plan() -> ClusterPlan {
                 expire: Ttl::decode(86400),
                 minimum: Ttl::decode(5),
                 ttl: Ttl::decode(5),
-                forward,
+                form: if forward {
+                    ZoneForm::Forward
+                } else {
+                    ZoneForm::Reverse
+                },
             },
             limits: MemoryLimits {
                 steps: 100,
@@ -118,6 +122,7 @@ fn plan() -> ClusterPlan {
             zone_plan("10.in-addr.arpa.", false),
             zone_plan("ip6.arpa.", false),
         ],
+        external: Vec::new(),
         ttl: Ttl::decode(5),
         namespaces: None,
     }
@@ -230,6 +235,7 @@ fn any_service() -> impl Strategy<Value = Fact> {
             key,
             form,
             ports: ports.into(),
+            external: None,
             origin: Origin::default(),
         })
     })
@@ -433,6 +439,7 @@ fn busy_cluster(others: usize) -> Pipeline<NoStore> {
                 .into(),
             ),
             ports: [].into(),
+            external: None,
             origin: Origin::default(),
         })
     };
@@ -463,6 +470,7 @@ fn one_change_renders_one_service_however_many_there_are() {
                 key,
                 form: ServiceForm::ClusterIp(["10.9.9.9".parse().unwrap()].into()),
                 ports: [].into(),
+                external: None,
                 origin: Origin::default(),
             })),
         );

@@ -5,11 +5,13 @@
 
 mod apex;
 mod endpoint;
+mod external;
 mod reverse;
 mod service;
 
-pub use apex::{ApexSettings, NameServer, apex_records, soa};
+pub use apex::{ApexSettings, NameServer, ZoneForm, apex_records, soa};
 pub use endpoint::endpoint_label;
+pub use external::{ExternalSettings, external_name, external_pointers, render_external};
 pub use reverse::pointers;
 pub use service::{render_service, service_name};
 

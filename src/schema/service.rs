@@ -53,12 +53,7 @@ pub fn render_service<'a>(
             return out;
         }
     };
-    let mut writer = Writer {
-        service,
-        base,
-        ttl,
-        out,
-    };
+    let mut writer = Writer::at(base, service, ttl);
     match &service.form {
         ServiceForm::ClusterIp(addresses) => {
             writer.addresses_at_base(addresses);
@@ -73,18 +68,29 @@ pub fn render_service<'a>(
 }
 
 /// Writes the records of one Service.
-struct Writer<'a> {
+pub(super) struct Writer<'a> {
     /// The Service.
-    service: &'a Service,
+    pub(super) service: &'a Service,
     /// Its name.
-    base: Name,
+    pub(super) base: Name,
     /// The TTL of all its records.
     ttl: Ttl,
     /// What was written.
-    out: Rendered,
+    pub(super) out: Rendered,
 }
 
-impl Writer<'_> {
+impl<'s> Writer<'s> {
+    /// A writer of a Service at this name.
+    pub(super) fn at(base: Name, service: &'s Service, ttl: Ttl) -> Self {
+        let out = Rendered::default();
+        Self {
+            service,
+            base,
+            ttl,
+            out,
+        }
+    }
+
     /// Adds a record.
     fn push(&mut self, owner: &Name, rtype: Rtype, rdata: Rdata) {
         self.out.records.push(Record {
@@ -102,7 +108,7 @@ impl Writer<'_> {
     }
 
     /// Adds an SRV record.
-    fn push_srv(&mut self, owner: &Name, port: u16, target: &Name) {
+    pub(super) fn push_srv(&mut self, owner: &Name, port: u16, target: &Name) {
         self.push(
             owner,
             Rtype::SRV,
@@ -111,7 +117,7 @@ impl Writer<'_> {
     }
 
     /// The cluster IPs at the Service's name (2.3.1).
-    fn addresses_at_base(&mut self, addresses: &[IpAddr]) {
+    pub(super) fn addresses_at_base(&mut self, addresses: &[IpAddr]) {
         let base = self.base.clone();
         for address in addresses {
             self.push_address(&base, *address);
@@ -119,7 +125,7 @@ impl Writer<'_> {
     }
 
     /// SRV for each port of a ClusterIP Service, at its name and at the port's (2.3.2).
-    fn ports_at_base(&mut self) {
+    pub(super) fn ports_at_base(&mut self) {
         let base = self.base.clone();
         for port in self.service.ports.iter() {
             self.push_srv(&base, port.number, &base);
@@ -130,7 +136,7 @@ impl Writer<'_> {
     }
 
     /// `_port._proto.service`, or nothing for an unnamed port and for a name DNS cannot hold.
-    fn port_name(&mut self, port: &str, protocol: Protocol) -> Option<Name> {
+    pub(super) fn port_name(&mut self, port: &str, protocol: Protocol) -> Option<Name> {
         if port.is_empty() {
             return None;
         }
@@ -151,7 +157,7 @@ impl Writer<'_> {
 
     /// The endpoints' own names and, for a headless Service, what stands at its name and its ports'
     /// names (2.4).
-    fn endpoints<'a>(
+    pub(super) fn endpoints<'a>(
         &mut self,
         slices: impl Iterator<Item = &'a EndpointSlice> + Clone,
         headless: bool,
@@ -314,7 +320,7 @@ impl Writer<'_> {
     }
 
     /// An alias of a name that is one.
-    fn alias_of(&mut self, target: &Name) {
+    pub(super) fn alias_of(&mut self, target: &Name) {
         let base = self.base.clone();
         if *target == base {
             let message = format!("it is an alias of itself ({target}) and left out");

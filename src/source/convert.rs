@@ -8,6 +8,7 @@
 //! - An `externalName` that is an IP address has no record.
 //! - Names are folded to lower case, for DNS cannot tell them apart; the API has none in upper case.
 
+mod external;
 mod field;
 
 use std::net::IpAddr;
@@ -25,8 +26,8 @@ use super::objects::{
 };
 use super::problem::{About, Problem};
 use crate::cluster::{
-    Endpoint, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin, Port, Protocol,
-    Service, ServiceForm, SliceForm, SlicePort,
+    Endpoint, EndpointSlice, External, Fact, FactKey, Kind, Namespace, ObjectKey, Origin, Port,
+    Protocol, Service, ServiceForm, SliceForm, SlicePort,
 };
 
 /// An object before it is read.
@@ -184,7 +185,8 @@ impl Reader<'_> {
             Kind::Service => {
                 let read: ServiceObject = object.read()?;
                 let named = self.named(read.metadata)?;
-                let fact = self.service(&named, read.spec.unwrap_or_default());
+                let external = self.external(read.spec.as_ref(), read.status);
+                let fact = self.service(&named, read.spec.unwrap_or_default(), external);
                 Ok((named, Some(Fact::Service(fact))))
             }
             Kind::EndpointSlice => {
@@ -268,12 +270,18 @@ impl Reader<'_> {
     }
 
     /// A Service.
-    fn service(&mut self, named: &Named, spec: ServiceSpec) -> Service {
+    fn service(
+        &mut self,
+        named: &Named,
+        spec: ServiceSpec,
+        external: Option<Arc<External>>,
+    ) -> Service {
         let ServiceSpec {
             form,
             cluster_ip,
             cluster_ips,
             external_name,
+            external_ips: _,
             ports,
         } = spec;
         let addresses = match cluster_ips {
@@ -291,6 +299,7 @@ impl Reader<'_> {
             key: named.key.clone(),
             form,
             ports: self.service_ports(ports.unwrap_or_default()),
+            external,
             origin: named.origin.clone(),
         }
     }

@@ -150,6 +150,32 @@ pub(super) struct ServiceObject {
     pub(super) metadata: Option<Metadata>,
     /// `spec`.
     pub(super) spec: Option<ServiceSpec>,
+    /// `status`.
+    pub(super) status: Option<ServiceStatus>,
+}
+
+/// `status` of a Service.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ServiceStatus {
+    /// `loadBalancer`.
+    pub(super) load_balancer: Option<LoadBalancerObject>,
+}
+
+/// `status.loadBalancer` of a Service.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct LoadBalancerObject {
+    /// `ingress`.
+    pub(super) ingress: Option<Vec<IngressObject>>,
+}
+
+/// A point at which a load balancer takes traffic for a Service.
+#[derive(Debug, Deserialize)]
+pub(super) struct IngressObject {
+    /// `ip`.
+    pub(super) ip: Option<String>,
+    /// `hostname`.
+    pub(super) hostname: Option<String>,
 }
 
 /// `spec` of a Service.
@@ -167,6 +193,9 @@ pub(super) struct ServiceSpec {
     pub(super) cluster_ips: Option<Vec<String>>,
     /// `externalName`.
     pub(super) external_name: Option<String>,
+    /// `externalIPs`.
+    #[serde(rename = "externalIPs")]
+    pub(super) external_ips: Option<Vec<String>>,
     /// `ports`.
     pub(super) ports: Option<Vec<PortObject>>,
 }
