@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use zonewright::cluster::{
-    Change, Endpoint, EndpointSlice, Fact, Kind, Namespace, ObjectKey, Origin, Port, Protocol,
-    Service, ServiceForm, SliceForm, SlicePort,
+    Change, Endpoint, EndpointSlice, Fact, Kind, Kinds, Namespace, ObjectKey, Origin, Port,
+    Protocol, Service, ServiceForm, SliceForm, SlicePort,
 };
 use zonewright::dns::{Name, Serial, Ttl};
 use zonewright::ops::{Clock, SystemClock};
@@ -164,6 +164,8 @@ impl Subject {
             source: "bench".into(),
             forward: vec![zone_plan("cluster.local.", true)],
             reverse: vec![zone_plan("10.in-addr.arpa.", false)],
+            external: Vec::new(),
+            kinds: Kinds::BASE,
             ttl: Ttl::decode(30),
             namespaces: None,
         };

@@ -6,10 +6,12 @@ use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use crate::cluster::Kinds;
 use crate::corefile::{Apex, BindHost, Config, External, History, Kubernetes, ServerBlock, Source};
 use crate::dns::{Name, Ttl};
 use crate::pipeline::{ClusterPlan, ExternalPlan, ZonePlan};
 use crate::schema::{ApexSettings, ExternalSettings, NameServer, ZoneForm};
+use crate::source::Wanted;
 use crate::zone::journal::Retention;
 use crate::zone::{MemoryLimits, Zone, ZoneSet};
 
@@ -30,6 +32,8 @@ pub struct PlannedCluster<'a> {
     pub kubernetes: &'a Kubernetes,
     /// How it is rendered.
     pub plan: ClusterPlan,
+    /// What its source is asked for.
+    pub wanted: Wanted,
     /// What is kept of each of its zones, in the plan's order.
     pub kept: Vec<Retention>,
 }
@@ -140,11 +144,13 @@ impl Zones {
         let mut all = |zones: &[Name], form| -> Vec<ZonePlan> {
             zones.iter().map(|zone| plan_of(zone, form)).collect()
         };
+        let wanted = wanted(kubernetes);
         let plan = ClusterPlan {
             source: source_name(&kubernetes.source),
             forward: all(&kubernetes.forward_zones, ZoneForm::Forward),
             reverse: all(&kubernetes.reverse_zones, ZoneForm::Reverse),
             external: Vec::new(),
+            kinds: wanted.kinds,
             ttl: kubernetes.ttl,
             namespaces: kubernetes.namespaces.clone(),
         };
@@ -152,6 +158,7 @@ impl Zones {
         PlannedCluster {
             kubernetes,
             plan,
+            wanted,
             kept,
         }
     }
@@ -191,6 +198,11 @@ impl Zones {
             },
         }
     }
+}
+
+/// What the source of a cluster is asked for.
+pub(super) fn wanted(_kubernetes: &Kubernetes) -> Wanted {
+    Wanted { kinds: Kinds::BASE }
 }
 
 /// The name of a source in logs, metrics and the history.

@@ -30,7 +30,7 @@ use crate::ops::metrics::Metrics;
 use crate::ops::{Clock, SystemClock, TaskEnd, Tasks, panic_text};
 use crate::pipeline::Input;
 use crate::serve::{Server, Settings};
-use crate::source::{SourceEvent, SourceStats};
+use crate::source::{SourceEvent, SourceStats, Wanted};
 
 /// Changes that wait for the writer before sources are held back.
 const WAITING_CHANGES: usize = 1024;
@@ -327,9 +327,10 @@ async fn start_sources(
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<()> {
     for (place, cluster) in planned.clusters.iter().enumerate() {
-        let wanted = &cluster.kubernetes.source;
+        let from = &cluster.kubernetes.source;
+        let wanted = &cluster.wanted;
         let stats = Arc::clone(&observed.sources[place].stats);
-        let opened = Source::open(wanted, Arc::clone(clock), Arc::clone(&stats))
+        let opened = Source::open(from, wanted.clone(), Arc::clone(clock), Arc::clone(&stats))
             .await
             .with_context(|| format!("{}: kubernetes", cluster.kubernetes.place));
         let is_restored = cluster
@@ -349,11 +350,12 @@ async fn start_sources(
             Err(error) => return Err(error),
         };
         let (tx, events) = mpsc::channel(WAITING_CHANGES);
-        let (wanted, clock, cancel) = (wanted.clone(), Arc::clone(clock), stop.clone());
+        let (from, wanted) = (from.clone(), wanted.clone());
+        let (clock, cancel) = (Arc::clone(clock), stop.clone());
         tasks.spawn("source", async move {
             let source = match source {
                 Some(source) => Some(source),
-                None => open_later(&wanted, &clock, &stats, &cancel).await,
+                None => open_later(&from, &wanted, &clock, &stats, &cancel).await,
             };
             if let Some(source) = source {
                 source.run(tx, cancel).await;
@@ -371,7 +373,8 @@ async fn start_sources(
 
 /// Tries to open a source until it can be opened; `None` when cancelled before.
 async fn open_later(
-    wanted: &crate::corefile::Source,
+    from: &crate::corefile::Source,
+    wanted: &Wanted,
     clock: &Arc<dyn Clock>,
     stats: &Arc<SourceStats>,
     cancel: &CancellationToken,
@@ -381,7 +384,8 @@ async fn open_later(
             () = cancel.cancelled() => return None,
             () = tokio::time::sleep(OPEN_AGAIN) => {}
         }
-        if let Ok(source) = Source::open(wanted, Arc::clone(clock), Arc::clone(stats)).await {
+        let (clock, stats) = (Arc::clone(clock), Arc::clone(stats));
+        if let Ok(source) = Source::open(from, wanted.clone(), clock, stats).await {
             return Some(source);
         }
     }

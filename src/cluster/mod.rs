@@ -1,11 +1,15 @@
 //! What is known of a cluster: facts in our own small types, indexed, and which keys a change dirties.
 
 mod holders;
+mod kinds;
 mod model;
+mod selector;
 mod state;
 
+pub use kinds::Kinds;
 pub use model::{
     Cause, Change, Endpoint, EndpointSlice, External, Fact, FactKey, Kind, Namespace, ObjectKey,
     Origin, Port, Protocol, Service, ServiceForm, SliceForm, SlicePort, Verb,
 };
+pub use selector::{Selector, SelectorError};
 pub use state::{Dirty, State};

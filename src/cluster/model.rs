@@ -38,7 +38,7 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// The kinds of objects that are watched.
+/// The kinds of objects that can be watched; which of them are is a [`crate::cluster::Kinds`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// `v1` Namespace.
@@ -52,6 +52,16 @@ pub enum Kind {
 impl Kind {
     /// All kinds, in the order they are listed.
     pub const ALL: [Self; 3] = [Self::Namespace, Self::Service, Self::EndpointSlice];
+
+    /// The place in [`Self::ALL`].
+    #[must_use]
+    pub const fn place(self) -> usize {
+        match self {
+            Self::Namespace => 0,
+            Self::Service => 1,
+            Self::EndpointSlice => 2,
+        }
+    }
 
     /// The kind as the API writes it.
     #[must_use]

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use crate::cluster::holders::Holders;
 use crate::cluster::{
-    Cause, Change, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin, Service,
-    ServiceForm, Verb,
+    Cause, Change, EndpointSlice, Fact, FactKey, Kind, Kinds, Namespace, ObjectKey, Origin,
+    Service, ServiceForm, Verb,
 };
 
 /// What has to be rendered again, and why.
@@ -58,6 +58,8 @@ impl Dirty {
 /// All facts of one cluster.
 #[derive(Debug, Default)]
 pub struct State {
+    /// The kinds that are watched.
+    kinds: Kinds,
     /// Namespaces by name.
     namespaces: BTreeMap<Arc<str>, Namespace>,
     /// Services by key, so that those of a namespace stand together.
@@ -75,10 +77,20 @@ pub struct State {
 }
 
 impl State {
-    /// Whether every kind was listed completely: before that, nothing may be concluded from absence.
+    /// Nothing yet of a cluster in which these kinds are watched.
+    #[must_use]
+    pub fn new(kinds: Kinds) -> Self {
+        Self {
+            kinds,
+            ..Self::default()
+        }
+    }
+
+    /// Whether every watched kind was listed completely: before that, nothing may be concluded from
+    /// absence.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        Kind::ALL.iter().all(|kind| self.listed.contains(kind))
+        self.kinds.iter().all(|kind| self.listed.contains(&kind))
     }
 
     /// Whether a namespace of this name exists.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use crate::cluster::{Change, Dirty, Kind, ObjectKey, State};
+use crate::cluster::{Change, Dirty, Kind, Kinds, ObjectKey, State};
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;
@@ -103,10 +103,20 @@ pub struct ClusterGauges {
     pub synced: AtomicU64,
     /// Milliseconds since 1970 UTC at which the source went away; 0 while it is there.
     pub stale_since_ms: AtomicU64,
+    /// The kinds that are watched.
+    pub kinds: Kinds,
     /// Objects by kind, in the order of [`Kind::ALL`].
-    pub objects: [AtomicU64; 3],
+    pub objects: [AtomicU64; Kind::ALL.len()],
     /// When a change was last taken in, milliseconds since 1970 UTC.
     pub last_change_ms: AtomicU64,
+}
+
+impl ClusterGauges {
+    /// Each watched kind with how many objects there are.
+    pub fn counts(&self) -> impl Iterator<Item = (Kind, u64)> {
+        let count = |kind: Kind| (kind, self.objects[kind.place()].load(Ordering::Relaxed));
+        self.kinds.iter().map(count)
+    }
 }
 
 /// One cluster as the writer holds it.
@@ -158,13 +168,16 @@ impl<S: Store> Pipeline<S> {
         clock: Arc<dyn Clock>,
         observer: Box<dyn Observer>,
     ) -> Self {
-        let cluster_of = |plan| Cluster {
-            state: State::default(),
-            plan,
+        let cluster_of = |plan: ClusterPlan| Cluster {
+            state: State::new(plan.kinds),
             dirty: Dirty::default(),
             all_dirty: true,
             problems: BTreeMap::new(),
-            gauges: Arc::default(),
+            gauges: Arc::new(ClusterGauges {
+                kinds: plan.kinds,
+                ..ClusterGauges::default()
+            }),
+            plan,
         };
         let clusters = plans.into_iter().map(cluster_of).collect();
         Self {

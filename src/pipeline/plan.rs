@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::cluster::Kinds;
 use crate::dns::{Name, Ttl};
 use crate::schema::{ApexSettings, ExternalSettings};
 use crate::zone::{MemoryLimits, Zone};
@@ -48,6 +49,8 @@ pub struct ClusterPlan {
     pub reverse: Vec<ZonePlan>,
     /// External zones.
     pub external: Vec<ExternalPlan>,
+    /// The kinds of objects that are watched.
+    pub kinds: Kinds,
     /// TTL of all records that come from objects.
     pub ttl: Ttl,
     /// The only namespaces that are seen; `None` for all.

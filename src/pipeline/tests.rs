@@ -8,11 +8,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cluster::{
-    Endpoint, EndpointSlice, Fact, FactKey, Namespace, Origin, Port, Protocol, Service,
+    Endpoint, EndpointSlice, External, Fact, FactKey, Namespace, Origin, Port, Protocol, Service,
     ServiceForm, SliceForm, SlicePort,
 };
 use crate::dns::{RecordText, Ttl};
-use crate::schema::{ApexSettings, NameServer, ZoneForm};
+use crate::schema::{ApexSettings, ExternalSettings, NameServer, ZoneForm};
 use crate::zone::{Contents, MemoryLimits, Zone};
 
 /// A clock that stands still unless told.
@@ -88,13 +88,17 @@ impl Observer for Deaf {
 
 /// The plan of `cluster.local` with two reverse zones.
 fn plan() -> ClusterPlan {
-    let zone_plan = |apex: &str, forward: bool| {
+    let zone_plan = |apex: &str, form: ZoneForm| {
+        let server = match form {
+            ZoneForm::Forward | ZoneForm::Clusterset | ZoneForm::Reverse => "ns.dns.cluster.local.",
+            ZoneForm::External => "ns1.a.example.org.",
+        };
         let apex: Name = apex.parse().unwrap();
         ZonePlan {
             zone: Arc::new(Zone::new(&apex)),
             apex: ApexSettings {
                 name_servers: vec![NameServer {
-                    name: "ns.dns.cluster.local.".parse().unwrap(),
+                    name: server.parse().unwrap(),
                     addresses: vec!["10.0.0.10".parse().unwrap()],
                 }],
                 mbox: "hostmaster.cluster.local.".parse().unwrap(),
@@ -103,11 +107,7 @@ fn plan() -> ClusterPlan {
                 expire: Ttl::decode(86400),
                 minimum: Ttl::decode(5),
                 ttl: Ttl::decode(5),
-                form: if forward {
-                    ZoneForm::Forward
-                } else {
-                    ZoneForm::Reverse
-                },
+                form,
             },
             limits: MemoryLimits {
                 steps: 100,
@@ -117,12 +117,21 @@ fn plan() -> ClusterPlan {
     };
     ClusterPlan {
         source: "test".into(),
-        forward: vec![zone_plan("cluster.local.", true)],
+        forward: vec![zone_plan("cluster.local.", ZoneForm::Forward)],
         reverse: vec![
-            zone_plan("10.in-addr.arpa.", false),
-            zone_plan("ip6.arpa.", false),
+            zone_plan("10.in-addr.arpa.", ZoneForm::Reverse),
+            zone_plan("ip6.arpa.", ZoneForm::Reverse),
         ],
-        external: Vec::new(),
+        external: vec![ExternalPlan {
+            forward: vec![zone_plan("example.org.", ZoneForm::External)],
+            reverse: vec![zone_plan("168.192.in-addr.arpa.", ZoneForm::Reverse)],
+            settings: ExternalSettings {
+                apex_label: "t".into(),
+                ttl: Ttl::decode(7),
+                headless: true,
+            },
+        }],
+        kinds: Kinds::BASE,
         ttl: Ttl::decode(5),
         namespaces: None,
     }
@@ -230,15 +239,35 @@ fn any_service() -> impl Strategy<Value = Fact> {
             protocol: if tcp { Protocol::Tcp } else { Protocol::Udp },
             number,
         });
-    (any_key(), form, prop::collection::vec(port, 0..3)).prop_map(|(key, form, ports)| {
+    let ports = prop::collection::vec(port, 0..3);
+    (any_key(), form, ports, any_external()).prop_map(|(key, form, ports, external)| {
         Fact::Service(Service {
             key,
             form,
             ports: ports.into(),
-            external: None,
+            external: external.map(Arc::new),
             origin: Origin::default(),
         })
     })
+}
+
+/// What a Service has outside, if anything.
+fn any_external() -> impl Strategy<Value = Option<External>> {
+    let outer = (1u8..4).prop_map(|last| IpAddr::from([192, 168, 0, last]));
+    let host = prop_oneof![
+        Just("lb.example.net"),
+        Just("b..c"),
+        Just("s.a.example.org.")
+    ];
+    let external = (
+        prop::collection::btree_set(outer, 0..3),
+        prop::collection::btree_set(host, 0..3),
+    )
+        .prop_map(|(addresses, hosts)| External {
+            addresses: addresses.into_iter().collect(),
+            hosts: hosts.into_iter().map(Into::into).collect(),
+        });
+    prop::option::of(external)
 }
 
 /// Any slice of a few, of any Service or of none.

@@ -9,7 +9,7 @@ use super::parse::{Unparsable, parse};
 use super::walk::{Inode, Stamp, walk};
 use crate::cluster::{Change, Fact, FactKey, Kind, Namespace, ObjectKey, Origin};
 use crate::source::problem::Said;
-use crate::source::{About, Interner, Problem, SourceStats};
+use crate::source::{About, Interner, Problem, SourceStats, Wanted};
 
 /// One file.
 #[derive(Debug, Default)]
@@ -81,6 +81,8 @@ struct Pass {
 pub(super) struct Folder {
     /// Where it is.
     root: PathBuf,
+    /// What is asked for.
+    wanted: Wanted,
     /// How long a file may be missing before its objects are.
     grace: Duration,
     /// Its files by their path below the root.
@@ -101,9 +103,15 @@ pub(super) struct Folder {
 
 impl Folder {
     /// A folder that has not been read yet.
-    pub(super) fn new(root: PathBuf, grace: Duration, stats: Arc<SourceStats>) -> Self {
+    pub(super) fn new(
+        root: PathBuf,
+        wanted: Wanted,
+        grace: Duration,
+        stats: Arc<SourceStats>,
+    ) -> Self {
         Self {
             root,
+            wanted,
             grace,
             files: BTreeMap::new(),
             owners: HashMap::new(),
@@ -183,7 +191,7 @@ impl Folder {
                 line: None,
                 message,
             })
-            .and_then(|text| parse(name, &text, &mut self.interner));
+            .and_then(|text| parse(name, &text, &self.wanted, &mut self.interner));
         let settled = stamp.is_settled(pass.wall);
         let file = self.file(name);
         (file.stamp, file.settled, file.missing_since) = (stamp, settled, None);
@@ -363,7 +371,7 @@ impl Folder {
             return;
         }
         self.listed = true;
-        for kind in Kind::ALL {
+        for kind in self.wanted.kinds.iter() {
             self.stats.kind(kind).add_list();
             out.changes.push(Change::Listed(
                 kind,

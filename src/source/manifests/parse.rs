@@ -13,7 +13,7 @@ use serde_saphyr::{Options, Spanned};
 
 use crate::cluster::{Fact, FactKey, Kind};
 use crate::source::convert::{self, Object, Setting};
-use crate::source::{About, Interner, Problem};
+use crate::source::{About, Interner, Problem, Wanted};
 
 /// How deep collections may be nested in YAML.
 const DEEPEST: usize = 128;
@@ -41,9 +41,15 @@ pub(super) struct Unparsable {
 }
 
 /// Reads the text of a file; JSON when its name says so, else YAML.
-pub(super) fn parse(file: &str, text: &str, interner: &mut Interner) -> Result<Parsed, Unparsable> {
+pub(super) fn parse(
+    file: &str,
+    text: &str,
+    wanted: &Wanted,
+    interner: &mut Interner,
+) -> Result<Parsed, Unparsable> {
     let mut taker = Taker {
         file,
+        wanted,
         interner,
         parsed: Parsed::default(),
     };
@@ -97,6 +103,8 @@ fn item_kind(list: Option<Kind>, version: Option<&str>, kind: Option<&str>) -> O
 struct Taker<'a> {
     /// The file's name.
     file: &'a str,
+    /// What is asked for.
+    wanted: &'a Wanted,
     /// Shared strings.
     interner: &'a mut Interner,
     /// What was found.
@@ -106,6 +114,10 @@ struct Taker<'a> {
 impl Taker<'_> {
     /// An object of a kind that is looked at.
     fn take(&mut self, kind: Kind, object: Object<'_>, line: u64) {
+        if !self.wanted.kinds.contains(kind) {
+            self.ignore();
+            return;
+        }
         let place = format!("{}:{line}", self.file);
         let setting = Setting::manifest(place.as_str().into(), self.interner);
         let read = convert::read(kind, object, &setting, self.interner);
