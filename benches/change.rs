@@ -140,6 +140,7 @@ fn slice(index: u32, round: u32) -> Fact {
     Fact::EndpointSlice(EndpointSlice {
         key: key_of(index),
         service: Some(key_of(index).name),
+        import: None,
         form: SliceForm::Ipv4,
         ports: [SlicePort {
             name: "http".into(),

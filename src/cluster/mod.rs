@@ -6,10 +6,9 @@ mod model;
 mod selector;
 mod state;
 
-pub use kinds::Kinds;
+pub use kinds::{Kinds, Part};
 pub use model::{
-    Cause, Change, Endpoint, EndpointSlice, External, Fact, FactKey, Kind, Namespace, ObjectKey,
-    Origin, Port, Protocol, Service, ServiceForm, SliceForm, SlicePort, Verb,
+    Cause, Change, Endpoint, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice, Kind, Namespace, ObjectKey, Origin, Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm, SlicePort, Verb,
 };
 pub use selector::{Selector, SelectorError};
 pub use state::{Dirty, State};

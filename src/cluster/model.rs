@@ -47,11 +47,18 @@ pub enum Kind {
     Service,
     /// `discovery.k8s.io/v1` EndpointSlice.
     EndpointSlice,
+    /// `multicluster.x-k8s.io` ServiceImport, `v1beta1` or `v1alpha1`.
+    ServiceImport,
 }
 
 impl Kind {
     /// All kinds, in the order they are listed.
-    pub const ALL: [Self; 3] = [Self::Namespace, Self::Service, Self::EndpointSlice];
+    pub const ALL: [Self; 4] = [
+        Self::Namespace,
+        Self::Service,
+        Self::EndpointSlice,
+        Self::ServiceImport,
+    ];
 
     /// The place in [`Self::ALL`].
     #[must_use]
@@ -60,6 +67,7 @@ impl Kind {
             Self::Namespace => 0,
             Self::Service => 1,
             Self::EndpointSlice => 2,
+            Self::ServiceImport => 3,
         }
     }
 
@@ -70,6 +78,7 @@ impl Kind {
             Self::Namespace => "Namespace",
             Self::Service => "Service",
             Self::EndpointSlice => "EndpointSlice",
+            Self::ServiceImport => "ServiceImport",
         }
     }
 }
@@ -210,6 +219,37 @@ pub struct Endpoint {
     pub zone: Option<Arc<str>>,
 }
 
+/// Which ServiceImport a slice belongs to, and which cluster it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ImportOfSlice {
+    /// Name of the import, by label `multicluster.kubernetes.io/service-name`.
+    pub service: Arc<str>,
+    /// Id of the cluster, by label `multicluster.kubernetes.io/source-cluster`; empty without it.
+    pub cluster: Arc<str>,
+}
+
+/// What kind of import it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ImportForm {
+    /// `ClusterSetIP`, with the addresses it has; none until they are given out.
+    ClusterSetIp(Arc<[IpAddr]>),
+    /// `Headless`: its endpoints stand for it.
+    Headless,
+}
+
+/// A ServiceImport: a Service of a set of clusters.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ServiceImport {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// Addresses, or headless.
+    pub form: ImportForm,
+    /// `spec.ports`, in the object's order.
+    pub ports: Arc<[Port]>,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
 /// An EndpointSlice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EndpointSlice {
@@ -217,6 +257,8 @@ pub struct EndpointSlice {
     pub key: ObjectKey,
     /// Name of its Service, by label `kubernetes.io/service-name`; `None` without the label.
     pub service: Option<Arc<str>>,
+    /// The ServiceImport that it belongs to; most slices belong to none.
+    pub import: Option<Arc<ImportOfSlice>>,
     /// What its addresses are.
     pub form: SliceForm,
     /// Its ports, in the object's order.
@@ -245,6 +287,8 @@ pub enum Fact {
     Service(Service),
     /// An EndpointSlice.
     EndpointSlice(EndpointSlice),
+    /// A ServiceImport.
+    ServiceImport(ServiceImport),
 }
 
 impl Fact {
@@ -255,6 +299,7 @@ impl Fact {
             Self::Namespace(_) => Kind::Namespace,
             Self::Service(_) => Kind::Service,
             Self::EndpointSlice(_) => Kind::EndpointSlice,
+            Self::ServiceImport(_) => Kind::ServiceImport,
         }
     }
 
@@ -265,6 +310,7 @@ impl Fact {
             Self::Namespace(namespace) => &namespace.key,
             Self::Service(service) => &service.key,
             Self::EndpointSlice(slice) => &slice.key,
+            Self::ServiceImport(import) => &import.key,
         }
     }
 
@@ -275,6 +321,7 @@ impl Fact {
             Self::Namespace(namespace) => &namespace.origin,
             Self::Service(service) => &service.origin,
             Self::EndpointSlice(slice) => &slice.origin,
+            Self::ServiceImport(import) => &import.origin,
         }
     }
 }

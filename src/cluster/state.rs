@@ -4,10 +4,13 @@
 //! Namespace dirties what is in it. An address dirties the PTRs of all who hold it. Facts of different
 //! kinds arrive in any order: a slice without its Service, a Service without its Namespace wait here.
 
+mod imports;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use self::imports::Imports;
 use crate::cluster::holders::Holders;
 use crate::cluster::{
     Cause, Change, EndpointSlice, Fact, FactKey, Kind, Kinds, Namespace, ObjectKey, Origin,
@@ -21,6 +24,8 @@ pub struct Dirty {
     pub causes: Vec<Cause>,
     /// Services, each with the places of its causes in `causes`.
     pub services: BTreeMap<ObjectKey, BTreeSet<u32>>,
+    /// ServiceImports, likewise.
+    pub imports: BTreeMap<ObjectKey, BTreeSet<u32>>,
     /// Addresses whose PTRs may differ, with the places of their causes.
     pub addresses: BTreeMap<IpAddr, BTreeSet<u32>>,
 }
@@ -29,7 +34,7 @@ impl Dirty {
     /// Whether nothing has to be done.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.services.is_empty() && self.addresses.is_empty()
+        self.services.is_empty() && self.imports.is_empty() && self.addresses.is_empty()
     }
 
     /// Notes a cause; gives its place.
@@ -47,6 +52,11 @@ impl Dirty {
     /// Marks a Service.
     fn service(&mut self, key: &ObjectKey, cause: u32) {
         self.services.entry(key.clone()).or_default().insert(cause);
+    }
+
+    /// Marks a ServiceImport.
+    fn import(&mut self, key: &ObjectKey, cause: u32) {
+        self.imports.entry(key.clone()).or_default().insert(cause);
     }
 
     /// Marks an address.
@@ -72,6 +82,8 @@ pub struct State {
     holders: Holders,
     /// The Services that are reached from outside at each address.
     outer_holders: Holders,
+    /// The ServiceImports.
+    imports: Imports,
     /// The kinds that were listed completely at least once.
     listed: BTreeSet<Kind>,
 }
@@ -87,10 +99,11 @@ impl State {
     }
 
     /// Whether every watched kind was listed completely: before that, nothing may be concluded from
-    /// absence.
+    /// absence. Imports have [`Self::has_imports`]: a cluster may have none of their API.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.kinds.iter().all(|kind| self.listed.contains(&kind))
+        let kinds = self.kinds.without(Kind::ServiceImport);
+        kinds.iter().all(|kind| self.listed.contains(&kind))
     }
 
     /// Whether a namespace of this name exists.
@@ -106,6 +119,7 @@ impl State {
             Kind::Namespace => self.namespaces.len(),
             Kind::Service => self.services.len(),
             Kind::EndpointSlice => self.slices.len(),
+            Kind::ServiceImport => self.imports.by_key.len(),
         }
     }
 
@@ -187,6 +201,11 @@ impl State {
                 all.map(|fact| (fact.key.clone(), fact.origin.clone()))
                     .collect()
             }
+            Kind::ServiceImport => {
+                let all = self.imports.by_key.values();
+                all.map(|fact| (fact.key.clone(), fact.origin.clone()))
+                    .collect()
+            }
         };
         for (key, origin) in vanished {
             if !seen.contains(&key) {
@@ -229,7 +248,9 @@ impl State {
                 }
                 let cause = dirty.cause(verb, key, origin);
                 self.slice_changed(old.as_ref(), Some(&slice), cause, dirty);
+                self.import_slice_changed(old.as_ref(), Some(&slice), cause, dirty);
             }
+            Fact::ServiceImport(import) => self.put_import(&import, verb, key, dirty),
         }
     }
 
@@ -252,8 +273,10 @@ impl State {
                 if let Some(old) = self.slices.remove(&key.key) {
                     let cause = dirty.cause(verb, key.clone(), origin);
                     self.slice_changed(Some(&old), None, cause, dirty);
+                    self.import_slice_changed(Some(&old), None, cause, dirty);
                 }
             }
+            Kind::ServiceImport => self.take_import(key, verb, origin, dirty),
         }
     }
 
@@ -271,6 +294,7 @@ impl State {
             dirty.service(key, cause);
             self.mark_addresses(key, Some(service), cause, dirty);
         }
+        self.mark_imports(name, cause, dirty);
     }
 
     /// Marks the cluster IPs and all endpoints' addresses of a Service.
@@ -470,6 +494,7 @@ fn same_slice(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     let EndpointSlice {
         key,
         service,
+        import,
         form,
         ports,
         endpoints,
@@ -477,6 +502,7 @@ fn same_slice(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     } = new;
     old.key == *key
         && old.service == *service
+        && old.import == *import
         && old.form == *form
         && old.ports == *ports
         && old.endpoints == *endpoints

@@ -43,10 +43,13 @@ impl ExternalPlan {
 pub struct ClusterPlan {
     /// A name for logs and status: where the facts come from.
     pub source: String,
-    /// Forward zones; PTRs point into the first. Never empty.
+    /// Forward zones; PTRs point into the first.
     pub forward: Vec<ZonePlan>,
     /// Reverse zones.
     pub reverse: Vec<ZonePlan>,
+    /// Zones of a set of clusters, of the ServiceImports. Where `forward` is empty the reverse zones hold
+    /// only what leads to them.
+    pub clusterset: Vec<ZonePlan>,
     /// External zones.
     pub external: Vec<ExternalPlan>,
     /// The kinds of objects that are watched.
@@ -58,10 +61,29 @@ pub struct ClusterPlan {
 }
 
 impl ClusterPlan {
-    /// All zones, in the order of edits: forward, reverse, external.
+    /// All zones, in the order of edits: forward, reverse, clusterset, external.
     pub fn zones(&self) -> impl Iterator<Item = &ZonePlan> {
         let external = self.external.iter().flat_map(ExternalPlan::zones);
-        self.forward.iter().chain(&self.reverse).chain(external)
+        let clusterset = self.clusterset.iter();
+        self.forward
+            .iter()
+            .chain(&self.reverse)
+            .chain(clusterset)
+            .chain(external)
+    }
+
+    /// The place in [`Self::zones`] of the first clusterset zone.
+    #[must_use]
+    pub const fn first_clusterset(&self) -> usize {
+        self.forward.len() + self.reverse.len()
+    }
+
+    /// Whether a zone, by its place in [`Self::zones`], cannot be written without ServiceImports.
+    #[must_use]
+    pub fn needs_imports(&self, place: usize) -> bool {
+        let first = self.first_clusterset();
+        let is_clusterset = (first..first + self.clusterset.len()).contains(&place);
+        is_clusterset || (place < first && self.forward.is_empty())
     }
 
     /// The place in [`Self::zones`] of the reverse zone that holds an address.

@@ -318,6 +318,7 @@ fn any_slice() -> impl Strategy<Value = Fact> {
             Fact::EndpointSlice(EndpointSlice {
                 key: ObjectKey::new(namespace, name),
                 service: service.map(Into::into),
+                import: None,
                 form: if fqdn {
                     SliceForm::Fqdn
                 } else {

@@ -105,7 +105,7 @@ impl Writer<'_> {
             self.out.report(Kind::Service, &self.service.key, message);
         }
         for host in hosts {
-            for port in self.service.ports.iter() {
+            for port in self.ports.iter() {
                 if let Some(owner) = self.port_name(&port.name, port.protocol) {
                     self.push_srv(&owner, port.number, &host);
                 }

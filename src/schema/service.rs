@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use crate::cluster::{
-    EndpointSlice, Kind, ObjectKey, Protocol, Service, ServiceForm, SliceForm, SlicePort,
+    EndpointSlice, Kind, ObjectKey, Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm, SlicePort,
 };
 use crate::dns::{Name, ParseError, Rdata, Record, Rtype, Ttl};
 use crate::schema::Rendered;
@@ -67,12 +67,18 @@ pub fn render_service<'a>(
     writer.out
 }
 
-/// Writes the records of one Service.
+/// Writes the records of one Service or ServiceImport.
 pub(super) struct Writer<'a> {
-    /// The Service.
-    pub(super) service: &'a Service,
+    /// What it is.
+    pub(super) kind: Kind,
+    /// Its key.
+    pub(super) key: &'a ObjectKey,
+    /// Its ports.
+    pub(super) ports: &'a [Port],
     /// Its name.
     pub(super) base: Name,
+    /// Whether endpoints stand below the id of the cluster that they come from.
+    pub(super) by_cluster: bool,
     /// The TTL of all its records.
     ttl: Ttl,
     /// What was written.
@@ -80,14 +86,29 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'s> Writer<'s> {
+    /// A writer of a ServiceImport at this name.
+    pub(super) fn at_import(base: Name, import: &'s ServiceImport, ttl: Ttl) -> Self {
+        Self {
+            kind: Kind::ServiceImport,
+            key: &import.key,
+            ports: &import.ports,
+            base,
+            by_cluster: true,
+            ttl,
+            out: Rendered::default(),
+        }
+    }
+
     /// A writer of a Service at this name.
     pub(super) fn at(base: Name, service: &'s Service, ttl: Ttl) -> Self {
-        let out = Rendered::default();
         Self {
-            service,
+            kind: Kind::Service,
+            key: &service.key,
+            ports: &service.ports,
             base,
+            by_cluster: false,
             ttl,
-            out,
+            out: Rendered::default(),
         }
     }
 
@@ -127,7 +148,7 @@ impl<'s> Writer<'s> {
     /// SRV for each port of a ClusterIP Service, at its name and at the port's (2.3.2).
     pub(super) fn ports_at_base(&mut self) {
         let base = self.base.clone();
-        for port in self.service.ports.iter() {
+        for port in self.ports.iter() {
             self.push_srv(&base, port.number, &base);
             if let Some(owner) = self.port_name(&port.name, port.protocol) {
                 self.push_srv(&owner, port.number, &base);
@@ -149,7 +170,7 @@ impl<'s> Writer<'s> {
             Ok(owner) => Some(owner),
             Err(error) => {
                 let message = format!("port \"{port}\" has no SRV records: {error}");
-                self.out.report(Kind::Service, &self.service.key, message);
+                self.out.report(self.kind, self.key, message);
                 None
             }
         }
@@ -218,9 +239,18 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// `label.service`, or nothing when DNS cannot hold the label.
-    fn endpoint_name(&mut self, slice: &EndpointSlice, label: &str) -> Option<Name> {
-        match self.base.child(label) {
+    /// `label.service`, or nothing when DNS cannot hold the label; `label.cluster.service` in a
+    /// clusterset.
+    pub(super) fn endpoint_name(&mut self, slice: &EndpointSlice, label: &str) -> Option<Name> {
+        let cluster = slice.import.as_ref().map(|import| &*import.cluster);
+        let name = match cluster.filter(|cluster| self.by_cluster && !cluster.is_empty()) {
+            Some(cluster) => self
+                .base
+                .child(cluster)
+                .and_then(|below| below.child(label)),
+            None => self.base.child(label),
+        };
+        match name {
             Ok(name) => Some(name),
             Err(error) => {
                 let message = format!("endpoint \"{label}\" has no name of its own: {error}");
@@ -303,7 +333,7 @@ impl<'s> Writer<'s> {
                 let message = "its FQDN endpoints are left out at its name: an alias cannot stand \
                                beside other data"
                     .to_owned();
-                self.out.report(Kind::Service, &self.service.key, message);
+                self.out.report(self.kind, self.key, message);
             }
         }
     }
@@ -314,7 +344,7 @@ impl<'s> Writer<'s> {
             Ok(target) => self.alias_of(&target),
             Err(error) => {
                 let message = format!("\"{host}\" is no host name: {error}");
-                self.out.report(Kind::Service, &self.service.key, message);
+                self.out.report(self.kind, self.key, message);
             }
         }
     }
@@ -324,7 +354,7 @@ impl<'s> Writer<'s> {
         let base = self.base.clone();
         if *target == base {
             let message = format!("it is an alias of itself ({target}) and left out");
-            self.out.report(Kind::Service, &self.service.key, message);
+            self.out.report(self.kind, self.key, message);
         } else {
             self.push(&base, Rtype::CNAME, Rdata::name(target));
         }

@@ -10,6 +10,7 @@
 
 mod external;
 mod field;
+mod import;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,12 +22,12 @@ use serde_json::value::RawValue;
 use self::field::{address, filled, folded, slice_form};
 use super::intern::Interner;
 use super::objects::{
-    EndpointObject, Head, Metadata, NamespaceObject, Number, PortObject, ServiceObject,
+    EndpointObject, Head, ImportObject, Metadata, NamespaceObject, Number, PortObject, ServiceObject,
     ServiceSpec, SliceObject,
 };
 use super::problem::{About, Problem};
 use crate::cluster::{
-    Endpoint, EndpointSlice, External, Fact, FactKey, Kind, Namespace, ObjectKey, Origin, Port,
+    Endpoint, EndpointSlice, External, Fact, FactKey, ImportOfSlice, Kind, Namespace, ObjectKey, Origin, Port,
     Protocol, Service, ServiceForm, SliceForm, SlicePort,
 };
 
@@ -158,6 +159,8 @@ struct Named {
     origin: Origin,
     /// The Service of a slice, by label.
     service: Option<Arc<str>>,
+    /// The ServiceImport of a slice, by label.
+    import: Option<Arc<ImportOfSlice>>,
 }
 
 /// One object being read.
@@ -202,16 +205,23 @@ impl Reader<'_> {
                 let ports = self.slice_ports(ports.unwrap_or_default());
                 let endpoints = self.endpoints(form, endpoints.unwrap_or_default());
                 let (key, origin) = (named.key.clone(), named.origin.clone());
-                let service = named.service.clone();
+                let (service, import) = (named.service.clone(), named.import.clone());
                 let fact = EndpointSlice {
                     key,
                     service,
+                    import,
                     form,
                     ports,
                     endpoints,
                     origin,
                 };
                 Ok((named, Some(Fact::EndpointSlice(fact))))
+            }
+            Kind::ServiceImport => {
+                let read: ImportObject = object.read()?;
+                let named = self.named(read.metadata)?;
+                let fact = self.import(&named, read.spec.unwrap_or_default())?;
+                Ok((named, Some(Fact::ServiceImport(fact))))
             }
         }
     }
@@ -223,14 +233,14 @@ impl Reader<'_> {
 
     /// Name, namespace and origin.
     fn named(&mut self, metadata: Option<Metadata>) -> Result<Named, String> {
-        let metadata = metadata.unwrap_or_default();
+        let mut metadata = metadata.unwrap_or_default();
         let name = folded(metadata.name).ok_or("it has no metadata.name")?;
         let key = match self.kind {
             Kind::Namespace => ObjectKey {
                 namespace: self.interner.get(""),
                 name: self.interner.get(&name),
             },
-            Kind::Service | Kind::EndpointSlice => {
+            Kind::Service | Kind::EndpointSlice | Kind::ServiceImport => {
                 let namespace = match (folded(metadata.namespace), &self.setting.default_namespace)
                 {
                     (Some(namespace), _) => self.interner.get(&namespace),
@@ -252,11 +262,13 @@ impl Reader<'_> {
                 .get(&metadata.managed_fields.0.unwrap_or_default()),
             place: Arc::clone(&self.setting.place),
         };
+        let import = self.import_of_slice(&mut metadata.labels);
         let service = folded(metadata.labels.service_name).map(|name| self.interner.get(&name));
         Ok(Named {
             key,
             origin,
             service,
+            import,
         })
     }
 

@@ -23,7 +23,7 @@ fn reserved(plan: &ZonePlan) -> Vec<Name> {
 impl<'a> Renderer<'a> {
     /// The external plans, each with the place of its first zone.
     fn externals(&self) -> impl Iterator<Item = (usize, &'a ExternalPlan)> + use<'a> {
-        let before = self.plan.forward.len() + self.plan.reverse.len();
+        let before = self.plan.first_clusterset() + self.plan.clusterset.len();
         self.plan.external.iter().scan(before, |next, plan| {
             let first = *next;
             *next += plan.zones().count();

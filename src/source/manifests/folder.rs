@@ -383,8 +383,12 @@ impl Folder {
     /// Notes when an object stands in several files. A Namespace may: it says nothing but its name.
     fn note_rivals(&mut self, key: &FactKey, out: &mut Reread) {
         let rivals = match (key.kind, self.owners.get(key)) {
-            (Kind::Service | Kind::EndpointSlice, Some(owners)) if owners.len() > 1 => owners,
-            (Kind::Namespace | Kind::Service | Kind::EndpointSlice, _) => {
+            (Kind::Service | Kind::EndpointSlice | Kind::ServiceImport, Some(owners))
+                if owners.len() > 1 =>
+            {
+                owners
+            }
+            (Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::ServiceImport, _) => {
                 self.said.now(Owner::Object(key.clone()), Vec::new());
                 return;
             }
@@ -467,6 +471,7 @@ fn same_content(one: &Fact, other: &Fact) -> bool {
             Fact::Namespace(namespace) => namespace.origin = Origin::default(),
             Fact::Service(service) => service.origin = Origin::default(),
             Fact::EndpointSlice(slice) => slice.origin = Origin::default(),
+            Fact::ServiceImport(import) => import.origin = Origin::default(),
         }
         fact
     };
