@@ -169,6 +169,8 @@ impl Subject {
             kinds: Kinds::BASE,
             ttl: Ttl::decode(30),
             namespaces: None,
+            hides_empty_services: false,
+            seen: None,
         };
         let zone = Arc::clone(&plan.forward[0].zone);
         let reverse = Arc::clone(&plan.reverse[0].zone);
@@ -256,6 +258,7 @@ fn notify_times(subject: &Subject, runtime: &tokio::runtime::Runtime) -> Vec<Dur
     let zone = Arc::clone(&subject.zone);
     let _guard = runtime.enter();
     let server = Server::new(Parts {
+        pods: std::collections::HashMap::new(),
         zones: Arc::new(ZoneSet::new(vec![Arc::clone(&zone)])),
         access: std::collections::HashMap::new(),
         secondaries: vec![Secondary {

@@ -57,7 +57,7 @@ fn check_sources(config: &corefile::Config) -> Result<(), Failure> {
     for kubernetes in config
         .servers
         .iter()
-        .filter_map(|block| block.kubernetes.as_ref())
+        .flat_map(corefile::ServerBlock::clusters)
     {
         if kubernetes.source == corefile::Source::InCluster {
             continue;

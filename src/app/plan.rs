@@ -6,12 +6,15 @@ use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use crate::cluster::Kinds;
-use crate::corefile::{Apex, BindHost, Config, External, History, Kubernetes, ServerBlock, Source};
+use crate::cluster::{Kind, Kinds, SeenNamespaces, Selector};
+use crate::corefile::{
+    self, Apex, BindHost, Config, External, History, Kubernetes, Pods, ServerBlock, Source,
+};
 use crate::dns::{Name, Ttl};
+use crate::live::InsecurePods;
 use crate::pipeline::{ClusterPlan, ExternalPlan, ZonePlan};
 use crate::schema::{ApexSettings, ExternalSettings, NameServer, ZoneForm};
-use crate::source::Wanted;
+use crate::source::{ApiLimits, Keep, Wanted};
 use crate::zone::journal::Retention;
 use crate::zone::{MemoryLimits, Zone, ZoneSet};
 
@@ -21,6 +24,9 @@ const REFRESH: Ttl = Ttl::decode(300);
 const RETRY: Ttl = Ttl::decode(30);
 /// Seconds after which a secondary stops answering, unless configured.
 const EXPIRE: Ttl = Ttl::decode(86_400);
+
+/// The label that leads a slice to its ServiceImport (KEP-1645).
+const IMPORT_LABEL: &str = "multicluster.kubernetes.io/service-name";
 
 /// The most octets of history that stay in memory for IXFR, whatever is configured.
 const MEMORY_BYTES: u64 = 16 << 20;
@@ -47,6 +53,23 @@ pub struct Planned<'a> {
     pub zones: Arc<ZoneSet>,
 }
 
+impl Planned<'_> {
+    /// What answers for pods that a zone does not hold, if its cluster says so.
+    #[must_use]
+    pub fn insecure_pods(&self, apex: &Name) -> Option<InsecurePods> {
+        let of = |cluster: &PlannedCluster<'_>| {
+            let plan = &cluster.plan;
+            let is_its = plan.forward.iter().any(|one| one.zone.apex() == apex);
+            let seen = plan.seen.as_ref().filter(|_| is_its)?;
+            Some(InsecurePods {
+                seen: Arc::clone(seen),
+                ttl: plan.ttl,
+            })
+        };
+        self.clusters.iter().find_map(of)
+    }
+}
+
 /// Plans the clusters and zones of a configuration. `local` gives the addresses of an interface, or of
 /// the machine for `None`, loopback left out unless there is nothing else.
 #[must_use]
@@ -54,20 +77,18 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
     let mut zones = Zones::default();
     let mut clusters: Vec<PlannedCluster<'a>> = Vec::new();
     for block in &config.servers {
-        let Some(kubernetes) = &block.kubernetes else {
-            continue;
-        };
         let own: Vec<IpAddr> = own_addresses(block, local);
         // A second block that writes the same zones shares them.
-        if kubernetes.zones().any(|zone| zones.is_new(zone)) {
-            clusters.push(zones.cluster(block, kubernetes, &own));
+        for kubernetes in block.clusters() {
+            if kubernetes.zones().any(|zone| zones.is_new(zone)) {
+                clusters.push(zones.cluster(block, kubernetes, &own));
+            }
         }
-        let Some(external) = &block.external else {
+        let (Some(external), Some(kubernetes)) = (&block.external, &block.kubernetes) else {
             continue;
         };
-        let of_block = |cluster: &&mut PlannedCluster<'_>| {
-            cluster.kubernetes.forward_zones == kubernetes.forward_zones
-        };
+        let of_block =
+            |cluster: &&mut PlannedCluster<'_>| cluster.kubernetes.home() == kubernetes.home();
         if external.zones().any(|zone| zones.is_new(zone))
             && let Some(cluster) = clusters.iter_mut().find(of_block)
         {
@@ -131,8 +152,8 @@ impl Zones {
             let defaults = ApexDefaults {
                 form,
                 home: match form {
-                    ZoneForm::Forward | ZoneForm::Clusterset | ZoneForm::External => zone,
-                    ZoneForm::Reverse => &kubernetes.forward_zones[0],
+                    ZoneForm::Forward | ZoneForm::External => zone,
+                    ZoneForm::Clusterset | ZoneForm::Reverse => kubernetes.home().unwrap_or(zone),
                 },
                 name_server: ["ns", "dns"],
                 mbox: &["hostmaster"],
@@ -149,10 +170,16 @@ impl Zones {
             source: source_name(&kubernetes.source),
             forward: all(&kubernetes.forward_zones, ZoneForm::Forward),
             reverse: all(&kubernetes.reverse_zones, ZoneForm::Reverse),
+            clusterset: all(&kubernetes.clusterset_zones, ZoneForm::Clusterset),
             external: Vec::new(),
             kinds: wanted.kinds,
             ttl: kubernetes.ttl,
             namespaces: kubernetes.namespaces.clone(),
+            hides_empty_services: kubernetes.options.hides_empty_services,
+            seen: match kubernetes.options.pods {
+                Pods::Insecure => Some(Arc::new(SeenNamespaces::default())),
+                Pods::Disabled | Pods::Verified => None,
+            },
         };
         let kept = kept_of(block, plan.zones()).collect();
         PlannedCluster {
@@ -201,8 +228,56 @@ impl Zones {
 }
 
 /// What the source of a cluster is asked for.
-pub(super) fn wanted(_kubernetes: &Kubernetes) -> Wanted {
-    Wanted { kinds: Kinds::BASE }
+pub(super) fn wanted(kubernetes: &Kubernetes) -> Wanted {
+    let options = &kubernetes.options;
+    let mut kinds = Kinds::BASE;
+    let has_imports = !kubernetes.clusterset_zones.is_empty();
+    if has_imports {
+        kinds = kinds.with(Kind::ServiceImport);
+    }
+    if kubernetes.imports_only {
+        kinds = kinds.without(Kind::Service);
+    }
+    // Without endpoints those of imports are looked at all the same, unless there is nothing else.
+    let only_of_imports = kubernetes.imports_only || !options.endpoints;
+    if !options.endpoints && (kubernetes.imports_only || !has_imports) {
+        kinds = kinds.without(Kind::EndpointSlice);
+    }
+    match options.pods {
+        Pods::Verified => kinds = kinds.with(Kind::Pod),
+        Pods::Disabled | Pods::Insecure => {}
+    }
+    let corefile::ApiLimits {
+        interval,
+        burst,
+        in_flight,
+    } = options.api;
+    let limits = ApiLimits::default();
+    Wanted {
+        kinds,
+        namespace_labels: options.namespace_labels.clone(),
+        labels: options.labels.clone(),
+        slice_labels: only_of_imports.then(|| of_imports(options.labels.as_ref())),
+        keep: Keep {
+            pod_names: options.endpoint_pod_names,
+            zones: false,
+        },
+        limits: ApiLimits {
+            interval: interval.unwrap_or(limits.interval),
+            burst: burst.unwrap_or(limits.burst),
+            in_flight,
+        },
+    }
+}
+
+/// The slices of ServiceImports among those that a selector gives.
+fn of_imports(labels: Option<&Selector>) -> Selector {
+    let own = labels.filter(|labels| !labels.is_everything());
+    let text = match own {
+        Some(labels) => format!("{labels},{IMPORT_LABEL}"),
+        None => IMPORT_LABEL.to_owned(),
+    };
+    Selector::parse(&text).expect("a selector and the name of a label are a selector")
 }
 
 /// The name of a source in logs, metrics and the history.

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use futures_util::future::join_all;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -24,6 +25,7 @@ use crate::app::source::Source;
 use crate::app::writer::{Opened, Writer, WriterThread};
 use crate::audit::serve_control;
 use crate::cli::{Configuration, State};
+use crate::cluster::Part;
 use crate::corefile::Config;
 use crate::ops::http::{self, Ends};
 use crate::ops::metrics::Metrics;
@@ -118,7 +120,6 @@ impl Process {
         let cancel = CancellationToken::new();
         let sources = CancellationToken::new();
         let mut tasks = Tasks::new(cancel.clone());
-        start_servers(servers, &mut tasks);
         for (name, listener, ends) in http {
             tasks.spawn(name, http::serve(listener, ends, cancel.clone()));
         }
@@ -129,6 +130,8 @@ impl Process {
         let control = serve_control(state.state.clone(), Arc::new(past), cancel.clone());
         tasks.spawn("control socket", control);
         start_sources(&planned, &observed, &tx, &sources, &mut tasks, &clock).await?;
+        wait_for_zones(&planned).await;
+        start_servers(servers, &mut tasks);
         let lameduck = config
             .servers
             .iter()
@@ -302,6 +305,30 @@ async fn bind_all_http(config: &Config, ends: &Ends) -> anyhow::Result<Vec<Bound
     Ok(bound)
 }
 
+/// Waits until every zone has a version, so that the first clients need not hear SERVFAIL: their queries
+/// wait in the sockets. No longer than `startup_timeout`; versions from the store are not waited for.
+async fn wait_for_zones(planned: &Planned<'_>) {
+    let waits = planned.clusters.iter().map(|cluster| {
+        let limit = cluster.kubernetes.options.startup_timeout;
+        let wait = async move {
+            for plan in cluster.plan.zones() {
+                let mut news = plan.zone.subscribe();
+                while plan.zone.current().is_none() && news.changed().await.is_ok() {}
+            }
+        };
+        async move {
+            if tokio::time::timeout(limit, wait).await.is_err() {
+                let source = &cluster.plan.source;
+                tracing::warn!(
+                    source,
+                    "starting without its objects: they are not listed yet"
+                );
+            }
+        }
+    });
+    join_all(waits).await;
+}
+
 /// Starts the servers' tasks.
 fn start_servers(servers: Vec<Server>, tasks: &mut Tasks) {
     let cancel = tasks.cancel().clone();
@@ -404,16 +431,33 @@ async fn carry(
                 change,
                 seen,
             },
-            SourceEvent::Stale { since, reason } => {
-                tracing::error!(
-                    reason,
-                    "the source is away; the last version is served as stale"
-                );
-                Input::Stale { cluster, since }
+            SourceEvent::Stale {
+                part,
+                since,
+                reason,
+            } => {
+                match part {
+                    Part::Cluster => tracing::error!(
+                        reason,
+                        "the source is away; the last version is served as stale"
+                    ),
+                    Part::Imports => tracing::error!(
+                        reason,
+                        "ServiceImports are away; the last version of their zones is served as stale"
+                    ),
+                }
+                Input::Stale {
+                    cluster,
+                    part,
+                    since,
+                }
             }
-            SourceEvent::Fresh => {
-                tracing::info!(cluster, "the source is there");
-                Input::Fresh { cluster }
+            SourceEvent::Fresh(part) => {
+                match part {
+                    Part::Cluster => tracing::info!(cluster, "the source is there"),
+                    Part::Imports => tracing::info!(cluster, "ServiceImports are there"),
+                }
+                Input::Fresh { cluster, part }
             }
             SourceEvent::Problem(problem) => {
                 tracing::warn!("{problem}");

@@ -16,7 +16,7 @@ impl Part {
     #[must_use]
     pub const fn of(kind: Kind) -> Self {
         match kind {
-            Kind::Namespace | Kind::Service | Kind::EndpointSlice => Self::Cluster,
+            Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Pod => Self::Cluster,
             Kind::ServiceImport => Self::Imports,
         }
     }

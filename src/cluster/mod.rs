@@ -3,12 +3,18 @@
 mod holders;
 mod kinds;
 mod model;
+mod namespaces;
+mod pods;
 mod selector;
 mod state;
 
 pub use kinds::{Kinds, Part};
 pub use model::{
-    Cause, Change, Endpoint, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice, Kind, Namespace, ObjectKey, Origin, Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm, SlicePort, Verb,
+    Cause, Change, Endpoint, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice,
+    Kind, Namespace, ObjectKey, Origin, Pod, Port, Protocol, Service, ServiceForm, ServiceImport,
+    SliceForm, SlicePort, Verb,
 };
+pub use namespaces::SeenNamespaces;
+pub use pods::PodAddress;
 pub use selector::{Selector, SelectorError};
 pub use state::{Dirty, State};

@@ -47,16 +47,19 @@ pub enum Kind {
     Service,
     /// `discovery.k8s.io/v1` EndpointSlice.
     EndpointSlice,
+    /// `v1` Pod; only where names of pods are verified.
+    Pod,
     /// `multicluster.x-k8s.io` ServiceImport, `v1beta1` or `v1alpha1`.
     ServiceImport,
 }
 
 impl Kind {
     /// All kinds, in the order they are listed.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Namespace,
         Self::Service,
         Self::EndpointSlice,
+        Self::Pod,
         Self::ServiceImport,
     ];
 
@@ -67,7 +70,17 @@ impl Kind {
             Self::Namespace => 0,
             Self::Service => 1,
             Self::EndpointSlice => 2,
-            Self::ServiceImport => 3,
+            Self::Pod => 3,
+            Self::ServiceImport => 4,
+        }
+    }
+
+    /// The object of this kind and key.
+    #[must_use]
+    pub fn of(self, key: &ObjectKey) -> FactKey {
+        FactKey {
+            kind: self,
+            key: key.clone(),
         }
     }
 
@@ -78,6 +91,7 @@ impl Kind {
             Self::Namespace => "Namespace",
             Self::Service => "Service",
             Self::EndpointSlice => "EndpointSlice",
+            Self::Pod => "Pod",
             Self::ServiceImport => "ServiceImport",
         }
     }
@@ -213,9 +227,9 @@ pub struct Endpoint {
     pub hostname: Option<Arc<str>>,
     /// The host name of an endpoint in an FQDN slice.
     pub fqdn: Option<Arc<str>>,
-    /// `targetRef.name` when the target is a Pod.
+    /// `targetRef.name`, where endpoints are called after their pods and the name is one label.
     pub pod: Option<Arc<str>>,
-    /// `zone`, in lower case.
+    /// `zone`, in lower case, where names tell zones apart.
     pub zone: Option<Arc<str>>,
 }
 
@@ -278,6 +292,17 @@ pub struct Namespace {
     pub origin: Origin,
 }
 
+/// A Pod that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pod {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// `status.podIP` and `status.podIPs`, each once; empty until the pod has one.
+    pub addresses: Arc<[IpAddr]>,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
 /// One object's fact.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Fact {
@@ -287,6 +312,8 @@ pub enum Fact {
     Service(Service),
     /// An EndpointSlice.
     EndpointSlice(EndpointSlice),
+    /// A Pod.
+    Pod(Pod),
     /// A ServiceImport.
     ServiceImport(ServiceImport),
 }
@@ -299,6 +326,7 @@ impl Fact {
             Self::Namespace(_) => Kind::Namespace,
             Self::Service(_) => Kind::Service,
             Self::EndpointSlice(_) => Kind::EndpointSlice,
+            Self::Pod(_) => Kind::Pod,
             Self::ServiceImport(_) => Kind::ServiceImport,
         }
     }
@@ -310,6 +338,7 @@ impl Fact {
             Self::Namespace(namespace) => &namespace.key,
             Self::Service(service) => &service.key,
             Self::EndpointSlice(slice) => &slice.key,
+            Self::Pod(pod) => &pod.key,
             Self::ServiceImport(import) => &import.key,
         }
     }
@@ -321,6 +350,7 @@ impl Fact {
             Self::Namespace(namespace) => &namespace.origin,
             Self::Service(service) => &service.origin,
             Self::EndpointSlice(slice) => &slice.origin,
+            Self::Pod(pod) => &pod.origin,
             Self::ServiceImport(import) => &import.origin,
         }
     }

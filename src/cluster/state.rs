@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use self::imports::Imports;
 use crate::cluster::holders::Holders;
+use crate::cluster::pods::Pods;
 use crate::cluster::{
     Cause, Change, EndpointSlice, Fact, FactKey, Kind, Kinds, Namespace, ObjectKey, Origin,
-    Service, ServiceForm, Verb,
+    PodAddress, Service, ServiceForm, Verb,
 };
 
 /// What has to be rendered again, and why.
@@ -28,13 +29,21 @@ pub struct Dirty {
     pub imports: BTreeMap<ObjectKey, BTreeSet<u32>>,
     /// Addresses whose PTRs may differ, with the places of their causes.
     pub addresses: BTreeMap<IpAddr, BTreeSet<u32>>,
+    /// Names of pods that may have come or gone, with the places of their causes.
+    pub pods: BTreeMap<PodAddress, BTreeSet<u32>>,
+    /// Namespaces that came or went.
+    pub namespaces: BTreeSet<Arc<str>>,
 }
 
 impl Dirty {
     /// Whether nothing has to be done.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.services.is_empty() && self.imports.is_empty() && self.addresses.is_empty()
+        self.services.is_empty()
+            && self.imports.is_empty()
+            && self.addresses.is_empty()
+            && self.pods.is_empty()
+            && self.namespaces.is_empty()
     }
 
     /// Notes a cause; gives its place.
@@ -63,6 +72,13 @@ impl Dirty {
     fn address(&mut self, address: IpAddr, cause: u32) {
         self.addresses.entry(address).or_default().insert(cause);
     }
+
+    /// Marks names of pods.
+    fn pods(&mut self, pods: impl IntoIterator<Item = PodAddress>, cause: u32) {
+        for at in pods {
+            self.pods.entry(at).or_default().insert(cause);
+        }
+    }
 }
 
 /// All facts of one cluster.
@@ -84,6 +100,8 @@ pub struct State {
     outer_holders: Holders,
     /// The ServiceImports.
     imports: Imports,
+    /// Pods.
+    pods: Pods,
     /// The kinds that were listed completely at least once.
     listed: BTreeSet<Kind>,
 }
@@ -120,7 +138,24 @@ impl State {
             Kind::Service => self.services.len(),
             Kind::EndpointSlice => self.slices.len(),
             Kind::ServiceImport => self.imports.by_key.len(),
+            Kind::Pod => self.pods.count(),
         }
+    }
+
+    /// The names of all namespaces.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.namespaces.keys()
+    }
+
+    /// Whether a pod of a namespace has an address.
+    #[must_use]
+    pub fn has_pod(&self, at: &PodAddress) -> bool {
+        self.pods.has(at)
+    }
+
+    /// The addresses of all pods, by namespace.
+    pub fn pods(&self) -> impl Iterator<Item = &PodAddress> {
+        self.pods.addresses()
     }
 
     /// A Service.
@@ -206,6 +241,7 @@ impl State {
                 all.map(|fact| (fact.key.clone(), fact.origin.clone()))
                     .collect()
             }
+            Kind::Pod => self.pods.origins(),
         };
         for (key, origin) in vanished {
             if !seen.contains(&key) {
@@ -251,6 +287,13 @@ impl State {
                 self.import_slice_changed(old.as_ref(), Some(&slice), cause, dirty);
             }
             Fact::ServiceImport(import) => self.put_import(&import, verb, key, dirty),
+            Fact::Pod(pod) => {
+                let changed = self.pods.put(pod);
+                if !changed.is_empty() {
+                    let cause = dirty.cause(verb, key, origin);
+                    dirty.pods(changed, cause);
+                }
+            }
         }
     }
 
@@ -277,6 +320,12 @@ impl State {
                 }
             }
             Kind::ServiceImport => self.take_import(key, verb, origin, dirty),
+            Kind::Pod => {
+                if let Some(gone) = self.pods.take(&key.key) {
+                    let cause = dirty.cause(verb, key.clone(), origin);
+                    dirty.pods(gone, cause);
+                }
+            }
         }
     }
 
@@ -295,6 +344,8 @@ impl State {
             self.mark_addresses(key, Some(service), cause, dirty);
         }
         self.mark_imports(name, cause, dirty);
+        dirty.pods(self.pods.addresses_in(name).cloned(), cause);
+        dirty.namespaces.insert(Arc::clone(name));
     }
 
     /// Marks the cluster IPs and all endpoints' addresses of a Service.
@@ -381,6 +432,20 @@ impl State {
     ) {
         let service_of = |slice: Option<&EndpointSlice>| slice.and_then(owning_service);
         let (before, after) = (service_of(old), service_of(new));
+        // A Service whose last endpoint went, or whose first came, may be hidden or shown.
+        let filler = |service: &Option<ObjectKey>, slice: Option<&EndpointSlice>| {
+            let is_filled = slice.is_some_and(|slice| !slice.endpoints.is_empty());
+            service.clone().filter(|_| is_filled)
+        };
+        let (filled, fills) = (filler(&before, old), filler(&after, new));
+        if filled != fills {
+            for key in [filled, fills].iter().flatten() {
+                let addresses = self.services.get(key).map(cluster_ips);
+                for address in addresses.unwrap_or_default() {
+                    dirty.address(*address, cause);
+                }
+            }
+        }
         if let (Some(service), Some(slice)) = (&before, old)
             && before != after
         {

@@ -18,6 +18,7 @@ use super::kubernetes::{self, Kubernetes};
 use super::lexer::lex;
 use super::listener;
 use super::log::{self, LogRule};
+use super::multicluster;
 use super::parser::{self, Block, Directive};
 use super::place::{Place, Problem, Report};
 use super::prometheus::{self, Prometheus};
@@ -45,6 +46,8 @@ pub struct ServerBlock {
     pub bind: Bind,
     /// The cluster.
     pub kubernetes: Option<Kubernetes>,
+    /// A set of clusters.
+    pub multicluster: Option<Kubernetes>,
     /// What is reached from outside the cluster.
     pub external: Option<External>,
     /// Who may have zones; no zone stands in two of them.
@@ -151,13 +154,15 @@ fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
 }
 
 impl ServerBlock {
+    /// The clusters that the block writes.
+    pub fn clusters(&self) -> impl Iterator<Item = &Kubernetes> {
+        self.kubernetes.iter().chain(&self.multicluster)
+    }
+
     /// All zones that the block writes.
     pub fn zones_written(&self) -> impl Iterator<Item = &Name> {
         let external = self.external.iter().flat_map(External::zones);
-        self.kubernetes
-            .iter()
-            .flat_map(Kubernetes::zones)
-            .chain(external)
+        self.clusters().flat_map(Kubernetes::zones).chain(external)
     }
 
     /// Who may have `zone`, by the closest `transfer`; `None`: nobody.
@@ -311,6 +316,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         zones,
         bind: Bind::default(),
         kubernetes: None,
+        multicluster: None,
         external: None,
         transfers: Vec::new(),
         keys: Vec::new(),
@@ -350,6 +356,7 @@ fn repeats(word: Word) -> bool {
         Word::Errors
         | Word::External
         | Word::Kubernetes
+        | Word::Multicluster
         | Word::Prometheus
         | Word::Ready
         | Word::Tsig => false,
@@ -377,6 +384,10 @@ fn take(
             .push(history::parse(directive, zones, report)),
         Word::Kubernetes => server.kubernetes = Some(kubernetes::parse(directive, zones, report)),
         Word::Log => server.logs.push(log::parse(directive, report)),
+        Word::Multicluster => {
+            let read = multicluster::parse(directive.clone(), zones, report);
+            server.multicluster = Some(read);
+        }
         Word::Prometheus => server.prometheus = Some(prometheus::parse(directive, report)),
         Word::Ready => server.ready = Some(ready::parse(directive, report)),
         Word::Transfer => server
@@ -398,7 +409,7 @@ fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
             }
         }
     };
-    if let Some(kubernetes) = &server.kubernetes {
+    for kubernetes in server.clusters() {
         unasked(&kubernetes.place, &mut kubernetes.zones(), report);
     }
     if let Some(external) = &server.external {
@@ -434,10 +445,7 @@ fn check_zoned<T: Zoned>(name: &str, directives: &[T], zones: &[&Name], report: 
 
 /// Reports a zone that two `kubernetes` directives write differently: a zone has one content.
 fn check_sources(servers: &[ServerBlock], report: &mut Report) {
-    let all: Vec<&Kubernetes> = servers
-        .iter()
-        .filter_map(|s| s.kubernetes.as_ref())
-        .collect();
+    let all: Vec<&Kubernetes> = servers.iter().flat_map(ServerBlock::clusters).collect();
     for (index, later) in all.iter().enumerate() {
         for zone in later.zones() {
             let clash = all[..index].iter().find(|earlier| {
@@ -445,7 +453,7 @@ fn check_sources(servers: &[ServerBlock], report: &mut Report) {
             });
             if let Some(earlier) = clash {
                 let message = format!(
-                    "the kubernetes at {} writes {zone} differently",
+                    "the directive at {} writes {zone} differently",
                     earlier.place
                 );
                 let mend = "a zone has one content: let both say the same, or name other zones";

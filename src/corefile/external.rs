@@ -122,10 +122,10 @@ pub(super) fn check(servers: &[ServerBlock], report: &mut Report) {
         for zone in external.zones() {
             let by_cluster = servers
                 .iter()
-                .filter_map(|other| other.kubernetes.as_ref())
+                .flat_map(ServerBlock::clusters)
                 .find(|kubernetes| kubernetes.zones().any(|there| there == zone));
             if let Some(kubernetes) = by_cluster {
-                let message = format!("the kubernetes at {} writes {zone} too", kubernetes.place);
+                let message = format!("the directive at {} writes {zone} too", kubernetes.place);
                 let mend = "a zone has one content: name another zone behind k8s_external";
                 report.error(&external.place, message, mend);
             }

@@ -22,6 +22,8 @@ pub(super) enum Word {
     Kubernetes,
     /// Logging of queries.
     Log,
+    /// A set of clusters.
+    Multicluster,
     /// Metrics over HTTP.
     Prometheus,
     /// Readiness over HTTP.
@@ -42,6 +44,7 @@ const OURS: &[(&str, Word)] = &[
     ("k8s_external", Word::External),
     ("kubernetes", Word::Kubernetes),
     ("log", Word::Log),
+    ("multicluster", Word::Multicluster),
     ("prometheus", Word::Prometheus),
     ("ready", Word::Ready),
     ("transfer", Word::Transfer),

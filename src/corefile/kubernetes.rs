@@ -1,8 +1,12 @@
 //! `kubernetes [ZONES...] { … }`: the cluster whose contents the zones hold.
 //!
-//! Options of today: `endpoint URL...`, `tls CERT KEY CA`, `kubeconfig FILE [CONTEXT]`, `manifests DIR`
-//! (ours), `ttl SECONDS`, `namespaces N...`, `fallthrough [ZONES...]`, `pods disabled`. Every other
-//! option of CoreDNS is refused by name.
+//! Here is where the objects come from: `endpoint URL...`, `tls CERT KEY CA`, `kubeconfig FILE [CONTEXT]`,
+//! `manifests DIR` (ours), and `ttl SECONDS`, `namespaces N...`, `fallthrough [ZONES...]`. What is seen of
+//! them, and as what, is in [`options`]. What CoreDNS has and we do not is refused by name.
+
+mod options;
+
+pub use options::{ApiLimits, Options, Pods};
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,10 +22,14 @@ use crate::dns::{Name, Ttl};
 pub struct Kubernetes {
     /// Where it stands.
     pub place: Place,
-    /// The zones of names; at least one, in the order of the file.
+    /// The zones of the cluster's own names, in the order of the file.
     pub forward_zones: Vec<Name>,
     /// The zones of addresses, below `in-addr.arpa` and `ip6.arpa`, in the order of the file.
     pub reverse_zones: Vec<Name>,
+    /// The zones of names that are those of a set of clusters, in the order of the file: `multicluster`.
+    pub clusterset_zones: Vec<Name>,
+    /// Whether this is the directive `multicluster`, which looks at ServiceImports alone.
+    pub imports_only: bool,
     /// Where the objects come from.
     pub source: Source,
     /// The TTL of all records.
@@ -31,12 +39,23 @@ pub struct Kubernetes {
     /// The names, and those below them, for which the next in the chain is asked when there is no
     /// such name; the root stands for all, nothing for none.
     pub fallthrough: Vec<Name>,
+    /// What is seen, which names it gives, how hard the API server may be pressed.
+    pub options: Options,
 }
 
 impl Kubernetes {
-    /// All zones, the forward ones first.
+    /// All zones: forward, reverse, clusterset.
     pub fn zones(&self) -> impl Iterator<Item = &Name> {
-        self.forward_zones.iter().chain(&self.reverse_zones)
+        self.forward_zones
+            .iter()
+            .chain(&self.reverse_zones)
+            .chain(&self.clusterset_zones)
+    }
+
+    /// The zone whose name servers the others name; every directive has a zone of names.
+    #[must_use]
+    pub fn home(&self) -> Option<&Name> {
+        self.forward_zones.first().or(self.clusterset_zones.first())
     }
 
     /// Whether a zone would have the same contents by both directives.
@@ -45,18 +64,24 @@ impl Kubernetes {
             place: _,
             forward_zones,
             reverse_zones,
+            clusterset_zones,
+            imports_only,
             source,
             ttl,
             namespaces,
             fallthrough,
+            options,
         } = self;
         // The zones count: reverse zones hold names of the forward ones.
         *forward_zones == other.forward_zones
             && *reverse_zones == other.reverse_zones
+            && *clusterset_zones == other.clusterset_zones
+            && *imports_only == other.imports_only
             && *source == other.source
             && *ttl == other.ttl
             && *namespaces == other.namespaces
             && *fallthrough == other.fallthrough
+            && options.same_contents(&other.options)
     }
 }
 
@@ -104,22 +129,11 @@ const DEFAULT_TTL_SECONDS: u32 = 5;
 const MAX_TTL_SECONDS: u32 = 3600;
 
 /// The options, for messages.
-const OPTIONS: &str = "endpoint, tls, kubeconfig, manifests, ttl, namespaces, fallthrough and pods";
+const OPTIONS: &str =
+    "endpoint, tls, kubeconfig, manifests, ttl, namespaces, multicluster and fallthrough";
 
 /// CoreDNS's other options.
-const NOT_YET: &[&str] = &[
-    "apiserver_qps",
-    "apiserver_burst",
-    "apiserver_max_inflight",
-    "namespace_labels",
-    "labels",
-    "endpoint_pod_names",
-    "noendpoints",
-    "ignore",
-    "multicluster",
-    "zonal",
-    "startup_timeout",
-];
+const NOT_YET: &[&str] = &["zonal"];
 
 /// What CoreDNS no longer has, and what to write.
 const GONE: &[(&str, &str)] = &[
@@ -146,6 +160,10 @@ struct Draft {
     namespaces: BTreeSet<String>,
     /// `fallthrough`, all of them.
     fallthrough: Vec<Name>,
+    /// The zones of `multicluster`, each with its place.
+    multicluster: Vec<(Place, Name)>,
+    /// The others.
+    options: options::Draft,
 }
 
 /// Reads the directive; `block_zones` are the default.
@@ -160,12 +178,22 @@ pub(super) fn parse(
     }
     let zones = zone::arguments(&directive.arguments, block_zones, report);
     let place = directive.name.place.clone();
-    let (reverse_zones, forward_zones): (Vec<Name>, Vec<Name>) =
-        zones.into_iter().partition(is_reverse);
-    if forward_zones.is_empty() && !reverse_zones.is_empty() {
+    let (reverse_zones, names): (Vec<Name>, Vec<Name>) = zones.into_iter().partition(is_reverse);
+    if names.is_empty() && !reverse_zones.is_empty() {
         let mend = "add a zone of names, such as cluster.local";
-        report.error(&place, "kubernetes has only reverse zones", mend);
+        let message = format!("{} has only reverse zones", directive.name.text);
+        report.error(&place, message, mend);
     }
+    for (place, zone) in &draft.multicluster {
+        if !names.contains(zone) {
+            let message =
+                format!("kubernetes is not authoritative for the multicluster zone {zone}");
+            report.error(place, message, "add it to the zones of names of kubernetes");
+        }
+    }
+    let is_clusterset = |zone: &Name| draft.multicluster.iter().any(|(_, other)| other == zone);
+    let (clusterset_zones, forward_zones): (Vec<Name>, Vec<Name>) =
+        names.into_iter().partition(is_clusterset);
     let Draft {
         endpoint,
         tls,
@@ -174,14 +202,19 @@ pub(super) fn parse(
         ttl,
         namespaces,
         fallthrough,
+        multicluster: _,
+        options,
     } = draft;
     let source = source(endpoint, tls, kubeconfig, manifests, report);
     Kubernetes {
         place,
         forward_zones,
         reverse_zones,
+        clusterset_zones,
+        imports_only: false,
         source,
         ttl: ttl.unwrap_or(Ttl::decode(DEFAULT_TTL_SECONDS)),
+        options: options.finish(!namespaces.is_empty(), report),
         namespaces: (!namespaces.is_empty()).then_some(namespaces),
         fallthrough,
     }
@@ -220,6 +253,14 @@ fn option(directive: &Directive, line: &Line, draft: &mut Draft, report: &mut Re
             line.set(&mut draft.ttl, value, report);
         }
         "namespaces" => namespaces(line, &mut draft.namespaces, report),
+        "multicluster" => {
+            for token in &line.arguments {
+                let zones = zone::argument(token, report).into_iter();
+                draft
+                    .multicluster
+                    .extend(zones.map(|zone| (token.place.clone(), zone)));
+            }
+        }
         "fallthrough" => {
             let zones = zone::arguments(&line.arguments, &[Name::root()], report);
             let new = zones
@@ -228,14 +269,17 @@ fn option(directive: &Directive, line: &Line, draft: &mut Draft, report: &mut Re
             let new: Vec<Name> = new.collect();
             draft.fallthrough.extend(new);
         }
-        "pods" => pods(line, report),
         other if NOT_YET.contains(&other) => report.not_yet(&place, other),
         other => match GONE.iter().find(|(gone, _)| *gone == other) {
             Some((gone, mend)) => {
                 let message = format!("{gone}: no longer an option of kubernetes");
                 report.error(&place, message, *mend);
             }
-            None => directive.unknown_option(line, OPTIONS, report),
+            None if draft.options.take(line, report) => {}
+            None => {
+                let options = format!("{OPTIONS}, {}", options::OPTIONS);
+                directive.unknown_option(line, &options, report);
+            }
         },
     }
 }
@@ -333,21 +377,6 @@ fn namespaces(line: &Line, namespaces: &mut BTreeSet<String>, report: &mut Repor
             let message = format!("no namespace can be called {}", token.shown());
             let mend = "write names of lower-case letters, digits and hyphens, with spaces between";
             report.error(&token.place, message, mend);
-        }
-    }
-}
-
-/// Reads `pods disabled|insecure|verified`.
-fn pods(line: &Line, report: &mut Report) {
-    let Some(token) = line.exactly_one("disabled", report) else {
-        return;
-    };
-    match token.text.as_str() {
-        "disabled" => {}
-        mode @ ("insecure" | "verified") => report.not_yet(&token.place, &format!("pods {mode}")),
-        _ => {
-            let message = format!("wrong value for pods: {}", token.shown());
-            report.error(&token.place, message, "write: pods disabled");
         }
     }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use crate::cluster::{Change, Dirty, Kind, Kinds, ObjectKey, Part, State};
+use crate::cluster::{Change, Dirty, FactKey, Kind, Kinds, Part, State};
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;
@@ -138,10 +138,25 @@ struct Cluster {
     all_dirty: bool,
     /// Whether the zones of ServiceImports have to be rendered whole: before these were first listed.
     imports_dirty: bool,
-    /// Problems by Service.
-    problems: BTreeMap<ObjectKey, Vec<Problem>>,
+    /// Problems by Service and ServiceImport.
+    problems: BTreeMap<FactKey, Vec<Problem>>,
     /// What others read.
     gauges: Arc<ClusterGauges>,
+}
+
+impl Cluster {
+    /// Publishes which namespaces are seen, where they differ from what was published.
+    fn tell_namespaces(&self) {
+        let Some(seen) = &self.plan.seen else { return };
+        let sees = |name: &Arc<str>| self.plan.sees_namespace(&self.state, name);
+        if self.all_dirty {
+            let names = self.state.namespaces().filter(|name| sees(name));
+            seen.publish_all(names.cloned());
+        } else if !self.dirty.namespaces.is_empty() {
+            let changed = self.dirty.namespaces.iter();
+            seen.publish(changed.map(|name| (Arc::clone(name), sees(name))));
+        }
+    }
 }
 
 /// The writer.
@@ -426,6 +441,7 @@ impl<S: Store> Pipeline<S> {
         let Some(cluster) = self.clusters.get_mut(place) else {
             return;
         };
+        cluster.tell_namespaces();
         cluster.dirty = Dirty::default();
         cluster.imports_dirty = !cluster.state.has_imports();
         if cluster.all_dirty {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::cluster::Kinds;
+use crate::cluster::{Kinds, SeenNamespaces, State};
 use crate::dns::{Name, Ttl};
 use crate::schema::{ApexSettings, ExternalSettings};
 use crate::zone::{MemoryLimits, Zone};
@@ -58,6 +58,10 @@ pub struct ClusterPlan {
     pub ttl: Ttl,
     /// The only namespaces that are seen; `None` for all.
     pub namespaces: Option<BTreeSet<String>>,
+    /// Whether Services with cluster IPs and no ready endpoint are hidden.
+    pub hides_empty_services: bool,
+    /// Where the namespaces that are seen are published, if someone wants to know.
+    pub seen: Option<Arc<SeenNamespaces>>,
 }
 
 impl ClusterPlan {
@@ -86,7 +90,14 @@ impl ClusterPlan {
         is_clusterset || (place < first && self.forward.is_empty())
     }
 
-    /// The place in [`Self::zones`] of the reverse zone that holds an address.
+    /// Whether what is in a namespace may be seen: it exists and is not hidden.
+    #[must_use]
+    pub fn sees_namespace(&self, state: &State, name: &str) -> bool {
+        let allowed = self.namespaces.as_ref();
+        allowed.is_none_or(|allowed| allowed.contains(name)) && state.has_namespace(name)
+    }
+
+    /// The place in [`Self::zones`] of the reverse zone that holds an address: the longest that fits.
     #[must_use]
     pub fn reverse_zone_of(&self, address: IpAddr) -> Option<usize> {
         closest(&self.reverse, address).map(|place| self.forward.len() + place)

@@ -1,18 +1,24 @@
 //! Facts become edits of zones: what is dirty is rendered again, or everything at once.
 //!
-//! A Service owns the subtree at its name in every forward zone, an address its owner in one reverse
-//! zone, the apex the few names that come from the configuration. Rendering dirty keys one by one gives
+//! A Service owns the subtree at its name in every forward zone, a pod's address its own name there, an
+//! address its owner in one reverse zone, the apex the few names that come from the configuration. Rendering dirty keys one by one gives
 //! what rendering everything gives; the laws in `tests` hold this to it.
 
+mod clusterset;
 mod external;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use crate::cluster::{Cause, Dirty, ObjectKey, Origin, Service, State, Verb};
+use crate::cluster::{
+    Cause, Dirty, FactKey, Kind, ObjectKey, Origin, PodAddress, Service, ServiceForm, State, Verb,
+};
 use crate::dns::{Name, Rdata, Record, Rtype, Ttl};
 use crate::pipeline::plan::{ClusterPlan, ZonePlan};
-use crate::schema::{Problem, apex_records, pointers, render_service, service_name, soa};
+use crate::schema::{
+    Problem, apex_records, pod_name, pod_record, pointers, render_service, service_name, soa,
+};
 use crate::zone::{Contents, Draft, Edit, Node};
 
 /// The edit of one zone and the groups of causes that its tags name.
@@ -84,12 +90,14 @@ pub struct ZoneDraft {
 pub struct Rendering {
     /// Drafts, empty ones too.
     pub drafts: Vec<ZoneDraft>,
-    /// Problems of the keys that were rendered, by Service.
-    pub problems: BTreeMap<ObjectKey, Vec<Problem>>,
+    /// Problems of the keys that were rendered, by Service and ServiceImport.
+    pub problems: BTreeMap<FactKey, Vec<Problem>>,
     /// How many Services were rendered: the work done.
     pub services_rendered: usize,
     /// How many addresses were rendered.
     pub addresses_rendered: usize,
+    /// How many names of pods were rendered.
+    pub pods_rendered: usize,
 }
 
 /// Renders one cluster.
@@ -102,22 +110,46 @@ struct Renderer<'a> {
     /// The edits, in the plan's order.
     edits: Vec<ZoneEdit>,
     /// What could not be rendered.
-    problems: BTreeMap<ObjectKey, Vec<Problem>>,
+    problems: BTreeMap<FactKey, Vec<Problem>>,
 }
 
-/// Renders what is dirty on top of the current contents.
+/// Renders what is dirty on top of the current contents; with `new_imports` also all that leads to
+/// ServiceImports, which were listed for the first time.
 #[must_use]
-pub fn render_dirty(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering {
+pub fn render_dirty(
+    state: &State,
+    plan: &ClusterPlan,
+    dirty: &Dirty,
+    new_imports: bool,
+) -> Rendering {
+    let mut causes = Cow::Borrowed(&dirty.causes);
     let mut renderer = Renderer::new(state, plan);
     for (key, causes) in &dirty.services {
         renderer.service(key, causes);
         renderer.external_service(key, causes);
     }
+    if new_imports {
+        let whole = WholeCauses::beside(causes.to_mut(), plan);
+        renderer.clusterset_zones(dirty, &whole);
+        renderer.reverse_zones(dirty, &whole);
+    } else if state.has_imports() {
+        for (key, causes) in &dirty.imports {
+            renderer.import(key, causes);
+        }
+    }
     for (address, causes) in &dirty.addresses {
         renderer.address(*address, causes);
         renderer.external_address(*address, causes);
     }
-    renderer.finish(&dirty.causes, dirty.services.len(), dirty.addresses.len())
+    for (at, causes) in &dirty.pods {
+        renderer.pod(at, causes);
+    }
+    let work = [
+        dirty.services.len(),
+        dirty.addresses.len(),
+        dirty.pods.len(),
+    ];
+    renderer.finish(&causes, work)
 }
 
 /// The causes of a whole rendering that no single object has.
@@ -128,33 +160,47 @@ struct WholeCauses {
     vanished: BTreeSet<u32>,
 }
 
+impl WholeCauses {
+    /// Puts them beside others; gives their places.
+    fn beside(causes: &mut Vec<Cause>, plan: &ClusterPlan) -> Self {
+        let mut whole = |verb| {
+            let place = u32::try_from(causes.len()).expect("fewer than 2^32 causes in one batch");
+            let key = ObjectKey::new("", &plan.source);
+            causes.push(Cause {
+                verb,
+                kind: None,
+                key,
+                origin: Origin::default(),
+            });
+            BTreeSet::from([place])
+        };
+        Self {
+            configured: whole(Verb::Configured),
+            vanished: whole(Verb::Vanished),
+        }
+    }
+}
+
 /// Renders everything: what is in the current contents and not rendered goes.
 #[must_use]
 pub fn render_all(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering {
     let mut causes = dirty.causes.clone();
-    let mut whole = |verb| {
-        let place = u32::try_from(causes.len()).expect("fewer than 2^32 causes in one batch");
-        let key = ObjectKey::new("", &plan.source);
-        causes.push(Cause {
-            verb,
-            kind: None,
-            key,
-            origin: Origin::default(),
-        });
-        BTreeSet::from([place])
-    };
-    let whole = WholeCauses {
-        configured: whole(Verb::Configured),
-        vanished: whole(Verb::Vanished),
-    };
+    let whole = WholeCauses::beside(&mut causes, plan);
     let mut renderer = Renderer::new(state, plan);
     for place in 0..plan.forward.len() {
         renderer.forward_zone(place, dirty, &whole);
     }
     renderer.reverse_zones(dirty, &whole);
     renderer.external_zones(dirty, &whole);
-    let (services, addresses) = (state.services().count(), state.addresses().count());
-    renderer.finish(&causes, services, addresses)
+    if state.has_imports() {
+        renderer.clusterset_zones(dirty, &whole);
+    }
+    let work = [
+        state.services().count(),
+        state.addresses().count(),
+        state.pods().count(),
+    ];
+    renderer.finish(&causes, work)
 }
 
 impl<'a> Renderer<'a> {
@@ -179,19 +225,47 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// A Service that may be seen: it exists, its namespace exists and is not hidden.
+    /// A Service that may be seen: it exists, its namespace exists and is not hidden, nor is it for
+    /// having no endpoint.
     fn exposed(&self, key: &ObjectKey) -> Option<&'a Service> {
-        let allowed = self
-            .plan
-            .namespaces
-            .as_ref()
-            .is_none_or(|namespaces| namespaces.contains(&*key.namespace));
-        (allowed && self.state.has_namespace(&key.namespace)).then(|| self.state.service(key))?
+        if !self.plan.sees_namespace(self.state, &key.namespace) {
+            return None;
+        }
+        let service = self.state.service(key)?;
+        let needs_endpoint = match &service.form {
+            ServiceForm::ClusterIp(_) | ServiceForm::Pending => self.plan.hides_empty_services,
+            ServiceForm::Headless | ServiceForm::ExternalName(_) => false,
+        };
+        let mut slices = self.state.slices_of(&service.key);
+        (!needs_endpoint || slices.any(|slice| !slice.endpoints.is_empty())).then_some(service)
+    }
+
+    /// The node of a pod's name in a forward zone, if such a pod is there and may be seen.
+    fn pod_node(&self, at: &PodAddress, apex: &Name) -> Option<Node> {
+        let is_seen = self.state.has_pod(at) && self.plan.sees_namespace(self.state, &at.namespace);
+        let record = is_seen.then(|| pod_record(&at.namespace, at.address, apex, self.plan.ttl))?;
+        nodes_of(record.into_iter().collect(), apex).pop()
+    }
+
+    /// Renders a pod's name into every forward zone.
+    fn pod(&mut self, at: &PodAddress, causes: &BTreeSet<u32>) {
+        for place in 0..self.plan.forward.len() {
+            let apex = self.plan.forward[place].zone.apex().clone();
+            let node = self.pod_node(at, &apex);
+            let edit = &mut self.edits[place];
+            let tag = edit.tag(causes);
+            let owner = pod_name(&at.namespace, at.address, &apex).ok();
+            match (node, owner.and_then(|owner| owner.sort_key(&apex))) {
+                (Some(node), _) => edit.edit.set(node, tag),
+                (None, Some(key)) => edit.edit.remove(key.as_bytes(), tag),
+                (None, None) => {}
+            }
+        }
     }
 
     /// Renders a Service into every forward zone.
     fn service(&mut self, key: &ObjectKey, causes: &BTreeSet<u32>) {
-        self.problems.insert(key.clone(), Vec::new());
+        self.problems.insert(Kind::Service.of(key), Vec::new());
         for place in 0..self.plan.forward.len() {
             let apex = self.plan.forward[place].zone.apex().clone();
             let nodes = self.service_nodes(key, &apex);
@@ -208,14 +282,14 @@ impl<'a> Renderer<'a> {
         };
         let slices = self.state.slices_of(&service.key);
         let rendered = render_service(service, slices, apex, self.plan.ttl);
-        self.note(key, rendered.problems);
+        self.note(Kind::Service.of(key), rendered.problems);
         nodes_of(rendered.records, apex)
     }
 
     /// Notes what of a key could not be rendered.
-    fn note(&mut self, key: &ObjectKey, problems: Vec<Problem>) {
+    fn note(&mut self, key: FactKey, problems: Vec<Problem>) {
         if !problems.is_empty() {
-            let known = self.problems.entry(key.clone()).or_default();
+            let known = self.problems.entry(key).or_default();
             known.extend(problems);
             known.sort();
             known.dedup();
@@ -231,8 +305,13 @@ impl<'a> Renderer<'a> {
             .filter_map(|key| self.exposed(key))
             .map(|service| (service, self.state.slices_of(&service.key)))
             .collect();
-        let target_zone = self.plan.forward.first()?.zone.apex();
-        let records = pointers(address, &holders, target_zone, self.plan.ttl);
+        let home = self.plan.forward.first();
+        let mut records = home
+            .map(|home| pointers(address, &holders, home.zone.apex(), self.plan.ttl))
+            .unwrap_or_default();
+        if records.is_empty() {
+            records = self.import_pointers(address);
+        }
         pointer_node(address, plan, records)
     }
 
@@ -245,6 +324,9 @@ impl<'a> Renderer<'a> {
             return;
         };
         let node = self.address_node(address, plan);
+        if node.is_none() && self.stays_at(address, &self.edits[place]) {
+            return;
+        }
         self.edits[place].put_address(address, node, causes);
     }
 
@@ -262,13 +344,19 @@ impl<'a> Renderer<'a> {
             let tag = self.edits[place].tag(causes);
             nodes.extend(rendered.into_iter().map(|node| (node, tag)));
         }
+        for at in self.state.pods() {
+            let causes = dirty.pods.get(at).unwrap_or(&whole.configured);
+            if let Some(node) = self.pod_node(at, &apex) {
+                nodes.push((node, self.edits[place].tag(causes)));
+            }
+        }
         self.edits[place].put_whole(plan, nodes, whole);
     }
 
     /// Renders all reverse zones whole.
     fn reverse_zones(&mut self, dirty: &Dirty, whole: &WholeCauses) {
         let mut nodes: Vec<Vec<(Node, u32)>> = self.plan.zones().map(|_| Vec::new()).collect();
-        for address in self.state.addresses() {
+        for address in self.state.addresses().chain(self.state.import_addresses()) {
             let Some(place) = self.plan.reverse_zone_of(address) else {
                 continue;
             };
@@ -289,12 +377,17 @@ impl<'a> Renderer<'a> {
             .skip(first)
             .take(self.plan.reverse.len())
         {
-            self.edits[place].put_whole(plan, std::mem::take(&mut nodes[place]), whole);
+            let mut nodes = std::mem::take(&mut nodes[place]);
+            let tag = self.edits[place].tag(&whole.configured);
+            let staying = self.staying(&self.edits[place]).into_iter();
+            nodes.extend(staying.map(|node| (node, tag)));
+            self.edits[place].put_whole(plan, nodes, whole);
         }
     }
 
-    /// Ends all edits.
-    fn finish(self, causes: &[Cause], services: usize, addresses: usize) -> Rendering {
+    /// Ends all edits; `work` is how many Services, addresses and pods were rendered.
+    fn finish(self, causes: &[Cause], work: [usize; 3]) -> Rendering {
+        let [services, addresses, pods] = work;
         let drafts = self
             .edits
             .into_iter()
@@ -305,6 +398,7 @@ impl<'a> Renderer<'a> {
             problems: self.problems,
             services_rendered: services,
             addresses_rendered: addresses,
+            pods_rendered: pods,
         }
     }
 }

@@ -134,6 +134,8 @@ fn plan() -> ClusterPlan {
         kinds: Kinds::BASE,
         ttl: Ttl::decode(5),
         namespaces: None,
+        hides_empty_services: false,
+        seen: None,
     }
 }
 

@@ -98,9 +98,8 @@ fn endpoint_names<'a>(
         Err(_) => return names,
     };
     for slice in slices {
-        let with_address = |endpoint: &&crate::cluster::Endpoint| {
-            endpoint.addresses.contains(&address)
-        };
+        let with_address =
+            |endpoint: &&crate::cluster::Endpoint| endpoint.addresses.contains(&address);
         for endpoint in slice.endpoints.iter().filter(with_address) {
             names.extend(writer.endpoint_name(slice, &endpoint_label(endpoint, address)));
         }

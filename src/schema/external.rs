@@ -102,7 +102,7 @@ impl Writer<'_> {
                 "{left_out} of its load balancers' host names stand only at the names of its ports: \
                  an alias stands alone"
             );
-            self.out.report(Kind::Service, &self.service.key, message);
+            self.out.report(self.kind, self.key, message);
         }
         for host in hosts {
             for port in self.ports.iter() {
@@ -123,7 +123,7 @@ impl Writer<'_> {
                 }
                 Err(error) => {
                     let message = format!("\"{text}\" is no host name: {error}");
-                    self.out.report(Kind::Service, &self.service.key, message);
+                    self.out.report(self.kind, self.key, message);
                 }
             }
         }

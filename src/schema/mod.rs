@@ -7,6 +7,7 @@ mod apex;
 mod clusterset;
 mod endpoint;
 mod external;
+mod pod;
 mod reverse;
 mod service;
 
@@ -14,6 +15,7 @@ pub use apex::{ApexSettings, NameServer, ZoneForm, apex_records, soa};
 pub use clusterset::{import_pointers, render_import};
 pub use endpoint::endpoint_label;
 pub use external::{ExternalSettings, external_name, external_pointers, render_external};
+pub use pod::{pod_name, pod_record};
 pub use reverse::pointers;
 pub use service::{render_service, service_name};
 

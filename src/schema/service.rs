@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use crate::cluster::{
-    EndpointSlice, Kind, ObjectKey, Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm, SlicePort,
+    EndpointSlice, Kind, ObjectKey, Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm,
+    SlicePort,
 };
 use crate::dns::{Name, ParseError, Rdata, Record, Rtype, Ttl};
 use crate::schema::Rendered;

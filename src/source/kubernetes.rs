@@ -25,6 +25,7 @@
 mod backoff;
 mod connection;
 mod fault;
+mod throttle;
 mod watch;
 mod wire;
 
@@ -39,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::connection::Connection;
 use self::fault::Fault;
+use self::throttle::Throttle;
 use self::watch::KindWatch;
 use super::liveness::{Liveness, Turn};
 use super::{SourceEvent, SourceStats, Wanted};
@@ -68,8 +70,6 @@ pub struct Settings {
     pub good_watch: Duration,
     /// How long a kind may be without a watch before the source is stale.
     pub patience: Duration,
-    /// Requests a second, over all kinds.
-    pub requests_per_second: u64,
 }
 
 impl Default for Settings {
@@ -85,7 +85,6 @@ impl Default for Settings {
             backoff_longest: Duration::from_secs(5),
             good_watch: Duration::from_secs(10),
             patience: Duration::from_secs(10),
-            requests_per_second: 100,
         }
     }
 }
@@ -109,6 +108,8 @@ pub struct KubernetesSource {
 struct Shared {
     /// The client.
     connection: Connection,
+    /// Lets requests through, of all kinds together.
+    throttle: Throttle,
     /// What is asked for.
     wanted: Wanted,
     /// What can be set.
@@ -156,7 +157,9 @@ impl Shared {
         let (now, wall) = (self.clock.now(), self.clock.wall());
         let reason = fault.message(kind);
         self.stats.kind(kind).add_error(fault.class());
-        self.with_liveness(kind, |liveness, place| liveness.failed(place, now, wall, reason));
+        self.with_liveness(kind, |liveness, place| {
+            liveness.failed(place, now, wall, reason)
+        });
         self.changed.notify_one();
     }
 
@@ -225,6 +228,7 @@ impl KubernetesSource {
         Ok(Self {
             shared: Shared {
                 connection,
+                throttle: Throttle::new(wanted.limits),
                 wanted,
                 settings,
                 clock,

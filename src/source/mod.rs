@@ -24,7 +24,7 @@ use std::time::{Instant, SystemTime};
 pub use intern::Interner;
 pub use problem::{About, Problem};
 pub use stats::{ErrorClass, KindStats, SourceStats};
-pub use wanted::Wanted;
+pub use wanted::{ApiLimits, Keep, Wanted};
 
 use self::liveness::Turn;
 use crate::cluster::{Change, Part};

@@ -4,20 +4,31 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::{Renderer, WholeCauses, ZoneEdit, nodes_of};
-use crate::cluster::{Dirty, ObjectKey, ServiceImport};
+use crate::cluster::{Dirty, ImportForm, Kind, ObjectKey, ServiceImport};
 use crate::dns::{Name, Record, Rtype};
 use crate::schema::{import_pointers, render_import, service_name};
 use crate::zone::Node;
 
 impl<'a> Renderer<'a> {
-    /// An import that may be seen: it exists, its namespace exists and is not hidden.
+    /// An import that may be seen: it exists, its namespace exists and is not hidden, nor is it for
+    /// having no endpoint.
     fn exposed_import(&self, key: &ObjectKey) -> Option<&'a ServiceImport> {
-        self.shows(&key.namespace).then(|| self.state.import(key))?
+        if !self.plan.sees_namespace(self.state, &key.namespace) {
+            return None;
+        }
+        let import = self.state.import(key)?;
+        let needs_endpoint = match &import.form {
+            ImportForm::ClusterSetIp(_) => self.plan.hides_empty_services,
+            ImportForm::Headless => false,
+        };
+        let mut slices = self.state.slices_of_import(&import.key);
+        (!needs_endpoint || slices.any(|slice| !slice.endpoints.is_empty())).then_some(import)
     }
 
     /// Renders an import into every clusterset zone.
     pub(super) fn import(&mut self, key: &ObjectKey, causes: &BTreeSet<u32>) {
-        self.problems.insert(key_of_problems(key), Vec::new());
+        self.problems
+            .insert(Kind::ServiceImport.of(key), Vec::new());
         for (place, zone) in (self.plan.first_clusterset()..).zip(&self.plan.clusterset) {
             let apex = zone.zone.apex();
             let nodes = self.import_nodes(key, apex);
@@ -34,7 +45,7 @@ impl<'a> Renderer<'a> {
         };
         let slices = self.state.slices_of_import(&import.key);
         let rendered = render_import(import, slices, apex, self.plan.ttl);
-        self.note(&key_of_problems(key), rendered.problems);
+        self.note(Kind::ServiceImport.of(key), rendered.problems);
         nodes_of(rendered.records, apex)
     }
 
@@ -54,12 +65,11 @@ impl<'a> Renderer<'a> {
         import_pointers(address, &holders, home.zone.apex(), self.plan.ttl)
     }
 
-    /// Whether the PTRs that an earlier run left at an address stay: they lead to imports, and these
-    /// were not listed yet.
-    pub(super) fn stays(&self, node: &Node) -> bool {
+    /// Whether the PTRs of a node, left by an earlier run, stay though nothing asks for them: they lead to
+    /// imports, and these were not listed yet.
+    fn stays(&self, node: &Node) -> bool {
         let to_import = |data: &[u8]| {
-            let target = Name::decode(data).ok();
-            target.is_some_and(|target| {
+            Name::decode(data, 0).is_ok_and(|(target, _)| {
                 let zones = &mut self.plan.clusterset.iter();
                 zones.any(|zone| target.is_within(zone.zone.apex()))
             })
@@ -70,7 +80,16 @@ impl<'a> Renderer<'a> {
                 .is_some_and(|rrset| rrset.data().all(to_import))
     }
 
-    /// The nodes of a zone that stay though nothing asks for them yet.
+    /// Whether what stands at an address stays.
+    pub(super) fn stays_at(&self, address: IpAddr, edit: &ZoneEdit) -> bool {
+        let contents = edit.edit.contents();
+        Name::reverse_of(address)
+            .sort_key(contents.apex())
+            .and_then(|key| contents.get(key.as_bytes()))
+            .is_some_and(|node| self.stays(node))
+    }
+
+    /// The nodes of a reverse zone that stay.
     pub(super) fn staying(&self, edit: &ZoneEdit) -> Vec<Node> {
         if self.plan.clusterset.is_empty() || self.state.has_imports() {
             return Vec::new();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::{Renderer, WholeCauses, nodes_of, pointer_node};
-use crate::cluster::{Dirty, ObjectKey};
+use crate::cluster::{Dirty, Kind, ObjectKey, Service};
 use crate::dns::Name;
 use crate::pipeline::plan::{ExternalPlan, ZonePlan, closest};
 use crate::schema::{apex_records, external_name, external_pointers, render_external};
@@ -31,6 +31,13 @@ impl<'a> Renderer<'a> {
         })
     }
 
+    /// A Service that may be seen outside: it exists, and its namespace is seen. Whether it has ready
+    /// endpoints does not matter, as in CoreDNS.
+    fn named_outside(&self, key: &ObjectKey) -> Option<&'a Service> {
+        let is_seen = self.plan.sees_namespace(self.state, &key.namespace);
+        is_seen.then(|| self.state.service(key))?
+    }
+
     /// Renders a Service into every external zone of names.
     pub(super) fn external_service(&mut self, key: &ObjectKey, causes: &BTreeSet<u32>) {
         for (first, plan) in self.externals() {
@@ -55,10 +62,10 @@ impl<'a> Renderer<'a> {
         reserved: &[Name],
     ) -> Option<Vec<Node>> {
         let base = external_name(key, apex).ok()?;
-        if let Some(service) = self.exposed(key) {
+        if let Some(service) = self.named_outside(key) {
             let slices = self.state.slices_of(&service.key);
             let rendered = render_external(service, slices, apex, reserved, &plan.settings);
-            self.note(key, rendered.problems);
+            self.note(Kind::Service.of(key), rendered.problems);
             let nodes = nodes_of(rendered.records, apex);
             if !nodes.is_empty() {
                 return Some(nodes);
@@ -89,7 +96,7 @@ impl<'a> Renderer<'a> {
     ) -> Option<Node> {
         let home = plan.forward.first()?;
         let holders = self.state.outer_holders(address);
-        let holders = holders.iter().filter_map(|key| self.exposed(key));
+        let holders = holders.iter().filter_map(|key| self.named_outside(key));
         let apex = home.zone.apex();
         let own = reserved(home);
         let records = external_pointers(address, holders, apex, &own, &plan.settings);

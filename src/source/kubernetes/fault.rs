@@ -48,6 +48,7 @@ pub(super) const fn plural(kind: Kind) -> &'static str {
         Kind::Service => "services",
         Kind::EndpointSlice => "endpointslices",
         Kind::ServiceImport => "serviceimports",
+        Kind::Pod => "pods",
     }
 }
 
@@ -166,7 +167,7 @@ impl Fault {
                     "list"
                 };
                 let group = match kind {
-                    Kind::Namespace | Kind::Service => "",
+                    Kind::Namespace | Kind::Service | Kind::Pod => "",
                     Kind::EndpointSlice => " in discovery.k8s.io",
                     Kind::ServiceImport => " in multicluster.x-k8s.io",
                 };

@@ -1,6 +1,6 @@
 //! What a folder of manifests says, and what changed since it was last read.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -33,6 +33,8 @@ struct Held {
     fact: Fact,
     /// Whether it is a Namespace that is only named by an object of the file.
     implied: bool,
+    /// Whether it is selected; one that is not still stands where it stands.
+    is_shown: bool,
 }
 
 /// What a problem belongs to.
@@ -201,7 +203,12 @@ impl Folder {
                 for kind in parsed.left_out {
                     self.stats.kind(kind).add_left_out();
                 }
-                let facts = with_namespaces(parsed.facts, &mut self.interner);
+                let facts = with_namespaces(
+                    parsed.facts,
+                    &parsed.hidden,
+                    &self.wanted,
+                    &mut self.interner,
+                );
                 self.replace(name, facts, &mut pass.dirty);
                 parsed.problems
             }
@@ -313,7 +320,7 @@ impl Folder {
     }
 
     /// Which fact stands for a key: that of the last file by name that says it itself, else that of
-    /// the first which implies it.
+    /// the first which implies it; none when it is not selected.
     fn winner(&self, key: &FactKey) -> Option<&Fact> {
         let held = |name| {
             self.files
@@ -328,6 +335,7 @@ impl Folder {
             .find(|held| !held.implied);
         explicit
             .or_else(|| owners.iter().find_map(held))
+            .filter(|held| held.is_shown)
             .map(|held| &held.fact)
     }
 
@@ -383,12 +391,15 @@ impl Folder {
     /// Notes when an object stands in several files. A Namespace may: it says nothing but its name.
     fn note_rivals(&mut self, key: &FactKey, out: &mut Reread) {
         let rivals = match (key.kind, self.owners.get(key)) {
-            (Kind::Service | Kind::EndpointSlice | Kind::ServiceImport, Some(owners))
-                if owners.len() > 1 =>
-            {
-                owners
-            }
-            (Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::ServiceImport, _) => {
+            (Kind::Namespace, _) | (_, None) => None,
+            (
+                Kind::Service | Kind::EndpointSlice | Kind::Pod | Kind::ServiceImport,
+                Some(owners),
+            ) => Some(owners).filter(|owners| owners.len() > 1),
+        };
+        let rivals = match rivals {
+            Some(rivals) => rivals,
+            None => {
                 self.said.now(Owner::Object(key.clone()), Vec::new());
                 return;
             }
@@ -417,6 +428,8 @@ impl Folder {
 /// The facts of a file, and a Namespace for each namespace that an object of it names.
 fn with_namespaces(
     facts: HashMap<FactKey, Fact>,
+    hidden: &HashSet<FactKey>,
+    wanted: &Wanted,
     interner: &mut Interner,
 ) -> HashMap<FactKey, Held> {
     let mut named: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::new();
@@ -430,14 +443,19 @@ fn with_namespaces(
             *first = Arc::clone(place);
         }
     }
-    let explicit = |fact| Held {
-        fact,
-        implied: false,
+    let explicit = |(key, fact): (FactKey, Fact)| {
+        let is_shown = !hidden.contains(&key);
+        let held = Held {
+            fact,
+            implied: false,
+            is_shown,
+        };
+        (key, held)
     };
-    let mut held: HashMap<FactKey, Held> = facts
-        .into_iter()
-        .map(|(key, fact)| (key, explicit(fact)))
-        .collect();
+    let mut held: HashMap<FactKey, Held> = facts.into_iter().map(explicit).collect();
+    // a namespace that is only named has no labels
+    let selector = wanted.selector(Kind::Namespace);
+    let is_shown = selector.is_none_or(|selector| selector.matches(|_| None));
     for (name, place) in named {
         let key = ObjectKey {
             namespace: interner.get(""),
@@ -458,6 +476,7 @@ fn with_namespaces(
         held.entry(fact_key).or_insert(Held {
             fact,
             implied: true,
+            is_shown,
         });
     }
     held
@@ -472,6 +491,7 @@ fn same_content(one: &Fact, other: &Fact) -> bool {
             Fact::Service(service) => service.origin = Origin::default(),
             Fact::EndpointSlice(slice) => slice.origin = Origin::default(),
             Fact::ServiceImport(import) => import.origin = Origin::default(),
+            Fact::Pod(pod) => pod.origin = Origin::default(),
         }
         fact
     };

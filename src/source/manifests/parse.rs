@@ -1,8 +1,8 @@
 //! The text of a manifest file becomes readings, each with its line.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::Deserialize;
@@ -23,6 +23,8 @@ const DEEPEST: usize = 128;
 pub(super) struct Parsed {
     /// Its facts; of two with one name, the later.
     pub(super) facts: HashMap<FactKey, Fact>,
+    /// Those of them that are not selected.
+    pub(super) hidden: HashSet<FactKey>,
     /// What was left out of objects.
     pub(super) problems: Vec<Problem>,
     /// Objects of kinds that are not looked at.
@@ -77,6 +79,7 @@ fn sort(version: Option<&str>, kind: Option<&str>) -> Sort {
     match (version, kind) {
         (Some("v1"), Some("Service")) => Sort::Object(Kind::Service),
         (Some("v1"), Some("Namespace")) => Sort::Object(Kind::Namespace),
+        (Some("v1"), Some("Pod")) => Sort::Object(Kind::Pod),
         (Some("discovery.k8s.io/v1"), Some("EndpointSlice")) => Sort::Object(Kind::EndpointSlice),
         (Some("multicluster.x-k8s.io/v1beta1" | "multicluster.x-k8s.io/v1alpha1"), Some(kind)) => {
             match kind {
@@ -88,6 +91,7 @@ fn sort(version: Option<&str>, kind: Option<&str>) -> Sort {
         (Some("v1"), Some("List")) => Sort::List(None),
         (Some("v1"), Some("ServiceList")) => Sort::List(Some(Kind::Service)),
         (Some("v1"), Some("NamespaceList")) => Sort::List(Some(Kind::Namespace)),
+        (Some("v1"), Some("PodList")) => Sort::List(Some(Kind::Pod)),
         (Some("discovery.k8s.io/v1"), Some("EndpointSliceList")) => {
             Sort::List(Some(Kind::EndpointSlice))
         }
@@ -126,13 +130,22 @@ impl Taker<'_> {
             return;
         }
         let place = format!("{}:{line}", self.file);
-        let setting = Setting::manifest(place.as_str().into(), self.interner);
+        let setting = Setting::manifest(place.as_str().into(), self.wanted.keep, self.interner);
         let read = convert::read(kind, object, &setting, self.interner);
+        let is_whole = read.problems.is_empty();
         self.parsed.problems.extend(read.problems);
         let (Some(key), Some(fact)) = (read.key, read.fact) else {
-            self.parsed.left_out.push(kind);
+            if !is_whole {
+                self.parsed.left_out.push(kind);
+            }
             return;
         };
+        let selector = self.wanted.selector(kind);
+        if selector.is_none_or(|selector| convert::is_selected(selector, object)) {
+            self.parsed.hidden.remove(&key);
+        } else {
+            self.parsed.hidden.insert(key.clone());
+        }
         match self.parsed.facts.entry(key) {
             Entry::Vacant(entry) => {
                 entry.insert(fact);

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
 use super::*;
-use crate::cluster::{Change, Kind};
+use crate::cluster::Change;
 use crate::ops::SystemClock;
 
 /// A Service in YAML.
@@ -78,9 +78,9 @@ fn told(read: &Reread, root: &Path) -> String {
     let fact = |fact: &crate::cluster::Fact| {
         let form = match fact {
             crate::cluster::Fact::Service(service) => format!(" {:?}", service.form),
-            crate::cluster::Fact::Namespace(_) | crate::cluster::Fact::EndpointSlice(_) => {
-                String::new()
-            }
+            crate::cluster::Fact::Namespace(_)
+            | crate::cluster::Fact::EndpointSlice(_)
+            | crate::cluster::Fact::Pod(_) => String::new(),
         };
         format!(
             "{} {}{form} ({})",
@@ -600,7 +600,7 @@ async fn a_change_is_told_by_the_system_within_the_deadline() {
             .expect("an event in time")
             .expect("a running source")
     };
-    for _ in Kind::ALL {
+    for _ in crate::cluster::Kinds::BASE.iter() {
         assert!(matches!(
             next().await,
             SourceEvent::Changed {
