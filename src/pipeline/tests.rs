@@ -1,6 +1,8 @@
 //! Laws of the writer: what it does bit by bit is what it would do at once, and no more than it must.
 
-use std::collections::BTreeMap;
+mod imports;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Mutex;
 
@@ -8,8 +10,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cluster::{
-    Endpoint, EndpointSlice, External, Fact, FactKey, Namespace, Origin, Port, Protocol, Service,
-    ServiceForm, SliceForm, SlicePort,
+    Endpoint, EndpointSlice, External, Fact, ImportForm, ImportOfSlice, Namespace, ObjectKey,
+    Origin, Pod, Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm, SlicePort,
 };
 use crate::dns::{RecordText, Ttl};
 use crate::schema::{ApexSettings, ExternalSettings, NameServer, ZoneForm};
@@ -86,6 +88,25 @@ impl Observer for Deaf {
     fn synced(&self, _: usize) {}
 }
 
+/// The plan of `cluster.local` with two reverse zones, and of a set of clusters.
+fn plan_with_imports() -> ClusterPlan {
+    let plan = plan();
+    let own = &plan.forward[0];
+    let apex: Name = "clusterset.local.".parse().unwrap();
+    ClusterPlan {
+        clusterset: vec![ZonePlan {
+            zone: Arc::new(Zone::new(&apex)),
+            apex: ApexSettings {
+                form: ZoneForm::Clusterset,
+                ..own.apex.clone()
+            },
+            limits: own.limits,
+        }],
+        kinds: plan.kinds.with(Kind::ServiceImport),
+        ..plan
+    }
+}
+
 /// The plan of `cluster.local` with two reverse zones.
 fn plan() -> ClusterPlan {
     let zone_plan = |apex: &str, form: ZoneForm| {
@@ -122,6 +143,7 @@ fn plan() -> ClusterPlan {
             zone_plan("10.in-addr.arpa.", ZoneForm::Reverse),
             zone_plan("ip6.arpa.", ZoneForm::Reverse),
         ],
+        clusterset: Vec::new(),
         external: vec![ExternalPlan {
             forward: vec![zone_plan("example.org.", ZoneForm::External)],
             reverse: vec![zone_plan("168.192.in-addr.arpa.", ZoneForm::Reverse)],
@@ -253,6 +275,29 @@ fn any_service() -> impl Strategy<Value = Fact> {
     })
 }
 
+/// Any import of a few.
+fn any_import() -> impl Strategy<Value = Fact> {
+    let form = prop_oneof![
+        prop::collection::vec(any_address(), 0..3)
+            .prop_map(|addresses| ImportForm::ClusterSetIp(addresses.into())),
+        Just(ImportForm::Headless),
+    ];
+    let number = prop::option::of(80u16..82);
+    (any_key(), form, number).prop_map(|(key, form, number)| {
+        let port = |number| Port {
+            name: "http".into(),
+            protocol: Protocol::Tcp,
+            number,
+        };
+        Fact::ServiceImport(ServiceImport {
+            key,
+            form,
+            ports: number.into_iter().map(port).collect(),
+            origin: Origin::default(),
+        })
+    })
+}
+
 /// What a Service has outside, if anything.
 fn any_external() -> impl Strategy<Value = Option<External>> {
     let outer = (1u8..4).prop_map(|last| IpAddr::from([192, 168, 0, last]));
@@ -306,35 +351,89 @@ fn any_slice() -> impl Strategy<Value = Fact> {
             prop_oneof![Just("x"), Just("y"), Just("z")],
         ),
         service,
+        prop::option::of((
+            prop_oneof![Just("s"), Just("t")],
+            prop_oneof![Just("east"), Just("west"), Just("")],
+        )),
         prop::collection::vec(endpoint, 0..3),
         prop::collection::vec(port, 0..2),
         any::<bool>(),
     )
-        .prop_map(|((namespace, name), service, endpoints, ports, fqdn)| {
-            let host = |endpoint: Endpoint| Endpoint {
-                addresses: [].into(),
-                fqdn: Some("host.example.org".into()),
-                ..endpoint
-            };
-            let fqdn = fqdn && endpoints.len() == 1;
-            Fact::EndpointSlice(EndpointSlice {
-                key: ObjectKey::new(namespace, name),
-                service: service.map(Into::into),
-                import: None,
-                form: if fqdn {
-                    SliceForm::Fqdn
-                } else {
-                    SliceForm::Ipv4
-                },
-                ports: ports.into(),
-                endpoints: if fqdn {
-                    endpoints.into_iter().map(host).collect()
-                } else {
-                    endpoints.into()
-                },
-                origin: Origin::default(),
-            })
+        .prop_map(
+            |((namespace, name), service, import, endpoints, ports, fqdn)| {
+                let import_of = |(service, cluster): (&str, &str)| {
+                    Arc::new(ImportOfSlice {
+                        service: service.into(),
+                        cluster: cluster.into(),
+                    })
+                };
+                let host = |endpoint: Endpoint| Endpoint {
+                    addresses: [].into(),
+                    fqdn: Some("host.example.org".into()),
+                    ..endpoint
+                };
+                let fqdn = fqdn && endpoints.len() == 1;
+                Fact::EndpointSlice(EndpointSlice {
+                    key: ObjectKey::new(namespace, name),
+                    service: service.map(Into::into),
+                    import: import.map(import_of),
+                    form: if fqdn {
+                        SliceForm::Fqdn
+                    } else {
+                        SliceForm::Ipv4
+                    },
+                    ports: ports.into(),
+                    endpoints: if fqdn {
+                        endpoints.into_iter().map(host).collect()
+                    } else {
+                        endpoints.into()
+                    },
+                    origin: Origin::default(),
+                })
+            },
+        )
+}
+
+/// Any pod of a few; some share an address.
+fn any_pod() -> impl Strategy<Value = Fact> {
+    let addresses = prop::collection::vec(any_address(), 0..3);
+    (any_key(), addresses).prop_map(|(key, addresses)| {
+        Fact::Pod(Pod {
+            key,
+            addresses: addresses.into(),
+            origin: Origin::default(),
         })
+    })
+}
+
+/// Any options; the kinds that are watched follow from them.
+fn any_options() -> impl Strategy<Value = ClusterPlan> {
+    let namespaces = prop_oneof![
+        3 => Just(None),
+        1 => prop_oneof![Just("a"), Just("c")].prop_map(|name| Some(BTreeSet::from([name.to_owned()]))),
+    ];
+    let bools = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (bools, namespaces).prop_map(
+        |((with_pods, without_slices, hides_empty_services, with_imports), namespaces)| {
+            let mut kinds = Kinds::BASE;
+            if with_imports {
+                kinds = kinds.with(Kind::ServiceImport);
+            }
+            if with_pods {
+                kinds = kinds.with(Kind::Pod);
+            }
+            if without_slices {
+                kinds = kinds.without(Kind::EndpointSlice);
+            }
+            ClusterPlan {
+                kinds,
+                namespaces,
+                hides_empty_services,
+                seen: Some(Arc::default()),
+                ..plan()
+            }
+        },
+    )
 }
 
 /// Any object of a few.
@@ -342,6 +441,8 @@ fn any_fact() -> impl Strategy<Value = Fact> {
     prop_oneof![
         4 => any_service(),
         4 => any_slice(),
+        3 => any_pod(),
+        3 => any_import(),
         1 => prop_oneof![Just("a"), Just("b")].prop_map(namespace),
     ]
 }
@@ -356,11 +457,7 @@ fn key_of(fact: &Fact) -> FactKey {
 
 /// Any event.
 fn any_event() -> impl Strategy<Value = Event> {
-    let kind = prop_oneof![
-        Just(Kind::Namespace),
-        Just(Kind::Service),
-        Just(Kind::EndpointSlice)
-    ];
+    let kind = prop::sample::select(Kind::ALL.to_vec());
     prop_oneof![
         6 => any_fact().prop_map(Event::Apply),
         3 => any_fact().prop_map(|fact| Event::Delete(key_of(&fact))),
@@ -385,15 +482,42 @@ fn list(objects: &Objects, kind: Kind) -> Change {
     )
 }
 
-/// The zones of a writer that sees these objects for the first time.
-fn fresh(objects: &Objects) -> Vec<Contents> {
-    let plan = plan();
+/// The same options for zones of their own.
+fn same_options(options: &ClusterPlan) -> ClusterPlan {
+    let with_imports = options.kinds.contains(Kind::ServiceImport);
+    let plan = if with_imports {
+        plan_with_imports
+    } else {
+        plan
+    };
+    ClusterPlan {
+        kinds: options.kinds,
+        namespaces: options.namespaces.clone(),
+        hides_empty_services: options.hides_empty_services,
+        seen: Some(Arc::default()),
+        ..plan()
+    }
+}
+
+/// The zones of a writer that sees these objects for the first time, and the namespaces it shows.
+fn fresh(
+    options: &ClusterPlan,
+    told: Kinds,
+    objects: &Objects,
+) -> (Vec<Contents>, [Option<bool>; 3]) {
+    let plan = same_options(options);
     let mut pipeline = pipeline(plan.clone());
-    for kind in Kind::ALL {
+    for kind in told.iter() {
         feed(&mut pipeline, list(objects, kind));
     }
     assert!(pipeline.commit());
-    contents(&plan)
+    (contents(&plan), seen(&plan))
+}
+
+/// Which of a few namespaces are seen.
+fn seen(plan: &ClusterPlan) -> [Option<bool>; 3] {
+    let seen = plan.seen.as_ref().unwrap();
+    ["a", "b", "c"].map(|name| seen.contains(name))
 }
 
 proptest! {
@@ -403,19 +527,27 @@ proptest! {
     /// steps between the versions lead from each to the next.
     #[test]
     fn incremental_rendering_equals_full_rendering(
+        plan in any_options(),
         events in prop::collection::vec(any_event(), 1..40),
     ) {
-        let plan = plan();
+        let plan = same_options(&plan);
         let mut pipeline = pipeline(plan.clone());
         let mut objects: Objects =
             ["a", "b"].map(namespace).into_iter().map(|fact| (key_of(&fact), fact)).collect();
-        for kind in Kind::ALL {
+        // imports are listed when they are, the others at the start
+        let mut told = plan.kinds.without(Kind::ServiceImport);
+        for kind in told.iter() {
             feed(&mut pipeline, list(&objects, kind));
         }
         prop_assert!(pipeline.commit());
-        let mut before = contents(&plan);
+        let current = |plan: &ZonePlan| plan.zone.current().map(|version| version.contents.clone());
+        let mut before: Vec<Option<Contents>> = plan.zones().map(current).collect();
         for event in events {
             match event {
+                // a source that is not asked for a kind says nothing of it
+                Event::Apply(fact) if !told.contains(fact.kind()) => {}
+                Event::Delete(key) if !told.contains(key.kind) => {}
+                Event::Relist(kind, ..) if !plan.kinds.contains(kind) => {}
                 Event::Apply(fact) => {
                     objects.insert(key_of(&fact), fact.clone());
                     feed(&mut pipeline, Change::Applied(fact));
@@ -431,14 +563,19 @@ proptest! {
                     for fact in applied.into_iter().filter(|fact| fact.kind() == kind) {
                         objects.insert(key_of(&fact), fact);
                     }
+                    told = told.with(kind);
                     feed(&mut pipeline, list(&objects, kind));
                 }
                 Event::Commit => {
                     prop_assert!(pipeline.commit());
                     let now = contents(&plan);
-                    prop_assert_eq!(lines(&now), lines(&fresh(&objects)));
+                    let (want, want_seen) = fresh(&plan, told, &objects);
+                    prop_assert_eq!(lines(&now), lines(&want));
+                    prop_assert_eq!(seen(&plan), want_seen);
                     for (plan, before) in plan.zones().zip(&before) {
-                        let version = plan.zone.current().unwrap();
+                        let (Some(version), Some(before)) = (plan.zone.current(), before) else {
+                            continue;
+                        };
                         if let Some(step) = version.history.last()
                             && step.seq == version.seq
                         {
@@ -451,7 +588,7 @@ proptest! {
                             prop_assert!(step.revert(&version.contents).unwrap().same_as(before));
                         }
                     }
-                    before = now;
+                    before = plan.zones().map(current).collect();
                 }
             }
         }
@@ -507,7 +644,7 @@ fn one_change_renders_one_service_however_many_there_are() {
             })),
         );
         let cluster = &pipeline.clusters[0];
-        let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty);
+        let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, false);
         assert_eq!(
             (rendering.services_rendered, rendering.addresses_rendered),
             (1, 1)
@@ -587,7 +724,7 @@ fn a_store_that_refuses_does_not_end_the_writer() {
     pipeline.store.refusals = 1;
     let seen = pipeline.clock.now();
     let (tx, mut inputs) = mpsc::channel(8);
-    for kind in Kind::ALL {
+    for kind in Kinds::BASE.iter() {
         let change = Change::Listed(kind, Vec::new());
         tx.try_send(Input::Change {
             cluster: 0,
@@ -606,4 +743,156 @@ fn a_store_that_refuses_does_not_end_the_writer() {
     let store = writer.join().expect("the writer goes on after a refusal");
     assert!(told.is_ok(), "the version came after the refusal");
     assert_eq!((store.refusals, store.commits), (0, 1));
+}
+
+/// What is at a name below `cluster.local.` or in a reverse zone, as lines.
+fn at(plan: &ClusterPlan, owner: &str) -> Vec<String> {
+    let all = lines(&contents(plan));
+    let owner = format!("{owner} ");
+    all.into_iter()
+        .filter(|line| line.starts_with(&owner))
+        .collect()
+}
+
+/// A Service with a cluster IP, its slice with so many endpoints, and the namespace `a`.
+fn one_service(plan: &ClusterPlan, endpoints: u8) -> Pipeline<NoStore> {
+    let mut pipeline = pipeline(plan.clone());
+    let service = Fact::Service(Service {
+        key: ObjectKey::new("a", "s"),
+        form: ServiceForm::ClusterIp(["10.9.9.9".parse().unwrap()].into()),
+        ports: [].into(),
+        external: None,
+        origin: Origin::default(),
+    });
+    feed(
+        &mut pipeline,
+        Change::Listed(Kind::Namespace, vec![namespace("a")]),
+    );
+    feed(&mut pipeline, Change::Listed(Kind::Service, vec![service]));
+    feed(
+        &mut pipeline,
+        Change::Listed(Kind::EndpointSlice, vec![slice_of(endpoints)]),
+    );
+    assert!(pipeline.commit());
+    pipeline
+}
+
+/// The slice of the Service `a/s` with so many endpoints.
+fn slice_of(endpoints: u8) -> Fact {
+    let endpoint = |last| Endpoint {
+        addresses: [IpAddr::from([10, 1, 0, last])].into(),
+        hostname: None,
+        fqdn: None,
+        pod: None,
+        zone: None,
+    };
+    Fact::EndpointSlice(EndpointSlice {
+        key: ObjectKey::new("a", "s-x"),
+        service: Some("s".into()),
+        import: None,
+        form: SliceForm::Ipv4,
+        ports: [].into(),
+        endpoints: (0..endpoints).map(endpoint).collect(),
+        origin: Origin::default(),
+    })
+}
+
+#[test]
+fn s11_an_empty_service_that_is_ignored_has_no_name_and_no_pointer() {
+    let plan = ClusterPlan {
+        hides_empty_services: true,
+        ..plan()
+    };
+    let mut pipeline = one_service(&plan, 0);
+    let names = ["s.a.svc.cluster.local.", "9.9.9.10.in-addr.arpa."];
+    let found = |plan: &ClusterPlan| names.map(|name| at(plan, name).len());
+    assert_eq!(found(&plan), [0, 0]);
+    feed(&mut pipeline, Change::Applied(slice_of(1)));
+    assert!(pipeline.commit());
+    assert_eq!(found(&plan), [1, 1]);
+    feed(&mut pipeline, Change::Applied(slice_of(0)));
+    assert!(pipeline.commit());
+    assert_eq!(found(&plan), [0, 0]);
+}
+
+#[test]
+fn s2_an_empty_service_has_its_address_by_default() {
+    let plan = plan();
+    one_service(&plan, 0);
+    assert_eq!(at(&plan, "s.a.svc.cluster.local.").len(), 1);
+}
+
+/// A pod with addresses.
+fn pod(name: &str, addresses: &[&str]) -> Fact {
+    Fact::Pod(Pod {
+        key: ObjectKey::new("a", name),
+        addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+        origin: Origin::default(),
+    })
+}
+
+#[test]
+fn s56_pods_of_one_address_are_one_name_until_the_last_is_gone() {
+    let plan = ClusterPlan {
+        kinds: Kinds::BASE.with(Kind::Pod),
+        ..plan()
+    };
+    let mut pipeline = pipeline(plan.clone());
+    for kind in Kinds::BASE.iter() {
+        let facts = Vec::from_iter((kind == Kind::Namespace).then(|| namespace("a")));
+        feed(&mut pipeline, Change::Listed(kind, facts));
+    }
+    let pods = vec![pod("p", &["10.1.0.1", "fd00::1"]), pod("q", &["10.1.0.1"])];
+    feed(&mut pipeline, Change::Listed(Kind::Pod, pods));
+    assert!(pipeline.commit());
+    let (v4, v6) = (
+        "10-1-0-1.a.pod.cluster.local.",
+        "fd00--1.a.pod.cluster.local.",
+    );
+    assert_eq!(at(&plan, v4), [format!("{v4} 5 IN A 10.1.0.1")]);
+    assert_eq!(at(&plan, v6), [format!("{v6} 5 IN AAAA fd00::1")]);
+    let key = |name| FactKey {
+        kind: Kind::Pod,
+        key: ObjectKey::new("a", name),
+    };
+    feed(&mut pipeline, Change::Deleted(key("p"), Origin::default()));
+    assert!(pipeline.commit());
+    assert_eq!((at(&plan, v4).len(), at(&plan, v6).len()), (1, 0));
+    // s90: changed and gone in one batch
+    feed(&mut pipeline, Change::Applied(pod("q", &["10.1.0.2"])));
+    feed(&mut pipeline, Change::Deleted(key("q"), Origin::default()));
+    assert!(pipeline.commit());
+    assert!(
+        !lines(&contents(&plan))
+            .iter()
+            .any(|line| line.contains(".pod."))
+    );
+}
+
+#[test]
+fn s87_a_pod_that_keeps_its_address_makes_no_version() {
+    let plan = ClusterPlan {
+        kinds: Kinds::BASE.with(Kind::Pod),
+        ..plan()
+    };
+    let mut pipeline = pipeline(plan.clone());
+    for kind in plan.kinds.iter() {
+        let facts = Vec::from_iter((kind == Kind::Namespace).then(|| namespace("a")));
+        feed(&mut pipeline, Change::Listed(kind, facts));
+    }
+    feed(&mut pipeline, Change::Applied(pod("p", &["10.1.0.1"])));
+    assert!(pipeline.commit());
+    let commits = pipeline.store.commits;
+    feed(&mut pipeline, Change::Applied(pod("p", &["10.1.0.1"])));
+    assert!(pipeline.commit());
+    assert_eq!(pipeline.store.commits, commits);
+    feed(&mut pipeline, Change::Applied(pod("p", &["10.1.0.2"])));
+    let cluster = &pipeline.clusters[0];
+    let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, false);
+    assert_eq!(
+        (rendering.services_rendered, rendering.pods_rendered),
+        (0, 2)
+    );
+    assert!(pipeline.commit());
+    assert_eq!(pipeline.store.commits, commits + 1);
 }

@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use crate::cluster::Endpoint;
 
 /// The label of an endpoint's own name for one of its addresses: its hostname, else its pod's name where
-/// that is kept, else the address with dashes. An IPv6 form that would end in a dash gets a 0, as
-/// CoreDNS does.
+/// that is kept, else the address with dashes.
 #[must_use]
 pub fn endpoint_label(endpoint: &Endpoint, address: IpAddr) -> String {
     match own_name(endpoint) {
@@ -33,8 +32,9 @@ pub(super) fn fqdn_label(endpoint: &Endpoint, fqdn: &str) -> String {
     }
 }
 
-/// An address with dashes for its dots or colons.
-fn dashed(address: IpAddr) -> String {
+/// An address with dashes for its dots or colons; a form that would end in a dash gets a 0, for such a
+/// label is no host name (RFC 952) and some servers refuse it.
+pub(super) fn dashed(address: IpAddr) -> String {
     match address {
         IpAddr::V4(v4) => v4.to_string().replace('.', "-"),
         IpAddr::V6(v6) => {

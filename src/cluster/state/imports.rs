@@ -156,6 +156,19 @@ impl State {
     ) {
         let import_of = |slice: Option<&EndpointSlice>| slice.and_then(owning_import);
         let (before, after) = (import_of(old), import_of(new));
+        // An import whose last endpoint went, or whose first came, may be hidden or shown.
+        let filler = |import: &Option<ObjectKey>, slice: Option<&EndpointSlice>| {
+            let is_filled = slice.is_some_and(|slice| !slice.endpoints.is_empty());
+            import.clone().filter(|_| is_filled)
+        };
+        let (filled, fills) = (filler(&before, old), filler(&after, new));
+        if filled != fills {
+            for key in [filled, fills].iter().flatten() {
+                for address in own_addresses(self.imports.by_key.get(key)) {
+                    dirty.address(*address, cause);
+                }
+            }
+        }
         if let (Some(import), Some(slice)) = (&before, old)
             && before != after
         {

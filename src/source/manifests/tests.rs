@@ -80,7 +80,8 @@ fn told(read: &Reread, root: &Path) -> String {
             crate::cluster::Fact::Service(service) => format!(" {:?}", service.form),
             crate::cluster::Fact::Namespace(_)
             | crate::cluster::Fact::EndpointSlice(_)
-            | crate::cluster::Fact::Pod(_) => String::new(),
+            | crate::cluster::Fact::Pod(_)
+            | crate::cluster::Fact::ServiceImport(_) => String::new(),
         };
         format!(
             "{} {}{form} ({})",
