@@ -176,8 +176,7 @@ impl Subject {
         let reverse = Arc::clone(&plan.reverse[0].zone);
         let pipeline = Pipeline::new(vec![plan], JournalStore(journal), clock, Box::new(Deaf));
         let (inputs, mut waiting) = mpsc::channel(1024);
-        let handle = runtime.handle().clone();
-        std::thread::spawn(move || pipeline.run(&mut waiting, &handle));
+        std::thread::spawn(move || pipeline.run(&mut waiting));
         let namespace = |number: u32| {
             let key = ObjectKey::new("", &format!("ns-{number}"));
             Fact::Namespace(Namespace {

@@ -439,7 +439,7 @@ fn transfer_table(all: &[Transfers]) -> String {
         let cost = one.id.map_or("-".into(), |_| format!("{:.0}", one.cost()));
         writeln!(
             table,
-            "| {} | {} | {:.2} | {:.1} | {} | {cost} |",
+            "| {} | {} | {:.2} | {:.2} | {} | {cost} |",
             one.what,
             taken.records,
             one.rate() / 1e6,

@@ -6,7 +6,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
-use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::cluster::{Cause, ObjectKey, Origin, Verb};
@@ -72,20 +71,17 @@ pub(super) type WriterThread = JoinHandle<anyhow::Result<()>>;
 
 impl Writer {
     /// Starts the thread; the store is open when the receiver gives something.
-    pub(super) fn start(
-        self,
-        runtime: Handle,
-    ) -> anyhow::Result<(WriterThread, oneshot::Receiver<Opened>)> {
+    pub(super) fn start(self) -> anyhow::Result<(WriterThread, oneshot::Receiver<Opened>)> {
         let (tx, rx) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("writer".into())
-            .spawn(move || self.run(&runtime, tx))
+            .spawn(move || self.run(tx))
             .context("the writer's thread cannot start")?;
         Ok((thread, rx))
     }
 
     /// Opens, restores, works, closes.
-    fn run(self, runtime: &Handle, opened: oneshot::Sender<Opened>) -> anyhow::Result<()> {
+    fn run(self, opened: oneshot::Sender<Opened>) -> anyhow::Result<()> {
         let Self {
             state,
             clusters,
@@ -110,7 +106,7 @@ impl Writer {
         if opened.send(Opened { reader, gauges }).is_err() {
             return Ok(());
         }
-        let JournalStore(journal) = pipeline.run(&mut inputs, runtime);
+        let JournalStore(journal) = pipeline.run(&mut inputs);
         journal
             .close()
             .context("the store could not be closed cleanly")

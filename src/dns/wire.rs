@@ -459,21 +459,26 @@ fn place_of(entry: u64) -> usize {
     (entry & 0xffff) as usize
 }
 
-/// Hashes one label onto the hash of what follows it.
+/// Hashes one label onto the hash of what follows it. Labels often differ in their last letters alone
+/// (addresses, numbers): both halves of each product count, so that such letters reach every bit.
 fn mix(seed: u64, label: &[u8]) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut hash = seed ^ (label.len() as u64);
     let mut chunks = label.chunks_exact(8);
     for chunk in &mut chunks {
         let word = u64::from_le_bytes(chunk.try_into().expect("chunks have 8 octets"));
-        hash = (hash ^ word).wrapping_mul(FACTOR);
-        hash ^= hash >> 29;
+        hash = folded_product(hash ^ word);
     }
     let mut word = [0; 8];
     let tail = chunks.remainder();
     word[..tail.len()].copy_from_slice(tail);
-    hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(FACTOR);
-    hash ^ (hash >> 32)
+    folded_product(hash ^ u64::from_le_bytes(word))
+}
+
+/// The two halves of a product with an odd constant (2^64 over the golden ratio), one laid over the other.
+fn folded_product(word: u64) -> u64 {
+    let product = u128::from(word) * 0x9e37_79b9_7f4a_7c15;
+    let [a, b, c, d, e, f, g, h, ..] = (product ^ (product >> 64)).to_le_bytes();
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
 /// Appends a length as 16 bits.

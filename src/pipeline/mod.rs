@@ -7,13 +7,13 @@
 
 mod plan;
 mod render;
+mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use crate::cluster::{Change, Dirty, FactKey, Kind, Kinds, Part, State};
@@ -23,6 +23,8 @@ use crate::schema::Problem;
 use crate::zone::journal::next_serial;
 use crate::zone::{Candidate, Journaled, Version};
 
+use wait::{Next, within};
+
 pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
 
@@ -30,7 +32,7 @@ pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
 /// belongs to a burst, and the writer waits for more of it.
 const BURST: Duration = Duration::from_millis(100);
 /// How long the writer waits for more changes of a burst after the last that came.
-const BATCH_QUIET: Duration = Duration::from_millis(2);
+const BATCH_QUIET: Duration = Duration::from_micros(500);
 /// How long a batch of a burst may gather in all.
 const BATCH_MAX: Duration = Duration::from_millis(20);
 /// The most changes of one batch.
@@ -231,20 +233,18 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// Works until all senders are gone; then hands the store back. For a thread of its own.
-    pub fn run(mut self, inputs: &mut mpsc::Receiver<Input>, runtime: &Handle) -> S {
+    pub fn run(mut self, inputs: &mut mpsc::Receiver<Input>) -> S {
         let mut failed = false;
         loop {
             let first = if failed {
-                // Within the runtime: a timer is made where it is polled.
-                let wait = async { tokio::time::timeout(RETRY_AFTER, inputs.recv()).await };
-                runtime.block_on(wait).map_or(Next::Nothing, Next::of)
+                within(inputs, RETRY_AFTER)
             } else {
                 self.next_or_idle(inputs)
             };
             match first {
                 Next::Input(input) => {
                     self.take(input);
-                    self.gather(inputs, runtime);
+                    self.gather(inputs);
                 }
                 Next::Nothing => {}
                 Next::Closed => return self.store,
@@ -268,7 +268,7 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// Takes in what else is waiting and, within a burst, what comes within the batch window.
-    fn gather(&mut self, inputs: &mut mpsc::Receiver<Input>, runtime: &Handle) {
+    fn gather(&mut self, inputs: &mut mpsc::Receiver<Input>) {
         let now = self.clock.now();
         let in_burst = |last| now.saturating_duration_since(last) < BURST;
         if !self.last_commit.is_some_and(in_burst) {
@@ -283,10 +283,9 @@ impl<S: Store> Pipeline<S> {
         let end = now + BATCH_MAX;
         for _ in 1..BATCH_CHANGES {
             let left = end.saturating_duration_since(self.clock.now());
-            let wait = async { tokio::time::timeout(BATCH_QUIET.min(left), inputs.recv()).await };
-            match runtime.block_on(wait) {
-                Ok(Some(input)) => self.take(input),
-                Ok(None) | Err(_) => return,
+            match within(inputs, BATCH_QUIET.min(left)) {
+                Next::Input(input) => self.take(input),
+                Next::Nothing | Next::Closed => return,
             }
         }
     }
@@ -468,23 +467,6 @@ impl<S: Store> Pipeline<S> {
             self.observer
                 .problems(&mut cluster.problems.values().flatten(), &new);
         }
-    }
-}
-
-/// What there is to do next.
-enum Next {
-    /// An input.
-    Input(Input),
-    /// Nothing came in time.
-    Nothing,
-    /// No more inputs will come.
-    Closed,
-}
-
-impl Next {
-    /// What a receiver gave.
-    fn of(received: Option<Input>) -> Self {
-        received.map_or(Self::Closed, Self::Input)
     }
 }
 

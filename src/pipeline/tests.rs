@@ -733,10 +733,9 @@ fn a_store_that_refuses_does_not_end_the_writer() {
         })
         .unwrap();
     }
-    let handle = runtime.handle().clone();
     let mut published = zone.subscribe();
     // As in the server: a thread that is not the runtime's.
-    let writer = std::thread::spawn(move || pipeline.run(&mut inputs, &handle));
+    let writer = std::thread::spawn(move || pipeline.run(&mut inputs));
     let wait = async { tokio::time::timeout(Duration::from_secs(30), published.changed()).await };
     let told = runtime.block_on(wait);
     drop(tx);

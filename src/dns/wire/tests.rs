@@ -42,6 +42,42 @@ fn octets_of(lines: &[&str]) -> usize {
 }
 
 #[test]
+fn repeated_owners_that_differ_in_digits_alone_all_become_pointers() {
+    let mut writer = MessageWriter::new(13);
+    writer.begin(false, 16_384, 7, flags::QR);
+    let mut unpointed = Vec::new();
+    // Ten endpoints of each of many Services, as clusters have them.
+    for (service, endpoint) in (0..).flat_map(|service| (0..10).map(move |of| (service, of))) {
+        let number: u32 = service * 9000 + endpoint;
+        let address = format!(
+            "10-{}-{}-{}",
+            128 + (number >> 16),
+            number >> 8 & 255,
+            number & 255
+        );
+        let label = format!("{address}.service-{}.team-0.svc", service * 900);
+        let (owner, (rtype, ttl, rdata)) = record(&format!("{label} A 10.0.0.1"), &name("z."));
+        let rr = RrRef {
+            owner: owner.as_wire(),
+            rtype,
+            ttl,
+            data: rdata.as_octets(),
+            tag: 0,
+        };
+        if !writer.record(Section::Answer, rr) {
+            break;
+        }
+        let before = writer.len();
+        // Pointer, type, class, TTL, length, address.
+        if writer.record(Section::Answer, rr) && writer.len() != before + 16 {
+            unpointed.push(label);
+        }
+    }
+    assert!(writer.count(Section::Answer) > 500);
+    assert_eq!(unpointed, Vec::<String>::new());
+}
+
+#[test]
 fn records_read_back_as_written() {
     let (message, lines) = written(
         MAX_MESSAGE_OCTETS,
