@@ -1,5 +1,6 @@
 //! What is known of a cluster: facts in our own small types, indexed, and which keys a change dirties.
 
+mod dirty;
 mod holders;
 mod kinds;
 mod model;
@@ -8,6 +9,7 @@ mod pods;
 mod selector;
 mod state;
 
+pub use dirty::Dirty;
 pub use kinds::{Kinds, Part};
 pub use model::{
     Cause, Change, Endpoint, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice,
@@ -17,4 +19,4 @@ pub use model::{
 pub use namespaces::SeenNamespaces;
 pub use pods::PodAddress;
 pub use selector::{Selector, SelectorError};
-pub use state::{Dirty, State};
+pub use state::State;

@@ -14,72 +14,9 @@ use self::imports::Imports;
 use crate::cluster::holders::Holders;
 use crate::cluster::pods::Pods;
 use crate::cluster::{
-    Cause, Change, EndpointSlice, Fact, FactKey, Kind, Kinds, Namespace, ObjectKey, Origin,
-    PodAddress, Service, ServiceForm, Verb,
+    Change, Dirty, EndpointSlice, Fact, FactKey, Kind, Kinds, Namespace, ObjectKey, Origin,
+    Service, ServiceForm, Verb,
 };
-
-/// What has to be rendered again, and why.
-#[derive(Debug, Default)]
-pub struct Dirty {
-    /// All causes since the last rendering, in order of arrival.
-    pub causes: Vec<Cause>,
-    /// Services, each with the places of its causes in `causes`.
-    pub services: BTreeMap<ObjectKey, BTreeSet<u32>>,
-    /// ServiceImports, likewise.
-    pub imports: BTreeMap<ObjectKey, BTreeSet<u32>>,
-    /// Addresses whose PTRs may differ, with the places of their causes.
-    pub addresses: BTreeMap<IpAddr, BTreeSet<u32>>,
-    /// Names of pods that may have come or gone, with the places of their causes.
-    pub pods: BTreeMap<PodAddress, BTreeSet<u32>>,
-    /// Namespaces that came or went.
-    pub namespaces: BTreeSet<Arc<str>>,
-}
-
-impl Dirty {
-    /// Whether nothing has to be done.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.services.is_empty()
-            && self.imports.is_empty()
-            && self.addresses.is_empty()
-            && self.pods.is_empty()
-            && self.namespaces.is_empty()
-    }
-
-    /// Notes a cause; gives its place.
-    fn cause(&mut self, verb: Verb, key: FactKey, origin: Origin) -> u32 {
-        let place = u32::try_from(self.causes.len()).expect("fewer than 2^32 causes in one batch");
-        self.causes.push(Cause {
-            verb,
-            kind: Some(key.kind),
-            key: key.key,
-            origin,
-        });
-        place
-    }
-
-    /// Marks a Service.
-    fn service(&mut self, key: &ObjectKey, cause: u32) {
-        self.services.entry(key.clone()).or_default().insert(cause);
-    }
-
-    /// Marks a ServiceImport.
-    fn import(&mut self, key: &ObjectKey, cause: u32) {
-        self.imports.entry(key.clone()).or_default().insert(cause);
-    }
-
-    /// Marks an address.
-    fn address(&mut self, address: IpAddr, cause: u32) {
-        self.addresses.entry(address).or_default().insert(cause);
-    }
-
-    /// Marks names of pods.
-    fn pods(&mut self, pods: impl IntoIterator<Item = PodAddress>, cause: u32) {
-        for at in pods {
-            self.pods.entry(at).or_default().insert(cause);
-        }
-    }
-}
 
 /// All facts of one cluster.
 #[derive(Debug, Default)]
@@ -101,7 +38,7 @@ pub struct State {
     /// The ServiceImports.
     imports: Imports,
     /// Pods.
-    pods: Pods,
+    pub(super) pods: Pods,
     /// The kinds that were listed completely at least once.
     listed: BTreeSet<Kind>,
 }
@@ -145,17 +82,6 @@ impl State {
     /// The names of all namespaces.
     pub fn namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
         self.namespaces.keys()
-    }
-
-    /// Whether a pod of a namespace has an address.
-    #[must_use]
-    pub fn has_pod(&self, at: &PodAddress) -> bool {
-        self.pods.has(at)
-    }
-
-    /// The addresses of all pods, by namespace.
-    pub fn pods(&self) -> impl Iterator<Item = &PodAddress> {
-        self.pods.addresses()
     }
 
     /// A Service.

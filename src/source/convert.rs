@@ -11,6 +11,11 @@
 mod external;
 mod field;
 mod import;
+mod labels;
+mod pod;
+mod slice;
+
+pub use labels::is_selected;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,21 +24,18 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use self::field::{address, filled, folded, slice_form};
+use self::field::{address, folded, slice_form};
 use super::intern::Interner;
 use super::objects::{
-    EndpointObject, Head, ImportObject, Labelled, Metadata, NamespaceObject, Number, PodObject,
-    PodStatus, PortObject, ServiceObject, ServiceSpec, SliceObject,
+    Head, ImportObject, Metadata, NamespaceObject, Number, PodObject, PortObject, ServiceObject,
+    ServiceSpec, SliceObject,
 };
 use super::problem::{About, Problem};
 use super::wanted::Keep;
 use crate::cluster::{
-    Endpoint, EndpointSlice, External, Fact, FactKey, ImportOfSlice, Kind, Namespace, ObjectKey,
-    Origin, Pod, Port, Protocol, Selector, Service, ServiceForm, SliceForm, SlicePort,
+    EndpointSlice, External, Fact, FactKey, ImportOfSlice, Kind, Namespace, ObjectKey, Origin,
+    Port, Protocol, Service, ServiceForm, SlicePort,
 };
-
-/// The most octets of a label.
-const MAX_LABEL: usize = 63;
 
 /// An object before it is read.
 #[derive(Debug, Clone, Copy)]
@@ -100,19 +102,6 @@ pub struct Reading {
     pub fact: Option<Fact>,
     /// What was left out, and why.
     pub problems: Vec<Problem>,
-}
-
-/// Whether a selector wants an object, by its labels. Labels that do not read are none.
-#[must_use]
-pub fn is_selected(selector: &Selector, object: Object<'_>) -> bool {
-    let labels = object.read::<Labelled>().unwrap_or_default();
-    let labels = labels
-        .metadata
-        .unwrap_or_default()
-        .labels
-        .unwrap_or_default();
-    // a label without a value (`app:` in YAML) has the empty one
-    selector.matches(|key| Some(labels.get(key)?.as_deref().unwrap_or_default()))
 }
 
 /// Reads an object of a kind.
@@ -344,35 +333,6 @@ impl Reader<'_> {
         }
     }
 
-    /// A Pod, unless it has ended: then its address may be another's.
-    fn pod(&mut self, named: &Named, status: PodStatus) -> Option<Pod> {
-        let PodStatus {
-            phase,
-            pod_ip,
-            pod_ips,
-        } = status;
-        if matches!(phase.as_deref(), Some("Succeeded" | "Failed" | "Unknown")) {
-            return None;
-        }
-        let more = pod_ips.unwrap_or_default();
-        let texts = pod_ip
-            .into_iter()
-            .chain(more.into_iter().filter_map(|entry| entry.ip));
-        let mut addresses = Vec::with_capacity(2);
-        for text in texts.filter(|text| !text.is_empty()) {
-            match address(&text) {
-                Ok(address) if addresses.contains(&address) => {}
-                Ok(address) => addresses.push(address),
-                Err(why) => self.complain(format!("podIP {text:?} left out: {why}")),
-            }
-        }
-        Some(Pod {
-            key: named.key.clone(),
-            addresses: addresses.into(),
-            origin: named.origin.clone(),
-        })
-    }
-
     /// The form of a Service of type ExternalName.
     fn external_name(&mut self, host: String) -> ServiceForm {
         let bare = host.strip_suffix('.').unwrap_or(&host);
@@ -477,79 +437,6 @@ impl Reader<'_> {
             }
         };
         Some((name, protocol, number))
-    }
-
-    /// The ready endpoints of a slice.
-    fn endpoints(&mut self, form: SliceForm, endpoints: Vec<EndpointObject>) -> Arc<[Endpoint]> {
-        let mut kept = Vec::with_capacity(endpoints.len());
-        for endpoint in endpoints {
-            let ready = endpoint
-                .conditions
-                .as_ref()
-                .and_then(|conditions| conditions.ready);
-            if ready.unwrap_or(true) {
-                self.endpoint(form, endpoint, &mut kept);
-            }
-        }
-        kept.into()
-    }
-
-    /// One ready endpoint; in an FQDN slice each host name is an endpoint.
-    fn endpoint(&mut self, form: SliceForm, endpoint: EndpointObject, kept: &mut Vec<Endpoint>) {
-        let EndpointObject {
-            addresses,
-            hostname,
-            target_ref,
-            zone,
-            conditions: _,
-        } = endpoint;
-        let Keep { pod_names, zones } = self.setting.keep;
-        let pod = target_ref
-            .filter(|_| pod_names)
-            .and_then(|target| filled(target.name));
-        // a longer name, or one with a dot, is no label: the address stands for it
-        let pod = pod.filter(|name| name.len() <= MAX_LABEL && !name.contains('.'));
-        let common = Endpoint {
-            addresses: Arc::new([]),
-            hostname: filled(hostname).map(Into::into),
-            fqdn: None,
-            pod: pod.map(Into::into),
-            zone: filled(zone.filter(|_| zones))
-                .map(|zone| self.interner.get(&zone.to_ascii_lowercase())),
-        };
-        let texts = addresses.unwrap_or_default();
-        let mut parsed = Vec::with_capacity(texts.len());
-        for text in texts {
-            match (form, text.parse::<IpAddr>().is_ok(), address(&text)) {
-                (SliceForm::Fqdn, true, _) => {
-                    self.complain(format!(
-                        "address {text} left out: the slice is of host names"
-                    ));
-                }
-                (SliceForm::Fqdn, false, _) => {
-                    kept.push(Endpoint {
-                        fqdn: Some(text.into()),
-                        ..common.clone()
-                    });
-                }
-                (SliceForm::Ipv4, _, Ok(address @ IpAddr::V4(_)))
-                | (SliceForm::Ipv6, _, Ok(address @ IpAddr::V6(_))) => parsed.push(address),
-                (SliceForm::Ipv4 | SliceForm::Ipv6, _, Ok(_)) => {
-                    self.complain(format!(
-                        "address {text} left out: not of the slice's family"
-                    ));
-                }
-                (SliceForm::Ipv4 | SliceForm::Ipv6, _, Err(why)) => {
-                    self.complain(format!("address {text:?} left out: {why}"));
-                }
-            }
-        }
-        if !parsed.is_empty() {
-            kept.push(Endpoint {
-                addresses: parsed.into(),
-                ..common
-            });
-        }
     }
 }
 

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::{Dirty, State, slice_addresses};
+use super::{State, slice_addresses};
 use crate::cluster::holders::Holders;
 use crate::cluster::{
-    EndpointSlice, FactKey, ImportForm, Kind, ObjectKey, Origin, ServiceImport, Verb,
+    Dirty, EndpointSlice, FactKey, ImportForm, Kind, ObjectKey, Origin, ServiceImport, Verb,
 };
 
 /// The imports, indexed.
