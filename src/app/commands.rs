@@ -73,8 +73,9 @@ fn check_sources(config: &corefile::Config) -> Result<(), Failure> {
         );
         if let Err(error) = runtime.block_on(opened) {
             wrong.push(format!(
-                "{}: kubernetes: {}",
+                "{}: {}: {}",
                 kubernetes.place,
+                kubernetes.word(),
                 one_line(&error)
             ));
         }

@@ -338,7 +338,13 @@ async fn start_sources(
         let stats = Arc::clone(&observed.sources[place].stats);
         let opened = Source::open(from, wanted.clone(), Arc::clone(clock), Arc::clone(&stats))
             .await
-            .with_context(|| format!("{}: kubernetes", cluster.kubernetes.place));
+            .with_context(|| {
+                format!(
+                    "{}: {}",
+                    cluster.kubernetes.place,
+                    cluster.kubernetes.word()
+                )
+            });
         let is_restored = cluster
             .plan
             .zones()

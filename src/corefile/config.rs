@@ -453,7 +453,8 @@ fn check_sources(servers: &[ServerBlock], report: &mut Report) {
             });
             if let Some(earlier) = clash {
                 let message = format!(
-                    "the directive at {} writes {zone} differently",
+                    "the {} at {} writes {zone} differently",
+                    earlier.word(),
                     earlier.place
                 );
                 let mend = "a zone has one content: let both say the same, or name other zones";

@@ -125,7 +125,11 @@ pub(super) fn check(servers: &[ServerBlock], report: &mut Report) {
                 .flat_map(ServerBlock::clusters)
                 .find(|kubernetes| kubernetes.zones().any(|there| there == zone));
             if let Some(kubernetes) = by_cluster {
-                let message = format!("the directive at {} writes {zone} too", kubernetes.place);
+                let message = format!(
+                    "the {} at {} writes {zone} too",
+                    kubernetes.word(),
+                    kubernetes.place
+                );
                 let mend = "a zone has one content: name another zone behind k8s_external";
                 report.error(&external.place, message, mend);
             }

@@ -52,6 +52,16 @@ impl Kubernetes {
             .chain(&self.clusterset_zones)
     }
 
+    /// The directive's name.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        if self.imports_only {
+            "multicluster"
+        } else {
+            "kubernetes"
+        }
+    }
+
     /// The zone whose name servers the others name; every directive has a zone of names.
     #[must_use]
     pub fn home(&self) -> Option<&Name> {

@@ -1,5 +1,7 @@
 //! The source against a server that does what servers do on bad days.
 
+mod imports;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::task::JoinSet;
@@ -39,10 +41,14 @@ struct Bench {
 impl Bench {
     /// Follows a server.
     async fn start(auth: Auth, settings: Settings) -> Self {
+        Self::start_for(Wanted::default(), auth, settings).await
+    }
+
+    /// Follows what is wanted of a server.
+    async fn start_for(wanted: Wanted, auth: Auth, settings: Settings) -> Self {
         let stats = Arc::new(SourceStats::default());
         let clock = Arc::new(SystemClock);
-        let source =
-            KubernetesSource::connect(auth, Wanted::default(), settings, clock, Arc::clone(&stats));
+        let source = KubernetesSource::connect(auth, wanted, settings, clock, Arc::clone(&stats));
         let source = source.await.unwrap();
         let (tx, rx) = mpsc::channel(16);
         let mut tasks = JoinSet::new();
