@@ -142,6 +142,14 @@ const MAX_TTL_SECONDS: u32 = 3600;
 const OPTIONS: &str =
     "endpoint, tls, kubeconfig, manifests, ttl, namespaces, multicluster and fallthrough";
 
+/// The names of all options.
+pub fn kubernetes_options() -> impl Iterator<Item = &'static str> {
+    let names = OPTIONS
+        .split([',', ' '])
+        .chain(options::OPTIONS.split([',', ' ']));
+    names.filter(|name| !name.is_empty() && *name != "and")
+}
+
 /// CoreDNS's other options.
 const NOT_YET: &[&str] = &["zonal"];
 
