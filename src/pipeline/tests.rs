@@ -317,6 +317,18 @@ fn any_external() -> impl Strategy<Value = Option<External>> {
     prop::option::of(external)
 }
 
+/// The import of a slice, if it has one.
+fn any_import_of_slice() -> impl Strategy<Value = Option<Arc<ImportOfSlice>>> {
+    let names = prop_oneof![Just("s"), Just("t")];
+    let clusters = prop_oneof![Just("east"), Just("west"), Just("")];
+    prop::option::of((names, clusters).prop_map(|(service, cluster)| {
+        Arc::new(ImportOfSlice {
+            service: service.into(),
+            cluster: cluster.into(),
+        })
+    }))
+}
+
 /// Any slice of a few, of any Service or of none.
 fn any_slice() -> impl Strategy<Value = Fact> {
     let hostname = prop_oneof![3 => Just(None), 1 => Just(Some("pod-0")), 1 => Just(Some("a.b"))];
@@ -351,22 +363,13 @@ fn any_slice() -> impl Strategy<Value = Fact> {
             prop_oneof![Just("x"), Just("y"), Just("z")],
         ),
         service,
-        prop::option::of((
-            prop_oneof![Just("s"), Just("t")],
-            prop_oneof![Just("east"), Just("west"), Just("")],
-        )),
+        any_import_of_slice(),
         prop::collection::vec(endpoint, 0..3),
         prop::collection::vec(port, 0..2),
         any::<bool>(),
     )
         .prop_map(
             |((namespace, name), service, import, endpoints, ports, fqdn)| {
-                let import_of = |(service, cluster): (&str, &str)| {
-                    Arc::new(ImportOfSlice {
-                        service: service.into(),
-                        cluster: cluster.into(),
-                    })
-                };
                 let host = |endpoint: Endpoint| Endpoint {
                     addresses: [].into(),
                     fqdn: Some("host.example.org".into()),
@@ -376,7 +379,7 @@ fn any_slice() -> impl Strategy<Value = Fact> {
                 Fact::EndpointSlice(EndpointSlice {
                     key: ObjectKey::new(namespace, name),
                     service: service.map(Into::into),
-                    import: import.map(import_of),
+                    import,
                     form: if fqdn {
                         SliceForm::Fqdn
                     } else {

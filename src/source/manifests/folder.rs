@@ -397,12 +397,9 @@ impl Folder {
                 Some(owners),
             ) => Some(owners).filter(|owners| owners.len() > 1),
         };
-        let rivals = match rivals {
-            Some(rivals) => rivals,
-            None => {
-                self.said.now(Owner::Object(key.clone()), Vec::new());
-                return;
-            }
+        let Some(rivals) = rivals else {
+            self.said.now(Owner::Object(key.clone()), Vec::new());
+            return;
         };
         let place = |name: &Arc<str>| {
             self.files
