@@ -41,7 +41,7 @@ pub fn check(configuration: &Configuration) -> Result<(), Failure> {
     check_files(&loaded.config)?;
     let blocks = loaded.config.servers.iter();
     let zones: Vec<String> = blocks
-        .flat_map(corefile::ServerBlock::written_zones)
+        .flat_map(corefile::ServerBlock::zones_written)
         .map(ToString::to_string)
         .collect();
     print(&format!(
@@ -61,7 +61,7 @@ fn check_sources(config: &corefile::Config) -> Result<(), Failure> {
     for kubernetes in config
         .servers
         .iter()
-        .filter_map(|block| block.kubernetes.as_ref())
+        .flat_map(corefile::ServerBlock::clusters)
     {
         if kubernetes.source == corefile::Source::InCluster {
             continue;
@@ -75,8 +75,9 @@ fn check_sources(config: &corefile::Config) -> Result<(), Failure> {
         );
         if let Err(error) = runtime.block_on(opened) {
             wrong.push(format!(
-                "{}: kubernetes: {}",
+                "{}: {}: {}",
                 kubernetes.place,
+                kubernetes.word(),
                 one_line(&error)
             ));
         }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::failure::Failure;
 use crate::app::plan::{Planned, kept, memory_limits};
-use crate::corefile::{self, Config, ServerBlock};
+use crate::corefile::{self, Config};
 use crate::dns::Name;
 use crate::ops::{Clock, SystemClock, Tasks};
 use crate::pipeline::{ClusterPlan, FileInput, FilePlan, Input};
@@ -55,14 +55,16 @@ impl PlannedFile {
 
 /// Plans the files under the zones of a cluster; `cluster` is its place.
 pub(super) fn plan_overlays(
-    block: &ServerBlock,
+    config: &Config,
     plan: &ClusterPlan,
     cluster: usize,
     files: &mut Vec<PlannedFile>,
 ) {
     for (zone, zone_plan) in plan.zones().enumerate() {
         let apex = zone_plan.zone.apex();
-        let Some((file, names)) = block.overlay_of(apex) else {
+        // Blocks that write the same zone agree on it.
+        let mut blocks = config.servers.iter();
+        let Some((file, names)) = blocks.find_map(|block| block.overlay_of(apex)) else {
             continue;
         };
         files.push(PlannedFile {

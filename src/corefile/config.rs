@@ -10,6 +10,7 @@ use super::apex::{self, Apex};
 use super::bind::{self, Bind};
 use super::environment::Environment;
 use super::errors::{self, Errors};
+use super::external::{self, External};
 use super::file::{self, ZoneFile};
 use super::health::{self, Health};
 use super::history::{self, History};
@@ -18,6 +19,7 @@ use super::kubernetes::{self, Kubernetes};
 use super::lexer::lex;
 use super::listener;
 use super::log::{self, LogRule};
+use super::multicluster;
 use super::parser::{self, Block, Directive};
 use super::place::{Place, Problem, Report};
 use super::prometheus::{self, Prometheus};
@@ -45,6 +47,10 @@ pub struct ServerBlock {
     pub bind: Bind,
     /// The cluster.
     pub kubernetes: Option<Kubernetes>,
+    /// A set of clusters.
+    pub multicluster: Option<Kubernetes>,
+    /// What is reached from outside the cluster.
+    pub external: Option<External>,
     /// Zone files; no zone stands in two of them.
     pub files: Vec<ZoneFile>,
     /// Who may have zones; no zone stands in two of them.
@@ -151,6 +157,23 @@ fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
 }
 
 impl ServerBlock {
+    /// The clusters that the block writes.
+    pub fn clusters(&self) -> impl Iterator<Item = &Kubernetes> {
+        self.kubernetes.iter().chain(&self.multicluster)
+    }
+
+    /// All zones that the block makes of clusters.
+    pub(super) fn cluster_zones(&self) -> impl Iterator<Item = &Name> {
+        let external = self.external.iter().flat_map(External::zones);
+        self.clusters().flat_map(Kubernetes::zones).chain(external)
+    }
+
+    /// All zones that the block writes: those of clusters, then those that are files.
+    pub fn zones_written(&self) -> impl Iterator<Item = &Name> {
+        self.cluster_zones()
+            .chain(self.file_zones().map(|(zone, _)| zone))
+    }
+
     /// Who may have `zone`, by the closest `transfer`; `None`: nobody.
     #[must_use]
     pub fn transfer_for(&self, zone: &Name) -> Option<&Transfer> {
@@ -185,15 +208,12 @@ impl ServerBlock {
 }
 
 impl Config {
-    /// The blocks whose `kubernetes` writes this zone, in the order of the file. If there are several,
-    /// they agree on its contents.
+    /// The blocks that write this zone, in the order of the file. If there are several, they agree on
+    /// its contents.
     pub fn blocks_of<'a>(&'a self, zone: &'a Name) -> impl Iterator<Item = &'a ServerBlock> {
-        self.servers.iter().filter(move |block| {
-            block
-                .kubernetes
-                .as_ref()
-                .is_some_and(|own| own.zones().any(|there| there == zone))
-        })
+        self.servers
+            .iter()
+            .filter(move |block| block.zones_written().any(|there| there == zone))
     }
 
     /// Each listener once, with the blocks on it in the order of the file.
@@ -267,6 +287,7 @@ pub fn parse_text(
     listener::check_key_names(&servers, &mut report);
     listener::check_http(&servers, &mut report);
     check_sources(&servers, &mut report);
+    external::check(&servers, &mut report);
     file::check(&servers, &mut report);
     let (problems, warnings) = report.finish();
     if problems.is_empty() {
@@ -305,6 +326,8 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         zones,
         bind: Bind::default(),
         kubernetes: None,
+        multicluster: None,
+        external: None,
         files: Vec::new(),
         transfers: Vec::new(),
         keys: Vec::new(),
@@ -342,7 +365,13 @@ fn repeats(word: Word) -> bool {
     match word {
         Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
         Word::Transfer => true,
-        Word::Errors | Word::Kubernetes | Word::Prometheus | Word::Ready | Word::Tsig => false,
+        Word::Errors
+        | Word::External
+        | Word::Kubernetes
+        | Word::Multicluster
+        | Word::Prometheus
+        | Word::Ready
+        | Word::Tsig => false,
     }
 }
 
@@ -358,6 +387,7 @@ fn take(
         Word::Apex => server.apexes.push(apex::parse(directive, zones, report)),
         Word::Bind => bind::parse(directive, &mut server.bind, report),
         Word::Errors => server.errors = Some(errors::parse(directive, report)),
+        Word::External => server.external = Some(external::parse(directive, zones, report)),
         Word::File => server.files.extend(file::parse(directive, zones, report)),
         Word::Health => {
             server.health = Some(health::parse(directive, server.health.as_ref(), report));
@@ -367,6 +397,10 @@ fn take(
             .push(history::parse(directive, zones, report)),
         Word::Kubernetes => server.kubernetes = Some(kubernetes::parse(directive, zones, report)),
         Word::Log => server.logs.push(log::parse(directive, report)),
+        Word::Multicluster => {
+            let read = multicluster::parse(directive.clone(), zones, report);
+            server.multicluster = Some(read);
+        }
         Word::Prometheus => server.prometheus = Some(prometheus::parse(directive, report)),
         Word::Ready => server.ready = Some(ready::parse(directive, report)),
         Word::Transfer => server
@@ -378,20 +412,22 @@ fn take(
 
 /// Checks what the directives of one block say about zones.
 fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
-    let of_cluster: Vec<&Name> = server
-        .kubernetes
-        .iter()
-        .flat_map(Kubernetes::zones)
-        .collect();
-    let zones: Vec<&Name> = server.written_zones().collect();
-    if let Some(kubernetes) = &server.kubernetes {
-        for zone in &of_cluster {
+    let of_cluster: Vec<&Name> = server.cluster_zones().collect();
+    let zones: Vec<&Name> = server.zones_written().collect();
+    let unasked = |place: &Place, own: &mut dyn Iterator<Item = &Name>, report: &mut Report| {
+        for zone in own {
             if !keys.iter().any(|key| zone.is_within(key)) {
                 let message = format!("no query for {zone} comes to this block");
                 let mend = "add the zone to the keys of the block";
-                report.warn(&kubernetes.place, message, mend);
+                report.warn(place, message, mend);
             }
         }
+    };
+    for kubernetes in server.clusters() {
+        unasked(&kubernetes.place, &mut kubernetes.zones(), report);
+    }
+    if let Some(external) = &server.external {
+        unasked(&external.place, &mut external.zones(), report);
     }
     check_zoned("transfer", &server.transfers, &zones, report);
     check_zoned("apex", &server.apexes, &of_cluster, report);
@@ -423,10 +459,7 @@ fn check_zoned<T: Zoned>(name: &str, directives: &[T], zones: &[&Name], report: 
 
 /// Reports a zone that two `kubernetes` directives write differently: a zone has one content.
 fn check_sources(servers: &[ServerBlock], report: &mut Report) {
-    let all: Vec<&Kubernetes> = servers
-        .iter()
-        .filter_map(|s| s.kubernetes.as_ref())
-        .collect();
+    let all: Vec<&Kubernetes> = servers.iter().flat_map(ServerBlock::clusters).collect();
     for (index, later) in all.iter().enumerate() {
         for zone in later.zones() {
             let clash = all[..index].iter().find(|earlier| {
@@ -434,7 +467,8 @@ fn check_sources(servers: &[ServerBlock], report: &mut Report) {
             });
             if let Some(earlier) = clash {
                 let message = format!(
-                    "the kubernetes at {} writes {zone} differently",
+                    "the {} at {} writes {zone} differently",
+                    earlier.word(),
                     earlier.place
                 );
                 let mend = "a zone has one content: let both say the same, or name other zones";

@@ -85,12 +85,6 @@ pub(super) fn parse(
 }
 
 impl ServerBlock {
-    /// The zones that this block writes: those of its cluster, then those that are files.
-    pub fn written_zones(&self) -> impl Iterator<Item = &Name> {
-        let of_cluster = self.kubernetes.iter().flat_map(|it| it.zones());
-        of_cluster.chain(self.file_zones().map(|(zone, _)| zone))
-    }
-
     /// The zones that are files, and no cluster's.
     pub fn file_zones(&self) -> impl Iterator<Item = (&Name, &ZoneFile)> {
         let all = self.files.iter();
@@ -98,22 +92,29 @@ impl ServerBlock {
             .filter(|(zone, _)| !self.is_of_cluster(zone))
     }
 
-    /// Whether the cluster writes this zone.
+    /// Whether a cluster writes this zone.
     fn is_of_cluster(&self, zone: &Name) -> bool {
-        let mut zones = self.kubernetes.iter().flat_map(|it| it.zones());
-        zones.any(|own| own == zone)
+        self.cluster_zones().any(|own| own == zone)
     }
 
-    /// The file under a zone of the cluster, and the names of the zone for which it is asked, with those
+    /// For which names the zone of a cluster falls through.
+    fn fallthrough_of(&self, zone: &Name) -> &[Name] {
+        let mut clusters = self.clusters();
+        if let Some(cluster) = clusters.find(|it| it.zones().any(|own| own == zone)) {
+            return &cluster.fallthrough;
+        }
+        let external = self.external.as_ref();
+        let external = external.filter(|it| it.zones().any(|own| own == zone));
+        external.map_or(&[], |external| &external.fallthrough)
+    }
+
+    /// The file under a zone of a cluster, and the names of the zone for which it is asked, with those
     /// below them.
     #[must_use]
     pub fn overlay_of(&self, zone: &Name) -> Option<(&ZoneFile, Vec<Name>)> {
-        let kubernetes = self
-            .kubernetes
-            .as_ref()
-            .filter(|_| self.is_of_cluster(zone))?;
-        let file = self.files.iter().find(|file| file.zones.contains(zone))?;
-        let names = kubernetes.fallthrough.iter().filter_map(|name| {
+        let mut files = self.files.iter();
+        let file = files.find(|file| file.zones.contains(zone))?;
+        let names = self.fallthrough_of(zone).iter().filter_map(|name| {
             if zone.is_within(name) {
                 Some(zone.clone())
             } else {
@@ -163,7 +164,7 @@ pub(super) fn check(servers: &[ServerBlock], report: &mut Report) {
                 }
             }
         }
-        for zone in server.written_zones() {
+        for zone in server.zones_written() {
             check_agreement(&servers[..index], server, zone, report);
         }
     }
@@ -199,7 +200,7 @@ fn check_reach(server: &ServerBlock, file: &ZoneFile, zone: &Name, report: &mut 
         report.warn(&file.place, message, "write fallthrough in kubernetes");
         return;
     }
-    let mut above = server.kubernetes.iter().flat_map(|it| it.zones());
+    let mut above = server.cluster_zones();
     if let Some(above) = above.find(|own| *own != zone && zone.is_within(own)) {
         let message =
             format!("{zone} is a zone of its own: names of {above} at or below it are not seen");

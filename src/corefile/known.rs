@@ -16,12 +16,16 @@ pub(super) enum Word {
     File,
     /// Liveness over HTTP.
     Health,
+    /// The names of what is reached from outside the cluster.
+    External,
     /// How many versions are kept.
     History,
     /// The cluster.
     Kubernetes,
     /// Logging of queries.
     Log,
+    /// A set of clusters.
+    Multicluster,
     /// Metrics over HTTP.
     Prometheus,
     /// Readiness over HTTP.
@@ -40,8 +44,10 @@ const OURS: &[(&str, Word)] = &[
     ("file", Word::File),
     ("health", Word::Health),
     ("history", Word::History),
+    ("k8s_external", Word::External),
     ("kubernetes", Word::Kubernetes),
     ("log", Word::Log),
+    ("multicluster", Word::Multicluster),
     ("prometheus", Word::Prometheus),
     ("ready", Word::Ready),
     ("transfer", Word::Transfer),
@@ -81,7 +87,6 @@ const NOT_YET: &[&str] = &[
     "hosts",
     "https",
     "https3",
-    "k8s_external",
     "loadbalance",
     "local",
     "loop",

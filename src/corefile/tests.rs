@@ -4,6 +4,7 @@
 //! so.
 
 mod directives;
+mod external;
 mod file;
 mod grammar;
 mod keys;

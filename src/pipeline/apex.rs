@@ -11,7 +11,7 @@ use crate::cluster::{Dirty, ObjectKey};
 use crate::dns::{Rdata, Record, Rtype};
 use crate::pipeline::plan::ZonePlan;
 use crate::pipeline::render::{Renderer, nodes_of};
-use crate::schema::{ApexSettings, NameServer, apex_records, servers_in_front};
+use crate::schema::{ApexSettings, NameServer, ZoneForm, apex_records, servers_in_front};
 use crate::zone::Node;
 
 impl<'a> Renderer<'a> {
@@ -23,7 +23,11 @@ impl<'a> Renderer<'a> {
         if servers.is_empty() {
             return apex_records(apex, &plan.apex);
         }
-        let fallback = plan.apex.name_servers.first().filter(|_| plan.apex.forward);
+        let fallback = plan
+            .apex
+            .name_servers
+            .first()
+            .filter(|_| plan.apex.form == ZoneForm::Forward);
         let mut records = Vec::new();
         if let Some(fallback) = fallback {
             for address in servers.iter().flat_map(|server| &server.addresses) {
@@ -47,7 +51,7 @@ impl<'a> Renderer<'a> {
     /// The name servers of a zone that lead to us; none where they are not looked for.
     fn servers_of(&self, place: usize, plan: &ZonePlan) -> Vec<NameServer> {
         let front = &self.plan.front;
-        let home = if plan.apex.forward {
+        let home = if plan.apex.form == ZoneForm::Forward {
             Some(plan)
         } else {
             self.plan.forward.first()

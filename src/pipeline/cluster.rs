@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cluster::{Dirty, ObjectKey, State};
+use crate::cluster::{Dirty, FactKey, ObjectKey, State};
 use crate::pipeline::overlay::{Overlay, Overlays};
 use crate::pipeline::{ClusterGauges, ClusterPlan};
 use crate::schema::Problem;
@@ -19,8 +20,10 @@ pub(super) struct Cluster {
     pub(super) dirty: Dirty,
     /// Whether everything has to be rendered: before the first complete rendering of this run.
     pub(super) all_dirty: bool,
-    /// Problems by Service.
-    pub(super) problems: BTreeMap<ObjectKey, Vec<Problem>>,
+    /// Whether the zones of ServiceImports have to be rendered whole: before these were first listed.
+    pub(super) imports_dirty: bool,
+    /// Problems by Service and ServiceImport.
+    pub(super) problems: BTreeMap<FactKey, Vec<Problem>>,
     /// What others read.
     pub(super) gauges: Arc<ClusterGauges>,
     /// The files under its zones.
@@ -30,10 +33,28 @@ pub(super) struct Cluster {
 impl Cluster {
     /// Whether there is something to render, and nothing that is not known yet.
     pub(super) fn is_due(&self) -> bool {
-        let mut overlays = self.overlays.values();
-        let is_whole = self.state.is_synced() && overlays.all(|overlay| overlay.file.is_some());
-        let is_dirty = self.all_dirty || !self.dirty.is_empty();
+        let new_imports = self.imports_dirty && self.state.has_imports();
+        let is_dirty = self.all_dirty || new_imports || !self.dirty.is_empty();
+        let is_whole = self.state.is_synced() && !self.is_blind();
         is_whole && (is_dirty || self.overlays.values().any(Overlay::is_due))
+    }
+
+    /// Whether a file under one of its zones was not read yet.
+    pub(super) fn is_blind(&self) -> bool {
+        self.overlays.values().any(|overlay| overlay.file.is_none())
+    }
+
+    /// Notes on every zone since when its source is away. Zones that need ServiceImports need all else
+    /// too.
+    pub(super) fn tell_stale(&self) {
+        let read = |gauge: &AtomicU64| Some(gauge.load(Ordering::Relaxed)).filter(|at| *at > 0);
+        let all = read(&self.gauges.stale_since_ms);
+        let imports = read(&self.gauges.imports_stale_since_ms);
+        for (place, zone) in self.plan.zones().enumerate() {
+            let own = imports.filter(|_| self.plan.needs_imports(place));
+            let since = [all, own].into_iter().flatten().min();
+            zone.zone.set_stale_since_ms(since);
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
 
-use crate::cluster::{Change, Dirty, Kind, Kinds, State};
+use crate::cluster::{Change, Dirty, Kind, Kinds, Part, State};
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;
@@ -34,7 +34,7 @@ use render::{render_all_over, render_dirty_over};
 use wait::{Next, within};
 
 pub use files::{FileInput, FilePlan};
-pub use plan::{ClusterPlan, ZonePlan};
+pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
 
 /// A change that comes so long after the last commit is committed at once; one that comes earlier
@@ -65,6 +65,8 @@ pub enum Input {
     Stale {
         /// Which cluster.
         cluster: usize,
+        /// What of it.
+        part: Part,
         /// Since when.
         since: SystemTime,
     },
@@ -72,6 +74,8 @@ pub enum Input {
     Fresh {
         /// Which cluster.
         cluster: usize,
+        /// What of it.
+        part: Part,
     },
     /// A zone file was read.
     File {
@@ -121,6 +125,8 @@ pub struct ClusterGauges {
     pub synced: AtomicU64,
     /// Milliseconds since 1970 UTC at which the source went away; 0 while it is there.
     pub stale_since_ms: AtomicU64,
+    /// The same for its ServiceImports alone.
+    pub imports_stale_since_ms: AtomicU64,
     /// The kinds that are watched.
     pub kinds: Kinds,
     /// Objects by kind, in the order of [`Kind::ALL`].
@@ -175,6 +181,7 @@ impl<S: Store> Pipeline<S> {
             state: State::new(plan.kinds),
             dirty: Dirty::default(),
             all_dirty: true,
+            imports_dirty: true,
             problems: BTreeMap::new(),
             gauges: Arc::new(ClusterGauges {
                 kinds: plan.kinds,
@@ -203,12 +210,12 @@ impl<S: Store> Pipeline<S> {
             .collect()
     }
 
-    /// Whether everything of a cluster was listed.
+    /// Whether everything of a cluster was listed; ServiceImports only when `with_imports` says so.
     #[must_use]
-    pub fn is_synced(&self, cluster: usize) -> bool {
-        self.clusters
-            .get(cluster)
-            .is_some_and(|cluster| cluster.state.is_synced())
+    pub fn is_synced(&self, cluster: usize, with_imports: bool) -> bool {
+        self.clusters.get(cluster).is_some_and(|cluster| {
+            cluster.state.is_synced() && (!with_imports || cluster.state.has_imports())
+        })
     }
 
     /// Works until all senders are gone; then hands the store back. For a thread of its own.
@@ -291,25 +298,31 @@ impl<S: Store> Pipeline<S> {
                 }
                 self.seen.push(seen);
             }
-            Input::Stale { cluster, since } => self.mark_stale(cluster, Some(millis(since))),
-            Input::Fresh { cluster } => self.mark_stale(cluster, None),
+            Input::Stale {
+                cluster,
+                part,
+                since,
+            } => self.mark_stale(cluster, part, millis(since)),
+            Input::Fresh { cluster, part } => self.mark_stale(cluster, part, 0),
             Input::File { file, input } => self.take_file(file, input),
         }
     }
 
-    /// Notes on every zone of a cluster whether its source is there.
-    fn mark_stale(&self, cluster: usize, since_ms: Option<u64>) {
-        if let Some(cluster) = self.clusters.get(cluster) {
-            cluster
-                .gauges
-                .stale_since_ms
-                .store(since_ms.unwrap_or(0), Ordering::Relaxed);
-            // Until the files under its zones are read, the cluster cannot be rendered.
-            let is_blind = cluster.overlays.values().any(|it| it.file.is_none());
-            if since_ms.is_some() || !is_blind {
-                let zones = cluster.plan.zones();
-                zones.for_each(|plan| plan.zone.set_stale_since_ms(since_ms));
-            }
+    /// Notes on every zone of a cluster whether its source is there; `since_ms` is 0 when it is. Zones
+    /// that need ServiceImports need all else too.
+    fn mark_stale(&self, cluster: usize, part: Part, since_ms: u64) {
+        let Some(cluster) = self.clusters.get(cluster) else {
+            return;
+        };
+        let gauges = &cluster.gauges;
+        let gauge = match part {
+            Part::Cluster => &gauges.stale_since_ms,
+            Part::Imports => &gauges.imports_stale_since_ms,
+        };
+        gauge.store(since_ms, Ordering::Relaxed);
+        // Until the files under its zones are read, the cluster cannot be rendered: what is stale stays so.
+        if since_ms > 0 || !cluster.is_blind() {
+            cluster.tell_stale();
         }
     }
 
@@ -319,18 +332,26 @@ impl<S: Store> Pipeline<S> {
         let mut rendered = Vec::new();
         let now_ms = millis(self.clock.wall());
         for (place, cluster) in self.clusters.iter().enumerate() {
+            let imports = cluster.state.has_imports();
+            let new_imports = imports && cluster.imports_dirty;
             if !cluster.is_due() {
                 continue;
             }
-            let render = if cluster.all_dirty {
-                render_all_over
-            } else {
-                render_dirty_over
-            };
             let (state, overlays) = (&cluster.state, &cluster.overlays);
-            let mut rendering = render(state, &cluster.plan, &cluster.dirty, overlays);
+            let mut rendering = if cluster.all_dirty {
+                render_all_over(state, &cluster.plan, &cluster.dirty, overlays)
+            } else {
+                let dirty = &cluster.dirty;
+                render_dirty_over(state, &cluster.plan, dirty, new_imports, overlays)
+            };
+            // A zone that cannot be written yet is not begun.
+            let is_begun = |zone| imports || !cluster.plan.needs_imports(zone);
+            rendering.layers.retain(|layer| is_begun(layer.zone));
             let drafts = std::mem::take(&mut rendering.drafts);
-            for (plan, draft) in cluster.plan.zones().zip(drafts) {
+            for (zone, (plan, draft)) in cluster.plan.zones().zip(drafts).enumerate() {
+                if !is_begun(zone) {
+                    continue;
+                }
                 let previous = plan.zone.current();
                 let first = previous.is_none();
                 if draft.draft.is_empty() && !first {
@@ -421,12 +442,11 @@ impl<S: Store> Pipeline<S> {
                 overlay.shown = layer.shown;
             }
         }
+        cluster.imports_dirty = !cluster.state.has_imports();
         if cluster.all_dirty {
             cluster.all_dirty = false;
-            let is_away = cluster.gauges.stale_since_ms.load(Ordering::Relaxed) > 0;
-            if !cluster.overlays.is_empty() && !is_away {
-                let zones = cluster.plan.zones();
-                zones.for_each(|plan| plan.zone.set_stale_since_ms(None));
+            if !cluster.overlays.is_empty() {
+                cluster.tell_stale();
             }
             cluster.gauges.synced.store(1, Ordering::Relaxed);
             self.observer.synced(place);

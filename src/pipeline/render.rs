@@ -4,65 +4,40 @@
 //! address its owner in one reverse zone, the apex the few names that come from the configuration. Rendering dirty keys one by one gives
 //! what rendering everything gives; the laws in `tests` hold this to it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod clusterset;
+mod external;
+mod zone_edit;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use crate::cluster::{Cause, Dirty, ObjectKey, Origin, PodAddress, Service, State, Verb};
-use crate::dns::{Name, Rdata, Record, Rtype, Ttl};
+pub use zone_edit::ZoneDraft;
+pub(super) use zone_edit::{ZoneEdit, draft_of, nodes_of};
+
+use crate::cluster::{
+    Cause, Dirty, FactKey, Kind, ObjectKey, Origin, PodAddress, Service, State, Verb,
+};
+use crate::dns::{Name, Record};
 use crate::pipeline::overlay::{Layer, Overlays, merge};
 use crate::pipeline::plan::{ClusterPlan, ZonePlan};
 use crate::schema::{Problem, pod_name, pod_record, pointers, render_service, service_name, soa};
-use crate::zone::{Contents, Draft, Edit, Node};
-
-/// The edit of one zone and the groups of causes that its tags name.
-#[derive(Debug)]
-pub(super) struct ZoneEdit {
-    /// The edit.
-    pub(super) edit: Edit,
-    /// Group of causes to its tag.
-    pub(super) tags: HashMap<BTreeSet<u32>, u32>,
-}
-
-impl ZoneEdit {
-    /// An edit without any cause yet.
-    pub(super) fn new(edit: Edit) -> Self {
-        Self {
-            edit,
-            tags: HashMap::new(),
-        }
-    }
-
-    /// The tag of a group of causes.
-    pub(super) fn tag(&mut self, causes: &BTreeSet<u32>) -> u32 {
-        let next = u32::try_from(self.tags.len()).expect("fewer than 2^32 groups in one batch");
-        *self.tags.entry(causes.clone()).or_insert(next)
-    }
-}
-
-/// A draft of one zone with the groups of causes its tags name.
-#[derive(Debug)]
-pub struct ZoneDraft {
-    /// The next contents and the difference.
-    pub draft: Draft,
-    /// Groups of causes, by tag.
-    pub causes: Vec<Vec<Cause>>,
-}
+use crate::zone::{Contents, Edit, Node};
 
 /// What a rendering gives: a draft for each zone, in the plan's order, and what could not be rendered.
 #[derive(Debug)]
 pub struct Rendering {
     /// Drafts, empty ones too.
     pub drafts: Vec<ZoneDraft>,
-    /// Problems of the keys that were rendered, by Service.
-    pub problems: BTreeMap<ObjectKey, Vec<Problem>>,
+    /// Problems of the keys that were rendered, by Service and ServiceImport.
+    pub problems: BTreeMap<FactKey, Vec<Problem>>,
     /// How many Services were rendered: the work done.
     pub services_rendered: usize,
     /// How many addresses were rendered.
     pub addresses_rendered: usize,
-    /// What is kept of the zones with a file under them.
-    pub(super) layers: Vec<Layer>,
     /// How many names of pods were rendered.
     pub pods_rendered: usize,
+    /// What is kept of the zones with a file under them.
+    pub(super) layers: Vec<Layer>,
 }
 
 /// Renders one cluster.
@@ -75,17 +50,25 @@ pub(super) struct Renderer<'a> {
     /// The edits, in the plan's order.
     pub(super) edits: Vec<ZoneEdit>,
     /// What could not be rendered.
-    problems: BTreeMap<ObjectKey, Vec<Problem>>,
+    problems: BTreeMap<FactKey, Vec<Problem>>,
     /// The files under the zones.
     overlays: &'a Overlays,
-    /// The cause of what neither layer of a zone has, when everything is rendered.
-    gone: Option<BTreeSet<u32>>,
+    /// Whether everything is rendered.
+    is_whole: bool,
+    /// The cause of what neither layer of a zone has, where a zone is rendered whole.
+    gone: BTreeSet<u32>,
 }
 
-/// Renders what is dirty on top of the current contents.
+/// Renders what is dirty on top of the current contents; with `new_imports` also all that leads to
+/// ServiceImports, which were listed for the first time.
 #[must_use]
-pub fn render_dirty(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering {
-    render_dirty_over(state, plan, dirty, &Overlays::new())
+pub fn render_dirty(
+    state: &State,
+    plan: &ClusterPlan,
+    dirty: &Dirty,
+    new_imports: bool,
+) -> Rendering {
+    render_dirty_over(state, plan, dirty, new_imports, &Overlays::new())
 }
 
 /// As [`render_dirty`], with files under some zones.
@@ -93,14 +76,28 @@ pub(super) fn render_dirty_over(
     state: &State,
     plan: &ClusterPlan,
     dirty: &Dirty,
+    new_imports: bool,
     overlays: &Overlays,
 ) -> Rendering {
-    let mut renderer = Renderer::new(state, plan, overlays, None);
+    let mut causes = dirty.causes.clone();
+    let mut renderer = Renderer::new(state, plan, overlays, false);
     for (key, causes) in &dirty.services {
         renderer.service(key, causes);
+        renderer.external_service(key, causes);
+    }
+    if new_imports {
+        let whole = WholeCauses::beside(&mut causes, plan);
+        renderer.gone.clone_from(&whole.vanished);
+        renderer.clusterset_zones(dirty, &whole);
+        renderer.reverse_zones(dirty, &whole);
+    } else if state.has_imports() {
+        for (key, causes) in &dirty.imports {
+            renderer.import(key, causes);
+        }
     }
     for (address, causes) in &dirty.addresses {
         renderer.address(*address, causes);
+        renderer.external_address(*address, causes);
     }
     for (at, causes) in &dirty.pods {
         renderer.pod(at, causes);
@@ -111,7 +108,7 @@ pub(super) fn render_dirty_over(
         dirty.addresses.len(),
         dirty.pods.len(),
     ];
-    renderer.finish(dirty.causes.clone(), work)
+    renderer.finish(causes, work)
 }
 
 /// The causes of a whole rendering that no single object has.
@@ -120,6 +117,27 @@ struct WholeCauses {
     configured: BTreeSet<u32>,
     /// For what an earlier run published and no object asks for any more.
     vanished: BTreeSet<u32>,
+}
+
+impl WholeCauses {
+    /// Puts them beside others; gives their places.
+    fn beside(causes: &mut Vec<Cause>, plan: &ClusterPlan) -> Self {
+        let mut whole = |verb| {
+            let place = u32::try_from(causes.len()).expect("fewer than 2^32 causes in one batch");
+            let key = ObjectKey::new("", &plan.source);
+            causes.push(Cause {
+                verb,
+                kind: None,
+                key,
+                origin: Origin::default(),
+            });
+            BTreeSet::from([place])
+        };
+        Self {
+            configured: whole(Verb::Configured),
+            vanished: whole(Verb::Vanished),
+        }
+    }
 }
 
 /// Renders everything: what is in the current contents and not rendered goes.
@@ -136,26 +154,17 @@ pub(super) fn render_all_over(
     overlays: &Overlays,
 ) -> Rendering {
     let mut causes = dirty.causes.clone();
-    let mut whole = |verb| {
-        let place = u32::try_from(causes.len()).expect("fewer than 2^32 causes in one batch");
-        let key = ObjectKey::new("", &plan.source);
-        causes.push(Cause {
-            verb,
-            kind: None,
-            key,
-            origin: Origin::default(),
-        });
-        BTreeSet::from([place])
-    };
-    let whole = WholeCauses {
-        configured: whole(Verb::Configured),
-        vanished: whole(Verb::Vanished),
-    };
-    let mut renderer = Renderer::new(state, plan, overlays, Some(whole.vanished.clone()));
+    let whole = WholeCauses::beside(&mut causes, plan);
+    let mut renderer = Renderer::new(state, plan, overlays, true);
+    renderer.gone.clone_from(&whole.vanished);
     for place in 0..plan.forward.len() {
         renderer.forward_zone(place, dirty, &whole);
     }
     renderer.reverse_zones(dirty, &whole);
+    renderer.external_zones(dirty, &whole);
+    if state.has_imports() {
+        renderer.clusterset_zones(dirty, &whole);
+    }
     let work = [
         state.services().count(),
         state.addresses().count(),
@@ -171,13 +180,13 @@ impl<'a> Renderer<'a> {
         state: &'a State,
         plan: &'a ClusterPlan,
         overlays: &'a Overlays,
-        gone: Option<BTreeSet<u32>>,
+        is_whole: bool,
     ) -> Self {
         let edit_of = |(place, zone_plan): (usize, &ZonePlan)| {
             let contents = match overlays.get(&place) {
                 None => current(zone_plan),
                 Some(overlay) => {
-                    let layer = overlay.layer.clone().filter(|_| gone.is_none());
+                    let layer = overlay.layer.clone().filter(|_| !is_whole);
                     layer.unwrap_or_else(|| nothing(zone_plan))
                 }
             };
@@ -190,7 +199,8 @@ impl<'a> Renderer<'a> {
             edits,
             problems: BTreeMap::new(),
             overlays,
-            gone,
+            is_whole,
+            gone: BTreeSet::new(),
         }
     }
 
@@ -224,20 +234,13 @@ impl<'a> Renderer<'a> {
 
     /// Renders a Service into every forward zone.
     fn service(&mut self, key: &ObjectKey, causes: &BTreeSet<u32>) {
-        self.problems.insert(key.clone(), Vec::new());
+        self.problems.insert(Kind::Service.of(key), Vec::new());
         for place in 0..self.plan.forward.len() {
             let apex = self.plan.forward[place].zone.apex().clone();
             let nodes = self.service_nodes(key, &apex);
-            let Ok(base) = service_name(key, &apex) else {
-                continue;
-            };
-            let Some(base) = base.sort_key(&apex) else {
-                continue;
-            };
-            let edit = &mut self.edits[place];
-            let tag = edit.tag(causes);
-            let nodes = nodes.into_iter().map(|node| (node, tag)).collect();
-            edit.edit.replace_subtree(base.as_bytes(), nodes, tag);
+            if let Ok(base) = service_name(key, &apex) {
+                self.edits[place].put_subtree(&base, nodes, causes);
+            }
         }
     }
 
@@ -248,19 +251,22 @@ impl<'a> Renderer<'a> {
         };
         let slices = self.state.slices_of(&service.key);
         let rendered = render_service(service, slices, apex, self.plan.ttl);
-        if !rendered.problems.is_empty() {
-            let known = self.problems.entry(key.clone()).or_default();
-            known.extend(rendered.problems);
-            known.sort();
-            known.dedup();
-        }
+        self.note(Kind::Service.of(key), rendered.problems);
         nodes_of(rendered.records, apex)
     }
 
-    /// The node of an address in its reverse zone, if it has PTRs. The apex of a zone of one address
-    /// (CIDR /32, or a network that ends within an octet) has NS beside them, and stands always.
+    /// Notes what of a key could not be rendered.
+    fn note(&mut self, key: FactKey, problems: Vec<Problem>) {
+        if !problems.is_empty() {
+            let known = self.problems.entry(key).or_default();
+            known.extend(problems);
+            known.sort();
+            known.dedup();
+        }
+    }
+
+    /// The node of an address in its reverse zone, if it has PTRs.
     fn address_node(&self, address: IpAddr, place: usize, plan: &ZonePlan) -> Option<Node> {
-        let apex = plan.zone.apex();
         let holders: Vec<_> = self
             .state
             .holders(address)
@@ -268,13 +274,14 @@ impl<'a> Renderer<'a> {
             .filter_map(|key| self.exposed(key))
             .map(|service| (service, self.state.slices_of(&service.key)))
             .collect();
-        let target_zone = self.plan.forward.first()?.zone.apex();
-        let mut records = pointers(address, &holders, target_zone, self.plan.ttl);
-        if Name::reverse_of(address) == *apex {
-            let own = self.apex_of(place, plan).into_iter();
-            records.extend(own.filter(|record| record.owner == *apex));
+        let home = self.plan.forward.first();
+        let mut records = home
+            .map(|home| pointers(address, &holders, home.zone.apex(), self.plan.ttl))
+            .unwrap_or_default();
+        if records.is_empty() {
+            records = self.import_pointers(address);
         }
-        nodes_of(records, apex).pop()
+        pointer_node(address, plan, records, || self.apex_of(place, plan))
     }
 
     /// Renders an address into its reverse zone, if there is one.
@@ -285,30 +292,18 @@ impl<'a> Renderer<'a> {
         let Some(plan) = self.plan.zones().nth(place) else {
             return;
         };
-        let apex = plan.zone.apex().clone();
         let node = self.address_node(address, place, plan);
-        let edit = &mut self.edits[place];
-        let tag = edit.tag(causes);
-        match node {
-            Some(node) => edit.edit.set(node, tag),
-            None => {
-                if let Some(key) = Name::reverse_of(address).sort_key(&apex) {
-                    edit.edit.remove(key.as_bytes(), tag);
-                }
-            }
+        if node.is_none() && self.stays_at(address, &self.edits[place]) {
+            return;
         }
+        self.edits[place].put_address(address, node, causes);
     }
 
     /// Renders a whole forward zone.
     fn forward_zone(&mut self, place: usize, dirty: &Dirty, whole: &WholeCauses) {
         let plan = &self.plan.forward[place];
         let apex = plan.zone.apex().clone();
-        let base_tag = self.edits[place].tag(&whole.configured);
-        let gone = self.edits[place].tag(&whole.vanished);
-        let mut nodes: Vec<(Node, u32)> = nodes_of(self.apex_of(place, plan), &apex)
-            .into_iter()
-            .map(|node| (node, base_tag))
-            .collect();
+        let mut nodes: Vec<(Node, u32)> = Vec::new();
         for service in self.state.services() {
             let rendered = self.service_nodes(&service.key, &apex);
             let causes = dirty
@@ -324,16 +319,14 @@ impl<'a> Renderer<'a> {
                 nodes.push((node, self.edits[place].tag(causes)));
             }
         }
-        nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let edit = &mut self.edits[place].edit;
-        edit.set_soa(soa(&plan.apex));
-        edit.replace_subtree(&[], nodes, gone);
+        let own = self.apex_of(place, plan);
+        self.edits[place].put_whole_with(plan, own, nodes, whole);
     }
 
     /// Renders all reverse zones whole.
     fn reverse_zones(&mut self, dirty: &Dirty, whole: &WholeCauses) {
         let mut nodes: Vec<Vec<(Node, u32)>> = self.plan.zones().map(|_| Vec::new()).collect();
-        for address in self.state.addresses() {
+        for address in self.state.addresses().chain(self.state.import_addresses()) {
             let Some(place) = self.plan.reverse_zone_of(address) else {
                 continue;
             };
@@ -347,19 +340,19 @@ impl<'a> Renderer<'a> {
             }
         }
         let first = self.plan.forward.len();
-        for (place, plan) in self.plan.zones().enumerate().skip(first) {
-            let apex = plan.zone.apex();
-            let tag = self.edits[place].tag(&whole.configured);
-            let gone = self.edits[place].tag(&whole.vanished);
+        for (place, plan) in self
+            .plan
+            .zones()
+            .enumerate()
+            .skip(first)
+            .take(self.plan.reverse.len())
+        {
             let mut nodes = std::mem::take(&mut nodes[place]);
-            let own = nodes_of(self.apex_of(place, plan), apex);
-            nodes.extend(own.into_iter().map(|node| (node, tag)));
-            // The sort is stable: an apex that has PTRs stands before the same without.
-            nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
-            nodes.dedup_by(|(after, _), (before, _)| after == before);
-            let edit = &mut self.edits[place].edit;
-            edit.set_soa(soa(&plan.apex));
-            edit.replace_subtree(&[], nodes, gone);
+            let tag = self.edits[place].tag(&whole.configured);
+            let staying = self.staying(&self.edits[place]).into_iter();
+            nodes.extend(staying.map(|node| (node, tag)));
+            let own = self.apex_of(place, plan);
+            self.edits[place].put_whole_with(plan, own, nodes, whole);
         }
     }
 
@@ -372,7 +365,8 @@ impl<'a> Renderer<'a> {
             let edit = match self.overlays.get(&place) {
                 None => edit,
                 Some(overlay) => {
-                    let gone = self.gone.as_ref();
+                    let is_new = self.is_whole || overlay.layer.is_none();
+                    let gone = is_new.then_some(&self.gone);
                     let (merged, layer) =
                         merge(place, edit, overlay, &current(plan), gone, &mut causes);
                     layers.push(layer);
@@ -404,66 +398,18 @@ fn nothing(plan: &ZonePlan) -> Contents {
     Contents::empty(plan.zone.apex(), soa(&plan.apex))
 }
 
-/// Ends one edit and keeps only the groups of causes that a record names.
-pub(super) fn draft_of(edit: ZoneEdit, causes: &[Cause]) -> ZoneDraft {
-    let ZoneEdit { edit, tags } = edit;
-    let mut draft = edit.finish();
-    let mut groups: Vec<(u32, BTreeSet<u32>)> =
-        tags.into_iter().map(|(group, tag)| (tag, group)).collect();
-    groups.sort_by_key(|(tag, _)| *tag);
-    let used: BTreeSet<u32> = draft
-        .removed
-        .iter()
-        .chain(draft.added.iter())
-        .map(|rr| rr.tag)
-        .collect();
-    let renumbered: HashMap<u32, u32> =
-        (0_u32..).zip(&used).map(|(new, old)| (*old, new)).collect();
-    if renumbered.iter().any(|(old, new)| old != new) {
-        let new_tag = |tag| renumbered.get(&tag).copied().unwrap_or(0);
-        draft.removed.retag(new_tag);
-        draft.added.retag(new_tag);
+/// The node of an address with these PTRs in its reverse zone, if there are any. The apex of a zone of
+/// one address (CIDR /32, or a network that ends within an octet) has NS beside them, and stands always.
+fn pointer_node(
+    address: IpAddr,
+    plan: &ZonePlan,
+    mut records: Vec<Record>,
+    own: impl FnOnce() -> Vec<Record>,
+) -> Option<Node> {
+    let apex = plan.zone.apex();
+    if Name::reverse_of(address) == *apex {
+        let own = own().into_iter();
+        records.extend(own.filter(|record| record.owner == *apex));
     }
-    let cause_at = |place: &u32| causes.get(*place as usize).cloned();
-    let mut kept: Vec<Vec<Cause>> = groups
-        .iter()
-        .filter(|(tag, _)| used.contains(tag))
-        .map(|(_, group)| group.iter().filter_map(cause_at).collect())
-        .collect();
-    if kept.is_empty() && draft.soa_changed {
-        kept = vec![
-            causes
-                .iter()
-                .filter(|cause| cause.verb == Verb::Configured)
-                .cloned()
-                .collect(),
-        ];
-    }
-    ZoneDraft {
-        draft,
-        causes: kept,
-    }
-}
-
-/// Type, TTL and data of the records of one owner.
-type Parts = Vec<(Rtype, Ttl, Rdata)>;
-
-/// Records as nodes of a zone, in canonical order.
-pub(super) fn nodes_of(records: Vec<Record>, apex: &Name) -> Vec<Node> {
-    let mut owners: HashMap<Name, Parts> = HashMap::new();
-    for Record {
-        owner,
-        rtype,
-        ttl,
-        rdata,
-    } in records
-    {
-        owners.entry(owner).or_default().push((rtype, ttl, rdata));
-    }
-    let mut nodes: Vec<Node> = owners
-        .into_iter()
-        .filter_map(|(owner, mut parts)| Node::build(&owner, apex, &mut parts))
-        .collect();
-    nodes.sort();
-    nodes
+    nodes_of(records, apex).pop()
 }

@@ -11,7 +11,7 @@ fn made(text: &str) -> Vec<String> {
         .file_zones()
         .map(|(zone, file)| format!("{zone} {}", file.path.display()))
         .collect();
-    for zone in server.written_zones() {
+    for zone in server.zones_written() {
         if let Some((file, names)) = server.overlay_of(zone) {
             let names = shown(&names).join(" ");
             made.push(format!("{zone} over {} for {names}", file.path.display()));

@@ -10,6 +10,7 @@ const OURS: &str = "10.0.0.53";
 fn front_plan() -> ClusterPlan {
     let mut plan = plan();
     plan.reverse[1].zone = Arc::new(Zone::new(&"53.0.0.10.in-addr.arpa.".parse().unwrap()));
+    plan.external.clear();
     plan.front = Front {
         addresses: [OURS.parse().unwrap()].into(),
         ports: [5353].into(),
@@ -24,6 +25,7 @@ fn service(name: &str, form: ServiceForm) -> Change {
         key: ObjectKey::new("a", name),
         form,
         ports: [].into(),
+        external: None,
         origin: Origin::default(),
     }))
 }
@@ -48,6 +50,7 @@ fn slice(service: &str, addresses: &[&str], port: u16) -> Change {
         }]
         .into(),
         endpoints: addresses.iter().map(endpoint).collect(),
+        import: None,
         origin: Origin::default(),
     }))
 }
@@ -193,7 +196,7 @@ fn a_change_elsewhere_does_not_look_at_the_top() {
     let form = ServiceForm::ClusterIp(["10.96.0.99".parse().unwrap()].into());
     feed(&mut pipeline, service("other", form));
     let cluster = &pipeline.clusters[0];
-    let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty);
+    let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, false);
     let top = rendering.drafts[0].draft.added.iter();
     assert_eq!(top.count(), 1, "the Service's address alone");
 }

@@ -697,6 +697,7 @@ fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
     let slice = EndpointSlice {
         key: ObjectKey::new("n", "s-1"),
         service: Some("s".into()),
+        import: None,
         form: SliceForm::Ipv4,
         ports: [SlicePort {
             name: "".into(),
@@ -711,6 +712,7 @@ fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
         key: key.clone(),
         form: ServiceForm::Headless,
         ports: [].into(),
+        external: None,
         origin: Origin::default(),
     };
     let services = HeadlessServices::default();
