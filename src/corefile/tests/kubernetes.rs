@@ -284,9 +284,3 @@ fn options_of_the_api_server_that_are_not_used_are_warned_about() {
         ]
     );
 }
-
-#[test]
-fn the_other_options_of_coredns_are_refused_by_name() {
-    let want = "2:1: multicluster: not supported yet";
-    assert_eq!(faults("kubernetes {\nmulticluster\n}"), [want]);
-}

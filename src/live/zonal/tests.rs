@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::cluster::{HeadlessService, Origin, Service, ServiceForm, SliceForm, SlicePort};
-use crate::dns::Soa;
+use crate::dns::{Rtype, Soa};
 
 /// An endpoint in a zone.
 fn endpoint(last: u8, zone: Option<&str>) -> Endpoint {
@@ -25,11 +25,13 @@ fn headless(name: &str, endpoints: Vec<Endpoint>) -> HeadlessService {
             key: key(name),
             form: ServiceForm::Headless,
             ports: [].into(),
+            external: None,
             origin: Origin::default(),
         },
         slices: vec![EndpointSlice {
             key: key("slice"),
             service: Some(name.into()),
+            import: None,
             form: SliceForm::Ipv4,
             ports: [SlicePort {
                 name: "http".into(),
@@ -85,6 +87,7 @@ fn names() -> ZonalNames {
     ZonalNames {
         services: Arc::new(services),
         ttl: Ttl::ZERO,
+        render: crate::pipeline::service_node,
     }
 }
 
@@ -127,6 +130,7 @@ fn before_anything_is_listed_nothing_is_said() {
     let names = ZonalNames {
         services: Arc::default(),
         ttl: Ttl::ZERO,
+        render: crate::pipeline::service_node,
     };
     assert_eq!(counts(&names, "a.pin._zone.s.n.svc.z"), (-2, -2));
     assert_eq!(counts(&names, "x.s.n.svc.z"), (-1, -1));
