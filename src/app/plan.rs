@@ -12,7 +12,7 @@ use crate::corefile::{
 };
 use crate::dns::{Name, Ttl};
 use crate::live::{InsecurePods, LiveNames, ZonalNames};
-use crate::pipeline::{ClusterPlan, ExternalPlan, ZonePlan};
+use crate::pipeline::{ClusterPlan, ExternalPlan, ZonePlan, service_node};
 use crate::schema::{ApexSettings, ExternalSettings, NameServer, ZoneForm};
 use crate::source::{ApiLimits, Keep, Wanted};
 use crate::zone::journal::Retention;
@@ -72,6 +72,7 @@ impl Planned<'_> {
             zonal: plan.headless.as_ref().map(|services| ZonalNames {
                 services: Arc::clone(services),
                 ttl: plan.ttl,
+                render: service_node,
             }),
         }
     }

@@ -5,6 +5,7 @@
 //! versions serving; the dirty keys stay dirty and are tried again. One batch gives each zone that
 //! really differs one version, all in one write of the store.
 
+mod name;
 mod plan;
 mod render;
 mod wait;
@@ -25,6 +26,7 @@ use crate::zone::{Candidate, Journaled, Version};
 
 use wait::{Next, within};
 
+pub use name::service_node;
 pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
 
