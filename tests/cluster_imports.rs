@@ -122,6 +122,7 @@ fn rcode(zonewright: &Zonewright, zone: &str) -> u16 {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one story, told in order")]
 fn imports_come_and_go_with_their_api_and_the_rest_goes_on() {
     if needs::lacks(&["apiserver", "openssl"]) {
         return;

@@ -13,7 +13,7 @@ use crate::corefile::{
 };
 use crate::dns::{Name, Ttl};
 use crate::live::{InsecurePods, LiveNames, ZonalNames};
-use crate::pipeline::{ClusterPlan, ExternalPlan, ZonePlan};
+use crate::pipeline::{ClusterPlan, ExternalPlan, ZonePlan, service_node};
 use crate::schema::{ApexSettings, ExternalSettings, Front, NameServer, ZoneForm};
 use crate::source::{ApiLimits, Keep, Wanted};
 use crate::zone::journal::Retention;
@@ -75,6 +75,7 @@ impl Planned<'_> {
             zonal: plan.headless.as_ref().map(|services| ZonalNames {
                 services: Arc::clone(services),
                 ttl: plan.ttl,
+                render: service_node,
             }),
         }
     }

@@ -8,6 +8,7 @@
 mod apex;
 mod cluster;
 mod files;
+mod name;
 mod overlay;
 mod plan;
 mod render;
@@ -34,6 +35,7 @@ use render::{render_all_over, render_dirty_over};
 use wait::{Next, within};
 
 pub use files::{FileInput, FilePlan};
+pub use name::service_node;
 pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
 

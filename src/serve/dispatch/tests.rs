@@ -680,8 +680,8 @@ fn while_namespaces_are_unknown_no_pod_is_denied() {
     assert_eq!(desk.code(&unknown), (2, Some(14)));
 }
 
-#[test]
-fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
+/// A headless Service with endpoints in the topology zones `eu` and `us`.
+fn headless_services() -> crate::cluster::HeadlessServices {
     use crate::cluster::{
         Endpoint, EndpointSlice, HeadlessService, HeadlessServices, ObjectKey, Origin, Protocol,
         Service, ServiceForm, SliceForm, SlicePort,
@@ -718,9 +718,15 @@ fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
     let services = HeadlessServices::default();
     let slices = vec![slice];
     services.publish([(key, Some(HeadlessService { service, slices }))].into_iter());
+    services
+}
+
+#[test]
+fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
     let zonal = crate::live::ZonalNames {
-        services: Arc::new(services),
+        services: Arc::new(headless_services()),
         ttl: crate::dns::Ttl::decode(9),
+        render: crate::pipeline::service_node,
     };
     let lines = ["h1.s.n.svc A 10.0.0.1", "h2.s.n.svc A 10.0.0.2"];
     let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
