@@ -77,6 +77,8 @@ fn a_file_under_a_cluster_is_asked_where_kubernetes_falls_through() {
         ["z. over db for a.z. b.z."]
     );
     assert_eq!(made(&with("")), Vec::<String>::new());
+    let outside = "z c {\n kubernetes c\n k8s_external z {\n fallthrough\n }\n file db z\n}";
+    assert_eq!(made(outside), ["z. over db for z."]);
     let warned = warnings(&with(""));
     assert!(
         warned[0].starts_with(
