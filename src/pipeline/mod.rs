@@ -324,7 +324,13 @@ impl<S: Store> Pipeline<S> {
     /// Notes on every zone of a cluster whether its source is there; `since_ms` is 0 when it is. Zones
     /// that need ServiceImports need all else too.
     fn mark_stale(&self, cluster: usize, part: Part, since_ms: u64) {
-        let Some(Cluster { plan, gauges, .. }) = self.clusters.get(cluster) else {
+        let Some(Cluster {
+            plan,
+            gauges,
+            state,
+            ..
+        }) = self.clusters.get(cluster)
+        else {
             return;
         };
         let gauge = match part {
@@ -336,9 +342,13 @@ impl<S: Store> Pipeline<S> {
         let all = read(&gauges.stale_since_ms);
         let imports = read(&gauges.imports_stale_since_ms);
         for (place, zone) in plan.zones().enumerate() {
-            let own = imports.filter(|_| plan.needs_imports(place));
-            zone.zone
-                .set_stale_since_ms([all, own].into_iter().flatten().min());
+            let needs_imports = plan.needs_imports(place);
+            let own = imports.filter(|_| needs_imports);
+            let since = [all, own].into_iter().flatten().min();
+            // A version from the store stays stale until the imports were seen.
+            if since.is_some() || !needs_imports || state.has_imports() {
+                zone.zone.set_stale_since_ms(since);
+            }
         }
     }
 
