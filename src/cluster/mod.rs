@@ -1,6 +1,7 @@
 //! What is known of a cluster: facts in our own small types, indexed, and which keys a change dirties.
 
 mod dirty;
+mod headless;
 mod holders;
 mod kinds;
 mod model;
@@ -10,6 +11,7 @@ mod selector;
 mod state;
 
 pub use dirty::Dirty;
+pub use headless::{HeadlessService, HeadlessServices};
 pub use kinds::{Kinds, Part};
 pub use model::{
     Cause, Change, Endpoint, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice,

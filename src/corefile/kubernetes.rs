@@ -2,7 +2,7 @@
 //!
 //! Here is where the objects come from: `endpoint URL...`, `tls CERT KEY CA`, `kubeconfig FILE [CONTEXT]`,
 //! `manifests DIR` (ours), and `ttl SECONDS`, `namespaces N...`, `fallthrough [ZONES...]`. What is seen of
-//! them, and as what, is in [`options`]. What CoreDNS has and we do not is refused by name.
+//! them, and as what, is in [`options`]. What CoreDNS had once is refused by name.
 
 mod options;
 
@@ -150,9 +150,6 @@ pub fn kubernetes_options() -> impl Iterator<Item = &'static str> {
     names.filter(|name| !name.is_empty() && *name != "and")
 }
 
-/// CoreDNS's other options.
-const NOT_YET: &[&str] = &["zonal"];
-
 /// What CoreDNS no longer has, and what to write.
 const GONE: &[(&str, &str)] = &[
     ("transfer", "write the directive transfer beside kubernetes"),
@@ -287,7 +284,6 @@ fn option(directive: &Directive, line: &Line, draft: &mut Draft, report: &mut Re
             let new: Vec<Name> = new.collect();
             draft.fallthrough.extend(new);
         }
-        other if NOT_YET.contains(&other) => report.not_yet(&place, other),
         other => match GONE.iter().find(|(gone, _)| *gone == other) {
             Some((gone, mend)) => {
                 let message = format!("{gone}: no longer an option of kubernetes");

@@ -5,6 +5,7 @@
 //! versions serving; the dirty keys stay dirty and are tried again. One batch gives each zone that
 //! really differs one version, all in one write of the store.
 
+mod gauges;
 mod plan;
 mod render;
 mod wait;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
 
-use crate::cluster::{Change, Dirty, FactKey, Kind, Kinds, Part, State};
+use crate::cluster::{Change, Dirty, FactKey, Kind, Kinds, ObjectKey, Part, State};
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;
@@ -25,6 +26,7 @@ use crate::zone::{Candidate, Journaled, Version};
 
 use wait::{Next, within};
 
+pub use gauges::ClusterGauges;
 pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
 
@@ -102,31 +104,6 @@ pub trait Observer: Send {
     fn synced(&self, cluster: usize);
 }
 
-/// What status and metrics read of a cluster; written by the writer alone.
-#[derive(Debug, Default)]
-pub struct ClusterGauges {
-    /// 1 once everything was listed.
-    pub synced: AtomicU64,
-    /// Milliseconds since 1970 UTC at which the source went away; 0 while it is there.
-    pub stale_since_ms: AtomicU64,
-    /// The same for its ServiceImports alone.
-    pub imports_stale_since_ms: AtomicU64,
-    /// The kinds that are watched.
-    pub kinds: Kinds,
-    /// Objects by kind, in the order of [`Kind::ALL`].
-    pub objects: [AtomicU64; Kind::ALL.len()],
-    /// When a change was last taken in, milliseconds since 1970 UTC.
-    pub last_change_ms: AtomicU64,
-}
-
-impl ClusterGauges {
-    /// Each watched kind with how many objects there are.
-    pub fn counts(&self) -> impl Iterator<Item = (Kind, u64)> {
-        let count = |kind: Kind| (kind, self.objects[kind.place()].load(Ordering::Relaxed));
-        self.kinds.iter().map(count)
-    }
-}
-
 /// One cluster as the writer holds it.
 #[derive(Debug)]
 struct Cluster {
@@ -157,6 +134,21 @@ impl Cluster {
         } else if !self.dirty.namespaces.is_empty() {
             let changed = self.dirty.namespaces.iter();
             seen.publish(changed.map(|name| (Arc::clone(name), sees(name))));
+        }
+    }
+}
+
+impl Cluster {
+    /// Publishes the headless Services that are seen, those that were rendered.
+    fn tell_headless(&self) {
+        let Some(headless) = &self.plan.headless else {
+            return;
+        };
+        let now = |key: &ObjectKey| (key.clone(), self.plan.headless_service(&self.state, key));
+        if self.all_dirty {
+            headless.publish(self.state.services().map(|service| now(&service.key)));
+        } else if !self.dirty.services.is_empty() {
+            headless.publish(self.dirty.services.keys().map(now));
         }
     }
 }
@@ -451,6 +443,7 @@ impl<S: Store> Pipeline<S> {
             return;
         };
         cluster.tell_namespaces();
+        cluster.tell_headless();
         cluster.dirty = Dirty::default();
         cluster.imports_dirty = !cluster.state.has_imports();
         if cluster.all_dirty {
