@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
 
-use crate::cluster::{Change, Dirty, FactKey, Kind, Kinds, ObjectKey, Part, State};
+use crate::cluster::{Change, Dirty, FactKey, Kind, ObjectKey, Part, State};
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;

@@ -10,9 +10,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cluster::{
-    Endpoint, EndpointSlice, External, Fact, HeadlessService, ImportForm, ImportOfSlice, Namespace,
-    ObjectKey, Origin, Pod, Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm,
-    SlicePort,
+    Endpoint, EndpointSlice, External, Fact, HeadlessService, ImportForm, ImportOfSlice, Kinds,
+    Namespace, ObjectKey, Origin, Pod, Port, Protocol, Service, ServiceForm, ServiceImport,
+    SliceForm, SlicePort,
 };
 use crate::dns::{RecordText, Ttl};
 use crate::schema::{ApexSettings, ExternalSettings, NameServer, ZoneForm};
