@@ -159,7 +159,7 @@ fn imports_come_and_go_with_their_api_and_the_rest_goes_on() {
     rbac::grant(&server, "rbac-multicluster.yaml");
     let mut zonewright = Zonewright::prepare(&ZONES);
     zonewright.configure(&format!(
-        "    kubernetes {{\n        kubeconfig {}\n        startup_timeout 0s\n        multicluster \
+        "    kubernetes {{\n        kubeconfig {}\n        multicluster \
          clusterset.local\n    }}\n    transfer {{\n        allow 127.0.0.1\n    }}\n",
         server.kubeconfig(Access::Limited).display()
     ));
