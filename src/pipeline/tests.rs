@@ -910,3 +910,40 @@ fn s87_a_pod_that_keeps_its_address_makes_no_version() {
     assert!(pipeline.commit());
     assert_eq!(pipeline.store.commits, commits + 1);
 }
+
+#[test]
+fn a_namespace_that_goes_and_comes_costs_what_is_in_it() {
+    let mut pipeline = busy_cluster(1000);
+    let inside = |index: u8| {
+        Fact::Service(Service {
+            key: ObjectKey::new("small", &format!("s{index}")),
+            form: ServiceForm::ClusterIp([IpAddr::from([10, 200, 0, index])].into()),
+            ports: [].into(),
+            external: None,
+            origin: Origin::default(),
+        })
+    };
+    feed(&mut pipeline, Change::Applied(namespace("small")));
+    for index in 0..3 {
+        feed(&mut pipeline, Change::Applied(inside(index)));
+    }
+    assert!(pipeline.commit());
+    let records = |pipeline: &Pipeline<NoStore>| {
+        let zone = &pipeline.clusters[0].plan.forward[0].zone;
+        zone.current().unwrap().contents.record_count()
+    };
+    let before = records(&pipeline);
+    let key = key_of(&namespace("small"));
+    for (change, gone) in [
+        (Change::Deleted(key, Origin::default()), 3),
+        (Change::Applied(namespace("small")), 0),
+    ] {
+        feed(&mut pipeline, change);
+        let cluster = &pipeline.clusters[0];
+        let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, false);
+        let work = (rendering.services_rendered, rendering.addresses_rendered);
+        assert_eq!(work, (3, 3));
+        assert!(pipeline.commit());
+        assert_eq!(records(&pipeline), before - gone);
+    }
+}
