@@ -5,6 +5,7 @@
 //! versions serving; the dirty keys stay dirty and are tried again. One batch gives each zone that
 //! really differs one version, all in one write of the store.
 
+mod gauges;
 mod name;
 mod plan;
 mod render;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
 
-use crate::cluster::{Change, Dirty, FactKey, Kind, Kinds, ObjectKey, Part, State};
+use crate::cluster::{Change, Dirty, FactKey, Kind, ObjectKey, Part, State};
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;
@@ -26,6 +27,7 @@ use crate::zone::{Candidate, Journaled, Version};
 
 use wait::{Next, within};
 
+pub use gauges::ClusterGauges;
 pub use name::service_node;
 pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
@@ -102,31 +104,6 @@ pub trait Observer: Send {
     fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, new: &[Problem]);
     /// A cluster's sources were listed completely for the first time.
     fn synced(&self, cluster: usize);
-}
-
-/// What status and metrics read of a cluster; written by the writer alone.
-#[derive(Debug, Default)]
-pub struct ClusterGauges {
-    /// 1 once everything was listed.
-    pub synced: AtomicU64,
-    /// Milliseconds since 1970 UTC at which the source went away; 0 while it is there.
-    pub stale_since_ms: AtomicU64,
-    /// The same for its ServiceImports alone.
-    pub imports_stale_since_ms: AtomicU64,
-    /// The kinds that are watched.
-    pub kinds: Kinds,
-    /// Objects by kind, in the order of [`Kind::ALL`].
-    pub objects: [AtomicU64; Kind::ALL.len()],
-    /// When a change was last taken in, milliseconds since 1970 UTC.
-    pub last_change_ms: AtomicU64,
-}
-
-impl ClusterGauges {
-    /// Each watched kind with how many objects there are.
-    pub fn counts(&self) -> impl Iterator<Item = (Kind, u64)> {
-        let count = |kind: Kind| (kind, self.objects[kind.place()].load(Ordering::Relaxed));
-        self.kinds.iter().map(count)
-    }
 }
 
 /// One cluster as the writer holds it.
@@ -341,7 +318,13 @@ impl<S: Store> Pipeline<S> {
     /// Notes on every zone of a cluster whether its source is there; `since_ms` is 0 when it is. Zones
     /// that need ServiceImports need all else too.
     fn mark_stale(&self, cluster: usize, part: Part, since_ms: u64) {
-        let Some(Cluster { plan, gauges, .. }) = self.clusters.get(cluster) else {
+        let Some(Cluster {
+            plan,
+            gauges,
+            state,
+            ..
+        }) = self.clusters.get(cluster)
+        else {
             return;
         };
         let gauge = match part {
@@ -353,9 +336,13 @@ impl<S: Store> Pipeline<S> {
         let all = read(&gauges.stale_since_ms);
         let imports = read(&gauges.imports_stale_since_ms);
         for (place, zone) in plan.zones().enumerate() {
-            let own = imports.filter(|_| plan.needs_imports(place));
-            zone.zone
-                .set_stale_since_ms([all, own].into_iter().flatten().min());
+            let needs_imports = plan.needs_imports(place);
+            let own = imports.filter(|_| needs_imports);
+            let since = [all, own].into_iter().flatten().min();
+            // A version from the store stays stale until the imports were seen.
+            if since.is_some() || !needs_imports || state.has_imports() {
+                zone.zone.set_stale_since_ms(since);
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Laws of the writer: what it does bit by bit is what it would do at once, and no more than it must.
 
 mod imports;
+mod situations;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -10,7 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cluster::{
-    Endpoint, EndpointSlice, External, Fact, FactKey, HeadlessService, ImportForm, ImportOfSlice,
+    Endpoint, EndpointSlice, External, Fact, HeadlessService, ImportForm, ImportOfSlice, Kinds,
     Namespace, ObjectKey, Origin, Pod, Port, Protocol, Service, ServiceForm, ServiceImport,
     SliceForm, SlicePort,
 };
