@@ -147,7 +147,6 @@ fn check_use(server: &ApiServer, zonewright: &mut Zonewright) {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one story, told in order")]
 fn imports_come_and_go_with_their_api_and_the_rest_goes_on() {
     if needs::lacks(&["apiserver", "openssl"]) {
         return;
