@@ -9,7 +9,7 @@ use crate::audit::{SecondaryLine, SourceLine, Status, ZoneLine};
 use crate::dns::{Name, Rcode};
 use crate::ops::Clock;
 use crate::ops::metrics::{self as m, Sample};
-use crate::pipeline::{ClusterGauges, ClusterPlan, millis};
+use crate::pipeline::{ClusterGauges, ZonePlan, millis};
 use crate::serve::{Proto, Server, Stats, TransferOutcome};
 use crate::source::zonefile::follow::FileStats;
 use crate::source::{ErrorClass, SourceStats};
@@ -57,6 +57,7 @@ impl Observed {
         clock: &Arc<dyn Clock>,
         state: &Path,
     ) -> Self {
+        let apex_of = |plan: &ZonePlan| plan.zone.apex().clone();
         let source = |name: &String| ObservedSource {
             name: name.clone(),
             stats: Arc::default(),
@@ -72,7 +73,7 @@ impl Observed {
             dispensable: planned
                 .clusters
                 .iter()
-                .map(|it| dispensable(&it.plan))
+                .map(|it| it.plan.dispensable_zones().map(apex_of).collect())
                 .collect(),
             gauges: OnceLock::new(),
             servers: servers.iter().map(Server::stats).collect(),
@@ -118,12 +119,6 @@ impl Observed {
             .flat_map(|table| table.snapshot())
             .collect()
     }
-}
-
-/// The zones of a cluster that wait for ServiceImports while others go on.
-fn dispensable(plan: &ClusterPlan) -> Vec<Name> {
-    let zones = plan.clusterset.iter().filter(|_| !plan.forward.is_empty());
-    zones.map(|zone| zone.zone.apex().clone()).collect()
 }
 
 /// How many versions a secondary is behind, and since when (milliseconds since 1970) the oldest that it

@@ -44,7 +44,7 @@ pub use apex::{Apex, NameServer};
 pub use bind::{Bind, BindHost};
 pub use config::{Config, Loaded, Overrides, Rejected, ServerBlock, Zoned, load, parse_text};
 pub use errors::Errors;
-pub use external::External;
+pub use external::{External, external_options};
 pub use file::ZoneFile;
 pub use health::Health;
 pub use history::History;

@@ -51,9 +51,13 @@ impl Cluster {
         let all = read(&self.gauges.stale_since_ms);
         let imports = read(&self.gauges.imports_stale_since_ms);
         for (place, zone) in self.plan.zones().enumerate() {
-            let own = imports.filter(|_| self.plan.needs_imports(place));
+            let needs_imports = self.plan.needs_imports(place);
+            let own = imports.filter(|_| needs_imports);
             let since = [all, own].into_iter().flatten().min();
-            zone.zone.set_stale_since_ms(since);
+            // A version from the store stays stale until the imports were seen.
+            if since.is_some() || !needs_imports || self.state.has_imports() {
+                zone.zone.set_stale_since_ms(since);
+            }
         }
     }
 }

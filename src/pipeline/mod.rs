@@ -8,6 +8,7 @@
 mod apex;
 mod cluster;
 mod files;
+mod gauges;
 mod name;
 mod overlay;
 mod plan;
@@ -16,12 +17,12 @@ mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
 
-use crate::cluster::{Change, Dirty, Kind, Kinds, Part, State};
+use crate::cluster::{Change, Dirty, Kind, Part, State};
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;
@@ -35,6 +36,7 @@ use render::{render_all_over, render_dirty_over};
 use wait::{Next, within};
 
 pub use files::{FileInput, FilePlan};
+pub use gauges::ClusterGauges;
 pub use name::service_node;
 pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
@@ -118,31 +120,6 @@ pub trait Observer: Send {
     fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, new: &[Problem]);
     /// A cluster's sources were listed completely for the first time.
     fn synced(&self, cluster: usize);
-}
-
-/// What status and metrics read of a cluster; written by the writer alone.
-#[derive(Debug, Default)]
-pub struct ClusterGauges {
-    /// 1 once everything was listed.
-    pub synced: AtomicU64,
-    /// Milliseconds since 1970 UTC at which the source went away; 0 while it is there.
-    pub stale_since_ms: AtomicU64,
-    /// The same for its ServiceImports alone.
-    pub imports_stale_since_ms: AtomicU64,
-    /// The kinds that are watched.
-    pub kinds: Kinds,
-    /// Objects by kind, in the order of [`Kind::ALL`].
-    pub objects: [AtomicU64; Kind::ALL.len()],
-    /// When a change was last taken in, milliseconds since 1970 UTC.
-    pub last_change_ms: AtomicU64,
-}
-
-impl ClusterGauges {
-    /// Each watched kind with how many objects there are.
-    pub fn counts(&self) -> impl Iterator<Item = (Kind, u64)> {
-        let count = |kind: Kind| (kind, self.objects[kind.place()].load(Ordering::Relaxed));
-        self.kinds.iter().map(count)
-    }
 }
 
 /// The writer.

@@ -97,6 +97,12 @@ impl ClusterPlan {
         is_clusterset || (place < first && self.forward.is_empty())
     }
 
+    /// The zones that nothing else waits for: those of ServiceImports, which a cluster may not have,
+    /// beside zones of its own.
+    pub fn dispensable_zones(&self) -> impl Iterator<Item = &ZonePlan> {
+        self.clusterset.iter().filter(|_| !self.forward.is_empty())
+    }
+
     /// Whether what is in a namespace may be seen: it exists and is not hidden.
     #[must_use]
     pub fn sees_namespace(&self, state: &State, name: &str) -> bool {

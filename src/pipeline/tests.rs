@@ -3,6 +3,7 @@
 mod apex;
 mod files;
 mod imports;
+mod situations;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -13,7 +14,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::cluster::{
     Endpoint, EndpointSlice, External, Fact, FactKey, HeadlessService, ImportForm, ImportOfSlice,
-    Namespace, ObjectKey, Origin, Pod, Port, Protocol, Service, ServiceForm, ServiceImport,
+    Kinds, Namespace, ObjectKey, Origin, Pod, Port, Protocol, Service, ServiceForm, ServiceImport,
     SliceForm, SlicePort,
 };
 use crate::dns::{RecordText, Ttl};
