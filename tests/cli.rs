@@ -131,6 +131,7 @@ fn a_zone_file_that_cannot_be_used_is_named_with_its_lines() {
         &[
             &["bad:2:5", "IPv4"],
             &["bad:3:1", "b.y. is not in the zone z."],
+            &["Corefile:2:5"],
         ],
     );
 }
