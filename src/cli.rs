@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::app::Emission;
 use crate::audit::Output;
 use crate::ops::telemetry::LogFormat;
 
@@ -128,6 +129,15 @@ pub enum Command {
         /// Where to ask.
         #[command(flatten)]
         asking: Asking,
+    },
+    /// The configuration of a secondary of this Corefile.
+    Emit {
+        /// The configuration.
+        #[command(flatten)]
+        configuration: Configuration,
+        /// For whom.
+        #[command(flatten)]
+        emission: Emission,
     },
     /// Zones, serials, sources, secondaries and their lag, of a running server.
     Status {

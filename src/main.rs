@@ -46,6 +46,10 @@ fn main() -> ExitCode {
             to,
             asking,
         } => app::diff(zone, from, to, &asking),
+        Command::Emit {
+            configuration,
+            emission,
+        } => app::emit(&configuration, &emission),
         Command::Status { asking } => app::status(&asking),
     };
     match done {

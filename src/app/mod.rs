@@ -3,6 +3,7 @@
 
 mod catalogs;
 mod commands;
+mod emit;
 mod failure;
 mod files;
 mod listeners;
@@ -16,6 +17,7 @@ mod startup;
 mod writer;
 
 pub use commands::{check, diff, log, print_zones, show, status};
+pub use emit::{Emission, emit};
 pub use failure::Failure;
 pub use files::PlannedFile;
 pub use plan::{Planned, PlannedCluster, interface_addresses, plan};

@@ -49,7 +49,10 @@ fn members_groups_and_moves_are_by_member() {
 fn what_secondaries_would_choke_on_is_refused() {
     for (lines, want) in [
         ("catalog", "catalog names no zone"),
-        ("catalog catalog.invalid\nk8s_external catalog.invalid", "is a zone with content already"),
+        (
+            "catalog catalog.invalid\nk8s_external catalog.invalid",
+            "is a zone with content already",
+        ),
         ("catalog other.invalid", "nobody may have the catalog"),
         (
             "catalog catalog.invalid x.org",
