@@ -90,7 +90,7 @@ fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
         catalogs: Vec::new(),
         folder: emission.dir.clone(),
     };
-    let follows = software.reads_catalogs() && !emission.no_catalog;
+    let follows = software.reads_catalogs(feed.key.is_some()) && !emission.no_catalog;
     let mut listed: Vec<Name> = Vec::new();
     for it in &given {
         let catalog = it.block.catalogs.iter().find(|own| own.zone == *it.zone);

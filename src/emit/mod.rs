@@ -37,11 +37,13 @@ pub enum Software {
 }
 
 impl Software {
-    /// Whether it finds zones in a catalog. NSD does from 4.9 on, which Debian 12 has not.
+    /// Whether it finds zones in a catalog. NSD does from 4.9 on, which Debian 12 has not; PowerDNS asks
+    /// for the zones that it finds without a key, whatever the catalog's is.
     #[must_use]
-    pub const fn reads_catalogs(self) -> bool {
+    pub const fn reads_catalogs(self, with_key: bool) -> bool {
         match self {
-            Self::Bind | Self::Knot | Self::Pdns => true,
+            Self::Bind | Self::Knot => true,
+            Self::Pdns => !with_key,
             Self::Nsd | Self::Unbound | Self::Coredns => false,
         }
     }

@@ -44,6 +44,7 @@ fn without_a_key_nothing_is_signed() {
     for software in Software::value_variants() {
         let text = feed.configuration(*software).to_lowercase();
         let words = text.replace("nokey", "");
+
         assert!(
             !words.contains("tsig") && !words.contains("key"),
             "{software:?}\n{text}"
