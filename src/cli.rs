@@ -130,6 +130,15 @@ pub enum Command {
         #[command(flatten)]
         asking: Asking,
     },
+    /// Tries each secondary: reach, key, clock, NOTIFY, serial; says what to mend. Exit code 1 when something is wrong.
+    Doctor {
+        /// The configuration.
+        #[command(flatten)]
+        configuration: Configuration,
+        /// The state folder of the running server.
+        #[command(flatten)]
+        state: State,
+    },
     /// The configuration of a secondary of this Corefile.
     Emit {
         /// The configuration.

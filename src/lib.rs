@@ -17,6 +17,7 @@ pub mod cli;
 pub mod cluster;
 pub mod corefile;
 pub mod dns;
+pub mod doctor;
 pub mod emit;
 pub mod live;
 pub mod ops;

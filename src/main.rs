@@ -46,6 +46,10 @@ fn main() -> ExitCode {
             to,
             asking,
         } => app::diff(zone, from, to, &asking),
+        Command::Doctor {
+            configuration,
+            state,
+        } => app::doctor(&configuration, &state),
         Command::Emit {
             configuration,
             emission,

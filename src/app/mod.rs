@@ -3,6 +3,7 @@
 
 mod catalogs;
 mod commands;
+mod doctor;
 mod emit;
 mod failure;
 mod files;
@@ -17,6 +18,7 @@ mod startup;
 mod writer;
 
 pub use commands::{check, diff, log, print_zones, show, status};
+pub use doctor::doctor;
 pub use emit::{Emission, emit};
 pub use failure::Failure;
 pub use files::PlannedFile;
