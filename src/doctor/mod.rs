@@ -29,7 +29,7 @@ pub enum Reached<T> {
 pub struct SoaAnswer {
     /// The response code.
     pub rcode: Rcode,
-    /// The serial of an authoritative answer.
+    /// The serial of the answer.
     pub serial: Option<Serial>,
 }
 

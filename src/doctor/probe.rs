@@ -183,11 +183,10 @@ fn rcode_of(raw: &[u8]) -> Rcode {
     Rcode(u16::from(raw.get(3).copied().unwrap_or(0) & 15))
 }
 
-/// The serial of an authoritative answer with a SOA in its answer section.
+/// The serial of an answer with a SOA in its answer section; Unbound leaves AA clear for its zones.
 fn serial_of(raw: &[u8]) -> Option<Serial> {
-    let is_authority = u16::from_be_bytes([*raw.get(2)?, *raw.get(3)?]) & flags::AA != 0;
     let answers = u16::from_be_bytes([*raw.get(6)?, *raw.get(7)?]);
-    if !is_authority || answers == 0 {
+    if answers == 0 {
         return None;
     }
     let (_, question) = Name::decode(raw, HEADER_OCTETS).ok()?;
