@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use zonewright::cluster::{
-    Change, Endpoint, EndpointSlice, Fact, Kind, Namespace, ObjectKey, Origin, Port, Protocol,
-    Service, ServiceForm, SliceForm, SlicePort,
+    Change, Endpoint, EndpointSlice, Fact, Kind, Kinds, Namespace, ObjectKey, Origin, Port,
+    Protocol, Service, ServiceForm, SliceForm, SlicePort,
 };
 use zonewright::dns::{Name, Serial, Ttl};
 use zonewright::ops::{Clock, SystemClock};
@@ -159,8 +159,11 @@ impl Subject {
             source: "bench".into(),
             forward: vec![zone_plan("cluster.local.", true)],
             reverse: vec![zone_plan("10.in-addr.arpa.", false)],
+            kinds: Kinds::BASE,
             ttl: Ttl::decode(30),
             namespaces: None,
+            hides_empty_services: false,
+            seen: None,
         };
         let zone = Arc::clone(&plan.forward[0].zone);
         let reverse = Arc::clone(&plan.reverse[0].zone);
@@ -247,6 +250,7 @@ fn notify_times(subject: &Subject, runtime: &tokio::runtime::Runtime) -> Vec<Dur
     let zone = Arc::clone(&subject.zone);
     let _guard = runtime.enter();
     let server = Server::new(Parts {
+        pods: std::collections::HashMap::new(),
         zones: Arc::new(ZoneSet::new(vec![Arc::clone(&zone)])),
         access: std::collections::HashMap::new(),
         secondaries: vec![Secondary {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::app::failure::{Failure, one_line};
 use crate::app::past::StoredPast;
+use crate::app::plan::wanted;
 use crate::app::render::render;
 use crate::app::source::Source;
 use crate::audit::{AuditError, Question, Refused, Request, answer, ask};
@@ -65,7 +66,13 @@ fn check_sources(config: &corefile::Config) -> Result<(), Failure> {
         if kubernetes.source == corefile::Source::InCluster {
             continue;
         }
-        let opened = Source::open(&kubernetes.source, Arc::new(SystemClock), Arc::default());
+        let clock = Arc::new(SystemClock);
+        let opened = Source::open(
+            &kubernetes.source,
+            wanted(kubernetes),
+            clock,
+            Arc::default(),
+        );
         if let Err(error) = runtime.block_on(opened) {
             wrong.push(format!(
                 "{}: kubernetes: {}",

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::app::plan::Planned;
 use crate::audit::{SecondaryLine, SourceLine, Status, ZoneLine};
-use crate::cluster::Kind;
 use crate::dns::Rcode;
 use crate::ops::Clock;
 use crate::ops::metrics::{self as m, Sample};
@@ -132,18 +131,14 @@ pub(super) fn status(observed: &Observed) -> Status {
         }
     };
     let source_line = |(source, gauges): (&ObservedSource, &Arc<ClusterGauges>)| {
-        let count = |(kind, count): (Kind, &std::sync::atomic::AtomicU64)| {
-            (kind.to_string(), count.load(Ordering::Relaxed))
-        };
         let stale_since_ms = gauges.stale_since_ms.load(Ordering::Relaxed);
         SourceLine {
             source: source.name.clone(),
             synced: gauges.synced.load(Ordering::Relaxed) == 1,
             stale_since_ms: Some(stale_since_ms).filter(|since| *since > 0),
-            objects: Kind::ALL
-                .into_iter()
-                .zip(&gauges.objects)
-                .map(count)
+            objects: gauges
+                .counts()
+                .map(|(kind, count)| (kind.to_string(), count))
                 .collect(),
         }
     };
@@ -264,14 +259,14 @@ fn source_samples(observed: &Observed, out: &mut Vec<Sample>) {
             &[name],
             number(away_ms) / 1000.0,
         ));
-        for (kind, count) in Kind::ALL.into_iter().zip(&gauges.objects) {
+        for (kind, count) in gauges.counts() {
             let stats = source.stats.kind(kind);
             let errors: u64 = ErrorClass::ALL
                 .iter()
                 .map(|class| stats.errors(*class))
                 .sum();
             for (metric, value) in [
-                (m::SOURCE_OBJECTS, count.load(Ordering::Relaxed)),
+                (m::SOURCE_OBJECTS, count),
                 (m::SOURCE_EVENTS, stats.events()),
                 (m::SOURCE_LISTS, stats.lists()),
                 (m::SOURCE_ERRORS, errors),

@@ -6,10 +6,15 @@ use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use crate::corefile::{Apex, BindHost, Config, History, Kubernetes, ServerBlock, Source};
+use crate::cluster::{Kind, Kinds, SeenNamespaces};
+use crate::corefile::{
+    self, Apex, BindHost, Config, History, Kubernetes, Pods, ServerBlock, Source,
+};
 use crate::dns::{Name, Ttl};
+use crate::live::InsecurePods;
 use crate::pipeline::{ClusterPlan, ZonePlan};
 use crate::schema::{ApexSettings, NameServer};
+use crate::source::{ApiLimits, Keep, Wanted};
 use crate::zone::journal::Retention;
 use crate::zone::{MemoryLimits, Zone, ZoneSet};
 
@@ -30,6 +35,8 @@ pub struct PlannedCluster<'a> {
     pub kubernetes: &'a Kubernetes,
     /// How it is rendered.
     pub plan: ClusterPlan,
+    /// What its source is asked for.
+    pub wanted: Wanted,
     /// What is kept of each of its zones, in the plan's order.
     pub kept: Vec<Retention>,
 }
@@ -41,6 +48,23 @@ pub struct Planned<'a> {
     pub clusters: Vec<PlannedCluster<'a>>,
     /// All zones.
     pub zones: Arc<ZoneSet>,
+}
+
+impl Planned<'_> {
+    /// What answers for pods that a zone does not hold, if its cluster says so.
+    #[must_use]
+    pub fn insecure_pods(&self, apex: &Name) -> Option<InsecurePods> {
+        let of = |cluster: &PlannedCluster<'_>| {
+            let plan = &cluster.plan;
+            let is_its = plan.forward.iter().any(|one| one.zone.apex() == apex);
+            let seen = plan.seen.as_ref().filter(|_| is_its)?;
+            Some(InsecurePods {
+                seen: Arc::clone(seen),
+                ttl: plan.ttl,
+            })
+        };
+        self.clusters.iter().find_map(of)
+    }
 }
 
 /// Plans the clusters and zones of a configuration. `local` gives the addresses of an interface, or of
@@ -72,6 +96,7 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
                 limits: memory_limits(kept(block.history_for(apex))),
             }
         };
+        let wanted = wanted(kubernetes);
         let plan = ClusterPlan {
             source: source_name(&kubernetes.source),
             forward: kubernetes
@@ -84,8 +109,14 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
                 .iter()
                 .map(|apex| zone_plan(apex, false))
                 .collect(),
+            kinds: wanted.kinds,
             ttl: kubernetes.ttl,
             namespaces: kubernetes.namespaces.clone(),
+            hides_empty_services: kubernetes.options.hides_empty_services,
+            seen: match kubernetes.options.pods {
+                Pods::Insecure => Some(Arc::new(SeenNamespaces::default())),
+                Pods::Disabled | Pods::Verified => None,
+            },
         };
         let kept = plan
             .zones()
@@ -94,12 +125,46 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
         clusters.push(PlannedCluster {
             kubernetes,
             plan,
+            wanted,
             kept,
         });
     }
     Planned {
         clusters,
         zones: Arc::new(ZoneSet::new(order)),
+    }
+}
+
+/// What the source of a cluster is asked for.
+pub(super) fn wanted(kubernetes: &Kubernetes) -> Wanted {
+    let options = &kubernetes.options;
+    let mut kinds = Kinds::BASE;
+    if !options.endpoints {
+        kinds = kinds.without(Kind::EndpointSlice);
+    }
+    match options.pods {
+        Pods::Verified => kinds = kinds.with(Kind::Pod),
+        Pods::Disabled | Pods::Insecure => {}
+    }
+    let corefile::ApiLimits {
+        interval,
+        burst,
+        in_flight,
+    } = options.api;
+    let limits = ApiLimits::default();
+    Wanted {
+        kinds,
+        namespace_labels: options.namespace_labels.clone(),
+        labels: options.labels.clone(),
+        keep: Keep {
+            pod_names: options.endpoint_pod_names,
+            zones: false,
+        },
+        limits: ApiLimits {
+            interval: interval.unwrap_or(limits.interval),
+            burst: burst.unwrap_or(limits.burst),
+            in_flight,
+        },
     }
 }
 

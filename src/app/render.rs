@@ -111,7 +111,13 @@ async fn feed(
     cluster: &PlannedCluster<'_>,
 ) -> anyhow::Result<()> {
     let clock = Arc::new(SystemClock);
-    let source = Source::open(&cluster.kubernetes.source, clock, Arc::default()).await?;
+    let source = Source::open(
+        &cluster.kubernetes.source,
+        cluster.wanted.clone(),
+        clock,
+        Arc::default(),
+    )
+    .await?;
     let cancel = CancellationToken::new();
     let (tx, mut rx) = mpsc::channel(256);
     let run = source.run(tx, cancel.clone());

@@ -9,6 +9,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use futures_util::future::join_all;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +31,7 @@ use crate::ops::metrics::Metrics;
 use crate::ops::{Clock, SystemClock, TaskEnd, Tasks, panic_text};
 use crate::pipeline::Input;
 use crate::serve::{Server, Settings};
-use crate::source::{SourceEvent, SourceStats};
+use crate::source::{SourceEvent, SourceStats, Wanted};
 
 /// Changes that wait for the writer before sources are held back.
 const WAITING_CHANGES: usize = 1024;
@@ -117,7 +119,6 @@ impl Process {
         let cancel = CancellationToken::new();
         let sources = CancellationToken::new();
         let mut tasks = Tasks::new(cancel.clone());
-        start_servers(servers, &mut tasks);
         for (name, listener, ends) in http {
             tasks.spawn(name, http::serve(listener, ends, cancel.clone()));
         }
@@ -128,6 +129,8 @@ impl Process {
         let control = serve_control(state.state.clone(), Arc::new(past), cancel.clone());
         tasks.spawn("control socket", control);
         start_sources(&planned, &observed, &tx, &sources, &mut tasks, &clock).await?;
+        wait_for_zones(&planned).await;
+        start_servers(servers, &mut tasks);
         let lameduck = config
             .servers
             .iter()
@@ -301,6 +304,30 @@ async fn bind_all_http(config: &Config, ends: &Ends) -> anyhow::Result<Vec<Bound
     Ok(bound)
 }
 
+/// Waits until every zone has a version, so that the first clients need not hear SERVFAIL: their queries
+/// wait in the sockets. No longer than `startup_timeout`; versions from the store are not waited for.
+async fn wait_for_zones(planned: &Planned<'_>) {
+    let waits = planned.clusters.iter().map(|cluster| {
+        let limit = cluster.kubernetes.options.startup_timeout;
+        let wait = async move {
+            for plan in cluster.plan.zones() {
+                let mut news = plan.zone.subscribe();
+                while plan.zone.current().is_none() && news.changed().await.is_ok() {}
+            }
+        };
+        async move {
+            if tokio::time::timeout(limit, wait).await.is_err() {
+                let source = &cluster.plan.source;
+                tracing::warn!(
+                    source,
+                    "starting without its objects: they are not listed yet"
+                );
+            }
+        }
+    });
+    join_all(waits).await;
+}
+
 /// Starts the servers' tasks.
 fn start_servers(servers: Vec<Server>, tasks: &mut Tasks) {
     let cancel = tasks.cancel().clone();
@@ -326,9 +353,10 @@ async fn start_sources(
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<()> {
     for (place, cluster) in planned.clusters.iter().enumerate() {
-        let wanted = &cluster.kubernetes.source;
+        let from = &cluster.kubernetes.source;
+        let wanted = &cluster.wanted;
         let stats = Arc::clone(&observed.sources[place].stats);
-        let opened = Source::open(wanted, Arc::clone(clock), Arc::clone(&stats))
+        let opened = Source::open(from, wanted.clone(), Arc::clone(clock), Arc::clone(&stats))
             .await
             .with_context(|| format!("{}: kubernetes", cluster.kubernetes.place));
         let is_restored = cluster
@@ -348,11 +376,12 @@ async fn start_sources(
             Err(error) => return Err(error),
         };
         let (tx, events) = mpsc::channel(WAITING_CHANGES);
-        let (wanted, clock, cancel) = (wanted.clone(), Arc::clone(clock), stop.clone());
+        let (from, wanted) = (from.clone(), wanted.clone());
+        let (clock, cancel) = (Arc::clone(clock), stop.clone());
         tasks.spawn("source", async move {
             let source = match source {
                 Some(source) => Some(source),
-                None => open_later(&wanted, &clock, &stats, &cancel).await,
+                None => open_later(&from, &wanted, &clock, &stats, &cancel).await,
             };
             if let Some(source) = source {
                 source.run(tx, cancel).await;
@@ -370,7 +399,8 @@ async fn start_sources(
 
 /// Tries to open a source until it can be opened; `None` when cancelled before.
 async fn open_later(
-    wanted: &crate::corefile::Source,
+    from: &crate::corefile::Source,
+    wanted: &Wanted,
     clock: &Arc<dyn Clock>,
     stats: &Arc<SourceStats>,
     cancel: &CancellationToken,
@@ -380,7 +410,8 @@ async fn open_later(
             () = cancel.cancelled() => return None,
             () = tokio::time::sleep(OPEN_AGAIN) => {}
         }
-        if let Ok(source) = Source::open(wanted, Arc::clone(clock), Arc::clone(stats)).await {
+        let (clock, stats) = (Arc::clone(clock), Arc::clone(stats));
+        if let Ok(source) = Source::open(from, wanted.clone(), clock, stats).await {
             return Some(source);
         }
     }

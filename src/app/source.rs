@@ -10,7 +10,7 @@ use crate::corefile;
 use crate::ops::Clock;
 use crate::source::kubernetes::{Auth, KubernetesSource, Settings, Tls};
 use crate::source::manifests::{self, ManifestSource};
-use crate::source::{SourceEvent, SourceStats};
+use crate::source::{SourceEvent, SourceStats, Wanted};
 
 /// A source of either kind.
 #[derive(Debug)]
@@ -26,13 +26,14 @@ impl Source {
     /// cannot be read is.
     pub(super) async fn open(
         source: &corefile::Source,
+        wanted: Wanted,
         clock: Arc<dyn Clock>,
         stats: Arc<SourceStats>,
     ) -> anyhow::Result<Self> {
         let auth = match source {
             corefile::Source::Manifests { dir } => {
                 let settings = manifests::Settings::default();
-                let source = ManifestSource::open(dir, settings, clock, stats)?;
+                let source = ManifestSource::open(dir, wanted, settings, clock, stats)?;
                 return Ok(Self::Manifests(source));
             }
             corefile::Source::InCluster => Auth::InCluster,
@@ -49,7 +50,7 @@ impl Source {
                 }),
             },
         };
-        let source = KubernetesSource::connect(auth, Settings::default(), clock, stats)
+        let source = KubernetesSource::connect(auth, wanted, Settings::default(), clock, stats)
             .await
             .context("the API server cannot be used")?;
         Ok(Self::Kubernetes(Box::new(source)))

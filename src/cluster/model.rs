@@ -38,7 +38,7 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// The kinds of objects that are watched.
+/// The kinds of objects that can be watched; which of them are is a [`crate::cluster::Kinds`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// `v1` Namespace.
@@ -47,11 +47,29 @@ pub enum Kind {
     Service,
     /// `discovery.k8s.io/v1` EndpointSlice.
     EndpointSlice,
+    /// `v1` Pod; only where names of pods are verified.
+    Pod,
 }
 
 impl Kind {
     /// All kinds, in the order they are listed.
-    pub const ALL: [Self; 3] = [Self::Namespace, Self::Service, Self::EndpointSlice];
+    pub const ALL: [Self; 4] = [
+        Self::Namespace,
+        Self::Service,
+        Self::EndpointSlice,
+        Self::Pod,
+    ];
+
+    /// The place in [`Self::ALL`].
+    #[must_use]
+    pub const fn place(self) -> usize {
+        match self {
+            Self::Namespace => 0,
+            Self::Service => 1,
+            Self::EndpointSlice => 2,
+            Self::Pod => 3,
+        }
+    }
 
     /// The kind as the API writes it.
     #[must_use]
@@ -60,6 +78,7 @@ impl Kind {
             Self::Namespace => "Namespace",
             Self::Service => "Service",
             Self::EndpointSlice => "EndpointSlice",
+            Self::Pod => "Pod",
         }
     }
 }
@@ -183,9 +202,9 @@ pub struct Endpoint {
     pub hostname: Option<Arc<str>>,
     /// The host name of an endpoint in an FQDN slice.
     pub fqdn: Option<Arc<str>>,
-    /// `targetRef.name` when the target is a Pod.
+    /// `targetRef.name`, where endpoints are called after their pods and the name is one label.
     pub pod: Option<Arc<str>>,
-    /// `zone`, in lower case.
+    /// `zone`, in lower case, where names tell zones apart.
     pub zone: Option<Arc<str>>,
 }
 
@@ -215,6 +234,17 @@ pub struct Namespace {
     pub origin: Origin,
 }
 
+/// A Pod that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pod {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// `status.podIP` and `status.podIPs`, each once; empty until the pod has one.
+    pub addresses: Arc<[IpAddr]>,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
 /// One object's fact.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Fact {
@@ -224,6 +254,8 @@ pub enum Fact {
     Service(Service),
     /// An EndpointSlice.
     EndpointSlice(EndpointSlice),
+    /// A Pod.
+    Pod(Pod),
 }
 
 impl Fact {
@@ -234,6 +266,7 @@ impl Fact {
             Self::Namespace(_) => Kind::Namespace,
             Self::Service(_) => Kind::Service,
             Self::EndpointSlice(_) => Kind::EndpointSlice,
+            Self::Pod(_) => Kind::Pod,
         }
     }
 
@@ -244,6 +277,7 @@ impl Fact {
             Self::Namespace(namespace) => &namespace.key,
             Self::Service(service) => &service.key,
             Self::EndpointSlice(slice) => &slice.key,
+            Self::Pod(pod) => &pod.key,
         }
     }
 
@@ -254,6 +288,7 @@ impl Fact {
             Self::Namespace(namespace) => &namespace.origin,
             Self::Service(service) => &service.origin,
             Self::EndpointSlice(slice) => &slice.origin,
+            Self::Pod(pod) => &pod.origin,
         }
     }
 }

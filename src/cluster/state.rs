@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::cluster::pods::Pods;
 use crate::cluster::{
-    Cause, Change, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin, Service,
-    ServiceForm, Verb,
+    Cause, Change, EndpointSlice, Fact, FactKey, Kind, Kinds, Namespace, ObjectKey, Origin,
+    PodAddress, Service, ServiceForm, Verb,
 };
 
 /// What has to be rendered again, and why.
@@ -22,13 +23,20 @@ pub struct Dirty {
     pub services: BTreeMap<ObjectKey, BTreeSet<u32>>,
     /// Addresses whose PTRs may differ, with the places of their causes.
     pub addresses: BTreeMap<IpAddr, BTreeSet<u32>>,
+    /// Names of pods that may have come or gone, with the places of their causes.
+    pub pods: BTreeMap<PodAddress, BTreeSet<u32>>,
+    /// Namespaces that came or went.
+    pub namespaces: BTreeSet<Arc<str>>,
 }
 
 impl Dirty {
     /// Whether nothing has to be done.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.services.is_empty() && self.addresses.is_empty()
+        self.services.is_empty()
+            && self.addresses.is_empty()
+            && self.pods.is_empty()
+            && self.namespaces.is_empty()
     }
 
     /// Notes a cause; gives its place.
@@ -51,6 +59,13 @@ impl Dirty {
     /// Marks an address.
     fn address(&mut self, address: IpAddr, cause: u32) {
         self.addresses.entry(address).or_default().insert(cause);
+    }
+
+    /// Marks names of pods.
+    fn pods(&mut self, pods: impl IntoIterator<Item = PodAddress>, cause: u32) {
+        for at in pods {
+            self.pods.entry(at).or_default().insert(cause);
+        }
     }
 }
 
@@ -76,6 +91,8 @@ impl Holders {
 /// All facts of one cluster.
 #[derive(Debug, Default)]
 pub struct State {
+    /// The kinds that are watched.
+    kinds: Kinds,
     /// Namespaces by name.
     namespaces: BTreeMap<Arc<str>, Namespace>,
     /// Services by key, so that those of a namespace stand together.
@@ -86,15 +103,27 @@ pub struct State {
     slices_of: HashMap<ObjectKey, BTreeSet<Arc<str>>>,
     /// The Services that hold each address, as cluster IP or by an endpoint.
     holders: HashMap<IpAddr, Holders>,
+    /// Pods.
+    pods: Pods,
     /// The kinds that were listed completely at least once.
     listed: BTreeSet<Kind>,
 }
 
 impl State {
-    /// Whether every kind was listed completely: before that, nothing may be concluded from absence.
+    /// Nothing yet of a cluster in which these kinds are watched.
+    #[must_use]
+    pub fn new(kinds: Kinds) -> Self {
+        Self {
+            kinds,
+            ..Self::default()
+        }
+    }
+
+    /// Whether every watched kind was listed completely: before that, nothing may be concluded from
+    /// absence.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        Kind::ALL.iter().all(|kind| self.listed.contains(kind))
+        self.kinds.iter().all(|kind| self.listed.contains(&kind))
     }
 
     /// Whether a namespace of this name exists.
@@ -110,7 +139,24 @@ impl State {
             Kind::Namespace => self.namespaces.len(),
             Kind::Service => self.services.len(),
             Kind::EndpointSlice => self.slices.len(),
+            Kind::Pod => self.pods.count(),
         }
+    }
+
+    /// The names of all namespaces.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.namespaces.keys()
+    }
+
+    /// Whether a pod of a namespace has an address.
+    #[must_use]
+    pub fn has_pod(&self, at: &PodAddress) -> bool {
+        self.pods.has(at)
+    }
+
+    /// The addresses of all pods, by namespace.
+    pub fn pods(&self) -> impl Iterator<Item = &PodAddress> {
+        self.pods.addresses()
     }
 
     /// A Service.
@@ -180,6 +226,7 @@ impl State {
                 all.map(|fact| (fact.key.clone(), fact.origin.clone()))
                     .collect()
             }
+            Kind::Pod => self.pods.origins(),
         };
         for (key, origin) in vanished {
             if !seen.contains(&key) {
@@ -223,6 +270,13 @@ impl State {
                 let cause = dirty.cause(verb, key, origin);
                 self.slice_changed(old.as_ref(), Some(&slice), cause, dirty);
             }
+            Fact::Pod(pod) => {
+                let changed = self.pods.put(pod);
+                if !changed.is_empty() {
+                    let cause = dirty.cause(verb, key, origin);
+                    dirty.pods(changed, cause);
+                }
+            }
         }
     }
 
@@ -247,6 +301,12 @@ impl State {
                     self.slice_changed(Some(&old), None, cause, dirty);
                 }
             }
+            Kind::Pod => {
+                if let Some(gone) = self.pods.take(&key.key) {
+                    let cause = dirty.cause(verb, key.clone(), origin);
+                    dirty.pods(gone, cause);
+                }
+            }
         }
     }
 
@@ -264,6 +324,8 @@ impl State {
             dirty.service(key, cause);
             self.mark_addresses(key, Some(service), cause, dirty);
         }
+        dirty.pods(self.pods.addresses_in(name).cloned(), cause);
+        dirty.namespaces.insert(Arc::clone(name));
     }
 
     /// Marks the cluster IPs and all endpoints' addresses of a Service.
@@ -329,6 +391,20 @@ impl State {
     ) {
         let service_of = |slice: Option<&EndpointSlice>| slice.and_then(owning_service);
         let (before, after) = (service_of(old), service_of(new));
+        // A Service whose last endpoint went, or whose first came, may be hidden or shown.
+        let filler = |service: &Option<ObjectKey>, slice: Option<&EndpointSlice>| {
+            let is_filled = slice.is_some_and(|slice| !slice.endpoints.is_empty());
+            service.clone().filter(|_| is_filled)
+        };
+        let (filled, fills) = (filler(&before, old), filler(&after, new));
+        if filled != fills {
+            for key in [filled, fills].iter().flatten() {
+                let addresses = self.services.get(key).map(cluster_ips);
+                for address in addresses.unwrap_or_default() {
+                    dirty.address(*address, cause);
+                }
+            }
+        }
         if let (Some(service), Some(slice)) = (&before, old)
             && before != after
         {

@@ -1,8 +1,12 @@
 //! `kubernetes [ZONES...] { … }`: the cluster whose contents the zones hold.
 //!
-//! Options of today: `endpoint URL...`, `tls CERT KEY CA`, `kubeconfig FILE [CONTEXT]`, `manifests DIR`
-//! (ours), `ttl SECONDS`, `namespaces N...`, `fallthrough [ZONES...]`, `pods disabled`. Every other
-//! option of CoreDNS is refused by name.
+//! Here is where the objects come from: `endpoint URL...`, `tls CERT KEY CA`, `kubeconfig FILE [CONTEXT]`,
+//! `manifests DIR` (ours), and `ttl SECONDS`, `namespaces N...`, `fallthrough [ZONES...]`. What is seen of
+//! them, and as what, is in [`options`]. What CoreDNS has and we do not is refused by name.
+
+mod options;
+
+pub use options::{ApiLimits, Options, Pods};
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -31,6 +35,8 @@ pub struct Kubernetes {
     /// The names, and those below them, for which the next in the chain is asked when there is no
     /// such name; the root stands for all, nothing for none.
     pub fallthrough: Vec<Name>,
+    /// What is seen, which names it gives, how hard the API server may be pressed.
+    pub options: Options,
 }
 
 impl Kubernetes {
@@ -49,6 +55,7 @@ impl Kubernetes {
             ttl,
             namespaces,
             fallthrough,
+            options,
         } = self;
         // The zones count: reverse zones hold names of the forward ones.
         *forward_zones == other.forward_zones
@@ -57,6 +64,7 @@ impl Kubernetes {
             && *ttl == other.ttl
             && *namespaces == other.namespaces
             && *fallthrough == other.fallthrough
+            && options.same_contents(&other.options)
     }
 }
 
@@ -104,22 +112,10 @@ const DEFAULT_TTL_SECONDS: u32 = 5;
 const MAX_TTL_SECONDS: u32 = 3600;
 
 /// The options, for messages.
-const OPTIONS: &str = "endpoint, tls, kubeconfig, manifests, ttl, namespaces, fallthrough and pods";
+const OPTIONS: &str = "endpoint, tls, kubeconfig, manifests, ttl, namespaces and fallthrough";
 
 /// CoreDNS's other options.
-const NOT_YET: &[&str] = &[
-    "apiserver_qps",
-    "apiserver_burst",
-    "apiserver_max_inflight",
-    "namespace_labels",
-    "labels",
-    "endpoint_pod_names",
-    "noendpoints",
-    "ignore",
-    "multicluster",
-    "zonal",
-    "startup_timeout",
-];
+const NOT_YET: &[&str] = &["multicluster", "zonal"];
 
 /// What CoreDNS no longer has, and what to write.
 const GONE: &[(&str, &str)] = &[
@@ -146,6 +142,8 @@ struct Draft {
     namespaces: BTreeSet<String>,
     /// `fallthrough`, all of them.
     fallthrough: Vec<Name>,
+    /// The others.
+    options: options::Draft,
 }
 
 /// Reads the directive; `block_zones` are the default.
@@ -174,6 +172,7 @@ pub(super) fn parse(
         ttl,
         namespaces,
         fallthrough,
+        options,
     } = draft;
     let source = source(endpoint, tls, kubeconfig, manifests, report);
     Kubernetes {
@@ -182,6 +181,7 @@ pub(super) fn parse(
         reverse_zones,
         source,
         ttl: ttl.unwrap_or(Ttl::decode(DEFAULT_TTL_SECONDS)),
+        options: options.finish(!namespaces.is_empty(), report),
         namespaces: (!namespaces.is_empty()).then_some(namespaces),
         fallthrough,
     }
@@ -228,14 +228,17 @@ fn option(directive: &Directive, line: &Line, draft: &mut Draft, report: &mut Re
             let new: Vec<Name> = new.collect();
             draft.fallthrough.extend(new);
         }
-        "pods" => pods(line, report),
         other if NOT_YET.contains(&other) => report.not_yet(&place, other),
         other => match GONE.iter().find(|(gone, _)| *gone == other) {
             Some((gone, mend)) => {
                 let message = format!("{gone}: no longer an option of kubernetes");
                 report.error(&place, message, *mend);
             }
-            None => directive.unknown_option(line, OPTIONS, report),
+            None if draft.options.take(line, report) => {}
+            None => {
+                let options = format!("{OPTIONS}, {}", options::OPTIONS);
+                directive.unknown_option(line, &options, report);
+            }
         },
     }
 }
@@ -333,21 +336,6 @@ fn namespaces(line: &Line, namespaces: &mut BTreeSet<String>, report: &mut Repor
             let message = format!("no namespace can be called {}", token.shown());
             let mend = "write names of lower-case letters, digits and hyphens, with spaces between";
             report.error(&token.place, message, mend);
-        }
-    }
-}
-
-/// Reads `pods disabled|insecure|verified`.
-fn pods(line: &Line, report: &mut Report) {
-    let Some(token) = line.exactly_one("disabled", report) else {
-        return;
-    };
-    match token.text.as_str() {
-        "disabled" => {}
-        mode @ ("insecure" | "verified") => report.not_yet(&token.place, &format!("pods {mode}")),
-        _ => {
-            let message = format!("wrong value for pods: {}", token.shown());
-            report.error(&token.place, message, "write: pods disabled");
         }
     }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
 
-use crate::cluster::{Change, Dirty, Kind, ObjectKey, State};
+use crate::cluster::{Change, Dirty, Kind, Kinds, ObjectKey, State};
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;
@@ -105,10 +105,20 @@ pub struct ClusterGauges {
     pub synced: AtomicU64,
     /// Milliseconds since 1970 UTC at which the source went away; 0 while it is there.
     pub stale_since_ms: AtomicU64,
+    /// The kinds that are watched.
+    pub kinds: Kinds,
     /// Objects by kind, in the order of [`Kind::ALL`].
-    pub objects: [AtomicU64; 3],
+    pub objects: [AtomicU64; Kind::ALL.len()],
     /// When a change was last taken in, milliseconds since 1970 UTC.
     pub last_change_ms: AtomicU64,
+}
+
+impl ClusterGauges {
+    /// Each watched kind with how many objects there are.
+    pub fn counts(&self) -> impl Iterator<Item = (Kind, u64)> {
+        let count = |kind: Kind| (kind, self.objects[kind.place()].load(Ordering::Relaxed));
+        self.kinds.iter().map(count)
+    }
 }
 
 /// One cluster as the writer holds it.
@@ -126,6 +136,21 @@ struct Cluster {
     problems: BTreeMap<ObjectKey, Vec<Problem>>,
     /// What others read.
     gauges: Arc<ClusterGauges>,
+}
+
+impl Cluster {
+    /// Publishes which namespaces are seen, where they differ from what was published.
+    fn tell_namespaces(&self) {
+        let Some(seen) = &self.plan.seen else { return };
+        let sees = |name: &Arc<str>| self.plan.sees_namespace(&self.state, name);
+        if self.all_dirty {
+            let names = self.state.namespaces().filter(|name| sees(name));
+            seen.publish_all(names.cloned());
+        } else if !self.dirty.namespaces.is_empty() {
+            let changed = self.dirty.namespaces.iter();
+            seen.publish(changed.map(|name| (Arc::clone(name), sees(name))));
+        }
+    }
 }
 
 /// The writer.
@@ -160,13 +185,16 @@ impl<S: Store> Pipeline<S> {
         clock: Arc<dyn Clock>,
         observer: Box<dyn Observer>,
     ) -> Self {
-        let cluster_of = |plan| Cluster {
-            state: State::default(),
-            plan,
+        let cluster_of = |plan: ClusterPlan| Cluster {
+            state: State::new(plan.kinds),
             dirty: Dirty::default(),
             all_dirty: true,
             problems: BTreeMap::new(),
-            gauges: Arc::default(),
+            gauges: Arc::new(ClusterGauges {
+                kinds: plan.kinds,
+                ..ClusterGauges::default()
+            }),
+            plan,
         };
         let clusters = plans.into_iter().map(cluster_of).collect();
         Self {
@@ -387,6 +415,7 @@ impl<S: Store> Pipeline<S> {
         let Some(cluster) = self.clusters.get_mut(place) else {
             return;
         };
+        cluster.tell_namespaces();
         cluster.dirty = Dirty::default();
         if cluster.all_dirty {
             cluster.all_dirty = false;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::cluster::{Kinds, SeenNamespaces, State};
 use crate::dns::{Name, Ttl};
 use crate::schema::ApexSettings;
 use crate::zone::{MemoryLimits, Zone};
@@ -28,16 +29,29 @@ pub struct ClusterPlan {
     pub forward: Vec<ZonePlan>,
     /// Reverse zones.
     pub reverse: Vec<ZonePlan>,
+    /// The kinds of objects that are watched.
+    pub kinds: Kinds,
     /// TTL of all records that come from objects.
     pub ttl: Ttl,
     /// The only namespaces that are seen; `None` for all.
     pub namespaces: Option<BTreeSet<String>>,
+    /// Whether Services with cluster IPs and no ready endpoint are hidden.
+    pub hides_empty_services: bool,
+    /// Where the namespaces that are seen are published, if someone wants to know.
+    pub seen: Option<Arc<SeenNamespaces>>,
 }
 
 impl ClusterPlan {
     /// All zones, forward ones first: the order of edits.
     pub fn zones(&self) -> impl Iterator<Item = &ZonePlan> {
         self.forward.iter().chain(&self.reverse)
+    }
+
+    /// Whether what is in a namespace may be seen: it exists and is not hidden.
+    #[must_use]
+    pub fn sees_namespace(&self, state: &State, name: &str) -> bool {
+        let allowed = self.namespaces.as_ref();
+        allowed.is_none_or(|allowed| allowed.contains(name)) && state.has_namespace(name)
     }
 
     /// The place in [`Self::zones`] of the reverse zone that holds an address: the longest that fits.

@@ -1,16 +1,20 @@
 //! Facts become edits of zones: what is dirty is rendered again, or everything at once.
 //!
-//! A Service owns the subtree at its name in every forward zone, an address its owner in one reverse
-//! zone, the apex the few names that come from the configuration. Rendering dirty keys one by one gives
+//! A Service owns the subtree at its name in every forward zone, a pod's address its own name there, an
+//! address its owner in one reverse zone, the apex the few names that come from the configuration. Rendering dirty keys one by one gives
 //! what rendering everything gives; the laws in `tests` hold this to it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use crate::cluster::{Cause, Dirty, ObjectKey, Origin, Service, State, Verb};
+use crate::cluster::{
+    Cause, Dirty, ObjectKey, Origin, PodAddress, Service, ServiceForm, State, Verb,
+};
 use crate::dns::{Name, Rdata, Record, Rtype, Ttl};
 use crate::pipeline::plan::{ClusterPlan, ZonePlan};
-use crate::schema::{Problem, apex_records, pointers, render_service, service_name, soa};
+use crate::schema::{
+    Problem, apex_records, pod_name, pod_record, pointers, render_service, service_name, soa,
+};
 use crate::zone::{Contents, Draft, Edit, Node};
 
 /// The edit of one zone and the groups of causes that its tags name.
@@ -50,6 +54,8 @@ pub struct Rendering {
     pub services_rendered: usize,
     /// How many addresses were rendered.
     pub addresses_rendered: usize,
+    /// How many names of pods were rendered.
+    pub pods_rendered: usize,
 }
 
 /// Renders one cluster.
@@ -75,7 +81,15 @@ pub fn render_dirty(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Renderi
     for (address, causes) in &dirty.addresses {
         renderer.address(*address, causes);
     }
-    renderer.finish(&dirty.causes, dirty.services.len(), dirty.addresses.len())
+    for (at, causes) in &dirty.pods {
+        renderer.pod(at, causes);
+    }
+    let work = [
+        dirty.services.len(),
+        dirty.addresses.len(),
+        dirty.pods.len(),
+    ];
+    renderer.finish(&dirty.causes, work)
 }
 
 /// The causes of a whole rendering that no single object has.
@@ -110,8 +124,12 @@ pub fn render_all(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering
         renderer.forward_zone(place, dirty, &whole);
     }
     renderer.reverse_zones(dirty, &whole);
-    let (services, addresses) = (state.services().count(), state.addresses().count());
-    renderer.finish(&causes, services, addresses)
+    let work = [
+        state.services().count(),
+        state.addresses().count(),
+        state.pods().count(),
+    ];
+    renderer.finish(&causes, work)
 }
 
 impl<'a> Renderer<'a> {
@@ -136,14 +154,42 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// A Service that may be seen: it exists, its namespace exists and is not hidden.
+    /// A Service that may be seen: it exists, its namespace exists and is not hidden, nor is it for
+    /// having no endpoint.
     fn exposed(&self, key: &ObjectKey) -> Option<&'a Service> {
-        let allowed = self
-            .plan
-            .namespaces
-            .as_ref()
-            .is_none_or(|namespaces| namespaces.contains(&*key.namespace));
-        (allowed && self.state.has_namespace(&key.namespace)).then(|| self.state.service(key))?
+        if !self.plan.sees_namespace(self.state, &key.namespace) {
+            return None;
+        }
+        let service = self.state.service(key)?;
+        let needs_endpoint = match &service.form {
+            ServiceForm::ClusterIp(_) | ServiceForm::Pending => self.plan.hides_empty_services,
+            ServiceForm::Headless | ServiceForm::ExternalName(_) => false,
+        };
+        let mut slices = self.state.slices_of(&service.key);
+        (!needs_endpoint || slices.any(|slice| !slice.endpoints.is_empty())).then_some(service)
+    }
+
+    /// The node of a pod's name in a forward zone, if such a pod is there and may be seen.
+    fn pod_node(&self, at: &PodAddress, apex: &Name) -> Option<Node> {
+        let is_seen = self.state.has_pod(at) && self.plan.sees_namespace(self.state, &at.namespace);
+        let record = is_seen.then(|| pod_record(&at.namespace, at.address, apex, self.plan.ttl))?;
+        nodes_of(record.into_iter().collect(), apex).pop()
+    }
+
+    /// Renders a pod's name into every forward zone.
+    fn pod(&mut self, at: &PodAddress, causes: &BTreeSet<u32>) {
+        for place in 0..self.plan.forward.len() {
+            let apex = self.plan.forward[place].zone.apex().clone();
+            let node = self.pod_node(at, &apex);
+            let edit = &mut self.edits[place];
+            let tag = edit.tag(causes);
+            let owner = pod_name(&at.namespace, at.address, &apex).ok();
+            match (node, owner.and_then(|owner| owner.sort_key(&apex))) {
+                (Some(node), _) => edit.edit.set(node, tag),
+                (None, Some(key)) => edit.edit.remove(key.as_bytes(), tag),
+                (None, None) => {}
+            }
+        }
     }
 
     /// Renders a Service into every forward zone.
@@ -242,6 +288,12 @@ impl<'a> Renderer<'a> {
             let tag = self.edits[place].tag(causes);
             nodes.extend(rendered.into_iter().map(|node| (node, tag)));
         }
+        for at in self.state.pods() {
+            let causes = dirty.pods.get(at).unwrap_or(&whole.configured);
+            if let Some(node) = self.pod_node(at, &apex) {
+                nodes.push((node, self.edits[place].tag(causes)));
+            }
+        }
         nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
         let edit = &mut self.edits[place].edit;
         edit.set_soa(soa(&plan.apex));
@@ -281,8 +333,9 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Ends all edits.
-    fn finish(self, causes: &[Cause], services: usize, addresses: usize) -> Rendering {
+    /// Ends all edits; `work` is how many Services, addresses and pods were rendered.
+    fn finish(self, causes: &[Cause], work: [usize; 3]) -> Rendering {
+        let [services, addresses, pods] = work;
         let drafts = self
             .edits
             .into_iter()
@@ -293,6 +346,7 @@ impl<'a> Renderer<'a> {
             problems: self.problems,
             services_rendered: services,
             addresses_rendered: addresses,
+            pods_rendered: pods,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Laws of the writer: what it does bit by bit is what it would do at once, and no more than it must.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Mutex;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cluster::{
-    Endpoint, EndpointSlice, Fact, FactKey, Namespace, Origin, Port, Protocol, Service,
+    Endpoint, EndpointSlice, Fact, FactKey, Namespace, Origin, Pod, Port, Protocol, Service,
     ServiceForm, SliceForm, SlicePort,
 };
 use crate::dns::{RecordText, Ttl};
@@ -118,8 +118,11 @@ fn plan() -> ClusterPlan {
             zone_plan("10.in-addr.arpa.", false),
             zone_plan("ip6.arpa.", false),
         ],
+        kinds: Kinds::BASE,
         ttl: Ttl::decode(5),
         namespaces: None,
+        hides_empty_services: false,
+        seen: None,
     }
 }
 
@@ -299,11 +302,50 @@ fn any_slice() -> impl Strategy<Value = Fact> {
         })
 }
 
+/// Any pod of a few; some share an address.
+fn any_pod() -> impl Strategy<Value = Fact> {
+    let addresses = prop::collection::vec(any_address(), 0..3);
+    (any_key(), addresses).prop_map(|(key, addresses)| {
+        Fact::Pod(Pod {
+            key,
+            addresses: addresses.into(),
+            origin: Origin::default(),
+        })
+    })
+}
+
+/// Any options; the kinds that are watched follow from them.
+fn any_options() -> impl Strategy<Value = ClusterPlan> {
+    let namespaces = prop_oneof![
+        3 => Just(None),
+        1 => prop_oneof![Just("a"), Just("c")].prop_map(|name| Some(BTreeSet::from([name.to_owned()]))),
+    ];
+    (any::<bool>(), any::<bool>(), any::<bool>(), namespaces).prop_map(
+        |(with_pods, without_slices, hides_empty_services, namespaces)| {
+            let mut kinds = Kinds::BASE;
+            if with_pods {
+                kinds = kinds.with(Kind::Pod);
+            }
+            if without_slices {
+                kinds = kinds.without(Kind::EndpointSlice);
+            }
+            ClusterPlan {
+                kinds,
+                namespaces,
+                hides_empty_services,
+                seen: Some(Arc::default()),
+                ..plan()
+            }
+        },
+    )
+}
+
 /// Any object of a few.
 fn any_fact() -> impl Strategy<Value = Fact> {
     prop_oneof![
         4 => any_service(),
         4 => any_slice(),
+        3 => any_pod(),
         1 => prop_oneof![Just("a"), Just("b")].prop_map(namespace),
     ]
 }
@@ -318,11 +360,7 @@ fn key_of(fact: &Fact) -> FactKey {
 
 /// Any event.
 fn any_event() -> impl Strategy<Value = Event> {
-    let kind = prop_oneof![
-        Just(Kind::Namespace),
-        Just(Kind::Service),
-        Just(Kind::EndpointSlice)
-    ];
+    let kind = prop::sample::select(Kind::ALL.to_vec());
     prop_oneof![
         6 => any_fact().prop_map(Event::Apply),
         3 => any_fact().prop_map(|fact| Event::Delete(key_of(&fact))),
@@ -347,15 +385,32 @@ fn list(objects: &Objects, kind: Kind) -> Change {
     )
 }
 
-/// The zones of a writer that sees these objects for the first time.
-fn fresh(objects: &Objects) -> Vec<Contents> {
-    let plan = plan();
+/// The same options for zones of their own.
+fn same_options(options: &ClusterPlan) -> ClusterPlan {
+    ClusterPlan {
+        kinds: options.kinds,
+        namespaces: options.namespaces.clone(),
+        hides_empty_services: options.hides_empty_services,
+        seen: Some(Arc::default()),
+        ..plan()
+    }
+}
+
+/// The zones of a writer that sees these objects for the first time, and the namespaces it shows.
+fn fresh(options: &ClusterPlan, objects: &Objects) -> (Vec<Contents>, [Option<bool>; 3]) {
+    let plan = same_options(options);
     let mut pipeline = pipeline(plan.clone());
-    for kind in Kind::ALL {
+    for kind in plan.kinds.iter() {
         feed(&mut pipeline, list(objects, kind));
     }
     assert!(pipeline.commit());
-    contents(&plan)
+    (contents(&plan), seen(&plan))
+}
+
+/// Which of a few namespaces are seen.
+fn seen(plan: &ClusterPlan) -> [Option<bool>; 3] {
+    let seen = plan.seen.as_ref().unwrap();
+    ["a", "b", "c"].map(|name| seen.contains(name))
 }
 
 proptest! {
@@ -365,19 +420,25 @@ proptest! {
     /// steps between the versions lead from each to the next.
     #[test]
     fn incremental_rendering_equals_full_rendering(
+        plan in any_options(),
         events in prop::collection::vec(any_event(), 1..40),
     ) {
-        let plan = plan();
+        let plan = same_options(&plan);
         let mut pipeline = pipeline(plan.clone());
         let mut objects: Objects =
             ["a", "b"].map(namespace).into_iter().map(|fact| (key_of(&fact), fact)).collect();
-        for kind in Kind::ALL {
+        for kind in plan.kinds.iter() {
             feed(&mut pipeline, list(&objects, kind));
         }
         prop_assert!(pipeline.commit());
         let mut before = contents(&plan);
+        let is_told = |kind| plan.kinds.contains(kind);
         for event in events {
             match event {
+                // a source that is not asked for a kind says nothing of it
+                Event::Apply(fact) if !is_told(fact.kind()) => {}
+                Event::Delete(key) if !is_told(key.kind) => {}
+                Event::Relist(kind, ..) if !is_told(kind) => {}
                 Event::Apply(fact) => {
                     objects.insert(key_of(&fact), fact.clone());
                     feed(&mut pipeline, Change::Applied(fact));
@@ -398,7 +459,9 @@ proptest! {
                 Event::Commit => {
                     prop_assert!(pipeline.commit());
                     let now = contents(&plan);
-                    prop_assert_eq!(lines(&now), lines(&fresh(&objects)));
+                    let (want, want_seen) = fresh(&plan, &objects);
+                    prop_assert_eq!(lines(&now), lines(&want));
+                    prop_assert_eq!(seen(&plan), want_seen);
                     for (plan, before) in plan.zones().zip(&before) {
                         let version = plan.zone.current().unwrap();
                         if let Some(step) = version.history.last()
@@ -547,7 +610,7 @@ fn a_store_that_refuses_does_not_end_the_writer() {
     pipeline.store.refusals = 1;
     let seen = pipeline.clock.now();
     let (tx, mut inputs) = mpsc::channel(8);
-    for kind in Kind::ALL {
+    for kind in Kinds::BASE.iter() {
         let change = Change::Listed(kind, Vec::new());
         tx.try_send(Input::Change {
             cluster: 0,
@@ -565,4 +628,154 @@ fn a_store_that_refuses_does_not_end_the_writer() {
     let store = writer.join().expect("the writer goes on after a refusal");
     assert!(told.is_ok(), "the version came after the refusal");
     assert_eq!((store.refusals, store.commits), (0, 1));
+}
+
+/// What is at a name below `cluster.local.` or in a reverse zone, as lines.
+fn at(plan: &ClusterPlan, owner: &str) -> Vec<String> {
+    let all = lines(&contents(plan));
+    let owner = format!("{owner} ");
+    all.into_iter()
+        .filter(|line| line.starts_with(&owner))
+        .collect()
+}
+
+/// A Service with a cluster IP, its slice with so many endpoints, and the namespace `a`.
+fn one_service(plan: &ClusterPlan, endpoints: u8) -> Pipeline<NoStore> {
+    let mut pipeline = pipeline(plan.clone());
+    let service = Fact::Service(Service {
+        key: ObjectKey::new("a", "s"),
+        form: ServiceForm::ClusterIp(["10.9.9.9".parse().unwrap()].into()),
+        ports: [].into(),
+        origin: Origin::default(),
+    });
+    feed(
+        &mut pipeline,
+        Change::Listed(Kind::Namespace, vec![namespace("a")]),
+    );
+    feed(&mut pipeline, Change::Listed(Kind::Service, vec![service]));
+    feed(
+        &mut pipeline,
+        Change::Listed(Kind::EndpointSlice, vec![slice_of(endpoints)]),
+    );
+    assert!(pipeline.commit());
+    pipeline
+}
+
+/// The slice of the Service `a/s` with so many endpoints.
+fn slice_of(endpoints: u8) -> Fact {
+    let endpoint = |last| Endpoint {
+        addresses: [IpAddr::from([10, 1, 0, last])].into(),
+        hostname: None,
+        fqdn: None,
+        pod: None,
+        zone: None,
+    };
+    Fact::EndpointSlice(EndpointSlice {
+        key: ObjectKey::new("a", "s-x"),
+        service: Some("s".into()),
+        form: SliceForm::Ipv4,
+        ports: [].into(),
+        endpoints: (0..endpoints).map(endpoint).collect(),
+        origin: Origin::default(),
+    })
+}
+
+#[test]
+fn s11_an_empty_service_that_is_ignored_has_no_name_and_no_pointer() {
+    let plan = ClusterPlan {
+        hides_empty_services: true,
+        ..plan()
+    };
+    let mut pipeline = one_service(&plan, 0);
+    let names = ["s.a.svc.cluster.local.", "9.9.9.10.in-addr.arpa."];
+    let found = |plan: &ClusterPlan| names.map(|name| at(plan, name).len());
+    assert_eq!(found(&plan), [0, 0]);
+    feed(&mut pipeline, Change::Applied(slice_of(1)));
+    assert!(pipeline.commit());
+    assert_eq!(found(&plan), [1, 1]);
+    feed(&mut pipeline, Change::Applied(slice_of(0)));
+    assert!(pipeline.commit());
+    assert_eq!(found(&plan), [0, 0]);
+}
+
+#[test]
+fn s2_an_empty_service_has_its_address_by_default() {
+    let plan = plan();
+    one_service(&plan, 0);
+    assert_eq!(at(&plan, "s.a.svc.cluster.local.").len(), 1);
+}
+
+/// A pod with addresses.
+fn pod(name: &str, addresses: &[&str]) -> Fact {
+    Fact::Pod(Pod {
+        key: ObjectKey::new("a", name),
+        addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+        origin: Origin::default(),
+    })
+}
+
+#[test]
+fn s56_pods_of_one_address_are_one_name_until_the_last_is_gone() {
+    let plan = ClusterPlan {
+        kinds: Kinds::BASE.with(Kind::Pod),
+        ..plan()
+    };
+    let mut pipeline = pipeline(plan.clone());
+    for kind in Kinds::BASE.iter() {
+        let facts = Vec::from_iter((kind == Kind::Namespace).then(|| namespace("a")));
+        feed(&mut pipeline, Change::Listed(kind, facts));
+    }
+    let pods = vec![pod("p", &["10.1.0.1", "fd00::1"]), pod("q", &["10.1.0.1"])];
+    feed(&mut pipeline, Change::Listed(Kind::Pod, pods));
+    assert!(pipeline.commit());
+    let (v4, v6) = (
+        "10-1-0-1.a.pod.cluster.local.",
+        "fd00--1.a.pod.cluster.local.",
+    );
+    assert_eq!(at(&plan, v4), [format!("{v4} 5 IN A 10.1.0.1")]);
+    assert_eq!(at(&plan, v6), [format!("{v6} 5 IN AAAA fd00::1")]);
+    let key = |name| FactKey {
+        kind: Kind::Pod,
+        key: ObjectKey::new("a", name),
+    };
+    feed(&mut pipeline, Change::Deleted(key("p"), Origin::default()));
+    assert!(pipeline.commit());
+    assert_eq!((at(&plan, v4).len(), at(&plan, v6).len()), (1, 0));
+    // s90: changed and gone in one batch
+    feed(&mut pipeline, Change::Applied(pod("q", &["10.1.0.2"])));
+    feed(&mut pipeline, Change::Deleted(key("q"), Origin::default()));
+    assert!(pipeline.commit());
+    assert!(
+        !lines(&contents(&plan))
+            .iter()
+            .any(|line| line.contains(".pod."))
+    );
+}
+
+#[test]
+fn s87_a_pod_that_keeps_its_address_makes_no_version() {
+    let plan = ClusterPlan {
+        kinds: Kinds::BASE.with(Kind::Pod),
+        ..plan()
+    };
+    let mut pipeline = pipeline(plan.clone());
+    for kind in plan.kinds.iter() {
+        let facts = Vec::from_iter((kind == Kind::Namespace).then(|| namespace("a")));
+        feed(&mut pipeline, Change::Listed(kind, facts));
+    }
+    feed(&mut pipeline, Change::Applied(pod("p", &["10.1.0.1"])));
+    assert!(pipeline.commit());
+    let commits = pipeline.store.commits;
+    feed(&mut pipeline, Change::Applied(pod("p", &["10.1.0.1"])));
+    assert!(pipeline.commit());
+    assert_eq!(pipeline.store.commits, commits);
+    feed(&mut pipeline, Change::Applied(pod("p", &["10.1.0.2"])));
+    let cluster = &pipeline.clusters[0];
+    let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty);
+    assert_eq!(
+        (rendering.services_rendered, rendering.pods_rendered),
+        (0, 2)
+    );
+    assert!(pipeline.commit());
+    assert_eq!(pipeline.store.commits, commits + 1);
 }

@@ -4,20 +4,27 @@ use std::net::IpAddr;
 
 use crate::cluster::Endpoint;
 
-/// The label of an endpoint's own name for one of its addresses: its hostname, else the address with
-/// dashes. An IPv6 form that would end in a dash gets a 0, as CoreDNS does.
+/// The label of an endpoint's own name for one of its addresses: its hostname, else its pod's name where
+/// that is kept, else the address with dashes.
 #[must_use]
 pub fn endpoint_label(endpoint: &Endpoint, address: IpAddr) -> String {
-    match &endpoint.hostname {
-        Some(hostname) => hostname.to_ascii_lowercase(),
+    match own_name(endpoint) {
+        Some(name) => name,
         None => dashed(address),
     }
 }
 
-/// The label of an endpoint of an FQDN slice: its hostname, else the host's name with dashes.
+/// What an endpoint is called whatever its address.
+fn own_name(endpoint: &Endpoint) -> Option<String> {
+    let name = endpoint.hostname.as_ref().or(endpoint.pod.as_ref())?;
+    Some(name.to_ascii_lowercase())
+}
+
+/// The label of an endpoint of an FQDN slice: its hostname or its pod's name, else the host's with
+/// dashes.
 pub(super) fn fqdn_label(endpoint: &Endpoint, fqdn: &str) -> String {
-    match &endpoint.hostname {
-        Some(hostname) => hostname.to_ascii_lowercase(),
+    match own_name(endpoint) {
+        Some(name) => name,
         None => fqdn
             .trim_end_matches('.')
             .replace('.', "-")
@@ -25,8 +32,9 @@ pub(super) fn fqdn_label(endpoint: &Endpoint, fqdn: &str) -> String {
     }
 }
 
-/// An address with dashes for its dots or colons.
-fn dashed(address: IpAddr) -> String {
+/// An address with dashes for its dots or colons; a form that would end in a dash gets a 0, for such a
+/// label is no host name (RFC 952) and some servers refuse it.
+pub(super) fn dashed(address: IpAddr) -> String {
     match address {
         IpAddr::V4(v4) => v4.to_string().replace('.', "-"),
         IpAddr::V6(v6) => {
@@ -42,6 +50,24 @@ fn dashed(address: IpAddr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn s30_hostname_goes_before_pod_name_before_address() {
+        let text = |text: &str| Some(text.into());
+        let mut endpoint = Endpoint {
+            addresses: ["10.0.0.1".parse().unwrap()].into(),
+            hostname: text("Host"),
+            fqdn: None,
+            pod: text("pod-7"),
+            zone: None,
+        };
+        let label = |endpoint: &Endpoint| endpoint_label(endpoint, endpoint.addresses[0]);
+        assert_eq!(label(&endpoint), "host");
+        endpoint.hostname = None;
+        assert_eq!(label(&endpoint), "pod-7");
+        endpoint.pod = None;
+        assert_eq!(label(&endpoint), "10-0-0-1");
+    }
 
     #[test]
     fn addresses_become_labels_as_coredns_writes_them() {

@@ -5,11 +5,13 @@
 
 mod apex;
 mod endpoint;
+mod pod;
 mod reverse;
 mod service;
 
 pub use apex::{ApexSettings, NameServer, apex_records, soa};
 pub use endpoint::endpoint_label;
+pub use pod::{pod_name, pod_record};
 pub use reverse::pointers;
 pub use service::{render_service, service_name};
 

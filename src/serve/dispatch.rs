@@ -19,8 +19,9 @@ use crate::dns::{
     MAX_MESSAGE_OCTETS, Mark, MessageWriter, Name, Query, Rcode, RrRef, Rtype, Section, Serial,
     Unreadable, flags,
 };
-use crate::live::QueryLog;
+use crate::live::{InsecurePods, QueryLog};
 use crate::ops::Clock;
+use crate::serve::live_pods::ask_pods;
 use crate::serve::lookup::{Additionals, Link, LinkSet, each_additional, lookup};
 use crate::serve::reply::{Extended, Signer, write_link, write_negative, write_soa};
 use crate::serve::{Proto, Settings, Stats};
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) zones: Arc<ZoneSet>,
     /// Who may have which zone.
     pub(crate) access: HashMap<Name, Access>,
+    /// What answers for pods that no zone holds.
+    pub(crate) pods: HashMap<Name, InsecurePods>,
     /// TSIG keys.
     pub(crate) keys: Arc<Keys>,
     /// Limits and times.
@@ -261,7 +264,13 @@ impl Exchange<'_> {
             self.note_asked(zone, Asked::Soa);
         }
         let extended = zone.stale_since_ms().map(|_| Extended::Stale);
-        let answer = lookup(version, &scratch.lower, qtype, &mut scratch.key);
+        let mut answer = lookup(version, &scratch.lower, qtype, &mut scratch.key);
+        if !answer.exists
+            && let Some(pods) = self.shared.pods.get(zone.apex())
+            && !ask_pods(pods, version, &scratch.lower, qtype, &mut answer)
+        {
+            return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NotReady));
+        }
         let rcode = if answer.exists {
             Rcode::NOERROR
         } else {

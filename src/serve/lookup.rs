@@ -9,8 +9,9 @@
 //! Wildcards (RFC 4592), zone cuts below the apex and DNAME: [`find`] is where they go.
 
 use std::collections::HashSet;
+use std::net::IpAddr;
 
-use crate::dns::{Rdata, RrRef, Rtype, SortKey};
+use crate::dns::{Rdata, RrRef, Rtype, SortKey, Ttl};
 use crate::zone::{Contents, Node, RrsetRef, Version};
 
 /// The most aliases that are followed for one question.
@@ -21,6 +22,8 @@ pub const MAX_ALIASES: usize = 8;
 pub struct Answer<'v> {
     /// The RRsets of the answer section in order: aliases, then what was asked for.
     links: [Option<Link<'v>>; MAX_ALIASES + 1],
+    /// The last name asked for, when it is the target of an alias.
+    end: Option<&'v [u8]>,
     /// Whether the last name asked for exists.
     pub exists: bool,
     /// Whether the SOA belongs into the authority section: nothing of the type is there.
@@ -43,6 +46,8 @@ pub enum LinkSet<'v> {
     Rrset(RrsetRef<'v>),
     /// The zone's SOA.
     Soa,
+    /// The address of a pod that the zone does not hold.
+    Pod(IpAddr, Ttl),
 }
 
 /// What stands at a name.
@@ -60,6 +65,7 @@ impl<'v> Answer<'v> {
     fn new() -> Self {
         Self {
             links: [None; MAX_ALIASES + 1],
+            end: None,
             exists: true,
             negative: false,
         }
@@ -70,6 +76,21 @@ impl<'v> Answer<'v> {
         self.links.iter().flatten()
     }
 
+    /// The last name asked for, of those without the type; `None` stands for the name as it was asked.
+    #[must_use]
+    pub const fn end(&self) -> Option<&'v [u8]> {
+        self.end
+    }
+
+    /// Gives an answer that had nothing at its last name something there.
+    pub fn complete(&mut self, set: LinkSet<'v>) {
+        let owner = self.end;
+        if let Some(free) = self.links.iter_mut().find(|link| link.is_none()) {
+            *free = Some(Link { owner, set });
+            self.negative = false;
+        }
+    }
+
     /// Ends the answer with an RRset.
     fn with(mut self, place: usize, owner: Option<&'v [u8]>, set: LinkSet<'v>) -> Self {
         self.links[place] = Some(Link { owner, set });
@@ -77,7 +98,8 @@ impl<'v> Answer<'v> {
     }
 
     /// Ends the answer with what is not there.
-    const fn without(mut self, exists: bool) -> Self {
+    const fn without(mut self, end: Option<&'v [u8]>, exists: bool) -> Self {
+        self.end = end;
         self.exists = exists;
         self.negative = true;
         self
@@ -108,14 +130,14 @@ pub fn lookup<'v>(
         }
         let node = match find(contents, key) {
             Found::Node(node) => node,
-            Found::Empty => return answer.without(true),
-            Found::Missing => return answer.without(false),
+            Found::Empty => return answer.without(owner, true),
+            Found::Missing => return answer.without(owner, false),
         };
         if let Some(rrset) = rrset_for(node, qtype) {
             return answer.with(place, owner, LinkSet::Rrset(rrset));
         }
         let Some(alias) = node.rrset(Rtype::CNAME) else {
-            return answer.without(true);
+            return answer.without(owner, true);
         };
         if place == MAX_ALIASES || seen[..place].contains(&node.key()) {
             return answer;

@@ -1,6 +1,7 @@
 //! Answering: sockets, requests, lookups.
 
 mod dispatch;
+mod live_pods;
 pub mod lookup;
 mod reply;
 mod server;

@@ -15,7 +15,7 @@ use tracing::error;
 
 use crate::dns::Name;
 use crate::dns::tsig::Keys;
-use crate::live::QueryLog;
+use crate::live::{InsecurePods, QueryLog};
 use crate::ops::Clock;
 use crate::serve::dispatch::Shared;
 use crate::serve::{Settings, Stats, tcp, udp};
@@ -50,6 +50,8 @@ pub struct Parts {
     pub access: HashMap<Name, Access>,
     /// Who is told of new versions.
     pub secondaries: Vec<Secondary>,
+    /// What answers for pods that no zone holds; most zones have none.
+    pub pods: HashMap<Name, InsecurePods>,
     /// TSIG keys.
     pub keys: Arc<Keys>,
     /// Limits and times.
@@ -83,6 +85,7 @@ impl Server {
             zones,
             access,
             secondaries,
+            pods,
             keys,
             settings,
             clock,
@@ -100,6 +103,7 @@ impl Server {
                     .into_iter()
                     .map(|(zone, rules)| (zone.to_lower(), rules))
                     .collect(),
+                pods,
                 keys,
                 settings,
                 clock,

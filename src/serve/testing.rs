@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::dns::tsig::{Algorithm, Key, Keys};
 use crate::dns::{Name, Rdata, RecordText, Rtype, Serial, Soa, Ttl};
+use crate::live::InsecurePods;
 use crate::ops::Clock;
 use crate::serve::{Parts, Server, Settings, Stats};
 use crate::transfer::{Access, Secondary, SecondaryTable};
@@ -224,6 +225,8 @@ pub(crate) struct Running {
 pub(crate) struct Setup {
     /// The zones.
     pub(crate) zones: Vec<Arc<Zone>>,
+    /// What answers for pods.
+    pub(crate) pods: HashMap<Name, InsecurePods>,
     /// Rules for all zones, as `peers[ key]`.
     pub(crate) access: Vec<&'static str>,
     /// Who is told.
@@ -237,6 +240,7 @@ impl Setup {
     pub(crate) fn new(zones: Vec<Arc<Zone>>) -> Self {
         Self {
             zones,
+            pods: HashMap::new(),
             access: vec!["*"],
             secondaries: vec![],
             settings: Settings::default(),
@@ -259,6 +263,7 @@ impl Setup {
         });
         let access = Access::new(rules.collect());
         Server::new(Parts {
+            pods: self.pods,
             access: self
                 .zones
                 .iter()

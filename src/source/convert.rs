@@ -20,14 +20,18 @@ use serde_json::value::RawValue;
 use self::field::{address, filled, folded, slice_form};
 use super::intern::Interner;
 use super::objects::{
-    EndpointObject, Head, Metadata, NamespaceObject, Number, PortObject, ServiceObject,
-    ServiceSpec, SliceObject,
+    EndpointObject, Head, Labelled, Metadata, NamespaceObject, Number, PodObject, PodStatus,
+    PortObject, ServiceObject, ServiceSpec, SliceObject,
 };
 use super::problem::{About, Problem};
+use super::wanted::Keep;
 use crate::cluster::{
-    Endpoint, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin, Port, Protocol,
-    Service, ServiceForm, SliceForm, SlicePort,
+    Endpoint, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin, Pod, Port,
+    Protocol, Selector, Service, ServiceForm, SliceForm, SlicePort,
 };
+
+/// The most octets of a label.
+const MAX_LABEL: usize = 63;
 
 /// An object before it is read.
 #[derive(Debug, Clone, Copy)]
@@ -56,24 +60,28 @@ pub struct Setting {
     pub place: Arc<str>,
     /// The namespace of objects that do not name theirs; `None` when every object must.
     pub default_namespace: Option<Arc<str>>,
+    /// What is kept of endpoints.
+    pub keep: Keep,
 }
 
 impl Setting {
     /// Objects of an API server.
     #[must_use]
-    pub fn api_server() -> Self {
+    pub fn api_server(keep: Keep) -> Self {
         Self {
             place: "".into(),
             default_namespace: None,
+            keep,
         }
     }
 
     /// An object of a manifest; without a namespace it is in `default`, where kubectl would put it.
     #[must_use]
-    pub fn manifest(place: Arc<str>, interner: &mut Interner) -> Self {
+    pub fn manifest(place: Arc<str>, keep: Keep, interner: &mut Interner) -> Self {
         Self {
             place,
             default_namespace: Some(interner.get("default")),
+            keep,
         }
     }
 }
@@ -85,10 +93,24 @@ pub struct Reading {
     pub key: Option<FactKey>,
     /// Where it came from.
     pub origin: Origin,
-    /// The fact; `None` when the object as a whole is left out.
+    /// The fact; `None` when the object as a whole is left out, or, without a problem, when it counts no
+    /// more: a Pod that has ended.
     pub fact: Option<Fact>,
     /// What was left out, and why.
     pub problems: Vec<Problem>,
+}
+
+/// Whether a selector wants an object, by its labels. Labels that do not read are none.
+#[must_use]
+pub fn is_selected(selector: &Selector, object: Object<'_>) -> bool {
+    let labels = object.read::<Labelled>().unwrap_or_default();
+    let labels = labels
+        .metadata
+        .unwrap_or_default()
+        .labels
+        .unwrap_or_default();
+    // a label without a value (`app:` in YAML) has the empty one
+    selector.matches(|key| Some(labels.get(key)?.as_deref().unwrap_or_default()))
 }
 
 /// Reads an object of a kind.
@@ -211,6 +233,12 @@ impl Reader<'_> {
                 };
                 Ok((named, Some(Fact::EndpointSlice(fact))))
             }
+            Kind::Pod => {
+                let read: PodObject = object.read()?;
+                let named = self.named(read.metadata)?;
+                let fact = self.pod(&named, read.status.unwrap_or_default());
+                Ok((named, fact.map(Fact::Pod)))
+            }
         }
     }
 
@@ -228,7 +256,7 @@ impl Reader<'_> {
                 namespace: self.interner.get(""),
                 name: self.interner.get(&name),
             },
-            Kind::Service | Kind::EndpointSlice => {
+            Kind::Service | Kind::EndpointSlice | Kind::Pod => {
                 let namespace = match (folded(metadata.namespace), &self.setting.default_namespace)
                 {
                     (Some(namespace), _) => self.interner.get(&namespace),
@@ -293,6 +321,35 @@ impl Reader<'_> {
             ports: self.service_ports(ports.unwrap_or_default()),
             origin: named.origin.clone(),
         }
+    }
+
+    /// A Pod, unless it has ended: then its address may be another's.
+    fn pod(&mut self, named: &Named, status: PodStatus) -> Option<Pod> {
+        let PodStatus {
+            phase,
+            pod_ip,
+            pod_ips,
+        } = status;
+        if matches!(phase.as_deref(), Some("Succeeded" | "Failed" | "Unknown")) {
+            return None;
+        }
+        let more = pod_ips.unwrap_or_default();
+        let texts = pod_ip
+            .into_iter()
+            .chain(more.into_iter().filter_map(|entry| entry.ip));
+        let mut addresses = Vec::with_capacity(2);
+        for text in texts.filter(|text| !text.is_empty()) {
+            match address(&text) {
+                Ok(address) if addresses.contains(&address) => {}
+                Ok(address) => addresses.push(address),
+                Err(why) => self.complain(format!("podIP {text:?} left out: {why}")),
+            }
+        }
+        Some(Pod {
+            key: named.key.clone(),
+            addresses: addresses.into(),
+            origin: named.origin.clone(),
+        })
     }
 
     /// The form of a Service of type ExternalName.
@@ -425,13 +482,19 @@ impl Reader<'_> {
             zone,
             conditions: _,
         } = endpoint;
-        let pod = target_ref.filter(|target| target.kind.as_deref() == Some("Pod"));
+        let Keep { pod_names, zones } = self.setting.keep;
+        let pod = target_ref
+            .filter(|_| pod_names)
+            .and_then(|target| filled(target.name));
+        // a longer name, or one with a dot, is no label: the address stands for it
+        let pod = pod.filter(|name| name.len() <= MAX_LABEL && !name.contains('.'));
         let common = Endpoint {
             addresses: Arc::new([]),
             hostname: filled(hostname).map(Into::into),
             fqdn: None,
-            pod: pod.and_then(|target| filled(target.name)).map(Into::into),
-            zone: filled(zone).map(|zone| self.interner.get(&zone.to_ascii_lowercase())),
+            pod: pod.map(Into::into),
+            zone: filled(zone.filter(|_| zones))
+                .map(|zone| self.interner.get(&zone.to_ascii_lowercase())),
         };
         let texts = addresses.unwrap_or_default();
         let mut parsed = Vec::with_capacity(texts.len());

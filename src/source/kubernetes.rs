@@ -24,6 +24,7 @@
 mod backoff;
 mod connection;
 mod fault;
+mod throttle;
 mod watch;
 mod wire;
 
@@ -38,9 +39,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::connection::Connection;
 use self::fault::Fault;
+use self::throttle::Throttle;
 use self::watch::KindWatch;
 use super::liveness::{Liveness, Turn};
-use super::{SourceEvent, SourceStats};
+use super::{SourceEvent, SourceStats, Wanted};
 use crate::cluster::Kind;
 use crate::ops::Clock;
 
@@ -67,8 +69,6 @@ pub struct Settings {
     pub good_watch: Duration,
     /// How long a kind may be without a watch before the source is stale.
     pub patience: Duration,
-    /// Requests a second, over all kinds.
-    pub requests_per_second: u64,
 }
 
 impl Default for Settings {
@@ -84,7 +84,6 @@ impl Default for Settings {
             backoff_longest: Duration::from_secs(5),
             good_watch: Duration::from_secs(10),
             patience: Duration::from_secs(10),
-            requests_per_second: 100,
         }
     }
 }
@@ -108,28 +107,28 @@ pub struct KubernetesSource {
 struct Shared {
     /// The client.
     connection: Connection,
+    /// Lets requests through, of all kinds together.
+    throttle: Throttle,
+    /// What is asked for.
+    wanted: Wanted,
     /// What can be set.
     settings: Settings,
     /// The clock.
     clock: Arc<dyn Clock>,
     /// The counters.
     stats: Arc<SourceStats>,
-    /// Which kinds are watched now; a part for each of [`Kind::ALL`].
+    /// Which kinds are watched now; a part for each that is wanted.
     liveness: Mutex<Liveness>,
     /// Wakes the one who announces.
     changed: Notify,
 }
 
-/// The part of [`Liveness`] that a kind is.
-const fn part(kind: Kind) -> usize {
-    match kind {
-        Kind::Namespace => 0,
-        Kind::Service => 1,
-        Kind::EndpointSlice => 2,
-    }
-}
-
 impl Shared {
+    /// The part of [`Liveness`] that a kind is.
+    fn part(&self, kind: Kind) -> usize {
+        self.wanted.kinds.place_of(kind)
+    }
+
     /// Tells about the liveness of the kinds.
     fn with_liveness<T>(&self, tell: impl FnOnce(&mut Liveness) -> T) -> T {
         tell(&mut self.liveness.lock().unwrap_or_else(PoisonError::into_inner))
@@ -137,7 +136,7 @@ impl Shared {
 
     /// A kind's watch is open.
     fn live(&self, kind: Kind) {
-        self.with_liveness(|liveness| liveness.live(part(kind)));
+        self.with_liveness(|liveness| liveness.live(self.part(kind)));
         self.changed.notify_one();
     }
 
@@ -146,7 +145,7 @@ impl Shared {
         let (now, wall) = (self.clock.now(), self.clock.wall());
         let reason = fault.message(kind);
         self.stats.kind(kind).add_error(fault.class());
-        self.with_liveness(|liveness| liveness.failed(part(kind), now, wall, reason));
+        self.with_liveness(|liveness| liveness.failed(self.part(kind), now, wall, reason));
         self.changed.notify_one();
     }
 
@@ -190,17 +189,25 @@ impl KubernetesSource {
     /// When the configuration, a certificate or a token cannot be read.
     pub async fn connect(
         auth: Auth,
+        wanted: Wanted,
         settings: Settings,
         clock: Arc<dyn Clock>,
         stats: Arc<SourceStats>,
     ) -> Result<Self, ConnectError> {
         let connection = Connection::open(auth, &settings).await?;
         let (now, wall) = (clock.now(), clock.wall());
-        let liveness = Mutex::new(Liveness::new(Kind::ALL.len(), settings.patience, now, wall));
+        let liveness = Mutex::new(Liveness::new(
+            wanted.kinds.count(),
+            settings.patience,
+            now,
+            wall,
+        ));
         let changed = Notify::new();
         Ok(Self {
             shared: Shared {
                 connection,
+                throttle: Throttle::new(wanted.limits),
+                wanted,
                 settings,
                 clock,
                 stats,
@@ -214,7 +221,11 @@ impl KubernetesSource {
     /// told as events; nothing ends it.
     pub async fn run(self, tx: mpsc::Sender<SourceEvent>, cancel: CancellationToken) {
         let Self { shared } = self;
-        let watches = Kind::ALL.map(|kind| KindWatch::new(kind, &shared, tx.clone()).run());
+        let watches = shared
+            .wanted
+            .kinds
+            .iter()
+            .map(|kind| KindWatch::new(kind, &shared, tx.clone()).run());
         tokio::select! {
             () = cancel.cancelled() => {}
             () = shared.announce(&tx) => {}

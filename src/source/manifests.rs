@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use self::folder::{Folder, Reread};
 use self::walk::Inode;
 use super::liveness::{Liveness, Turn};
-use super::{About, Problem, SourceEvent, SourceStats};
+use super::{About, Problem, SourceEvent, SourceStats, Wanted};
 use crate::ops::Clock;
 
 /// What can be set about following a folder.
@@ -86,6 +86,8 @@ pub struct FolderError {
 pub struct ManifestSource {
     /// The folder.
     root: PathBuf,
+    /// What is asked for.
+    wanted: Wanted,
     /// What can be set.
     settings: Settings,
     /// The clock.
@@ -102,6 +104,7 @@ impl ManifestSource {
     /// When it is not, or cannot be read.
     pub fn open(
         root: &Path,
+        wanted: Wanted,
         settings: Settings,
         clock: Arc<dyn Clock>,
         stats: Arc<SourceStats>,
@@ -109,6 +112,7 @@ impl ManifestSource {
         match std::fs::read_dir(root) {
             Ok(_) => Ok(Self {
                 root: root.to_owned(),
+                wanted,
                 settings,
                 clock,
                 stats,
@@ -124,7 +128,12 @@ impl ManifestSource {
     #[must_use]
     pub fn read_once(&self) -> (Vec<crate::cluster::Change>, Vec<Problem>) {
         let stats = Arc::clone(&self.stats);
-        let mut folder = Folder::new(self.root.clone(), Duration::ZERO, stats);
+        let mut folder = Folder::new(
+            self.root.clone(),
+            self.wanted.clone(),
+            Duration::ZERO,
+            stats,
+        );
         let read = folder.reread(self.clock.now(), self.clock.wall());
         (read.changes, read.problems)
     }
@@ -141,11 +150,12 @@ impl ManifestSource {
     async fn follow(self, tx: &mpsc::Sender<SourceEvent>) {
         let Self {
             root,
+            wanted,
             settings,
             clock,
             stats,
         } = self;
-        let mut folder = Folder::new(root, settings.grace, Arc::clone(&stats));
+        let mut folder = Folder::new(root, wanted, settings.grace, Arc::clone(&stats));
         let mut liveness = Liveness::new(1, settings.patience, clock.now(), clock.wall());
         let mut watch = FolderWatch::new();
         if let Some(problem) = watch.problem.take() {

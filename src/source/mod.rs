@@ -17,12 +17,14 @@ pub mod manifests;
 mod objects;
 mod problem;
 mod stats;
+mod wanted;
 
 use std::time::{Instant, SystemTime};
 
 pub use intern::Interner;
 pub use problem::{About, Problem};
 pub use stats::{ErrorClass, KindStats, SourceStats};
+pub use wanted::{ApiLimits, Keep, Wanted};
 
 use self::liveness::Turn;
 use crate::cluster::Change;

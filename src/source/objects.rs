@@ -4,6 +4,7 @@
 //! optional, `null` is the same as absent, and unknown fields are skipped without being stored.
 //! Numbers are read leniently, so that one bad port does not cost the whole object.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
@@ -119,6 +120,22 @@ impl<'de> Deserialize<'de> for LastManager {
     }
 }
 
+/// Any object, down to its labels.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Labelled {
+    /// `metadata`.
+    #[serde(default)]
+    pub(super) metadata: Option<AllLabels>,
+}
+
+/// `metadata`, down to its labels.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct AllLabels {
+    /// `labels`, all of them.
+    #[serde(default)]
+    pub(super) labels: Option<BTreeMap<String, Option<String>>>,
+}
+
 /// A number, or something else in its place.
 #[derive(Debug)]
 pub(super) enum Number {
@@ -182,6 +199,36 @@ pub(super) struct PortObject {
     pub(super) port: Option<Number>,
 }
 
+/// A Pod.
+#[derive(Debug, Deserialize)]
+pub(super) struct PodObject {
+    /// `metadata`.
+    pub(super) metadata: Option<Metadata>,
+    /// `status`.
+    pub(super) status: Option<PodStatus>,
+}
+
+/// `status` of a Pod.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PodStatus {
+    /// `phase`.
+    pub(super) phase: Option<String>,
+    /// `podIP`.
+    #[serde(rename = "podIP")]
+    pub(super) pod_ip: Option<String>,
+    /// `podIPs`.
+    #[serde(rename = "podIPs")]
+    pub(super) pod_ips: Option<Vec<PodIp>>,
+}
+
+/// An entry of `podIPs`.
+#[derive(Debug, Deserialize)]
+pub(super) struct PodIp {
+    /// `ip`.
+    pub(super) ip: Option<String>,
+}
+
 /// An EndpointSlice.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -206,7 +253,7 @@ pub(super) struct EndpointObject {
     pub(super) conditions: Option<Conditions>,
     /// `hostname`.
     pub(super) hostname: Option<String>,
-    /// `targetRef`.
+    /// `targetRef`, of which the name counts, whatever it names: so it is in CoreDNS.
     pub(super) target_ref: Option<TargetRef>,
     /// `zone`.
     pub(super) zone: Option<String>,
@@ -222,8 +269,6 @@ pub(super) struct Conditions {
 /// `targetRef` of an endpoint.
 #[derive(Debug, Deserialize)]
 pub(super) struct TargetRef {
-    /// `kind`.
-    pub(super) kind: Option<String>,
     /// `name`.
     pub(super) name: Option<String>,
 }

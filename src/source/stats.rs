@@ -175,11 +175,7 @@ impl SourceStats {
     /// Counters of a kind.
     #[must_use]
     pub const fn kind(&self, kind: Kind) -> &KindStats {
-        match kind {
-            Kind::Namespace => &self.kinds[0],
-            Kind::Service => &self.kinds[1],
-            Kind::EndpointSlice => &self.kinds[2],
-        }
+        &self.kinds[kind.place()]
     }
 
     /// The problems that stand now, in order, a hundred at most.

@@ -96,7 +96,8 @@ impl EditPlan {
             } else {
                 Verb::Applied
             },
-            kind: Some(Kind::ALL[usize::from(touch.owner) % 3]).filter(|_| touch.ttl > 1),
+            kind: Some(Kind::ALL[usize::from(touch.owner) % Kind::ALL.len()])
+                .filter(|_| touch.ttl > 1),
             key: ObjectKey::new("default", &format!("object-{}", touch.owner)),
             origin: Origin {
                 uid: format!("uid-{}", touch.owner).into(),

@@ -14,7 +14,7 @@ cluster.local:99999 {
     kubernets
     kubernetes {
         ttl 3601
-        pods verified
+        pods some
     }
     health 8080
 }
@@ -25,7 +25,7 @@ cluster.local:99999 {
             "Corefile:1:1: the port of 'cluster.local:99999' is not a number",
             "Corefile:2:5: unknown directive 'kubernets'; did you mean 'kubernetes'?",
             "Corefile:4:13: ttl '3601': not in the range 0 to 3600; write: ttl SECONDS",
-            "Corefile:5:14: pods verified: not supported yet; ",
+            "Corefile:5:14: wrong value for pods: 'some'; ",
             "Corefile:7:12: '8080': the port is missing; write HOST:PORT",
         ],
     );
@@ -203,7 +203,6 @@ fn the_usual_cluster_corefile_is_refused_word_by_word() {
     check_problems(
         text,
         &[
-            "Corefile:8:13: pods insecure: not supported yet; take it out until it is",
             "Corefile:13:5: forward: not supported yet; ",
             "Corefile:16:5: cache: not supported yet; ",
             "Corefile:19:5: loop: not supported yet; ",

@@ -1,10 +1,13 @@
 //! The directive `kubernetes`, and the example.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::{block, config, faults, name, shown, warnings};
-use crate::corefile::{ClientTls, Overrides, Source, load};
+use crate::cluster::Selector;
+use crate::corefile::{ApiLimits, ClientTls, Options, Overrides, Pods, Source, load};
 use crate::dns::Ttl;
 
 #[test]
@@ -119,8 +122,6 @@ fn kubernetes_options_are_checked() {
         ("namespaces a,b", "2:12: no namespace can be called 'a,b'"),
         ("manifests", "2:1: manifests needs an argument"),
         ("pods", "2:1: pods needs an argument"),
-        ("pods insecure", "2:6: pods insecure: not supported yet"),
-        ("pods verified", "2:6: pods verified: not supported yet"),
         ("pods all", "2:6: wrong value for pods: 'all'"),
         (
             "upstream",
@@ -146,6 +147,104 @@ fn kubernetes_options_are_checked() {
         faults("kubernetes\nkubernetes"),
         ["2:1: kubernetes stands already in line 2 of this block"]
     );
+}
+
+/// The options of a directive with one line.
+fn options_of(line: &str) -> Options {
+    let text = format!("kubernetes {{\n{line}\n}}");
+    block(&text).kubernetes.unwrap().options
+}
+
+#[test]
+fn s98_options_are_read_with_the_defaults_and_limits_of_coredns() {
+    assert_eq!(options_of("ttl 5"), Options::default());
+    let defaults = Options::default();
+    assert_eq!(
+        (defaults.pods, defaults.endpoints, defaults.startup_timeout),
+        (Pods::Disabled, true, Duration::from_secs(5))
+    );
+    assert_eq!(options_of("pods insecure").pods, Pods::Insecure);
+    assert_eq!(options_of("pods verified").pods, Pods::Verified);
+    assert!(options_of("endpoint_pod_names").endpoint_pod_names);
+    assert!(!options_of("noendpoints").endpoints);
+    assert!(options_of("ignore empty_service").hides_empty_services);
+    assert!(!options_of("ignore").hides_empty_services);
+    let selector = |text: &str| Some(Selector::parse(text).unwrap());
+    let environment = "environment in (production, qa), application notin (nginx)";
+    let labels = options_of(&format!("labels {environment}")).labels;
+    assert_eq!(labels, selector(environment));
+    let labels = options_of("namespace_labels istio-injection=enabled").namespace_labels;
+    assert_eq!(labels, selector("istio-injection=enabled"));
+    let limits = options_of("apiserver_qps 2.5\napiserver_burst 7\napiserver_max_inflight 3").api;
+    assert_eq!(limits.interval, Some(Duration::from_millis(400)));
+    assert_eq!(
+        (limits.burst, limits.in_flight),
+        (NonZeroU32::new(7), NonZeroU32::new(3))
+    );
+    let none = options_of("apiserver_qps 0\napiserver_burst 0\napiserver_max_inflight 0").api;
+    assert_eq!(none, ApiLimits::default());
+    let timeout = options_of("startup_timeout 1m30s").startup_timeout;
+    assert_eq!(timeout, Duration::from_secs(90));
+}
+
+#[test]
+fn s98_options_that_are_wrong_are_refused_with_their_place() {
+    for (line, want) in [
+        ("apiserver_qps", "2:1: apiserver_qps needs an argument"),
+        (
+            "apiserver_qps x",
+            "2:15: apiserver_qps 'x': not a number of requests a second such as 50 or 2.5",
+        ),
+        (
+            "apiserver_qps -1",
+            "2:15: apiserver_qps '-1': not a number of requests a second such as 50 or 2.5",
+        ),
+        (
+            "apiserver_qps 1 2",
+            "2:17: apiserver_qps: '2' is one argument too many",
+        ),
+        (
+            "apiserver_burst 1.5",
+            "2:17: apiserver_burst '1.5': not a whole number from 0",
+        ),
+        (
+            "apiserver_max_inflight -1",
+            "2:24: apiserver_max_inflight '-1': not a whole number from 0",
+        ),
+        ("labels", "2:1: labels needs an argument"),
+        (
+            "labels app in (a",
+            "2:8: labels: no label selector: the end where ',' or ')' is expected",
+        ),
+        (
+            "namespace_labels a b",
+            "2:18: namespace_labels: no label selector: 'b' where =, ==, !=, in, notin, ',' or the \
+             end is expected",
+        ),
+        ("pods maybe", "2:6: wrong value for pods: 'maybe'"),
+        (
+            "endpoint_pod_names x",
+            "2:20: endpoint_pod_names: 'x' is one argument too many",
+        ),
+        (
+            "noendpoints x",
+            "2:13: noendpoints: 'x' is one argument too many",
+        ),
+        ("ignore endpoints", "2:8: ignore knows no 'endpoints'"),
+        ("startup_timeout", "2:1: startup_timeout needs an argument"),
+        (
+            "namespaces a\nnamespace_labels b=c",
+            "3:1: namespaces and namespace_labels cannot both be set",
+        ),
+    ] {
+        assert_eq!(
+            faults(&format!("kubernetes {{\n{line}\n}}")),
+            [want],
+            "{line}"
+        );
+    }
+    assert_eq!(faults("kubernetes {\nstartup_timeout 5\n}").len(), 1);
+    assert_eq!(faults("kubernetes {\nstartup_timeout -5s\n}").len(), 1);
 }
 
 #[test]
@@ -183,19 +282,7 @@ fn options_of_the_api_server_that_are_not_used_are_warned_about() {
 
 #[test]
 fn the_other_options_of_coredns_are_refused_by_name() {
-    for line in [
-        "apiserver_qps 1",
-        "apiserver_burst 1",
-        "apiserver_max_inflight 1",
-        "namespace_labels a=b",
-        "labels a=b",
-        "endpoint_pod_names",
-        "noendpoints",
-        "ignore empty_service",
-        "multicluster",
-        "zonal",
-        "startup_timeout 5s",
-    ] {
+    for line in ["multicluster", "zonal"] {
         let option = line.split(' ').next().unwrap();
         let want = format!("2:1: {option}: not supported yet");
         assert_eq!(

@@ -534,3 +534,92 @@ proptest::proptest! {
         }
     }
 }
+
+/// A desk for a zone with `pods insecure`, in which the namespace `a` is seen if anything is known.
+fn pods_desk(is_known: bool) -> Desk {
+    let pods = InsecurePods {
+        seen: Arc::default(),
+        ttl: crate::dns::Ttl::decode(9),
+    };
+    if is_known {
+        pods.seen.publish_all(["a".into()].into_iter());
+    }
+    let lines = ["s.a.svc A 10.0.0.1", "alias.a.svc CNAME fd00--7.a.pod.z."];
+    let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
+    setup.pods.insert(name("z."), pods);
+    Desk::new(setup)
+}
+
+/// Answers, NODATA or NXDOMAIN with the zone's SOA, or SERVFAIL, as text.
+fn said_of_pod(desk: &mut Desk, qname: &str, qtype: Rtype) -> String {
+    let message = desk.ask(&query(1, qname, qtype));
+    assert_eq!(
+        message.authorities.is_empty(),
+        !message.answers.is_empty()
+            || message.metadata.response_code == hickory_server::proto::op::ResponseCode::ServFail
+    );
+    let answers = message.answers.iter().map(line).collect::<Vec<_>>();
+    format!(
+        "{} {}",
+        message.metadata.response_code.low(),
+        answers.join(", ")
+    )
+}
+
+#[test]
+fn s53_s54_s55_insecure_pods_are_answered_from_their_names() {
+    let mut desk = pods_desk(true);
+    for (qname, qtype, want) in [
+        (
+            "10-0-0-7.a.pod.z.",
+            Rtype::A,
+            "0 10-0-0-7.a.pod.z. 9 IN A 10.0.0.7",
+        ),
+        ("10-0-0-7.a.pod.z.", Rtype::AAAA, "0 "),
+        ("10-0-0-7.a.pod.z.", Rtype::SRV, "0 "),
+        (
+            "10-0-0-7.a.pod.z.",
+            Rtype::ANY,
+            "0 10-0-0-7.a.pod.z. 9 IN A 10.0.0.7",
+        ),
+        (
+            "FD00--7.A.pod.z.",
+            Rtype::AAAA,
+            "0 FD00--7.A.pod.z. 9 IN AAAA fd00::7",
+        ),
+        ("blah.a.pod.z.", Rtype::A, "3 "),
+        ("10-0-0-7.b.pod.z.", Rtype::A, "3 "),
+        ("x.10-0-0-7.a.pod.z.", Rtype::A, "3 "),
+        ("a.pod.z.", Rtype::A, "0 "),
+        ("pod.z.", Rtype::A, "0 "),
+        ("b.pod.z.", Rtype::A, "3 "),
+        ("nothing.z.", Rtype::A, "3 "),
+    ] {
+        assert_eq!(
+            said_of_pod(&mut desk, qname, qtype),
+            want,
+            "{qname} {qtype}"
+        );
+    }
+    let alias = said_of_pod(&mut desk, "alias.a.svc.z.", Rtype::AAAA);
+    assert!(
+        alias.starts_with("0 ") && alias.ends_with("fd00--7.a.pod.z. 9 IN AAAA fd00::7"),
+        "{alias}"
+    );
+}
+
+#[test]
+fn while_namespaces_are_unknown_no_pod_is_denied() {
+    let mut desk = pods_desk(false);
+    for (qname, want) in [
+        ("10-0-0-7.a.pod.z.", "0 10-0-0-7.a.pod.z. 9 IN A 10.0.0.7"),
+        ("10-0-0-7.b.pod.z.", "2 "),
+        ("b.pod.z.", "2 "),
+        ("blah.b.pod.z.", "3 "),
+        ("nothing.z.", "3 "),
+    ] {
+        assert_eq!(said_of_pod(&mut desk, qname, Rtype::A), want, "{qname}");
+    }
+    let unknown = with_opt(query(1, "10-0-0-7.b.pod.z.", Rtype::A), 1232, 0, &[]);
+    assert_eq!(desk.code(&unknown), (2, Some(14)));
+}

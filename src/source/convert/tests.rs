@@ -2,12 +2,18 @@
 
 use super::*;
 
+/// Everything there is to keep.
+const ALL: Keep = Keep {
+    pod_names: true,
+    zones: true,
+};
+
 /// Reads an object from YAML, and once more from JSON; both must say the same.
 fn both(kind: Kind, yaml: &str) -> Reading {
     let value: Value = serde_saphyr::from_str(yaml).expect("the test's YAML");
     let json = RawValue::from_string(value.to_string()).expect("a value is JSON");
     let mut interner = Interner::default();
-    let setting = Setting::api_server();
+    let setting = Setting::api_server(ALL);
     let of_value = read(kind, Object::Value(&value), &setting, &mut interner);
     let of_json = read(kind, Object::Json(&json), &setting, &mut interner);
     assert_eq!(of_value.fact, of_json.fact);
@@ -30,6 +36,7 @@ fn told(reading: &Reading) -> String {
                 ));
             }
         }
+        Some(Fact::Pod(pod)) => lines.push(format!("pod {} {:?}", pod.key, pod.addresses)),
         Some(Fact::EndpointSlice(slice)) => {
             let service = slice.service.as_deref().unwrap_or("-");
             lines.push(format!("{} of {service} {:?}", slice.key, slice.form));
@@ -216,8 +223,87 @@ fn hostname_pod_and_zone_of_an_endpoint_are_kept() {
              - {addresses: ['fd00::3'], hostname: '', targetRef: {kind: Node, name: node}}"
         ),
         "shop/web-1 of web Ipv6\nport \"http\" Tcp Some(8080)\nport \"\" Tcp None\n\
-         [fd00::1 fd00::2] web-0 - web-0 eu-1a\n[fd00::3] - - - -"
+         [fd00::1 fd00::2] web-0 - web-0 eu-1a\n[fd00::3] - - node -"
     );
+}
+
+#[test]
+fn s32_a_pod_name_that_is_no_label_is_not_kept_nor_any_that_is_not_asked_for() {
+    let long = "p".repeat(64);
+    let text = format!(
+        "addressType: IPv4\nendpoints:\n- {{addresses: [10.1.0.1], targetRef: {{name: {long}}}}}\n\
+         - {{addresses: [10.1.0.2], targetRef: {{name: web.0}}}}\n\
+         - {{addresses: [10.1.0.3], targetRef: {{name: {}}}}}",
+        &long[1..]
+    );
+    assert_eq!(
+        slice(&text),
+        format!(
+            "shop/web-1 of web Ipv4\n[10.1.0.1] - - - -\n[10.1.0.2] - - - -\n[10.1.0.3] - - {} -",
+            &long[1..]
+        )
+    );
+    let value: Value = serde_saphyr::from_str(
+        "metadata: {name: s, namespace: ns}\naddressType: IPv4\nendpoints:\n\
+         - {addresses: [10.1.0.1], zone: z, targetRef: {kind: Pod, name: p}}",
+    )
+    .unwrap();
+    let setting = Setting::api_server(Keep::default());
+    let mut interner = Interner::default();
+    let kind = Kind::EndpointSlice;
+    let bare = read(kind, Object::Value(&value), &setting, &mut interner);
+    assert_eq!(told(&bare), "ns/s of - Ipv4\n[10.1.0.1] - - - -");
+}
+
+#[test]
+fn a_pod_has_its_addresses_until_it_has_ended() {
+    let pod = |status: &str| {
+        let text = format!("metadata: {{name: p, namespace: ns}}\nstatus: {{{status}}}");
+        told(&both(Kind::Pod, &text))
+    };
+    assert_eq!(pod(""), "pod ns/p []");
+    assert_eq!(
+        pod("phase: Running, podIP: 10.1.0.1, podIPs: [{ip: 10.1.0.1}, {ip: 'fd00::1'}]"),
+        "pod ns/p [10.1.0.1, fd00::1]"
+    );
+    assert_eq!(
+        pod("phase: Pending, podIP: 10.1.0.1"),
+        "pod ns/p [10.1.0.1]"
+    );
+    for phase in ["Succeeded", "Failed", "Unknown"] {
+        assert_eq!(pod(&format!("phase: {phase}, podIP: 10.1.0.1")), "nothing");
+    }
+    assert_eq!(
+        pod("podIP: x, podIPs: [{ip: '::ffff:10.1.0.1'}, {}]"),
+        "pod ns/p []\n! Pod ns/p: podIP \"x\" left out: not an IP address\n\
+         ! Pod ns/p: podIP \"::ffff:10.1.0.1\" left out: an IPv4 address written as IPv6"
+    );
+}
+
+#[test]
+fn labels_are_looked_at_in_every_form() {
+    let selector = Selector::parse("app=web,!old,tier=").unwrap();
+    for (labels, want) in [
+        ("{app: web, tier: ''}", true),
+        ("{app: web, tier: }", true),
+        ("{app: web}", false),
+        ("{app: web, tier: '', old: 'yes'}", false),
+        ("", false),
+    ] {
+        let text = format!("metadata: {{name: s, labels: {labels}}}");
+        let value: Value = serde_saphyr::from_str(&text).unwrap();
+        let json = RawValue::from_string(value.to_string()).unwrap();
+        assert_eq!(
+            is_selected(&selector, Object::Value(&value)),
+            want,
+            "{labels}"
+        );
+        assert_eq!(
+            is_selected(&selector, Object::Json(&json)),
+            want,
+            "{labels}"
+        );
+    }
 }
 
 #[test]
@@ -323,7 +409,7 @@ fn an_object_without_a_readable_name_is_reported_without_one() {
 fn only_a_manifest_may_leave_its_namespace_out() {
     let value: Value = serde_saphyr::from_str("metadata: {name: web}").unwrap();
     let mut interner = Interner::default();
-    let setting = Setting::api_server();
+    let setting = Setting::api_server(ALL);
     let of_server = read(
         Kind::Service,
         Object::Value(&value),
@@ -334,7 +420,7 @@ fn only_a_manifest_may_leave_its_namespace_out() {
         told(&of_server),
         "nothing\n! a Service: left out: it has no metadata.namespace"
     );
-    let setting = Setting::manifest("a.yaml:1".into(), &mut interner);
+    let setting = Setting::manifest("a.yaml:1".into(), ALL, &mut interner);
     let of_manifest = read(
         Kind::Service,
         Object::Value(&value),

@@ -1,4 +1,4 @@
-//! The client: where the API server is, who we are, and how hard we may press it.
+//! The client: where the API server is, and who we are.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,6 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use thiserror::Error;
 use tokio::sync::Mutex;
-use tower::limit::RateLimitLayer;
 
 use super::Settings;
 
@@ -84,8 +83,6 @@ pub enum ConnectError {
 pub(super) struct Connection {
     /// Where, and who.
     auth: Auth,
-    /// Requests a second.
-    requests_per_second: u64,
     /// How long a connection may be silent.
     read_timeout: Duration,
     /// The client and its number.
@@ -110,15 +107,13 @@ impl std::fmt::Debug for Numbered {
 impl Connection {
     /// Reads the configuration and makes a client.
     pub(super) async fn open(auth: Auth, settings: &Settings) -> Result<Self, ConnectError> {
-        let requests_per_second = settings.requests_per_second;
         // longer than each timeout of our own, which say better what they waited for
         let read_timeout =
             settings.page_timeout.max(settings.longest_silence()) + Duration::from_secs(5);
-        let client = client(&auth, requests_per_second, read_timeout).await?;
+        let client = client(&auth, read_timeout).await?;
         let current = Mutex::new(Numbered { client, number: 0 });
         Ok(Self {
             auth,
-            requests_per_second,
             read_timeout,
             current,
         })
@@ -138,8 +133,7 @@ impl Connection {
     pub(super) async fn renew(&self, number: u64) -> Result<(), ConnectError> {
         let mut current = self.current.lock().await;
         if current.number == number {
-            current.client =
-                client(&self.auth, self.requests_per_second, self.read_timeout).await?;
+            current.client = client(&self.auth, self.read_timeout).await?;
             current.number += 1;
         }
         Ok(())
@@ -147,11 +141,7 @@ impl Connection {
 }
 
 /// Makes a client.
-async fn client(
-    auth: &Auth,
-    requests_per_second: u64,
-    read_timeout: Duration,
-) -> Result<Client, ConnectError> {
+async fn client(auth: &Auth, read_timeout: Duration) -> Result<Client, ConnectError> {
     let mut config = config(auth).await?;
     // retries are ours: the default obeys any Retry-After and hides an outage for minutes
     config.default_retry = false;
@@ -164,8 +154,7 @@ async fn client(
         }
         ConnectError::Client(reason)
     })?;
-    let limit = RateLimitLayer::new(requests_per_second, Duration::from_secs(1));
-    Ok(builder.with_layer(&limit).build())
+    Ok(builder.build())
 }
 
 /// Reads the configuration.

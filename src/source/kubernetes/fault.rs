@@ -47,6 +47,7 @@ pub(super) const fn plural(kind: Kind) -> &'static str {
         Kind::Namespace => "namespaces",
         Kind::Service => "services",
         Kind::EndpointSlice => "endpointslices",
+        Kind::Pod => "pods",
     }
 }
 
@@ -165,7 +166,7 @@ impl Fault {
                     "list"
                 };
                 let group = match kind {
-                    Kind::Namespace | Kind::Service => "",
+                    Kind::Namespace | Kind::Service | Kind::Pod => "",
                     Kind::EndpointSlice => " in discovery.k8s.io",
                 };
                 format!(

@@ -41,7 +41,8 @@ impl Bench {
     async fn start(auth: Auth, settings: Settings) -> Self {
         let stats = Arc::new(SourceStats::default());
         let clock = Arc::new(SystemClock);
-        let source = KubernetesSource::connect(auth, settings, clock, Arc::clone(&stats));
+        let source =
+            KubernetesSource::connect(auth, Wanted::default(), settings, clock, Arc::clone(&stats));
         let source = source.await.unwrap();
         let (tx, rx) = mpsc::channel(16);
         let mut tasks = JoinSet::new();
@@ -655,7 +656,7 @@ async fn credentials_that_stay_refused_are_a_problem() {
 async fn refused(auth: Auth) -> String {
     let stats = Arc::new(SourceStats::default());
     let clock = Arc::new(SystemClock);
-    KubernetesSource::connect(auth, quick(), clock, stats)
+    KubernetesSource::connect(auth, Wanted::default(), quick(), clock, stats)
         .await
         .unwrap_err()
         .to_string()
@@ -722,7 +723,13 @@ async fn the_source_ends_when_cancelled_and_when_nobody_listens() {
             tls: None,
         };
         let stats = Arc::new(SourceStats::default());
-        let source = KubernetesSource::connect(auth, quick(), Arc::new(SystemClock), stats);
+        let source = KubernetesSource::connect(
+            auth,
+            Wanted::default(),
+            quick(),
+            Arc::new(SystemClock),
+            stats,
+        );
         let (tx, rx) = mpsc::channel(1);
         let cancel = CancellationToken::new();
         let running = source.await.unwrap().run(tx, cancel.clone());

@@ -27,6 +27,9 @@ const UNPAGED_AFTER: u32 = 3;
 /// that lets nobody watch is at least polled.
 const LIST_AFTER_CLOSES: u32 = 5;
 
+/// The pods that have not ended.
+const RUNNING_PODS: &str = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown";
+
 /// Nobody listens any more.
 #[derive(Debug)]
 struct Unheard;
@@ -175,22 +178,36 @@ impl<'a> KindWatch<'a> {
     /// The path of the kind.
     fn request(&self) -> Request {
         let base = match self.kind {
-            Kind::Namespace | Kind::Service => "/api/v1",
+            Kind::Namespace | Kind::Service | Kind::Pod => "/api/v1",
             Kind::EndpointSlice => "/apis/discovery.k8s.io/v1",
         };
         Request::new(format!("{base}/{}", plural(self.kind)))
     }
 
+    /// The labels that are asked for. An object that comes to have others is told as deleted.
+    fn labels(&self) -> Option<String> {
+        let selector = self.shared.wanted.selector(self.kind)?;
+        (!selector.is_everything()).then(|| selector.to_string())
+    }
+
+    /// The fields that are asked for: pods that have ended are not, as in CoreDNS.
+    fn fields(&self) -> Option<String> {
+        match self.kind {
+            Kind::Namespace | Kind::Service | Kind::EndpointSlice => None,
+            Kind::Pod => Some(RUNNING_PODS.to_owned()),
+        }
+    }
+
     /// Reads an object and counts it when it is left out.
     fn read(&mut self, object: &RawValue) -> Reading {
-        let setting = Setting::api_server();
+        let setting = Setting::api_server(self.shared.wanted.keep);
         let read = convert::read(
             self.kind,
             Object::Json(object),
             &setting,
             &mut self.interner,
         );
-        if read.fact.is_none() {
+        if read.fact.is_none() && !read.problems.is_empty() {
             self.shared.stats.kind(self.kind).add_left_out();
         }
         read
@@ -251,11 +268,14 @@ impl<'a> KindWatch<'a> {
         let params = ListParams {
             limit: (!unpaged).then_some(settings.page_size),
             continue_token: next,
+            label_selector: self.labels(),
+            field_selector: self.fields(),
             ..ListParams::default()
         };
         let request = self.request().list(&params);
         let request = request.map_err(|error| Fault::Malformed(error.to_string()))?;
         let client = self.shared.connection.client().await.client;
+        let _under_way = self.shared.throttle.enter().await;
         let answer = timeout(settings.page_timeout, client.request_text(request))
             .await
             .map_err(|_| Fault::Silent(settings.page_timeout))?
@@ -287,16 +307,20 @@ impl<'a> KindWatch<'a> {
         let params = WatchParams {
             timeout: Some(settings.watch_seconds),
             bookmarks: true,
+            label_selector: self.labels(),
+            field_selector: self.fields(),
             ..WatchParams::default()
         };
         let request = self.request().watch(&params, version);
         let request = request.map_err(|error| Fault::Malformed(error.to_string()))?;
         let client = self.shared.connection.client().await.client;
+        let under_way = self.shared.throttle.enter().await;
         let begin = self.shared.clock.now();
         let body = timeout(settings.watch_start_timeout, client.request_stream(request))
             .await
             .map_err(|_| Fault::Silent(settings.watch_start_timeout))?
             .map_err(|error| Fault::of(&error))?;
+        drop(under_way);
         self.shared.heard();
         self.shared.stats.kind(self.kind).add_watch();
         // Mended: nothing is said.

@@ -1,6 +1,6 @@
 //! What a folder of manifests says, and what changed since it was last read.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -9,7 +9,7 @@ use super::parse::{Unparsable, parse};
 use super::walk::{Inode, Stamp, walk};
 use crate::cluster::{Change, Fact, FactKey, Kind, Namespace, ObjectKey, Origin};
 use crate::source::problem::Said;
-use crate::source::{About, Interner, Problem, SourceStats};
+use crate::source::{About, Interner, Problem, SourceStats, Wanted};
 
 /// One file.
 #[derive(Debug, Default)]
@@ -33,6 +33,8 @@ struct Held {
     fact: Fact,
     /// Whether it is a Namespace that is only named by an object of the file.
     implied: bool,
+    /// Whether it is selected; one that is not still stands where it stands.
+    is_shown: bool,
 }
 
 /// What a problem belongs to.
@@ -81,6 +83,8 @@ struct Pass {
 pub(super) struct Folder {
     /// Where it is.
     root: PathBuf,
+    /// What is asked for.
+    wanted: Wanted,
     /// How long a file may be missing before its objects are.
     grace: Duration,
     /// Its files by their path below the root.
@@ -101,9 +105,15 @@ pub(super) struct Folder {
 
 impl Folder {
     /// A folder that has not been read yet.
-    pub(super) fn new(root: PathBuf, grace: Duration, stats: Arc<SourceStats>) -> Self {
+    pub(super) fn new(
+        root: PathBuf,
+        wanted: Wanted,
+        grace: Duration,
+        stats: Arc<SourceStats>,
+    ) -> Self {
         Self {
             root,
+            wanted,
             grace,
             files: BTreeMap::new(),
             owners: HashMap::new(),
@@ -183,7 +193,7 @@ impl Folder {
                 line: None,
                 message,
             })
-            .and_then(|text| parse(name, &text, &mut self.interner));
+            .and_then(|text| parse(name, &text, &self.wanted, &mut self.interner));
         let settled = stamp.is_settled(pass.wall);
         let file = self.file(name);
         (file.stamp, file.settled, file.missing_since) = (stamp, settled, None);
@@ -193,7 +203,12 @@ impl Folder {
                 for kind in parsed.left_out {
                     self.stats.kind(kind).add_left_out();
                 }
-                let facts = with_namespaces(parsed.facts, &mut self.interner);
+                let facts = with_namespaces(
+                    parsed.facts,
+                    &parsed.hidden,
+                    &self.wanted,
+                    &mut self.interner,
+                );
                 self.replace(name, facts, &mut pass.dirty);
                 parsed.problems
             }
@@ -305,7 +320,7 @@ impl Folder {
     }
 
     /// Which fact stands for a key: that of the last file by name that says it itself, else that of
-    /// the first which implies it.
+    /// the first which implies it; none when it is not selected.
     fn winner(&self, key: &FactKey) -> Option<&Fact> {
         let held = |name| {
             self.files
@@ -320,6 +335,7 @@ impl Folder {
             .find(|held| !held.implied);
         explicit
             .or_else(|| owners.iter().find_map(held))
+            .filter(|held| held.is_shown)
             .map(|held| &held.fact)
     }
 
@@ -363,7 +379,7 @@ impl Folder {
             return;
         }
         self.listed = true;
-        for kind in Kind::ALL {
+        for kind in self.wanted.kinds.iter() {
             self.stats.kind(kind).add_list();
             out.changes.push(Change::Listed(
                 kind,
@@ -375,8 +391,10 @@ impl Folder {
     /// Notes when an object stands in several files. A Namespace may: it says nothing but its name.
     fn note_rivals(&mut self, key: &FactKey, out: &mut Reread) {
         let rivals = match (key.kind, self.owners.get(key)) {
-            (Kind::Service | Kind::EndpointSlice, Some(owners)) if owners.len() > 1 => owners,
-            (Kind::Namespace | Kind::Service | Kind::EndpointSlice, _) => {
+            (Kind::Service | Kind::EndpointSlice | Kind::Pod, Some(owners)) if owners.len() > 1 => {
+                owners
+            }
+            (Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Pod, _) => {
                 self.said.now(Owner::Object(key.clone()), Vec::new());
                 return;
             }
@@ -405,6 +423,8 @@ impl Folder {
 /// The facts of a file, and a Namespace for each namespace that an object of it names.
 fn with_namespaces(
     facts: HashMap<FactKey, Fact>,
+    hidden: &HashSet<FactKey>,
+    wanted: &Wanted,
     interner: &mut Interner,
 ) -> HashMap<FactKey, Held> {
     let mut named: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::new();
@@ -418,14 +438,19 @@ fn with_namespaces(
             *first = Arc::clone(place);
         }
     }
-    let explicit = |fact| Held {
-        fact,
-        implied: false,
+    let explicit = |(key, fact): (FactKey, Fact)| {
+        let is_shown = !hidden.contains(&key);
+        let held = Held {
+            fact,
+            implied: false,
+            is_shown,
+        };
+        (key, held)
     };
-    let mut held: HashMap<FactKey, Held> = facts
-        .into_iter()
-        .map(|(key, fact)| (key, explicit(fact)))
-        .collect();
+    let mut held: HashMap<FactKey, Held> = facts.into_iter().map(explicit).collect();
+    // a namespace that is only named has no labels
+    let selector = wanted.selector(Kind::Namespace);
+    let is_shown = selector.is_none_or(|selector| selector.matches(|_| None));
     for (name, place) in named {
         let key = ObjectKey {
             namespace: interner.get(""),
@@ -446,6 +471,7 @@ fn with_namespaces(
         held.entry(fact_key).or_insert(Held {
             fact,
             implied: true,
+            is_shown,
         });
     }
     held
@@ -459,6 +485,7 @@ fn same_content(one: &Fact, other: &Fact) -> bool {
             Fact::Namespace(namespace) => namespace.origin = Origin::default(),
             Fact::Service(service) => service.origin = Origin::default(),
             Fact::EndpointSlice(slice) => slice.origin = Origin::default(),
+            Fact::Pod(pod) => pod.origin = Origin::default(),
         }
         fact
     };

@@ -1,8 +1,8 @@
 //! The text of a manifest file becomes readings, each with its line.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use serde_saphyr::{Options, Spanned};
 
 use crate::cluster::{Fact, FactKey, Kind};
 use crate::source::convert::{self, Object, Setting};
-use crate::source::{About, Interner, Problem};
+use crate::source::{About, Interner, Problem, Wanted};
 
 /// How deep collections may be nested in YAML.
 const DEEPEST: usize = 128;
@@ -23,6 +23,8 @@ const DEEPEST: usize = 128;
 pub(super) struct Parsed {
     /// Its facts; of two with one name, the later.
     pub(super) facts: HashMap<FactKey, Fact>,
+    /// Those of them that are not selected.
+    pub(super) hidden: HashSet<FactKey>,
     /// What was left out of objects.
     pub(super) problems: Vec<Problem>,
     /// Objects of kinds that are not looked at.
@@ -41,9 +43,15 @@ pub(super) struct Unparsable {
 }
 
 /// Reads the text of a file; JSON when its name says so, else YAML.
-pub(super) fn parse(file: &str, text: &str, interner: &mut Interner) -> Result<Parsed, Unparsable> {
+pub(super) fn parse(
+    file: &str,
+    text: &str,
+    wanted: &Wanted,
+    interner: &mut Interner,
+) -> Result<Parsed, Unparsable> {
     let mut taker = Taker {
         file,
+        wanted,
         interner,
         parsed: Parsed::default(),
     };
@@ -71,10 +79,12 @@ fn sort(version: Option<&str>, kind: Option<&str>) -> Sort {
     match (version, kind) {
         (Some("v1"), Some("Service")) => Sort::Object(Kind::Service),
         (Some("v1"), Some("Namespace")) => Sort::Object(Kind::Namespace),
+        (Some("v1"), Some("Pod")) => Sort::Object(Kind::Pod),
         (Some("discovery.k8s.io/v1"), Some("EndpointSlice")) => Sort::Object(Kind::EndpointSlice),
         (Some("v1"), Some("List")) => Sort::List(None),
         (Some("v1"), Some("ServiceList")) => Sort::List(Some(Kind::Service)),
         (Some("v1"), Some("NamespaceList")) => Sort::List(Some(Kind::Namespace)),
+        (Some("v1"), Some("PodList")) => Sort::List(Some(Kind::Pod)),
         (Some("discovery.k8s.io/v1"), Some("EndpointSliceList")) => {
             Sort::List(Some(Kind::EndpointSlice))
         }
@@ -97,6 +107,8 @@ fn item_kind(list: Option<Kind>, version: Option<&str>, kind: Option<&str>) -> O
 struct Taker<'a> {
     /// The file's name.
     file: &'a str,
+    /// What is asked for.
+    wanted: &'a Wanted,
     /// Shared strings.
     interner: &'a mut Interner,
     /// What was found.
@@ -106,14 +118,27 @@ struct Taker<'a> {
 impl Taker<'_> {
     /// An object of a kind that is looked at.
     fn take(&mut self, kind: Kind, object: Object<'_>, line: u64) {
+        if !self.wanted.kinds.contains(kind) {
+            self.ignore();
+            return;
+        }
         let place = format!("{}:{line}", self.file);
-        let setting = Setting::manifest(place.as_str().into(), self.interner);
+        let setting = Setting::manifest(place.as_str().into(), self.wanted.keep, self.interner);
         let read = convert::read(kind, object, &setting, self.interner);
+        let is_whole = read.problems.is_empty();
         self.parsed.problems.extend(read.problems);
         let (Some(key), Some(fact)) = (read.key, read.fact) else {
-            self.parsed.left_out.push(kind);
+            if !is_whole {
+                self.parsed.left_out.push(kind);
+            }
             return;
         };
+        let selector = self.wanted.selector(kind);
+        if selector.is_none_or(|selector| convert::is_selected(selector, object)) {
+            self.parsed.hidden.remove(&key);
+        } else {
+            self.parsed.hidden.insert(key.clone());
+        }
         match self.parsed.facts.entry(key) {
             Entry::Vacant(entry) => {
                 entry.insert(fact);

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
 use super::*;
-use crate::cluster::{Change, Kind};
+use crate::cluster::Change;
 use crate::ops::SystemClock;
 
 /// A Service in YAML.
@@ -35,7 +35,12 @@ impl Bench {
         let dir = TempDir::new().unwrap();
         let stats = Arc::new(SourceStats::default());
         let grace = Duration::from_millis(200);
-        let folder = Folder::new(dir.path().to_owned(), grace, Arc::clone(&stats));
+        let folder = Folder::new(
+            dir.path().to_owned(),
+            Wanted::default(),
+            grace,
+            Arc::clone(&stats),
+        );
         Self {
             dir,
             folder,
@@ -73,9 +78,9 @@ fn told(read: &Reread, root: &Path) -> String {
     let fact = |fact: &crate::cluster::Fact| {
         let form = match fact {
             crate::cluster::Fact::Service(service) => format!(" {:?}", service.form),
-            crate::cluster::Fact::Namespace(_) | crate::cluster::Fact::EndpointSlice(_) => {
-                String::new()
-            }
+            crate::cluster::Fact::Namespace(_)
+            | crate::cluster::Fact::EndpointSlice(_)
+            | crate::cluster::Fact::Pod(_) => String::new(),
         };
         format!(
             "{} {}{form} ({})",
@@ -220,8 +225,11 @@ fn a_file_that_does_not_parse_keeps_its_last_good_content() {
 #[test]
 fn the_line_of_a_mistake_is_named() {
     let mut interner = super::super::Interner::default();
-    let mut line =
-        |file: &str, text: &str| parse::parse(file, text, &mut interner).unwrap_err().line;
+    let mut line = |file: &str, text: &str| {
+        parse::parse(file, text, &Wanted::default(), &mut interner)
+            .unwrap_err()
+            .line
+    };
     assert_eq!(
         line("a.yaml", "a: 1\n---\nkind: x\n  bad: indent\n"),
         Some(4)
@@ -503,7 +511,12 @@ fn a_folder_that_goes_away_keeps_its_content_and_says_so() {
     let mut bench = Bench::new();
     let root = bench.dir.path().join("root");
     bench.write("root/a.yaml", &service("a", "10.0.0.1"));
-    bench.folder = Folder::new(root.clone(), Duration::ZERO, Arc::clone(&bench.stats));
+    bench.folder = Folder::new(
+        root.clone(),
+        Wanted::default(),
+        Duration::ZERO,
+        Arc::clone(&bench.stats),
+    );
     bench.told();
     fs::rename(&root, bench.dir.path().join("away")).unwrap();
     let read = bench.reread();
@@ -523,7 +536,12 @@ fn a_folder_that_goes_away_keeps_its_content_and_says_so() {
 fn a_folder_that_cannot_be_read_at_first_lists_nothing() {
     let mut bench = Bench::new();
     let root = bench.dir.path().join("root");
-    bench.folder = Folder::new(root, Duration::ZERO, Arc::clone(&bench.stats));
+    bench.folder = Folder::new(
+        root,
+        Wanted::default(),
+        Duration::ZERO,
+        Arc::clone(&bench.stats),
+    );
     assert!(bench.reread().changes.is_empty());
     bench.write("root/a.yaml", &service("a", "10.0.0.1"));
     assert!(bench.told().contains("all Service: 1"));
@@ -534,7 +552,13 @@ fn a_missing_folder_is_an_error_at_the_start() {
     let dir = TempDir::new().unwrap();
     let open = |path: &Path| {
         let stats = Arc::new(SourceStats::default());
-        ManifestSource::open(path, Settings::default(), Arc::new(SystemClock), stats)
+        ManifestSource::open(
+            path,
+            Wanted::default(),
+            Settings::default(),
+            Arc::new(SystemClock),
+            stats,
+        )
     };
     assert!(open(dir.path()).is_ok());
     let missing = dir.path().join("missing");
@@ -558,7 +582,14 @@ async fn a_change_is_told_by_the_system_within_the_deadline() {
         ..Settings::default()
     };
     let stats = Arc::new(SourceStats::default());
-    let source = ManifestSource::open(dir.path(), settings, Arc::new(SystemClock), stats).unwrap();
+    let source = ManifestSource::open(
+        dir.path(),
+        Wanted::default(),
+        settings,
+        Arc::new(SystemClock),
+        stats,
+    )
+    .unwrap();
     let (tx, mut rx) = mpsc::channel(64);
     let cancel = CancellationToken::new();
     let mut tasks = tokio::task::JoinSet::new();
@@ -569,7 +600,7 @@ async fn a_change_is_told_by_the_system_within_the_deadline() {
             .expect("an event in time")
             .expect("a running source")
     };
-    for _ in Kind::ALL {
+    for _ in crate::cluster::Kinds::BASE.iter() {
         assert!(matches!(
             next().await,
             SourceEvent::Changed {

@@ -177,6 +177,7 @@ const fn kind_code(kind: Kind) -> u8 {
         Kind::Namespace => 1,
         Kind::Service => 2,
         Kind::EndpointSlice => 3,
+        Kind::Pod => 4,
     }
 }
 
