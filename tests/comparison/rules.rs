@@ -1,0 +1,378 @@
+//! The rules: each makes what we have of what CoreDNS answers, and gives the difference's name.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::answer::{Answer, Question};
+use super::cluster::{SERVICE_LABEL, namespace_of};
+use super::names::{is_below, pointer_name};
+use super::options::is_reverse;
+use super::oracle::{Data, Oracle};
+use super::shape::Shape;
+use crate::support::wire::{A, AAAA, CNAME, NS, PTR, Record, SRV};
+
+/// The weight of all our SRV records.
+const WEIGHT: &str = "100";
+
+/// A record with the zones' TTL.
+fn record(oracle: &Oracle<'_>, owner: &str, rtype: u16, data: &str) -> Record {
+    Record {
+        owner: owner.to_owned(),
+        rtype,
+        data: data.to_owned(),
+        ttl: oracle.set.ttl,
+        class: 1,
+    }
+}
+
+/// The name server of a zone: its own in a forward zone, the first forward zone's in a reverse one.
+pub fn name_server(oracle: &Oracle<'_>, zone: &str) -> String {
+    if is_reverse(zone) {
+        format!("ns.dns.{}", oracle.set.forward_zones()[0])
+    } else {
+        format!("ns.dns.{zone}")
+    }
+}
+
+/// All rules that need no other name's contents.
+pub fn change(oracle: &mut Oracle<'_>) {
+    drop_by_shape(oracle);
+    rename_dotted_pods(oracle);
+    equal_weights(oracle);
+    lone_aliases(oracle);
+    name_servers(oracle);
+    pointers_of_silence(oracle);
+}
+
+/// CoreDNS answers nothing about an address that is also in a slice of nobody: what it is called elsewhere
+/// says what leads there.
+fn pointers_of_silence(oracle: &mut Oracle<'_>) {
+    let silent: Vec<String> = oracle
+        .theirs
+        .iter()
+        .filter(|(question, answer)| answer.silent && question.qtype == PTR)
+        .map(|(question, _)| question.name.clone())
+        .collect();
+    let main = oracle.set.forward_zones()[0].clone();
+    for name in silent {
+        let targets: Vec<String> = oracle
+            .data
+            .iter()
+            .filter(|((owner, rtype), _)| {
+                [A, AAAA].contains(rtype)
+                    && is_below(owner, &main)
+                    && oracle.shape_of(owner) == Shape::Endpoint
+            })
+            .filter(|(_, data)| {
+                let addresses = data.records.iter().filter_map(|one| one.data.parse().ok());
+                addresses.map(pointer_name).any(|pointer| pointer == name)
+            })
+            .map(|((owner, _), _)| owner.clone())
+            .collect();
+        for target in targets {
+            let pointer = record(oracle, &name, PTR, &target);
+            insert(oracle, pointer, BTreeSet::new());
+        }
+        oracle.note(&name, "hidden-ptr");
+    }
+}
+
+/// What CoreDNS answers at names that are none, and at names that have other types.
+fn drop_by_shape(oracle: &mut Oracle<'_>) {
+    let keys: Vec<(String, u16)> = oracle.data.keys().cloned().collect();
+    for (name, rtype) in keys {
+        let address = [A, AAAA].contains(&rtype);
+        let reverse = is_reverse(oracle.zone_of(&name));
+        let difference = match oracle.shape_of(&name) {
+            Shape::PortLike | Shape::PodLike | Shape::PointerLike => "lenient",
+            Shape::Port if address => {
+                let numberless = oracle.data.get(&(name.clone(), SRV)).is_none();
+                if numberless {
+                    "numberless"
+                } else {
+                    "port-address"
+                }
+            }
+            Shape::Pod if rtype == SRV => "pod-srv",
+            Shape::NameServer => "ns",
+            _ if reverse && rtype != PTR => "reverse",
+            Shape::Apex
+            | Shape::Level
+            | Shape::Service
+            | Shape::Endpoint
+            | Shape::Port
+            | Shape::Pod
+            | Shape::Pointer
+            | Shape::Version
+            | Shape::Other => continue,
+        };
+        oracle.data.remove(&(name.clone(), rtype));
+        oracle.note(&name, difference);
+    }
+}
+
+/// A pod whose name has a dot is called by its address.
+fn rename_dotted_pods(oracle: &mut Oracle<'_>) {
+    if !oracle.set.says("endpoint_pod_names") {
+        return;
+    }
+    for (dotted, dashed, address) in dotted_pods(oracle) {
+        let rtype = if address.contains(':') { AAAA } else { A };
+        let mut ports = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let keys: Vec<(String, u16)> = oracle.data.keys().cloned().collect();
+        for key in keys {
+            let data = oracle.data.get_mut(&key).expect("it is one of them");
+            let before = data.clone();
+            data.records = before
+                .records
+                .iter()
+                .map(|one| renamed(one, &dotted, &dashed))
+                .collect();
+            data.additional = before
+                .additional
+                .iter()
+                .map(|one| {
+                    let owner = if one.owner == dotted {
+                        &dashed
+                    } else {
+                        &one.owner
+                    };
+                    Record {
+                        owner: owner.clone(),
+                        ..one.clone()
+                    }
+                })
+                .collect();
+            if *data == before {
+                continue;
+            }
+            seen.insert(key.0.clone());
+            if key.1 == SRV {
+                let leads_here = data
+                    .records
+                    .iter()
+                    .filter(|one| one.data.ends_with(&format!(" {dashed}")));
+                ports.extend(leads_here.map(|one| one.data.clone()));
+            }
+        }
+        for name in seen {
+            oracle.note(&name, "dotted-pod");
+        }
+        let own = record(oracle, &dashed, rtype, &address);
+        insert(oracle, own.clone(), BTreeSet::new());
+        for data in ports {
+            let service = record(oracle, &dashed, SRV, &data);
+            let same: BTreeSet<Record> = BTreeSet::from([own.clone()]);
+            insert(oracle, service, same);
+        }
+        oracle.note(&dashed, "dotted-pod");
+    }
+}
+
+/// Adds a record, and what goes with it.
+fn insert(oracle: &mut Oracle<'_>, record: Record, additional: BTreeSet<Record>) {
+    let data = oracle
+        .data
+        .entry((record.owner.clone(), record.rtype))
+        .or_default();
+    data.records.insert(record);
+    data.additional.extend(additional);
+}
+
+/// A record that leads to the one name leads to the other.
+fn renamed(record: &Record, from: &str, to: &str) -> Record {
+    let data = match record.rtype {
+        SRV => record
+            .data
+            .strip_suffix(from)
+            .filter(|rest| rest.ends_with(' '))
+            .map(|rest| format!("{rest}{to}")),
+        PTR if record.data == from => Some(to.to_owned()),
+        _ => None,
+    };
+    Record {
+        data: data.unwrap_or_else(|| record.data.clone()),
+        ..record.clone()
+    }
+}
+
+/// The dotted name, the dashed one and the address of each endpoint called after such a pod, in every
+/// forward zone.
+fn dotted_pods(oracle: &Oracle<'_>) -> Vec<(String, String, String)> {
+    let mut found = Vec::new();
+    for slice in oracle.cluster.of("EndpointSlice") {
+        let Some(service) = slice["metadata"]["labels"][SERVICE_LABEL].as_str() else {
+            continue;
+        };
+        for endpoint in slice["endpoints"].as_array().unwrap() {
+            let pod = endpoint["targetRef"]["name"].as_str().unwrap_or_default();
+            let (named, ready) = (
+                endpoint["hostname"].is_string(),
+                &endpoint["conditions"]["ready"],
+            );
+            if named || !pod.contains('.') || pod.len() > 63 || *ready == false {
+                continue;
+            }
+            let Ok(address) = endpoint["addresses"][0]
+                .as_str()
+                .unwrap()
+                .parse::<std::net::IpAddr>()
+            else {
+                continue;
+            };
+            let address = address.to_string();
+            let mut label = address.replace(['.', ':'], "-");
+            if label.ends_with('-') {
+                label.push('0');
+            }
+            for zone in oracle.set.forward_zones() {
+                let base = format!("{service}.{}.svc.{zone}", namespace_of(slice));
+                found.push((
+                    format!("{pod}.{base}"),
+                    format!("{label}.{base}"),
+                    address.clone(),
+                ));
+            }
+        }
+    }
+    // Of Services that CoreDNS shows.
+    let targets: BTreeSet<&str> = oracle
+        .data
+        .values()
+        .flat_map(|data| &data.records)
+        .filter(|record| [SRV, PTR].contains(&record.rtype))
+        .filter_map(|record| record.data.rsplit(' ').next())
+        .collect();
+    found.retain(|(dotted, _, _)| targets.contains(dotted.as_str()));
+    found
+}
+
+/// All weights are the same.
+fn equal_weights(oracle: &mut Oracle<'_>) {
+    let keys: Vec<(String, u16)> = oracle
+        .data
+        .keys()
+        .filter(|key| key.1 == SRV)
+        .cloned()
+        .collect();
+    for key in keys {
+        let data = oracle.data.get_mut(&key).expect("it is one of them");
+        let before = data.records.clone();
+        data.records = before
+            .iter()
+            .map(|one| {
+                let mut parts: Vec<&str> = one.data.split(' ').collect();
+                parts[1] = WEIGHT;
+                Record {
+                    data: parts.join(" "),
+                    ..one.clone()
+                }
+            })
+            .collect();
+        if data.records != before {
+            oracle.note(&key.0, "weight");
+        }
+    }
+}
+
+/// An alias stands alone and has one target.
+fn lone_aliases(oracle: &mut Oracle<'_>) {
+    let keys: Vec<(String, u16)> = oracle
+        .data
+        .keys()
+        .filter(|key| key.1 == CNAME)
+        .cloned()
+        .collect();
+    for key in keys {
+        let beside = [A, AAAA]
+            .iter()
+            .any(|it| oracle.records(&key.0, *it).is_some());
+        if oracle.data[&key].records.len() > 1 || beside {
+            oracle.data.remove(&key);
+            oracle.note(&key.0, "fqdn");
+        }
+    }
+}
+
+/// Every zone has a name server with an address.
+fn name_servers(oracle: &mut Oracle<'_>) {
+    for zone in oracle.zones.clone() {
+        let server = name_server(oracle, &zone);
+        let own = record(oracle, &zone, NS, &server);
+        let glue = record(oracle, &server, A, "127.0.0.1");
+        // Glue that is not of the zone itself is for others to give.
+        let beside = if is_reverse(&zone) {
+            BTreeSet::new()
+        } else {
+            BTreeSet::from([glue.clone()])
+        };
+        insert(oracle, own, beside);
+        insert(oracle, glue, BTreeSet::new());
+        oracle.note(&zone, "ns");
+        oracle.note(&server, "ns");
+    }
+}
+
+/// No PTR to a name that does not exist.
+pub fn drop_pointers(oracle: &mut Oracle<'_>) {
+    let keys: Vec<(String, u16)> = oracle
+        .data
+        .keys()
+        .filter(|key| key.1 == PTR)
+        .cloned()
+        .collect();
+    for key in keys {
+        let data = &oracle.data[&key];
+        let kept: BTreeSet<Record> = data
+            .records
+            .iter()
+            .filter(|one| oracle.exists(&one.data))
+            .cloned()
+            .collect();
+        if kept.len() < data.records.len() {
+            if kept.is_empty() {
+                oracle.data.remove(&key);
+            } else {
+                oracle.data.insert(
+                    key.clone(),
+                    Data {
+                        records: kept,
+                        additional: BTreeSet::new(),
+                    },
+                );
+            }
+            oracle.note(&key.0, "hidden-ptr");
+        }
+    }
+}
+
+/// Why CoreDNS fails where we do not.
+pub fn failure(
+    oracle: &Oracle<'_>,
+    question: &Question,
+    theirs: &Answer,
+) -> BTreeSet<&'static str> {
+    let one = |difference| BTreeSet::from([difference]);
+    if theirs.rcode == 2 && oracle.set.says("fallthrough") {
+        return one("end-of-chain");
+    }
+    let unlabelled = oracle
+        .cluster
+        .of("EndpointSlice")
+        .filter(|slice| slice["metadata"]["labels"][SERVICE_LABEL].is_null())
+        .flat_map(|slice| slice["endpoints"].as_array().unwrap())
+        .flat_map(|endpoint| endpoint["addresses"].as_array().unwrap())
+        .filter_map(|address: &Value| address.as_str()?.parse().ok())
+        .any(|address| question.name.ends_with(&pointer_name(address)));
+    if theirs.silent && unlabelled && question.qtype == PTR {
+        return one("hidden-ptr");
+    }
+    BTreeSet::new()
+}
+
+/// Why CoreDNS says NODATA where there is no name.
+pub fn nodata(_oracle: &Oracle<'_>, _question: &Question) -> BTreeSet<&'static str> {
+    BTreeSet::new()
+}
