@@ -145,6 +145,20 @@ fn a_busy_port_is_named() {
 }
 
 #[test]
+fn an_address_of_another_machine_is_named() {
+    let site = shop();
+    let corefile = site.path("Corefile");
+    let text = fs::read_to_string(&corefile).expect("the site has one");
+    // RFC 5737: nobody's.
+    fs::write(&corefile, text.replace("bind 127.0.0.1", "bind 192.0.2.1")).expect("it is ours");
+    run_refused(
+        &site,
+        2,
+        &[&["cannot listen on 192.0.2.1", "no such address", "`bind`"]],
+    );
+}
+
+#[test]
 fn a_state_folder_in_use_is_named_with_its_holder() {
     let site = shop();
     let mut server = site.start_answering();
@@ -179,7 +193,7 @@ fn a_state_folder_of_others_is_left_alone() {
 fn a_state_folder_that_cannot_be_one_is_named() {
     let site = shop();
     File::create(site.state()).expect("a file can be made");
-    run_refused(&site, 2, &[&["state folder", "cannot be used", "--state"]]);
+    run_refused(&site, 2, &[&["is a file, not a state folder", "--state"]]);
     fs::remove_file(site.state()).expect("it is there");
     // /proc takes no new folders, whoever asks; permissions would not stop root.
     refused(
@@ -356,7 +370,13 @@ fn the_past_is_told_alike_with_and_without_a_server() {
     };
     let running = ask_all();
     assert!(server.terminate(START).success());
-    let stopped = ask_all();
+    // Commands that read the store wait for each other.
+    let stopped = std::thread::scope(|scope| {
+        let beside = scope.spawn(ask_all);
+        let stopped = ask_all();
+        assert_eq!(beside.join().expect("every command is answered"), stopped);
+        stopped
+    });
     for ((running, stopped), question) in running.chunks(2).zip(stopped.chunks(2)).zip(&questions) {
         assert!(
             !running[0].is_empty() && !running[1].is_empty(),

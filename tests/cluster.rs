@@ -23,6 +23,7 @@ use support::needs;
 use support::process::{now, poll_for};
 use support::proxy::Proxy;
 use support::random::{Act, Cluster, NAMESPACES};
+use support::rbac;
 use support::secondary::Kind;
 use support::wire;
 use support::zonewright::{Zonewright, addresses};
@@ -755,11 +756,11 @@ fn refused_rights_are_named_and_granted_ones_are_used_without_restart() {
     let server = start_server(1);
     let mut zonewright = Zonewright::prepare(&ZONES);
     zonewright.configure(&format!(
-        "    kubernetes {{\n        kubeconfig {}\n    }}\n",
+        "    kubernetes {{\n        kubeconfig {}\n        startup_timeout 0s\n        pods verified\n    }}\n",
         server.kubeconfig(Access::Limited).display()
     ));
     zonewright.spawn();
-    let kinds = ["namespaces", "services", "endpointslices"];
+    let kinds = ["namespaces", "services", "endpointslices", "pods"];
     let refused = poll_for(now() + PATIENCE, Duration::from_millis(50), || {
         let log = zonewright.log();
         let all = kinds
@@ -786,30 +787,23 @@ fn refused_rights_are_named_and_granted_ones_are_used_without_restart() {
     let reply = wire::udp(zonewright.address(), &query).unwrap();
     assert_eq!(reply.rcode(), 2, "no data is not \"no such name\"");
 
-    grant(&server);
+    // `deploy/` has the rights of each profile: with those of the base only the pods are missing.
+    rbac::grant(&server, "rbac.yaml");
+    let missing = |status: &Value| -> Vec<bool> {
+        let problems = status["problems"].to_string();
+        let is_named = |kind: &&str| problems.contains(&format!("may not list {kind}"));
+        kinds.iter().map(|kind| is_named(&kind)).collect()
+    };
+    let found = poll_for(now() + PATIENCE, Duration::from_millis(50), || {
+        (missing(&zonewright.status()) == [false, false, false, true]).then_some(())
+    });
+    assert!(found.is_some(), "{}", zonewright.status());
+    assert_eq!(zonewright.ready().map(|(code, _)| code), Some(503));
+    rbac::grant(&server, "rbac-pods.yaml");
     let start = now();
     wait_until_fresh(&mut zonewright);
     eprintln!("synced {:?} after the rights were granted", now() - start);
     assert_eq!(zonewright.ready().map(|(code, _)| code), Some(200));
     let problems = zonewright.status()["problems"].clone();
     assert_eq!(problems, json!([]), "what is mended is no problem any more");
-}
-
-/// Binds the role that zonewright needs to its user.
-fn grant(server: &ApiServer) {
-    let rbac = "rbac.authorization.k8s.io";
-    server.create(&json!({
-        "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": { "name": "zones" },
-        "rules": [
-            { "apiGroups": [""], "resources": ["services", "namespaces"], "verbs": ["list", "watch"] },
-            { "apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"],
-              "verbs": ["list", "watch"] },
-        ],
-    }));
-    server.create(&json!({
-        "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding",
-        "metadata": { "name": "zones" },
-        "roleRef": { "apiGroup": rbac, "kind": "ClusterRole", "name": "zones" },
-        "subjects": [{ "apiGroup": rbac, "kind": "User", "name": Access::Limited.user() }],
-    }));
 }

@@ -1,10 +1,12 @@
 //! The commands but `run`: each one reads, prints, and ends.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::app::failure::{Failure, one_line};
-use crate::app::past::StoredPast;
+use crate::app::past::{PastError, StoredPast};
 use crate::app::plan::wanted;
 use crate::app::render::render;
 use crate::app::source::Source;
@@ -174,6 +176,26 @@ pub fn status(asking: &Asking) -> Result<(), Failure> {
     question(Request::Status, asking)
 }
 
+/// How often and how long to wait for another command to let go of the store.
+const STORE_TRIES: u32 = 250;
+/// The pause between two tries.
+const STORE_PAUSE: Duration = Duration::from_millis(20);
+
+/// Opens the store of a server that does not run; another command that reads it is waited for.
+fn stored_past(state: &Path) -> Result<StoredPast, Failure> {
+    let mut tries = 0;
+    loop {
+        match StoredPast::open(state) {
+            Err(PastError::Busy(_)) if tries < STORE_TRIES => {
+                tries += 1;
+                std::thread::park_timeout(STORE_PAUSE);
+            }
+            Err(PastError::Busy(failure) | PastError::Other(failure)) => return Err(failure),
+            Ok(past) => return Ok(past),
+        }
+    }
+}
+
 /// Asks the running server, else the store itself.
 fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
     let Asking { state, output } = asking;
@@ -190,7 +212,7 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
         None => match question.request {
             Request::Status => Err(Failure::running(AuditError::NoServer.to_string())),
             Request::Log { .. } | Request::Show { .. } | Request::Diff { .. } => {
-                let past = StoredPast::open(&state.state)?;
+                let past = stored_past(&state.state)?;
                 answer(&question, &past, &mut out).map_err(|error| {
                     if error.is_the_question() {
                         Failure::unusable(error.to_string())

@@ -10,6 +10,7 @@ mod plan;
 mod render;
 mod run;
 mod source;
+mod startup;
 mod writer;
 
 pub use commands::{check, diff, log, print_zones, show, status};

@@ -8,7 +8,7 @@ use crate::audit::{Past, Status};
 use crate::dns::Name;
 use crate::ops::{Clock, SystemClock};
 use crate::pipeline::millis;
-use crate::zone::journal::{Journal, Reader};
+use crate::zone::journal::{Journal, OpenError, Reader};
 use crate::zone::{Contents, Step, ZoneSet};
 
 /// Tells how a running server stands.
@@ -28,20 +28,38 @@ pub(super) struct StoredPast {
     clock: Arc<dyn Clock>,
 }
 
+/// Why a store cannot be asked.
+pub(super) enum PastError {
+    /// Another process has it, perhaps for a moment.
+    Busy(Failure),
+    /// Anything else.
+    Other(Failure),
+}
+
 impl StoredPast {
     /// Opens the store of a server that does not run.
-    pub(super) fn open(state: &Path) -> Result<Self, Failure> {
+    pub(super) fn open(state: &Path) -> Result<Self, PastError> {
         if !state.is_dir() {
-            return Err(Failure::unusable(format!(
+            return Err(PastError::Other(Failure::unusable(format!(
                 "there is no state folder {}; name one with --state, or start a server with \
                  `zonewright run`",
                 state.display()
-            )));
+            ))));
         }
         let clock = Arc::new(SystemClock);
         let wall = Arc::clone(&clock);
         let opened = Journal::open(state, Arc::new(move || millis(wall.wall())));
-        let (journal, report) = opened.map_err(|error| Failure::unusable(error.to_string()))?;
+        let (journal, report) = opened.map_err(|error| {
+            let failure = Failure::unusable(error.to_string());
+            match error {
+                OpenError::Locked { .. } => PastError::Busy(failure),
+                OpenError::Foreign { .. }
+                | OpenError::OtherFormat { .. }
+                | OpenError::File { .. }
+                | OpenError::Unusable { .. }
+                | OpenError::Database { .. } => PastError::Other(failure),
+            }
+        })?;
         for note in report.notes {
             tracing::warn!("{note}");
         }

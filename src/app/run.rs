@@ -9,8 +9,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use futures_util::future::join_all;
-use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +20,7 @@ use crate::app::observe::{Observed, samples, status};
 use crate::app::past::StoredPast;
 use crate::app::plan::{Planned, interface_addresses, plan};
 use crate::app::source::Source;
+use crate::app::startup::{Gate, first_versions};
 use crate::app::writer::{Opened, Writer, WriterThread};
 use crate::audit::serve_control;
 use crate::cli::{Configuration, State};
@@ -119,6 +118,7 @@ impl Process {
         let cancel = CancellationToken::new();
         let sources = CancellationToken::new();
         let mut tasks = Tasks::new(cancel.clone());
+        start_servers(servers, &first_versions(&planned), &mut tasks);
         for (name, listener, ends) in http {
             tasks.spawn(name, http::serve(listener, ends, cancel.clone()));
         }
@@ -129,8 +129,6 @@ impl Process {
         let control = serve_control(state.state.clone(), Arc::new(past), cancel.clone());
         tasks.spawn("control socket", control);
         start_sources(&planned, &observed, &tx, &sources, &mut tasks, &clock).await?;
-        wait_for_zones(&planned).await;
-        start_servers(servers, &mut tasks);
         let lameduck = config
             .servers
             .iter()
@@ -304,38 +302,19 @@ async fn bind_all_http(config: &Config, ends: &Ends) -> anyhow::Result<Vec<Bound
     Ok(bound)
 }
 
-/// Waits until every zone has a version, so that the first clients need not hear SERVFAIL: their queries
-/// wait in the sockets. No longer than `startup_timeout`; versions from the store are not waited for.
-async fn wait_for_zones(planned: &Planned<'_>) {
-    let waits = planned.clusters.iter().map(|cluster| {
-        let limit = cluster.kubernetes.options.startup_timeout;
-        let wait = async move {
-            for plan in cluster.plan.zones() {
-                let mut news = plan.zone.subscribe();
-                while plan.zone.current().is_none() && news.changed().await.is_ok() {}
-            }
-        };
-        async move {
-            if tokio::time::timeout(limit, wait).await.is_err() {
-                let source = &cluster.plan.source;
-                tracing::warn!(
-                    source,
-                    "starting without its objects: they are not listed yet"
-                );
-            }
-        }
-    });
-    join_all(waits).await;
-}
-
-/// Starts the servers' tasks.
-fn start_servers(servers: Vec<Server>, tasks: &mut Tasks) {
+/// Starts the servers' tasks, which begin when `gate` opens.
+fn start_servers(servers: Vec<Server>, gate: &Gate, tasks: &mut Tasks) {
     let cancel = tasks.cancel().clone();
     for server in servers {
         for (name, task) in server.run(&cancel) {
             // Names live as long as the process: there are as many as sockets and secondaries.
             let name: &'static str = Box::leak(name.into_boxed_str());
+            let (gate, cancel) = (gate.clone(), cancel.clone());
             tasks.spawn(name, async move {
+                tokio::select! {
+                    () = gate => {}
+                    () = cancel.cancelled() => {}
+                }
                 task.await;
                 Ok::<_, std::convert::Infallible>(())
             });

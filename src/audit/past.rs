@@ -95,7 +95,9 @@ pub enum AuditError {
     #[error("the answer cannot be written: {0}")]
     Write(#[from] io::Error),
     /// A server is needed.
-    #[error("no server runs on this state folder; start one with `zonewright run`")]
+    #[error(
+        "no server runs on this state folder; name its folder with --state, or start one with `zonewright run`"
+    )]
     NoServer,
 }
 

@@ -129,7 +129,7 @@ impl QueryLog {
         let (name, rtype, _) = parse(exchange.query).question?;
         self.block_of(&name).filter(|block| block.errors)?;
         let rtype = Rtype(rtype);
-        let why = "the zone has no version yet, or the answer exceeds any message";
+        let why = "the zone has no version yet";
         Some(format!("plugin/errors: 2 {name} {rtype}: {why}"))
     }
 }
@@ -383,7 +383,7 @@ mod tests {
         let failed = message(0x8002, 0, false, false);
         assert_eq!(
             log.error_line(&exchange(&failed)).unwrap(),
-            "plugin/errors: 2 WwW.z. A: the zone has no version yet, or the answer exceeds any message"
+            "plugin/errors: 2 WwW.z. A: the zone has no version yet"
         );
         assert_eq!(
             log.error_line(&exchange(&message(0x8400, 1, false, false))),

@@ -296,7 +296,8 @@ impl Exchange<'_> {
         self.finish(scratch, base_flags, rcode, extended)
     }
 
-    /// An answer that did not fit: empty with TC in a datagram; on a connection nothing larger exists.
+    /// An answer that did not fit, with TC: empty in a datagram, the client asks again over TCP. A connection
+    /// has nothing larger to offer, so it gets the records that fit the largest message.
     fn truncated(
         self,
         scratch: &mut Scratch,
@@ -304,17 +305,11 @@ impl Exchange<'_> {
         flags: u16,
         ede: Option<Extended>,
     ) -> Outcome {
-        scratch.writer.rollback(mark);
-        match self.proto {
-            Proto::Udp => {
-                self.shared.stats.truncated.increase();
-                self.finish(scratch, flags | flags::TC, Rcode::NOERROR, ede)
-            }
-            Proto::Tcp => {
-                warn!(name = ?self.query.name().escape_ascii().to_string(), "answer exceeds any message");
-                self.finish(scratch, flags & !flags::AA, Rcode::SERVFAIL, None)
-            }
+        if self.proto == Proto::Udp {
+            scratch.writer.rollback(mark);
+            self.shared.stats.truncated.increase();
         }
+        self.finish(scratch, flags | flags::TC, Rcode::NOERROR, ede)
     }
 
     /// AXFR, or IXFR from a serial: access first, then capacity (a stranger must not take a friend's).

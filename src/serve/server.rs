@@ -29,9 +29,7 @@ const UDP_BUFFER_OCTETS: usize = 1 << 20;
 
 /// An address cannot be served.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "cannot listen on {address} ({proto}): {source}; see who has it with `ss -lnp`, or take another port"
-)]
+#[error("cannot listen on {address} ({proto}): {source}; {}", mend(source))]
 pub struct BindError {
     /// The address.
     pub address: SocketAddr,
@@ -40,6 +38,20 @@ pub struct BindError {
     /// Why.
     #[source]
     pub source: io::Error,
+}
+
+/// What to do about an address that cannot be bound.
+fn mend(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "see who has it with `ss -lnp`, or take another port",
+        io::ErrorKind::AddrNotAvailable => {
+            "this machine has no such address (`ip address` lists them): correct `bind`"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "ports below 1024 need root or CAP_NET_BIND_SERVICE: grant it, or take another port"
+        }
+        _ => "take another address or port",
+    }
 }
 
 /// What a server needs besides its sockets.

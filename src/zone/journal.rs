@@ -25,6 +25,7 @@ mod commit;
 mod floor;
 mod load;
 mod reader;
+mod refusal;
 mod repair;
 mod retention;
 mod salvage;
@@ -55,7 +56,7 @@ use step::StepSize;
 use store::{Batch, Store};
 
 pub use reader::{Order, ReadError, Reader, Steps, StoredZone};
-pub use repair::OpenError;
+pub use refusal::OpenError;
 pub use retention::Retention;
 pub use store::StoreError;
 

@@ -43,6 +43,7 @@ pub mod process;
 pub mod product;
 pub mod proxy;
 pub mod random;
+pub mod rbac;
 pub mod recorder;
 pub mod secondary;
 pub mod wire;

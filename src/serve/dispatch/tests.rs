@@ -466,6 +466,23 @@ fn signed_requests_get_signed_replies_also_refusals_and_truncated_ones() {
 }
 
 #[test]
+fn an_rrset_larger_than_any_message_is_given_as_far_as_it_fits_with_tc() {
+    let many: Vec<String> = (0..5000)
+        .map(|n| format!("many A 10.0.{}.{}", n >> 8, n & 255))
+        .collect();
+    let lines: Vec<&str> = many.iter().map(String::as_str).collect();
+    let mut desk = Desk::with(&lines);
+    let Got::Octets(octets) = desk.give(&query(1, "many.z.", Rtype::A), Proto::Tcp) else {
+        panic!("no reply")
+    };
+    let message = Message::from_vec(&octets).unwrap();
+    assert!(message.metadata.truncation);
+    assert_eq!(code_of(&octets), (0, None));
+    // Of 65 535 octets: header, question, and 16 for each record.
+    assert_eq!(message.answers.len(), (65_535 - 12 - 12) / 16);
+}
+
+#[test]
 fn a_refused_signature_is_notauth() {
     let mut desk = Desk::with(&["www A 10.0.0.1"]);
     let mut raw = query(1, "www.z.", Rtype::A);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::zone::journal::codec::{self, Base, Entry, HEAD, Head, PartWriter, STEP, ZONE};
-use crate::zone::journal::repair::{Keep, OpenError};
+use crate::zone::journal::refusal::OpenError;
+use crate::zone::journal::repair::Keep;
 use crate::zone::journal::scan::{garbage_of, scan};
 use crate::zone::journal::step;
 use crate::zone::journal::store::{Batch, Store, StoreError};

@@ -12,6 +12,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::zone::journal::codec::{self, FORMAT, META_KEY};
+use crate::zone::journal::refusal::OpenError;
 use crate::zone::journal::salvage::copy_readable;
 use crate::zone::journal::sidefile::{sync_dir, write_durably};
 use crate::zone::journal::store::{Batch, Store, StoreError};
@@ -21,7 +22,7 @@ const FORMAT_FILE: &str = "format";
 /// Where it is written before it is renamed.
 const FORMAT_NEXT: &str = "format.next";
 /// What the format file says.
-const FORMAT_TEXT: &str = "zonewright state ";
+pub(super) const FORMAT_TEXT: &str = "zonewright state ";
 /// The file that is locked while a process uses the folder.
 const LOCK_FILE: &str = "lock";
 /// The database's folder.
@@ -37,56 +38,9 @@ const OPENS_WITHOUT_SNAPSHOT: u32 = 5;
 /// After so many of them the database goes aside.
 const OPENS_WITHOUT_DATABASE: u32 = 10;
 /// What may stand in a folder that is not ours yet.
-const HARMLESS: [&str; 3] = [LOCK_FILE, FORMAT_NEXT, "lost+found"];
+const HARMLESS: [&str; 4] = [LOCK_FILE, FORMAT_NEXT, "control.sock", "lost+found"];
 /// What is written to find out whether the disk takes anything.
 const PROBE_OCTETS: usize = 1 << 20;
-
-/// Why the state folder cannot be used. Each says what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// Another process uses it.
-    #[error("the state folder {} is in use by {holder}: stop that process, or give another folder with --state", dir.display())]
-    Locked {
-        /// The folder.
-        dir: PathBuf,
-        /// Who holds it, as far as it can be told.
-        holder: String,
-    },
-    /// It holds other files.
-    #[error("the state folder {} holds other files ({found}): give an empty or a new folder with --state", dir.display())]
-    Foreign {
-        /// The folder.
-        dir: PathBuf,
-        /// The first of them by name.
-        found: String,
-    },
-    /// It was written in another layout.
-    #[error("the state folder {} has the layout {found:?}, this zonewright reads \"{FORMAT_TEXT}{FORMAT}\": use the zonewright that wrote it, or give another folder with --state", dir.display())]
-    OtherFormat {
-        /// The folder.
-        dir: PathBuf,
-        /// What its format file says.
-        found: String,
-    },
-    /// It cannot be written, created or read.
-    #[error("the state folder {} cannot be used, {doing} failed: {source}; make it writable for this user, or give another folder with --state", dir.display())]
-    Unusable {
-        /// The folder.
-        dir: PathBuf,
-        /// What was being done.
-        doing: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The database in it does not open, and not because it is damaged.
-    #[error("the database in {} does not open: {source}; free disk space or memory, or give another folder with --state", dir.display())]
-    Database {
-        /// The folder.
-        dir: PathBuf,
-        /// What the store said.
-        source: StoreError,
-    },
-}
 
 /// A folder that is ours and locked.
 #[derive(Debug)]
@@ -107,6 +61,11 @@ impl StateDir {
                 source,
             }
         };
+        if path.is_file() {
+            return Err(OpenError::File {
+                dir: path.to_owned(),
+            });
+        }
         fs::create_dir_all(path).map_err(unusable("creating it"))?;
         let known = check_format(path)?;
         let lock = take_lock(path)?;

@@ -1,0 +1,60 @@
+//! `startup_timeout`: the first clients need not hear SERVFAIL while a cluster is listed.
+//!
+//! The sockets are bound before the sources are asked, and queries wait in them until every zone has a
+//! version, but no longer than the timeout of its cluster. Versions from the store are served at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared, join_all};
+
+use crate::app::plan::Planned;
+use crate::zone::Zone;
+
+/// Opens when servers may begin to answer.
+pub(super) type Gate = Shared<BoxFuture<'static, ()>>;
+
+/// Opens when every zone has its first version, or the time for it is over.
+pub(super) fn first_versions(planned: &Planned<'_>) -> Gate {
+    let waits: Vec<_> = planned
+        .clusters
+        .iter()
+        .map(|cluster| {
+            let zones = cluster.plan.zones().map(|plan| Arc::clone(&plan.zone));
+            let limit = cluster.kubernetes.options.startup_timeout;
+            wait(cluster.plan.source.clone(), zones.collect(), limit)
+        })
+        .collect();
+    join_all(waits).map(|_| ()).boxed().shared()
+}
+
+/// Waits for the first versions of one cluster.
+async fn wait(source: String, zones: Vec<Arc<Zone>>, limit: Duration) {
+    let all = async {
+        for zone in zones {
+            let mut news = zone.subscribe();
+            while zone.current().is_none() && news.changed().await.is_ok() {}
+        }
+    };
+    if tokio::time::timeout(limit, all).await.is_err() {
+        tracing::warn!(
+            source,
+            "serving before the cluster was listed: SERVFAIL until it is"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dns::Name;
+
+    #[tokio::test]
+    async fn zones_without_a_version_are_waited_for_until_the_time_is_over() {
+        let zone = Arc::new(Zone::new(&Name::parse("z").unwrap()));
+        let wait_for = |limit| wait("test".into(), vec![Arc::clone(&zone)], limit);
+        assert!(wait_for(Duration::from_secs(3600)).now_or_never().is_none());
+        wait_for(Duration::ZERO).await;
+    }
+}

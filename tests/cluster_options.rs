@@ -1,0 +1,264 @@
+//! The options of `kubernetes` against a real API server: what is selected is what the API selects, and
+//! records come and go with labels, namespaces and pods.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test that fails fails the test"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::apiserver::{Access, ApiServer, object_path};
+use support::needs;
+use support::rbac;
+use support::wire::{self, Query};
+use support::zonewright::Zonewright;
+use zonewright::cluster::Selector;
+
+mod support;
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An object of `v1` with labels (`a=1,b=`).
+fn object(kind: &str, namespace: Option<&str>, name: &str, labels: &str) -> Value {
+    let labels: BTreeMap<&str, &str> = labels
+        .split(',')
+        .filter_map(|label| label.split_once('='))
+        .collect();
+    let mut object = json!({
+        "apiVersion": "v1", "kind": kind, "metadata": { "name": name, "labels": labels },
+    });
+    if let Some(namespace) = namespace {
+        object["metadata"]["namespace"] = json!(namespace);
+    }
+    object
+}
+
+/// A Service in `blue`.
+fn service(name: &str, labels: &str) -> Value {
+    let mut service = object("Service", Some("blue"), name, labels);
+    service["spec"] = json!({ "ports": [{ "name": "http", "port": 80 }] });
+    service
+}
+
+/// A Pod in `blue`, with an address from its status on.
+fn pod(server: &ApiServer, name: &str, labels: &str, addresses: &[&str]) -> String {
+    let mut pod = object("Pod", Some("blue"), name, labels);
+    pod["spec"] = json!({ "containers": [{ "name": "c", "image": "none" }] });
+    server.create(&pod);
+    let path = object_path(&pod);
+    let ips: Vec<Value> = addresses.iter().map(|ip| json!({ "ip": ip })).collect();
+    let status = json!({ "status": { "phase": "Running", "podIP": addresses[0], "podIPs": ips } });
+    server.patch(&format!("{path}/status"), &status);
+    path
+}
+
+/// Waits until the name has so many addresses of a type; with none it does not exist.
+fn wait_for(zonewright: &mut Zonewright, name: &str, rtype: u16, wanted: usize) {
+    let address = zonewright.address();
+    zonewright.wait_for(&format!("{name} has {wanted}"), PATIENCE, || {
+        let reply = wire::udp(address, &Query::new(name, rtype)).ok()?;
+        let rcode = if wanted == 0 { 3 } else { 0 };
+        (reply.rcode() == rcode && reply.answers.len() == wanted).then_some(())
+    });
+}
+
+/// A selector as part of a URL.
+fn encoded(text: &str) -> String {
+    text.bytes().map(|octet| format!("%{octet:02X}")).collect()
+}
+
+#[test]
+fn selectors_select_what_the_api_selects_and_are_refused_where_it_refuses() {
+    if needs::lacks(&["apiserver", "openssl"]) {
+        return;
+    }
+    let server = ApiServer::start();
+    server.create(&object("Namespace", None, "blue", ""));
+    let all = [
+        "", "a=", "a=1", "a=2", "a=in", "b=1", "a=1,b=1", "a=2,b=", "in=1", "x.y/a=1",
+    ];
+    for (number, labels) in all.iter().enumerate() {
+        server.create(&service(&format!("s-{number}"), labels));
+    }
+    let words = [
+        "a",
+        "b",
+        "in",
+        "notin",
+        "x.y/a",
+        "1",
+        "2",
+        "-1",
+        "A_b.c",
+        "a b",
+        "X.y/a",
+        "=",
+        "==",
+        "!=",
+        "!",
+        ",",
+        "(",
+        ")",
+        " in (1,2)",
+        " notin (1)",
+        " in ()",
+        "=1",
+        "!=1",
+        "=,",
+        " in (,1)",
+        " ",
+        "a,b",
+    ];
+    // A fixed sequence: the same expressions each time (Knuth, The Art of Computer Programming 3.3.4).
+    let mut state: u64 = 42;
+    let mut next = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    let mut good = 0;
+    for _ in 0..1500 {
+        let length = 1 + next(4);
+        let text: String = (0..length).map(|_| words[next(words.len())]).collect();
+        let path = format!(
+            "/api/v1/namespaces/blue/services?labelSelector={}",
+            encoded(&text)
+        );
+        let theirs: Option<BTreeSet<String>> = server.get(&path).ok().map(|list| {
+            let items = list["items"].as_array().unwrap().iter();
+            items
+                .map(|item| item["metadata"]["name"].as_str().unwrap().to_owned())
+                .collect()
+        });
+        let ours = Selector::parse(&text).ok().map(|selector| {
+            let selected = all.iter().enumerate().filter(|(_, labels)| {
+                let labels: BTreeMap<&str, &str> = labels
+                    .split(',')
+                    .filter_map(|label| label.split_once('='))
+                    .collect();
+                selector.matches(|key| labels.get(key).copied())
+            });
+            selected.map(|(number, _)| format!("s-{number}")).collect()
+        });
+        assert_eq!(ours, theirs, "{text:?}");
+        good += usize::from(theirs.is_some());
+    }
+    assert!((200..1400).contains(&good), "{good} of 1500 are selectors");
+}
+
+#[test]
+fn records_come_and_go_with_labels_namespaces_and_pods() {
+    if needs::lacks(&["apiserver", "openssl"]) {
+        return;
+    }
+    let server = ApiServer::start();
+    for file in ["rbac.yaml", "rbac-pods.yaml"] {
+        rbac::grant(&server, file);
+    }
+    server.create(&object("Namespace", None, "blue", "dns=yes"));
+    server.create(&service("web", "app=web"));
+    server.create(&service("other", ""));
+    let zones = ["cluster.local", "other.example"];
+    let mut zonewright = Zonewright::prepare(&zones);
+    // Two clusters, here by chance the same one, with other options; hardly any requests at a time.
+    let text = |options: &str, zone: &str| {
+        format!(
+            "    kubernetes {zone} {{\n        kubeconfig {}\n        apiserver_max_inflight 1\n        \
+             apiserver_qps 20\n        apiserver_burst 2\n{options}    }}\n",
+            server.kubeconfig(Access::Limited).display()
+        )
+    };
+    let one = "        labels app in (web, db), !hidden\n        namespace_labels dns=yes\n        pods \
+               verified\n        endpoint_pod_names\n";
+    let other = "        noendpoints\n        ttl 60\n        pods insecure\n";
+    zonewright.configure(&text(one, zones[0]));
+    let corefile = std::fs::read_to_string(zonewright.corefile()).unwrap();
+    let key = corefile.lines().next().unwrap().to_owned();
+    let port = key
+        .split(':')
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap()
+        .to_owned();
+    std::fs::write(
+        zonewright.corefile(),
+        format!(
+            "{}\n{}:{port} {{\n    bind 127.0.0.1\n{}}}\n",
+            corefile.replace(&format!(" {}:{port}", zones[1]), ""),
+            zones[1],
+            text(other, zones[1])
+        ),
+    )
+    .unwrap();
+    zonewright.start();
+
+    let web = "web.blue.svc.cluster.local";
+    wait_for(&mut zonewright, web, wire::A, 1);
+    wait_for(&mut zonewright, "other.blue.svc.cluster.local", wire::A, 0);
+    for name in ["web", "other"] {
+        wait_for(
+            &mut zonewright,
+            &format!("{name}.blue.svc.other.example"),
+            wire::A,
+            1,
+        );
+    }
+    // Labels of the object.
+    let path = object_path(&service("web", ""));
+    let label = |name: &str, value: Value| json!({ "metadata": { "labels": { name: value } } });
+    server.patch(&path, &label("hidden", json!("")));
+    wait_for(&mut zonewright, web, wire::A, 0);
+    server.patch(&path, &label("hidden", Value::Null));
+    wait_for(&mut zonewright, web, wire::A, 1);
+    // Labels of the namespace.
+    let blue = object_path(&object("Namespace", None, "blue", ""));
+    server.patch(&blue, &label("dns", json!("no")));
+    wait_for(&mut zonewright, web, wire::A, 0);
+    server.patch(&blue, &label("dns", json!("yes")));
+    wait_for(&mut zonewright, web, wire::A, 1);
+    // Pods: only selected ones, until they end.
+    let first = pod(&server, "p", "app=web", &["10.9.0.1", "fd00:9::1"]);
+    pod(&server, "q", "app=no", &["10.9.0.2"]);
+    let (v4, v6) = (
+        "10-9-0-1.blue.pod.cluster.local",
+        "fd00-9--1.blue.pod.cluster.local",
+    );
+    wait_for(&mut zonewright, v4, wire::A, 1);
+    wait_for(&mut zonewright, v6, wire::AAAA, 1);
+    wait_for(
+        &mut zonewright,
+        "10-9-0-2.blue.pod.cluster.local",
+        wire::A,
+        0,
+    );
+    let ended = json!({ "status": { "phase": "Succeeded" } });
+    server.patch(&format!("{first}/status"), &ended);
+    wait_for(&mut zonewright, v4, wire::A, 0);
+    // Names of pods that need no pod, in namespaces that exist.
+    wait_for(
+        &mut zonewright,
+        "192-0-2-1.blue.pod.other.example",
+        wire::A,
+        1,
+    );
+    wait_for(
+        &mut zonewright,
+        "192-0-2-1.red.pod.other.example",
+        wire::A,
+        0,
+    );
+    server.create(&object("Namespace", None, "red", ""));
+    wait_for(
+        &mut zonewright,
+        "192-0-2-1.red.pod.other.example",
+        wire::A,
+        1,
+    );
+    zonewright.stop();
+}
