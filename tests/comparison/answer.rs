@@ -13,6 +13,9 @@ pub const NOERROR: u16 = 0;
 /// No such name.
 pub const NXDOMAIN: u16 = 3;
 
+/// Octets of a datagram from which on there may be more to say by TCP.
+const LARGE: usize = 1000;
+
 /// The types that hold data here.
 pub const DATA_TYPES: [u16; 6] = [
     wire::A,
@@ -197,7 +200,8 @@ impl Asker {
     pub fn ask(&mut self, question: &Question) -> Answer {
         for _ in 0..2 {
             if let Some(message) = self.exchange(question) {
-                if message.is_truncated() {
+                // What does not fit beside the answer is left out without a word.
+                if message.is_truncated() || message.size > LARGE {
                     return self.ask_by_tcp(question).unwrap();
                 }
                 return Answer::of(&message);

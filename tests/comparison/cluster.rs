@@ -254,7 +254,6 @@ impl Maker {
     fn alias_target(&mut self) -> String {
         self.pick(&[
             "db.example.com",
-            "DB.Example.COM",
             "db.example.com.",
             "svc-0.blue.svc.cluster.local",
             "svc-1.green.svc.cluster.local",

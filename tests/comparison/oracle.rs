@@ -254,7 +254,11 @@ impl<'a> Oracle<'a> {
         if rest.repeats {
             because.insert("repeats");
         }
-        for section in [&mut rest.answers, &mut rest.authority] {
+        let answered = [true, false];
+        for (section, is_answer) in [&mut rest.answers, &mut rest.authority]
+            .into_iter()
+            .zip(answered)
+        {
             let own: Vec<Record> = section
                 .iter()
                 .filter(|it| it.rtype == SOA)
@@ -263,7 +267,7 @@ impl<'a> Oracle<'a> {
             for record in own {
                 section.remove(&record);
                 let ours = self.soa(&record.owner);
-                if ours != record {
+                if is_answer && ours != record {
                     because.insert("soa");
                 }
                 section.insert(ours);

@@ -117,57 +117,27 @@ fn rename_dotted_pods(oracle: &mut Oracle<'_>) {
     if !oracle.set.says("endpoint_pod_names") {
         return;
     }
-    for (dotted, dashed, address) in dotted_pods(oracle) {
-        let rtype = if address.contains(':') { AAAA } else { A };
-        let mut ports = BTreeSet::new();
-        let mut seen = BTreeSet::new();
+    for pod in dotted_pods(oracle) {
         let keys: Vec<(String, u16)> = oracle.data.keys().cloned().collect();
         for key in keys {
             let data = oracle.data.get_mut(&key).expect("it is one of them");
             let before = data.clone();
-            data.records = before
-                .records
-                .iter()
-                .map(|one| renamed(one, &dotted, &dashed))
-                .collect();
-            data.additional = before
-                .additional
-                .iter()
-                .map(|one| {
-                    let owner = if one.owner == dotted {
-                        &dashed
-                    } else {
-                        &one.owner
-                    };
-                    Record {
-                        owner: owner.clone(),
-                        ..one.clone()
-                    }
-                })
-                .collect();
-            if *data == before {
-                continue;
-            }
-            seen.insert(key.0.clone());
-            if key.1 == SRV {
-                let leads_here = data
-                    .records
-                    .iter()
-                    .filter(|one| one.data.ends_with(&format!(" {dashed}")));
-                ports.extend(leads_here.map(|one| one.data.clone()));
+            let named = |one: &Record| renamed(one, &pod.dotted, &pod.dashed);
+            data.records = before.records.iter().map(named).collect();
+            data.additional = before.additional.iter().map(named).collect();
+            if *data != before {
+                oracle.note(&key.0, "dotted-pod");
             }
         }
-        for name in seen {
-            oracle.note(&name, "dotted-pod");
-        }
-        let own = record(oracle, &dashed, rtype, &address);
+        let rtype = if pod.address.contains(':') { AAAA } else { A };
+        let own = record(oracle, &pod.dashed, rtype, &pod.address);
         insert(oracle, own.clone(), BTreeSet::new());
-        for data in ports {
-            let service = record(oracle, &dashed, SRV, &data);
-            let same: BTreeSet<Record> = BTreeSet::from([own.clone()]);
-            insert(oracle, service, same);
+        for port in pod.ports {
+            let data = format!("0 {WEIGHT} {port} {}", pod.dashed);
+            let service = record(oracle, &pod.dashed, SRV, &data);
+            insert(oracle, service, BTreeSet::from([own.clone()]));
         }
-        oracle.note(&dashed, "dotted-pod");
+        oracle.note(&pod.dashed, "dotted-pod");
     }
 }
 
@@ -192,15 +162,28 @@ fn renamed(record: &Record, from: &str, to: &str) -> Record {
         PTR if record.data == from => Some(to.to_owned()),
         _ => None,
     };
+    let owner = if record.owner == from {
+        to
+    } else {
+        &record.owner
+    };
     Record {
+        owner: owner.to_owned(),
         data: data.unwrap_or_else(|| record.data.clone()),
         ..record.clone()
     }
 }
 
-/// The dotted name, the dashed one and the address of each endpoint called after such a pod, in every
-/// forward zone.
-fn dotted_pods(oracle: &Oracle<'_>) -> Vec<(String, String, String)> {
+/// An endpoint called after a pod whose name has a dot, in one forward zone.
+struct DottedPod {
+    dotted: String,
+    dashed: String,
+    address: String,
+    ports: Vec<u64>,
+}
+
+/// All of them.
+fn dotted_pods(oracle: &Oracle<'_>) -> Vec<DottedPod> {
     let mut found = Vec::new();
     for slice in oracle.cluster.of("EndpointSlice") {
         let Some(service) = slice["metadata"]["labels"][SERVICE_LABEL].as_str() else {
@@ -227,13 +210,20 @@ fn dotted_pods(oracle: &Oracle<'_>) -> Vec<(String, String, String)> {
             if label.ends_with('-') {
                 label.push('0');
             }
+            let ports: Vec<u64> = slice["ports"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|port| port["port"].as_u64())
+                .collect();
             for zone in oracle.set.forward_zones() {
                 let base = format!("{service}.{}.svc.{zone}", namespace_of(slice));
-                found.push((
-                    format!("{pod}.{base}"),
-                    format!("{label}.{base}"),
-                    address.clone(),
-                ));
+                found.push(DottedPod {
+                    dotted: format!("{pod}.{base}"),
+                    dashed: format!("{label}.{base}"),
+                    address: address.clone(),
+                    ports: ports.clone(),
+                });
             }
         }
     }
@@ -245,7 +235,7 @@ fn dotted_pods(oracle: &Oracle<'_>) -> Vec<(String, String, String)> {
         .filter(|record| [SRV, PTR].contains(&record.rtype))
         .filter_map(|record| record.data.rsplit(' ').next())
         .collect();
-    found.retain(|(dotted, _, _)| targets.contains(dotted.as_str()));
+    found.retain(|pod| targets.contains(pod.dotted.as_str()));
     found
 }
 
