@@ -164,6 +164,7 @@ impl Subject {
             namespaces: None,
             hides_empty_services: false,
             seen: None,
+            headless: None,
         };
         let zone = Arc::clone(&plan.forward[0].zone);
         let reverse = Arc::clone(&plan.reverse[0].zone);
@@ -250,7 +251,7 @@ fn notify_times(subject: &Subject, runtime: &tokio::runtime::Runtime) -> Vec<Dur
     let zone = Arc::clone(&subject.zone);
     let _guard = runtime.enter();
     let server = Server::new(Parts {
-        pods: std::collections::HashMap::new(),
+        live: std::collections::HashMap::new(),
         zones: Arc::new(ZoneSet::new(vec![Arc::clone(&zone)])),
         access: std::collections::HashMap::new(),
         secondaries: vec![Secondary {

@@ -234,11 +234,11 @@ fn a_broken_manifest_costs_only_itself() {
     server.wait_for("a status without problems", CHANGE, || {
         (!site.ask(&["status"]).contains("problem ")).then_some(())
     });
-    let shown = site.ask(&["show", ZONES[0]]);
-    assert!(
-        shown.contains("mended.test.svc") && shown.contains("more.test.svc"),
-        "{shown}"
-    );
+    server.wait_for("a version with both", CHANGE, || {
+        let shown = site.ask(&["show", ZONES[0]]);
+        let both = shown.contains("mended.test.svc") && shown.contains("more.test.svc");
+        both.then_some(())
+    });
     assert!(server.terminate(START).success());
 }
 

@@ -792,7 +792,7 @@ fn refused_rights_are_named_and_granted_ones_are_used_without_restart() {
     let missing = |status: &Value| -> Vec<bool> {
         let problems = status["problems"].to_string();
         let is_named = |kind: &&str| problems.contains(&format!("may not list {kind}"));
-        kinds.iter().map(|kind| is_named(&kind)).collect()
+        kinds.iter().map(is_named).collect()
     };
     let found = poll_for(now() + PATIENCE, Duration::from_millis(50), || {
         (missing(&zonewright.status()) == [false, false, false, true]).then_some(())

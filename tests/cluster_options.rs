@@ -6,6 +6,7 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -70,6 +71,64 @@ fn encoded(text: &str) -> String {
     text.bytes().map(|octet| format!("%{octet:02X}")).collect()
 }
 
+/// The labels of the objects that selectors are tried on.
+const LABELS: [&str; 10] = [
+    "", "a=", "a=1", "a=2", "a=in", "b=1", "a=1,b=1", "a=2,b=", "in=1", "x.y/a=1",
+];
+
+/// What expressions are made of.
+const WORDS: [&str; 27] = [
+    "a",
+    "b",
+    "in",
+    "notin",
+    "x.y/a",
+    "1",
+    "2",
+    "-1",
+    "A_b.c",
+    "a b",
+    "X.y/a",
+    "=",
+    "==",
+    "!=",
+    "!",
+    ",",
+    "(",
+    ")",
+    " in (1,2)",
+    " notin (1)",
+    " in ()",
+    "=1",
+    "!=1",
+    "=,",
+    " in (,1)",
+    " ",
+    "a,b",
+];
+
+/// The Services that the API server selects; `None` when it refuses the expression.
+fn selected_by_api(server: &ApiServer, text: &str) -> Option<BTreeSet<String>> {
+    let expression = encoded(text);
+    let path = format!("/api/v1/namespaces/blue/services?labelSelector={expression}");
+    let list = server.get(&path).ok()?;
+    let name = |item: &Value| item["metadata"]["name"].as_str().unwrap().to_owned();
+    Some(list["items"].as_array().unwrap().iter().map(name).collect())
+}
+
+/// The Services that we select; `None` when we refuse the expression.
+fn selected_by_us(text: &str) -> Option<BTreeSet<String>> {
+    let selector = Selector::parse(text).ok()?;
+    let is_selected = |labels: &str| {
+        let pairs = labels.split(',').filter_map(|label| label.split_once('='));
+        let labels: BTreeMap<&str, &str> = pairs.collect();
+        selector.matches(|key| labels.get(key).copied())
+    };
+    let selected = LABELS.iter().enumerate();
+    let selected = selected.filter(|(_, labels)| is_selected(labels));
+    Some(selected.map(|(number, _)| format!("s-{number}")).collect())
+}
+
 #[test]
 fn selectors_select_what_the_api_selects_and_are_refused_where_it_refuses() {
     if needs::lacks(&["apiserver", "openssl"]) {
@@ -77,41 +136,9 @@ fn selectors_select_what_the_api_selects_and_are_refused_where_it_refuses() {
     }
     let server = ApiServer::start();
     server.create(&object("Namespace", None, "blue", ""));
-    let all = [
-        "", "a=", "a=1", "a=2", "a=in", "b=1", "a=1,b=1", "a=2,b=", "in=1", "x.y/a=1",
-    ];
-    for (number, labels) in all.iter().enumerate() {
+    for (number, labels) in LABELS.iter().enumerate() {
         server.create(&service(&format!("s-{number}"), labels));
     }
-    let words = [
-        "a",
-        "b",
-        "in",
-        "notin",
-        "x.y/a",
-        "1",
-        "2",
-        "-1",
-        "A_b.c",
-        "a b",
-        "X.y/a",
-        "=",
-        "==",
-        "!=",
-        "!",
-        ",",
-        "(",
-        ")",
-        " in (1,2)",
-        " notin (1)",
-        " in ()",
-        "=1",
-        "!=1",
-        "=,",
-        " in (,1)",
-        " ",
-        "a,b",
-    ];
     // A fixed sequence: the same expressions each time (Knuth, The Art of Computer Programming 3.3.4).
     let mut state: u64 = 42;
     let mut next = |below: usize| {
@@ -123,31 +150,87 @@ fn selectors_select_what_the_api_selects_and_are_refused_where_it_refuses() {
     let mut good = 0;
     for _ in 0..1500 {
         let length = 1 + next(4);
-        let text: String = (0..length).map(|_| words[next(words.len())]).collect();
-        let path = format!(
-            "/api/v1/namespaces/blue/services?labelSelector={}",
-            encoded(&text)
-        );
-        let theirs: Option<BTreeSet<String>> = server.get(&path).ok().map(|list| {
-            let items = list["items"].as_array().unwrap().iter();
-            items
-                .map(|item| item["metadata"]["name"].as_str().unwrap().to_owned())
-                .collect()
-        });
-        let ours = Selector::parse(&text).ok().map(|selector| {
-            let selected = all.iter().enumerate().filter(|(_, labels)| {
-                let labels: BTreeMap<&str, &str> = labels
-                    .split(',')
-                    .filter_map(|label| label.split_once('='))
-                    .collect();
-                selector.matches(|key| labels.get(key).copied())
-            });
-            selected.map(|(number, _)| format!("s-{number}")).collect()
-        });
-        assert_eq!(ours, theirs, "{text:?}");
+        let text: String = (0..length).map(|_| WORDS[next(WORDS.len())]).collect();
+        let theirs = selected_by_api(&server, &text);
+        assert_eq!(selected_by_us(&text), theirs, "{text:?}");
         good += usize::from(theirs.is_some());
     }
     assert!((200..1400).contains(&good), "{good} of 1500 are selectors");
+}
+
+/// Two clusters, here by chance the same one, each with options of its own and hardly any requests at a
+/// time; the first is that of `cluster.local`, the second that of `other.example`.
+fn two_clusters(server: &ApiServer) -> Zonewright {
+    let zones = ["cluster.local", "other.example"];
+    let mut zonewright = Zonewright::prepare(&zones);
+    let text = |options: &str| {
+        format!(
+            "    kubernetes {{\n        kubeconfig {}\n        apiserver_max_inflight 1\n        \
+             apiserver_qps 20\n        apiserver_burst 2\n{options}    }}\n",
+            server.kubeconfig(Access::Limited).display()
+        )
+    };
+    let one = "        labels app in (web, db), !hidden\n        namespace_labels dns=yes\n        pods \
+               verified\n        endpoint_pod_names\n";
+    let other = "        noendpoints\n        ttl 60\n        pods insecure\n";
+    zonewright.configure(&text(one));
+    // The second zone moves from the one block to one of its own.
+    let port = zonewright.address().port();
+    let both = fs::read_to_string(zonewright.corefile()).unwrap();
+    let first = both.replace(&format!(" {}:{port}", zones[1]), "");
+    let second = format!(
+        "{}:{port} {{\n    bind 127.0.0.1\n{}}}\n",
+        zones[1],
+        text(other)
+    );
+    fs::write(zonewright.corefile(), format!("{first}{second}")).unwrap();
+    zonewright.start();
+    zonewright
+}
+
+/// Records of a Service go and come with its labels and with those of its namespace.
+fn check_labels(server: &ApiServer, zonewright: &mut Zonewright) {
+    let web = "web.blue.svc.cluster.local";
+    wait_for(zonewright, web, wire::A, 1);
+    wait_for(zonewright, "other.blue.svc.cluster.local", wire::A, 0);
+    let path = object_path(&service("web", ""));
+    let label = |name: &str, value: Value| json!({ "metadata": { "labels": { name: value } } });
+    server.patch(&path, &label("hidden", json!("")));
+    wait_for(zonewright, web, wire::A, 0);
+    server.patch(&path, &label("hidden", Value::Null));
+    wait_for(zonewright, web, wire::A, 1);
+    let blue = object_path(&object("Namespace", None, "blue", ""));
+    server.patch(&blue, &label("dns", json!("no")));
+    wait_for(zonewright, web, wire::A, 0);
+    server.patch(&blue, &label("dns", json!("yes")));
+    wait_for(zonewright, web, wire::A, 1);
+}
+
+/// Pods that are selected have names until they end.
+fn check_verified_pods(server: &ApiServer, zonewright: &mut Zonewright) {
+    let first = pod(server, "p", "app=web", &["10.9.0.1", "fd00:9::1"]);
+    pod(server, "q", "app=no", &["10.9.0.2"]);
+    let v4 = "10-9-0-1.blue.pod.cluster.local";
+    wait_for(zonewright, v4, wire::A, 1);
+    wait_for(
+        zonewright,
+        "fd00-9--1.blue.pod.cluster.local",
+        wire::AAAA,
+        1,
+    );
+    wait_for(zonewright, "10-9-0-2.blue.pod.cluster.local", wire::A, 0);
+    let ended = json!({ "status": { "phase": "Succeeded" } });
+    server.patch(&format!("{first}/status"), &ended);
+    wait_for(zonewright, v4, wire::A, 0);
+}
+
+/// Names of pods that need no pod exist in namespaces that exist.
+fn check_insecure_pods(server: &ApiServer, zonewright: &mut Zonewright) {
+    let red = "192-0-2-1.red.pod.other.example";
+    wait_for(zonewright, "192-0-2-1.blue.pod.other.example", wire::A, 1);
+    wait_for(zonewright, red, wire::A, 0);
+    server.create(&object("Namespace", None, "red", ""));
+    wait_for(zonewright, red, wire::A, 1);
 }
 
 #[test]
@@ -162,103 +245,34 @@ fn records_come_and_go_with_labels_namespaces_and_pods() {
     server.create(&object("Namespace", None, "blue", "dns=yes"));
     server.create(&service("web", "app=web"));
     server.create(&service("other", ""));
-    let zones = ["cluster.local", "other.example"];
-    let mut zonewright = Zonewright::prepare(&zones);
-    // Two clusters, here by chance the same one, with other options; hardly any requests at a time.
-    let text = |options: &str, zone: &str| {
-        format!(
-            "    kubernetes {zone} {{\n        kubeconfig {}\n        apiserver_max_inflight 1\n        \
-             apiserver_qps 20\n        apiserver_burst 2\n{options}    }}\n",
-            server.kubeconfig(Access::Limited).display()
-        )
-    };
-    let one = "        labels app in (web, db), !hidden\n        namespace_labels dns=yes\n        pods \
-               verified\n        endpoint_pod_names\n";
-    let other = "        noendpoints\n        ttl 60\n        pods insecure\n";
-    zonewright.configure(&text(one, zones[0]));
-    let corefile = std::fs::read_to_string(zonewright.corefile()).unwrap();
-    let key = corefile.lines().next().unwrap().to_owned();
-    let port = key
-        .split(':')
-        .nth(1)
-        .unwrap()
-        .split(' ')
-        .next()
-        .unwrap()
-        .to_owned();
-    std::fs::write(
-        zonewright.corefile(),
-        format!(
-            "{}\n{}:{port} {{\n    bind 127.0.0.1\n{}}}\n",
-            corefile.replace(&format!(" {}:{port}", zones[1]), ""),
-            zones[1],
-            text(other, zones[1])
-        ),
-    )
-    .unwrap();
-    zonewright.start();
-
-    let web = "web.blue.svc.cluster.local";
-    wait_for(&mut zonewright, web, wire::A, 1);
-    wait_for(&mut zonewright, "other.blue.svc.cluster.local", wire::A, 0);
+    let mut zonewright = two_clusters(&server);
     for name in ["web", "other"] {
-        wait_for(
-            &mut zonewright,
-            &format!("{name}.blue.svc.other.example"),
-            wire::A,
-            1,
-        );
+        let name = format!("{name}.blue.svc.other.example");
+        wait_for(&mut zonewright, &name, wire::A, 1);
     }
-    // Labels of the object.
-    let path = object_path(&service("web", ""));
-    let label = |name: &str, value: Value| json!({ "metadata": { "labels": { name: value } } });
-    server.patch(&path, &label("hidden", json!("")));
-    wait_for(&mut zonewright, web, wire::A, 0);
-    server.patch(&path, &label("hidden", Value::Null));
-    wait_for(&mut zonewright, web, wire::A, 1);
-    // Labels of the namespace.
-    let blue = object_path(&object("Namespace", None, "blue", ""));
-    server.patch(&blue, &label("dns", json!("no")));
-    wait_for(&mut zonewright, web, wire::A, 0);
-    server.patch(&blue, &label("dns", json!("yes")));
-    wait_for(&mut zonewright, web, wire::A, 1);
-    // Pods: only selected ones, until they end.
-    let first = pod(&server, "p", "app=web", &["10.9.0.1", "fd00:9::1"]);
-    pod(&server, "q", "app=no", &["10.9.0.2"]);
-    let (v4, v6) = (
-        "10-9-0-1.blue.pod.cluster.local",
-        "fd00-9--1.blue.pod.cluster.local",
-    );
-    wait_for(&mut zonewright, v4, wire::A, 1);
-    wait_for(&mut zonewright, v6, wire::AAAA, 1);
-    wait_for(
-        &mut zonewright,
-        "10-9-0-2.blue.pod.cluster.local",
-        wire::A,
-        0,
-    );
-    let ended = json!({ "status": { "phase": "Succeeded" } });
-    server.patch(&format!("{first}/status"), &ended);
-    wait_for(&mut zonewright, v4, wire::A, 0);
-    // Names of pods that need no pod, in namespaces that exist.
-    wait_for(
-        &mut zonewright,
-        "192-0-2-1.blue.pod.other.example",
-        wire::A,
-        1,
-    );
-    wait_for(
-        &mut zonewright,
-        "192-0-2-1.red.pod.other.example",
-        wire::A,
-        0,
-    );
-    server.create(&object("Namespace", None, "red", ""));
-    wait_for(
-        &mut zonewright,
-        "192-0-2-1.red.pod.other.example",
-        wire::A,
-        1,
-    );
+    check_labels(&server, &mut zonewright);
+    check_verified_pods(&server, &mut zonewright);
+    check_insecure_pods(&server, &mut zonewright);
+    zonewright.stop();
+}
+
+/// The role for `noendpoints` is enough for it, and no more.
+#[test]
+fn without_endpoints_no_right_to_see_them_is_needed() {
+    if needs::lacks(&["apiserver", "openssl"]) {
+        return;
+    }
+    let server = ApiServer::start();
+    rbac::grant(&server, "rbac-noendpoints.yaml");
+    server.create(&object("Namespace", None, "blue", ""));
+    server.create(&service("web", ""));
+    let mut zonewright = Zonewright::prepare(&["cluster.local"]);
+    zonewright.configure(&format!(
+        "    kubernetes {{\n        kubeconfig {}\n        noendpoints\n    }}\n",
+        server.kubeconfig(Access::Limited).display()
+    ));
+    zonewright.start();
+    wait_for(&mut zonewright, "web.blue.svc.cluster.local", wire::A, 1);
+    assert_eq!(zonewright.status()["problems"], json!([]));
     zonewright.stop();
 }

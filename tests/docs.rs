@@ -92,3 +92,25 @@ fn every_directive_stands_in_the_readme_and_no_other() {
         );
     }
 }
+
+#[test]
+fn every_option_of_kubernetes_stands_in_the_readme_and_no_other() {
+    let text = readme();
+    let table = text
+        .split("Options of `kubernetes`")
+        .nth(1)
+        .and_then(|rest| rest.split("Options of `transfer`").next())
+        .expect("the table is there");
+    let documented: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"))
+        .filter_map(|line| line.split([' ', '`']).next())
+        .collect();
+    for option in zonewright::corefile::kubernetes_options() {
+        assert!(documented.contains(&option), "the README lacks {option}");
+    }
+    for option in documented {
+        let mut known = zonewright::corefile::kubernetes_options();
+        assert!(known.any(|it| it == option), "{option} is no option");
+    }
+}

@@ -64,7 +64,7 @@ fn parts_of(
 ) -> anyhow::Result<Parts> {
     let mut zones: Vec<Arc<Zone>> = Vec::new();
     let mut access = HashMap::new();
-    let mut pods = HashMap::new();
+    let mut live = HashMap::new();
     let mut secondaries = Vec::new();
     for block in blocks {
         for apex in block
@@ -78,8 +78,9 @@ fn parts_of(
             if !zones.iter().any(|known| Arc::ptr_eq(known, zone)) {
                 zones.push(Arc::clone(zone));
             }
-            if let Some(answers) = planned.insecure_pods(apex) {
-                pods.insert(apex.clone(), answers);
+            let names = planned.live_names(apex);
+            if !names.is_empty() {
+                live.insert(apex.clone(), names);
             }
             let Some(transfer) = block.transfer_for(apex) else {
                 continue;
@@ -110,7 +111,7 @@ fn parts_of(
         zones: Arc::new(ZoneSet::new(zones)),
         access,
         secondaries,
-        pods,
+        live,
         keys: Arc::new(keys),
         settings,
         clock: Arc::clone(clock),

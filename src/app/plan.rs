@@ -11,7 +11,7 @@ use crate::corefile::{
     self, Apex, BindHost, Config, History, Kubernetes, Pods, ServerBlock, Source,
 };
 use crate::dns::{Name, Ttl};
-use crate::live::InsecurePods;
+use crate::live::{InsecurePods, LiveNames, ZonalNames};
 use crate::pipeline::{ClusterPlan, ZonePlan};
 use crate::schema::{ApexSettings, NameServer};
 use crate::source::{ApiLimits, Keep, Wanted};
@@ -51,19 +51,26 @@ pub struct Planned<'a> {
 }
 
 impl Planned<'_> {
-    /// What answers for pods that a zone does not hold, if its cluster says so.
+    /// What answers for names of a zone that no version holds.
     #[must_use]
-    pub fn insecure_pods(&self, apex: &Name) -> Option<InsecurePods> {
-        let of = |cluster: &PlannedCluster<'_>| {
-            let plan = &cluster.plan;
-            let is_its = plan.forward.iter().any(|one| one.zone.apex() == apex);
-            let seen = plan.seen.as_ref().filter(|_| is_its)?;
-            Some(InsecurePods {
+    pub fn live_names(&self, apex: &Name) -> LiveNames {
+        let is_its = |cluster: &&PlannedCluster<'_>| {
+            let mut zones = cluster.plan.forward.iter();
+            zones.any(|plan| plan.zone.apex() == apex)
+        };
+        let Some(PlannedCluster { plan, .. }) = self.clusters.iter().find(is_its) else {
+            return LiveNames::default();
+        };
+        LiveNames {
+            pods: plan.seen.as_ref().map(|seen| InsecurePods {
                 seen: Arc::clone(seen),
                 ttl: plan.ttl,
-            })
-        };
-        self.clusters.iter().find_map(of)
+            }),
+            zonal: plan.headless.as_ref().map(|services| ZonalNames {
+                services: Arc::clone(services),
+                ttl: plan.ttl,
+            }),
+        }
     }
 }
 
@@ -117,6 +124,7 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
                 Pods::Insecure => Some(Arc::new(SeenNamespaces::default())),
                 Pods::Disabled | Pods::Verified => None,
             },
+            headless: kubernetes.options.zonal.then(Arc::default),
         };
         let kept = plan
             .zones()
@@ -158,7 +166,7 @@ pub(super) fn wanted(kubernetes: &Kubernetes) -> Wanted {
         labels: options.labels.clone(),
         keep: Keep {
             pod_names: options.endpoint_pod_names,
-            zones: false,
+            zones: options.zonal,
         },
         limits: ApiLimits {
             interval: interval.unwrap_or(limits.interval),

@@ -18,7 +18,7 @@ pub(super) enum Source {
     /// An API server.
     Kubernetes(Box<KubernetesSource>),
     /// A folder.
-    Manifests(ManifestSource),
+    Manifests(Box<ManifestSource>),
 }
 
 impl Source {
@@ -34,7 +34,7 @@ impl Source {
             corefile::Source::Manifests { dir } => {
                 let settings = manifests::Settings::default();
                 let source = ManifestSource::open(dir, wanted, settings, clock, stats)?;
-                return Ok(Self::Manifests(source));
+                return Ok(Self::Manifests(Box::new(source)));
             }
             corefile::Source::InCluster => Auth::InCluster,
             corefile::Source::Kubeconfig { file, context } => Auth::Kubeconfig {

@@ -1,5 +1,7 @@
 //! What is known of a cluster: facts in our own small types, indexed, and which keys a change dirties.
 
+mod headless;
+mod holders;
 mod kinds;
 mod model;
 mod namespaces;
@@ -7,6 +9,7 @@ mod pods;
 mod selector;
 mod state;
 
+pub use headless::{HeadlessService, HeadlessServices};
 pub use kinds::Kinds;
 pub use model::{
     Cause, Change, Endpoint, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin, Pod,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use crate::cluster::{ObjectKey, Origin, Pod};
+use crate::cluster::{ObjectKey, Origin, Pod, State};
 
 /// An address in a namespace: what the name of a pod says.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,6 +97,19 @@ impl Pods {
             *self.addresses.entry(new.clone()).or_default() += 1;
         }
         before.symmetric_difference(after).cloned().collect()
+    }
+}
+
+impl State {
+    /// Whether a pod of a namespace has an address.
+    #[must_use]
+    pub fn has_pod(&self, at: &PodAddress) -> bool {
+        self.pods.has(at)
+    }
+
+    /// The addresses of all pods, by namespace.
+    pub fn pods(&self) -> impl Iterator<Item = &PodAddress> {
+        self.pods.addresses()
     }
 }
 

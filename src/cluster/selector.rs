@@ -100,7 +100,9 @@ impl Selector {
             match parser.next() {
                 Token::End => return Ok(Self { requirements }),
                 Token::Symbol(",") => {}
-                other => return Err(other.instead_of("',' or the end")),
+                other @ (Token::Word(_) | Token::Symbol(_)) => {
+                    return Err(other.instead_of("',' or the end"));
+                }
             }
         }
     }
@@ -236,7 +238,7 @@ impl<'a> Parser<'a> {
         }
         let key = match self.next() {
             Token::Word(word) => checked_key(word)?,
-            other => return Err(other.instead_of("a key")),
+            other @ (Token::Symbol(_) | Token::End) => return Err(other.instead_of("a key")),
         };
         if is_denied {
             let test = Test::Missing;
@@ -260,7 +262,9 @@ impl<'a> Parser<'a> {
                 self.next();
                 Test::NotIn(self.values()?)
             }
-            other => return Err(other.instead_of("=, ==, !=, in, notin, ',' or the end")),
+            other @ (Token::Word(_) | Token::Symbol(_)) => {
+                return Err(other.instead_of("=, ==, !=, in, notin, ',' or the end"));
+            }
         };
         Ok(Requirement { key, test })
     }
@@ -281,7 +285,9 @@ impl<'a> Parser<'a> {
     fn values(&mut self) -> Result<BTreeSet<String>, SelectorError> {
         match self.next() {
             Token::Symbol("(") => {}
-            other => return Err(other.instead_of("'('")),
+            other @ (Token::Word(_) | Token::Symbol(_) | Token::End) => {
+                return Err(other.instead_of("'('"));
+            }
         }
         let mut values = BTreeSet::new();
         loop {
@@ -296,7 +302,9 @@ impl<'a> Parser<'a> {
             match self.next() {
                 Token::Symbol(",") => {}
                 Token::Symbol(")") => return Ok(values),
-                other => return Err(other.instead_of("',' or ')'")),
+                other @ (Token::Word(_) | Token::Symbol(_) | Token::End) => {
+                    return Err(other.instead_of("',' or ')'"));
+                }
             }
         }
     }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::cluster::holders::Holders;
 use crate::cluster::pods::Pods;
 use crate::cluster::{
     Cause, Change, EndpointSlice, Fact, FactKey, Kind, Kinds, Namespace, ObjectKey, Origin,
@@ -69,25 +70,6 @@ impl Dirty {
     }
 }
 
-/// Who holds an address: most often one Service.
-#[derive(Debug, Clone)]
-enum Holders {
-    /// Exactly one.
-    One(ObjectKey),
-    /// Several, sorted.
-    Many(Vec<ObjectKey>),
-}
-
-impl Holders {
-    /// The holders, sorted.
-    fn as_slice(&self) -> &[ObjectKey] {
-        match self {
-            Self::One(key) => std::slice::from_ref(key),
-            Self::Many(keys) => keys,
-        }
-    }
-}
-
 /// All facts of one cluster.
 #[derive(Debug, Default)]
 pub struct State {
@@ -102,9 +84,9 @@ pub struct State {
     /// Names of the slices of each Service, whether the Service is known or not.
     slices_of: HashMap<ObjectKey, BTreeSet<Arc<str>>>,
     /// The Services that hold each address, as cluster IP or by an endpoint.
-    holders: HashMap<IpAddr, Holders>,
+    holders: Holders,
     /// Pods.
-    pods: Pods,
+    pub(super) pods: Pods,
     /// The kinds that were listed completely at least once.
     listed: BTreeSet<Kind>,
 }
@@ -148,17 +130,6 @@ impl State {
         self.namespaces.keys()
     }
 
-    /// Whether a pod of a namespace has an address.
-    #[must_use]
-    pub fn has_pod(&self, at: &PodAddress) -> bool {
-        self.pods.has(at)
-    }
-
-    /// The addresses of all pods, by namespace.
-    pub fn pods(&self) -> impl Iterator<Item = &PodAddress> {
-        self.pods.addresses()
-    }
-
     /// A Service.
     #[must_use]
     pub fn service(&self, key: &ObjectKey) -> Option<&Service> {
@@ -190,12 +161,12 @@ impl State {
     /// The Services that hold an address, sorted.
     #[must_use]
     pub fn holders(&self, address: IpAddr) -> &[ObjectKey] {
-        self.holders.get(&address).map_or(&[], Holders::as_slice)
+        self.holders.of(address)
     }
 
     /// All addresses that someone holds.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
-        self.holders.keys().copied()
+        self.holders.addresses()
     }
 
     /// Takes a change in and marks what it dirties.
@@ -460,47 +431,11 @@ impl State {
             }
             held.extend(self.slices_of(key).flat_map(slice_addresses));
             for address in gone.iter().filter(|address| !held.contains(address)) {
-                self.release(key, *address);
+                self.holders.release(key, *address);
             }
         }
         for address in after.difference(before) {
-            self.hold(key, *address);
-        }
-    }
-
-    /// Notes that a Service holds an address.
-    fn hold(&mut self, key: &ObjectKey, address: IpAddr) {
-        match self.holders.get_mut(&address) {
-            None => {
-                self.holders.insert(address, Holders::One(key.clone()));
-            }
-            Some(holders) => {
-                let mut keys = holders.as_slice().to_vec();
-                if let Err(place) = keys.binary_search(key) {
-                    keys.insert(place, key.clone());
-                    *holders = Holders::Many(keys);
-                }
-            }
-        }
-    }
-
-    /// Notes that a Service holds an address no more.
-    fn release(&mut self, key: &ObjectKey, address: IpAddr) {
-        let Some(holders) = self.holders.get_mut(&address) else {
-            return;
-        };
-        let mut keys: Vec<_> = holders
-            .as_slice()
-            .iter()
-            .filter(|holder| *holder != key)
-            .cloned()
-            .collect();
-        match keys.len() {
-            0 => {
-                self.holders.remove(&address);
-            }
-            1 => *holders = Holders::One(keys.swap_remove(0)),
-            _ => *holders = Holders::Many(keys),
+            self.holders.hold(key, *address);
         }
     }
 }

@@ -114,8 +114,16 @@ const MAX_TTL_SECONDS: u32 = 3600;
 /// The options, for messages.
 const OPTIONS: &str = "endpoint, tls, kubeconfig, manifests, ttl, namespaces and fallthrough";
 
+/// The names of all options.
+pub fn kubernetes_options() -> impl Iterator<Item = &'static str> {
+    let names = OPTIONS
+        .split([',', ' '])
+        .chain(options::OPTIONS.split([',', ' ']));
+    names.filter(|name| !name.is_empty() && *name != "and")
+}
+
 /// CoreDNS's other options.
-const NOT_YET: &[&str] = &["multicluster", "zonal"];
+const NOT_YET: &[&str] = &["multicluster"];
 
 /// What CoreDNS no longer has, and what to write.
 const GONE: &[(&str, &str)] = &[

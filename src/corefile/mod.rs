@@ -44,7 +44,7 @@ pub use errors::Errors;
 pub use health::Health;
 pub use history::History;
 pub use known::directives;
-pub use kubernetes::{ApiLimits, ClientTls, Kubernetes, Options, Pods, Source};
+pub use kubernetes::{ApiLimits, ClientTls, Kubernetes, Options, Pods, Source, kubernetes_options};
 pub use listener::Listener;
 pub use log::{LogClass, LogField, LogPiece, LogRule};
 pub use network::{Network, NotANetwork};

@@ -2,7 +2,11 @@
 //! logging of queries.
 
 mod log;
+mod names;
 mod pods;
+mod zonal;
 
 pub use log::{Exchange, QueryLog, Rules};
-pub use pods::{InsecurePods, PodAnswer};
+pub use names::{LiveAnswer, LiveNames};
+pub use pods::InsecurePods;
+pub use zonal::ZonalNames;

@@ -25,7 +25,7 @@ pub struct InsecurePods {
 
 /// What a name says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PodAnswer {
+pub(super) enum PodAnswer {
     /// It is a pod's, with this address.
     Address(IpAddr),
     /// Names of pods are below it.
@@ -37,36 +37,19 @@ pub enum PodAnswer {
 }
 
 impl InsecurePods {
-    /// What a name says that `contents` do not hold, in lower-case wire form; it lies in their zone.
-    #[must_use]
-    pub fn answer(&self, contents: &Contents, name: &[u8]) -> PodAnswer {
-        let apex = contents.apex().as_wire();
-        let Some(mut rest) = name.len().checked_sub(apex.len()).map(|end| &name[..end]) else {
-            return PodAnswer::Missing;
-        };
-        // The labels from the left; four are too many.
-        let mut labels: [&[u8]; 3] = [&[]; 3];
-        let mut count = 0;
-        while let Some((length, after)) = rest.split_first() {
-            let (Some(slot), Some((label, after))) = (
-                labels.get_mut(count),
-                after.split_at_checked(usize::from(*length)),
-            ) else {
-                return PodAnswer::Missing;
-            };
-            *slot = label;
-            (count, rest) = (count + 1, after);
-        }
-        match (count, labels) {
-            (1, [b"pod", ..]) => self.any_namespace(),
-            (2, [namespace, b"pod", _]) => self.in_namespace(contents, namespace, PodAnswer::Empty),
-            (3, [pod, namespace, b"pod"]) => match address(pod) {
+    /// What a name says that `contents` do not hold; `labels` are those before the zone's name, the last
+    /// first, in lower case.
+    pub(super) fn answer(&self, contents: &Contents, labels: &[&[u8]]) -> PodAnswer {
+        match labels {
+            [b"pod"] => self.any_namespace(),
+            [b"pod", namespace] => self.in_namespace(contents, namespace, PodAnswer::Empty),
+            [b"pod", namespace, pod] => match address(pod) {
                 Some(address) => {
                     self.in_namespace(contents, namespace, PodAnswer::Address(address))
                 }
                 None => PodAnswer::Missing,
             },
-            (_, _) => PodAnswer::Missing,
+            _ => PodAnswer::Missing,
         }
     }
 
@@ -134,6 +117,7 @@ fn address(label: &[u8]) -> Option<IpAddr> {
 mod tests {
     use super::*;
     use crate::dns::{Name, Soa};
+    use crate::live::zonal::labels_before;
 
     /// The address that a label says, as text.
     fn said(label: &str) -> Option<String> {
@@ -210,7 +194,8 @@ mod tests {
             pods.seen.publish_all(["a".into(), "b".into()].into_iter());
         }
         let name = Name::parse(name).unwrap();
-        pods.answer(&Contents::empty(&apex, soa), name.as_wire())
+        let labels = labels_before(name.as_wire(), &apex);
+        pods.answer(&Contents::empty(&apex, soa), &labels)
     }
 
     #[test]

@@ -153,6 +153,21 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    /// Publishes the headless Services that are seen, those that were rendered.
+    fn tell_headless(&self) {
+        let Some(headless) = &self.plan.headless else {
+            return;
+        };
+        let now = |key: &ObjectKey| (key.clone(), self.plan.headless_service(&self.state, key));
+        if self.all_dirty {
+            headless.publish(self.state.services().map(|service| now(&service.key)));
+        } else if !self.dirty.services.is_empty() {
+            headless.publish(self.dirty.services.keys().map(now));
+        }
+    }
+}
+
 /// The writer.
 pub struct Pipeline<S> {
     /// The clusters, in configuration order.
@@ -416,6 +431,7 @@ impl<S: Store> Pipeline<S> {
             return;
         };
         cluster.tell_namespaces();
+        cluster.tell_headless();
         cluster.dirty = Dirty::default();
         if cluster.all_dirty {
             cluster.all_dirty = false;

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::cluster::{Kinds, SeenNamespaces, State};
+use crate::cluster::{
+    HeadlessService, HeadlessServices, Kinds, ObjectKey, SeenNamespaces, Service, ServiceForm,
+    State,
+};
 use crate::dns::{Name, Ttl};
 use crate::schema::ApexSettings;
 use crate::zone::{MemoryLimits, Zone};
@@ -39,6 +42,8 @@ pub struct ClusterPlan {
     pub hides_empty_services: bool,
     /// Where the namespaces that are seen are published, if someone wants to know.
     pub seen: Option<Arc<SeenNamespaces>>,
+    /// Where the headless Services that are seen are published, if someone wants to know.
+    pub headless: Option<Arc<HeadlessServices>>,
 }
 
 impl ClusterPlan {
@@ -52,6 +57,32 @@ impl ClusterPlan {
     pub fn sees_namespace(&self, state: &State, name: &str) -> bool {
         let allowed = self.namespaces.as_ref();
         allowed.is_none_or(|allowed| allowed.contains(name)) && state.has_namespace(name)
+    }
+
+    /// A Service that may be seen: it exists, its namespace exists and is not hidden, nor is it for having
+    /// no endpoint.
+    #[must_use]
+    pub fn sees_service<'a>(&self, state: &'a State, key: &ObjectKey) -> Option<&'a Service> {
+        if !self.sees_namespace(state, &key.namespace) {
+            return None;
+        }
+        let service = state.service(key)?;
+        let needs_endpoint = match &service.form {
+            ServiceForm::ClusterIp(_) | ServiceForm::Pending => self.hides_empty_services,
+            ServiceForm::Headless | ServiceForm::ExternalName(_) => false,
+        };
+        let mut slices = state.slices_of(&service.key);
+        (!needs_endpoint || slices.any(|slice| !slice.endpoints.is_empty())).then_some(service)
+    }
+
+    /// A headless Service that may be seen, with its slices.
+    #[must_use]
+    pub fn headless_service(&self, state: &State, key: &ObjectKey) -> Option<HeadlessService> {
+        let service = self.sees_service(state, key)?;
+        (service.form == ServiceForm::Headless).then(|| HeadlessService {
+            service: service.clone(),
+            slices: state.slices_of(&service.key).cloned().collect(),
+        })
     }
 
     /// The place in [`Self::zones`] of the reverse zone that holds an address: the longest that fits.

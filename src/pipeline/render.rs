@@ -7,9 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use crate::cluster::{
-    Cause, Dirty, ObjectKey, Origin, PodAddress, Service, ServiceForm, State, Verb,
-};
+use crate::cluster::{Cause, Dirty, ObjectKey, Origin, PodAddress, Service, State, Verb};
 use crate::dns::{Name, Rdata, Record, Rtype, Ttl};
 use crate::pipeline::plan::{ClusterPlan, ZonePlan};
 use crate::schema::{
@@ -154,19 +152,9 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// A Service that may be seen: it exists, its namespace exists and is not hidden, nor is it for
-    /// having no endpoint.
+    /// A Service that may be seen.
     fn exposed(&self, key: &ObjectKey) -> Option<&'a Service> {
-        if !self.plan.sees_namespace(self.state, &key.namespace) {
-            return None;
-        }
-        let service = self.state.service(key)?;
-        let needs_endpoint = match &service.form {
-            ServiceForm::ClusterIp(_) | ServiceForm::Pending => self.plan.hides_empty_services,
-            ServiceForm::Headless | ServiceForm::ExternalName(_) => false,
-        };
-        let mut slices = self.state.slices_of(&service.key);
-        (!needs_endpoint || slices.any(|slice| !slice.endpoints.is_empty())).then_some(service)
+        self.plan.sees_service(self.state, key)
     }
 
     /// The node of a pod's name in a forward zone, if such a pod is there and may be seen.

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cluster::{
-    Endpoint, EndpointSlice, Fact, FactKey, Namespace, Origin, Pod, Port, Protocol, Service,
-    ServiceForm, SliceForm, SlicePort,
+    Endpoint, EndpointSlice, Fact, FactKey, HeadlessService, Namespace, Origin, Pod, Port,
+    Protocol, Service, ServiceForm, SliceForm, SlicePort,
 };
 use crate::dns::{RecordText, Ttl};
 use crate::schema::{ApexSettings, NameServer};
@@ -123,6 +123,7 @@ fn plan() -> ClusterPlan {
         namespaces: None,
         hides_empty_services: false,
         seen: None,
+        headless: None,
     }
 }
 
@@ -334,6 +335,7 @@ fn any_options() -> impl Strategy<Value = ClusterPlan> {
                 namespaces,
                 hides_empty_services,
                 seen: Some(Arc::default()),
+                headless: Some(Arc::default()),
                 ..plan()
             }
         },
@@ -392,12 +394,13 @@ fn same_options(options: &ClusterPlan) -> ClusterPlan {
         namespaces: options.namespaces.clone(),
         hides_empty_services: options.hides_empty_services,
         seen: Some(Arc::default()),
+        headless: Some(Arc::default()),
         ..plan()
     }
 }
 
-/// The zones of a writer that sees these objects for the first time, and the namespaces it shows.
-fn fresh(options: &ClusterPlan, objects: &Objects) -> (Vec<Contents>, [Option<bool>; 3]) {
+/// The zones of a writer that sees these objects for the first time, and what it shows beside them.
+fn fresh(options: &ClusterPlan, objects: &Objects) -> (Vec<Contents>, Beside) {
     let plan = same_options(options);
     let mut pipeline = pipeline(plan.clone());
     for kind in plan.kinds.iter() {
@@ -407,10 +410,21 @@ fn fresh(options: &ClusterPlan, objects: &Objects) -> (Vec<Contents>, [Option<bo
     (contents(&plan), seen(&plan))
 }
 
-/// Which of a few namespaces are seen.
-fn seen(plan: &ClusterPlan) -> [Option<bool>; 3] {
+/// What is published beside the zones: which of a few namespaces are seen, and which headless Services,
+/// with their endpoints.
+type Beside = ([Option<bool>; 3], Vec<Option<Arc<HeadlessService>>>);
+
+/// What is published beside the zones.
+fn seen(plan: &ClusterPlan) -> Beside {
     let seen = plan.seen.as_ref().unwrap();
-    ["a", "b", "c"].map(|name| seen.contains(name))
+    let headless = plan.headless.as_ref().unwrap();
+    let keys = ["a", "b"]
+        .into_iter()
+        .flat_map(|namespace| ["s", "t", "u"].map(|name| ObjectKey::new(namespace, name)));
+    (
+        ["a", "b", "c"].map(|name| seen.contains(name)),
+        keys.map(|key| headless.get(&key)).collect(),
+    )
 }
 
 proptest! {

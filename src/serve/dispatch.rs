@@ -19,10 +19,9 @@ use crate::dns::{
     MAX_MESSAGE_OCTETS, Mark, MessageWriter, Name, Query, Rcode, RrRef, Rtype, Section, Serial,
     Unreadable, flags,
 };
-use crate::live::{InsecurePods, QueryLog};
+use crate::live::{LiveAnswer, LiveNames, QueryLog};
 use crate::ops::Clock;
-use crate::serve::live_pods::ask_pods;
-use crate::serve::lookup::{Additionals, Link, LinkSet, each_additional, lookup};
+use crate::serve::lookup::{Additionals, Link, LinkSet, each_additional, lookup, rrset_for};
 use crate::serve::reply::{Extended, Signer, write_link, write_negative, write_soa};
 use crate::serve::{Proto, Settings, Stats};
 use crate::transfer::{
@@ -44,8 +43,8 @@ pub(crate) struct Shared {
     pub(crate) zones: Arc<ZoneSet>,
     /// Who may have which zone.
     pub(crate) access: HashMap<Name, Access>,
-    /// What answers for pods that no zone holds.
-    pub(crate) pods: HashMap<Name, InsecurePods>,
+    /// What answers for names that no version holds; most zones have none.
+    pub(crate) live: HashMap<Name, LiveNames>,
     /// TSIG keys.
     pub(crate) keys: Arc<Keys>,
     /// Limits and times.
@@ -264,12 +263,23 @@ impl Exchange<'_> {
             self.note_asked(zone, Asked::Soa);
         }
         let extended = zone.stale_since_ms().map(|_| Extended::Stale);
+        let made;
         let mut answer = lookup(version, &scratch.lower, qtype, &mut scratch.key);
         if !answer.exists
-            && let Some(pods) = self.shared.pods.get(zone.apex())
-            && !ask_pods(pods, version, &scratch.lower, qtype, &mut answer)
+            && let Some(live) = self.shared.live.get(zone.apex())
         {
-            return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NotReady));
+            let name = answer.end().unwrap_or(&scratch.lower);
+            match live.answer(&version.contents, name) {
+                LiveAnswer::Exists(node) => {
+                    made = node;
+                    let rrset = made.as_ref().and_then(|node| rrset_for(node, qtype));
+                    answer.complete(rrset.map(LinkSet::Rrset));
+                }
+                LiveAnswer::Missing => {}
+                LiveAnswer::Unknown => {
+                    return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NotReady));
+                }
+            }
         }
         let rcode = if answer.exists {
             Rcode::NOERROR

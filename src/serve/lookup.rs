@@ -9,9 +9,8 @@
 //! Wildcards (RFC 4592), zone cuts below the apex and DNAME: [`find`] is where they go.
 
 use std::collections::HashSet;
-use std::net::IpAddr;
 
-use crate::dns::{Rdata, RrRef, Rtype, SortKey, Ttl};
+use crate::dns::{Rdata, RrRef, Rtype, SortKey};
 use crate::zone::{Contents, Node, RrsetRef, Version};
 
 /// The most aliases that are followed for one question.
@@ -46,8 +45,6 @@ pub enum LinkSet<'v> {
     Rrset(RrsetRef<'v>),
     /// The zone's SOA.
     Soa,
-    /// The address of a pod that the zone does not hold.
-    Pod(IpAddr, Ttl),
 }
 
 /// What stands at a name.
@@ -82,10 +79,13 @@ impl<'v> Answer<'v> {
         self.end
     }
 
-    /// Gives an answer that had nothing at its last name something there.
-    pub fn complete(&mut self, set: LinkSet<'v>) {
+    /// The last name asked for exists after all, with this or without anything of the type.
+    pub fn complete(&mut self, set: Option<LinkSet<'v>>) {
+        self.exists = true;
         let owner = self.end;
-        if let Some(free) = self.links.iter_mut().find(|link| link.is_none()) {
+        if let Some(set) = set
+            && let Some(free) = self.links.iter_mut().find(|link| link.is_none())
+        {
             *free = Some(Link { owner, set });
             self.negative = false;
         }
@@ -163,7 +163,7 @@ fn find<'v>(contents: &'v Contents, key: &[u8]) -> Found<'v> {
 }
 
 /// The RRset that answers a type: for ANY the first there is (RFC 8482 section 4.1).
-fn rrset_for(node: &Node, qtype: Rtype) -> Option<RrsetRef<'_>> {
+pub(super) fn rrset_for(node: &Node, qtype: Rtype) -> Option<RrsetRef<'_>> {
     if qtype == Rtype::ANY {
         node.rrsets().next()
     } else {

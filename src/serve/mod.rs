@@ -1,7 +1,6 @@
 //! Answering: sockets, requests, lookups.
 
 mod dispatch;
-mod live_pods;
 pub mod lookup;
 mod reply;
 mod server;

@@ -1,7 +1,5 @@
 //! Writing the reply to one request: its header, its records, OPT and TSIG.
 
-use std::net::IpAddr;
-
 use crate::dns::tsig::{Refusal, Session};
 use crate::dns::{
     MAX_MESSAGE_OCTETS, MessageWriter, OPT_OCTETS, OptReply, Rcode, RrRef, Rtype, Section, Ttl,
@@ -133,44 +131,12 @@ pub(super) fn write_link(writer: &mut MessageWriter, version: &Version, link: &L
     let soa = version.contents.soa();
     match (link.set, link.owner) {
         (LinkSet::Soa, _) => write_soa(writer, Section::Answer, version, soa.ttl),
-        (LinkSet::Pod(address, ttl), owner) => write_address(writer, owner, address, ttl),
         (LinkSet::Rrset(rrset), None) => rrset
             .records(&[0], 0)
             .all(|rr| writer.record_of_question(Section::Answer, rr)),
         (LinkSet::Rrset(rrset), Some(owner)) => rrset
             .records(owner, 0)
             .all(|rr| writer.record(Section::Answer, rr)),
-    }
-}
-
-/// Writes an address at a name, `None` for that of the question.
-fn write_address(
-    writer: &mut MessageWriter,
-    owner: Option<&[u8]>,
-    address: IpAddr,
-    ttl: Ttl,
-) -> bool {
-    let (v4, v6);
-    let (rtype, data): (Rtype, &[u8]) = match address {
-        IpAddr::V4(address) => {
-            v4 = address.octets();
-            (Rtype::A, &v4)
-        }
-        IpAddr::V6(address) => {
-            v6 = address.octets();
-            (Rtype::AAAA, &v6)
-        }
-    };
-    let rr = RrRef {
-        owner: owner.unwrap_or(&[0]),
-        rtype,
-        ttl,
-        data,
-        tag: 0,
-    };
-    match owner {
-        Some(_) => writer.record(Section::Answer, rr),
-        None => writer.record_of_question(Section::Answer, rr),
     }
 }
 

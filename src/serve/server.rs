@@ -15,7 +15,7 @@ use tracing::error;
 
 use crate::dns::Name;
 use crate::dns::tsig::Keys;
-use crate::live::{InsecurePods, QueryLog};
+use crate::live::{LiveNames, QueryLog};
 use crate::ops::Clock;
 use crate::serve::dispatch::Shared;
 use crate::serve::{Settings, Stats, tcp, udp};
@@ -62,8 +62,8 @@ pub struct Parts {
     pub access: HashMap<Name, Access>,
     /// Who is told of new versions.
     pub secondaries: Vec<Secondary>,
-    /// What answers for pods that no zone holds; most zones have none.
-    pub pods: HashMap<Name, InsecurePods>,
+    /// What answers for names that no version holds; most zones have none.
+    pub live: HashMap<Name, LiveNames>,
     /// TSIG keys.
     pub keys: Arc<Keys>,
     /// Limits and times.
@@ -97,7 +97,7 @@ impl Server {
             zones,
             access,
             secondaries,
-            pods,
+            live,
             keys,
             settings,
             clock,
@@ -115,7 +115,7 @@ impl Server {
                     .into_iter()
                     .map(|(zone, rules)| (zone.to_lower(), rules))
                     .collect(),
-                pods,
+                live,
                 keys,
                 settings,
                 clock,

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::dns::tsig::{Algorithm, Key, Keys};
 use crate::dns::{Name, Rdata, RecordText, Rtype, Serial, Soa, Ttl};
-use crate::live::InsecurePods;
+use crate::live::LiveNames;
 use crate::ops::Clock;
 use crate::serve::{Parts, Server, Settings, Stats};
 use crate::transfer::{Access, Secondary, SecondaryTable};
@@ -225,8 +225,8 @@ pub(crate) struct Running {
 pub(crate) struct Setup {
     /// The zones.
     pub(crate) zones: Vec<Arc<Zone>>,
-    /// What answers for pods.
-    pub(crate) pods: HashMap<Name, InsecurePods>,
+    /// What answers for names that no version holds.
+    pub(crate) live: HashMap<Name, LiveNames>,
     /// Rules for all zones, as `peers[ key]`.
     pub(crate) access: Vec<&'static str>,
     /// Who is told.
@@ -240,7 +240,7 @@ impl Setup {
     pub(crate) fn new(zones: Vec<Arc<Zone>>) -> Self {
         Self {
             zones,
-            pods: HashMap::new(),
+            live: HashMap::new(),
             access: vec!["*"],
             secondaries: vec![],
             settings: Settings::default(),
@@ -263,7 +263,7 @@ impl Setup {
         });
         let access = Access::new(rules.collect());
         Server::new(Parts {
-            pods: self.pods,
+            live: self.live,
             access: self
                 .zones
                 .iter()

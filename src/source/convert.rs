@@ -9,6 +9,10 @@
 //! - Names are folded to lower case, for DNS cannot tell them apart; the API has none in upper case.
 
 mod field;
+mod labels;
+mod pod;
+
+pub use labels::is_selected;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,14 +24,14 @@ use serde_json::value::RawValue;
 use self::field::{address, filled, folded, slice_form};
 use super::intern::Interner;
 use super::objects::{
-    EndpointObject, Head, Labelled, Metadata, NamespaceObject, Number, PodObject, PodStatus,
-    PortObject, ServiceObject, ServiceSpec, SliceObject,
+    EndpointObject, Head, Metadata, NamespaceObject, Number, PodObject, PortObject, ServiceObject,
+    ServiceSpec, SliceObject,
 };
 use super::problem::{About, Problem};
 use super::wanted::Keep;
 use crate::cluster::{
-    Endpoint, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin, Pod, Port,
-    Protocol, Selector, Service, ServiceForm, SliceForm, SlicePort,
+    Endpoint, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin, Port, Protocol,
+    Service, ServiceForm, SliceForm, SlicePort,
 };
 
 /// The most octets of a label.
@@ -98,19 +102,6 @@ pub struct Reading {
     pub fact: Option<Fact>,
     /// What was left out, and why.
     pub problems: Vec<Problem>,
-}
-
-/// Whether a selector wants an object, by its labels. Labels that do not read are none.
-#[must_use]
-pub fn is_selected(selector: &Selector, object: Object<'_>) -> bool {
-    let labels = object.read::<Labelled>().unwrap_or_default();
-    let labels = labels
-        .metadata
-        .unwrap_or_default()
-        .labels
-        .unwrap_or_default();
-    // a label without a value (`app:` in YAML) has the empty one
-    selector.matches(|key| Some(labels.get(key)?.as_deref().unwrap_or_default()))
 }
 
 /// Reads an object of a kind.
@@ -321,35 +312,6 @@ impl Reader<'_> {
             ports: self.service_ports(ports.unwrap_or_default()),
             origin: named.origin.clone(),
         }
-    }
-
-    /// A Pod, unless it has ended: then its address may be another's.
-    fn pod(&mut self, named: &Named, status: PodStatus) -> Option<Pod> {
-        let PodStatus {
-            phase,
-            pod_ip,
-            pod_ips,
-        } = status;
-        if matches!(phase.as_deref(), Some("Succeeded" | "Failed" | "Unknown")) {
-            return None;
-        }
-        let more = pod_ips.unwrap_or_default();
-        let texts = pod_ip
-            .into_iter()
-            .chain(more.into_iter().filter_map(|entry| entry.ip));
-        let mut addresses = Vec::with_capacity(2);
-        for text in texts.filter(|text| !text.is_empty()) {
-            match address(&text) {
-                Ok(address) if addresses.contains(&address) => {}
-                Ok(address) => addresses.push(address),
-                Err(why) => self.complain(format!("podIP {text:?} left out: {why}")),
-            }
-        }
-        Some(Pod {
-            key: named.key.clone(),
-            addresses: addresses.into(),
-            origin: named.origin.clone(),
-        })
     }
 
     /// The form of a Service of type ExternalName.

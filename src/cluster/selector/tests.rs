@@ -178,7 +178,7 @@ proptest! {
                 0 => found.is_some(),
                 1 => found.is_none(),
                 2 | 3 | 5 => found.is_some_and(among),
-                _ => found.is_none_or(|found| !among(&found)),
+                _ => found.is_none_or(|found| !among(found)),
             }
         });
         prop_assert_eq!(selector.matches(|key| labels.get(key).copied()), met);

@@ -49,6 +49,8 @@ pub struct Options {
     pub endpoint_pod_names: bool,
     /// Whether endpoints are looked at.
     pub endpoints: bool,
+    /// Whether endpoints have names by their topology zones.
+    pub zonal: bool,
     /// Whether a Service with cluster IPs and no ready endpoint is hidden.
     pub hides_empty_services: bool,
     /// How hard the API server may be pressed.
@@ -65,6 +67,7 @@ impl Default for Options {
             pods: Pods::Disabled,
             endpoint_pod_names: false,
             endpoints: true,
+            zonal: false,
             hides_empty_services: false,
             api: ApiLimits::default(),
             startup_timeout: STARTUP_TIMEOUT,
@@ -81,6 +84,7 @@ impl Options {
             pods,
             endpoint_pod_names,
             endpoints,
+            zonal,
             hides_empty_services,
             api: _,
             startup_timeout: _,
@@ -90,13 +94,14 @@ impl Options {
             && *pods == other.pods
             && *endpoint_pod_names == other.endpoint_pod_names
             && *endpoints == other.endpoints
+            && *zonal == other.zonal
             && *hides_empty_services == other.hides_empty_services
     }
 }
 
 /// The names of these options, for messages.
 pub(super) const OPTIONS: &str = "namespace_labels, labels, pods, endpoint_pod_names, noendpoints, \
-                                  ignore, apiserver_qps, apiserver_burst, apiserver_max_inflight, \
+                                  zonal, ignore, apiserver_qps, apiserver_burst, apiserver_max_inflight, \
                                   startup_timeout";
 
 /// What was written.
@@ -112,6 +117,8 @@ pub(super) struct Draft {
     endpoint_pod_names: Option<()>,
     /// `noendpoints`.
     noendpoints: Option<Place>,
+    /// `zonal`.
+    zonal: Option<Place>,
     /// `ignore empty_service`.
     ignore_empty: Option<Place>,
     /// `apiserver_qps`; zero is the default.
@@ -149,6 +156,10 @@ impl Draft {
                 line.refuse_arguments(report);
                 line.set(&mut self.noendpoints, Some(place), report);
             }
+            "zonal" => {
+                line.refuse_arguments(report);
+                line.set(&mut self.zonal, Some(place), report);
+            }
             "ignore" => {
                 let value = ignore(line, report).then_some(place);
                 line.set(&mut self.ignore_empty, value, report);
@@ -182,6 +193,7 @@ impl Draft {
             pods,
             endpoint_pod_names,
             noendpoints,
+            zonal,
             ignore_empty,
             qps,
             burst,
@@ -200,12 +212,17 @@ impl Draft {
                 "take out noendpoints or ignore empty_service",
             );
         }
+        if let (Some(place), Some(_)) = (&zonal, &noendpoints) {
+            let message = "zonal and noendpoints cannot both be set";
+            report.error(place, message, "take one out");
+        }
         Options {
             namespace_labels: namespace_labels.map(|(_, selector)| selector),
             labels,
             pods: pods.unwrap_or_default(),
             endpoint_pod_names: endpoint_pod_names.is_some(),
             endpoints: noendpoints.is_none(),
+            zonal: zonal.is_some(),
             hides_empty_services: ignore_empty.is_some(),
             api: ApiLimits {
                 interval: qps.flatten(),

@@ -230,6 +230,11 @@ fn s98_options_that_are_wrong_are_refused_with_their_place() {
             "noendpoints x",
             "2:13: noendpoints: 'x' is one argument too many",
         ),
+        ("zonal x", "2:7: zonal: 'x' is one argument too many"),
+        (
+            "noendpoints\nzonal",
+            "3:1: zonal and noendpoints cannot both be set",
+        ),
         ("ignore endpoints", "2:8: ignore knows no 'endpoints'"),
         ("startup_timeout", "2:1: startup_timeout needs an argument"),
         (
@@ -282,7 +287,7 @@ fn options_of_the_api_server_that_are_not_used_are_warned_about() {
 
 #[test]
 fn the_other_options_of_coredns_are_refused_by_name() {
-    for line in ["multicluster", "zonal"] {
+    for line in ["multicluster"] {
         let option = line.split(' ').next().unwrap();
         let want = format!("2:1: {option}: not supported yet");
         assert_eq!(

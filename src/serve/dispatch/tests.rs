@@ -554,7 +554,7 @@ proptest::proptest! {
 
 /// A desk for a zone with `pods insecure`, in which the namespace `a` is seen if anything is known.
 fn pods_desk(is_known: bool) -> Desk {
-    let pods = InsecurePods {
+    let pods = crate::live::InsecurePods {
         seen: Arc::default(),
         ttl: crate::dns::Ttl::decode(9),
     };
@@ -563,7 +563,11 @@ fn pods_desk(is_known: bool) -> Desk {
     }
     let lines = ["s.a.svc A 10.0.0.1", "alias.a.svc CNAME fd00--7.a.pod.z."];
     let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
-    setup.pods.insert(name("z."), pods);
+    let live = LiveNames {
+        pods: Some(pods),
+        zonal: None,
+    };
+    setup.live.insert(name("z."), live);
     Desk::new(setup)
 }
 
@@ -639,4 +643,78 @@ fn while_namespaces_are_unknown_no_pod_is_denied() {
     }
     let unknown = with_opt(query(1, "10-0-0-7.b.pod.z.", Rtype::A), 1232, 0, &[]);
     assert_eq!(desk.code(&unknown), (2, Some(14)));
+}
+
+#[test]
+fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
+    use crate::cluster::{
+        Endpoint, EndpointSlice, HeadlessService, HeadlessServices, ObjectKey, Origin, Protocol,
+        Service, ServiceForm, SliceForm, SlicePort,
+    };
+    let key = ObjectKey::new("n", "s");
+    let endpoint = |last: u8, zone: &str| Endpoint {
+        addresses: [std::net::IpAddr::from([10, 0, 0, last])].into(),
+        hostname: Some(format!("h{last}").into()),
+        fqdn: None,
+        pod: None,
+        zone: Some(zone.into()),
+    };
+    let slice = EndpointSlice {
+        key: ObjectKey::new("n", "s-1"),
+        service: Some("s".into()),
+        form: SliceForm::Ipv4,
+        ports: [SlicePort {
+            name: "".into(),
+            protocol: Protocol::Tcp,
+            number: Some(80),
+        }]
+        .into(),
+        endpoints: [endpoint(1, "eu"), endpoint(2, "us")].into(),
+        origin: Origin::default(),
+    };
+    let service = Service {
+        key: key.clone(),
+        form: ServiceForm::Headless,
+        ports: [].into(),
+        origin: Origin::default(),
+    };
+    let services = HeadlessServices::default();
+    let slices = vec![slice];
+    services.publish([(key, Some(HeadlessService { service, slices }))].into_iter());
+    let zonal = crate::live::ZonalNames {
+        services: Arc::new(services),
+        ttl: crate::dns::Ttl::decode(9),
+    };
+    let lines = ["h1.s.n.svc A 10.0.0.1", "h2.s.n.svc A 10.0.0.2"];
+    let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
+    let live = LiveNames {
+        pods: None,
+        zonal: Some(zonal),
+    };
+    setup.live.insert(name("z."), live);
+    let mut desk = Desk::new(setup);
+    let message = desk.ask(&query(1, "EU.pin._zone.s.n.svc.z.", Rtype::SRV));
+    let owner = "EU.pin._zone.s.n.svc.z.";
+    assert_eq!(
+        message.answers.iter().map(line).collect::<Vec<_>>(),
+        [format!("{owner} 9 IN SRV 0 100 80 h1.s.n.svc.z.")]
+    );
+    assert_eq!(message.additionals.len(), 1);
+    let message = desk.ask(&query(1, "us.prefer._zone.s.n.svc.z.", Rtype::A));
+    let want = "us.prefer._zone.s.n.svc.z. 9 IN A 10.0.0.2";
+    assert_eq!(message.answers.iter().map(line).collect::<Vec<_>>(), [want]);
+    for (qname, rcode) in [
+        ("ap.pin._zone.s.n.svc.z.", 0),
+        ("pin._zone.s.n.svc.z.", 0),
+        ("us.near._zone.s.n.svc.z.", 3),
+        ("us.pin._zone.t.n.svc.z.", 3),
+    ] {
+        let message = desk.ask(&query(1, qname, Rtype::A));
+        let counts = (message.answers.len(), message.authorities.len());
+        assert_eq!(
+            (message.metadata.response_code.low(), counts),
+            (rcode, (0, 1)),
+            "{qname}"
+        );
+    }
 }

@@ -46,7 +46,6 @@ fn ask(qname: &str, qtype: &str) -> String {
                 crate::dns::Name::from_wire(wire).unwrap().to_string()
             });
             match link.set {
-                LinkSet::Pod(address, _) => format!("{owner} {address}"),
                 LinkSet::Soa => format!("{owner} SOA"),
                 LinkSet::Rrset(rrset) => format!("{owner} {}*{}", rrset.rtype, rrset.count),
             }

@@ -1,6 +1,7 @@
 //! Objects in, facts out, in a compact text.
 
 use super::*;
+use crate::cluster::Selector;
 
 /// Everything there is to keep.
 const ALL: Keep = Keep {

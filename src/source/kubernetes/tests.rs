@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::fake::{Asked, Fake, Reply, Script};
 use super::*;
-use crate::cluster::{Change, Fact};
+use crate::cluster::{Change, Fact, Kinds, Selector};
 use crate::ops::SystemClock;
 use crate::source::{About, ErrorClass, Problem};
 
@@ -39,10 +39,14 @@ struct Bench {
 impl Bench {
     /// Follows a server.
     async fn start(auth: Auth, settings: Settings) -> Self {
+        Self::start_for(Wanted::default(), auth, settings).await
+    }
+
+    /// Follows a server for what is wanted.
+    async fn start_for(wanted: Wanted, auth: Auth, settings: Settings) -> Self {
         let stats = Arc::new(SourceStats::default());
         let clock = Arc::new(SystemClock);
-        let source =
-            KubernetesSource::connect(auth, Wanted::default(), settings, clock, Arc::clone(&stats));
+        let source = KubernetesSource::connect(auth, wanted, settings, clock, Arc::clone(&stats));
         let source = source.await.unwrap();
         let (tx, rx) = mpsc::channel(16);
         let mut tasks = JoinSet::new();
@@ -739,5 +743,45 @@ async fn the_source_ends_when_cancelled_and_when_nobody_listens() {
             drop(rx);
         }
         timeout(DEADLINE, running).await.expect("the source ends");
+    }
+}
+
+#[tokio::test]
+async fn the_server_is_asked_for_what_is_wanted_and_for_nothing_else() {
+    let fake = fake(|asked, _| match asked.is_watch() {
+        true => Reply::quiet(),
+        false => Reply::page("10", "", &[]),
+    })
+    .await;
+    let wanted = Wanted {
+        kinds: Kinds::BASE.with(Kind::Pod).without(Kind::EndpointSlice),
+        labels: Some(Selector::parse("app=web").unwrap()),
+        namespace_labels: Some(Selector::parse("!x").unwrap()),
+        ..Wanted::default()
+    };
+    let auth = Auth::Endpoint {
+        url: fake.url(),
+        tls: None,
+    };
+    let mut bench = Bench::start_for(wanted, auth, quick()).await;
+    bench.fresh().await;
+    for is_watch in [false, true] {
+        let asked = |plural| {
+            let all = fake.asked(plural, is_watch);
+            let one = all.first();
+            one.map(|one| {
+                (
+                    one.part("labelSelector").to_owned(),
+                    one.part("fieldSelector").to_owned(),
+                )
+            })
+        };
+        let some = |labels: &str, fields: &str| Some((labels.to_owned(), fields.to_owned()));
+        assert_eq!(asked("services"), some("app%3Dweb", ""));
+        assert_eq!(asked("namespaces"), some("%21x", ""));
+        let running =
+            "status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed%2Cstatus.phase%21%3DUnknown";
+        assert_eq!(asked("pods"), some("app%3Dweb", running));
+        assert_eq!(asked("endpointslices"), None);
     }
 }

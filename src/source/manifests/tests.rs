@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
 use super::*;
-use crate::cluster::Change;
+use crate::cluster::{Change, Kind, Kinds, Selector};
 use crate::ops::SystemClock;
 
 /// A Service in YAML.
@@ -600,7 +600,7 @@ async fn a_change_is_told_by_the_system_within_the_deadline() {
             .expect("an event in time")
             .expect("a running source")
     };
-    for _ in crate::cluster::Kinds::BASE.iter() {
+    for _ in Kinds::BASE.iter() {
         assert!(matches!(
             next().await,
             SourceEvent::Changed {
@@ -641,4 +641,99 @@ async fn a_change_is_told_by_the_system_within_the_deadline() {
     while let Some(ended) = tasks.join_next().await {
         ended.unwrap();
     }
+}
+
+/// A bench whose source is asked for less.
+fn bench_for(wanted: Wanted) -> Bench {
+    let mut bench = Bench::new();
+    let root = bench.dir.path().to_owned();
+    bench.folder = Folder::new(root, wanted, Duration::ZERO, Arc::clone(&bench.stats));
+    bench
+}
+
+/// A Service with a label.
+fn labelled(name: &str, label: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: shop, labels: {{app: \
+         {label}}}}}\n---\n"
+    )
+}
+
+#[test]
+fn who_is_relabelled_comes_and_goes() {
+    let mut bench = bench_for(Wanted {
+        labels: Some(Selector::parse("app in (web, db)").unwrap()),
+        ..Wanted::default()
+    });
+    bench.write(
+        "a.yaml",
+        &(labelled("one", "web") + &labelled("two", "other")),
+    );
+    assert_eq!(
+        bench.told(),
+        "all Namespace: 1\n  Namespace shop (a.yaml:1)\nall Service: 1\n  \
+         Service shop/one Pending (a.yaml:1)\nall EndpointSlice: 0"
+    );
+    bench.write(
+        "a.yaml",
+        &(labelled("one", "none") + &labelled("two", "db ")),
+    );
+    assert_eq!(
+        bench.told(),
+        "- Service shop/one (a.yaml:1)\n+ Service shop/two Pending (a.yaml:5)"
+    );
+    // the last file by name counts, selected or not
+    bench.write("b.yaml", &labelled("two", "none"));
+    let told = bench.told();
+    assert!(told.starts_with("- Service shop/two"), "{told}");
+}
+
+#[test]
+fn a_namespace_that_is_not_selected_is_not_there_though_objects_name_it() {
+    let mut bench = bench_for(Wanted {
+        namespace_labels: Some(Selector::parse("!hidden").unwrap()),
+        ..Wanted::default()
+    });
+    let namespace = |labels: &str| {
+        format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, labels: {{{labels}}}}}\n")
+    };
+    bench.write("a.yaml", &service("web", "10.0.0.1"));
+    bench.write("b.yaml", &namespace("hidden: ''"));
+    let told = bench.told();
+    assert!(
+        told.starts_with("all Namespace: 0\nall Service: 1\n"),
+        "{told}"
+    );
+    bench.write("b.yaml", &namespace("other: ''"));
+    assert_eq!(bench.told(), "+ Namespace shop (b.yaml:1)");
+    bench.write("b.yaml", &namespace("hidden: 'yes'"));
+    assert_eq!(bench.told(), "- Namespace shop (b.yaml:1)");
+    bench.remove("b.yaml");
+    assert_eq!(bench.told(), "+ Namespace shop (a.yaml:1)");
+}
+
+#[test]
+fn kinds_that_are_not_asked_for_are_passed_over() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\n";
+    let mut bench = bench_for(Wanted::default());
+    bench.write("a.yaml", pod);
+    assert_eq!(
+        bench.told(),
+        "all Namespace: 0\nall Service: 0\nall EndpointSlice: 0"
+    );
+    assert_eq!(bench.stats.ignored(), 1);
+    let kinds = Kinds::BASE.with(Kind::Pod).without(Kind::EndpointSlice);
+    let mut bench = bench_for(Wanted {
+        kinds,
+        ..Wanted::default()
+    });
+    bench.write(
+        "a.yaml",
+        &pod.replace("Pod", "PodList\nitems:\n- kind: Pod\n  apiVersion: v1")
+            .replace("metadata", "  metadata"),
+    );
+    assert_eq!(
+        bench.told(),
+        "all Namespace: 1\n  Namespace shop (a.yaml:4)\nall Service: 0\nall Pod: 1\n  Pod shop/p (a.yaml:4)"
+    );
 }

@@ -1,0 +1,56 @@
+//! The names of a zone that no version holds, all kinds of them.
+
+use crate::dns::{Name, Rdata};
+use crate::live::pods::{InsecurePods, PodAnswer};
+use crate::live::zonal::{ZonalNames, labels_before};
+use crate::zone::{Contents, Node};
+
+/// What answers for names of a zone that no version holds.
+#[derive(Debug, Clone, Default)]
+pub struct LiveNames {
+    /// Names of pods made from any address.
+    pub pods: Option<InsecurePods>,
+    /// Endpoints by topology zone.
+    pub zonal: Option<ZonalNames>,
+}
+
+/// What a name says that no version holds.
+#[derive(Debug)]
+pub enum LiveAnswer {
+    /// It exists, with these records; their owner in the node means nothing.
+    Exists(Option<Node>),
+    /// There is no such name.
+    Missing,
+    /// Nothing can be said yet.
+    Unknown,
+}
+
+impl LiveNames {
+    /// Whether there is nothing to answer for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pods.is_none() && self.zonal.is_none()
+    }
+
+    /// What a name says that `contents` do not hold, in lower-case wire form; it lies in their zone.
+    #[must_use]
+    pub fn answer(&self, contents: &Contents, name: &[u8]) -> LiveAnswer {
+        let labels = labels_before(name, contents.apex());
+        match (labels.first().copied(), &self.pods, &self.zonal) {
+            (Some(b"pod"), Some(pods), _) => match pods.answer(contents, &labels) {
+                PodAnswer::Address(address) => {
+                    let (rtype, rdata) = Rdata::address(address);
+                    let mut parts = vec![(rtype, pods.ttl, rdata)];
+                    let owner = Name::from_wire(name);
+                    let node = owner.map(|owner| Node::build(&owner, contents.apex(), &mut parts));
+                    LiveAnswer::Exists(node.ok().flatten())
+                }
+                PodAnswer::Empty => LiveAnswer::Exists(None),
+                PodAnswer::Missing => LiveAnswer::Missing,
+                PodAnswer::Unknown => LiveAnswer::Unknown,
+            },
+            (Some(b"svc"), _, Some(zonal)) => zonal.answer(contents, &labels),
+            (_, _, _) => LiveAnswer::Missing,
+        }
+    }
+}
