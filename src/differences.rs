@@ -133,6 +133,15 @@ pub const DIFFERENCES: &[Difference] = &[
         ],
     ),
     compared(
+        "additional",
+        [
+            "addresses beside SRV records, when endpoints of one host name have different ports",
+            "those of endpoints that have the port",
+            "all addresses of the target",
+            "an RRset is given whole (RFC 2181)",
+        ],
+    ),
+    compared(
         "repeats",
         [
             "the same record twice in one section",
@@ -157,6 +166,15 @@ pub const DIFFERENCES: &[Difference] = &[
             "NODATA, without the CNAME",
             "the CNAME, with NXDOMAIN or NODATA for the target",
             "RFC 6604; the alias exists",
+        ],
+    ),
+    compared(
+        "alias-elsewhere",
+        [
+            "an alias whose target lies in another zone, even one served here",
+            "looks the target up",
+            "the CNAME alone",
+            "the zone ends there, and a secondary may not have the other",
         ],
     ),
     compared(

@@ -110,8 +110,14 @@ impl OptionSet {
         Self { ttl, ..self }
     }
 
-    /// The server block on a port.
+    /// The server block on a port, for an API server.
     pub fn block(&self, kubeconfig: &Path, port: u16) -> String {
+        let source = format!("kubeconfig {}", kubeconfig.display());
+        self.block_of(&source, &port.to_string())
+    }
+
+    /// The server block on a port, with this line that says where the cluster is.
+    pub fn block_of(&self, source: &str, port: &str) -> String {
         let keys: Vec<String> = self
             .zones
             .iter()
@@ -119,10 +125,9 @@ impl OptionSet {
             .map(|zone| format!("{zone}:{port}"))
             .collect();
         format!(
-            "{} {{\n bind 127.0.0.1\n kubernetes {} {{\n kubeconfig {}\n{}\n }}\n transfer {{\n to *\n }}\n{}\n}}\n",
+            "{} {{\n bind 127.0.0.1\n kubernetes {} {{\n {source}\n{}\n }}\n transfer {{\n to *\n }}\n{}\n}}\n",
             keys.join(" "),
             self.zones.join(" "),
-            kubeconfig.display(),
             self.kubernetes,
             self.beside
         )

@@ -201,7 +201,7 @@ impl<'a> Oracle<'a> {
             aa: true,
             ..Answer::default()
         };
-        if depth < CHAIN && zone_of(&target, &self.zones).is_some() {
+        if depth < CHAIN && zone_of(&target, &self.zones) == Some(self.zone_of(name)) {
             answer = self.resolve(&target, qtype, depth + 1);
         }
         answer.answers.extend(alias.records.iter().cloned());
@@ -313,6 +313,10 @@ impl<'a> Oracle<'a> {
             if theirs.is_nodata() && address {
                 return one("alias-missing");
             }
+            let target = &self.data[&(name.clone(), CNAME)].records.first().expect("an RRset is not empty").data;
+            if address && is_elsewhere(target, self.zone_of(name), &self.zones) {
+                return one("alias-elsewhere");
+            }
             // What stands at the target was changed.
             let targets = expected.answers.iter().map(|record| &record.owner);
             return targets
@@ -365,6 +369,11 @@ impl<'a> Oracle<'a> {
             .iter()
             .any(|zone| is_below(name, zone))
     }
+}
+
+/// Whether a name lies in another of the zones.
+fn is_elsewhere(name: &str, zone: &str, zones: &[String]) -> bool {
+    zone_of(name, zones).is_some_and(|other| other != zone)
 }
 
 /// Whether a type's data leads to a name.

@@ -1,6 +1,7 @@
 //! The rules: each makes what we have of what CoreDNS answers, and gives the difference's name.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use serde_json::Value;
 
@@ -40,6 +41,7 @@ pub fn change(oracle: &mut Oracle<'_>) {
     drop_by_shape(oracle);
     rename_dotted_pods(oracle);
     equal_weights(oracle);
+    whole_targets(oracle);
     lone_aliases(oracle);
     name_servers(oracle);
     pointers_of_silence(oracle);
@@ -129,6 +131,12 @@ fn rename_dotted_pods(oracle: &mut Oracle<'_>) {
                 oracle.note(&key.0, "dotted-pod");
             }
         }
+        oracle.note(&pod.dashed, "dotted-pod");
+        if pod.is_host() {
+            let own = record(oracle, &pod.dashed, CNAME, &format!("{}.", pod.address));
+            insert(oracle, own, BTreeSet::new());
+            continue;
+        }
         let rtype = if pod.address.contains(':') { AAAA } else { A };
         let own = record(oracle, &pod.dashed, rtype, &pod.address);
         insert(oracle, own.clone(), BTreeSet::new());
@@ -137,7 +145,6 @@ fn rename_dotted_pods(oracle: &mut Oracle<'_>) {
             let service = record(oracle, &pod.dashed, SRV, &data);
             insert(oracle, service, BTreeSet::from([own.clone()]));
         }
-        oracle.note(&pod.dashed, "dotted-pod");
     }
 }
 
@@ -182,6 +189,13 @@ struct DottedPod {
     ports: Vec<u64>,
 }
 
+impl DottedPod {
+    /// Whether its address is the name of a host.
+    fn is_host(&self) -> bool {
+        self.address.parse::<IpAddr>().is_err()
+    }
+}
+
 /// All of them.
 fn dotted_pods(oracle: &Oracle<'_>) -> Vec<DottedPod> {
     let mut found = Vec::new();
@@ -198,14 +212,8 @@ fn dotted_pods(oracle: &Oracle<'_>) -> Vec<DottedPod> {
             if named || !pod.contains('.') || pod.len() > 63 || *ready == false {
                 continue;
             }
-            let Ok(address) = endpoint["addresses"][0]
-                .as_str()
-                .unwrap()
-                .parse::<std::net::IpAddr>()
-            else {
-                continue;
-            };
-            let address = address.to_string();
+            let text = endpoint["addresses"][0].as_str().unwrap();
+            let address = text.parse().map_or(text.to_owned(), |address: IpAddr| address.to_string());
             let mut label = address.replace(['.', ':'], "-");
             if label.ends_with('-') {
                 label.push('0');
@@ -235,7 +243,12 @@ fn dotted_pods(oracle: &Oracle<'_>) -> Vec<DottedPod> {
         .filter(|record| [SRV, PTR].contains(&record.rtype))
         .filter_map(|record| record.data.rsplit(' ').next())
         .collect();
-    found.retain(|pod| targets.contains(pod.dotted.as_str()));
+    found.retain(|pod| {
+        let service = pod.dashed.split_once('.').expect("a name has labels").1;
+        let shown = oracle.theirs.get(&Question::new(service, A));
+        shown.is_some_and(|answer| !answer.is_nxdomain())
+            && (pod.is_host() || targets.contains(pod.dotted.as_str()))
+    });
     found
 }
 
@@ -263,6 +276,25 @@ fn equal_weights(oracle: &mut Oracle<'_>) {
             .collect();
         if data.records != before {
             oracle.note(&key.0, "weight");
+        }
+    }
+}
+
+/// What goes with an SRV record is all addresses of its target.
+fn whole_targets(oracle: &mut Oracle<'_>) {
+    let keys: Vec<(String, u16)> = oracle.data.keys().filter(|key| key.1 == SRV).cloned().collect();
+    for key in keys {
+        let data = &oracle.data[&key];
+        let targets = data.records.iter().filter_map(|one| one.data.rsplit(' ').next());
+        let additional: BTreeSet<Record> = targets
+            .flat_map(|target| [A, AAAA].map(|rtype| oracle.records(target, rtype)))
+            .flatten()
+            .flat_map(|addresses| addresses.records.iter().cloned())
+            .collect();
+        if additional != data.additional {
+            let data = oracle.data.get_mut(&key).expect("it is one of them");
+            data.additional = additional;
+            oracle.note(&key.0, "additional");
         }
     }
 }

@@ -83,11 +83,6 @@ impl Servers {
         }
         Self { pairs, coredns }
     }
-
-    /// What CoreDNS logged last.
-    pub fn log_tail(&self) -> String {
-        self.coredns.log_tail()
-    }
 }
 
 /// Creates a cluster.
