@@ -313,7 +313,11 @@ impl<'a> Oracle<'a> {
             if theirs.is_nodata() && address {
                 return one("alias-missing");
             }
-            let target = &self.data[&(name.clone(), CNAME)].records.first().expect("an RRset is not empty").data;
+            let target = &self.data[&(name.clone(), CNAME)]
+                .records
+                .first()
+                .expect("an RRset is not empty")
+                .data;
             if address && is_elsewhere(target, self.zone_of(name), &self.zones) {
                 return one("alias-elsewhere");
             }

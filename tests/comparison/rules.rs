@@ -213,7 +213,9 @@ fn dotted_pods(oracle: &Oracle<'_>) -> Vec<DottedPod> {
                 continue;
             }
             let text = endpoint["addresses"][0].as_str().unwrap();
-            let address = text.parse().map_or(text.to_owned(), |address: IpAddr| address.to_string());
+            let address = text
+                .parse()
+                .map_or(text.to_owned(), |address: IpAddr| address.to_string());
             let mut label = address.replace(['.', ':'], "-");
             if label.ends_with('-') {
                 label.push('0');
@@ -282,10 +284,18 @@ fn equal_weights(oracle: &mut Oracle<'_>) {
 
 /// What goes with an SRV record is all addresses of its target.
 fn whole_targets(oracle: &mut Oracle<'_>) {
-    let keys: Vec<(String, u16)> = oracle.data.keys().filter(|key| key.1 == SRV).cloned().collect();
+    let keys: Vec<(String, u16)> = oracle
+        .data
+        .keys()
+        .filter(|key| key.1 == SRV)
+        .cloned()
+        .collect();
     for key in keys {
         let data = &oracle.data[&key];
-        let targets = data.records.iter().filter_map(|one| one.data.rsplit(' ').next());
+        let targets = data
+            .records
+            .iter()
+            .filter_map(|one| one.data.rsplit(' ').next());
         let additional: BTreeSet<Record> = targets
             .flat_map(|target| [A, AAAA].map(|rtype| oracle.records(target, rtype)))
             .flatten()

@@ -41,6 +41,14 @@ pub fn is_below(name: &str, zone: &str) -> bool {
     name == zone || name.ends_with(&format!(".{zone}"))
 }
 
+/// The name without its first label.
+pub fn parent(name: &str) -> Option<&str> {
+    let octets = name.as_bytes();
+    let end = (0..octets.len())
+        .find(|at| octets[*at] == b'.' && (*at == 0 || octets[*at - 1] != b'\\'))?;
+    Some(&name[end + 1..]).filter(|rest| !rest.is_empty())
+}
+
 impl Contents {
     /// Adds a zone as it was transferred.
     pub fn add(&mut self, zone: &str, records: Vec<Record>) {
@@ -50,7 +58,7 @@ impl Contents {
             let mut rest = record.owner.as_str();
             while rest.len() > zone.len() {
                 self.nodes.insert(rest.to_owned());
-                rest = rest.split_once('.').expect("the zone is shorter").1;
+                rest = parent(rest).expect("the zone is shorter");
             }
             let key = (record.owner.clone(), record.rtype);
             self.rrsets.entry(key).or_default().insert(record);
@@ -72,7 +80,10 @@ impl Contents {
     pub fn is_delegated(&self, name: &str) -> bool {
         let zone = self.zone_of(name).unwrap_or(name);
         self.rrsets.keys().any(|(owner, rtype)| {
-            *rtype == NS && owner.len() > zone.len() && is_below(owner, zone) && is_below(name, owner)
+            *rtype == NS
+                && owner.len() > zone.len()
+                && is_below(owner, zone)
+                && is_below(name, owner)
         })
     }
 
@@ -80,7 +91,7 @@ impl Contents {
     fn wildcard(&self, name: &str) -> Option<String> {
         let mut rest = name;
         while !self.nodes.contains(rest) {
-            rest = rest.split_once('.')?.1;
+            rest = parent(rest)?;
         }
         Some(format!("*.{rest}")).filter(|star| rest != name && self.nodes.contains(star))
     }
@@ -116,7 +127,7 @@ impl Contents {
             };
         };
         let target = alias.first().expect("an RRset is not empty").data.clone();
-        let mut reply = if depth < CHAIN && self.zone_of(&target).is_some() {
+        let mut reply = if depth < CHAIN && self.zone_of(&target) == self.zone_of(name) {
             self.follow(&target, qtype, depth + 1)
         } else {
             Reply {
