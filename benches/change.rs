@@ -28,7 +28,7 @@ use zonewright::cluster::{
 use zonewright::dns::{Name, Serial, Ttl};
 use zonewright::ops::{Clock, SystemClock};
 use zonewright::pipeline::{ClusterPlan, Input, Observer, Pipeline, Store, ZonePlan, millis};
-use zonewright::schema::{ApexSettings, NameServer, Problem};
+use zonewright::schema::{ApexSettings, NameServer, Problem, ZoneForm};
 use zonewright::serve::{Parts, Server, Settings};
 use zonewright::transfer::Secondary;
 use zonewright::zone::journal::{CommitError, Journal};
@@ -92,7 +92,11 @@ fn zone_plan(apex: &str, forward: bool) -> ZonePlan {
             expire: Ttl::decode(86_400),
             minimum: Ttl::decode(30),
             ttl: Ttl::decode(30),
-            forward,
+            form: if forward {
+                ZoneForm::Forward
+            } else {
+                ZoneForm::Reverse
+            },
         },
         limits: MemoryLimits {
             steps: 10_000,
@@ -111,6 +115,7 @@ fn service(index: u32) -> Fact {
             number: 80,
         }]
         .into(),
+        external: None,
         origin: Origin::default(),
     })
 }
@@ -135,6 +140,7 @@ fn slice(index: u32, round: u32) -> Fact {
     Fact::EndpointSlice(EndpointSlice {
         key: key_of(index),
         service: Some(key_of(index).name),
+        import: None,
         form: SliceForm::Ipv4,
         ports: [SlicePort {
             name: "http".into(),
@@ -159,6 +165,8 @@ impl Subject {
             source: "bench".into(),
             forward: vec![zone_plan("cluster.local.", true)],
             reverse: vec![zone_plan("10.in-addr.arpa.", false)],
+            clusterset: Vec::new(),
+            external: Vec::new(),
             kinds: Kinds::BASE,
             ttl: Ttl::decode(30),
             namespaces: None,

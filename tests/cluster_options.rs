@@ -171,7 +171,7 @@ fn two_clusters(server: &ApiServer) -> Zonewright {
         )
     };
     let one = "        labels app in (web, db), !hidden\n        namespace_labels dns=yes\n        pods \
-               verified\n        endpoint_pod_names\n";
+               verified\n        endpoint_pod_names\n        zonal\n";
     let other = "        noendpoints\n        ttl 60\n        pods insecure\n";
     zonewright.configure(&text(one));
     // The second zone moves from the one block to one of its own.
@@ -224,6 +224,42 @@ fn check_verified_pods(server: &ApiServer, zonewright: &mut Zonewright) {
     wait_for(zonewright, v4, wire::A, 0);
 }
 
+/// Endpoints are called after their pods, and told apart by topology zone.
+fn check_endpoints(server: &ApiServer, zonewright: &mut Zonewright) {
+    let mut db = service("db", "app=db");
+    db["spec"]["clusterIP"] = json!("None");
+    server.create(&db);
+    let mut slice = object(
+        "EndpointSlice",
+        Some("blue"),
+        "db-1",
+        "app=db,kubernetes.io/service-name=db",
+    );
+    slice["apiVersion"] = json!("discovery.k8s.io/v1");
+    slice["addressType"] = json!("IPv4");
+    slice["ports"] = json!([{ "name": "http", "port": 80 }]);
+    let endpoint = |name: &str, address: &str, zone: &str| {
+        json!({ "addresses": [address], "zone": zone, "conditions": { "ready": true },
+                "targetRef": { "kind": "Pod", "name": name } })
+    };
+    slice["endpoints"] = json!([
+        endpoint("db-a", "10.9.1.1", "eu-1a"),
+        endpoint("db-b", "10.9.1.2", "us.2"),
+    ]);
+    server.create(&slice);
+    let base = "db.blue.svc.cluster.local";
+    wait_for(zonewright, base, wire::A, 2);
+    wait_for(zonewright, &format!("db-a.{base}"), wire::A, 1);
+    for (name, count) in [
+        ("eu-1a.pin", 1),
+        ("US.2.pin", 1),
+        ("ap.prefer", 2),
+        ("ap.other", 0),
+    ] {
+        wait_for(zonewright, &format!("{name}._zone.{base}"), wire::A, count);
+    }
+}
+
 /// Names of pods that need no pod exist in namespaces that exist.
 fn check_insecure_pods(server: &ApiServer, zonewright: &mut Zonewright) {
     let red = "192-0-2-1.red.pod.other.example";
@@ -252,6 +288,7 @@ fn records_come_and_go_with_labels_namespaces_and_pods() {
     }
     check_labels(&server, &mut zonewright);
     check_verified_pods(&server, &mut zonewright);
+    check_endpoints(&server, &mut zonewright);
     check_insecure_pods(&server, &mut zonewright);
     zonewright.stop();
 }

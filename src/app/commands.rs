@@ -37,13 +37,9 @@ pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
 pub fn check(configuration: &Configuration) -> Result<(), Failure> {
     let loaded = load(configuration)?;
     check_sources(&loaded.config)?;
-    let zones = loaded
-        .config
-        .servers
-        .iter()
-        .filter_map(|block| block.kubernetes.as_ref());
-    let zones: Vec<String> = zones
-        .flat_map(corefile::Kubernetes::zones)
+    let blocks = loaded.config.servers.iter();
+    let zones: Vec<String> = blocks
+        .flat_map(corefile::ServerBlock::zones_written)
         .map(ToString::to_string)
         .collect();
     print(&format!(
@@ -63,7 +59,7 @@ fn check_sources(config: &corefile::Config) -> Result<(), Failure> {
     for kubernetes in config
         .servers
         .iter()
-        .filter_map(|block| block.kubernetes.as_ref())
+        .flat_map(corefile::ServerBlock::clusters)
     {
         if kubernetes.source == corefile::Source::InCluster {
             continue;
@@ -77,8 +73,9 @@ fn check_sources(config: &corefile::Config) -> Result<(), Failure> {
         );
         if let Err(error) = runtime.block_on(opened) {
             wrong.push(format!(
-                "{}: kubernetes: {}",
+                "{}: {}: {}",
                 kubernetes.place,
+                kubernetes.word(),
                 one_line(&error)
             ));
         }

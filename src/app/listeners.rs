@@ -67,11 +67,7 @@ fn parts_of(
     let mut live = HashMap::new();
     let mut secondaries = Vec::new();
     for block in blocks {
-        for apex in block
-            .kubernetes
-            .iter()
-            .flat_map(corefile::Kubernetes::zones)
-        {
+        for apex in block.zones_written() {
             let Some(zone) = planned.zones.get(apex) else {
                 continue;
             };

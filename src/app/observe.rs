@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::app::plan::Planned;
 use crate::audit::{SecondaryLine, SourceLine, Status, ZoneLine};
-use crate::dns::Rcode;
+use crate::dns::{Name, Rcode};
 use crate::ops::Clock;
 use crate::ops::metrics::{self as m, Sample};
-use crate::pipeline::{ClusterGauges, millis};
+use crate::pipeline::{ClusterGauges, ClusterPlan, millis};
 use crate::serve::{Proto, Server, Stats, TransferOutcome};
 use crate::source::{ErrorClass, SourceStats};
 use crate::transfer::{SecondaryStatus, SecondaryTable, TransferKind};
@@ -30,6 +30,8 @@ pub(super) struct Observed {
     zones: Arc<ZoneSet>,
     /// The sources, in the order of the configuration.
     pub(super) sources: Vec<ObservedSource>,
+    /// The zones of each cluster that it can do without: those of ServiceImports beside others.
+    dispensable: Vec<Vec<Name>>,
     /// Gauges of the clusters, once the writer runs.
     gauges: OnceLock<Vec<Arc<ClusterGauges>>>,
     /// Counters of the servers.
@@ -63,6 +65,11 @@ impl Observed {
                 .iter()
                 .map(|it| source(&it.plan.source))
                 .collect(),
+            dispensable: planned
+                .clusters
+                .iter()
+                .map(|it| dispensable(&it.plan))
+                .collect(),
             gauges: OnceLock::new(),
             servers: servers.iter().map(Server::stats).collect(),
             secondaries: servers.iter().map(Server::secondaries).collect(),
@@ -78,13 +85,20 @@ impl Observed {
         let _already_set = self.gauges.set(gauges);
     }
 
-    /// The zones that have no version yet.
+    /// The zones that have no version yet. Those of ServiceImports that are known to be away hold
+    /// nobody up: the cluster's other zones go on.
     pub(super) fn not_ready(&self) -> Vec<String> {
+        let is_given_up = |apex: &Name| {
+            let mut clusters = self.dispensable.iter().zip(self.gauges());
+            clusters.any(|(zones, gauges)| {
+                zones.contains(apex) && gauges.imports_stale_since_ms.load(Ordering::Relaxed) > 0
+            })
+        };
         let missing = self
             .zones
             .all()
             .iter()
-            .filter(|zone| zone.current().is_none());
+            .filter(|zone| zone.current().is_none() && !is_given_up(zone.apex()));
         missing.map(|zone| zone.apex().to_string()).collect()
     }
 
@@ -100,6 +114,12 @@ impl Observed {
             .flat_map(|table| table.snapshot())
             .collect()
     }
+}
+
+/// The zones of a cluster that wait for ServiceImports while others go on.
+fn dispensable(plan: &ClusterPlan) -> Vec<Name> {
+    let zones = plan.clusterset.iter().filter(|_| !plan.forward.is_empty());
+    zones.map(|zone| zone.zone.apex().clone()).collect()
 }
 
 /// How many versions a secondary is behind, and since when (milliseconds since 1970) the oldest that it

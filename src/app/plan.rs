@@ -6,14 +6,14 @@ use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use crate::cluster::{Kind, Kinds, SeenNamespaces};
+use crate::cluster::{Kind, Kinds, SeenNamespaces, Selector};
 use crate::corefile::{
-    self, Apex, BindHost, Config, History, Kubernetes, Pods, ServerBlock, Source,
+    self, Apex, BindHost, Config, External, History, Kubernetes, Pods, ServerBlock, Source,
 };
 use crate::dns::{Name, Ttl};
 use crate::live::{InsecurePods, LiveNames, ZonalNames};
-use crate::pipeline::{ClusterPlan, ZonePlan};
-use crate::schema::{ApexSettings, NameServer};
+use crate::pipeline::{ClusterPlan, ExternalPlan, ZonePlan};
+use crate::schema::{ApexSettings, ExternalSettings, NameServer, ZoneForm};
 use crate::source::{ApiLimits, Keep, Wanted};
 use crate::zone::journal::Retention;
 use crate::zone::{MemoryLimits, Zone, ZoneSet};
@@ -24,6 +24,9 @@ const REFRESH: Ttl = Ttl::decode(300);
 const RETRY: Ttl = Ttl::decode(30);
 /// Seconds after which a secondary stops answering, unless configured.
 const EXPIRE: Ttl = Ttl::decode(86_400);
+
+/// The label that leads a slice to its ServiceImport (KEP-1645).
+const IMPORT_LABEL: &str = "multicluster.kubernetes.io/service-name";
 
 /// The most octets of history that stay in memory for IXFR, whatever is configured.
 const MEMORY_BYTES: u64 = 16 << 20;
@@ -78,44 +81,104 @@ impl Planned<'_> {
 /// the machine for `None`, loopback left out unless there is nothing else.
 #[must_use]
 pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>) -> Planned<'a> {
-    let mut known: HashMap<Name, Arc<Zone>> = HashMap::new();
-    let mut clusters = Vec::new();
-    let mut order = Vec::new();
+    let mut zones = Zones::default();
+    let mut clusters: Vec<PlannedCluster<'a>> = Vec::new();
     for block in &config.servers {
-        let Some(kubernetes) = &block.kubernetes else {
+        let own: Vec<IpAddr> = own_addresses(block, local);
+        // A second block that writes the same zones shares them.
+        for kubernetes in block.clusters() {
+            if kubernetes.zones().any(|zone| zones.is_new(zone)) {
+                clusters.push(zones.cluster(block, kubernetes, &own));
+            }
+        }
+        let (Some(external), Some(kubernetes)) = (&block.external, &block.kubernetes) else {
             continue;
         };
-        // A second block that writes the same zones shares them.
-        let fresh = |zone: &&Name| !known.contains_key(*zone);
-        if kubernetes.zones().filter(fresh).count() == 0 {
-            continue;
+        let of_block =
+            |cluster: &&mut PlannedCluster<'_>| cluster.kubernetes.home() == kubernetes.home();
+        if external.zones().any(|zone| zones.is_new(zone))
+            && let Some(cluster) = clusters.iter_mut().find(of_block)
+        {
+            let plan = zones.external(block, external, &own);
+            cluster.kept.extend(kept_of(block, plan.zones()));
+            cluster.plan.external.push(plan);
         }
-        let own: Vec<IpAddr> = own_addresses(block, local);
-        let mut zone_plan = |apex: &Name, forward: bool| {
-            let zone = known.entry(apex.clone()).or_insert_with(|| {
-                let zone = Arc::new(Zone::new(apex));
-                order.push(Arc::clone(&zone));
-                zone
-            });
-            ZonePlan {
-                zone: Arc::clone(zone),
-                apex: apex_settings(block, kubernetes, apex, forward, &own),
-                limits: memory_limits(kept(block.history_for(apex))),
-            }
+    }
+    Planned {
+        clusters,
+        zones: Arc::new(ZoneSet::new(zones.order)),
+    }
+}
+
+/// What is kept of these zones.
+fn kept_of<'a>(
+    block: &ServerBlock,
+    zones: impl Iterator<Item = &'a ZonePlan>,
+) -> impl Iterator<Item = Retention> {
+    zones.map(|plan| kept(block.history_for(plan.zone.apex())))
+}
+
+/// The zones that were planned so far.
+#[derive(Default)]
+struct Zones {
+    /// By name.
+    known: HashMap<Name, Arc<Zone>>,
+    /// In the order of the file.
+    order: Vec<Arc<Zone>>,
+}
+
+impl Zones {
+    /// Whether a zone was not planned yet.
+    fn is_new(&self, zone: &Name) -> bool {
+        !self.known.contains_key(zone)
+    }
+
+    /// Plans a zone.
+    fn zone(&mut self, block: &ServerBlock, zone: &Name, apex: ApexSettings) -> ZonePlan {
+        let order = &mut self.order;
+        let known = self.known.entry(zone.clone()).or_insert_with(|| {
+            let zone = Arc::new(Zone::new(zone));
+            order.push(Arc::clone(&zone));
+            zone
+        });
+        ZonePlan {
+            zone: Arc::clone(known),
+            apex,
+            limits: memory_limits(kept(block.history_for(zone))),
+        }
+    }
+
+    /// Plans a cluster.
+    fn cluster<'a>(
+        &mut self,
+        block: &ServerBlock,
+        kubernetes: &'a Kubernetes,
+        own: &[IpAddr],
+    ) -> PlannedCluster<'a> {
+        let mut plan_of = |zone: &Name, form| {
+            let defaults = ApexDefaults {
+                form,
+                home: match form {
+                    ZoneForm::Forward | ZoneForm::External => zone,
+                    ZoneForm::Clusterset | ZoneForm::Reverse => kubernetes.home().unwrap_or(zone),
+                },
+                name_server: ["ns", "dns"],
+                mbox: &["hostmaster"],
+                ttl: kubernetes.ttl,
+            };
+            let apex = apex_settings(block, zone, &defaults, own);
+            self.zone(block, zone, apex)
+        };
+        let mut all = |zones: &[Name], form| -> Vec<ZonePlan> {
+            zones.iter().map(|zone| plan_of(zone, form)).collect()
         };
         let wanted = wanted(kubernetes);
         let plan = ClusterPlan {
             source: source_name(&kubernetes.source),
-            forward: kubernetes
-                .forward_zones
-                .iter()
-                .map(|apex| zone_plan(apex, true))
-                .collect(),
-            reverse: kubernetes
-                .reverse_zones
-                .iter()
-                .map(|apex| zone_plan(apex, false))
-                .collect(),
+            forward: all(&kubernetes.forward_zones, ZoneForm::Forward),
+            reverse: all(&kubernetes.reverse_zones, ZoneForm::Reverse),
+            clusterset: all(&kubernetes.clusterset_zones, ZoneForm::Clusterset),
+            external: Vec::new(),
             kinds: wanted.kinds,
             ttl: kubernetes.ttl,
             namespaces: kubernetes.namespaces.clone(),
@@ -126,20 +189,49 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
             },
             headless: kubernetes.options.zonal.then(Arc::default),
         };
-        let kept = plan
-            .zones()
-            .map(|plan| kept(block.history_for(plan.zone.apex())))
-            .collect();
-        clusters.push(PlannedCluster {
+        let kept = kept_of(block, plan.zones()).collect();
+        PlannedCluster {
             kubernetes,
             plan,
             wanted,
             kept,
-        });
+        }
     }
-    Planned {
-        clusters,
-        zones: Arc::new(ZoneSet::new(order)),
+
+    /// Plans external zones.
+    fn external(
+        &mut self,
+        block: &ServerBlock,
+        external: &External,
+        own: &[IpAddr],
+    ) -> ExternalPlan {
+        let label = external.apex_label.as_str();
+        let mut plan_of = |zone: &Name, form| {
+            let defaults = ApexDefaults {
+                form,
+                home: match form {
+                    ZoneForm::Forward | ZoneForm::Clusterset | ZoneForm::External => zone,
+                    ZoneForm::Reverse => &external.forward_zones[0],
+                },
+                name_server: ["ns1", label],
+                mbox: &["hostmaster", label],
+                ttl: external.ttl,
+            };
+            let apex = apex_settings(block, zone, &defaults, own);
+            self.zone(block, zone, apex)
+        };
+        let mut all = |zones: &[Name], form| -> Vec<ZonePlan> {
+            zones.iter().map(|zone| plan_of(zone, form)).collect()
+        };
+        ExternalPlan {
+            forward: all(&external.forward_zones, ZoneForm::External),
+            reverse: all(&external.reverse_zones, ZoneForm::Reverse),
+            settings: ExternalSettings {
+                apex_label: external.apex_label.clone(),
+                ttl: external.ttl,
+                headless: external.headless,
+            },
+        }
     }
 }
 
@@ -147,7 +239,16 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
 pub(super) fn wanted(kubernetes: &Kubernetes) -> Wanted {
     let options = &kubernetes.options;
     let mut kinds = Kinds::BASE;
-    if !options.endpoints {
+    let has_imports = !kubernetes.clusterset_zones.is_empty();
+    if has_imports {
+        kinds = kinds.with(Kind::ServiceImport);
+    }
+    if kubernetes.imports_only {
+        kinds = kinds.without(Kind::Service);
+    }
+    // Without endpoints those of imports are looked at all the same, unless there is nothing else.
+    let only_of_imports = kubernetes.imports_only || !options.endpoints;
+    if !options.endpoints && (kubernetes.imports_only || !has_imports) {
         kinds = kinds.without(Kind::EndpointSlice);
     }
     match options.pods {
@@ -164,6 +265,7 @@ pub(super) fn wanted(kubernetes: &Kubernetes) -> Wanted {
         kinds,
         namespace_labels: options.namespace_labels.clone(),
         labels: options.labels.clone(),
+        slice_labels: only_of_imports.then(|| of_imports(options.labels.as_ref())),
         keep: Keep {
             pod_names: options.endpoint_pod_names,
             zones: options.zonal,
@@ -174,6 +276,16 @@ pub(super) fn wanted(kubernetes: &Kubernetes) -> Wanted {
             in_flight,
         },
     }
+}
+
+/// The slices of ServiceImports among those that a selector gives.
+fn of_imports(labels: Option<&Selector>) -> Selector {
+    let own = labels.filter(|labels| !labels.is_everything());
+    let text = match own {
+        Some(labels) => format!("{labels},{IMPORT_LABEL}"),
+        None => IMPORT_LABEL.to_owned(),
+    };
+    Selector::parse(&text).expect("a selector and the name of a label are a selector")
 }
 
 /// The name of a source in logs, metrics and the history.
@@ -239,49 +351,60 @@ fn name_servers(apex: Option<&Apex>) -> Vec<NameServer> {
         .collect()
 }
 
+/// What stands at the apex of a zone where nothing is configured.
+struct ApexDefaults<'a> {
+    /// What the zone holds.
+    form: ZoneForm,
+    /// The zone that the name servers' names lie in: a reverse zone names what exists elsewhere.
+    home: &'a Name,
+    /// The labels of the name server in that zone.
+    name_server: [&'a str; 2],
+    /// The labels of the mailbox in the zone itself.
+    mbox: &'a [&'a str],
+    /// TTL and minimum.
+    ttl: Ttl,
+}
+
+/// The name with these labels in a zone; the zone itself where it does not fit.
+fn name_in(zone: &Name, labels: &[&str]) -> Name {
+    let mut name = Ok(zone.clone());
+    for label in labels.iter().rev() {
+        name = name.and_then(|name| name.child(label));
+    }
+    name.unwrap_or_else(|_| zone.clone())
+}
+
 /// What stands at the apex of a zone: as configured, else the defaults.
 fn apex_settings(
     block: &ServerBlock,
-    kubernetes: &Kubernetes,
     zone: &Name,
-    forward: bool,
+    defaults: &ApexDefaults<'_>,
     own: &[IpAddr],
 ) -> ApexSettings {
     let written = block.apex_for(zone);
     let field = |of: fn(&Apex) -> Option<Ttl>| written.and_then(of);
-    let home = if forward {
-        zone
-    } else {
-        &kubernetes.forward_zones[0]
-    };
-    // A reverse zone names what exists: the name servers of its forward zone, unless it has its own.
+    // A reverse zone has the name servers of its home, unless it has its own.
     let mut name_servers = name_servers(written);
-    if name_servers.is_empty() && !forward {
-        name_servers = self::name_servers(block.apex_for(home));
+    if name_servers.is_empty() && defaults.home != zone {
+        name_servers = self::name_servers(block.apex_for(defaults.home));
     }
     if name_servers.is_empty() {
-        let name = home
-            .child("dns")
-            .and_then(|dns| dns.child("ns"))
-            .unwrap_or_else(|_| home.clone());
         name_servers.push(NameServer {
-            name,
+            name: name_in(defaults.home, &defaults.name_server),
             addresses: own.to_vec(),
         });
     }
-    let ttl = field(|apex| apex.ttl).unwrap_or(kubernetes.ttl);
     ApexSettings {
         name_servers,
         mbox: written
             .and_then(|apex| apex.mbox.clone())
-            .or_else(|| zone.child("hostmaster").ok())
-            .unwrap_or_else(|| zone.clone()),
+            .unwrap_or_else(|| name_in(zone, defaults.mbox)),
         refresh: field(|apex| apex.refresh).unwrap_or(REFRESH),
         retry: field(|apex| apex.retry).unwrap_or(RETRY),
         expire: field(|apex| apex.expire).unwrap_or(EXPIRE),
-        minimum: field(|apex| apex.minimum).unwrap_or(kubernetes.ttl),
-        ttl,
-        forward,
+        minimum: field(|apex| apex.minimum).unwrap_or(defaults.ttl),
+        ttl: field(|apex| apex.ttl).unwrap_or(defaults.ttl),
+        form: defaults.form,
     }
 }
 

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::plan::{PlannedCluster, interface_addresses, plan};
 use crate::app::source::Source;
 use crate::audit::each_record;
+use crate::cluster::{Kind, Part};
 use crate::corefile::Config;
 use crate::dns::{Name, RecordText, Serial};
 use crate::ops::SystemClock;
@@ -84,9 +85,11 @@ pub async fn render(config: &Config) -> anyhow::Result<Vec<RenderedZone>> {
     pipeline.commit();
     let mut rendered = Vec::new();
     for zone in planned.zones.all() {
-        let version = zone
-            .current()
-            .with_context(|| format!("{} has no content", zone.apex()))?;
+        // A zone whose ServiceImports cannot be seen; it was said why.
+        let Some(version) = zone.current() else {
+            tracing::warn!(zone = %zone.apex(), "not rendered");
+            continue;
+        };
         let mut text = String::new();
         each_record(
             &version.contents,
@@ -121,6 +124,7 @@ async fn feed(
     let cancel = CancellationToken::new();
     let (tx, mut rx) = mpsc::channel(256);
     let run = source.run(tx, cancel.clone());
+    let mut with_imports = cluster.wanted.kinds.contains(Kind::ServiceImport);
     let listen = async {
         while let Some(event) = rx.recv().await {
             match event {
@@ -130,13 +134,28 @@ async fn feed(
                         change,
                         seen,
                     });
-                    if pipeline.is_synced(place) {
+                    if pipeline.is_synced(place, with_imports) {
                         return Ok(());
                     }
                 }
                 SourceEvent::Problem(problem) => tracing::warn!("{problem}"),
-                SourceEvent::Stale { since: _, reason } => bail!("{reason}"),
-                SourceEvent::Fresh => {}
+                SourceEvent::Stale {
+                    part: Part::Cluster,
+                    reason,
+                    since: _,
+                } => bail!("{reason}"),
+                SourceEvent::Stale {
+                    part: Part::Imports,
+                    reason,
+                    since: _,
+                } => {
+                    tracing::warn!("{reason}");
+                    with_imports = false;
+                    if pipeline.is_synced(place, with_imports) {
+                        return Ok(());
+                    }
+                }
+                SourceEvent::Fresh(_) => {}
             }
         }
         bail!("the source ended")

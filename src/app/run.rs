@@ -24,6 +24,7 @@ use crate::app::startup::{Gate, first_versions};
 use crate::app::writer::{Opened, Writer, WriterThread};
 use crate::audit::serve_control;
 use crate::cli::{Configuration, State};
+use crate::cluster::Part;
 use crate::corefile::Config;
 use crate::ops::http::{self, Ends};
 use crate::ops::metrics::Metrics;
@@ -337,7 +338,13 @@ async fn start_sources(
         let stats = Arc::clone(&observed.sources[place].stats);
         let opened = Source::open(from, wanted.clone(), Arc::clone(clock), Arc::clone(&stats))
             .await
-            .with_context(|| format!("{}: kubernetes", cluster.kubernetes.place));
+            .with_context(|| {
+                format!(
+                    "{}: {}",
+                    cluster.kubernetes.place,
+                    cluster.kubernetes.word()
+                )
+            });
         let is_restored = cluster
             .plan
             .zones()
@@ -409,16 +416,33 @@ async fn carry(
                 change,
                 seen,
             },
-            SourceEvent::Stale { since, reason } => {
-                tracing::error!(
-                    reason,
-                    "the source is away; the last version is served as stale"
-                );
-                Input::Stale { cluster, since }
+            SourceEvent::Stale {
+                part,
+                since,
+                reason,
+            } => {
+                match part {
+                    Part::Cluster => tracing::error!(
+                        reason,
+                        "the source is away; the last version is served as stale"
+                    ),
+                    Part::Imports => tracing::error!(
+                        reason,
+                        "ServiceImports are away; the last version of their zones is served as stale"
+                    ),
+                }
+                Input::Stale {
+                    cluster,
+                    part,
+                    since,
+                }
             }
-            SourceEvent::Fresh => {
-                tracing::info!(cluster, "the source is there");
-                Input::Fresh { cluster }
+            SourceEvent::Fresh(part) => {
+                match part {
+                    Part::Cluster => tracing::info!(cluster, "the source is there"),
+                    Part::Imports => tracing::info!(cluster, "ServiceImports are there"),
+                }
+                Input::Fresh { cluster, part }
             }
             SourceEvent::Problem(problem) => {
                 tracing::warn!("{problem}");

@@ -49,12 +49,18 @@ async fn wait(source: String, zones: Vec<Arc<Zone>>, limit: Duration) {
 mod tests {
     use super::*;
     use crate::dns::Name;
+    use crate::serve::testing;
+    use crate::zone::Version;
 
     #[tokio::test]
     async fn zones_without_a_version_are_waited_for_until_the_time_is_over() {
         let zone = Arc::new(Zone::new(&Name::parse("z").unwrap()));
         let wait_for = |limit| wait("test".into(), vec![Arc::clone(&zone)], limit);
-        assert!(wait_for(Duration::from_secs(3600)).now_or_never().is_none());
         wait_for(Duration::ZERO).await;
+        let mut waiting = Box::pin(wait_for(Duration::from_secs(3600)));
+        assert!((&mut waiting).now_or_never().is_none());
+        let version = testing::zone("z.", 1, &[]).current().unwrap();
+        zone.restore(Version::clone(&version));
+        assert!(waiting.now_or_never().is_some());
     }
 }

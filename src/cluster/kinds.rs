@@ -2,6 +2,26 @@
 
 use crate::cluster::Kind;
 
+/// A part of a cluster that is seen or lost without the other: its zones go on without the other's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// What every cluster has.
+    Cluster,
+    /// ServiceImports, which only some clusters have.
+    Imports,
+}
+
+impl Part {
+    /// The part that a kind belongs to.
+    #[must_use]
+    pub const fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Pod => Self::Cluster,
+            Kind::ServiceImport => Self::Imports,
+        }
+    }
+}
+
 /// A set of kinds, in the order of [`Kind::ALL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kinds(u8);

@@ -1,5 +1,6 @@
 //! What is known of a cluster: facts in our own small types, indexed, and which keys a change dirties.
 
+mod dirty;
 mod headless;
 mod holders;
 mod kinds;
@@ -9,13 +10,15 @@ mod pods;
 mod selector;
 mod state;
 
+pub use dirty::Dirty;
 pub use headless::{HeadlessService, HeadlessServices};
-pub use kinds::Kinds;
+pub use kinds::{Kinds, Part};
 pub use model::{
-    Cause, Change, Endpoint, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin, Pod,
-    Port, Protocol, Service, ServiceForm, SliceForm, SlicePort, Verb,
+    Cause, Change, Endpoint, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice,
+    Kind, Namespace, ObjectKey, Origin, Pod, Port, Protocol, Service, ServiceForm, ServiceImport,
+    SliceForm, SlicePort, Verb,
 };
 pub use namespaces::SeenNamespaces;
 pub use pods::PodAddress;
 pub use selector::{Selector, SelectorError};
-pub use state::{Dirty, State};
+pub use state::State;

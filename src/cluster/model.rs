@@ -49,15 +49,18 @@ pub enum Kind {
     EndpointSlice,
     /// `v1` Pod; only where names of pods are verified.
     Pod,
+    /// `multicluster.x-k8s.io` ServiceImport, `v1beta1` or `v1alpha1`.
+    ServiceImport,
 }
 
 impl Kind {
     /// All kinds, in the order they are listed.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Namespace,
         Self::Service,
         Self::EndpointSlice,
         Self::Pod,
+        Self::ServiceImport,
     ];
 
     /// The place in [`Self::ALL`].
@@ -68,6 +71,16 @@ impl Kind {
             Self::Service => 1,
             Self::EndpointSlice => 2,
             Self::Pod => 3,
+            Self::ServiceImport => 4,
+        }
+    }
+
+    /// The object of this kind and key.
+    #[must_use]
+    pub fn of(self, key: &ObjectKey) -> FactKey {
+        FactKey {
+            kind: self,
+            key: key.clone(),
         }
     }
 
@@ -79,6 +92,7 @@ impl Kind {
             Self::Service => "Service",
             Self::EndpointSlice => "EndpointSlice",
             Self::Pod => "Pod",
+            Self::ServiceImport => "ServiceImport",
         }
     }
 }
@@ -158,6 +172,15 @@ pub enum ServiceForm {
     Pending,
 }
 
+/// Where a Service is reached from outside its cluster; something of it is there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct External {
+    /// `spec.externalIPs` and the addresses of its load balancers, sorted, each once.
+    pub addresses: Arc<[IpAddr]>,
+    /// The host names of its load balancers, as the object writes them, sorted, each once.
+    pub hosts: Arc<[Arc<str>]>,
+}
+
 /// A Service.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Service {
@@ -167,6 +190,8 @@ pub struct Service {
     pub form: ServiceForm,
     /// `spec.ports`, in the object's order.
     pub ports: Arc<[Port]>,
+    /// Where it is reached from outside; most Services have nothing there.
+    pub external: Option<Arc<External>>,
     /// Where it came from.
     pub origin: Origin,
 }
@@ -208,6 +233,37 @@ pub struct Endpoint {
     pub zone: Option<Arc<str>>,
 }
 
+/// Which ServiceImport a slice belongs to, and which cluster it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ImportOfSlice {
+    /// Name of the import, by label `multicluster.kubernetes.io/service-name`.
+    pub service: Arc<str>,
+    /// Id of the cluster, by label `multicluster.kubernetes.io/source-cluster`; empty without it.
+    pub cluster: Arc<str>,
+}
+
+/// What kind of import it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ImportForm {
+    /// `ClusterSetIP`, with the addresses it has; none until they are given out.
+    ClusterSetIp(Arc<[IpAddr]>),
+    /// `Headless`: its endpoints stand for it.
+    Headless,
+}
+
+/// A ServiceImport: a Service of a set of clusters.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ServiceImport {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// Addresses, or headless.
+    pub form: ImportForm,
+    /// `spec.ports`, in the object's order.
+    pub ports: Arc<[Port]>,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
 /// An EndpointSlice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EndpointSlice {
@@ -215,6 +271,8 @@ pub struct EndpointSlice {
     pub key: ObjectKey,
     /// Name of its Service, by label `kubernetes.io/service-name`; `None` without the label.
     pub service: Option<Arc<str>>,
+    /// The ServiceImport that it belongs to; most slices belong to none.
+    pub import: Option<Arc<ImportOfSlice>>,
     /// What its addresses are.
     pub form: SliceForm,
     /// Its ports, in the object's order.
@@ -256,6 +314,8 @@ pub enum Fact {
     EndpointSlice(EndpointSlice),
     /// A Pod.
     Pod(Pod),
+    /// A ServiceImport.
+    ServiceImport(ServiceImport),
 }
 
 impl Fact {
@@ -267,6 +327,7 @@ impl Fact {
             Self::Service(_) => Kind::Service,
             Self::EndpointSlice(_) => Kind::EndpointSlice,
             Self::Pod(_) => Kind::Pod,
+            Self::ServiceImport(_) => Kind::ServiceImport,
         }
     }
 
@@ -278,6 +339,7 @@ impl Fact {
             Self::Service(service) => &service.key,
             Self::EndpointSlice(slice) => &slice.key,
             Self::Pod(pod) => &pod.key,
+            Self::ServiceImport(import) => &import.key,
         }
     }
 
@@ -289,6 +351,7 @@ impl Fact {
             Self::Service(service) => &service.origin,
             Self::EndpointSlice(slice) => &slice.origin,
             Self::Pod(pod) => &pod.origin,
+            Self::ServiceImport(import) => &import.origin,
         }
     }
 }

@@ -4,71 +4,19 @@
 //! Namespace dirties what is in it. An address dirties the PTRs of all who hold it. Facts of different
 //! kinds arrive in any order: a slice without its Service, a Service without its Namespace wait here.
 
+mod imports;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use self::imports::Imports;
 use crate::cluster::holders::Holders;
 use crate::cluster::pods::Pods;
 use crate::cluster::{
-    Cause, Change, EndpointSlice, Fact, FactKey, Kind, Kinds, Namespace, ObjectKey, Origin,
-    PodAddress, Service, ServiceForm, Verb,
+    Change, Dirty, EndpointSlice, Fact, FactKey, Kind, Kinds, Namespace, ObjectKey, Origin,
+    Service, ServiceForm, Verb,
 };
-
-/// What has to be rendered again, and why.
-#[derive(Debug, Default)]
-pub struct Dirty {
-    /// All causes since the last rendering, in order of arrival.
-    pub causes: Vec<Cause>,
-    /// Services, each with the places of its causes in `causes`.
-    pub services: BTreeMap<ObjectKey, BTreeSet<u32>>,
-    /// Addresses whose PTRs may differ, with the places of their causes.
-    pub addresses: BTreeMap<IpAddr, BTreeSet<u32>>,
-    /// Names of pods that may have come or gone, with the places of their causes.
-    pub pods: BTreeMap<PodAddress, BTreeSet<u32>>,
-    /// Namespaces that came or went.
-    pub namespaces: BTreeSet<Arc<str>>,
-}
-
-impl Dirty {
-    /// Whether nothing has to be done.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.services.is_empty()
-            && self.addresses.is_empty()
-            && self.pods.is_empty()
-            && self.namespaces.is_empty()
-    }
-
-    /// Notes a cause; gives its place.
-    fn cause(&mut self, verb: Verb, key: FactKey, origin: Origin) -> u32 {
-        let place = u32::try_from(self.causes.len()).expect("fewer than 2^32 causes in one batch");
-        self.causes.push(Cause {
-            verb,
-            kind: Some(key.kind),
-            key: key.key,
-            origin,
-        });
-        place
-    }
-
-    /// Marks a Service.
-    fn service(&mut self, key: &ObjectKey, cause: u32) {
-        self.services.entry(key.clone()).or_default().insert(cause);
-    }
-
-    /// Marks an address.
-    fn address(&mut self, address: IpAddr, cause: u32) {
-        self.addresses.entry(address).or_default().insert(cause);
-    }
-
-    /// Marks names of pods.
-    fn pods(&mut self, pods: impl IntoIterator<Item = PodAddress>, cause: u32) {
-        for at in pods {
-            self.pods.entry(at).or_default().insert(cause);
-        }
-    }
-}
 
 /// All facts of one cluster.
 #[derive(Debug, Default)]
@@ -85,6 +33,10 @@ pub struct State {
     slices_of: HashMap<ObjectKey, BTreeSet<Arc<str>>>,
     /// The Services that hold each address, as cluster IP or by an endpoint.
     holders: Holders,
+    /// The Services that are reached from outside at each address.
+    outer_holders: Holders,
+    /// The ServiceImports.
+    imports: Imports,
     /// Pods.
     pub(super) pods: Pods,
     /// The kinds that were listed completely at least once.
@@ -102,10 +54,11 @@ impl State {
     }
 
     /// Whether every watched kind was listed completely: before that, nothing may be concluded from
-    /// absence.
+    /// absence. Imports have [`Self::has_imports`]: a cluster may have none of their API.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.kinds.iter().all(|kind| self.listed.contains(&kind))
+        let kinds = self.kinds.without(Kind::ServiceImport);
+        kinds.iter().all(|kind| self.listed.contains(&kind))
     }
 
     /// Whether a namespace of this name exists.
@@ -121,6 +74,7 @@ impl State {
             Kind::Namespace => self.namespaces.len(),
             Kind::Service => self.services.len(),
             Kind::EndpointSlice => self.slices.len(),
+            Kind::ServiceImport => self.imports.by_key.len(),
             Kind::Pod => self.pods.count(),
         }
     }
@@ -169,6 +123,17 @@ impl State {
         self.holders.addresses()
     }
 
+    /// The Services that are reached from outside at an address, sorted.
+    #[must_use]
+    pub fn outer_holders(&self, address: IpAddr) -> &[ObjectKey] {
+        self.outer_holders.of(address)
+    }
+
+    /// All addresses at which Services are reached from outside.
+    pub fn outer_addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.outer_holders.addresses()
+    }
+
     /// Takes a change in and marks what it dirties.
     pub fn apply(&mut self, change: Change, dirty: &mut Dirty) {
         match change {
@@ -194,6 +159,11 @@ impl State {
             }
             Kind::EndpointSlice => {
                 let all = self.slices.values();
+                all.map(|fact| (fact.key.clone(), fact.origin.clone()))
+                    .collect()
+            }
+            Kind::ServiceImport => {
+                let all = self.imports.by_key.values();
                 all.map(|fact| (fact.key.clone(), fact.origin.clone()))
                     .collect()
             }
@@ -240,7 +210,9 @@ impl State {
                 }
                 let cause = dirty.cause(verb, key, origin);
                 self.slice_changed(old.as_ref(), Some(&slice), cause, dirty);
+                self.import_slice_changed(old.as_ref(), Some(&slice), cause, dirty);
             }
+            Fact::ServiceImport(import) => self.put_import(&import, verb, key, dirty),
             Fact::Pod(pod) => {
                 let changed = self.pods.put(pod);
                 if !changed.is_empty() {
@@ -270,8 +242,10 @@ impl State {
                 if let Some(old) = self.slices.remove(&key.key) {
                     let cause = dirty.cause(verb, key.clone(), origin);
                     self.slice_changed(Some(&old), None, cause, dirty);
+                    self.import_slice_changed(Some(&old), None, cause, dirty);
                 }
             }
+            Kind::ServiceImport => self.take_import(key, verb, origin, dirty),
             Kind::Pod => {
                 if let Some(gone) = self.pods.take(&key.key) {
                     let cause = dirty.cause(verb, key.clone(), origin);
@@ -295,6 +269,7 @@ impl State {
             dirty.service(key, cause);
             self.mark_addresses(key, Some(service), cause, dirty);
         }
+        self.mark_imports(name, cause, dirty);
         dirty.pods(self.pods.addresses_in(name).cloned(), cause);
         dirty.namespaces.insert(Arc::clone(name));
     }
@@ -307,7 +282,8 @@ impl State {
         cause: u32,
         dirty: &mut Dirty,
     ) {
-        for address in service.map(cluster_ips).unwrap_or_default() {
+        let own = service.map(cluster_ips).unwrap_or_default();
+        for address in own.iter().chain(outer_addresses(service)) {
             dirty.address(*address, cause);
         }
         for address in self.slices_of(key).flat_map(slice_addresses) {
@@ -343,12 +319,32 @@ impl State {
             dirty.address(*address, cause);
         }
         self.reindex(&key, &before, &after);
+        self.outer_changed(&key, [old, new], cause, dirty);
         // Endpoints have PTRs only while their Service exists and is no alias.
         let points = |service: Option<&Service>| {
             service.is_some_and(|service| !matches!(service.form, ServiceForm::ExternalName(_)))
         };
         if points(old) != points(new) {
             self.mark_addresses(&key, new, cause, dirty);
+        }
+    }
+
+    /// What a Service had and has outside.
+    fn outer_changed(
+        &mut self,
+        key: &ObjectKey,
+        [old, new]: [Option<&Service>; 2],
+        cause: u32,
+        dirty: &mut Dirty,
+    ) {
+        let (before, after) = (outer_addresses(old), outer_addresses(new));
+        for gone in before.iter().filter(|address| !after.contains(address)) {
+            self.outer_holders.release(key, *gone);
+            dirty.address(*gone, cause);
+        }
+        for come in after.iter().filter(|address| !before.contains(address)) {
+            self.outer_holders.hold(key, *come);
+            dirty.address(*come, cause);
         }
     }
 
@@ -448,6 +444,13 @@ fn cluster_ips(service: &Service) -> &[IpAddr] {
     }
 }
 
+/// The addresses at which a Service is reached from outside.
+fn outer_addresses(service: Option<&Service>) -> &[IpAddr] {
+    service
+        .and_then(|service| service.external.as_ref())
+        .map_or(&[], |external| &external.addresses)
+}
+
 /// All addresses of a slice's endpoints.
 fn slice_addresses(slice: &EndpointSlice) -> impl Iterator<Item = IpAddr> + '_ {
     slice
@@ -471,9 +474,10 @@ fn same_service(old: &Service, new: &Service) -> bool {
         key,
         form,
         ports,
+        external,
         origin: _,
     } = new;
-    old.key == *key && old.form == *form && old.ports == *ports
+    old.key == *key && old.form == *form && old.ports == *ports && old.external == *external
 }
 
 /// Whether two slices say the same, origins aside.
@@ -481,6 +485,7 @@ fn same_slice(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     let EndpointSlice {
         key,
         service,
+        import,
         form,
         ports,
         endpoints,
@@ -488,6 +493,7 @@ fn same_slice(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     } = new;
     old.key == *key
         && old.service == *service
+        && old.import == *import
         && old.form == *form
         && old.ports == *ports
         && old.endpoints == *endpoints

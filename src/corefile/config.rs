@@ -10,6 +10,7 @@ use super::apex::{self, Apex};
 use super::bind::{self, Bind};
 use super::environment::Environment;
 use super::errors::{self, Errors};
+use super::external::{self, External};
 use super::health::{self, Health};
 use super::history::{self, History};
 use super::known::{self, Word};
@@ -17,6 +18,7 @@ use super::kubernetes::{self, Kubernetes};
 use super::lexer::lex;
 use super::listener;
 use super::log::{self, LogRule};
+use super::multicluster;
 use super::parser::{self, Block, Directive};
 use super::place::{Place, Problem, Report};
 use super::prometheus::{self, Prometheus};
@@ -44,6 +46,10 @@ pub struct ServerBlock {
     pub bind: Bind,
     /// The cluster.
     pub kubernetes: Option<Kubernetes>,
+    /// A set of clusters.
+    pub multicluster: Option<Kubernetes>,
+    /// What is reached from outside the cluster.
+    pub external: Option<External>,
     /// Who may have zones; no zone stands in two of them.
     pub transfers: Vec<Transfer>,
     /// The keys of all blocks on its listeners, no two of one name.
@@ -148,6 +154,17 @@ fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
 }
 
 impl ServerBlock {
+    /// The clusters that the block writes.
+    pub fn clusters(&self) -> impl Iterator<Item = &Kubernetes> {
+        self.kubernetes.iter().chain(&self.multicluster)
+    }
+
+    /// All zones that the block writes.
+    pub fn zones_written(&self) -> impl Iterator<Item = &Name> {
+        let external = self.external.iter().flat_map(External::zones);
+        self.clusters().flat_map(Kubernetes::zones).chain(external)
+    }
+
     /// Who may have `zone`, by the closest `transfer`; `None`: nobody.
     #[must_use]
     pub fn transfer_for(&self, zone: &Name) -> Option<&Transfer> {
@@ -182,15 +199,12 @@ impl ServerBlock {
 }
 
 impl Config {
-    /// The blocks whose `kubernetes` writes this zone, in the order of the file. If there are several,
-    /// they agree on its contents.
+    /// The blocks that write this zone, in the order of the file. If there are several, they agree on
+    /// its contents.
     pub fn blocks_of<'a>(&'a self, zone: &'a Name) -> impl Iterator<Item = &'a ServerBlock> {
-        self.servers.iter().filter(move |block| {
-            block
-                .kubernetes
-                .as_ref()
-                .is_some_and(|own| own.zones().any(|there| there == zone))
-        })
+        self.servers
+            .iter()
+            .filter(move |block| block.zones_written().any(|there| there == zone))
     }
 
     /// Each listener once, with the blocks on it in the order of the file.
@@ -264,6 +278,7 @@ pub fn parse_text(
     listener::check_key_names(&servers, &mut report);
     listener::check_http(&servers, &mut report);
     check_sources(&servers, &mut report);
+    external::check(&servers, &mut report);
     let (problems, warnings) = report.finish();
     if problems.is_empty() {
         Ok(Loaded {
@@ -301,6 +316,8 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         zones,
         bind: Bind::default(),
         kubernetes: None,
+        multicluster: None,
+        external: None,
         transfers: Vec::new(),
         keys: Vec::new(),
         apexes: Vec::new(),
@@ -336,7 +353,13 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
 fn repeats(word: Word) -> bool {
     match word {
         Word::Apex | Word::Bind | Word::Health | Word::History | Word::Log | Word::Transfer => true,
-        Word::Errors | Word::Kubernetes | Word::Prometheus | Word::Ready | Word::Tsig => false,
+        Word::Errors
+        | Word::External
+        | Word::Kubernetes
+        | Word::Multicluster
+        | Word::Prometheus
+        | Word::Ready
+        | Word::Tsig => false,
     }
 }
 
@@ -352,6 +375,7 @@ fn take(
         Word::Apex => server.apexes.push(apex::parse(directive, zones, report)),
         Word::Bind => bind::parse(directive, &mut server.bind, report),
         Word::Errors => server.errors = Some(errors::parse(directive, report)),
+        Word::External => server.external = Some(external::parse(directive, zones, report)),
         Word::Health => {
             server.health = Some(health::parse(directive, server.health.as_ref(), report));
         }
@@ -360,6 +384,10 @@ fn take(
             .push(history::parse(directive, zones, report)),
         Word::Kubernetes => server.kubernetes = Some(kubernetes::parse(directive, zones, report)),
         Word::Log => server.logs.push(log::parse(directive, report)),
+        Word::Multicluster => {
+            let read = multicluster::parse(directive.clone(), zones, report);
+            server.multicluster = Some(read);
+        }
         Word::Prometheus => server.prometheus = Some(prometheus::parse(directive, report)),
         Word::Ready => server.ready = Some(ready::parse(directive, report)),
         Word::Transfer => server
@@ -371,19 +399,21 @@ fn take(
 
 /// Checks what the directives of one block say about zones.
 fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
-    let zones: Vec<&Name> = server
-        .kubernetes
-        .iter()
-        .flat_map(Kubernetes::zones)
-        .collect();
-    if let Some(kubernetes) = &server.kubernetes {
-        for zone in &zones {
+    let zones: Vec<&Name> = server.zones_written().collect();
+    let unasked = |place: &Place, own: &mut dyn Iterator<Item = &Name>, report: &mut Report| {
+        for zone in own {
             if !keys.iter().any(|key| zone.is_within(key)) {
                 let message = format!("no query for {zone} comes to this block");
                 let mend = "add the zone to the keys of the block";
-                report.warn(&kubernetes.place, message, mend);
+                report.warn(place, message, mend);
             }
         }
+    };
+    for kubernetes in server.clusters() {
+        unasked(&kubernetes.place, &mut kubernetes.zones(), report);
+    }
+    if let Some(external) = &server.external {
+        unasked(&external.place, &mut external.zones(), report);
     }
     check_zoned("transfer", &server.transfers, &zones, report);
     check_zoned("apex", &server.apexes, &zones, report);
@@ -415,10 +445,7 @@ fn check_zoned<T: Zoned>(name: &str, directives: &[T], zones: &[&Name], report: 
 
 /// Reports a zone that two `kubernetes` directives write differently: a zone has one content.
 fn check_sources(servers: &[ServerBlock], report: &mut Report) {
-    let all: Vec<&Kubernetes> = servers
-        .iter()
-        .filter_map(|s| s.kubernetes.as_ref())
-        .collect();
+    let all: Vec<&Kubernetes> = servers.iter().flat_map(ServerBlock::clusters).collect();
     for (index, later) in all.iter().enumerate() {
         for zone in later.zones() {
             let clash = all[..index].iter().find(|earlier| {
@@ -426,7 +453,8 @@ fn check_sources(servers: &[ServerBlock], report: &mut Report) {
             });
             if let Some(earlier) = clash {
                 let message = format!(
-                    "the kubernetes at {} writes {zone} differently",
+                    "the {} at {} writes {zone} differently",
+                    earlier.word(),
                     earlier.place
                 );
                 let mend = "a zone has one content: let both say the same, or name other zones";

@@ -14,12 +14,16 @@ pub(super) enum Word {
     Errors,
     /// Liveness over HTTP.
     Health,
+    /// The names of what is reached from outside the cluster.
+    External,
     /// How many versions are kept.
     History,
     /// The cluster.
     Kubernetes,
     /// Logging of queries.
     Log,
+    /// A set of clusters.
+    Multicluster,
     /// Metrics over HTTP.
     Prometheus,
     /// Readiness over HTTP.
@@ -37,8 +41,10 @@ const OURS: &[(&str, Word)] = &[
     ("errors", Word::Errors),
     ("health", Word::Health),
     ("history", Word::History),
+    ("k8s_external", Word::External),
     ("kubernetes", Word::Kubernetes),
     ("log", Word::Log),
+    ("multicluster", Word::Multicluster),
     ("prometheus", Word::Prometheus),
     ("ready", Word::Ready),
     ("transfer", Word::Transfer),
@@ -79,7 +85,6 @@ const NOT_YET: &[&str] = &[
     "hosts",
     "https",
     "https3",
-    "k8s_external",
     "loadbalance",
     "local",
     "loop",

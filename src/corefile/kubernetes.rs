@@ -22,10 +22,14 @@ use crate::dns::{Name, Ttl};
 pub struct Kubernetes {
     /// Where it stands.
     pub place: Place,
-    /// The zones of names; at least one, in the order of the file.
+    /// The zones of the cluster's own names, in the order of the file.
     pub forward_zones: Vec<Name>,
     /// The zones of addresses, below `in-addr.arpa` and `ip6.arpa`, in the order of the file.
     pub reverse_zones: Vec<Name>,
+    /// The zones of names that are those of a set of clusters, in the order of the file: `multicluster`.
+    pub clusterset_zones: Vec<Name>,
+    /// Whether this is the directive `multicluster`, which looks at ServiceImports alone.
+    pub imports_only: bool,
     /// Where the objects come from.
     pub source: Source,
     /// The TTL of all records.
@@ -40,9 +44,28 @@ pub struct Kubernetes {
 }
 
 impl Kubernetes {
-    /// All zones, the forward ones first.
+    /// All zones: forward, reverse, clusterset.
     pub fn zones(&self) -> impl Iterator<Item = &Name> {
-        self.forward_zones.iter().chain(&self.reverse_zones)
+        self.forward_zones
+            .iter()
+            .chain(&self.reverse_zones)
+            .chain(&self.clusterset_zones)
+    }
+
+    /// The directive's name.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        if self.imports_only {
+            "multicluster"
+        } else {
+            "kubernetes"
+        }
+    }
+
+    /// The zone whose name servers the others name; every directive has a zone of names.
+    #[must_use]
+    pub fn home(&self) -> Option<&Name> {
+        self.forward_zones.first().or(self.clusterset_zones.first())
     }
 
     /// Whether a zone would have the same contents by both directives.
@@ -51,6 +74,8 @@ impl Kubernetes {
             place: _,
             forward_zones,
             reverse_zones,
+            clusterset_zones,
+            imports_only,
             source,
             ttl,
             namespaces,
@@ -60,6 +85,8 @@ impl Kubernetes {
         // The zones count: reverse zones hold names of the forward ones.
         *forward_zones == other.forward_zones
             && *reverse_zones == other.reverse_zones
+            && *clusterset_zones == other.clusterset_zones
+            && *imports_only == other.imports_only
             && *source == other.source
             && *ttl == other.ttl
             && *namespaces == other.namespaces
@@ -112,7 +139,8 @@ const DEFAULT_TTL_SECONDS: u32 = 5;
 const MAX_TTL_SECONDS: u32 = 3600;
 
 /// The options, for messages.
-const OPTIONS: &str = "endpoint, tls, kubeconfig, manifests, ttl, namespaces and fallthrough";
+const OPTIONS: &str =
+    "endpoint, tls, kubeconfig, manifests, ttl, namespaces, multicluster and fallthrough";
 
 /// The names of all options.
 pub fn kubernetes_options() -> impl Iterator<Item = &'static str> {
@@ -121,9 +149,6 @@ pub fn kubernetes_options() -> impl Iterator<Item = &'static str> {
         .chain(options::OPTIONS.split([',', ' ']));
     names.filter(|name| !name.is_empty() && *name != "and")
 }
-
-/// CoreDNS's other options.
-const NOT_YET: &[&str] = &["multicluster"];
 
 /// What CoreDNS no longer has, and what to write.
 const GONE: &[(&str, &str)] = &[
@@ -150,6 +175,8 @@ struct Draft {
     namespaces: BTreeSet<String>,
     /// `fallthrough`, all of them.
     fallthrough: Vec<Name>,
+    /// The zones of `multicluster`, each with its place.
+    multicluster: Vec<(Place, Name)>,
     /// The others.
     options: options::Draft,
 }
@@ -166,12 +193,22 @@ pub(super) fn parse(
     }
     let zones = zone::arguments(&directive.arguments, block_zones, report);
     let place = directive.name.place.clone();
-    let (reverse_zones, forward_zones): (Vec<Name>, Vec<Name>) =
-        zones.into_iter().partition(is_reverse);
-    if forward_zones.is_empty() && !reverse_zones.is_empty() {
+    let (reverse_zones, names): (Vec<Name>, Vec<Name>) = zones.into_iter().partition(is_reverse);
+    if names.is_empty() && !reverse_zones.is_empty() {
         let mend = "add a zone of names, such as cluster.local";
-        report.error(&place, "kubernetes has only reverse zones", mend);
+        let message = format!("{} has only reverse zones", directive.name.text);
+        report.error(&place, message, mend);
     }
+    for (place, zone) in &draft.multicluster {
+        if !names.contains(zone) {
+            let message =
+                format!("kubernetes is not authoritative for the multicluster zone {zone}");
+            report.error(place, message, "add it to the zones of names of kubernetes");
+        }
+    }
+    let is_clusterset = |zone: &Name| draft.multicluster.iter().any(|(_, other)| other == zone);
+    let (clusterset_zones, forward_zones): (Vec<Name>, Vec<Name>) =
+        names.into_iter().partition(is_clusterset);
     let Draft {
         endpoint,
         tls,
@@ -180,6 +217,7 @@ pub(super) fn parse(
         ttl,
         namespaces,
         fallthrough,
+        multicluster: _,
         options,
     } = draft;
     let source = source(endpoint, tls, kubeconfig, manifests, report);
@@ -187,6 +225,8 @@ pub(super) fn parse(
         place,
         forward_zones,
         reverse_zones,
+        clusterset_zones,
+        imports_only: false,
         source,
         ttl: ttl.unwrap_or(Ttl::decode(DEFAULT_TTL_SECONDS)),
         options: options.finish(!namespaces.is_empty(), report),
@@ -196,7 +236,7 @@ pub(super) fn parse(
 }
 
 /// Whether a zone is one of addresses.
-fn is_reverse(zone: &Name) -> bool {
+pub(super) fn is_reverse(zone: &Name) -> bool {
     ["in-addr.arpa", "ip6.arpa"]
         .iter()
         .any(|tree| Name::parse(tree).is_ok_and(|tree| zone.is_within(&tree)))
@@ -228,6 +268,14 @@ fn option(directive: &Directive, line: &Line, draft: &mut Draft, report: &mut Re
             line.set(&mut draft.ttl, value, report);
         }
         "namespaces" => namespaces(line, &mut draft.namespaces, report),
+        "multicluster" => {
+            for token in &line.arguments {
+                let zones = zone::argument(token, report).into_iter();
+                draft
+                    .multicluster
+                    .extend(zones.map(|zone| (token.place.clone(), zone)));
+            }
+        }
         "fallthrough" => {
             let zones = zone::arguments(&line.arguments, &[Name::root()], report);
             let new = zones
@@ -236,7 +284,6 @@ fn option(directive: &Directive, line: &Line, draft: &mut Draft, report: &mut Re
             let new: Vec<Name> = new.collect();
             draft.fallthrough.extend(new);
         }
-        other if NOT_YET.contains(&other) => report.not_yet(&place, other),
         other => match GONE.iter().find(|(gone, _)| *gone == other) {
             Some((gone, mend)) => {
                 let message = format!("{gone}: no longer an option of kubernetes");
@@ -318,7 +365,7 @@ fn kubeconfig(line: &Line, report: &mut Report) -> Option<(Place, PathBuf, Optio
 }
 
 /// Reads a TTL.
-fn ttl(text: &str) -> Result<Ttl, String> {
+pub(super) fn ttl(text: &str) -> Result<Ttl, String> {
     let seconds: u32 = text
         .parse()
         .map_err(|_| "not a whole number of seconds".to_owned())?;

@@ -32,7 +32,7 @@ pub(super) struct Block {
 }
 
 /// A directive as written.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Directive {
     /// Its name.
     pub(super) name: Token,
@@ -45,7 +45,7 @@ pub(super) struct Directive {
 }
 
 /// One line of a directive's block.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Line {
     /// Its first word.
     pub(super) name: Token,

@@ -4,6 +4,7 @@
 //! so.
 
 mod directives;
+mod external;
 mod grammar;
 mod keys;
 mod kubernetes;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
 
-use crate::cluster::{Change, Dirty, Kind, Kinds, ObjectKey, State};
+use crate::cluster::{Change, Dirty, FactKey, Kind, Kinds, ObjectKey, Part, State};
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;
@@ -25,7 +25,7 @@ use crate::zone::{Candidate, Journaled, Version};
 
 use wait::{Next, within};
 
-pub use plan::{ClusterPlan, ZonePlan};
+pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
 
 /// A change that comes so long after the last commit is committed at once; one that comes earlier
@@ -56,6 +56,8 @@ pub enum Input {
     Stale {
         /// Which cluster.
         cluster: usize,
+        /// What of it.
+        part: Part,
         /// Since when.
         since: SystemTime,
     },
@@ -63,6 +65,8 @@ pub enum Input {
     Fresh {
         /// Which cluster.
         cluster: usize,
+        /// What of it.
+        part: Part,
     },
 }
 
@@ -105,6 +109,8 @@ pub struct ClusterGauges {
     pub synced: AtomicU64,
     /// Milliseconds since 1970 UTC at which the source went away; 0 while it is there.
     pub stale_since_ms: AtomicU64,
+    /// The same for its ServiceImports alone.
+    pub imports_stale_since_ms: AtomicU64,
     /// The kinds that are watched.
     pub kinds: Kinds,
     /// Objects by kind, in the order of [`Kind::ALL`].
@@ -132,8 +138,10 @@ struct Cluster {
     dirty: Dirty,
     /// Whether everything has to be rendered: before the first complete rendering of this run.
     all_dirty: bool,
-    /// Problems by Service.
-    problems: BTreeMap<ObjectKey, Vec<Problem>>,
+    /// Whether the zones of ServiceImports have to be rendered whole: before these were first listed.
+    imports_dirty: bool,
+    /// Problems by Service and ServiceImport.
+    problems: BTreeMap<FactKey, Vec<Problem>>,
     /// What others read.
     gauges: Arc<ClusterGauges>,
 }
@@ -204,6 +212,7 @@ impl<S: Store> Pipeline<S> {
             state: State::new(plan.kinds),
             dirty: Dirty::default(),
             all_dirty: true,
+            imports_dirty: true,
             problems: BTreeMap::new(),
             gauges: Arc::new(ClusterGauges {
                 kinds: plan.kinds,
@@ -230,12 +239,12 @@ impl<S: Store> Pipeline<S> {
             .collect()
     }
 
-    /// Whether everything of a cluster was listed.
+    /// Whether everything of a cluster was listed; ServiceImports only when `with_imports` says so.
     #[must_use]
-    pub fn is_synced(&self, cluster: usize) -> bool {
-        self.clusters
-            .get(cluster)
-            .is_some_and(|cluster| cluster.state.is_synced())
+    pub fn is_synced(&self, cluster: usize, with_imports: bool) -> bool {
+        self.clusters.get(cluster).is_some_and(|cluster| {
+            cluster.state.is_synced() && (!with_imports || cluster.state.has_imports())
+        })
     }
 
     /// Works until all senders are gone; then hands the store back. For a thread of its own.
@@ -318,22 +327,33 @@ impl<S: Store> Pipeline<S> {
                 }
                 self.seen.push(seen);
             }
-            Input::Stale { cluster, since } => self.mark_stale(cluster, Some(millis(since))),
-            Input::Fresh { cluster } => self.mark_stale(cluster, None),
+            Input::Stale {
+                cluster,
+                part,
+                since,
+            } => self.mark_stale(cluster, part, millis(since)),
+            Input::Fresh { cluster, part } => self.mark_stale(cluster, part, 0),
         }
     }
 
-    /// Notes on every zone of a cluster whether its source is there.
-    fn mark_stale(&self, cluster: usize, since_ms: Option<u64>) {
-        if let Some(cluster) = self.clusters.get(cluster) {
-            cluster
-                .gauges
-                .stale_since_ms
-                .store(since_ms.unwrap_or(0), Ordering::Relaxed);
-            cluster
-                .plan
-                .zones()
-                .for_each(|plan| plan.zone.set_stale_since_ms(since_ms));
+    /// Notes on every zone of a cluster whether its source is there; `since_ms` is 0 when it is. Zones
+    /// that need ServiceImports need all else too.
+    fn mark_stale(&self, cluster: usize, part: Part, since_ms: u64) {
+        let Some(Cluster { plan, gauges, .. }) = self.clusters.get(cluster) else {
+            return;
+        };
+        let gauge = match part {
+            Part::Cluster => &gauges.stale_since_ms,
+            Part::Imports => &gauges.imports_stale_since_ms,
+        };
+        gauge.store(since_ms, Ordering::Relaxed);
+        let read = |gauge: &AtomicU64| Some(gauge.load(Ordering::Relaxed)).filter(|at| *at > 0);
+        let all = read(&gauges.stale_since_ms);
+        let imports = read(&gauges.imports_stale_since_ms);
+        for (place, zone) in plan.zones().enumerate() {
+            let own = imports.filter(|_| plan.needs_imports(place));
+            zone.zone
+                .set_stale_since_ms([all, own].into_iter().flatten().min());
         }
     }
 
@@ -343,17 +363,22 @@ impl<S: Store> Pipeline<S> {
         let mut rendered = Vec::new();
         let now_ms = millis(self.clock.wall());
         for (place, cluster) in self.clusters.iter().enumerate() {
-            let due = cluster.all_dirty || !cluster.dirty.is_empty();
+            let imports = cluster.state.has_imports();
+            let new_imports = imports && cluster.imports_dirty;
+            let due = cluster.all_dirty || new_imports || !cluster.dirty.is_empty();
             if !cluster.state.is_synced() || !due {
                 continue;
             }
             let mut rendering = if cluster.all_dirty {
                 render_all(&cluster.state, &cluster.plan, &cluster.dirty)
             } else {
-                render_dirty(&cluster.state, &cluster.plan, &cluster.dirty)
+                render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, new_imports)
             };
             let drafts = std::mem::take(&mut rendering.drafts);
-            for (plan, draft) in cluster.plan.zones().zip(drafts) {
+            for (zone, (plan, draft)) in cluster.plan.zones().zip(drafts).enumerate() {
+                if !imports && cluster.plan.needs_imports(zone) {
+                    continue;
+                }
                 let previous = plan.zone.current();
                 let first = previous.is_none();
                 if draft.draft.is_empty() && !first {
@@ -433,6 +458,7 @@ impl<S: Store> Pipeline<S> {
         cluster.tell_namespaces();
         cluster.tell_headless();
         cluster.dirty = Dirty::default();
+        cluster.imports_dirty = !cluster.state.has_imports();
         if cluster.all_dirty {
             cluster.all_dirty = false;
             cluster.gauges.synced.store(1, Ordering::Relaxed);

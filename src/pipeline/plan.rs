@@ -9,7 +9,7 @@ use crate::cluster::{
     State,
 };
 use crate::dns::{Name, Ttl};
-use crate::schema::ApexSettings;
+use crate::schema::{ApexSettings, ExternalSettings};
 use crate::zone::{MemoryLimits, Zone};
 
 /// One zone of a cluster.
@@ -23,15 +23,38 @@ pub struct ZonePlan {
     pub limits: MemoryLimits,
 }
 
+/// External zones that are written alike: those of one `k8s_external`.
+#[derive(Debug, Clone)]
+pub struct ExternalPlan {
+    /// Zones of names; PTRs point into the first. Never empty.
+    pub forward: Vec<ZonePlan>,
+    /// Reverse zones.
+    pub reverse: Vec<ZonePlan>,
+    /// How they are written.
+    pub settings: ExternalSettings,
+}
+
+impl ExternalPlan {
+    /// All its zones, those of names first.
+    pub fn zones(&self) -> impl Iterator<Item = &ZonePlan> {
+        self.forward.iter().chain(&self.reverse)
+    }
+}
+
 /// The zones of one cluster and how they are rendered.
 #[derive(Debug, Clone)]
 pub struct ClusterPlan {
     /// A name for logs and status: where the facts come from.
     pub source: String,
-    /// Forward zones; PTRs point into the first. Never empty.
+    /// Forward zones; PTRs point into the first.
     pub forward: Vec<ZonePlan>,
     /// Reverse zones.
     pub reverse: Vec<ZonePlan>,
+    /// Zones of a set of clusters, of the ServiceImports. Where `forward` is empty the reverse zones hold
+    /// only what leads to them.
+    pub clusterset: Vec<ZonePlan>,
+    /// External zones.
+    pub external: Vec<ExternalPlan>,
     /// The kinds of objects that are watched.
     pub kinds: Kinds,
     /// TTL of all records that come from objects.
@@ -47,9 +70,29 @@ pub struct ClusterPlan {
 }
 
 impl ClusterPlan {
-    /// All zones, forward ones first: the order of edits.
+    /// All zones, in the order of edits: forward, reverse, clusterset, external.
     pub fn zones(&self) -> impl Iterator<Item = &ZonePlan> {
-        self.forward.iter().chain(&self.reverse)
+        let external = self.external.iter().flat_map(ExternalPlan::zones);
+        let clusterset = self.clusterset.iter();
+        self.forward
+            .iter()
+            .chain(&self.reverse)
+            .chain(clusterset)
+            .chain(external)
+    }
+
+    /// The place in [`Self::zones`] of the first clusterset zone.
+    #[must_use]
+    pub const fn first_clusterset(&self) -> usize {
+        self.forward.len() + self.reverse.len()
+    }
+
+    /// Whether a zone, by its place in [`Self::zones`], cannot be written without ServiceImports.
+    #[must_use]
+    pub fn needs_imports(&self, place: usize) -> bool {
+        let first = self.first_clusterset();
+        let is_clusterset = (first..first + self.clusterset.len()).contains(&place);
+        is_clusterset || (place < first && self.forward.is_empty())
     }
 
     /// Whether what is in a namespace may be seen: it exists and is not hidden.
@@ -88,12 +131,17 @@ impl ClusterPlan {
     /// The place in [`Self::zones`] of the reverse zone that holds an address: the longest that fits.
     #[must_use]
     pub fn reverse_zone_of(&self, address: IpAddr) -> Option<usize> {
-        let owner = Name::reverse_of(address);
-        self.reverse
-            .iter()
-            .enumerate()
-            .filter(|(_, plan)| owner.is_within(plan.zone.apex()))
-            .max_by_key(|(_, plan)| plan.zone.apex().as_wire().len())
-            .map(|(place, _)| self.forward.len() + place)
+        closest(&self.reverse, address).map(|place| self.forward.len() + place)
     }
+}
+
+/// The place of the reverse zone that holds an address: the longest that fits.
+pub(super) fn closest(zones: &[ZonePlan], address: IpAddr) -> Option<usize> {
+    let owner = Name::reverse_of(address);
+    zones
+        .iter()
+        .enumerate()
+        .filter(|(_, plan)| owner.is_within(plan.zone.apex()))
+        .max_by_key(|(_, plan)| plan.zone.apex().as_wire().len())
+        .map(|(place, _)| place)
 }

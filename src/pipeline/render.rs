@@ -4,10 +4,16 @@
 //! address its owner in one reverse zone, the apex the few names that come from the configuration. Rendering dirty keys one by one gives
 //! what rendering everything gives; the laws in `tests` hold this to it.
 
+mod clusterset;
+mod external;
+
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use crate::cluster::{Cause, Dirty, ObjectKey, Origin, PodAddress, Service, State, Verb};
+use crate::cluster::{
+    Cause, Dirty, FactKey, Kind, ObjectKey, Origin, PodAddress, Service, State, Verb,
+};
 use crate::dns::{Name, Rdata, Record, Rtype, Ttl};
 use crate::pipeline::plan::{ClusterPlan, ZonePlan};
 use crate::schema::{
@@ -30,6 +36,44 @@ impl ZoneEdit {
         let next = u32::try_from(self.tags.len()).expect("fewer than 2^32 groups in one batch");
         *self.tags.entry(causes.clone()).or_insert(next)
     }
+
+    /// Sets what stands at and below a name to exactly these nodes.
+    fn put_subtree(&mut self, name: &Name, nodes: Vec<Node>, causes: &BTreeSet<u32>) {
+        let Some(key) = name.sort_key(self.edit.contents().apex()) else {
+            return;
+        };
+        let tag = self.tag(causes);
+        let nodes = nodes.into_iter().map(|node| (node, tag)).collect();
+        self.edit.replace_subtree(key.as_bytes(), nodes, tag);
+    }
+
+    /// Sets what stands at the owner of an address.
+    fn put_address(&mut self, address: IpAddr, node: Option<Node>, causes: &BTreeSet<u32>) {
+        let tag = self.tag(causes);
+        match node {
+            Some(node) => self.edit.set(node, tag),
+            None => {
+                let owner = Name::reverse_of(address);
+                if let Some(key) = owner.sort_key(self.edit.contents().apex()) {
+                    self.edit.remove(key.as_bytes(), tag);
+                }
+            }
+        }
+    }
+
+    /// Sets the whole zone to its own records and these nodes; an earlier version's others go.
+    fn put_whole(&mut self, plan: &ZonePlan, mut nodes: Vec<(Node, u32)>, whole: &WholeCauses) {
+        let apex = plan.zone.apex();
+        let tag = self.tag(&whole.configured);
+        let gone = self.tag(&whole.vanished);
+        let own = nodes_of(apex_records(apex, &plan.apex), apex);
+        nodes.extend(own.into_iter().map(|node| (node, tag)));
+        // The sort is stable: an apex that has PTRs stands before the same without.
+        nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
+        nodes.dedup_by(|(after, _), (before, _)| after == before);
+        self.edit.set_soa(soa(&plan.apex));
+        self.edit.replace_subtree(&[], nodes, gone);
+    }
 }
 
 /// A draft of one zone with the groups of causes its tags name.
@@ -46,8 +90,8 @@ pub struct ZoneDraft {
 pub struct Rendering {
     /// Drafts, empty ones too.
     pub drafts: Vec<ZoneDraft>,
-    /// Problems of the keys that were rendered, by Service.
-    pub problems: BTreeMap<ObjectKey, Vec<Problem>>,
+    /// Problems of the keys that were rendered, by Service and ServiceImport.
+    pub problems: BTreeMap<FactKey, Vec<Problem>>,
     /// How many Services were rendered: the work done.
     pub services_rendered: usize,
     /// How many addresses were rendered.
@@ -66,18 +110,36 @@ struct Renderer<'a> {
     /// The edits, in the plan's order.
     edits: Vec<ZoneEdit>,
     /// What could not be rendered.
-    problems: BTreeMap<ObjectKey, Vec<Problem>>,
+    problems: BTreeMap<FactKey, Vec<Problem>>,
 }
 
-/// Renders what is dirty on top of the current contents.
+/// Renders what is dirty on top of the current contents; with `new_imports` also all that leads to
+/// ServiceImports, which were listed for the first time.
 #[must_use]
-pub fn render_dirty(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering {
+pub fn render_dirty(
+    state: &State,
+    plan: &ClusterPlan,
+    dirty: &Dirty,
+    new_imports: bool,
+) -> Rendering {
+    let mut causes = Cow::Borrowed(&dirty.causes);
     let mut renderer = Renderer::new(state, plan);
     for (key, causes) in &dirty.services {
         renderer.service(key, causes);
+        renderer.external_service(key, causes);
+    }
+    if new_imports {
+        let whole = WholeCauses::beside(causes.to_mut(), plan);
+        renderer.clusterset_zones(dirty, &whole);
+        renderer.reverse_zones(dirty, &whole);
+    } else if state.has_imports() {
+        for (key, causes) in &dirty.imports {
+            renderer.import(key, causes);
+        }
     }
     for (address, causes) in &dirty.addresses {
         renderer.address(*address, causes);
+        renderer.external_address(*address, causes);
     }
     for (at, causes) in &dirty.pods {
         renderer.pod(at, causes);
@@ -87,7 +149,7 @@ pub fn render_dirty(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Renderi
         dirty.addresses.len(),
         dirty.pods.len(),
     ];
-    renderer.finish(&dirty.causes, work)
+    renderer.finish(&causes, work)
 }
 
 /// The causes of a whole rendering that no single object has.
@@ -98,30 +160,41 @@ struct WholeCauses {
     vanished: BTreeSet<u32>,
 }
 
+impl WholeCauses {
+    /// Puts them beside others; gives their places.
+    fn beside(causes: &mut Vec<Cause>, plan: &ClusterPlan) -> Self {
+        let mut whole = |verb| {
+            let place = u32::try_from(causes.len()).expect("fewer than 2^32 causes in one batch");
+            let key = ObjectKey::new("", &plan.source);
+            causes.push(Cause {
+                verb,
+                kind: None,
+                key,
+                origin: Origin::default(),
+            });
+            BTreeSet::from([place])
+        };
+        Self {
+            configured: whole(Verb::Configured),
+            vanished: whole(Verb::Vanished),
+        }
+    }
+}
+
 /// Renders everything: what is in the current contents and not rendered goes.
 #[must_use]
 pub fn render_all(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering {
     let mut causes = dirty.causes.clone();
-    let mut whole = |verb| {
-        let place = u32::try_from(causes.len()).expect("fewer than 2^32 causes in one batch");
-        let key = ObjectKey::new("", &plan.source);
-        causes.push(Cause {
-            verb,
-            kind: None,
-            key,
-            origin: Origin::default(),
-        });
-        BTreeSet::from([place])
-    };
-    let whole = WholeCauses {
-        configured: whole(Verb::Configured),
-        vanished: whole(Verb::Vanished),
-    };
+    let whole = WholeCauses::beside(&mut causes, plan);
     let mut renderer = Renderer::new(state, plan);
     for place in 0..plan.forward.len() {
         renderer.forward_zone(place, dirty, &whole);
     }
     renderer.reverse_zones(dirty, &whole);
+    renderer.external_zones(dirty, &whole);
+    if state.has_imports() {
+        renderer.clusterset_zones(dirty, &whole);
+    }
     let work = [
         state.services().count(),
         state.addresses().count(),
@@ -182,20 +255,13 @@ impl<'a> Renderer<'a> {
 
     /// Renders a Service into every forward zone.
     fn service(&mut self, key: &ObjectKey, causes: &BTreeSet<u32>) {
-        self.problems.insert(key.clone(), Vec::new());
+        self.problems.insert(Kind::Service.of(key), Vec::new());
         for place in 0..self.plan.forward.len() {
             let apex = self.plan.forward[place].zone.apex().clone();
             let nodes = self.service_nodes(key, &apex);
-            let Ok(base) = service_name(key, &apex) else {
-                continue;
-            };
-            let Some(base) = base.sort_key(&apex) else {
-                continue;
-            };
-            let edit = &mut self.edits[place];
-            let tag = edit.tag(causes);
-            let nodes = nodes.into_iter().map(|node| (node, tag)).collect();
-            edit.edit.replace_subtree(base.as_bytes(), nodes, tag);
+            if let Ok(base) = service_name(key, &apex) {
+                self.edits[place].put_subtree(&base, nodes, causes);
+            }
         }
     }
 
@@ -206,19 +272,22 @@ impl<'a> Renderer<'a> {
         };
         let slices = self.state.slices_of(&service.key);
         let rendered = render_service(service, slices, apex, self.plan.ttl);
-        if !rendered.problems.is_empty() {
-            let known = self.problems.entry(key.clone()).or_default();
-            known.extend(rendered.problems);
-            known.sort();
-            known.dedup();
-        }
+        self.note(Kind::Service.of(key), rendered.problems);
         nodes_of(rendered.records, apex)
     }
 
-    /// The node of an address in its reverse zone, if it has PTRs. The apex of a zone of one address
-    /// (CIDR /32, or a network that ends within an octet) has NS beside them, and stands always.
+    /// Notes what of a key could not be rendered.
+    fn note(&mut self, key: FactKey, problems: Vec<Problem>) {
+        if !problems.is_empty() {
+            let known = self.problems.entry(key).or_default();
+            known.extend(problems);
+            known.sort();
+            known.dedup();
+        }
+    }
+
+    /// The node of an address in its reverse zone, if it has PTRs.
     fn address_node(&self, address: IpAddr, plan: &ZonePlan) -> Option<Node> {
-        let apex = plan.zone.apex();
         let holders: Vec<_> = self
             .state
             .holders(address)
@@ -226,13 +295,14 @@ impl<'a> Renderer<'a> {
             .filter_map(|key| self.exposed(key))
             .map(|service| (service, self.state.slices_of(&service.key)))
             .collect();
-        let target_zone = self.plan.forward.first()?.zone.apex();
-        let mut records = pointers(address, &holders, target_zone, self.plan.ttl);
-        if Name::reverse_of(address) == *apex {
-            let own = apex_records(apex, &plan.apex).into_iter();
-            records.extend(own.filter(|record| record.owner == *apex));
+        let home = self.plan.forward.first();
+        let mut records = home
+            .map(|home| pointers(address, &holders, home.zone.apex(), self.plan.ttl))
+            .unwrap_or_default();
+        if records.is_empty() {
+            records = self.import_pointers(address);
         }
-        nodes_of(records, apex).pop()
+        pointer_node(address, plan, records)
     }
 
     /// Renders an address into its reverse zone, if there is one.
@@ -243,30 +313,18 @@ impl<'a> Renderer<'a> {
         let Some(plan) = self.plan.zones().nth(place) else {
             return;
         };
-        let apex = plan.zone.apex().clone();
         let node = self.address_node(address, plan);
-        let edit = &mut self.edits[place];
-        let tag = edit.tag(causes);
-        match node {
-            Some(node) => edit.edit.set(node, tag),
-            None => {
-                if let Some(key) = Name::reverse_of(address).sort_key(&apex) {
-                    edit.edit.remove(key.as_bytes(), tag);
-                }
-            }
+        if node.is_none() && self.stays_at(address, &self.edits[place]) {
+            return;
         }
+        self.edits[place].put_address(address, node, causes);
     }
 
     /// Renders a whole forward zone.
     fn forward_zone(&mut self, place: usize, dirty: &Dirty, whole: &WholeCauses) {
         let plan = &self.plan.forward[place];
         let apex = plan.zone.apex().clone();
-        let base_tag = self.edits[place].tag(&whole.configured);
-        let gone = self.edits[place].tag(&whole.vanished);
-        let mut nodes: Vec<(Node, u32)> = nodes_of(apex_records(&apex, &plan.apex), &apex)
-            .into_iter()
-            .map(|node| (node, base_tag))
-            .collect();
+        let mut nodes: Vec<(Node, u32)> = Vec::new();
         for service in self.state.services() {
             let rendered = self.service_nodes(&service.key, &apex);
             let causes = dirty
@@ -282,16 +340,13 @@ impl<'a> Renderer<'a> {
                 nodes.push((node, self.edits[place].tag(causes)));
             }
         }
-        nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let edit = &mut self.edits[place].edit;
-        edit.set_soa(soa(&plan.apex));
-        edit.replace_subtree(&[], nodes, gone);
+        self.edits[place].put_whole(plan, nodes, whole);
     }
 
     /// Renders all reverse zones whole.
     fn reverse_zones(&mut self, dirty: &Dirty, whole: &WholeCauses) {
         let mut nodes: Vec<Vec<(Node, u32)>> = self.plan.zones().map(|_| Vec::new()).collect();
-        for address in self.state.addresses() {
+        for address in self.state.addresses().chain(self.state.import_addresses()) {
             let Some(place) = self.plan.reverse_zone_of(address) else {
                 continue;
             };
@@ -305,19 +360,18 @@ impl<'a> Renderer<'a> {
             }
         }
         let first = self.plan.forward.len();
-        for (place, plan) in self.plan.zones().enumerate().skip(first) {
-            let apex = plan.zone.apex();
-            let tag = self.edits[place].tag(&whole.configured);
-            let gone = self.edits[place].tag(&whole.vanished);
+        for (place, plan) in self
+            .plan
+            .zones()
+            .enumerate()
+            .skip(first)
+            .take(self.plan.reverse.len())
+        {
             let mut nodes = std::mem::take(&mut nodes[place]);
-            let own = nodes_of(apex_records(apex, &plan.apex), apex);
-            nodes.extend(own.into_iter().map(|node| (node, tag)));
-            // The sort is stable: an apex that has PTRs stands before the same without.
-            nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
-            nodes.dedup_by(|(after, _), (before, _)| after == before);
-            let edit = &mut self.edits[place].edit;
-            edit.set_soa(soa(&plan.apex));
-            edit.replace_subtree(&[], nodes, gone);
+            let tag = self.edits[place].tag(&whole.configured);
+            let staying = self.staying(&self.edits[place]).into_iter();
+            nodes.extend(staying.map(|node| (node, tag)));
+            self.edits[place].put_whole(plan, nodes, whole);
         }
     }
 
@@ -337,6 +391,17 @@ impl<'a> Renderer<'a> {
             pods_rendered: pods,
         }
     }
+}
+
+/// The node of an address with these PTRs in its reverse zone, if there are any. The apex of a zone of
+/// one address (CIDR /32, or a network that ends within an octet) has NS beside them, and stands always.
+fn pointer_node(address: IpAddr, plan: &ZonePlan, mut records: Vec<Record>) -> Option<Node> {
+    let apex = plan.zone.apex();
+    if Name::reverse_of(address) == *apex {
+        let own = apex_records(apex, &plan.apex).into_iter();
+        records.extend(own.filter(|record| record.owner == *apex));
+    }
+    nodes_of(records, apex).pop()
 }
 
 /// Ends one edit and keeps only the groups of causes that a record names.

@@ -1,5 +1,7 @@
 //! Laws of the writer: what it does bit by bit is what it would do at once, and no more than it must.
 
+mod imports;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Mutex;
@@ -8,11 +10,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cluster::{
-    Endpoint, EndpointSlice, Fact, FactKey, HeadlessService, Namespace, Origin, Pod, Port,
-    Protocol, Service, ServiceForm, SliceForm, SlicePort,
+    Endpoint, EndpointSlice, External, Fact, FactKey, HeadlessService, ImportForm, ImportOfSlice,
+    Namespace, ObjectKey, Origin, Pod, Port, Protocol, Service, ServiceForm, ServiceImport,
+    SliceForm, SlicePort,
 };
 use crate::dns::{RecordText, Ttl};
-use crate::schema::{ApexSettings, NameServer};
+use crate::schema::{ApexSettings, ExternalSettings, NameServer, ZoneForm};
 use crate::zone::{Contents, MemoryLimits, Zone};
 
 /// A clock that stands still unless told.
@@ -86,15 +89,38 @@ impl Observer for Deaf {
     fn synced(&self, _: usize) {}
 }
 
+/// The plan of `cluster.local` with two reverse zones, and of a set of clusters.
+fn plan_with_imports() -> ClusterPlan {
+    let plan = plan();
+    let own = &plan.forward[0];
+    let apex: Name = "clusterset.local.".parse().unwrap();
+    ClusterPlan {
+        clusterset: vec![ZonePlan {
+            zone: Arc::new(Zone::new(&apex)),
+            apex: ApexSettings {
+                form: ZoneForm::Clusterset,
+                ..own.apex.clone()
+            },
+            limits: own.limits,
+        }],
+        kinds: plan.kinds.with(Kind::ServiceImport),
+        ..plan
+    }
+}
+
 /// The plan of `cluster.local` with two reverse zones.
 fn plan() -> ClusterPlan {
-    let zone_plan = |apex: &str, forward: bool| {
+    let zone_plan = |apex: &str, form: ZoneForm| {
+        let server = match form {
+            ZoneForm::Forward | ZoneForm::Clusterset | ZoneForm::Reverse => "ns.dns.cluster.local.",
+            ZoneForm::External => "ns1.a.example.org.",
+        };
         let apex: Name = apex.parse().unwrap();
         ZonePlan {
             zone: Arc::new(Zone::new(&apex)),
             apex: ApexSettings {
                 name_servers: vec![NameServer {
-                    name: "ns.dns.cluster.local.".parse().unwrap(),
+                    name: server.parse().unwrap(),
                     addresses: vec!["10.0.0.10".parse().unwrap()],
                 }],
                 mbox: "hostmaster.cluster.local.".parse().unwrap(),
@@ -103,7 +129,7 @@ fn plan() -> ClusterPlan {
                 expire: Ttl::decode(86400),
                 minimum: Ttl::decode(5),
                 ttl: Ttl::decode(5),
-                forward,
+                form,
             },
             limits: MemoryLimits {
                 steps: 100,
@@ -113,11 +139,21 @@ fn plan() -> ClusterPlan {
     };
     ClusterPlan {
         source: "test".into(),
-        forward: vec![zone_plan("cluster.local.", true)],
+        forward: vec![zone_plan("cluster.local.", ZoneForm::Forward)],
         reverse: vec![
-            zone_plan("10.in-addr.arpa.", false),
-            zone_plan("ip6.arpa.", false),
+            zone_plan("10.in-addr.arpa.", ZoneForm::Reverse),
+            zone_plan("ip6.arpa.", ZoneForm::Reverse),
         ],
+        clusterset: Vec::new(),
+        external: vec![ExternalPlan {
+            forward: vec![zone_plan("example.org.", ZoneForm::External)],
+            reverse: vec![zone_plan("168.192.in-addr.arpa.", ZoneForm::Reverse)],
+            settings: ExternalSettings {
+                apex_label: "t".into(),
+                ttl: Ttl::decode(7),
+                headless: true,
+            },
+        }],
         kinds: Kinds::BASE,
         ttl: Ttl::decode(5),
         namespaces: None,
@@ -229,14 +265,70 @@ fn any_service() -> impl Strategy<Value = Fact> {
             protocol: if tcp { Protocol::Tcp } else { Protocol::Udp },
             number,
         });
-    (any_key(), form, prop::collection::vec(port, 0..3)).prop_map(|(key, form, ports)| {
+    let ports = prop::collection::vec(port, 0..3);
+    (any_key(), form, ports, any_external()).prop_map(|(key, form, ports, external)| {
         Fact::Service(Service {
             key,
             form,
             ports: ports.into(),
+            external: external.map(Arc::new),
             origin: Origin::default(),
         })
     })
+}
+
+/// Any import of a few.
+fn any_import() -> impl Strategy<Value = Fact> {
+    let form = prop_oneof![
+        prop::collection::vec(any_address(), 0..3)
+            .prop_map(|addresses| ImportForm::ClusterSetIp(addresses.into())),
+        Just(ImportForm::Headless),
+    ];
+    let number = prop::option::of(80u16..82);
+    (any_key(), form, number).prop_map(|(key, form, number)| {
+        let port = |number| Port {
+            name: "http".into(),
+            protocol: Protocol::Tcp,
+            number,
+        };
+        Fact::ServiceImport(ServiceImport {
+            key,
+            form,
+            ports: number.into_iter().map(port).collect(),
+            origin: Origin::default(),
+        })
+    })
+}
+
+/// What a Service has outside, if anything.
+fn any_external() -> impl Strategy<Value = Option<External>> {
+    let outer = (1u8..4).prop_map(|last| IpAddr::from([192, 168, 0, last]));
+    let host = prop_oneof![
+        Just("lb.example.net"),
+        Just("b..c"),
+        Just("s.a.example.org.")
+    ];
+    let external = (
+        prop::collection::btree_set(outer, 0..3),
+        prop::collection::btree_set(host, 0..3),
+    )
+        .prop_map(|(addresses, hosts)| External {
+            addresses: addresses.into_iter().collect(),
+            hosts: hosts.into_iter().map(Into::into).collect(),
+        });
+    prop::option::of(external)
+}
+
+/// The import of a slice, if it has one.
+fn any_import_of_slice() -> impl Strategy<Value = Option<Arc<ImportOfSlice>>> {
+    let names = prop_oneof![Just("s"), Just("t")];
+    let clusters = prop_oneof![Just("east"), Just("west"), Just("")];
+    prop::option::of((names, clusters).prop_map(|(service, cluster)| {
+        Arc::new(ImportOfSlice {
+            service: service.into(),
+            cluster: cluster.into(),
+        })
+    }))
 }
 
 /// Any slice of a few, of any Service or of none.
@@ -273,34 +365,38 @@ fn any_slice() -> impl Strategy<Value = Fact> {
             prop_oneof![Just("x"), Just("y"), Just("z")],
         ),
         service,
+        any_import_of_slice(),
         prop::collection::vec(endpoint, 0..3),
         prop::collection::vec(port, 0..2),
         any::<bool>(),
     )
-        .prop_map(|((namespace, name), service, endpoints, ports, fqdn)| {
-            let host = |endpoint: Endpoint| Endpoint {
-                addresses: [].into(),
-                fqdn: Some("host.example.org".into()),
-                ..endpoint
-            };
-            let fqdn = fqdn && endpoints.len() == 1;
-            Fact::EndpointSlice(EndpointSlice {
-                key: ObjectKey::new(namespace, name),
-                service: service.map(Into::into),
-                form: if fqdn {
-                    SliceForm::Fqdn
-                } else {
-                    SliceForm::Ipv4
-                },
-                ports: ports.into(),
-                endpoints: if fqdn {
-                    endpoints.into_iter().map(host).collect()
-                } else {
-                    endpoints.into()
-                },
-                origin: Origin::default(),
-            })
-        })
+        .prop_map(
+            |((namespace, name), service, import, endpoints, ports, fqdn)| {
+                let host = |endpoint: Endpoint| Endpoint {
+                    addresses: [].into(),
+                    fqdn: Some("host.example.org".into()),
+                    ..endpoint
+                };
+                let fqdn = fqdn && endpoints.len() == 1;
+                Fact::EndpointSlice(EndpointSlice {
+                    key: ObjectKey::new(namespace, name),
+                    service: service.map(Into::into),
+                    import,
+                    form: if fqdn {
+                        SliceForm::Fqdn
+                    } else {
+                        SliceForm::Ipv4
+                    },
+                    ports: ports.into(),
+                    endpoints: if fqdn {
+                        endpoints.into_iter().map(host).collect()
+                    } else {
+                        endpoints.into()
+                    },
+                    origin: Origin::default(),
+                })
+            },
+        )
 }
 
 /// Any pod of a few; some share an address.
@@ -321,9 +417,13 @@ fn any_options() -> impl Strategy<Value = ClusterPlan> {
         3 => Just(None),
         1 => prop_oneof![Just("a"), Just("c")].prop_map(|name| Some(BTreeSet::from([name.to_owned()]))),
     ];
-    (any::<bool>(), any::<bool>(), any::<bool>(), namespaces).prop_map(
-        |(with_pods, without_slices, hides_empty_services, namespaces)| {
+    let bools = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (bools, namespaces).prop_map(
+        |((with_pods, without_slices, hides_empty_services, with_imports), namespaces)| {
             let mut kinds = Kinds::BASE;
+            if with_imports {
+                kinds = kinds.with(Kind::ServiceImport);
+            }
             if with_pods {
                 kinds = kinds.with(Kind::Pod);
             }
@@ -348,6 +448,7 @@ fn any_fact() -> impl Strategy<Value = Fact> {
         4 => any_service(),
         4 => any_slice(),
         3 => any_pod(),
+        3 => any_import(),
         1 => prop_oneof![Just("a"), Just("b")].prop_map(namespace),
     ]
 }
@@ -389,6 +490,12 @@ fn list(objects: &Objects, kind: Kind) -> Change {
 
 /// The same options for zones of their own.
 fn same_options(options: &ClusterPlan) -> ClusterPlan {
+    let with_imports = options.kinds.contains(Kind::ServiceImport);
+    let plan = if with_imports {
+        plan_with_imports
+    } else {
+        plan
+    };
     ClusterPlan {
         kinds: options.kinds,
         namespaces: options.namespaces.clone(),
@@ -400,10 +507,10 @@ fn same_options(options: &ClusterPlan) -> ClusterPlan {
 }
 
 /// The zones of a writer that sees these objects for the first time, and what it shows beside them.
-fn fresh(options: &ClusterPlan, objects: &Objects) -> (Vec<Contents>, Beside) {
+fn fresh(options: &ClusterPlan, told: Kinds, objects: &Objects) -> (Vec<Contents>, Beside) {
     let plan = same_options(options);
     let mut pipeline = pipeline(plan.clone());
-    for kind in plan.kinds.iter() {
+    for kind in told.iter() {
         feed(&mut pipeline, list(objects, kind));
     }
     assert!(pipeline.commit());
@@ -441,18 +548,20 @@ proptest! {
         let mut pipeline = pipeline(plan.clone());
         let mut objects: Objects =
             ["a", "b"].map(namespace).into_iter().map(|fact| (key_of(&fact), fact)).collect();
-        for kind in plan.kinds.iter() {
+        // imports are listed when they are, the others at the start
+        let mut told = plan.kinds.without(Kind::ServiceImport);
+        for kind in told.iter() {
             feed(&mut pipeline, list(&objects, kind));
         }
         prop_assert!(pipeline.commit());
-        let mut before = contents(&plan);
-        let is_told = |kind| plan.kinds.contains(kind);
+        let current = |plan: &ZonePlan| plan.zone.current().map(|version| version.contents.clone());
+        let mut before: Vec<Option<Contents>> = plan.zones().map(current).collect();
         for event in events {
             match event {
                 // a source that is not asked for a kind says nothing of it
-                Event::Apply(fact) if !is_told(fact.kind()) => {}
-                Event::Delete(key) if !is_told(key.kind) => {}
-                Event::Relist(kind, ..) if !is_told(kind) => {}
+                Event::Apply(fact) if !told.contains(fact.kind()) => {}
+                Event::Delete(key) if !told.contains(key.kind) => {}
+                Event::Relist(kind, ..) if !plan.kinds.contains(kind) => {}
                 Event::Apply(fact) => {
                     objects.insert(key_of(&fact), fact.clone());
                     feed(&mut pipeline, Change::Applied(fact));
@@ -468,16 +577,19 @@ proptest! {
                     for fact in applied.into_iter().filter(|fact| fact.kind() == kind) {
                         objects.insert(key_of(&fact), fact);
                     }
+                    told = told.with(kind);
                     feed(&mut pipeline, list(&objects, kind));
                 }
                 Event::Commit => {
                     prop_assert!(pipeline.commit());
                     let now = contents(&plan);
-                    let (want, want_seen) = fresh(&plan, &objects);
+                    let (want, want_seen) = fresh(&plan, told, &objects);
                     prop_assert_eq!(lines(&now), lines(&want));
                     prop_assert_eq!(seen(&plan), want_seen);
                     for (plan, before) in plan.zones().zip(&before) {
-                        let version = plan.zone.current().unwrap();
+                        let (Some(version), Some(before)) = (plan.zone.current(), before) else {
+                            continue;
+                        };
                         if let Some(step) = version.history.last()
                             && step.seq == version.seq
                         {
@@ -490,7 +602,7 @@ proptest! {
                             prop_assert!(step.revert(&version.contents).unwrap().same_as(before));
                         }
                     }
-                    before = now;
+                    before = plan.zones().map(current).collect();
                 }
             }
         }
@@ -510,6 +622,7 @@ fn busy_cluster(others: usize) -> Pipeline<NoStore> {
                 .into(),
             ),
             ports: [].into(),
+            external: None,
             origin: Origin::default(),
         })
     };
@@ -540,11 +653,12 @@ fn one_change_renders_one_service_however_many_there_are() {
                 key,
                 form: ServiceForm::ClusterIp(["10.9.9.9".parse().unwrap()].into()),
                 ports: [].into(),
+                external: None,
                 origin: Origin::default(),
             })),
         );
         let cluster = &pipeline.clusters[0];
-        let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty);
+        let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, false);
         assert_eq!(
             (rendering.services_rendered, rendering.addresses_rendered),
             (1, 1)
@@ -660,6 +774,7 @@ fn one_service(plan: &ClusterPlan, endpoints: u8) -> Pipeline<NoStore> {
         key: ObjectKey::new("a", "s"),
         form: ServiceForm::ClusterIp(["10.9.9.9".parse().unwrap()].into()),
         ports: [].into(),
+        external: None,
         origin: Origin::default(),
     });
     feed(
@@ -687,6 +802,7 @@ fn slice_of(endpoints: u8) -> Fact {
     Fact::EndpointSlice(EndpointSlice {
         key: ObjectKey::new("a", "s-x"),
         service: Some("s".into()),
+        import: None,
         form: SliceForm::Ipv4,
         ports: [].into(),
         endpoints: (0..endpoints).map(endpoint).collect(),
@@ -785,11 +901,48 @@ fn s87_a_pod_that_keeps_its_address_makes_no_version() {
     assert_eq!(pipeline.store.commits, commits);
     feed(&mut pipeline, Change::Applied(pod("p", &["10.1.0.2"])));
     let cluster = &pipeline.clusters[0];
-    let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty);
+    let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, false);
     assert_eq!(
         (rendering.services_rendered, rendering.pods_rendered),
         (0, 2)
     );
     assert!(pipeline.commit());
     assert_eq!(pipeline.store.commits, commits + 1);
+}
+
+#[test]
+fn a_namespace_that_goes_and_comes_costs_what_is_in_it() {
+    let mut pipeline = busy_cluster(1000);
+    let inside = |index: u8| {
+        Fact::Service(Service {
+            key: ObjectKey::new("small", &format!("s{index}")),
+            form: ServiceForm::ClusterIp([IpAddr::from([10, 200, 0, index])].into()),
+            ports: [].into(),
+            external: None,
+            origin: Origin::default(),
+        })
+    };
+    feed(&mut pipeline, Change::Applied(namespace("small")));
+    for index in 0..3 {
+        feed(&mut pipeline, Change::Applied(inside(index)));
+    }
+    assert!(pipeline.commit());
+    let records = |pipeline: &Pipeline<NoStore>| {
+        let zone = &pipeline.clusters[0].plan.forward[0].zone;
+        zone.current().unwrap().contents.record_count()
+    };
+    let before = records(&pipeline);
+    let key = key_of(&namespace("small"));
+    for (change, gone) in [
+        (Change::Deleted(key, Origin::default()), 3),
+        (Change::Applied(namespace("small")), 0),
+    ] {
+        feed(&mut pipeline, change);
+        let cluster = &pipeline.clusters[0];
+        let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, false);
+        let work = (rendering.services_rendered, rendering.addresses_rendered);
+        assert_eq!(work, (3, 3));
+        assert!(pipeline.commit());
+        assert_eq!(records(&pipeline), before - gone);
+    }
 }

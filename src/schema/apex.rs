@@ -4,9 +4,31 @@ use std::net::IpAddr;
 
 use crate::dns::{Name, Rdata, Record, Rtype, Soa, Ttl};
 
-/// The version of the specification that we follow (DNS-Based Service Discovery for Kubernetes 1.1.0,
-/// section 2.2).
-const SCHEMA_VERSION: &str = "1.1.0";
+/// What a zone holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZoneForm {
+    /// The names of a cluster.
+    Forward,
+    /// The names of a set of clusters.
+    Clusterset,
+    /// The names of what is reached from outside.
+    External,
+    /// The names of addresses.
+    Reverse,
+}
+
+impl ZoneForm {
+    /// The version of the specification that a zone follows, which stands at `dns-version`: DNS-Based
+    /// Service Discovery for Kubernetes 1.1.0 section 2.2, KEP-1645's specification 1.0.0.
+    const fn schema_version(self) -> Option<&'static str> {
+        match self {
+            Self::Forward => Some("1.1.0"),
+            Self::Clusterset => Some("1.0.0"),
+            Self::External | Self::Reverse => None,
+        }
+    }
+}
+
 /// The TTL of `dns-version`: the specification's example, and CoreDNS's.
 const SCHEMA_VERSION_TTL: Ttl = Ttl::decode(28800);
 
@@ -36,8 +58,8 @@ pub struct ApexSettings {
     pub minimum: Ttl,
     /// TTL of SOA, NS and addresses.
     pub ttl: Ttl,
-    /// Whether this is a forward zone, which has `dns-version`.
-    pub forward: bool,
+    /// What the zone holds.
+    pub form: ZoneForm,
 }
 
 /// The SOA fields of a zone.
@@ -66,7 +88,8 @@ pub fn soa(settings: &ApexSettings) -> Soa {
 #[must_use]
 pub fn apex_records(zone: &Name, settings: &ApexSettings) -> Vec<Record> {
     let mut records = Vec::new();
-    let services = zone.child("svc");
+    let version = settings.form.schema_version();
+    let services = version.and_then(|_| zone.child("svc").ok());
     for server in &settings.name_servers {
         records.push(Record {
             owner: zone.clone(),
@@ -77,7 +100,7 @@ pub fn apex_records(zone: &Name, settings: &ApexSettings) -> Vec<Record> {
         let ours = server.name.is_within(zone)
             && services
                 .as_ref()
-                .is_ok_and(|services| !server.name.is_within(services));
+                .is_none_or(|services| !server.name.is_within(services));
         if ours {
             for address in &server.addresses {
                 let (rtype, rdata) = Rdata::address(*address);
@@ -91,14 +114,14 @@ pub fn apex_records(zone: &Name, settings: &ApexSettings) -> Vec<Record> {
             }
         }
     }
-    if settings.forward
+    if let Some(version) = version
         && let Ok(owner) = zone.child("dns-version")
     {
         records.push(Record {
             owner,
             rtype: Rtype::TXT,
             ttl: SCHEMA_VERSION_TTL,
-            rdata: Rdata::txt(SCHEMA_VERSION),
+            rdata: Rdata::txt(version),
         });
     }
     records

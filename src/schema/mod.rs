@@ -4,13 +4,17 @@
 //! function cannot turn into records it reports as a [`Problem`] and leaves out.
 
 mod apex;
+mod clusterset;
 mod endpoint;
+mod external;
 mod pod;
 mod reverse;
 mod service;
 
-pub use apex::{ApexSettings, NameServer, apex_records, soa};
+pub use apex::{ApexSettings, NameServer, ZoneForm, apex_records, soa};
+pub use clusterset::{import_pointers, render_import};
 pub use endpoint::endpoint_label;
+pub use external::{ExternalSettings, external_name, external_pointers, render_external};
 pub use pod::{pod_name, pod_record};
 pub use reverse::pointers;
 pub use service::{render_service, service_name};

@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use crate::cluster::{
-    EndpointSlice, Kind, ObjectKey, Protocol, Service, ServiceForm, SliceForm, SlicePort,
+    EndpointSlice, Kind, ObjectKey, Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm,
+    SlicePort,
 };
 use crate::dns::{Name, ParseError, Rdata, Record, Rtype, Ttl};
 use crate::schema::Rendered;
@@ -53,12 +54,7 @@ pub fn render_service<'a>(
             return out;
         }
     };
-    let mut writer = Writer {
-        service,
-        base,
-        ttl,
-        out,
-    };
+    let mut writer = Writer::at(base, service, ttl);
     match &service.form {
         ServiceForm::ClusterIp(addresses) => {
             writer.addresses_at_base(addresses);
@@ -74,19 +70,51 @@ pub fn render_service<'a>(
     writer.out
 }
 
-/// Writes the records of one Service.
-struct Writer<'a> {
-    /// The Service.
-    service: &'a Service,
+/// Writes the records of one Service or ServiceImport.
+pub(super) struct Writer<'a> {
+    /// What it is.
+    pub(super) kind: Kind,
+    /// Its key.
+    pub(super) key: &'a ObjectKey,
+    /// Its ports.
+    pub(super) ports: &'a [Port],
     /// Its name.
-    base: Name,
+    pub(super) base: Name,
+    /// Whether endpoints stand below the id of the cluster that they come from.
+    pub(super) by_cluster: bool,
     /// The TTL of all its records.
     ttl: Ttl,
     /// What was written.
-    out: Rendered,
+    pub(super) out: Rendered,
 }
 
-impl Writer<'_> {
+impl<'s> Writer<'s> {
+    /// A writer of a ServiceImport at this name.
+    pub(super) fn at_import(base: Name, import: &'s ServiceImport, ttl: Ttl) -> Self {
+        Self {
+            kind: Kind::ServiceImport,
+            key: &import.key,
+            ports: &import.ports,
+            base,
+            by_cluster: true,
+            ttl,
+            out: Rendered::default(),
+        }
+    }
+
+    /// A writer of a Service at this name.
+    pub(super) fn at(base: Name, service: &'s Service, ttl: Ttl) -> Self {
+        Self {
+            kind: Kind::Service,
+            key: &service.key,
+            ports: &service.ports,
+            base,
+            by_cluster: false,
+            ttl,
+            out: Rendered::default(),
+        }
+    }
+
     /// Adds a record.
     fn push(&mut self, owner: &Name, rtype: Rtype, rdata: Rdata) {
         self.out.records.push(Record {
@@ -104,7 +132,7 @@ impl Writer<'_> {
     }
 
     /// Adds an SRV record.
-    fn push_srv(&mut self, owner: &Name, port: u16, target: &Name) {
+    pub(super) fn push_srv(&mut self, owner: &Name, port: u16, target: &Name) {
         self.push(
             owner,
             Rtype::SRV,
@@ -113,7 +141,7 @@ impl Writer<'_> {
     }
 
     /// The cluster IPs at the Service's name (2.3.1).
-    fn addresses_at_base(&mut self, addresses: &[IpAddr]) {
+    pub(super) fn addresses_at_base(&mut self, addresses: &[IpAddr]) {
         let base = self.base.clone();
         for address in addresses {
             self.push_address(&base, *address);
@@ -121,9 +149,9 @@ impl Writer<'_> {
     }
 
     /// SRV for each port of a ClusterIP Service, at its name and at the port's (2.3.2).
-    fn ports_at_base(&mut self) {
+    pub(super) fn ports_at_base(&mut self) {
         let base = self.base.clone();
-        for port in self.service.ports.iter() {
+        for port in self.ports.iter() {
             self.push_srv(&base, port.number, &base);
             if let Some(owner) = self.port_name(&port.name, port.protocol) {
                 self.push_srv(&owner, port.number, &base);
@@ -132,7 +160,7 @@ impl Writer<'_> {
     }
 
     /// `_port._proto.service`, or nothing for an unnamed port and for a name DNS cannot hold.
-    fn port_name(&mut self, port: &str, protocol: Protocol) -> Option<Name> {
+    pub(super) fn port_name(&mut self, port: &str, protocol: Protocol) -> Option<Name> {
         if port.is_empty() {
             return None;
         }
@@ -145,7 +173,7 @@ impl Writer<'_> {
             Ok(owner) => Some(owner),
             Err(error) => {
                 let message = format!("port \"{port}\" has no SRV records: {error}");
-                self.out.report(Kind::Service, &self.service.key, message);
+                self.out.report(self.kind, self.key, message);
                 None
             }
         }
@@ -153,7 +181,7 @@ impl Writer<'_> {
 
     /// The endpoints' own names and, for a headless Service, what stands at its name and its ports'
     /// names (2.4).
-    fn endpoints<'a>(
+    pub(super) fn endpoints<'a>(
         &mut self,
         slices: impl Iterator<Item = &'a EndpointSlice> + Clone,
         headless: bool,
@@ -214,9 +242,18 @@ impl Writer<'_> {
         }
     }
 
-    /// `label.service`, or nothing when DNS cannot hold the label.
-    fn endpoint_name(&mut self, slice: &EndpointSlice, label: &str) -> Option<Name> {
-        match self.base.child(label) {
+    /// `label.service`, or nothing when DNS cannot hold the label; `label.cluster.service` in a
+    /// clusterset.
+    pub(super) fn endpoint_name(&mut self, slice: &EndpointSlice, label: &str) -> Option<Name> {
+        let cluster = slice.import.as_ref().map(|import| &*import.cluster);
+        let name = match cluster.filter(|cluster| self.by_cluster && !cluster.is_empty()) {
+            Some(cluster) => self
+                .base
+                .child(cluster)
+                .and_then(|below| below.child(label)),
+            None => self.base.child(label),
+        };
+        match name {
             Ok(name) => Some(name),
             Err(error) => {
                 let message = format!("endpoint \"{label}\" has no name of its own: {error}");
@@ -299,7 +336,7 @@ impl Writer<'_> {
                 let message = "its FQDN endpoints are left out at its name: an alias cannot stand \
                                beside other data"
                     .to_owned();
-                self.out.report(Kind::Service, &self.service.key, message);
+                self.out.report(self.kind, self.key, message);
             }
         }
     }
@@ -310,17 +347,17 @@ impl Writer<'_> {
             Ok(target) => self.alias_of(&target),
             Err(error) => {
                 let message = format!("\"{host}\" is no host name: {error}");
-                self.out.report(Kind::Service, &self.service.key, message);
+                self.out.report(self.kind, self.key, message);
             }
         }
     }
 
     /// An alias of a name that is one.
-    fn alias_of(&mut self, target: &Name) {
+    pub(super) fn alias_of(&mut self, target: &Name) {
         let base = self.base.clone();
         if *target == base {
             let message = format!("it is an alias of itself ({target}) and left out");
-            self.out.report(Kind::Service, &self.service.key, message);
+            self.out.report(self.kind, self.key, message);
         } else {
             self.push(&base, Rtype::CNAME, Rdata::name(target));
         }

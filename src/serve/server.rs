@@ -42,15 +42,15 @@ pub struct BindError {
 
 /// What to do about an address that cannot be bound.
 fn mend(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "see who has it with `ss -lnp`, or take another port",
-        io::ErrorKind::AddrNotAvailable => {
-            "this machine has no such address (`ip address` lists them): correct `bind`"
-        }
-        io::ErrorKind::PermissionDenied => {
-            "ports below 1024 need root or CAP_NET_BIND_SERVICE: grant it, or take another port"
-        }
-        _ => "take another address or port",
+    let kind = error.kind();
+    if kind == io::ErrorKind::AddrInUse {
+        "see who has it with `ss -lnp`, or take another port"
+    } else if kind == io::ErrorKind::AddrNotAvailable {
+        "this machine has no such address (`ip address` lists them): correct `bind`"
+    } else if kind == io::ErrorKind::PermissionDenied {
+        "ports below 1024 need root or CAP_NET_BIND_SERVICE: grant it, or take another port"
+    } else {
+        "take another address or port"
     }
 }
 

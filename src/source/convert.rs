@@ -8,9 +8,12 @@
 //! - An `externalName` that is an IP address has no record.
 //! - Names are folded to lower case, for DNS cannot tell them apart; the API has none in upper case.
 
+mod external;
 mod field;
+mod import;
 mod labels;
 mod pod;
+mod slice;
 
 pub use labels::is_selected;
 
@@ -21,21 +24,18 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use self::field::{address, filled, folded, slice_form};
+use self::field::{address, folded, slice_form};
 use super::intern::Interner;
 use super::objects::{
-    EndpointObject, Head, Metadata, NamespaceObject, Number, PodObject, PortObject, ServiceObject,
+    Head, ImportObject, Metadata, NamespaceObject, Number, PodObject, PortObject, ServiceObject,
     ServiceSpec, SliceObject,
 };
 use super::problem::{About, Problem};
 use super::wanted::Keep;
 use crate::cluster::{
-    Endpoint, EndpointSlice, Fact, FactKey, Kind, Namespace, ObjectKey, Origin, Port, Protocol,
-    Service, ServiceForm, SliceForm, SlicePort,
+    EndpointSlice, External, Fact, FactKey, ImportOfSlice, Kind, Namespace, ObjectKey, Origin,
+    Port, Protocol, Service, ServiceForm, SlicePort,
 };
-
-/// The most octets of a label.
-const MAX_LABEL: usize = 63;
 
 /// An object before it is read.
 #[derive(Debug, Clone, Copy)]
@@ -170,6 +170,8 @@ struct Named {
     origin: Origin,
     /// The Service of a slice, by label.
     service: Option<Arc<str>>,
+    /// The ServiceImport of a slice, by label.
+    import: Option<Arc<ImportOfSlice>>,
 }
 
 /// One object being read.
@@ -197,7 +199,8 @@ impl Reader<'_> {
             Kind::Service => {
                 let read: ServiceObject = object.read()?;
                 let named = self.named(read.metadata)?;
-                let fact = self.service(&named, read.spec.unwrap_or_default());
+                let external = self.external(read.spec.as_ref(), read.status);
+                let fact = self.service(&named, read.spec.unwrap_or_default(), external);
                 Ok((named, Some(Fact::Service(fact))))
             }
             Kind::EndpointSlice => {
@@ -213,16 +216,23 @@ impl Reader<'_> {
                 let ports = self.slice_ports(ports.unwrap_or_default());
                 let endpoints = self.endpoints(form, endpoints.unwrap_or_default());
                 let (key, origin) = (named.key.clone(), named.origin.clone());
-                let service = named.service.clone();
+                let (service, import) = (named.service.clone(), named.import.clone());
                 let fact = EndpointSlice {
                     key,
                     service,
+                    import,
                     form,
                     ports,
                     endpoints,
                     origin,
                 };
                 Ok((named, Some(Fact::EndpointSlice(fact))))
+            }
+            Kind::ServiceImport => {
+                let read: ImportObject = object.read()?;
+                let named = self.named(read.metadata)?;
+                let fact = self.import(&named, read.spec.unwrap_or_default())?;
+                Ok((named, Some(Fact::ServiceImport(fact))))
             }
             Kind::Pod => {
                 let read: PodObject = object.read()?;
@@ -240,14 +250,14 @@ impl Reader<'_> {
 
     /// Name, namespace and origin.
     fn named(&mut self, metadata: Option<Metadata>) -> Result<Named, String> {
-        let metadata = metadata.unwrap_or_default();
+        let mut metadata = metadata.unwrap_or_default();
         let name = folded(metadata.name).ok_or("it has no metadata.name")?;
         let key = match self.kind {
             Kind::Namespace => ObjectKey {
                 namespace: self.interner.get(""),
                 name: self.interner.get(&name),
             },
-            Kind::Service | Kind::EndpointSlice | Kind::Pod => {
+            Kind::Service | Kind::EndpointSlice | Kind::Pod | Kind::ServiceImport => {
                 let namespace = match (folded(metadata.namespace), &self.setting.default_namespace)
                 {
                     (Some(namespace), _) => self.interner.get(&namespace),
@@ -269,11 +279,13 @@ impl Reader<'_> {
                 .get(&metadata.managed_fields.0.unwrap_or_default()),
             place: Arc::clone(&self.setting.place),
         };
+        let import = self.import_of_slice(&mut metadata.labels);
         let service = folded(metadata.labels.service_name).map(|name| self.interner.get(&name));
         Ok(Named {
             key,
             origin,
             service,
+            import,
         })
     }
 
@@ -287,12 +299,18 @@ impl Reader<'_> {
     }
 
     /// A Service.
-    fn service(&mut self, named: &Named, spec: ServiceSpec) -> Service {
+    fn service(
+        &mut self,
+        named: &Named,
+        spec: ServiceSpec,
+        external: Option<Arc<External>>,
+    ) -> Service {
         let ServiceSpec {
             form,
             cluster_ip,
             cluster_ips,
             external_name,
+            external_ips: _,
             ports,
         } = spec;
         let addresses = match cluster_ips {
@@ -310,6 +328,7 @@ impl Reader<'_> {
             key: named.key.clone(),
             form,
             ports: self.service_ports(ports.unwrap_or_default()),
+            external,
             origin: named.origin.clone(),
         }
     }
@@ -418,79 +437,6 @@ impl Reader<'_> {
             }
         };
         Some((name, protocol, number))
-    }
-
-    /// The ready endpoints of a slice.
-    fn endpoints(&mut self, form: SliceForm, endpoints: Vec<EndpointObject>) -> Arc<[Endpoint]> {
-        let mut kept = Vec::with_capacity(endpoints.len());
-        for endpoint in endpoints {
-            let ready = endpoint
-                .conditions
-                .as_ref()
-                .and_then(|conditions| conditions.ready);
-            if ready.unwrap_or(true) {
-                self.endpoint(form, endpoint, &mut kept);
-            }
-        }
-        kept.into()
-    }
-
-    /// One ready endpoint; in an FQDN slice each host name is an endpoint.
-    fn endpoint(&mut self, form: SliceForm, endpoint: EndpointObject, kept: &mut Vec<Endpoint>) {
-        let EndpointObject {
-            addresses,
-            hostname,
-            target_ref,
-            zone,
-            conditions: _,
-        } = endpoint;
-        let Keep { pod_names, zones } = self.setting.keep;
-        let pod = target_ref
-            .filter(|_| pod_names)
-            .and_then(|target| filled(target.name));
-        // a longer name, or one with a dot, is no label: the address stands for it
-        let pod = pod.filter(|name| name.len() <= MAX_LABEL && !name.contains('.'));
-        let common = Endpoint {
-            addresses: Arc::new([]),
-            hostname: filled(hostname).map(Into::into),
-            fqdn: None,
-            pod: pod.map(Into::into),
-            zone: filled(zone.filter(|_| zones))
-                .map(|zone| self.interner.get(&zone.to_ascii_lowercase())),
-        };
-        let texts = addresses.unwrap_or_default();
-        let mut parsed = Vec::with_capacity(texts.len());
-        for text in texts {
-            match (form, text.parse::<IpAddr>().is_ok(), address(&text)) {
-                (SliceForm::Fqdn, true, _) => {
-                    self.complain(format!(
-                        "address {text} left out: the slice is of host names"
-                    ));
-                }
-                (SliceForm::Fqdn, false, _) => {
-                    kept.push(Endpoint {
-                        fqdn: Some(text.into()),
-                        ..common.clone()
-                    });
-                }
-                (SliceForm::Ipv4, _, Ok(address @ IpAddr::V4(_)))
-                | (SliceForm::Ipv6, _, Ok(address @ IpAddr::V6(_))) => parsed.push(address),
-                (SliceForm::Ipv4 | SliceForm::Ipv6, _, Ok(_)) => {
-                    self.complain(format!(
-                        "address {text} left out: not of the slice's family"
-                    ));
-                }
-                (SliceForm::Ipv4 | SliceForm::Ipv6, _, Err(why)) => {
-                    self.complain(format!("address {text:?} left out: {why}"));
-                }
-            }
-        }
-        if !parsed.is_empty() {
-            kept.push(Endpoint {
-                addresses: parsed.into(),
-                ..common
-            });
-        }
     }
 }
 

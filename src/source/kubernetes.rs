@@ -19,7 +19,8 @@
 //! - A watch goes on from the last event or bookmark. A server that ends it after a while is asked
 //!   again at once; after anything else we wait, twice as long each time, up to a limit.
 //! - A source that cannot watch a kind for longer than its patience is stale; it is fresh when every
-//!   kind has an open watch again.
+//!   kind has an open watch again. ServiceImports are a part of their own, for a cluster may have none of
+//!   their API: they are asked for again and again, and their absence makes nothing else stale.
 
 mod backoff;
 mod connection;
@@ -30,7 +31,7 @@ mod wire;
 
 pub use connection::{Auth, ConnectError, Tls};
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -43,7 +44,7 @@ use self::throttle::Throttle;
 use self::watch::KindWatch;
 use super::liveness::{Liveness, Turn};
 use super::{SourceEvent, SourceStats, Wanted};
-use crate::cluster::Kind;
+use crate::cluster::{Kind, Kinds, Part};
 use crate::ops::Clock;
 
 /// What can be set about following an API server.
@@ -117,26 +118,37 @@ struct Shared {
     clock: Arc<dyn Clock>,
     /// The counters.
     stats: Arc<SourceStats>,
-    /// Which kinds are watched now; a part for each that is wanted.
-    liveness: Mutex<Liveness>,
+    /// Which kinds are watched now: for each part of the cluster its kinds.
+    liveness: Mutex<Vec<(Part, Liveness)>>,
     /// Wakes the one who announces.
     changed: Notify,
 }
 
+/// Those of the kinds that belong to a part.
+fn kinds_of(part: Part, kinds: Kinds) -> Kinds {
+    let others = kinds.iter().filter(|kind| Part::of(*kind) != part);
+    others.fold(kinds, Kinds::without)
+}
+
 impl Shared {
-    /// The part of [`Liveness`] that a kind is.
-    fn part(&self, kind: Kind) -> usize {
-        self.wanted.kinds.place_of(kind)
+    /// The liveness of the parts.
+    fn parts(&self) -> MutexGuard<'_, Vec<(Part, Liveness)>> {
+        self.liveness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells about the liveness of the kinds.
-    fn with_liveness<T>(&self, tell: impl FnOnce(&mut Liveness) -> T) -> T {
-        tell(&mut self.liveness.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Tells about the liveness of a kind: the one of its part, and its place there.
+    fn with_liveness(&self, kind: Kind, tell: impl FnOnce(&mut Liveness, usize)) {
+        let place = kinds_of(Part::of(kind), self.wanted.kinds).place_of(kind);
+        let mut parts = self.parts();
+        let own = parts.iter_mut().find(|(part, _)| *part == Part::of(kind));
+        if let Some((_, liveness)) = own {
+            tell(liveness, place);
+        }
     }
 
     /// A kind's watch is open.
     fn live(&self, kind: Kind) {
-        self.with_liveness(|liveness| liveness.live(self.part(kind)));
+        self.with_liveness(kind, |liveness, place| liveness.live(place));
         self.changed.notify_one();
     }
 
@@ -145,7 +157,9 @@ impl Shared {
         let (now, wall) = (self.clock.now(), self.clock.wall());
         let reason = fault.message(kind);
         self.stats.kind(kind).add_error(fault.class());
-        self.with_liveness(|liveness| liveness.failed(self.part(kind), now, wall, reason));
+        self.with_liveness(kind, |liveness, place| {
+            liveness.failed(place, now, wall, reason)
+        });
         self.changed.notify_one();
     }
 
@@ -158,10 +172,17 @@ impl Shared {
     async fn announce(&self, tx: &mpsc::Sender<SourceEvent>) {
         loop {
             let now = self.clock.now();
-            let (turn, due) = self.with_liveness(|live| (live.turn(now), live.due()));
-            if let Some(turn) = turn {
-                self.stats.set_stale(matches!(turn, Turn::Stale { .. }));
-                if tx.send(SourceEvent::from(turn)).await.is_err() {
+            let mut turns = Vec::new();
+            let mut due = None;
+            for (part, liveness) in self.parts().iter_mut() {
+                turns.extend(liveness.turn(now).map(|turn| (*part, turn)));
+                due = [due, liveness.due()].into_iter().flatten().min();
+            }
+            for (part, turn) in turns {
+                if part == Part::Cluster {
+                    self.stats.set_stale(matches!(turn, Turn::Stale { .. }));
+                }
+                if tx.send(SourceEvent::of_turn(part, turn)).await.is_err() {
                     return;
                 }
             }
@@ -196,12 +217,13 @@ impl KubernetesSource {
     ) -> Result<Self, ConnectError> {
         let connection = Connection::open(auth, &settings).await?;
         let (now, wall) = (clock.now(), clock.wall());
-        let liveness = Mutex::new(Liveness::new(
-            wanted.kinds.count(),
-            settings.patience,
-            now,
-            wall,
-        ));
+        let liveness_of = |part| {
+            let count = kinds_of(part, wanted.kinds).count();
+            let liveness = Liveness::new(count, settings.patience, now, wall);
+            (count > 0).then_some((part, liveness))
+        };
+        let parts = [Part::Cluster, Part::Imports].into_iter();
+        let liveness = Mutex::new(parts.filter_map(liveness_of).collect());
         let changed = Notify::new();
         Ok(Self {
             shared: Shared {

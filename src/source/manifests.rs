@@ -28,6 +28,7 @@ use self::folder::{Folder, Reread};
 use self::walk::Inode;
 use super::liveness::{Liveness, Turn};
 use super::{About, Problem, SourceEvent, SourceStats, Wanted};
+use crate::cluster::Part;
 use crate::ops::Clock;
 
 /// What can be set about following a folder.
@@ -235,7 +236,9 @@ async fn send(
         .into_iter()
         .map(|change| SourceEvent::Changed { change, seen });
     let problems = read.problems.into_iter().map(SourceEvent::Problem);
-    let turn = turn.into_iter().map(SourceEvent::from);
+    let turn = turn
+        .into_iter()
+        .map(|turn| SourceEvent::of_turn(Part::Cluster, turn));
     for event in problems.chain(changes).chain(turn) {
         tx.send(event).await.map_err(|_| Unheard)?;
     }

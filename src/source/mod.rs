@@ -27,7 +27,7 @@ pub use stats::{ErrorClass, KindStats, SourceStats};
 pub use wanted::{ApiLimits, Keep, Wanted};
 
 use self::liveness::Turn;
-use crate::cluster::Change;
+use crate::cluster::{Change, Part};
 
 /// What a source tells the pipeline.
 #[derive(Debug, Clone)]
@@ -41,22 +41,29 @@ pub enum SourceEvent {
     },
     /// The source has not seen its outside for longer than it may; what was sent still stands.
     Stale {
+        /// What of its outside.
+        part: Part,
         /// Since when nothing is known.
         since: SystemTime,
         /// Why, for people.
         reason: String,
     },
-    /// The source sees its whole outside: sent when that is so for the first time, and after `Stale`.
-    Fresh,
+    /// The source sees all of this part of its outside: sent when that is so for the first time, and after `Stale`.
+    Fresh(Part),
     /// Something is wrong with an object, a file or a permission.
     Problem(Problem),
 }
 
-impl From<Turn> for SourceEvent {
-    fn from(turn: Turn) -> Self {
+impl SourceEvent {
+    /// What is announced about a part.
+    fn of_turn(part: Part, turn: Turn) -> Self {
         match turn {
-            Turn::Stale { since, reason } => Self::Stale { since, reason },
-            Turn::Fresh => Self::Fresh,
+            Turn::Stale { since, reason } => Self::Stale {
+                part,
+                since,
+                reason,
+            },
+            Turn::Fresh => Self::Fresh(part),
         }
     }
 }

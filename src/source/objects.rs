@@ -12,6 +12,10 @@ use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visi
 
 /// The label that names the Service of a slice.
 const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
+/// The label that names the ServiceImport of a slice (KEP-1645).
+const IMPORT_NAME_LABEL: &str = "multicluster.kubernetes.io/service-name";
+/// The label that names the cluster that a slice comes from (KEP-1645).
+const SOURCE_CLUSTER_LABEL: &str = "multicluster.kubernetes.io/source-cluster";
 
 /// `metadata`.
 #[derive(Debug, Default, Deserialize)]
@@ -45,6 +49,10 @@ pub(super) struct Head {
 pub(super) struct Labels {
     /// `kubernetes.io/service-name`.
     pub(super) service_name: Option<String>,
+    /// `multicluster.kubernetes.io/service-name`.
+    pub(super) import_name: Option<String>,
+    /// `multicluster.kubernetes.io/source-cluster`.
+    pub(super) source_cluster: Option<String>,
 }
 
 impl<'de> Deserialize<'de> for Labels {
@@ -65,10 +73,13 @@ impl<'de> Deserialize<'de> for Labels {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Labels, A::Error> {
                 let mut labels = Labels::default();
                 while let Some(name) = map.next_key::<String>()? {
-                    if name == SERVICE_NAME_LABEL {
-                        labels.service_name = map.next_value()?;
-                    } else {
-                        map.next_value::<IgnoredAny>()?;
+                    match name.as_str() {
+                        SERVICE_NAME_LABEL => labels.service_name = map.next_value()?,
+                        IMPORT_NAME_LABEL => labels.import_name = map.next_value()?,
+                        SOURCE_CLUSTER_LABEL => labels.source_cluster = map.next_value()?,
+                        _ => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
                     }
                 }
                 Ok(labels)
@@ -167,6 +178,32 @@ pub(super) struct ServiceObject {
     pub(super) metadata: Option<Metadata>,
     /// `spec`.
     pub(super) spec: Option<ServiceSpec>,
+    /// `status`.
+    pub(super) status: Option<ServiceStatus>,
+}
+
+/// `status` of a Service.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ServiceStatus {
+    /// `loadBalancer`.
+    pub(super) load_balancer: Option<LoadBalancerObject>,
+}
+
+/// `status.loadBalancer` of a Service.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct LoadBalancerObject {
+    /// `ingress`.
+    pub(super) ingress: Option<Vec<IngressObject>>,
+}
+
+/// A point at which a load balancer takes traffic for a Service.
+#[derive(Debug, Deserialize)]
+pub(super) struct IngressObject {
+    /// `ip`.
+    pub(super) ip: Option<String>,
+    /// `hostname`.
+    pub(super) hostname: Option<String>,
 }
 
 /// `spec` of a Service.
@@ -184,6 +221,9 @@ pub(super) struct ServiceSpec {
     pub(super) cluster_ips: Option<Vec<String>>,
     /// `externalName`.
     pub(super) external_name: Option<String>,
+    /// `externalIPs`.
+    #[serde(rename = "externalIPs")]
+    pub(super) external_ips: Option<Vec<String>>,
     /// `ports`.
     pub(super) ports: Option<Vec<PortObject>>,
 }
@@ -197,6 +237,27 @@ pub(super) struct PortObject {
     pub(super) protocol: Option<String>,
     /// `port`.
     pub(super) port: Option<Number>,
+}
+
+/// A ServiceImport, of either version: they have one shape.
+#[derive(Debug, Deserialize)]
+pub(super) struct ImportObject {
+    /// `metadata`.
+    pub(super) metadata: Option<Metadata>,
+    /// `spec`.
+    pub(super) spec: Option<ImportSpec>,
+}
+
+/// `spec` of a ServiceImport.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ImportSpec {
+    /// `type`.
+    #[serde(rename = "type")]
+    pub(super) form: Option<String>,
+    /// `ips`.
+    pub(super) ips: Option<Vec<String>>,
+    /// `ports`.
+    pub(super) ports: Option<Vec<PortObject>>,
 }
 
 /// A Pod.

@@ -15,6 +15,8 @@ pub struct Wanted {
     pub namespace_labels: Option<Selector>,
     /// Which Services, EndpointSlices and Pods; all when `None`.
     pub labels: Option<Selector>,
+    /// Which EndpointSlices, where these are not those that `labels` gives.
+    pub slice_labels: Option<Selector>,
     /// What is kept of endpoints.
     pub keep: Keep,
     /// How hard an API server may be pressed.
@@ -58,7 +60,9 @@ impl Wanted {
     pub fn selector(&self, kind: Kind) -> Option<&Selector> {
         match kind {
             Kind::Namespace => self.namespace_labels.as_ref(),
-            Kind::Service | Kind::EndpointSlice | Kind::Pod => self.labels.as_ref(),
+            Kind::EndpointSlice => self.slice_labels.as_ref().or(self.labels.as_ref()),
+            Kind::Service | Kind::Pod => self.labels.as_ref(),
+            Kind::ServiceImport => None,
         }
     }
 }

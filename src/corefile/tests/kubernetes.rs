@@ -284,16 +284,3 @@ fn options_of_the_api_server_that_are_not_used_are_warned_about() {
         ]
     );
 }
-
-#[test]
-fn the_other_options_of_coredns_are_refused_by_name() {
-    for line in ["multicluster"] {
-        let option = line.split(' ').next().unwrap();
-        let want = format!("2:1: {option}: not supported yet");
-        assert_eq!(
-            faults(&format!("kubernetes {{\n{line}\n}}")),
-            [want],
-            "{line}"
-        );
-    }
-}

@@ -25,11 +25,13 @@ fn headless(name: &str, endpoints: Vec<Endpoint>) -> HeadlessService {
             key: key(name),
             form: ServiceForm::Headless,
             ports: [].into(),
+            external: None,
             origin: Origin::default(),
         },
         slices: vec![EndpointSlice {
             key: key("slice"),
             service: Some(name.into()),
+            import: None,
             form: SliceForm::Ipv4,
             ports: [SlicePort {
                 name: "http".into(),

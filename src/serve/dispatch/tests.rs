@@ -645,8 +645,8 @@ fn while_namespaces_are_unknown_no_pod_is_denied() {
     assert_eq!(desk.code(&unknown), (2, Some(14)));
 }
 
-#[test]
-fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
+/// Zonal names of a headless Service `n/s` with an endpoint `h1` in `eu` and `h2` in `us`.
+fn zonal_names() -> crate::live::ZonalNames {
     use crate::cluster::{
         Endpoint, EndpointSlice, HeadlessService, HeadlessServices, ObjectKey, Origin, Protocol,
         Service, ServiceForm, SliceForm, SlicePort,
@@ -662,6 +662,7 @@ fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
     let slice = EndpointSlice {
         key: ObjectKey::new("n", "s-1"),
         service: Some("s".into()),
+        import: None,
         form: SliceForm::Ipv4,
         ports: [SlicePort {
             name: "".into(),
@@ -676,20 +677,25 @@ fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
         key: key.clone(),
         form: ServiceForm::Headless,
         ports: [].into(),
+        external: None,
         origin: Origin::default(),
     };
     let services = HeadlessServices::default();
     let slices = vec![slice];
     services.publish([(key, Some(HeadlessService { service, slices }))].into_iter());
-    let zonal = crate::live::ZonalNames {
+    crate::live::ZonalNames {
         services: Arc::new(services),
         ttl: crate::dns::Ttl::decode(9),
-    };
+    }
+}
+
+#[test]
+fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
     let lines = ["h1.s.n.svc A 10.0.0.1", "h2.s.n.svc A 10.0.0.2"];
     let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
     let live = LiveNames {
         pods: None,
-        zonal: Some(zonal),
+        zonal: Some(zonal_names()),
     };
     setup.live.insert(name("z."), live);
     let mut desk = Desk::new(setup);

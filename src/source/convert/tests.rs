@@ -36,11 +36,29 @@ fn told(reading: &Reading) -> String {
                     port.name, port.protocol, port.number
                 ));
             }
+            if let Some(external) = &service.external {
+                lines.push(format!(
+                    "outside {:?} {:?}",
+                    external.addresses, external.hosts
+                ));
+            }
+        }
+        Some(Fact::ServiceImport(import)) => {
+            lines.push(format!("{} {:?}", import.key, import.form));
+            lines.extend(
+                import
+                    .ports
+                    .iter()
+                    .map(|port| format!("port {:?}", port.number)),
+            );
         }
         Some(Fact::Pod(pod)) => lines.push(format!("pod {} {:?}", pod.key, pod.addresses)),
         Some(Fact::EndpointSlice(slice)) => {
             let service = slice.service.as_deref().unwrap_or("-");
             lines.push(format!("{} of {service} {:?}", slice.key, slice.form));
+            if let Some(import) = &slice.import {
+                lines.push(format!("import {} of {:?}", import.service, import.cluster));
+            }
             for port in &*slice.ports {
                 lines.push(format!(
                     "port {:?} {:?} {:?}",
@@ -430,4 +448,69 @@ fn only_a_manifest_may_leave_its_namespace_out() {
     );
     assert_eq!(told(&of_manifest), "default/web Pending");
     assert_eq!(&*of_manifest.origin.place, "a.yaml:1");
+}
+
+#[test]
+fn what_is_outside_a_service_is_sorted_and_once() {
+    let yaml = "metadata: {name: web, namespace: shop}\nspec: {clusterIP: 10.0.0.1, externalIPs: \
+                [192.0.2.9, 192.0.2.1, x, '']}\nstatus: {loadBalancer: {ingress: [{ip: 192.0.2.1, \
+                hostname: unused.example}, {ip: '::ffff:192.0.2.3'}, {hostname: b.example}, {hostname: \
+                192.0.2.4}, {hostname: a.example}, {}]}}\n";
+    assert_eq!(
+        told(&both(Kind::Service, yaml)),
+        "shop/web ClusterIp([10.0.0.1])\noutside [192.0.2.1, 192.0.2.4, 192.0.2.9] [\"a.example\", \
+         \"b.example\"]\n! Service shop/web: externalIP \"x\" left out: not an IP address\n! Service \
+         shop/web: load balancer address \"::ffff:192.0.2.3\" left out: an IPv4 address written as IPv6"
+    );
+    let nothing = "metadata: {name: web, namespace: shop}\nspec: {externalIPs: null}\nstatus: \
+                   {loadBalancer: {}}\n";
+    assert_eq!(told(&both(Kind::Service, nothing)), "shop/web Pending");
+}
+
+#[test]
+fn imports_are_read_and_what_is_no_import_is_left_out() {
+    let import = |spec: &str| {
+        let yaml = format!("metadata: {{name: web, namespace: shop}}\nspec: {spec}\n");
+        told(&both(Kind::ServiceImport, &yaml))
+    };
+    for (spec, want) in [
+        (
+            "{type: ClusterSetIP, ips: [10.42.0.1, 'fd00::1', x], ports: [{port: 80}, {port: 0}]}",
+            "shop/web ClusterSetIp([10.42.0.1, fd00::1])\nport 80\n! ServiceImport shop/web: ip \"x\" \
+             left out: not an IP address\n! ServiceImport shop/web: port \"\" left out: 0 is not in 1 \
+             to 65535",
+        ),
+        ("{type: ClusterSetIP}", "shop/web ClusterSetIp([])"),
+        ("{type: Headless, ips: [10.42.0.1]}", "shop/web Headless"),
+        (
+            "{type: Other}",
+            "nothing\n! ServiceImport shop/web: left out: unknown type \"Other\"",
+        ),
+        (
+            "{}",
+            "nothing\n! ServiceImport shop/web: left out: it has no spec.type",
+        ),
+    ] {
+        assert_eq!(import(spec), want, "{spec}");
+    }
+}
+
+#[test]
+fn a_slice_names_its_import_and_cluster() {
+    let slice = |labels: &str| {
+        let yaml = format!(
+            "metadata: {{name: web-1, namespace: shop, labels: {{{labels}}}}}\naddressType: IPv4\n"
+        );
+        told(&both(Kind::EndpointSlice, &yaml))
+    };
+    let name = "multicluster.kubernetes.io/service-name: Web";
+    let cluster = "multicluster.kubernetes.io/source-cluster: East";
+    assert_eq!(
+        slice(&format!(
+            "{name}, {cluster}, kubernetes.io/service-name: derived-1"
+        )),
+        "shop/web-1 of derived-1 Ipv4\nimport web of \"east\""
+    );
+    assert_eq!(slice(name), "shop/web-1 of - Ipv4\nimport web of \"\"");
+    assert_eq!(slice(cluster), "shop/web-1 of - Ipv4");
 }

@@ -12,6 +12,8 @@ use tokio::task::JoinSet;
 /// A request.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
+    /// The whole path.
+    pub(super) path: String,
     /// `services`, `namespaces`, `endpointslices`.
     pub(super) plural: String,
     /// The query.
@@ -258,6 +260,7 @@ async fn request(stream: &mut TcpStream) -> Option<Asked> {
     });
     let plural = path.rsplit('/').next().unwrap().to_owned();
     Some(Asked {
+        path: path.to_owned(),
         plural,
         query: query.collect(),
         token,

@@ -47,6 +47,7 @@ pub(super) const fn plural(kind: Kind) -> &'static str {
         Kind::Namespace => "namespaces",
         Kind::Service => "services",
         Kind::EndpointSlice => "endpointslices",
+        Kind::ServiceImport => "serviceimports",
         Kind::Pod => "pods",
     }
 }
@@ -168,6 +169,7 @@ impl Fault {
                 let group = match kind {
                     Kind::Namespace | Kind::Service | Kind::Pod => "",
                     Kind::EndpointSlice => " in discovery.k8s.io",
+                    Kind::ServiceImport => " in multicluster.x-k8s.io",
                 };
                 format!(
                     "may not {verb} {plural}: {message}; the ClusterRole needs list and watch on \
@@ -180,6 +182,11 @@ impl Fault {
                 "credentials refused when asking for {plural}: {message}; check the token or \
                  certificate (its file is read again before each try)"
             ),
+            Self::Status { code: 404, .. } if kind == Kind::ServiceImport => {
+                "the cluster has no serviceimports in multicluster.x-k8s.io: the zones of multicluster \
+                 wait for the CRD, all others go on"
+                    .to_owned()
+            }
             Self::Status { code, message, .. } => format!("{plural}: status {code}: {message}"),
             Self::ErrorEvent { code, message } => format!("{plural}: error {code}: {message}"),
             Self::Transport(why) => format!("{plural}: cannot reach the API server: {why}"),

@@ -1,5 +1,7 @@
 //! The source against a server that does what servers do on bad days.
 
+mod imports;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::task::JoinSet;
@@ -92,7 +94,7 @@ impl Bench {
     async fn change(&mut self) -> String {
         self.next("change of a Service", |event| match event {
             SourceEvent::Changed { change, .. } => said(change),
-            SourceEvent::Stale { .. } | SourceEvent::Fresh | SourceEvent::Problem(_) => None,
+            SourceEvent::Stale { .. } | SourceEvent::Fresh(_) | SourceEvent::Problem(_) => None,
         })
         .await
     }
@@ -101,7 +103,7 @@ impl Bench {
     async fn problem(&mut self) -> Problem {
         self.next("problem", |event| match event {
             SourceEvent::Problem(problem) => Some(problem.clone()),
-            SourceEvent::Stale { .. } | SourceEvent::Fresh | SourceEvent::Changed { .. } => None,
+            SourceEvent::Stale { .. } | SourceEvent::Fresh(_) | SourceEvent::Changed { .. } => None,
         })
         .await
     }
@@ -109,7 +111,7 @@ impl Bench {
     /// Waits until every kind is watched.
     async fn fresh(&mut self) {
         self.next("freshness", |event| {
-            matches!(event, SourceEvent::Fresh).then_some(())
+            matches!(event, SourceEvent::Fresh(_)).then_some(())
         })
         .await;
     }
@@ -118,7 +120,7 @@ impl Bench {
     async fn stale(&mut self) -> String {
         self.next("staleness", |event| match event {
             SourceEvent::Stale { reason, .. } => Some(reason.clone()),
-            SourceEvent::Problem(_) | SourceEvent::Fresh | SourceEvent::Changed { .. } => None,
+            SourceEvent::Problem(_) | SourceEvent::Fresh(_) | SourceEvent::Changed { .. } => None,
         })
         .await
     }

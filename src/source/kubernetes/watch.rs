@@ -77,6 +77,8 @@ pub(super) struct KindWatch<'a> {
     lists_gone: u32,
     /// Watches in a row that were closed at once.
     closed_at_once: u32,
+    /// Whether the older version of the kind's API is asked for.
+    older: bool,
 }
 
 impl<'a> KindWatch<'a> {
@@ -94,6 +96,7 @@ impl<'a> KindWatch<'a> {
             refused: false,
             lists_gone: 0,
             closed_at_once: 0,
+            older: false,
         }
     }
 
@@ -180,6 +183,8 @@ impl<'a> KindWatch<'a> {
         let base = match self.kind {
             Kind::Namespace | Kind::Service | Kind::Pod => "/api/v1",
             Kind::EndpointSlice => "/apis/discovery.k8s.io/v1",
+            Kind::ServiceImport if self.older => "/apis/multicluster.x-k8s.io/v1alpha1",
+            Kind::ServiceImport => "/apis/multicluster.x-k8s.io/v1beta1",
         };
         Request::new(format!("{base}/{}", plural(self.kind)))
     }
@@ -193,7 +198,7 @@ impl<'a> KindWatch<'a> {
     /// The fields that are asked for: pods that have ended are not, as in CoreDNS.
     fn fields(&self) -> Option<String> {
         match self.kind {
-            Kind::Namespace | Kind::Service | Kind::EndpointSlice => None,
+            Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::ServiceImport => None,
             Kind::Pod => Some(RUNNING_PODS.to_owned()),
         }
     }
@@ -216,7 +221,14 @@ impl<'a> KindWatch<'a> {
     /// Lists the kind page by page; sends the list when it is complete. Gives the position from which
     /// to watch.
     async fn list(&mut self) -> Result<String, End> {
-        match self.pages().await {
+        let mut listed = self.pages().await;
+        if self.kind == Kind::ServiceImport
+            && let Err(End::Fault(Fault::Status { code: 404, .. })) = &listed
+        {
+            self.older = !self.older;
+            listed = self.pages().await;
+        }
+        match listed {
             Ok(version) => {
                 self.lists_gone = 0;
                 Ok(version)

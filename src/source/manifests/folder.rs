@@ -391,13 +391,15 @@ impl Folder {
     /// Notes when an object stands in several files. A Namespace may: it says nothing but its name.
     fn note_rivals(&mut self, key: &FactKey, out: &mut Reread) {
         let rivals = match (key.kind, self.owners.get(key)) {
-            (Kind::Service | Kind::EndpointSlice | Kind::Pod, Some(owners)) if owners.len() > 1 => {
-                owners
-            }
-            (Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Pod, _) => {
-                self.said.now(Owner::Object(key.clone()), Vec::new());
-                return;
-            }
+            (Kind::Namespace, _) | (_, None) => None,
+            (
+                Kind::Service | Kind::EndpointSlice | Kind::Pod | Kind::ServiceImport,
+                Some(owners),
+            ) => Some(owners).filter(|owners| owners.len() > 1),
+        };
+        let Some(rivals) = rivals else {
+            self.said.now(Owner::Object(key.clone()), Vec::new());
+            return;
         };
         let place = |name: &Arc<str>| {
             self.files
@@ -485,6 +487,7 @@ fn same_content(one: &Fact, other: &Fact) -> bool {
             Fact::Namespace(namespace) => namespace.origin = Origin::default(),
             Fact::Service(service) => service.origin = Origin::default(),
             Fact::EndpointSlice(slice) => slice.origin = Origin::default(),
+            Fact::ServiceImport(import) => import.origin = Origin::default(),
             Fact::Pod(pod) => pod.origin = Origin::default(),
         }
         fact

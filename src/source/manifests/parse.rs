@@ -81,6 +81,13 @@ fn sort(version: Option<&str>, kind: Option<&str>) -> Sort {
         (Some("v1"), Some("Namespace")) => Sort::Object(Kind::Namespace),
         (Some("v1"), Some("Pod")) => Sort::Object(Kind::Pod),
         (Some("discovery.k8s.io/v1"), Some("EndpointSlice")) => Sort::Object(Kind::EndpointSlice),
+        (Some("multicluster.x-k8s.io/v1beta1" | "multicluster.x-k8s.io/v1alpha1"), Some(kind)) => {
+            match kind {
+                "ServiceImport" => Sort::Object(Kind::ServiceImport),
+                "ServiceImportList" => Sort::List(Some(Kind::ServiceImport)),
+                _ => Sort::Other,
+            }
+        }
         (Some("v1"), Some("List")) => Sort::List(None),
         (Some("v1"), Some("ServiceList")) => Sort::List(Some(Kind::Service)),
         (Some("v1"), Some("NamespaceList")) => Sort::List(Some(Kind::Namespace)),

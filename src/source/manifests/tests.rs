@@ -80,7 +80,8 @@ fn told(read: &Reread, root: &Path) -> String {
             crate::cluster::Fact::Service(service) => format!(" {:?}", service.form),
             crate::cluster::Fact::Namespace(_)
             | crate::cluster::Fact::EndpointSlice(_)
-            | crate::cluster::Fact::Pod(_) => String::new(),
+            | crate::cluster::Fact::Pod(_)
+            | crate::cluster::Fact::ServiceImport(_) => String::new(),
         };
         format!(
             "{} {}{form} ({})",
@@ -609,7 +610,7 @@ async fn a_change_is_told_by_the_system_within_the_deadline() {
             }
         ));
     }
-    assert!(matches!(next().await, SourceEvent::Fresh));
+    assert!(matches!(next().await, SourceEvent::Fresh(_)));
     // a folder that appears is watched too
     fs::create_dir(dir.path().join("sub")).unwrap();
     fs::write(dir.path().join("sub/b.yaml"), service("b", "10.0.0.2")).unwrap();

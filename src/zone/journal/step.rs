@@ -178,6 +178,7 @@ const fn kind_code(kind: Kind) -> u8 {
         Kind::Service => 2,
         Kind::EndpointSlice => 3,
         Kind::Pod => 4,
+        Kind::ServiceImport => 5,
     }
 }
 

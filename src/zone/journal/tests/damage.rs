@@ -196,6 +196,34 @@ fn run_with_small_files(test: &str) {
     );
 }
 
+/// The disk stays full: refused again and again, and what is there can be read. The store's own cleaning
+/// may make room for a version more; then the next ones fill it.
+fn refuse_again(
+    journal: &mut Journal,
+    mut candidates: Vec<Candidate>,
+    version: &mut Option<Version>,
+) -> Vec<Candidate> {
+    let (mut refusals, mut turn) = (1, 400);
+    while refusals < 6 {
+        let next = candidates[0].version().clone();
+        candidates = match journal.commit(candidates) {
+            Ok(_) => {
+                turn += 1;
+                assert!(turn < 800, "the disk never fills");
+                let candidate = bulky(Some(&next), turn);
+                *version = Some(next);
+                vec![candidate]
+            }
+            Err((_, candidates)) => {
+                refusals += 1;
+                candidates
+            }
+        };
+        journal.idle();
+    }
+    candidates
+}
+
 /// Commits until the disk is full, gets space, goes on.
 fn fill_the_disk(dir: &Path, relief: &str) {
     let now = Arc::new(AtomicU64::new(1_000_000));
@@ -214,27 +242,8 @@ fn fill_the_disk(dir: &Path, relief: &str) {
             }
         }
     }
-    let mut candidates = refused.expect("the files end before 400 versions");
-    // It stays full: refused again and again, and what is there can be read. The store's own cleaning may
-    // make room for a version more; then the next ones fill it.
-    let (mut refusals, mut turn) = (1, 400);
-    while refusals < 6 {
-        let next = candidates[0].version().clone();
-        candidates = match journal.commit(candidates) {
-            Ok(_) => {
-                turn += 1;
-                assert!(turn < 800, "the disk never fills");
-                let candidate = bulky(Some(&next), turn);
-                version = Some(next);
-                vec![candidate]
-            }
-            Err((_, candidates)) => {
-                refusals += 1;
-                candidates
-            }
-        };
-        journal.idle();
-    }
+    let refused = refused.expect("the files end before 400 versions");
+    let candidates = refuse_again(&mut journal, refused, &mut version);
     let newest = version.clone().unwrap();
     let reader = journal.reader();
     if let Ok(step) = reader.step(&apex(), newest.seq) {

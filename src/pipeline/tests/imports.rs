@@ -1,0 +1,154 @@
+//! ServiceImports are listed apart from all else: what waits for them and what does not.
+
+use super::*;
+
+/// A headless import, the slice of it that comes from a cluster, and a ClusterSetIP import.
+fn imports() -> (Vec<Fact>, Vec<Fact>) {
+    let import = |name: &str, form| {
+        Fact::ServiceImport(ServiceImport {
+            key: ObjectKey::new("a", name),
+            form,
+            ports: [].into(),
+            origin: Origin::default(),
+        })
+    };
+    let slice = Fact::EndpointSlice(EndpointSlice {
+        key: ObjectKey::new("a", "db-east"),
+        service: None,
+        import: Some(Arc::new(ImportOfSlice {
+            service: "db".into(),
+            cluster: "east".into(),
+        })),
+        form: SliceForm::Ipv4,
+        ports: [].into(),
+        endpoints: [Endpoint {
+            addresses: ["10.1.1.1".parse().unwrap()].into(),
+            hostname: Some("db-0".into()),
+            fqdn: None,
+            pod: None,
+            zone: None,
+        }]
+        .into(),
+        origin: Origin::default(),
+    });
+    let addresses = ["10.4.2.4".parse().unwrap()];
+    let web = import("web", ImportForm::ClusterSetIp(addresses.into()));
+    (vec![import("db", ImportForm::Headless), web], vec![slice])
+}
+
+/// A writer that was told everything but imports.
+fn without_imports(plan: &ClusterPlan) -> Pipeline<NoStore> {
+    let mut pipeline = pipeline(plan.clone());
+    let (_, slices) = imports();
+    for (kind, facts) in [
+        (Kind::Namespace, vec![namespace("a")]),
+        (Kind::Service, Vec::new()),
+        (Kind::EndpointSlice, slices),
+    ] {
+        feed(&mut pipeline, Change::Listed(kind, facts));
+    }
+    assert!(pipeline.commit());
+    pipeline
+}
+
+/// Serials of the zones, in the plan's order.
+fn serials(plan: &ClusterPlan) -> Vec<Option<u32>> {
+    let serial = |plan: &ZonePlan| plan.zone.current().map(|version| version.serial.encode());
+    plan.zones().map(serial).collect()
+}
+
+#[test]
+fn only_the_zones_of_imports_wait_for_them() {
+    let plan = plan_with_imports();
+    let mut pipeline = without_imports(&plan);
+    let is_there: Vec<bool> = serials(&plan).iter().map(Option::is_some).collect();
+    // forward, two reverse, clusterset, external, its reverse
+    assert_eq!(is_there, [true, true, true, false, true, true]);
+    assert!(pipeline.is_synced(0, false) && !pipeline.is_synced(0, true));
+
+    let before = serials(&plan);
+    feed(
+        &mut pipeline,
+        Change::Listed(Kind::ServiceImport, imports().0),
+    );
+    assert!(pipeline.commit());
+    let now = serials(&plan);
+    let differs: Vec<bool> = now
+        .iter()
+        .zip(&before)
+        .map(|(now, then)| now != then)
+        .collect();
+    assert_eq!(differs, [false, true, false, true, false, false]);
+    let text = lines(&contents(&plan));
+    for line in [
+        "web.a.svc.clusterset.local. 5 IN A 10.4.2.4",
+        "db-0.east.db.a.svc.clusterset.local. 5 IN A 10.1.1.1",
+        "1.1.1.10.in-addr.arpa. 5 IN PTR db-0.east.db.a.svc.clusterset.local.",
+        "4.2.4.10.in-addr.arpa. 5 IN PTR web.a.svc.clusterset.local.",
+    ] {
+        assert!(text.iter().any(|there| there == line), "{line}\n{text:#?}");
+    }
+}
+
+#[test]
+fn what_leads_to_imports_outlives_a_restart_without_them() {
+    let plan = plan_with_imports();
+    let mut first = without_imports(&plan);
+    feed(&mut first, Change::Listed(Kind::ServiceImport, imports().0));
+    assert!(first.commit());
+    let before = (serials(&plan), lines(&contents(&plan)));
+
+    // the zones hold what they held; the imports cannot be seen
+    let mut second = without_imports(&plan);
+    assert_eq!((serials(&plan), lines(&contents(&plan))), before);
+    // not even when what holds the address changes
+    let key = Kind::EndpointSlice.of(&ObjectKey::new("a", "db-east"));
+    feed(&mut second, Change::Deleted(key, Origin::default()));
+    assert!(second.commit());
+    assert_eq!((serials(&plan), lines(&contents(&plan))), before);
+
+    feed(&mut second, Change::Listed(Kind::ServiceImport, Vec::new()));
+    assert!(second.commit());
+    let text = lines(&contents(&plan));
+    let left: Vec<&String> = text
+        .iter()
+        .filter(|line| line.contains("svc.clusterset"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_part_that_is_away_makes_only_its_zones_stale() {
+    let plan = plan_with_imports();
+    let mut pipeline = without_imports(&plan);
+    let since = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+    let stale = || -> Vec<Option<u64>> {
+        plan.zones()
+            .map(|zone| zone.zone.stale_since_ms())
+            .collect()
+    };
+    let cluster = 0;
+    pipeline.take(Input::Stale {
+        cluster,
+        part: Part::Imports,
+        since: since(7),
+    });
+    assert_eq!(stale(), [None, None, None, Some(7000), None, None]);
+    pipeline.take(Input::Stale {
+        cluster,
+        part: Part::Cluster,
+        since: since(9),
+    });
+    let all = Some(9000);
+    assert_eq!(stale(), [all, all, all, Some(7000), all, all]);
+    pipeline.take(Input::Fresh {
+        cluster,
+        part: Part::Imports,
+    });
+    assert_eq!(stale(), [all; 6]);
+    pipeline.take(Input::Fresh {
+        cluster,
+        part: Part::Cluster,
+    });
+    assert_eq!(stale(), [None; 6]);
+}
