@@ -258,6 +258,55 @@ pub const DIFFERENCES: &[Difference] = &[
             "names have no case (RFC 4343)",
         ],
     ),
+    compared(
+        "pod-zero",
+        [
+            "`pods verified`, and an IPv6 address that ends in `::`",
+            "the label ends in a dash (`fd00--`)",
+            "it ends in 0 (`fd00--0`), as endpoints have it",
+            "secondaries may refuse a label that ends in a dash",
+        ],
+    ),
+    elsewhere(
+        "external",
+        [
+            "`k8s_external`",
+            "CNAME beside SRV, hidden namespaces shown, one port of several, SRV with the TTL of `kubernetes`, junk in front of a Service's name answered, NXDOMAIN before the first list, a serial that stands still when Services come and go",
+            "a CNAME alone, hidden is hidden, every port, one TTL, `_port._proto` and nothing else, SERVFAIL before the first list, a serial that goes up with every change of the zone and with nothing else",
+            "it is a zone like others, for every secondary",
+        ],
+        "zones/external, zones/external-headless",
+    ),
+    elsewhere(
+        "clusterset",
+        [
+            "zones of sets of clusters",
+            "no PTRs, no cluster ids in transfers, no address for an import without ports, `dns-version` 1.1.0, SERVFAIL for all zones where the CRD is missing",
+            "PTRs, cluster ids, the address, `dns-version` 1.0.0, SERVFAIL for these zones alone",
+            "KEP-1645, and the rest goes on",
+        ],
+        "zones/clusterset, zones/multicluster, tests/cluster_imports.rs",
+    ),
+    elsewhere(
+        "api-limits",
+        [
+            "`apiserver_qps`, `apiserver_burst`, `apiserver_max_inflight`",
+            "come too late to limit the client",
+            "limit it",
+            "that is what they say",
+        ],
+        "no query: src/source/kubernetes/throttle.rs",
+    ),
+    elsewhere(
+        "selectors",
+        [
+            "`!=` and several requirements for one key in `labels` and `namespace_labels`",
+            "refused",
+            "as in the API",
+            "an operator writes what `kubectl -l` takes",
+        ],
+        "CoreDNS does not start: src/cluster/selector/tests.rs",
+    ),
     elsewhere(
         "subzone",
         [

@@ -66,6 +66,8 @@ impl Subject {
         fs::write(&file, corefile.replace("PORT", &address.port().to_string())).unwrap();
         let mut command = Command::new(needs::zonewright());
         command.arg("run").arg("--corefile").arg(&file);
+        // For keys without a port.
+        command.arg("--port").arg(address.port().to_string());
         command.arg("--state").arg(folder.path().join("state"));
         let mut process = Process::spawn("zonewright", &mut command, &folder.path().join("log"));
         for zone in &zones {

@@ -129,7 +129,10 @@ impl Maker {
             };
             let mut addresses = vec![json!({ "ip": first })];
             if self.one_in(2) && !host {
-                addresses.push(json!({ "ip": format!("fd00:10:244:9::{:x}", number + 1) }));
+                let round = format!("fd00:10:244:9{number}::");
+                let plain = format!("fd00:10:244:9::{:x}", number + 1);
+                let address = self.pick(&[plain.clone(), plain, round]);
+                addresses.push(json!({ "ip": address }));
             }
             if self.one_in(6) {
                 addresses.reverse();

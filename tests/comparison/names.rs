@@ -235,6 +235,9 @@ impl Names<'_> {
                 let dashed = one["ip"].as_str().unwrap().replace(['.', ':'], "-");
                 self.add(format!("{dashed}.{base}"));
                 self.add(format!("x.{dashed}.{base}"));
+                if dashed.ends_with('-') {
+                    self.add(format!("{dashed}0.{base}"));
+                }
             }
         }
     }

@@ -39,6 +39,7 @@ pub fn name_server(oracle: &Oracle<'_>, zone: &str) -> String {
 /// All rules that need no other name's contents.
 pub fn change(oracle: &mut Oracle<'_>) {
     drop_by_shape(oracle);
+    round_pods(oracle);
     rename_dotted_pods(oracle);
     equal_weights(oracle);
     whole_targets(oracle);
@@ -111,6 +112,30 @@ fn drop_by_shape(oracle: &mut Oracle<'_>) {
         };
         oracle.data.remove(&(name.clone(), rtype));
         oracle.note(&name, difference);
+    }
+}
+
+/// No label of a zone ends in a dash.
+fn round_pods(oracle: &mut Oracle<'_>) {
+    let insecure = oracle.set.says("insecure");
+    let keys: Vec<(String, u16)> = oracle
+        .data
+        .keys()
+        .filter(|(name, _)| {
+            let label = name.split('.').next().unwrap_or_default();
+            !insecure && label.ends_with('-') && oracle.shape_of(name) == Shape::Pod
+        })
+        .cloned()
+        .collect();
+    for key in keys {
+        let data = oracle.data.remove(&key).expect("it is one of them");
+        let round = key.0.replacen("-.", "-0.", 1);
+        for one in data.records {
+            let owner = round.clone();
+            insert(oracle, Record { owner, ..one }, BTreeSet::new());
+        }
+        oracle.note(&key.0, "pod-zero");
+        oracle.note(&round, "pod-zero");
     }
 }
 
