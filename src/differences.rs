@@ -328,6 +328,16 @@ pub const DIFFERENCES: &[Difference] = &[
         "a transfer, not a query: tests/promise.rs",
     ),
     elsewhere(
+        "notify",
+        [
+            "NOTIFY for a cluster's zones",
+            "never sent",
+            "sent with each version; a refusal is an answer and ends it",
+            "RFC 1996; secondaries see a change at once",
+        ],
+        "not a query: tests/situations.rs",
+    ),
+    elsewhere(
         "port-63",
         [
             "a port name of 63 octets (64 with `_`)",

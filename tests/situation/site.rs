@@ -27,7 +27,6 @@ pub struct Site {
     pub process: Process,
     pub address: SocketAddr,
     folder: tempfile::TempDir,
-    metrics: SocketAddr,
 }
 
 /// A Service, in YAML.
@@ -164,7 +163,7 @@ impl Site {
             None => (zones, options),
         };
         let (own, options) = own;
-        let (address, metrics) = (ports::free_address(), ports::free_address());
+        let address = ports::free_address();
         let keys: Vec<String> = zones
             .split(' ')
             .map(|zone| format!("{zone}:{}", address.port()))
@@ -181,7 +180,7 @@ impl Site {
         };
         let text = format!(
             "{} {{\n {bind}\n kubernetes {own} {{\n manifests objects\n{options}\n }}\n {transfer}\n \
-             prometheus {metrics}\n{beside}\n}}\n",
+             {beside}\n}}\n",
             keys.join(" ")
         );
         fs::write(folder.path().join("Corefile"), &text).unwrap();
@@ -190,7 +189,6 @@ impl Site {
             process,
             address,
             folder,
-            metrics,
         };
         let first = zones.split(' ').next().unwrap();
         site.wait("an SOA", |site| {
@@ -202,7 +200,7 @@ impl Site {
     /// One that follows this source, and does not wait for it.
     pub fn unsynced(source: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (address, metrics) = (ports::free_address(), ports::free_address());
+        let address = ports::free_address();
         let text = format!(
             "cluster.local:{} {{\n bind 127.0.0.1\n kubernetes {{\n {source}\n }}\n}}\n",
             address.port()
@@ -213,7 +211,6 @@ impl Site {
             process,
             address,
             folder,
-            metrics,
         }
     }
 
@@ -244,11 +241,11 @@ impl Site {
 
     /// Waits until a condition gives a value.
     pub fn wait<T>(&mut self, what: &str, condition: impl Fn(&View) -> Option<T>) -> T {
-        let view = View {
-            address: self.address,
-            metrics: self.metrics,
-        };
-        self.process.wait_for(what, PATIENCE, || condition(&view))
+        let (address, file) = (self.address, self.folder.path().join("log"));
+        self.process.wait_for(what, PATIENCE, || {
+            let log = fs::read_to_string(&file).unwrap_or_default();
+            condition(&View { address, log })
+        })
     }
 
     /// Waits until a name has an answer.
@@ -263,7 +260,8 @@ impl Site {
     /// The reply, which is the same by UDP and by TCP.
     pub fn ask(&self, question: &str) -> Message {
         let (name, qtype) = asked(question);
-        let query = Query::new(&name, qtype);
+        // Room for what goes with the answer.
+        let query = Query::new(&name, qtype).edns(1232);
         let [quick, whole] = [
             wire::ask(self.address, &query),
             wire::tcp(self.address, &query),
@@ -334,10 +332,10 @@ impl Site {
     }
 }
 
-/// Where a site answers.
+/// Where a site answers, and what it logged so far.
 pub struct View {
     pub address: SocketAddr,
-    pub metrics: SocketAddr,
+    pub log: String,
 }
 
 /// An absolute name: relative ones lie in [`ORIGIN`].
