@@ -28,7 +28,7 @@ use zonewright::cluster::{
 use zonewright::dns::{Name, Serial, Ttl};
 use zonewright::ops::{Clock, SystemClock};
 use zonewright::pipeline::{ClusterPlan, Input, Observer, Pipeline, Store, ZonePlan, millis};
-use zonewright::schema::{ApexSettings, NameServer, Problem, ZoneForm};
+use zonewright::schema::{ApexSettings, Front, NameServer, Problem, ZoneForm};
 use zonewright::serve::{Parts, Server, Settings};
 use zonewright::transfer::Secondary;
 use zonewright::zone::journal::{CommitError, Journal};
@@ -165,6 +165,7 @@ impl Subject {
             source: "bench".into(),
             forward: vec![zone_plan("cluster.local.", true)],
             reverse: vec![zone_plan("10.in-addr.arpa.", false)],
+            front: Front::default(),
             clusterset: Vec::new(),
             external: Vec::new(),
             kinds: Kinds::BASE,

@@ -107,24 +107,43 @@ fn every_directive_stands_in_the_readme_and_no_other() {
     }
 }
 
-#[test]
-fn every_option_of_kubernetes_stands_in_the_readme_and_no_other() {
-    let text = readme();
+/// The options in the README's table behind this text.
+fn options_behind(text: &str, start: &str) -> Vec<String> {
     let table = text
-        .split("Options of `kubernetes`")
+        .split(start)
         .nth(1)
         .and_then(|rest| rest.split("\nOptions of ").next())
         .expect("the table is there");
-    let documented: Vec<&str> = table
+    table
         .lines()
         .filter_map(|line| line.strip_prefix("| `"))
         .filter_map(|line| line.split([' ', '`']).next())
-        .collect();
-    for option in zonewright::corefile::kubernetes_options() {
-        assert!(documented.contains(&option), "the README lacks {option}");
+        .map(ToOwned::to_owned)
+        .collect()
+}
+
+/// What is documented is what there is.
+fn check_options(documented: &[String], options: impl Iterator<Item = &'static str>) {
+    let options: Vec<&str> = options.collect();
+    for option in &options {
+        let found = documented.iter().any(|it| it == option);
+        assert!(found, "the README lacks {option}");
     }
     for option in documented {
-        let mut known = zonewright::corefile::kubernetes_options();
-        assert!(known.any(|it| it == option), "{option} is no option");
+        assert!(options.contains(&option.as_str()), "{option} is no option");
     }
+}
+
+#[test]
+fn every_option_of_kubernetes_stands_in_the_readme_and_no_other() {
+    let text = readme();
+    let documented = options_behind(&text, "Options of `kubernetes`");
+    check_options(&documented, zonewright::corefile::kubernetes_options());
+}
+
+#[test]
+fn every_option_of_k8s_external_stands_in_the_readme_and_no_other() {
+    let text = readme();
+    let documented = options_behind(&text, "Options of `k8s_external`");
+    check_options(&documented, zonewright::corefile::external_options());
 }

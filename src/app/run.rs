@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::commands::load;
 use crate::app::failure::{Failure, one_line};
+use crate::app::files::start_files;
 use crate::app::listeners::{bind_http, bind_servers};
 use crate::app::observe::{Observed, samples, status};
 use crate::app::past::StoredPast;
@@ -99,9 +100,15 @@ impl Process {
             .iter()
             .map(|one| (one.plan.clone(), one.kept.clone()))
             .collect();
+        let files = planned
+            .files
+            .iter()
+            .map(|one| (one.plan.clone(), one.kept))
+            .collect();
         let writer = Writer {
             state: state.state.clone(),
             clusters,
+            files,
             inputs,
             clock: Arc::clone(&clock),
             metrics,
@@ -129,6 +136,7 @@ impl Process {
         let past = StoredPast::of_server(reader, zones, status_of, Arc::clone(&clock));
         let control = serve_control(state.state.clone(), Arc::new(past), cancel.clone());
         tasks.spawn("control socket", control);
+        start_files(&planned, &observed.files, &tx, &sources, &mut tasks, &clock)?;
         start_sources(&planned, &observed, &tx, &sources, &mut tasks, &clock).await?;
         let lameduck = config
             .servers

@@ -12,6 +12,8 @@ pub(super) enum Word {
     Bind,
     /// Logging of errors.
     Errors,
+    /// A zone file.
+    File,
     /// Liveness over HTTP.
     Health,
     /// The names of what is reached from outside the cluster.
@@ -39,6 +41,7 @@ const OURS: &[(&str, Word)] = &[
     ("apex", Word::Apex),
     ("bind", Word::Bind),
     ("errors", Word::Errors),
+    ("file", Word::File),
     ("health", Word::Health),
     ("history", Word::History),
     ("k8s_external", Word::External),
@@ -75,7 +78,6 @@ const NOT_YET: &[&str] = &[
     "dnstap",
     "erratic",
     "etcd",
-    "file",
     "forward",
     "gate",
     "geoip",

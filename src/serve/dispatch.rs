@@ -22,7 +22,9 @@ use crate::dns::{
 use crate::live::{LiveAnswer, LiveNames, QueryLog};
 use crate::ops::Clock;
 use crate::serve::lookup::{Additionals, Link, LinkSet, each_additional, lookup, rrset_for};
-use crate::serve::reply::{Extended, Signer, write_link, write_negative, write_soa};
+use crate::serve::reply::{
+    Extended, Signer, write_link, write_negative, write_referral, write_soa,
+};
 use crate::serve::{Proto, Settings, Stats};
 use crate::transfer::{
     Access, Asked, Head, Job, JobStart, Permit, SecondaryId, SecondaryTable, one_message,
@@ -286,11 +288,18 @@ impl Exchange<'_> {
         } else {
             Rcode::NXDOMAIN
         };
-        let base_flags = self.begin(&mut scratch.writer, extended) | flags::AA;
+        // RFC 1034 section 4.3.2: a referral is not authoritative, an alias in front of it is.
+        let is_ours = answer.referral.is_none() || answer.links().next().is_some();
+        let authority = if is_ours { flags::AA } else { 0 };
+        let base_flags = self.begin(&mut scratch.writer, extended) | authority;
         let writer = &mut scratch.writer;
         let after_question = writer.mark();
         let fits = answer.links().all(|link| write_link(writer, version, link))
-            && (!answer.negative || write_negative(writer, version));
+            && (!answer.negative || write_negative(writer, version))
+            && answer
+                .referral
+                .as_ref()
+                .is_none_or(|it| write_referral(writer, it, self.query.name()));
         if !fits {
             return self.truncated(scratch, after_question, base_flags, extended);
         }
@@ -301,7 +310,15 @@ impl Exchange<'_> {
         }) = last
         {
             let put = |rr: RrRef<'_>| writer.record(Section::Additional, rr);
-            each_additional(version, rrset, &mut scratch.additionals, put);
+            // What does not fit can be asked for.
+            let _all = each_additional(version, rrset, &mut scratch.additionals, put);
+        }
+        if let Some(referral) = &answer.referral {
+            let put = |rr: RrRef<'_>| writer.record(Section::Additional, rr);
+            if !each_additional(version, &referral.servers, &mut scratch.additionals, put) {
+                // RFC 9471 section 3.1: glue cannot be asked for elsewhere.
+                return self.truncated(scratch, after_question, base_flags, extended);
+            }
         }
         self.finish(scratch, base_flags, rcode, extended)
     }
