@@ -267,7 +267,7 @@ pub const DIFFERENCES: &[Difference] = &[
             "secondaries may refuse a label that ends in a dash",
         ],
     ),
-    elsewhere(
+    compared(
         "external",
         [
             "`k8s_external`",
@@ -275,9 +275,8 @@ pub const DIFFERENCES: &[Difference] = &[
             "a CNAME alone, hidden is hidden, every port, one TTL, `_port._proto` and nothing else, SERVFAIL before the first list, a serial that goes up with every change of the zone and with nothing else",
             "it is a zone like others, for every secondary",
         ],
-        "zones/external, zones/external-headless",
     ),
-    elsewhere(
+    compared(
         "clusterset",
         [
             "zones of sets of clusters",
@@ -285,7 +284,6 @@ pub const DIFFERENCES: &[Difference] = &[
             "PTRs, cluster ids, the address, `dns-version` 1.0.0, SERVFAIL for these zones alone",
             "KEP-1645, and the rest goes on",
         ],
-        "zones/clusterset, zones/multicluster, tests/cluster_imports.rs",
     ),
     elsewhere(
         "api-limits",

@@ -8,6 +8,11 @@ use crate::support::random::Random;
 /// The labels that name the Service of a slice.
 pub const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
+/// The label that names the ServiceImport of a slice.
+pub const IMPORT_LABEL: &str = "multicluster.kubernetes.io/service-name";
+/// The label that names the cluster a slice is from.
+const CLUSTER_LABEL: &str = "multicluster.kubernetes.io/source-cluster";
+
 /// A label of 63 octets, the most DNS and the API hold.
 pub fn long_label(first: char) -> String {
     format!("{first}{}", "x".repeat(62))
@@ -60,6 +65,7 @@ pub fn generate(seed: u64) -> Cluster {
         maker.service(number);
     }
     maker.orphans();
+    maker.imports();
     maker.cluster
 }
 
@@ -339,6 +345,8 @@ impl Maker {
                 }
             }
         };
+        // One address is in one place.
+        let place = address.bytes().map(u64::from).sum::<u64>() % 4;
         let mut endpoint = json!({ "addresses": [address] });
         let ready = [json!(true), json!(true), json!(true), json!(false)];
         if !self.one_in(5) {
@@ -365,8 +373,8 @@ impl Maker {
             ]);
             endpoint["targetRef"] = json!({ "kind": "Pod", "namespace": namespace, "name": name });
         }
-        if self.one_in(2) {
-            endpoint["zone"] = self.pick(&[json!("zone-a"), json!("Zone-B")]);
+        if place < 2 {
+            endpoint["zone"] = json!(["zone-a", "Zone-B"][usize::from(place == 1)]);
         }
         endpoint
     }
@@ -392,6 +400,48 @@ impl Maker {
             });
         if let Some((namespace, name)) = alias {
             self.slice(&namespace, Some(&name), "of-an-alias", &ports);
+        }
+    }
+
+    /// ServiceImports of both types, with slices from two clusters.
+    fn imports(&mut self) {
+        for number in 0..4_u16 {
+            let namespace = self.namespace();
+            let name = format!("import-{number}");
+            let ports = if self.one_in(4) {
+                Vec::new()
+            } else {
+                self.ports()
+            };
+            let headless = self.one_in(2);
+            let mut spec = json!({ "type": "Headless", "ports": ports });
+            if !headless {
+                let (v4, v6) = (
+                    format!("10.9.0.{}", number + 1),
+                    format!("fd00:10:9::{number:x}"),
+                );
+                let addresses = self.pick(&[json!([v4]), json!([v4, v6]), json!([v6])]);
+                spec = json!({ "type": "ClusterSetIP", "ports": ports, "ips": addresses });
+            }
+            self.cluster.objects.push(json!({
+                "apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceImport",
+                "metadata": { "namespace": namespace, "name": name }, "spec": spec,
+            }));
+            for part in 0..self.random.below(3) {
+                let place = self.cluster.objects.len();
+                // The controller of the set adopts them so.
+                let derived = format!("derived-{number}");
+                self.slice(
+                    &namespace,
+                    Some(&derived),
+                    &format!("in-{number}-{part}"),
+                    &ports,
+                );
+                let cluster = self.pick(&["east", "west"]);
+                let labels = &mut self.cluster.objects[place]["metadata"]["labels"];
+                labels[IMPORT_LABEL] = json!(name);
+                labels[CLUSTER_LABEL] = json!(cluster);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::cluster::{Cluster, SERVICE_LABEL, name_of, namespace_of};
+use super::cluster::{Cluster, IMPORT_LABEL, SERVICE_LABEL, name_of, namespace_of};
 use super::options::{OptionSet, is_reverse};
 
 /// All names for one option set, in lower case, absolute.
@@ -17,7 +17,15 @@ pub fn names(cluster: &Cluster, set: &OptionSet) -> BTreeSet<String> {
         out: BTreeSet::new(),
     };
     for zone in set.forward_zones() {
-        names.forward(&zone);
+        if set.is_external(&zone) {
+            names.outside(&zone);
+        } else {
+            names.forward(&zone);
+            names.zonal(&zone);
+        }
+        if set.is_clusterset(&zone) {
+            names.imports(&zone);
+        }
     }
     for zone in set.zone_names().iter().filter(|zone| is_reverse(zone)) {
         names.reverse(zone);
@@ -55,6 +63,9 @@ fn addresses(cluster: &Cluster) -> BTreeSet<IpAddr> {
                 .flatten()
                 .map(|one| &one["ip"]),
         );
+    }
+    for import in cluster.of("ServiceImport") {
+        texts.extend(import["spec"]["ips"].as_array().into_iter().flatten());
     }
     for slice in cluster.of("EndpointSlice") {
         for endpoint in slice["endpoints"].as_array().unwrap() {
@@ -144,6 +155,84 @@ impl Names<'_> {
             let base = format!("{service}.{}.svc.{zone}", namespace_of(slice));
             self.service(&base);
             self.ports(&base, &slice["ports"]);
+            for endpoint in slice["endpoints"].as_array().unwrap() {
+                self.endpoint(&base, endpoint);
+            }
+        }
+    }
+
+    /// Names of `k8s_external`: those of the cluster without `svc`.
+    fn outside(&mut self, zone: &str) {
+        let before = std::mem::take(&mut self.out);
+        self.forward("outside.");
+        let inside = std::mem::replace(&mut self.out, before);
+        for name in inside {
+            if let Some(rest) = name.strip_suffix("svc.outside.") {
+                self.add(format!("{rest}{zone}"));
+            }
+        }
+        for label in [
+            "",
+            "dns.",
+            "ns1.dns.",
+            "x.dns.",
+            "x.ns1.dns.",
+            "names.",
+            "ns1.names.",
+            "svc.",
+            "dns-version.",
+        ] {
+            self.add(format!("{label}{zone}"));
+        }
+    }
+
+    /// Names by topology zone.
+    fn zonal(&mut self, zone: &str) {
+        if !self.set.says("zonal") {
+            return;
+        }
+        for service in self.cluster.of("Service") {
+            let base = format!("{}.{}.svc.{zone}", name_of(service), namespace_of(service));
+            for label in [
+                "zone-a.pin",
+                "zone-b.pin",
+                "zone-c.pin",
+                "a.b.pin",
+                "zone-a.prefer",
+                "zone-b.prefer",
+                "zone-c.prefer",
+                "zone-a.nothing",
+                "pin",
+                "prefer",
+            ] {
+                self.add(format!("{label}._zone.{base}"));
+            }
+            self.add(format!("_zone.{base}"));
+        }
+    }
+
+    /// Names of imports and their endpoints, with and without their clusters.
+    fn imports(&mut self, zone: &str) {
+        for import in self.cluster.of("ServiceImport") {
+            let base = format!("{}.{}.svc.{zone}", name_of(import), namespace_of(import));
+            self.service(&base);
+            self.ports(&base, &import["spec"]["ports"]);
+        }
+        for slice in self.cluster.of("EndpointSlice") {
+            let labels = &slice["metadata"]["labels"];
+            let Some(service) = labels[IMPORT_LABEL].as_str() else {
+                continue;
+            };
+            let base = format!("{service}.{}.svc.{zone}", namespace_of(slice));
+            self.service(&base);
+            self.ports(&base, &slice["ports"]);
+            for cluster in ["east", "west", "nowhere"] {
+                let base = format!("{cluster}.{base}");
+                self.add(base.clone());
+                for endpoint in slice["endpoints"].as_array().unwrap() {
+                    self.endpoint(&base, endpoint);
+                }
+            }
             for endpoint in slice["endpoints"].as_array().unwrap() {
                 self.endpoint(&base, endpoint);
             }

@@ -23,6 +23,10 @@ pub struct OptionSet {
     pub beside: &'static str,
     /// The TTL of ordinary records.
     pub ttl: u32,
+    /// The zone of names outside, of those that are `k8s_external`'s.
+    pub external: Option<&'static str>,
+    /// The zone of the set of clusters.
+    pub clusterset: Option<&'static str>,
 }
 
 /// The plain one: `kubernetes` without options, with reverse zones.
@@ -33,7 +37,26 @@ const PLAIN: OptionSet = OptionSet {
     other_zones: &[],
     beside: "",
     ttl: 5,
+    external: None,
+    clusterset: None,
 };
+
+/// A set with names outside.
+const fn external(name: &'static str, kubernetes: &'static str, beside: &'static str) -> OptionSet {
+    OptionSet {
+        name,
+        kubernetes,
+        zones: &["cluster.local"],
+        other_zones: &[
+            "out.example",
+            "113.0.203.in-addr.arpa",
+            "100.51.198.in-addr.arpa",
+        ],
+        beside,
+        external: Some("out.example."),
+        ..PLAIN
+    }
+}
 
 /// A set that differs from the plain one in options of `kubernetes`.
 const fn with(name: &'static str, kubernetes: &'static str) -> OptionSet {
@@ -98,6 +121,22 @@ pub const SETS: &[OptionSet] = &[
         zones: &["cluster.local", "in-addr.arpa", "ip6.arpa"],
         ..with("whole reverse trees", "fallthrough ip6.arpa")
     },
+    with("zonal", "zonal"),
+    external(
+        "k8s_external",
+        "",
+        "k8s_external out.example 113.0.203.in-addr.arpa 100.51.198.in-addr.arpa",
+    ),
+    external(
+        "k8s_external with headless",
+        "namespaces blue green",
+        "k8s_external out.example 113.0.203.in-addr.arpa 100.51.198.in-addr.arpa {\n headless\n apex names\n }",
+    ),
+    OptionSet {
+        zones: &["cluster.local", "set.example", "10.in-addr.arpa"],
+        clusterset: Some("set.example."),
+        ..with("multicluster", "multicluster set.example")
+    },
     with(
         "many options",
         "pods verified\nendpoint_pod_names\nignore empty_service\nnamespaces blue green\nttl 60",
@@ -106,6 +145,25 @@ pub const SETS: &[OptionSet] = &[
 ];
 
 impl OptionSet {
+    /// Whether a zone is one of `k8s_external`.
+    pub fn is_external(&self, zone: &str) -> bool {
+        self.external.is_some()
+            && self
+                .other_zones
+                .iter()
+                .any(|other| format!("{other}.") == zone)
+    }
+
+    /// The label of the name server outside.
+    pub fn apex(&self) -> &'static str {
+        if self.says("apex") { "names" } else { "dns" }
+    }
+
+    /// Whether a zone is that of the set of clusters.
+    pub fn is_clusterset(&self, zone: &str) -> bool {
+        self.clusterset == Some(zone)
+    }
+
     const fn with_ttl(self, ttl: u32) -> Self {
         Self { ttl, ..self }
     }

@@ -14,7 +14,7 @@ use super::cluster::Cluster;
 use super::names::is_below;
 use super::options::{OptionSet, is_reverse};
 use super::rules;
-use super::shape::{Shape, shape, zone_of};
+use super::shape::{Shape, clusterset_shape, external_shape, shape, zone_of};
 use crate::support::wire::{A, AAAA, ANY, CNAME, NS, PTR, Record, SOA, SRV};
 
 /// How many aliases are followed.
@@ -78,7 +78,18 @@ impl<'a> Oracle<'a> {
     }
 
     pub fn shape_of(&self, name: &str) -> Shape {
-        shape(name, self.zone_of(name))
+        let zone = self.zone_of(name);
+        let found = if self.set.is_external(zone) {
+            external_shape(name, zone, self.set.apex())
+        } else if self.set.is_clusterset(zone) {
+            clusterset_shape(name, zone)
+        } else {
+            shape(name, zone)
+        };
+        match found {
+            Shape::Zonal if !self.set.says("zonal") => Shape::Other,
+            found => found,
+        }
     }
 
     /// Notes that a difference changed what stands at a name.
@@ -122,10 +133,17 @@ impl<'a> Oracle<'a> {
     /// Names with records, and all between them and their zones.
     fn find_nodes(&mut self) {
         let mut nodes: BTreeSet<String> = self.zones.iter().cloned().collect();
-        for (name, _) in self.data.keys() {
+        // Names by topology zone are the live layer's, and exist without records.
+        let live = self.theirs.iter().filter(|(question, answer)| {
+            let zonal = question.qtype == A && self.shape_of(&question.name) == Shape::Zonal;
+            zonal && !answer.is_nxdomain()
+        });
+        let live = live.map(|(question, _)| &question.name);
+        for name in self.data.keys().map(|(name, _)| name).chain(live) {
             let zone = self.zone_of(name).to_owned();
             let mut rest = name.as_str();
-            while rest.len() > zone.len() {
+            let zonal = self.shape_of(name) == Shape::Zonal;
+            while rest.len() > zone.len() && (!zonal || rest.contains("_zone.")) {
                 nodes.insert(rest.to_owned());
                 rest = rest.split_once('.').expect("the zone is shorter").1;
             }
@@ -147,10 +165,15 @@ impl<'a> Oracle<'a> {
     fn soa(&self, zone: &str) -> Record {
         let server = rules::name_server(self, zone);
         let ttl = self.set.ttl;
+        let apex = if self.set.is_external(zone) {
+            format!("{}.", self.set.apex())
+        } else {
+            String::new()
+        };
         Record {
             owner: zone.to_owned(),
             rtype: SOA,
-            data: format!("{server} hostmaster.{zone} 0 300 30 86400 {ttl}"),
+            data: format!("{server} hostmaster.{apex}{zone} 0 300 30 86400 {ttl}"),
             ttl,
             class: 1,
         }
@@ -350,7 +373,9 @@ impl<'a> Oracle<'a> {
                 }
             }
             (false, expected) if expected.is_nxdomain() => {
-                if reverse && shape == Shape::Other && question.qtype != SOA {
+                if shape == Shape::NameServer {
+                    one("ns")
+                } else if reverse && shape == Shape::Other && question.qtype != SOA {
                     one("reverse")
                 } else if !changed.is_empty() {
                     changed

@@ -6,12 +6,12 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use super::answer::{Answer, Question};
-use super::cluster::{SERVICE_LABEL, namespace_of};
+use super::cluster::{SERVICE_LABEL, name_of, namespace_of};
 use super::names::{is_below, pointer_name};
 use super::options::is_reverse;
 use super::oracle::{Data, Oracle};
-use super::shape::Shape;
-use crate::support::wire::{A, AAAA, CNAME, NS, PTR, Record, SRV};
+use super::shape::{Shape, zone_of};
+use crate::support::wire::{A, AAAA, CNAME, NS, PTR, Record, SRV, TXT};
 
 /// The weight of all our SRV records.
 const WEIGHT: &str = "100";
@@ -29,7 +29,9 @@ fn record(oracle: &Oracle<'_>, owner: &str, rtype: u16, data: &str) -> Record {
 
 /// The name server of a zone: its own in a forward zone, the first forward zone's in a reverse one.
 pub fn name_server(oracle: &Oracle<'_>, zone: &str) -> String {
-    if is_reverse(zone) {
+    if let Some(main) = oracle.set.external.filter(|_| oracle.set.is_external(zone)) {
+        format!("ns1.{}.{main}", oracle.set.apex())
+    } else if is_reverse(zone) || oracle.set.is_clusterset(zone) {
         format!("ns.dns.{}", oracle.set.forward_zones()[0])
     } else {
         format!("ns.dns.{zone}")
@@ -39,6 +41,8 @@ pub fn name_server(oracle: &Oracle<'_>, zone: &str) -> String {
 /// All rules that need no other name's contents.
 pub fn change(oracle: &mut Oracle<'_>) {
     drop_by_shape(oracle);
+    names_outside(oracle);
+    set_of_clusters(oracle);
     round_pods(oracle);
     rename_dotted_pods(oracle);
     equal_weights(oracle);
@@ -89,7 +93,7 @@ fn drop_by_shape(oracle: &mut Oracle<'_>) {
         let reverse = is_reverse(oracle.zone_of(&name));
         let difference = match oracle.shape_of(&name) {
             Shape::PortLike | Shape::PodLike | Shape::PointerLike => "lenient",
-            Shape::Port if address => {
+            Shape::Port if address || rtype == CNAME => {
                 let numberless = oracle.data.get(&(name.clone(), SRV)).is_none();
                 if numberless {
                     "numberless"
@@ -108,11 +112,161 @@ fn drop_by_shape(oracle: &mut Oracle<'_>) {
             | Shape::Pod
             | Shape::Pointer
             | Shape::Version
+            | Shape::Zonal
             | Shape::Other => continue,
         };
         oracle.data.remove(&(name.clone(), rtype));
         oracle.note(&name, difference);
     }
+}
+
+/// Outside, nothing but `_port._proto` stands in front of a Service that is reached, and a CNAME stands alone
+/// where there is no address.
+fn names_outside(oracle: &mut Oracle<'_>) {
+    let Some(zone) = oracle.set.external else {
+        return;
+    };
+    let reached: BTreeSet<String> = oracle
+        .cluster
+        .of("Service")
+        .filter(|service| is_reached(service))
+        .map(|service| format!("{}.{}.{zone}", name_of(service), namespace_of(service)))
+        .collect();
+    let aliases: BTreeSet<String> = oracle
+        .cluster
+        .of("Service")
+        .filter(|service| service["spec"]["type"] == "ExternalName")
+        .map(|service| format!("{}.{}.{zone}", name_of(service), namespace_of(service)))
+        .collect();
+    let keys: Vec<(String, u16)> = oracle
+        .data
+        .keys()
+        .filter(|key| is_below(&key.0, zone))
+        .cloned()
+        .collect();
+    for key in keys {
+        let (name, rtype) = key.clone();
+        let service = name.split_once('.').expect("a name has labels").1;
+        let shape = oracle.shape_of(&name);
+        let below_alias =
+            shape != Shape::Service && aliases.iter().any(|alias| is_below(&name, alias));
+        let junk = shape == Shape::Endpoint && (reached.contains(service) || name.starts_with('_'));
+        let has = |wanted: u16| oracle.data.contains_key(&(name.clone(), wanted));
+        let has_address = has(A) || has(AAAA);
+        let beside = match rtype {
+            CNAME => has_address,
+            _ => has(CNAME) && !has_address,
+        };
+        let is_reached = reached.iter().any(|service| is_below(&name, service));
+        if rtype == SRV {
+            // Where there is an address, the host beside it has the ports' names alone; hosts of FQDN
+            // endpoints have none.
+            let own = format!(" {name}");
+            let data = oracle.data.get_mut(&key).expect("it is one of them");
+            let before = data.records.len();
+            if is_reached && has_address && shape == Shape::Service {
+                data.records.retain(|one| one.data.ends_with(&own));
+            } else if !is_reached {
+                data.records.retain(|one| one.data.ends_with(zone));
+            }
+            if data.records.len() < before {
+                oracle.note(&name, "external");
+            }
+        }
+        if junk {
+            oracle.note(&name, "lenient");
+        } else if beside || below_alias || oracle.data[&key].records.is_empty() {
+            oracle.note(&name, "external");
+        } else {
+            continue;
+        }
+        oracle.data.remove(&key);
+    }
+}
+
+/// Whether a Service is reached from outside.
+fn is_reached(service: &Value) -> bool {
+    let some = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
+    some(&service["spec"]["externalIPs"]) || some(&service["status"]["loadBalancer"]["ingress"])
+}
+
+/// In the zone of a set of clusters the specification has another version, imports have their addresses also
+/// without ports, and addresses have PTRs.
+fn set_of_clusters(oracle: &mut Oracle<'_>) {
+    let Some(zone) = oracle.set.clusterset else {
+        return;
+    };
+    let version = format!("dns-version.{zone}");
+    let text = Record {
+        ttl: 28_800,
+        ..record(oracle, &version, TXT, "\"1.0.0\"")
+    };
+    oracle.data.remove(&(version.clone(), TXT));
+    insert(oracle, text, BTreeSet::new());
+    oracle.note(&version, "clusterset");
+    for import in oracle.cluster.of("ServiceImport") {
+        let name = format!("{}.{}.svc.{zone}", name_of(import), namespace_of(import));
+        let portless = import["spec"]["ports"]
+            .as_array()
+            .is_some_and(Vec::is_empty);
+        for address in import["spec"]["ips"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|_| portless)
+        {
+            let address = address.as_str().unwrap();
+            let rtype = if address.contains(':') { AAAA } else { A };
+            let own = record(oracle, &name, rtype, address);
+            insert(oracle, own, BTreeSet::new());
+            oracle.note(&name, "clusterset");
+        }
+    }
+    let pointers = pointers_of_imports(oracle, zone);
+    for (pointer, name) in pointers {
+        let own = record(oracle, &pointer, PTR, &name);
+        insert(oracle, own, BTreeSet::new());
+        oracle.note(&pointer, "clusterset");
+    }
+}
+
+/// The PTRs that addresses of imports have: where no Service of the cluster has the address, to the import
+/// whose own it is, else to the endpoints of headless imports.
+fn pointers_of_imports(oracle: &Oracle<'_>, zone: &str) -> BTreeSet<(String, String)> {
+    let mut own = BTreeSet::new();
+    let mut of_endpoints = BTreeSet::new();
+    for import in oracle.cluster.of("ServiceImport") {
+        let base = format!("{}.{}.svc.{zone}", name_of(import), namespace_of(import));
+        let headless = import["spec"]["type"] == "Headless";
+        let below = oracle.data.iter().filter(|((owner, rtype), _)| {
+            let endpoint =
+                owner.ends_with(&format!(".{base}")) && oracle.shape_of(owner) == Shape::Endpoint;
+            [A, AAAA].contains(rtype) && (if headless { endpoint } else { *owner == base })
+        });
+        for ((owner, _), data) in below {
+            let addresses = data.records.iter().filter_map(|one| one.data.parse().ok());
+            let found = addresses.map(|address| (pointer_name(address), owner.clone()));
+            if headless {
+                of_endpoints.extend(found);
+            } else {
+                own.extend(found);
+            }
+        }
+    }
+    let has_address = |name: &str| {
+        [A, AAAA]
+            .iter()
+            .any(|it| oracle.records(name, *it).is_some())
+    };
+    let local = |pointer: &str| {
+        let known = oracle.records(pointer, PTR);
+        known.is_some_and(|data| data.records.iter().any(|one| has_address(&one.data)))
+    };
+    of_endpoints.retain(|(pointer, _)| !own.iter().any(|(other, _)| other == pointer));
+    own.into_iter()
+        .chain(of_endpoints)
+        .filter(|(pointer, _)| zone_of(pointer, &oracle.zones).is_some() && !local(pointer))
+        .collect()
 }
 
 /// No label of a zone ends in a dash.
@@ -360,7 +514,7 @@ fn name_servers(oracle: &mut Oracle<'_>) {
         let own = record(oracle, &zone, NS, &server);
         let glue = record(oracle, &server, A, "127.0.0.1");
         // Glue that is not of the zone itself is for others to give.
-        let beside = if is_reverse(&zone) {
+        let beside = if !is_below(&server, &zone) {
             BTreeSet::new()
         } else {
             BTreeSet::from([glue.clone()])

@@ -85,6 +85,37 @@ impl Servers {
     }
 }
 
+/// Defines ServiceImports, and waits until the API has them.
+pub fn define_imports(server: &ApiServer) {
+    let version = |name: &str, storage: bool| {
+        json!({
+            "name": name, "served": true, "storage": storage,
+            "schema": { "openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            } },
+        })
+    };
+    server.create(&json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": "serviceimports.multicluster.x-k8s.io",
+            "annotations": { "api-approved.kubernetes.io":
+                             "https://github.com/kubernetes/enhancements/pull/1646" },
+        },
+        "spec": {
+            "group": "multicluster.x-k8s.io", "scope": "Namespaced",
+            "names": { "kind": "ServiceImport", "listKind": "ServiceImportList",
+                       "plural": "serviceimports", "singular": "serviceimport" },
+            "versions": [version("v1beta1", true), version("v1alpha1", false)],
+        },
+    }));
+    wait_for("ServiceImports", PATIENCE, String::new, || {
+        server
+            .get("/apis/multicluster.x-k8s.io/v1alpha1/serviceimports")
+            .ok()
+    });
+}
+
 /// Creates a cluster.
 pub fn create(server: &ApiServer, cluster: &Cluster) {
     server.create_all(&cluster.namespaces, 4);

@@ -27,6 +27,8 @@ pub enum Shape {
     Version,
     /// `dns` or `ns.dns`
     NameServer,
+    /// `zone.pin._zone.service.namespace.svc`
+    Zonal,
     Other,
 }
 
@@ -63,11 +65,57 @@ pub fn shape(name: &str, zone: &str) -> Shape {
                 Shape::PortLike
             }
         }
+        ["svc", _, _, "_zone", "pin" | "prefer", _, ..] => Shape::Zonal,
         ["pod", _, _] => Shape::Pod,
         ["pod", ..] => Shape::PodLike,
         ["dns-version"] => Shape::Version,
         ["dns"] | ["dns", "ns"] => Shape::NameServer,
         _ => Shape::Other,
+    }
+}
+
+/// The form of a name in a zone of `k8s_external`: there is no `svc`, and `names` stands for `dns` where the
+/// options say so.
+pub fn external_shape(name: &str, zone: &str, apex: &str) -> Shape {
+    if is_reverse(zone) {
+        return shape(name, zone);
+    }
+    let Some(rest) = name
+        .strip_suffix(zone)
+        .and_then(|rest| rest.strip_suffix('.'))
+    else {
+        return Shape::Apex;
+    };
+    let labels: Vec<&str> = rest.split('.').rev().collect();
+    if labels[0] == apex {
+        return match labels[1..] {
+            [] | ["ns1"] => Shape::NameServer,
+            _ => Shape::Other,
+        };
+    }
+    shape(&format!("{rest}.svc.{zone}"), zone)
+}
+
+/// The form of a name in the zone of a set of clusters: an endpoint is below its cluster.
+pub fn clusterset_shape(name: &str, zone: &str) -> Shape {
+    let plain = shape(name, zone);
+    let marked = name.split('.').take(2).any(|label| label.starts_with('_'));
+    match plain {
+        Shape::PortLike if !marked => Shape::Endpoint,
+        Shape::Apex
+        | Shape::Level
+        | Shape::Service
+        | Shape::Endpoint
+        | Shape::Port
+        | Shape::PortLike
+        | Shape::Pod
+        | Shape::PodLike
+        | Shape::Pointer
+        | Shape::PointerLike
+        | Shape::Version
+        | Shape::NameServer
+        | Shape::Zonal
+        | Shape::Other => plain,
     }
 }
 
