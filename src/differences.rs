@@ -326,6 +326,26 @@ pub const DIFFERENCES: &[Difference] = &[
         "a transfer, not a query: tests/promise.rs",
     ),
     elsewhere(
+        "front",
+        [
+            "the Service in front of the server, which NS names",
+            "any Service with an endpoint at one of its addresses, hidden ones too; with `bind`, none",
+            "one with an endpoint at one of the block's addresses and ports, unless it is hidden",
+            "another process of the host is no way to us",
+        ],
+        "no Service has an endpoint on loopback: zones/apex-discovered",
+    ),
+    elsewhere(
+        "overlay",
+        [
+            "a zone file behind `kubernetes` by `fallthrough`",
+            "answers of the file have its SOA, and it is no part of the transferred zone",
+            "one zone with one SOA, which is transferred whole",
+            "a zone has one start of authority",
+        ],
+        "zones/overlay, tests/situations.rs",
+    ),
+    elsewhere(
         "notify",
         [
             "NOTIFY for a cluster's zones",

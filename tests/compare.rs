@@ -261,3 +261,60 @@ fn every_answer_is_coredns_s_or_a_difference_that_is_meant() {
         );
     }
 }
+
+/// The oracle is tried: what CoreDNS says of a Service, and answers of ours that would be wrong.
+#[test]
+fn an_answer_that_no_difference_gives_is_seen() {
+    let (set, cluster) = (&SETS[0], Cluster::default());
+    let name = "_http._tcp.web.blue.svc.cluster.local.";
+    let base = "web.blue.svc.cluster.local.";
+    let mut theirs = BTreeMap::new();
+    for (owner, line) in [
+        (name, format!("{name} 5 IN SRV 0 50 80 {base}")),
+        (base, format!("{base} 5 IN A 10.96.0.1")),
+    ] {
+        let record = wire::Record::parse(&line);
+        for qtype in TYPES {
+            let mut answer = Answer {
+                aa: true,
+                ..Answer::default()
+            };
+            if qtype == record.rtype {
+                answer.answers.insert(record.clone());
+            }
+            theirs.insert(Question::new(owner, qtype), answer);
+        }
+    }
+    let oracle = Oracle::new(set, &cluster, theirs);
+    let expected = oracle.expect(&Question::new(name, wire::SRV)).unwrap();
+    assert!(expected.because.contains("weight"));
+    let right = &expected.answers[0];
+    let texts = wire::texts(&right.answers);
+    assert_eq!(texts, [format!("{name} 5 IN SRV 0 100 80 {base}")]);
+    let additional = wire::texts(&right.additional);
+    assert_eq!(additional, [format!("{base} 5 IN A 10.96.0.1")]);
+    // A TTL, a weight, a record too few and a lost authority are each another answer.
+    let mut wrong = vec![right.clone(); 4];
+    wrong[0].answers = right
+        .answers
+        .iter()
+        .map(|one| wire::Record {
+            ttl: 6,
+            ..one.clone()
+        })
+        .collect();
+    wrong[1].answers = BTreeSet::from([wire::Record::parse(&format!(
+        "{name} 5 IN SRV 0 50 80 {base}"
+    ))]);
+    wrong[2].additional.clear();
+    wrong[3].aa = false;
+    for one in wrong {
+        assert!(one != *right, "{one}");
+    }
+    // What no difference explains is said so: NODATA with records behind it.
+    let question = Question::new(base, wire::AAAA);
+    let mut odd = oracle.theirs.clone();
+    odd.get_mut(&question).unwrap().rcode = 4;
+    let odd = Oracle::new(set, &cluster, odd);
+    assert!(odd.expect(&question).is_err());
+}

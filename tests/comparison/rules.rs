@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use super::answer::{Answer, Question};
-use super::cluster::{SERVICE_LABEL, name_of, namespace_of};
+use super::cluster::{IMPORT_LABEL, SERVICE_LABEL, name_of, namespace_of};
 use super::names::{is_below, pointer_name};
 use super::options::is_reverse;
 use super::oracle::{Data, Oracle};
@@ -46,6 +46,7 @@ pub fn change(oracle: &mut Oracle<'_>) {
     round_pods(oracle);
     rename_dotted_pods(oracle);
     equal_weights(oracle);
+    addresses_before_hosts(oracle);
     whole_targets(oracle);
     lone_aliases(oracle);
     name_servers(oracle);
@@ -485,6 +486,62 @@ fn whole_targets(oracle: &mut Oracle<'_>) {
             data.additional = additional;
             oracle.note(&key.0, "additional");
         }
+    }
+}
+
+/// The headless names with FQDN endpoints: beside addresses CoreDNS answers with them or not, at random.
+fn names_with_hosts(oracle: &Oracle<'_>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let slices = oracle
+        .cluster
+        .of("EndpointSlice")
+        .filter(|slice| slice["addressType"] == "FQDN");
+    for slice in slices {
+        for (label, kind) in [(SERVICE_LABEL, "Service"), (IMPORT_LABEL, "ServiceImport")] {
+            let Some(name) = slice["metadata"]["labels"][label].as_str() else {
+                continue;
+            };
+            let namespace = namespace_of(slice);
+            let headless = oracle
+                .cluster
+                .of(kind)
+                .filter(|it| name_of(it) == name && namespace_of(it) == namespace)
+                .any(|it| it["spec"]["clusterIP"] == "None" || it["spec"]["type"] == "Headless");
+            let zones = oracle.set.forward_zones().into_iter().filter(|zone| {
+                headless && (kind == "ServiceImport") == oracle.set.is_clusterset(zone)
+            });
+            found.extend(zones.map(|zone| match oracle.set.is_external(&zone) {
+                true => format!("{name}.{namespace}.{zone}"),
+                false => format!("{name}.{namespace}.svc.{zone}"),
+            }));
+        }
+    }
+    found
+}
+
+/// Where hosts and addresses would share a name, the addresses have it.
+fn addresses_before_hosts(oracle: &mut Oracle<'_>) {
+    for name in names_with_hosts(oracle) {
+        let below = format!(".{name}");
+        let addresses: BTreeSet<Record> = oracle
+            .data
+            .iter()
+            .filter(|((owner, rtype), _)| {
+                let endpoint = owner.ends_with(&below) && oracle.shape_of(owner) == Shape::Endpoint;
+                endpoint && [A, AAAA].contains(rtype)
+            })
+            .flat_map(|(_, data)| data.records.iter().cloned())
+            .collect();
+        let shown = oracle.theirs.get(&Question::new(&name, A));
+        if addresses.is_empty() || shown.is_none_or(Answer::is_nxdomain) {
+            continue;
+        }
+        oracle.data.remove(&(name.clone(), CNAME));
+        for address in addresses {
+            let owner = name.clone();
+            insert(oracle, Record { owner, ..address }, BTreeSet::new());
+        }
+        oracle.note(&name, "fqdn");
     }
 }
 

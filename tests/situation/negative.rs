@@ -1,6 +1,6 @@
 //! Situations 38 to 56: what is not there, other types, the apex, pods.
 
-use super::site::{Site, objects};
+use super::site::{Site, objects, rendered, service, slice};
 use crate::support::wire::{self, Query};
 
 #[test]
@@ -88,6 +88,78 @@ fn s44_the_apex_has_soa_and_no_addresses() {
 fn s45_without_a_service_in_front_the_name_server_is_ns_dns() {
     let wanted = "cluster.local. NS ns.dns.cluster.local.\n+ ns.dns.cluster.local. A 127.0.0.1";
     Site::plain().check_meant("ns", "cluster.local. NS", wanted);
+}
+
+/// A Service of the namespace `kube-system` that leads to 192.0.2.1, of this name, and its slice.
+fn front(name: &str, spec: &str) -> String {
+    let text = service(
+        name,
+        &format!("{spec}, ports: [{{name: dns, protocol: UDP, port: 53}}]"),
+    ) + &slice(
+        &format!("{name}-1"),
+        name,
+        "IPv4",
+        "{addresses: [192.0.2.1]}",
+        "{name: dns, protocol: UDP, port: PORT}",
+    );
+    text.replace("namespace: testns", "namespace: kube-system")
+}
+
+/// The namespace of Services in front of us.
+const SYSTEM: &str = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system}\n";
+
+/// The NS of the zone and of a reverse zone, and what stands at these names.
+fn front_of(more: &str) -> Vec<String> {
+    let zones = "cluster.local 10.in-addr.arpa";
+    let objects = objects() + SYSTEM + more;
+    let mut lines = rendered(zones, &objects, zones, "");
+    lines.retain(|line| {
+        line.contains(" IN NS ") || line.starts_with("ns.dns.") || line.contains(".kube-system.")
+    });
+    lines.retain(|line| !line.contains(" IN SRV ") && !line.contains(" IN PTR "));
+    lines
+}
+
+#[test]
+fn s46_the_service_in_front_is_the_name_server() {
+    let name = "kube-dns.kube-system.svc.cluster.local.";
+    let found = front_of(&front("kube-dns", "clusterIPs: [10.0.0.10]"));
+    for wanted in [
+        format!("cluster.local. 5 IN NS {name}"),
+        format!("{name} 5 IN A 10.0.0.10"),
+        "ns.dns.cluster.local. 5 IN A 10.0.0.10".to_owned(),
+        // The difference `ns`: CoreDNS names one that does not exist.
+        format!("10.in-addr.arpa. 5 IN NS {name}"),
+    ] {
+        assert!(found.contains(&wanted), "{wanted}: {found:#?}");
+    }
+    assert_eq!(
+        found.iter().filter(|line| line.contains(" IN NS ")).count(),
+        2,
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn s47_three_services_in_front_are_three_name_servers() {
+    let found = front_of(
+        &(front("dns-four", "clusterIPs: [10.0.6.1]")
+            + &front("dns-crowd", "clusterIP: None")
+            + &front("dns-six", "clusterIPs: [\"fd00::53\"]")),
+    );
+    for (label, address) in [
+        ("dns-four", "A 10.0.6.1"),
+        ("192-0-2-1.dns-crowd", "A 192.0.2.1"),
+        ("dns-six", "AAAA fd00::53"),
+    ] {
+        let name = format!("{label}.kube-system.svc.cluster.local.");
+        for wanted in [
+            format!("cluster.local. 5 IN NS {name}"),
+            format!("{name} 5 IN {address}"),
+        ] {
+            assert!(found.contains(&wanted), "{wanted}: {found:#?}");
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Situations 57 to 68: reverse zones, the ways into a cluster.
 
 use super::site::{HTTP, Site, objects, service, slice};
+use crate::support::apiserver::{Access, ApiServer};
+use crate::support::needs;
 
 #[test]
 fn s57_a_cluster_ip_points_to_its_service() {
@@ -85,4 +87,59 @@ fn s64_addresses_of_hidden_namespaces_have_no_ptr() {
     let site = Site::of(zones, &labelled, "namespace_labels shown=yes", "");
     site.check("svc1 A", "svc1 A 10.0.0.1");
     site.check_meant("hidden-ptr", &format!("{name} PTR"), "NXDOMAIN");
+}
+
+/// The objects with a zone file behind the cluster, for the names that `fallthrough` lets through.
+fn with_file(fallthrough: &str) -> Site {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("db");
+    let text = "$ORIGIN cluster.local.\n@ 60 SOA ns.example.net. h.example.net. 1 2 3 4 5\n@ 60 NS ns.example.net.\n\
+                extra 5 A 192.0.2.7\nextra.testns.svc 5 A 192.0.2.8\nsvc1.testns.svc 5 A 192.0.2.9\n";
+    std::fs::write(&file, text).unwrap();
+    let beside = format!("file {} cluster.local", file.display());
+    Site::of("cluster.local", &objects(), fallthrough, &beside)
+}
+
+#[test]
+fn s65_a_name_that_only_a_file_has_is_the_file_s() {
+    let site = with_file("fallthrough");
+    site.check("extra.cluster.local. A", "extra.cluster.local. A 192.0.2.7");
+    site.check("extra A", "extra A 192.0.2.8");
+    site.check("svc1 A", "svc1 A 10.0.0.1");
+    // The difference `overlay`: one zone has one SOA, where CoreDNS gives the file's.
+    site.check("nothing.cluster.local. A", "NXDOMAIN");
+    assert!(
+        site.ask("nothing.cluster.local. A").authority[0]
+            .data
+            .starts_with("ns.dns.cluster.local. ")
+    );
+}
+
+#[test]
+fn s66_fallthrough_of_some_names_lets_no_others_through() {
+    let site = with_file("fallthrough svc.cluster.local");
+    site.check("extra A", "extra A 192.0.2.8");
+    site.check("extra.cluster.local. A", "NXDOMAIN");
+}
+
+/// A kubeconfig leads to the API server; what was listed is answered on when the server is gone.
+#[test]
+fn s67_s68_a_kubeconfig_leads_to_the_cluster_and_its_end_harms_nobody() {
+    if needs::lacks(&["apiserver", "openssl"]) {
+        return;
+    }
+    let mut server = ApiServer::start();
+    let created = server.create(&serde_json::json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": { "namespace": "default", "name": "web" },
+        "spec": { "clusterIP": "10.96.0.80", "ports": [{ "port": 80 }] },
+    }));
+    assert!(created["metadata"]["uid"].is_string(), "{created}");
+    let file = server.kubeconfig(Access::Admin);
+    let mut site = Site::unsynced(&format!("kubeconfig {}", file.display()));
+    let name = "web.default.svc.cluster.local.";
+    site.wait_for(&format!("{name} A"));
+    server.kill();
+    site.check(&format!("{name} A"), &format!("{name} A 10.96.0.80"));
+    site.check("nothing.default.svc.cluster.local. A", "NXDOMAIN");
+    assert!(site.process.ended().is_none());
 }

@@ -157,13 +157,14 @@ impl Site {
     pub fn of(zones: &str, objects: &str, options: &str, beside: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("objects")).unwrap();
+        let address = ports::free_address();
+        let objects = objects.replace("PORT", &address.port().to_string());
         fs::write(folder.path().join("objects/all.yaml"), objects).unwrap();
         let own = match options.strip_prefix("ZONES ") {
             Some(rest) => rest.split_once('\n').unwrap_or((rest, "")),
             None => (zones, options),
         };
         let (own, options) = own;
-        let address = ports::free_address();
         let keys: Vec<String> = zones
             .split(' ')
             .map(|zone| format!("{zone}:{}", address.port()))
@@ -190,9 +191,10 @@ impl Site {
             address,
             folder,
         };
-        let first = zones.split(' ').next().unwrap();
-        site.wait("an SOA", |site| {
-            wire::serial(site.address, first).map(|_| ())
+        let all: Vec<&str> = zones.split(' ').collect();
+        site.wait("an SOA of every zone", |view| {
+            let answered = |zone: &&str| wire::serial(view.address, zone).is_some();
+            all.iter().all(answered).then_some(())
         });
         site
     }
@@ -285,6 +287,7 @@ impl Site {
 
     /// The same for several questions with one answer.
     pub fn check_all(&self, questions: &[&str], wanted: &str) {
+        assert!(!questions.is_empty(), "nothing is asked");
         for question in questions {
             self.check(question, wanted);
         }
@@ -330,6 +333,34 @@ impl Site {
             .output()
             .unwrap()
     }
+}
+
+/// The zones of these objects as `render` writes them, for a server at 192.0.2.1:5300, which no test can be.
+pub fn rendered(zones: &str, objects: &str, own: &str, beside: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("objects")).unwrap();
+    fs::write(
+        folder.path().join("objects/all.yaml"),
+        objects.replace("PORT", "5300"),
+    )
+    .unwrap();
+    let keys: Vec<String> = zones
+        .split(' ')
+        .map(|zone| format!("{zone}:5300"))
+        .collect();
+    let text = format!(
+        "{} {{\n bind 192.0.2.1\n kubernetes {own} {{\n manifests objects\n }}\n{beside}\n}}\n",
+        keys.join(" ")
+    );
+    fs::write(folder.path().join("Corefile"), text).unwrap();
+    let mut command = Command::new(needs::zonewright());
+    command
+        .args(["render", "--corefile", "Corefile"])
+        .current_dir(folder.path());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(str::to_owned).collect()
 }
 
 /// Where a site answers, and what it logged so far.
