@@ -183,17 +183,17 @@ fn rcode_of(raw: &[u8]) -> Rcode {
     Rcode(u16::from(raw.get(3).copied().unwrap_or(0) & 15))
 }
 
-/// The serial of an answer with a SOA in its answer section; Unbound leaves AA clear for its zones.
+/// The serial of an answer whose first record is the zone's SOA. Unbound leaves AA clear for its zones, and
+/// gives their SOA in the authority section.
 fn serial_of(raw: &[u8]) -> Option<Serial> {
-    let answers = u16::from_be_bytes([*raw.get(6)?, *raw.get(7)?]);
-    if answers == 0 {
+    if raw.get(6..10)? == [0; 4] {
         return None;
     }
-    let (_, question) = Name::decode(raw, HEADER_OCTETS).ok()?;
+    let (zone, question) = Name::decode(raw, HEADER_OCTETS).ok()?;
     let at = HEADER_OCTETS + question + 4;
-    let (_, owner) = Name::decode(raw, at).ok()?;
+    let (name, owner) = Name::decode(raw, at).ok()?;
     let fixed = raw.get(at + owner..at + owner + 10)?;
-    if fixed[..2] != Rtype::SOA.0.to_be_bytes() {
+    if name != zone || fixed[..2] != Rtype::SOA.0.to_be_bytes() {
         return None;
     }
     let data = at + owner + 10;
