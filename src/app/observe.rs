@@ -169,11 +169,13 @@ pub(super) fn status(observed: &Observed) -> Status {
                 .collect(),
         }
     };
+    let now_ms = millis(observed.clock.wall());
     let secondary_line = |secondary: SecondaryStatus| {
         let version = observed
             .zones
             .get(&secondary.zone)
             .and_then(|zone| zone.current());
+        let lag = version.and_then(|it| lag(&it, &secondary));
         SecondaryLine {
             zone: secondary.zone.to_string(),
             secondary: secondary.target.to_string(),
@@ -181,9 +183,9 @@ pub(super) fn status(observed: &Observed) -> Status {
             acknowledged: secondary.acknowledged.map(|(serial, _, _)| serial.encode()),
             took: secondary.serial.map(crate::dns::Serial::encode),
             by: secondary.transfer.map(|(kind, _)| kind.as_str().to_owned()),
-            lag_versions: version
-                .and_then(|it| lag(&it, &secondary))
-                .map(|(lag, _)| lag),
+            lag_versions: lag.map(|(versions, _)| versions),
+            lag_seconds: lag
+                .map(|(_, since)| since.map_or(0, |since| now_ms.saturating_sub(since) / 1000)),
         }
     };
     let lock =

@@ -9,7 +9,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use super::{Findings, NotifyAnswer, Reached, SoaAnswer};
 use crate::dns::tsig::{self, Key, reply_tsig};
-use crate::dns::{HEADER_OCTETS, Name, Rcode, Rtype, Serial, Soa, Ttl, flags, tsig_place};
+use crate::dns::{HEADER_OCTETS, Name, Rcode, Rtype, Serial, flags, tsig_place};
 use crate::ops::Clock;
 use crate::transfer::unix_seconds;
 
@@ -183,25 +183,19 @@ fn rcode_of(raw: &[u8]) -> Rcode {
     Rcode(u16::from(raw.get(3).copied().unwrap_or(0) & 15))
 }
 
-/// The serial of an answer whose first record is the zone's SOA. Unbound leaves AA clear for its zones, and
-/// gives their SOA in the authority section.
+/// The serial of an authoritative answer with a SOA in its answer section.
 fn serial_of(raw: &[u8]) -> Option<Serial> {
-    if raw.get(6..10)? == [0; 4] {
+    let is_authority = u16::from_be_bytes([*raw.get(2)?, *raw.get(3)?]) & flags::AA != 0;
+    if !is_authority || raw.get(6..8)? == [0; 2] {
         return None;
     }
-    let (zone, question) = Name::decode(raw, HEADER_OCTETS).ok()?;
-    let at = HEADER_OCTETS + question + 4;
-    let (name, owner) = Name::decode(raw, at).ok()?;
-    let fixed = raw.get(at + owner..at + owner + 10)?;
-    if name != zone || fixed[..2] != Rtype::SOA.0.to_be_bytes() {
+    let (_, question_end) = Name::decode(raw, HEADER_OCTETS).ok()?;
+    let (_, owner_end) = Name::decode(raw, question_end + 4).ok()?;
+    if raw.get(owner_end..owner_end + 2)? != Rtype::SOA.0.to_be_bytes() {
         return None;
     }
-    let data = at + owner + 10;
-    let (mname, first) = Name::decode(raw, data).ok()?;
-    let (rname, second) = Name::decode(raw, data + first).ok()?;
-    let numbers = raw.get(data + first + second..data + first + second + 20)?;
-    let mut plain = mname.as_wire().to_vec();
-    plain.extend_from_slice(rname.as_wire());
-    plain.extend_from_slice(numbers);
-    Soa::decode(&plain, Ttl::decode(0)).map(|(_, serial)| serial)
+    let (_, mname_end) = Name::decode(raw, owner_end + 10).ok()?;
+    let (_, rname_end) = Name::decode(raw, mname_end).ok()?;
+    let serial = raw.get(rname_end..rname_end + 4)?;
+    Some(Serial::decode(u32::from_be_bytes(serial.try_into().ok()?)))
 }
