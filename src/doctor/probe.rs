@@ -105,11 +105,16 @@ fn notify(patient: &Patient, clock: &dyn Clock) -> Reached<NotifyAnswer> {
 fn reached<T>(exchanged: io::Result<T>) -> Reached<T> {
     match exchanged {
         Ok(answer) => Reached::Answered(answer),
-        Err(error) => match error.kind() {
-            ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => Reached::Closed,
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => Reached::Silent,
-            _ => Reached::Failed(error),
-        },
+        Err(error) => {
+            let is = |kinds: &[ErrorKind]| kinds.contains(&error.kind());
+            if is(&[ErrorKind::ConnectionRefused, ErrorKind::ConnectionReset]) {
+                Reached::Closed
+            } else if is(&[ErrorKind::WouldBlock, ErrorKind::TimedOut]) {
+                Reached::Silent
+            } else {
+                Reached::Failed(error)
+            }
+        }
     }
 }
 

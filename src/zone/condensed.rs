@@ -14,9 +14,12 @@ const MOST: usize = 32;
 /// The most octets of one that is kept: what is larger is rarely asked for, and condensed anew.
 const OCTETS: usize = 1 << 20;
 
+/// Differences with the serials they start from.
+type Kept = Vec<(Serial, Arc<Net>)>;
+
 /// Net differences by the serial they start from, the latest asked for last. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct Condensed(Arc<Mutex<Vec<(Serial, Arc<Net>)>>>);
+pub(super) struct Condensed(Arc<Mutex<Kept>>);
 
 impl fmt::Debug for Condensed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
