@@ -102,7 +102,8 @@ impl Subject {
     ) -> usize {
         let mut contents = Contents::default();
         for zone in &self.zones {
-            let records = wire::axfr(self.address, zone).unwrap();
+            let records = wire::axfr(self.address, zone)
+                .unwrap_or_else(|error| panic!("{what}: {zone}: {error}"));
             let texts: BTreeSet<String> = records.iter().map(wire::Record::text).collect();
             assert_eq!(texts.len(), records.len(), "{what}: {zone} repeats records");
             contents.add(zone, records);
@@ -165,17 +166,26 @@ fn is_live(corefile: &str, name: &str) -> bool {
 /// A case's Corefile that listens here, on one port, and lets its zones be transferred here.
 fn transferable(corefile: &str) -> String {
     let mut text = String::new();
-    let mut inside = 0;
-    for line in corefile.lines() {
+    let (mut depth, mut dropped) = (0_usize, 0_usize);
+    for line in corefile
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#'))
+    {
         let word = line.split_whitespace().next().unwrap_or_default();
-        if inside > 0 || ["transfer", "prometheus", "health", "ready", "log"].contains(&word) {
-            inside += line.matches('{').count();
-            inside -= line.matches('}').count();
-        } else if word == "bind" {
-            text += "    bind 127.0.0.1\n    transfer {\n        allow 127.0.0.1\n    }\n";
+        let change = line
+            .matches('{')
+            .count()
+            .wrapping_sub(line.matches('}').count());
+        let ours = ["bind", "transfer", "prometheus", "health", "ready", "log"].contains(&word);
+        if dropped > 0 || (depth == 1 && ours) {
+            dropped = dropped.wrapping_add(change);
         } else {
             text += &format!("{line}\n");
         }
+        if depth == 0 && change == 1 {
+            text += "    bind 127.0.0.1\n    transfer {\n        allow 127.0.0.1\n    }\n";
+        }
+        depth = depth.wrapping_add(change);
     }
     text.replace(":5300", ":PORT").replace(":5353", ":PORT")
 }
