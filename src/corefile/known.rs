@@ -10,6 +10,8 @@ pub(super) enum Word {
     Apex,
     /// Addresses to listen on.
     Bind,
+    /// A zone that lists zones.
+    Catalog,
     /// Logging of errors.
     Errors,
     /// A zone file.
@@ -40,6 +42,7 @@ pub(super) enum Word {
 const OURS: &[(&str, Word)] = &[
     ("apex", Word::Apex),
     ("bind", Word::Bind),
+    ("catalog", Word::Catalog),
     ("errors", Word::Errors),
     ("file", Word::File),
     ("health", Word::Health),
@@ -69,7 +72,6 @@ const NOT_YET: &[&str] = &[
     "bufsize",
     "cache",
     "cancel",
-    "catalog",
     "chaos",
     "clouddns",
     "debug",
