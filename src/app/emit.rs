@@ -190,3 +190,6 @@ fn primaries_of(block: &ServerBlock, from: IpAddr) -> Vec<SocketAddr> {
         .map(|host| SocketAddr::new(*host, port))
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

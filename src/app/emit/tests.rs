@@ -1,0 +1,87 @@
+//! What a secondary follows, from the Corefile.
+
+use super::*;
+use crate::corefile::{Overrides, parse_text};
+
+/// What `emit` prints for this software and secondary.
+fn printed(lines: &str, software: Software, secondary: Option<&str>) -> Result<Feed, String> {
+    let text = format!(
+        "cluster.local:5300 10.in-addr.arpa:5300 catalog.invalid:5300 {{\nbind \
+         192.0.2.1\nkubernetes\ntsig {{\n secret k. c2VjcmV0\n secret other. b3RoZXI=\n}}\n{lines}\n}}\n"
+    );
+    let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
+    let emission = Emission {
+        software,
+        secondary: secondary.map(ToOwned::to_owned),
+        primary: Vec::new(),
+        with_secrets: false,
+        no_catalog: false,
+        dir: None,
+    };
+    feed_of(&loaded.config, &emission)
+}
+
+/// Names as text.
+fn texts(names: &[Name]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_secondary_follows_the_zones_whose_transfer_names_it() {
+    let lines = "transfer {\n to 192.0.2.9 key k.\n source 192.0.2.2\n}";
+    let feed = printed(lines, Software::Bind, None).unwrap();
+    assert_eq!(feed.listen, "192.0.2.9:53".parse().unwrap());
+    assert_eq!(feed.primaries, ["192.0.2.1:5300".parse().unwrap()]);
+    assert_eq!(feed.notifiers, ["192.0.2.2".parse::<IpAddr>().unwrap()]);
+    let zones = ["cluster.local.", "catalog.invalid.", "10.in-addr.arpa."];
+    assert_eq!(texts(&feed.zones), zones);
+    assert_eq!(feed.key.unwrap().secret, PLACEHOLDER);
+}
+
+#[test]
+fn zones_of_a_catalog_are_left_to_it_where_the_software_reads_it() {
+    let lines = "catalog catalog.invalid 10.0.0.0/8\ntransfer {\n to 192.0.2.9 key k.\n}";
+    let of = |software| {
+        let feed = printed(lines, software, None).unwrap();
+        (texts(&feed.catalogs), texts(&feed.zones))
+    };
+    let own = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    let by_catalog = (own(&["catalog.invalid."]), own(&["cluster.local."]));
+    let one_by_one = (own(&[]), own(&["cluster.local.", "10.in-addr.arpa."]));
+    assert_eq!(of(Software::Bind), by_catalog);
+    assert_eq!(of(Software::Knot), by_catalog);
+    assert_eq!(of(Software::Pdns), one_by_one, "with a key");
+    assert_eq!(of(Software::Nsd), one_by_one);
+}
+
+#[test]
+fn who_is_meant_has_to_be_clear() {
+    let two = "transfer {\n to 192.0.2.9 key k.\n to 192.0.2.8\n}";
+    let of =
+        |secondary| printed(two, Software::Bind, secondary).map(|feed| feed.listen.to_string());
+    let unclear = of(None).unwrap_err();
+    assert!(
+        unclear.contains("--secondary") && unclear.contains("192.0.2.8:53"),
+        "{unclear}"
+    );
+    assert_eq!(of(Some("192.0.2.8")).unwrap(), "192.0.2.8:53");
+    assert!(
+        of(Some("192.0.2.7"))
+            .unwrap_err()
+            .contains("no secondary 192.0.2.7")
+    );
+    let nobody = "transfer {\n allow 192.0.2.9\n}";
+    assert!(
+        printed(nobody, Software::Bind, None)
+            .unwrap_err()
+            .contains("names no secondary")
+    );
+}
+
+#[test]
+fn one_secondary_has_one_key() {
+    let lines = "transfer cluster.local {\n to 192.0.2.9 key k.\n}\ntransfer 10.in-addr.arpa {\n to \
+                 192.0.2.9 key other.\n}";
+    let refused = printed(lines, Software::Bind, None).unwrap_err();
+    assert!(refused.contains("different keys"), "{refused}");
+}
