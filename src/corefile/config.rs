@@ -12,6 +12,7 @@ use super::environment::Environment;
 use super::errors::{self, Errors};
 use super::external::{self, External};
 use super::file::{self, ZoneFile};
+use super::gate::{self, Gate};
 use super::health::{self, Health};
 use super::history::{self, History};
 use super::known::{self, Word};
@@ -61,6 +62,8 @@ pub struct ServerBlock {
     pub apexes: Vec<Apex>,
     /// What is kept of the past of zones; no zone stands in two of them.
     pub histories: Vec<History>,
+    /// Which losses of zones are held; no zone stands in two of them.
+    pub gates: Vec<Gate>,
     /// Logging of errors.
     pub errors: Option<Errors>,
     /// Logging of queries: the first rule that fits decides.
@@ -146,7 +149,7 @@ macro_rules! zoned {
     )*};
 }
 
-zoned!(Transfer, Apex, History, ZoneFile);
+zoned!(Transfer, Apex, Gate, History, ZoneFile);
 
 /// Of several directives the one with the closest zone at or above `zone`.
 fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
@@ -190,6 +193,12 @@ impl ServerBlock {
     #[must_use]
     pub fn history_for(&self, zone: &Name) -> Option<&History> {
         closest(&self.histories, zone)
+    }
+
+    /// Which losses of `zone` are held, by the closest `gate`.
+    #[must_use]
+    pub fn gate_for(&self, zone: &Name) -> Option<&Gate> {
+        closest(&self.gates, zone)
     }
 
     /// The log rule for a name: the first that fits.
@@ -333,6 +342,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         keys: Vec::new(),
         apexes: Vec::new(),
         histories: Vec::new(),
+        gates: Vec::new(),
         errors: None,
         logs: Vec::new(),
         ready: None,
@@ -364,7 +374,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
 fn repeats(word: Word) -> bool {
     match word {
         Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
-        Word::Transfer => true,
+        Word::Gate | Word::Transfer => true,
         Word::Errors
         | Word::External
         | Word::Kubernetes
@@ -389,6 +399,7 @@ fn take(
         Word::Errors => server.errors = Some(errors::parse(directive, report)),
         Word::External => server.external = Some(external::parse(directive, zones, report)),
         Word::File => server.files.extend(file::parse(directive, zones, report)),
+        Word::Gate => server.gates.push(gate::parse(directive, zones, report)),
         Word::Health => {
             server.health = Some(health::parse(directive, server.health.as_ref(), report));
         }
@@ -431,6 +442,7 @@ fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
     }
     check_zoned("transfer", &server.transfers, &zones, report);
     check_zoned("apex", &server.apexes, &of_cluster, report);
+    check_zoned("gate", &server.gates, &of_cluster, report);
     check_zoned("history", &server.histories, &zones, report);
 }
 

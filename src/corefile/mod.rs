@@ -18,6 +18,7 @@ mod environment;
 mod errors;
 mod external;
 mod file;
+mod gate;
 mod health;
 mod history;
 mod import;
@@ -46,6 +47,7 @@ pub use config::{Config, Loaded, Overrides, Rejected, ServerBlock, Zoned, load, 
 pub use errors::Errors;
 pub use external::{External, external_options};
 pub use file::ZoneFile;
+pub use gate::{Gate, Hold};
 pub use health::Health;
 pub use history::History;
 pub use known::directives;

@@ -105,6 +105,7 @@ fn plan_with_imports() -> ClusterPlan {
                 ..own.apex.clone()
             },
             limits: own.limits,
+            gate: own.gate,
         }],
         kinds: plan.kinds.with(Kind::ServiceImport),
         ..plan
@@ -138,6 +139,7 @@ fn plan() -> ClusterPlan {
                 steps: 100,
                 octets: 1 << 20,
             },
+            gate: None,
         }
     };
     ClusterPlan {

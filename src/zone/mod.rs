@@ -2,9 +2,11 @@
 //!
 //! This folder knows records and serials, never Kubernetes objects beyond the causes it carries.
 
+pub mod check;
 mod contents;
 mod delta;
 mod edit;
+pub mod gate;
 pub mod journal;
 #[cfg(test)]
 mod laws;
