@@ -129,7 +129,15 @@ pub enum Command {
         #[command(flatten)]
         asking: Asking,
     },
-    /// Zones, serials, sources, secondaries and their lag, of a running server.
+    /// Publishes what the gate holds of a zone.
+    Release {
+        /// The zone.
+        zone: String,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Zones, serials, sources, secondaries and their lag, what is held, of a running server.
     Status {
         /// Where to ask.
         #[command(flatten)]

@@ -1,6 +1,7 @@
 //! The wiring: builds the parts from the configuration, binds, supervises, shuts down in order. Nobody
 //! imports it but `main` and the tests of the whole.
 
+mod ahead;
 mod commands;
 mod failure;
 mod files;
@@ -14,7 +15,7 @@ mod source;
 mod startup;
 mod writer;
 
-pub use commands::{check, diff, log, print_zones, show, status};
+pub use commands::{check, diff, log, print_zones, release, show, status};
 pub use failure::Failure;
 pub use files::PlannedFile;
 pub use plan::{Planned, PlannedCluster, interface_addresses, plan};

@@ -2,6 +2,7 @@
 
 mod apex;
 mod files;
+mod gate;
 mod imports;
 mod situations;
 
@@ -19,6 +20,7 @@ use crate::cluster::{
 };
 use crate::dns::{RecordText, Ttl};
 use crate::schema::{ApexSettings, ExternalSettings, Front, NameServer, ZoneForm};
+use crate::zone::journal::next_serial;
 use crate::zone::{Contents, MemoryLimits, Zone};
 
 /// A clock that stands still unless told.
