@@ -29,7 +29,11 @@ const SERVICES: u8 = 120;
 
 /// The namespace of a Service.
 fn namespace_of(number: u8) -> &'static str {
-    if number.is_multiple_of(2) { "blue" } else { "green" }
+    if number.is_multiple_of(2) {
+        "blue"
+    } else {
+        "green"
+    }
 }
 
 /// A Service; in a folder it has its address, an API server gives it one.
@@ -69,7 +73,10 @@ fn of_folder(more: &str) -> (Zonewright, PathBuf) {
 
 /// Writes its Corefile.
 fn configure(zonewright: &Zonewright, folder: &Path, more: &str) {
-    let manifests = format!("    kubernetes {{\n        manifests {}\n    }}\n", folder.display());
+    let manifests = format!(
+        "    kubernetes {{\n        manifests {}\n    }}\n",
+        folder.display()
+    );
     zonewright.configure(&format!("{manifests}{more}"));
 }
 
@@ -85,15 +92,27 @@ fn held(zonewright: &Zonewright) -> f64 {
 fn check_held(zonewright: &mut Zonewright, serials: &[Option<u32>]) {
     let address = zonewright.address();
     wait(zonewright, "both zones are held", |it| held_at(it) == 2.0);
-    assert_eq!(zonewright.serials(), serials, "{address}: nothing is published");
+    assert_eq!(
+        zonewright.serials(),
+        serials,
+        "{address}: nothing is published"
+    );
     for zone in ZONES {
         assert_eq!(zonewright.extended_error(zone), Some(3), "{zone}");
         let label = format!("zone=\"{zone}.\"");
-        assert!(zonewright.metric("zonewright_zone_held_records", &label).unwrap() >= 60.0);
+        assert!(
+            zonewright
+                .metric("zonewright_zone_held_records", &label)
+                .unwrap()
+                >= 60.0
+        );
     }
     let status = zonewright.command(&["status"]);
     assert!(status.contains("HELD since"), "{status}");
-    assert!(status.contains("zonewright release cluster.local."), "{status}");
+    assert!(
+        status.contains("zonewright release cluster.local."),
+        "{status}"
+    );
     let said = zonewright.log();
     assert_eq!(said.matches("a version is held").count(), 2, "{said}");
 }
@@ -115,7 +134,9 @@ fn wait(zonewright: &mut Zonewright, what: &str, mut is_so: impl FnMut(&Zonewrig
 /// Whether a Service has its name.
 fn has(zonewright: &Zonewright, number: u8) -> bool {
     let name = format!("s{number}.{}.svc.cluster.local", namespace_of(number));
-    zonewright.addresses(&name).is_some_and(|found| !found.is_empty())
+    zonewright
+        .addresses(&name)
+        .is_some_and(|found| !found.is_empty())
 }
 
 /// An emptied folder, also one that is emptied while we are down, and one whose files do not parse at the
@@ -143,18 +164,29 @@ fn an_emptied_folder_is_held_released_and_recovers() {
     zonewright.stop();
     fs::write(folder.join("blue.json"), "{ \"kind\": ").unwrap();
     zonewright.start();
-    wait(&mut zonewright, "a broken file is held", |it| held(it) == 2.0);
+    wait(&mut zonewright, "a broken file is held", |it| {
+        held(it) == 2.0
+    });
     assert!(has(&zonewright, 1) && has(&zonewright, 2));
     assert_eq!(zonewright.serials(), serials);
 
     let said = zonewright.command(&["release", "cluster.local"]);
     let serial = zonewright.serial(ZONES[0]).unwrap();
-    assert_eq!(said, format!("cluster.local. is published with serial {serial}\n"));
+    assert_eq!(
+        said,
+        format!("cluster.local. is published with serial {serial}\n")
+    );
     assert!(has(&zonewright, 1) && !has(&zonewright, 2));
-    assert_eq!(held(&zonewright), 1.0, "the reverse zone has a gate of its own");
+    assert_eq!(
+        held(&zonewright),
+        1.0,
+        "the reverse zone has a gate of its own"
+    );
     assert_eq!(zonewright.served(ZONES[0]), zonewright.rendered(ZONES[0]));
     write_manifests(&folder);
-    wait(&mut zonewright, "the names are back", |it| has(it, 2) && held(it) == 0.0);
+    wait(&mut zonewright, "the names are back", |it| {
+        has(it, 2) && held(it) == 0.0
+    });
     assert_eq!(zonewright.serials()[1], serials[1]);
 }
 
@@ -175,7 +207,9 @@ fn what_nobody_releases_leaves_when_its_time_is_over() {
 /// Creates the namespaces and the Services whose number fits.
 fn fill(server: &ApiServer, namespaces: &[&str]) {
     for name in namespaces {
-        server.create(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }));
+        server.create(
+            &json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }),
+        );
     }
     let numbers = (1..=SERVICES).filter(|number| namespaces.contains(&namespace_of(*number)));
     let all: Vec<Value> = numbers.map(|number| service(number, None)).collect();
@@ -200,7 +234,9 @@ fn an_api_server_that_suddenly_lists_nothing_is_held() {
         file.display()
     ));
     zonewright.start();
-    wait(&mut zonewright, "all names", |it| has(it, 1) && has(it, SERVICES));
+    wait(&mut zonewright, "all names", |it| {
+        has(it, 1) && has(it, SERVICES)
+    });
     let serials = zonewright.serials();
 
     server.lose_everything();
@@ -221,7 +257,9 @@ fn an_api_server_that_suddenly_lists_nothing_is_held() {
     server.resume();
     fill(&server, &["blue"]);
     proxy.open();
-    wait(&mut zonewright, "half the namespaces are held", |it| held(it) == 2.0);
+    wait(&mut zonewright, "half the namespaces are held", |it| {
+        held(it) == 2.0
+    });
     assert_eq!(zonewright.serials(), serials);
     assert!(has(&zonewright, 1) && has(&zonewright, 2));
     for zone in ZONES {
@@ -242,10 +280,16 @@ fn after_a_lost_disk_the_first_serial_is_above_the_secondaries() {
     let (mut zonewright, folder) = of_folder("");
     let key = Key::example();
     let addresses: Vec<SocketAddr> = kinds.iter().map(|_| ports::free_address()).collect();
-    let to: Vec<String> = addresses.iter().map(|it| format!("        to {it} key {}\n", key.name)).collect();
+    let to: Vec<String> = addresses
+        .iter()
+        .map(|it| format!("        to {it} key {}\n", key.name))
+        .collect();
     let transfer = format!(
         "    tsig {{\n        secret {} {} {}\n    }}\n    transfer {{\n{}    }}\n",
-        key.name, key.secret, key.algorithm, to.concat()
+        key.name,
+        key.secret,
+        key.algorithm,
+        to.concat()
     );
     configure(&zonewright, &folder, &transfer);
     // The serials of the first life come from a file: far ahead of any clock.
@@ -283,7 +327,11 @@ fn after_a_lost_disk_the_first_serial_is_above_the_secondaries() {
     let serials = zonewright.serials();
     for (zone, serial) in ZONES.iter().zip(serials) {
         let first = zonewright.versions(zone).pop().unwrap();
-        assert_eq!(first["serial"].as_u64(), Some(u64::from(far) + 1), "{first}");
+        assert_eq!(
+            first["serial"].as_u64(),
+            Some(u64::from(far) + 1),
+            "{first}"
+        );
         let serial = serial.unwrap();
         for secondary in &mut secondaries {
             secondary.wait_for_serial(zone, serial, PATIENCE);

@@ -174,7 +174,8 @@ impl Cluster {
         };
         let now = |key: &ObjectKey| (key.clone(), self.plan.headless_service(&self.state, key));
         if is_whole {
-            headless.publish(self.state.services().map(|service| now(&service.key)));
+            let services = self.state.services();
+            headless.publish_all(services.filter_map(|service| now(&service.key).1));
         } else if !self.dirty.services.is_empty() {
             headless.publish(self.dirty.services.keys().map(now));
         }

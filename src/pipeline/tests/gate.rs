@@ -203,7 +203,7 @@ fn deletion(number: u8, place: &str) -> Change {
 
 /// What is heard when all ten are lost.
 const HELD: [&str; 2] = [
-    "cluster.local. held: it would lose 10 of 13 records",
+    "cluster.local. held: it would lose 10 of 14 records",
     "10.in-addr.arpa. held: it would lose 10 of 12 records",
 ];
 
@@ -441,10 +441,10 @@ fn a_secondary_ahead_of_us_gets_a_version_above_its_own() {
     assert_eq!(subject.serial(), 5_001);
     subject.pipeline.take(Input::Secondaries(vec![(
         apex,
-        Serial::decode(u32::MAX - 2_147_000_000),
+        Serial::decode(2_000_000_000),
     )]));
     assert!(subject.pipeline.commit());
-    assert_eq!(subject.serial(), u32::MAX - 2_147_000_000 + 1);
+    assert_eq!(subject.serial(), 2_000_000_001);
     assert_eq!(subject.names(), 1);
     let step = Arc::clone(subject.zone().current().unwrap().history.last().unwrap());
     assert!(step.added.is_empty() && step.removed.is_empty());
@@ -491,7 +491,8 @@ fn what_bind_refuses_is_said_once() {
     ] {
         feed(&mut subject.pipeline, Change::Applied(slice(count)));
         assert!(subject.pipeline.commit());
-        let heard = subject.heard();
+        let mut heard = subject.heard();
+        heard.retain(|line| line.starts_with("cluster.local."));
         assert_eq!(heard.last().map(String::as_str), want);
         let is_said = heard.iter().any(|line| line.contains("BIND refuses"));
         assert_eq!(is_said, count == 101, "{heard:?}");
