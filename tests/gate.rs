@@ -285,7 +285,7 @@ fn after_a_lost_disk_the_first_serial_is_above_the_secondaries() {
         .map(|it| format!("        to {it} key {}\n", key.name))
         .collect();
     let transfer = format!(
-        "    tsig {{\n        secret {} {} {}\n    }}\n    transfer {{\n{}    }}\n",
+        "    tsig {{\n        secret {} {} {}\n    }}\n    transfer {{\n{}        allow 127.0.0.1\n    }}\n",
         key.name,
         key.secret,
         key.algorithm,

@@ -202,6 +202,10 @@ impl Guard {
             }
             Err(why) => {
                 kept.leaves = None;
+                for asked in kept.asked.drain(..) {
+                    // Who asked may be gone.
+                    let _gone = asked.send(Err(format!("{} stays as it is: {why}", zone.apex())));
+                }
                 let hold = self.gate.and_then(|gate| gate.hold);
                 let hold = hold.filter(|_| kept.faults.is_empty());
                 let held = HeldChange {
@@ -237,18 +241,19 @@ impl Guard {
             return is_new.then(|| GateEvent::Held(HeldChange::clone(&held)));
         };
         let was_told = kept.is_told;
-        if let Some(version) = zone.current() {
-            for asked in kept.asked.drain(..) {
-                // Who asked may be gone.
-                let _gone = asked.send(Ok(version.serial));
-            }
-        }
+        let asked = std::mem::take(&mut kept.asked);
         if event != GateEvent::Recovered {
             // What was let out was looked at: it is the new measure.
             self.passed.clear();
         }
         self.kept = None;
         zone.set_held(None);
+        if let Some(version) = zone.current() {
+            for asked in asked {
+                // Who asked may be gone.
+                let _gone = asked.send(Ok(version.serial));
+            }
+        }
         was_told.then_some(event)
     }
 

@@ -322,8 +322,8 @@ impl ApiServer {
         self.etcd.kill();
         let folder = self.folder.path();
         // What is in the way is an etcd's that was empty at its start.
-        let _none = std::fs::remove_dir_all(folder.join(to));
-        std::fs::rename(folder.join(from), folder.join(to)).unwrap();
+        let _none = fs::remove_dir_all(folder.join(to));
+        fs::rename(folder.join(from), folder.join(to)).unwrap();
         self.etcd = start_etcd(folder, self.etcd_port, self.etcd_peer_port);
     }
 
