@@ -91,7 +91,7 @@ fn held(zonewright: &Zonewright) -> f64 {
 /// Waits until both zones are held, and looks at what says so.
 fn check_held(zonewright: &mut Zonewright, serials: &[Option<u32>]) {
     let address = zonewright.address();
-    wait(zonewright, "both zones are held", |it| held_at(it) == 2.0);
+    wait(zonewright, "both zones are held", |it| held(it) == 2.0);
     assert_eq!(
         zonewright.serials(),
         serials,
@@ -115,11 +115,6 @@ fn check_held(zonewright: &mut Zonewright, serials: &[Option<u32>]) {
     );
     let said = zonewright.log();
     assert_eq!(said.matches("a version is held").count(), 2, "{said}");
-}
-
-/// How many zones are held.
-fn held_at(zonewright: &Zonewright) -> f64 {
-    held(zonewright)
 }
 
 /// Waits for something.
@@ -262,11 +257,19 @@ fn an_api_server_that_suddenly_lists_nothing_is_held() {
     });
     assert_eq!(zonewright.serials(), serials);
     assert!(has(&zonewright, 1) && has(&zonewright, 2));
+    // The kinds are listed one after the other: those who are asked to release look first, too.
+    wait(&mut zonewright, "all kinds are listed", |it| {
+        let services = it.metric("zonewright_source_objects", "kind=\"Service\"");
+        services == Some(f64::from(SERVICES / 2 + 1))
+    });
     for zone in ZONES {
         zonewright.command(&["release", zone]);
     }
     assert!(!has(&zonewright, 1) && has(&zonewright, 2));
-    assert_eq!(zonewright.served(ZONES[0]), zonewright.rendered(ZONES[0]));
+    let rendered = zonewright.rendered(ZONES[0]);
+    wait(&mut zonewright, "what a rendering gives", |it| {
+        it.served(ZONES[0]) == rendered
+    });
 }
 
 /// The disk is lost, the secondaries live: they have serials far above the clock. What is published first is
