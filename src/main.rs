@@ -47,6 +47,14 @@ fn main() -> ExitCode {
             asking,
         } => app::diff(zone, from, to, &asking),
         Command::Release { zone, asking } => app::release(zone, &asking),
+        Command::Doctor {
+            configuration,
+            state,
+        } => app::doctor(&configuration, &state),
+        Command::Emit {
+            configuration,
+            emission,
+        } => app::emit(&configuration, &emission),
         Command::Status { asking } => app::status(&asking),
     };
     match done {

@@ -1,8 +1,9 @@
 //! The documentation is true: what the README lists is what the program has.
 //!
-//! `UPDATE_DOCS=1 cargo test --test docs` writes the table of metrics anew.
+//! `UPDATE_DOCS=1 cargo test --test docs` writes the tables of metrics and of differences anew.
 
 use std::fs;
+use std::sync::Mutex;
 
 use clap::CommandFactory;
 use zonewright::cli::Cli;
@@ -28,19 +29,32 @@ fn metrics_table() -> String {
     table
 }
 
+/// What stands between two marks of the README is this.
+fn check_section(start: &str, end: &str, table: &str) {
+    static WRITING: Mutex<()> = Mutex::new(());
+    let guard = WRITING.lock().expect("no writer fails");
+    let text = readme();
+    let from = text.find(start).expect("the section begins") + start.len();
+    let to = from + text[from..].find(end).expect("the section ends");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let text = format!("{}{table}{}", &text[..from], &text[to..]);
+        fs::write("README.md", text).expect("the README can be written");
+    } else {
+        assert_eq!(&text[from..to], table);
+    }
+    drop(guard);
+}
+
 #[test]
 fn every_metric_stands_in_the_readme() {
-    let start = "never a client's address.\n\n";
     let end = "\n## What is in the zones";
-    let text = readme();
-    let from = text.find(start).expect("the metrics section begins") + start.len();
-    let to = text.find(end).expect("the metrics section ends");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        let text = format!("{}{}{}", &text[..from], metrics_table(), &text[to..]);
-        fs::write("README.md", text).expect("the README can be written");
-        return;
-    }
-    assert_eq!(&text[from..to], metrics_table());
+    check_section("never a client's address.\n\n", end, &metrics_table());
+}
+
+#[test]
+fn every_difference_from_coredns_stands_in_the_readme() {
+    let end = "\n## Limits and defaults";
+    check_section("hold it.\n\n", end, &zonewright::differences::table());
 }
 
 #[test]

@@ -89,14 +89,8 @@ fn held(zonewright: &Zonewright) -> f64 {
 }
 
 /// Waits until both zones are held, and looks at what says so.
-fn check_held(zonewright: &mut Zonewright, serials: &[Option<u32>]) {
-    let address = zonewright.address();
+fn check_held(zonewright: &mut Zonewright) {
     wait(zonewright, "both zones are held", |it| held(it) == 2.0);
-    assert_eq!(
-        zonewright.serials(),
-        serials,
-        "{address}: nothing is published"
-    );
     for zone in ZONES {
         assert_eq!(zonewright.extended_error(zone), Some(3), "{zone}");
         let label = format!("zone=\"{zone}.\"");
@@ -145,7 +139,8 @@ fn an_emptied_folder_is_held_released_and_recovers() {
 
     fs::remove_file(folder.join("blue.json")).unwrap();
     fs::remove_file(folder.join("green.json")).unwrap();
-    check_held(&mut zonewright, &serials);
+    check_held(&mut zonewright);
+    assert_eq!(zonewright.serials(), serials);
     assert!(has(&zonewright, 1));
     write_manifests(&folder);
     wait(&mut zonewright, "recovery", |it| held(it) == 0.0);
@@ -236,7 +231,7 @@ fn an_api_server_that_suddenly_lists_nothing_is_held() {
 
     server.lose_everything();
     server.resume();
-    check_held(&mut zonewright, &serials);
+    check_held(&mut zonewright);
     assert!(has(&zonewright, 1) && has(&zonewright, 2));
 
     proxy.close();
@@ -246,7 +241,6 @@ fn an_api_server_that_suddenly_lists_nothing_is_held() {
     wait(&mut zonewright, "recovery", |it| held(it) == 0.0);
     assert!(has(&zonewright, 1) && has(&zonewright, 2));
 
-    let serials = zonewright.serials();
     proxy.close();
     server.lose_everything();
     server.resume();

@@ -2,7 +2,10 @@
 //! imports it but `main` and the tests of the whole.
 
 mod ahead;
+mod catalogs;
 mod commands;
+mod doctor;
+mod emit;
 mod failure;
 mod files;
 mod listeners;
@@ -16,6 +19,8 @@ mod startup;
 mod writer;
 
 pub use commands::{check, diff, log, print_zones, release, show, status};
+pub use doctor::doctor;
+pub use emit::{Emission, emit};
 pub use failure::Failure;
 pub use files::PlannedFile;
 pub use plan::{Planned, PlannedCluster, interface_addresses, plan};

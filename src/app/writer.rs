@@ -14,7 +14,8 @@ use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::ops::metrics::Metrics;
 use crate::pipeline::{
-    ClusterGauges, ClusterPlan, FilePlan, GateEvent, Input, Observer, Pipeline, Store, millis,
+    CatalogPlan, ClusterGauges, ClusterPlan, FilePlan, GateEvent, Input, Observer, Pipeline, Store,
+    millis,
 };
 use crate::schema::Problem;
 use crate::zone::check::Warning;
@@ -53,6 +54,8 @@ pub(super) struct Writer {
     pub(super) clusters: Vec<(ClusterPlan, Vec<Retention>)>,
     /// The zone files, each with what is kept of its zone.
     pub(super) files: Vec<(FilePlan, Retention)>,
+    /// The catalogs, each with what is kept of it.
+    pub(super) catalogs: Vec<(CatalogPlan, Retention)>,
     /// What the sources say.
     pub(super) inputs: mpsc::Receiver<Input>,
     /// The time.
@@ -95,6 +98,7 @@ impl Writer {
             state,
             clusters,
             files,
+            catalogs,
             mut inputs,
             clock,
             metrics,
@@ -124,6 +128,9 @@ impl Writer {
                 } => {}
             }
         }
+        for (plan, kept) in &catalogs {
+            restore(&mut journal, &plan.zone, plan.limits, *kept, now_ms)?;
+        }
         let reader = journal.reader();
         let plans = clusters.into_iter().map(|(plan, _)| plan).collect();
         let observer = Box::new(Ears {
@@ -132,8 +139,10 @@ impl Writer {
             warnings,
         });
         let files = files.into_iter().map(|(plan, _)| plan).collect();
-        let pipeline =
-            Pipeline::new(plans, JournalStore(journal), clock, observer).with_files(files);
+        let catalogs = catalogs.into_iter().map(|(plan, _)| plan).collect();
+        let pipeline = Pipeline::new(plans, JournalStore(journal), clock, observer)
+            .with_files(files)
+            .with_catalogs(catalogs);
         let pipeline = if awaits_secondaries {
             pipeline.awaiting_secondaries()
         } else {

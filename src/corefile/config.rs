@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::address::DNS_PORT;
 use super::apex::{self, Apex};
 use super::bind::{self, Bind};
+use super::catalog::{self, Catalog};
 use super::environment::Environment;
 use super::errors::{self, Errors};
 use super::external::{self, External};
@@ -54,6 +55,8 @@ pub struct ServerBlock {
     pub external: Option<External>,
     /// Zone files; no zone stands in two of them.
     pub files: Vec<ZoneFile>,
+    /// Zones that list zones.
+    pub catalogs: Vec<Catalog>,
     /// Who may have zones; no zone stands in two of them.
     pub transfers: Vec<Transfer>,
     /// The keys of all blocks on its listeners, no two of one name.
@@ -171,10 +174,16 @@ impl ServerBlock {
         self.clusters().flat_map(Kubernetes::zones).chain(external)
     }
 
-    /// All zones that the block writes: those of clusters, then those that are files.
-    pub fn zones_written(&self) -> impl Iterator<Item = &Name> {
+    /// All zones with content of their own: those of clusters, then those that are files.
+    pub fn content_zones(&self) -> impl Iterator<Item = &Name> {
         self.cluster_zones()
             .chain(self.file_zones().map(|(zone, _)| zone))
+    }
+
+    /// All zones that the block writes: those with content, then catalogs.
+    pub fn zones_written(&self) -> impl Iterator<Item = &Name> {
+        self.content_zones()
+            .chain(self.catalogs.iter().map(|catalog| &catalog.zone))
     }
 
     /// Who may have `zone`, by the closest `transfer`; `None`: nobody.
@@ -298,6 +307,7 @@ pub fn parse_text(
     check_sources(&servers, &mut report);
     external::check(&servers, &mut report);
     file::check(&servers, &mut report);
+    catalog::check(&servers, &mut report);
     let (problems, warnings) = report.finish();
     if problems.is_empty() {
         Ok(Loaded {
@@ -330,6 +340,9 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
             names.push(key.apex.clone());
         }
     }
+    let catalogs = catalog::names(directives);
+    let mut without_catalogs = names.clone();
+    without_catalogs.retain(|name| !catalogs.contains(name));
     let mut server = ServerBlock {
         place: place.clone(),
         zones,
@@ -338,6 +351,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         multicluster: None,
         external: None,
         files: Vec::new(),
+        catalogs: Vec::new(),
         transfers: Vec::new(),
         keys: Vec::new(),
         apexes: Vec::new(),
@@ -364,7 +378,12 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
             report.error(place, message, "join the two");
         }
         once.push((word, place));
-        take(word, directive, &names, &mut server, report);
+        let zones = if catalog::stands_beside(word) {
+            &without_catalogs
+        } else {
+            &names
+        };
+        take(word, directive, zones, &mut server, report);
     }
     check_zones(&server, &names, report);
     server
@@ -374,7 +393,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
 fn repeats(word: Word) -> bool {
     match word {
         Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
-        Word::Gate | Word::Transfer => true,
+        Word::Catalog | Word::Gate | Word::Transfer => true,
         Word::Errors
         | Word::External
         | Word::Kubernetes
@@ -396,6 +415,7 @@ fn take(
     match word {
         Word::Apex => server.apexes.push(apex::parse(directive, zones, report)),
         Word::Bind => bind::parse(directive, &mut server.bind, report),
+        Word::Catalog => server.catalogs.extend(catalog::parse(directive, report)),
         Word::Errors => server.errors = Some(errors::parse(directive, report)),
         Word::External => server.external = Some(external::parse(directive, zones, report)),
         Word::File => server.files.extend(file::parse(directive, zones, report)),
@@ -423,6 +443,8 @@ fn take(
 
 /// Checks what the directives of one block say about zones.
 fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
+    let catalogs = server.catalogs.iter().map(|catalog| &catalog.zone);
+    let with_apex: Vec<&Name> = server.cluster_zones().chain(catalogs).collect();
     let of_cluster: Vec<&Name> = server.cluster_zones().collect();
     let zones: Vec<&Name> = server.zones_written().collect();
     let unasked = |place: &Place, own: &mut dyn Iterator<Item = &Name>, report: &mut Report| {
@@ -441,7 +463,7 @@ fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
         unasked(&external.place, &mut external.zones(), report);
     }
     check_zoned("transfer", &server.transfers, &zones, report);
-    check_zoned("apex", &server.apexes, &of_cluster, report);
+    check_zoned("apex", &server.apexes, &with_apex, report);
     check_zoned("gate", &server.gates, &of_cluster, report);
     check_zoned("history", &server.histories, &zones, report);
 }

@@ -10,6 +10,8 @@ pub(super) enum Word {
     Apex,
     /// Addresses to listen on.
     Bind,
+    /// A zone that lists zones.
+    Catalog,
     /// Logging of errors.
     Errors,
     /// A zone file.
@@ -42,6 +44,7 @@ pub(super) enum Word {
 const OURS: &[(&str, Word)] = &[
     ("apex", Word::Apex),
     ("bind", Word::Bind),
+    ("catalog", Word::Catalog),
     ("errors", Word::Errors),
     ("file", Word::File),
     ("gate", Word::Gate),
@@ -72,7 +75,6 @@ const NOT_YET: &[&str] = &[
     "bufsize",
     "cache",
     "cancel",
-    "catalog",
     "chaos",
     "clouddns",
     "debug",

@@ -60,7 +60,7 @@ impl<S: Store> Pipeline<S> {
         for cluster in &mut self.clusters {
             cluster.catch_up_live();
         }
-        true
+        self.commit_catalogs()
     }
 
     /// When something that is held leaves by itself.
@@ -70,7 +70,7 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// The next version of a zone.
-    fn next_version(&self, ready: Ready, now_ms: u64) -> Candidate {
+    pub(super) fn next_version(&self, ready: Ready, now_ms: u64) -> Candidate {
         let Ready {
             zone,
             limits,
@@ -105,7 +105,7 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// Journal, then swap, then count. False when the journal refused.
-    fn write(&mut self, candidates: Vec<Candidate>) -> bool {
+    pub(super) fn write(&mut self, candidates: Vec<Candidate>) -> bool {
         let start = self.clock.now();
         let sizes: Vec<(usize, usize)> = candidates
             .iter()
@@ -124,6 +124,7 @@ impl<S: Store> Pipeline<S> {
             let zone = of_clusters
                 .map(|plan| &plan.zone)
                 .chain(self.file_zones())
+                .chain(self.catalogs.iter().map(|it| &it.plan.zone))
                 .find(|zone| zone.apex() == apex);
             if let Some(zone) = zone {
                 let version = zone.publish(version);

@@ -337,7 +337,7 @@ fn losses(served: &Contents, draft: &ZoneDraft) -> usize {
 }
 
 /// A draft, where nothing differs with the cause of a version nonetheless: others have a later serial.
-fn with_cause(mut draft: ZoneDraft) -> ZoneDraft {
+pub(super) fn with_cause(mut draft: ZoneDraft) -> ZoneDraft {
     if draft.draft.is_empty() {
         draft.causes = vec![vec![Cause {
             verb: Verb::Restored,

@@ -6,6 +6,7 @@
 //! really differs one version, all in one write of the store.
 
 mod apex;
+mod catalog;
 mod cluster;
 mod commit;
 mod files;
@@ -31,12 +32,14 @@ use crate::schema::Problem;
 use crate::zone::check::Warning;
 use crate::zone::{Candidate, Journaled, Version, Zone};
 
+use catalog::HeldCatalog;
 use cluster::Cluster;
 use files::HeldFile;
 use guard::Guard;
 use overlay::Overlays;
 use wait::{Next, within};
 
+pub use catalog::CatalogPlan;
 pub use files::{FileInput, FilePlan};
 pub use gauges::ClusterGauges;
 pub use guard::{GateEvent, Released};
@@ -148,6 +151,8 @@ pub struct Pipeline<S> {
     clusters: Vec<Cluster>,
     /// The zone files, in configuration order.
     files: Vec<HeldFile>,
+    /// The catalogs, in configuration order.
+    catalogs: Vec<HeldCatalog>,
     /// Where versions become durable.
     store: S,
     /// The time.
@@ -200,6 +205,7 @@ impl<S: Store> Pipeline<S> {
         Self {
             clusters,
             files: Vec::new(),
+            catalogs: Vec::new(),
             store,
             clock,
             observer,
@@ -340,10 +346,18 @@ impl<S: Store> Pipeline<S> {
     fn take_serials(&mut self, serials: &[(Name, Serial)]) {
         self.awaits_secondaries = false;
         for (apex, serial) in serials {
+            let later = |known: Option<Serial>| known.map_or(*serial, |known| known.later(*serial));
+            for catalog in &mut self.catalogs {
+                let zone = &catalog.plan.zone;
+                let own = zone.current().map(|version| version.serial);
+                if zone.apex() == apex && own.is_none_or(|own| serial.is_after(own)) {
+                    catalog.ahead = Some(later(catalog.ahead));
+                }
+            }
             if let Some((zone, guard)) = self.guarded().find(|(zone, _)| zone.apex() == apex) {
                 let own = zone.current().map(|version| version.serial);
                 if own.is_none_or(|own| serial.is_after(own)) {
-                    guard.ahead = Some(guard.ahead.map_or(*serial, |known| known.later(*serial)));
+                    guard.ahead = Some(later(guard.ahead));
                 }
             }
         }

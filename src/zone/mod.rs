@@ -3,6 +3,7 @@
 //! This folder knows records and serials, never Kubernetes objects beyond the causes it carries.
 
 pub mod check;
+mod condensed;
 mod contents;
 mod delta;
 mod edit;
