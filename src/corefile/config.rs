@@ -155,7 +155,7 @@ macro_rules! zoned {
 zoned!(Transfer, Apex, Gate, History, ZoneFile);
 
 /// Of several directives the one with the closest zone at or above `zone`.
-fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
+pub(super) fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
     directives
         .iter()
         .max_by_key(|directive| directive.closeness(zone))
@@ -190,24 +190,6 @@ impl ServerBlock {
     #[must_use]
     pub fn transfer_for(&self, zone: &Name) -> Option<&Transfer> {
         closest(&self.transfers, zone)
-    }
-
-    /// What was said about the top of `zone`, by the closest `apex`.
-    #[must_use]
-    pub fn apex_for(&self, zone: &Name) -> Option<&Apex> {
-        closest(&self.apexes, zone)
-    }
-
-    /// What is kept of `zone`, by the closest `history`.
-    #[must_use]
-    pub fn history_for(&self, zone: &Name) -> Option<&History> {
-        closest(&self.histories, zone)
-    }
-
-    /// Which losses of `zone` are held, by the closest `gate`.
-    #[must_use]
-    pub fn gate_for(&self, zone: &Name) -> Option<&Gate> {
-        closest(&self.gates, zone)
     }
 
     /// The log rule for a name: the first that fits.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::config::{ServerBlock, closest};
 use super::parser::Directive;
 use super::place::{Place, Report};
 use super::quantity::duration_or_seconds;
@@ -37,6 +38,14 @@ pub enum Hold {
 
 /// The options, for messages.
 const OPTIONS: &str = "shrink, at_least and hold";
+
+impl ServerBlock {
+    /// Which losses of `zone` are held, by the closest `gate`.
+    #[must_use]
+    pub fn gate_for(&self, zone: &Name) -> Option<&Gate> {
+        closest(&self.gates, zone)
+    }
+}
 
 /// Reads the directive; `block_zones` are the default.
 pub(super) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Report) -> Gate {
