@@ -130,6 +130,14 @@ pub enum Command {
         #[command(flatten)]
         asking: Asking,
     },
+    /// Publishes what the gate holds of a zone.
+    Release {
+        /// The zone.
+        zone: String,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
     /// Tries each secondary: reach, key, clock, NOTIFY, serial; says what to mend. Exit code 1 when something is wrong.
     Doctor {
         /// The configuration.
@@ -148,7 +156,7 @@ pub enum Command {
         #[command(flatten)]
         emission: Emission,
     },
-    /// Zones, serials, sources, secondaries and their lag, of a running server.
+    /// Zones, serials, sources, secondaries and their lag, what is held, of a running server.
     Status {
         /// Where to ask.
         #[command(flatten)]

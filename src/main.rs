@@ -46,6 +46,7 @@ fn main() -> ExitCode {
             to,
             asking,
         } => app::diff(zone, from, to, &asking),
+        Command::Release { zone, asking } => app::release(zone, &asking),
         Command::Doctor {
             configuration,
             state,

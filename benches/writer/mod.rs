@@ -80,6 +80,7 @@ fn zone_plan(apex: &str, forward: bool) -> ZonePlan {
             steps: 10_000,
             octets: 16 << 20,
         },
+        gate: None,
     }
 }
 

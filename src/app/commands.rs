@@ -175,6 +175,14 @@ pub fn status(asking: &Asking) -> Result<(), Failure> {
     question(Request::Status, asking)
 }
 
+/// `release`.
+///
+/// # Errors
+/// When no server runs, or when nothing is held.
+pub fn release(zone: String, asking: &Asking) -> Result<(), Failure> {
+    question(Request::Release { zone }, asking)
+}
+
 /// How often and how long to wait for another command to let go of the store.
 const STORE_TRIES: u32 = 250;
 /// The pause between two tries.
@@ -209,7 +217,9 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
             Refused::Server(text) => Failure::running(text),
         }),
         None => match question.request {
-            Request::Status => Err(Failure::running(AuditError::NoServer.to_string())),
+            Request::Status | Request::Release { .. } => {
+                Err(Failure::running(AuditError::NoServer.to_string()))
+            }
             Request::Log { .. } | Request::Show { .. } | Request::Diff { .. } => {
                 let past = stored_past(&state.state)?;
                 answer(&question, &past, &mut out).map_err(|error| {

@@ -1,6 +1,7 @@
 //! The wiring: builds the parts from the configuration, binds, supervises, shuts down in order. Nobody
 //! imports it but `main` and the tests of the whole.
 
+mod ahead;
 mod catalogs;
 mod commands;
 mod doctor;
@@ -17,7 +18,7 @@ mod source;
 mod startup;
 mod writer;
 
-pub use commands::{check, diff, log, print_zones, show, status};
+pub use commands::{check, diff, log, print_zones, release, show, status};
 pub use doctor::doctor;
 pub use emit::{Emission, emit};
 pub use failure::Failure;

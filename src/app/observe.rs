@@ -1,11 +1,12 @@
 //! What status, `/ready` and the metrics read of the running parts.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::app::plan::Planned;
-use crate::audit::{SecondaryLine, SourceLine, Status, ZoneLine};
+use crate::audit::{HeldLine, SecondaryLine, SourceLine, Status, ZoneLine};
 use crate::dns::{Name, Rcode};
 use crate::ops::Clock;
 use crate::ops::metrics::{self as m, Sample};
@@ -14,7 +15,17 @@ use crate::serve::{Proto, Server, Stats, TransferOutcome};
 use crate::source::zonefile::follow::FileStats;
 use crate::source::{ErrorClass, SourceStats};
 use crate::transfer::{SecondaryStatus, SecondaryTable, TransferKind};
+use crate::zone::gate::Why;
 use crate::zone::{Version, ZoneSet};
+
+/// What some secondaries refuse of each zone, in words.
+pub(super) type Warnings = Arc<Mutex<BTreeMap<Name, Vec<String>>>>;
+
+/// All warnings, by zone.
+fn lock_warnings(warnings: &Warnings) -> Vec<String> {
+    let warnings = warnings.lock().unwrap_or_else(PoisonError::into_inner);
+    warnings.values().flatten().cloned().collect()
+}
 
 /// A source that is watched.
 #[derive(Debug)]
@@ -45,6 +56,8 @@ pub(super) struct Observed {
     secondaries: Vec<Arc<SecondaryTable>>,
     /// Problems of objects. The lock protects the list for one change or one reading.
     pub(super) problems: Arc<Mutex<Vec<String>>>,
+    /// What some secondaries refuse, by zone. The lock protects the map for one change or one reading.
+    pub(super) warnings: Warnings,
     /// The time.
     clock: Arc<dyn Clock>,
     /// The state folder.
@@ -86,6 +99,7 @@ impl Observed {
             servers: servers.iter().map(Server::stats).collect(),
             secondaries: servers.iter().map(Server::secondaries).collect(),
             problems: Arc::default(),
+            warnings: Arc::default(),
             clock: Arc::clone(clock),
             state: state.to_owned(),
         }
@@ -155,6 +169,11 @@ pub(super) fn status(observed: &Observed) -> Status {
                 .as_ref()
                 .map_or(0, |version| version.contents.record_count()),
             stale_since_ms: zone.stale_since_ms(),
+            held: zone.held().map(|held| HeldLine {
+                why: held.why.to_string(),
+                since_ms: held.since_ms,
+                until_ms: held.until_ms,
+            }),
         }
     };
     let source_line = |(source, gauges): (&ObservedSource, &Arc<ClusterGauges>)| {
@@ -196,6 +215,7 @@ pub(super) fn status(observed: &Observed) -> Status {
         .flat_map(|source| source.stats.problems())
         .collect();
     problems.extend(lock(&observed.problems));
+    problems.extend(lock_warnings(&observed.warnings));
     problems.extend(observed.files.iter().flat_map(|file| file.problems()));
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -253,6 +273,23 @@ fn zone_samples(observed: &Observed, out: &mut Vec<Sample>) {
             0.0
         };
         out.push(Sample::new(m::ZONE_STALE, &[&name], stale));
+        let warnings = observed.warnings.lock();
+        let warnings = warnings.unwrap_or_else(PoisonError::into_inner);
+        let count = warnings.get(zone.apex()).map_or(0, Vec::len);
+        drop(warnings);
+        out.push(Sample::new(
+            m::ZONE_WARNINGS,
+            &[&name],
+            number(count as u64),
+        ));
+        let held = zone.held();
+        let lost = match held.as_deref().map(|held| &held.why) {
+            Some(Why::Shrinks { lost, before: _ }) => *lost as u64,
+            Some(Why::Unsound { .. }) | None => 0,
+        };
+        out.push(Sample::new(m::ZONE_HELD_RECORDS, &[&name], number(lost)));
+        let held = u64::from(held.is_some());
+        out.push(Sample::new(m::ZONE_HELD, &[&name], number(held)));
         let Some(version) = zone.current() else {
             continue;
         };

@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tokio::sync::{mpsc, oneshot};
+
 use crate::app::failure::Failure;
-use crate::audit::{Past, Status};
-use crate::dns::Name;
+use crate::audit::{AuditError, Past, Status};
+use crate::dns::{Name, Serial};
 use crate::ops::{Clock, SystemClock};
-use crate::pipeline::millis;
+use crate::pipeline::{Input, millis};
 use crate::zone::journal::{Journal, OpenError, Reader};
 use crate::zone::{Contents, Step, ZoneSet};
 
@@ -24,6 +26,8 @@ pub(super) struct StoredPast {
     zones: Option<Arc<ZoneSet>>,
     /// How the running server stands.
     status: Option<StatusOf>,
+    /// The way to the writer of the running server.
+    inputs: Option<mpsc::WeakSender<Input>>,
     /// The time.
     clock: Arc<dyn Clock>,
 }
@@ -69,6 +73,7 @@ impl StoredPast {
             _journal: Some(journal),
             zones: None,
             status: None,
+            inputs: None,
             clock,
         })
     }
@@ -78,6 +83,7 @@ impl StoredPast {
         reader: Reader,
         zones: Arc<ZoneSet>,
         status: StatusOf,
+        inputs: mpsc::WeakSender<Input>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
@@ -85,6 +91,7 @@ impl StoredPast {
             _journal: None,
             zones: Some(zones),
             status: Some(status),
+            inputs: Some(inputs),
             clock,
         }
     }
@@ -124,6 +131,24 @@ impl Past for StoredPast {
 
     fn status(&self) -> Option<Status> {
         self.status.as_ref().map(|status| status())
+    }
+
+    fn release(&self, zone: &Name) -> Result<Serial, AuditError> {
+        let Some(inputs) = &self.inputs else {
+            return Err(AuditError::NoServer);
+        };
+        let gone = || AuditError::NotReleased("the server is ending".to_owned());
+        // Weak: whoever may ask does not keep the writer alive.
+        let inputs = inputs.upgrade().ok_or_else(gone)?;
+        let (asked, answer) = oneshot::channel();
+        let zone = zone.clone();
+        inputs
+            .blocking_send(Input::Release { zone, asked })
+            .map_err(|_| gone())?;
+        match answer.blocking_recv() {
+            Ok(released) => released.map_err(AuditError::NotReleased),
+            Err(_) => Err(gone()),
+        }
     }
 
     fn now_ms(&self) -> u64 {

@@ -10,13 +10,15 @@ use crate::app::catalogs::plan_catalogs;
 use crate::app::files::{PlannedFile, plan_file_zones, plan_overlays};
 use crate::cluster::{Kind, Kinds, SeenNamespaces, Selector};
 use crate::corefile::{
-    self, Apex, BindHost, Config, External, History, Kubernetes, Pods, ServerBlock, Source,
+    self, Apex, BindHost, Config, External, Gate, History, Hold, Kubernetes, Pods, ServerBlock,
+    Source,
 };
 use crate::dns::{Name, Ttl};
 use crate::live::{InsecurePods, LiveNames, ZonalNames};
 use crate::pipeline::{CatalogPlan, ClusterPlan, ExternalPlan, ZonePlan, service_node};
 use crate::schema::{ApexSettings, ExternalSettings, Front, NameServer, ZoneForm};
 use crate::source::{ApiLimits, Keep, Wanted};
+use crate::zone::gate::GateSettings;
 use crate::zone::journal::Retention;
 use crate::zone::{MemoryLimits, Zone, ZoneSet};
 
@@ -160,6 +162,7 @@ impl Zones {
             zone: Arc::clone(known),
             apex,
             limits: memory_limits(kept(block.history_for(zone))),
+            gate: gate(block.gate_for(zone)),
         }
     }
 
@@ -326,6 +329,23 @@ pub(super) fn kept(history: Option<&History>) -> Retention {
         kept.octets = history.size_bytes.map_or(kept.octets, NonZeroU64::get);
     }
     kept
+}
+
+/// Which losses are held, with the defaults.
+fn gate(gate: Option<&Gate>) -> Option<GateSettings> {
+    let defaults = GateSettings::DEFAULT;
+    let Some(gate) = gate else {
+        return Some(defaults);
+    };
+    (!gate.is_off).then(|| GateSettings {
+        shrink_percent: gate.shrink_percent.unwrap_or(defaults.shrink_percent),
+        at_least: gate.at_least.unwrap_or(defaults.at_least),
+        hold: match gate.hold {
+            None => defaults.hold,
+            Some(Hold::For(time)) => Some(time),
+            Some(Hold::Forever) => None,
+        },
+    })
 }
 
 /// How much of it stays in memory.

@@ -13,6 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::app::ahead::ask_secondaries;
 use crate::app::commands::load;
 use crate::app::failure::{Failure, one_line};
 use crate::app::files::start_files;
@@ -105,6 +106,7 @@ impl Process {
             .iter()
             .map(|one| (one.plan.clone(), one.kept))
             .collect();
+        let told: Vec<_> = servers.iter().flat_map(Server::told).collect();
         let writer = Writer {
             state: state.state.clone(),
             clusters,
@@ -114,6 +116,8 @@ impl Process {
             clock: Arc::clone(&clock),
             metrics,
             problems: Arc::clone(&observed.problems),
+            warnings: Arc::clone(&observed.warnings),
+            awaits_secondaries: !told.is_empty(),
         };
         let (writer, opened) = writer.start()?;
         let Ok(Opened { reader, gauges }) = opened.await else {
@@ -134,9 +138,11 @@ impl Process {
         let asks = Arc::clone(&observed);
         let status_of = Arc::new(move || status(&asks));
         let zones = Arc::clone(&planned.zones);
-        let past = StoredPast::of_server(reader, zones, status_of, Arc::clone(&clock));
+        let past =
+            StoredPast::of_server(reader, zones, status_of, tx.downgrade(), Arc::clone(&clock));
         let control = serve_control(state.state.clone(), Arc::new(past), cancel.clone());
         tasks.spawn("control socket", control);
+        ask_secondaries(told, &tx, &mut tasks, &clock);
         start_files(&planned, &observed.files, &tx, &sources, &mut tasks, &clock)?;
         start_sources(&planned, &observed, &tx, &sources, &mut tasks, &clock).await?;
         let lameduck = config

@@ -8,14 +8,18 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::app::observe::Warnings;
 use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::ops::metrics::Metrics;
 use crate::pipeline::{
-    CatalogPlan, ClusterGauges, ClusterPlan, FilePlan, Input, Observer, Pipeline, Store, millis,
+    CatalogPlan, ClusterGauges, ClusterPlan, FilePlan, GateEvent, Input, Observer, Pipeline, Store,
+    millis,
 };
 use crate::schema::Problem;
+use crate::zone::check::Warning;
+use crate::zone::gate::Why;
 use crate::zone::journal::next_serial;
 use crate::zone::journal::{Journal, Reader, Retention};
 use crate::zone::{Candidate, Edit, Journaled, MemoryLimits, Version, Zone};
@@ -60,6 +64,10 @@ pub(super) struct Writer {
     pub(super) metrics: Arc<Metrics>,
     /// Problems of objects, for status.
     pub(super) problems: Arc<std::sync::Mutex<Vec<String>>>,
+    /// What some secondaries refuse, for status.
+    pub(super) warnings: Warnings,
+    /// Whether nothing is published before it is known what secondaries have.
+    pub(super) awaits_secondaries: bool,
 }
 
 /// What the thread hands out once the store is open.
@@ -95,6 +103,8 @@ impl Writer {
             clock,
             metrics,
             problems,
+            warnings,
+            awaits_secondaries,
         } = self;
         let wall = Arc::clone(&clock);
         let (mut journal, report) = Journal::open(&state, Arc::new(move || millis(wall.wall())))?;
@@ -123,12 +133,21 @@ impl Writer {
         }
         let reader = journal.reader();
         let plans = clusters.into_iter().map(|(plan, _)| plan).collect();
-        let observer = Box::new(Ears { metrics, problems });
+        let observer = Box::new(Ears {
+            metrics,
+            problems,
+            warnings,
+        });
         let files = files.into_iter().map(|(plan, _)| plan).collect();
         let catalogs = catalogs.into_iter().map(|(plan, _)| plan).collect();
         let pipeline = Pipeline::new(plans, JournalStore(journal), clock, observer)
             .with_files(files)
             .with_catalogs(catalogs);
+        let pipeline = if awaits_secondaries {
+            pipeline.awaiting_secondaries()
+        } else {
+            pipeline
+        };
         let gauges = pipeline.gauges();
         if opened.send(Opened { reader, gauges }).is_err() {
             return Ok(());
@@ -211,9 +230,52 @@ struct Ears {
     metrics: Arc<Metrics>,
     /// Problems of objects, for status. The lock protects the list for the time of one change of it.
     problems: Arc<std::sync::Mutex<Vec<String>>>,
+    /// What some secondaries refuse, for status.
+    warnings: Warnings,
 }
 
 impl Observer for Ears {
+    fn gate(&self, zone: &Name, event: &GateEvent) {
+        let outcome = event.as_str();
+        match event {
+            GateEvent::Held(held) => {
+                let mend = match held.why {
+                    Why::Shrinks { .. } => {
+                        format!("see why; to publish it: zonewright release {zone}")
+                    }
+                    Why::Unsound { .. } => "mend it; it is published then".to_owned(),
+                };
+                tracing::error!(
+                    %zone, why = %held.why, mend,
+                    "a version is held; the last one is served and transferred"
+                );
+            }
+            GateEvent::Released => {
+                tracing::warn!(%zone, "what was held is published: it was released")
+            }
+            GateEvent::Recovered => {
+                tracing::info!(%zone, "nothing is held any more: the source recovered")
+            }
+            GateEvent::Expired => tracing::error!(
+                %zone,
+                "what was held is published, with all its losses: nobody released it in time"
+            ),
+        }
+        self.metrics.count_gate(&zone.to_string(), outcome);
+    }
+
+    fn warnings(&self, zone: &Name, all: &[Warning], new: &[Warning]) {
+        for warning in new {
+            tracing::warn!("{warning}");
+        }
+        let texts = all.iter().map(ToString::to_string).collect();
+        let mut warnings = self
+            .warnings
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        warnings.insert(zone.clone(), texts);
+    }
+
     fn published(&self, version: &Version, added: usize, removed: usize) {
         let zone = version.contents.apex().to_string();
         tracing::info!(

@@ -44,6 +44,11 @@ pub enum Request {
     },
     /// How things stand.
     Status,
+    /// What is held of a zone is to be published.
+    Release {
+        /// The zone.
+        zone: String,
+    },
 }
 
 /// A request and how its answer is to look.
@@ -113,6 +118,11 @@ pub fn answer(
         Request::Status => {
             let status = past.status().ok_or(AuditError::NoServer)?;
             status::write(&status, output, out)
+        }
+        Request::Release { zone } => {
+            let zone = Name::parse(zone)?.to_lower();
+            let serial = past.release(&zone)?;
+            status::write_released(&zone, serial, output, out)
         }
     }
 }

@@ -14,7 +14,7 @@ pub use control::{Refused, ask, serve_control, socket_path};
 pub use moment::{Moment, MomentError};
 pub use past::{AuditError, Output, Past};
 pub(crate) use show::each_record;
-pub use status::{SecondaryLine, SourceLine, Status, ZoneLine};
+pub use status::{HeldLine, SecondaryLine, SourceLine, Status, ZoneLine};
 
 #[cfg(test)]
 mod tests;

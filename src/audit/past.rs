@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::moment::MomentError;
 use crate::audit::status;
-use crate::dns::{Name, ParseError};
+use crate::dns::{Name, ParseError, Serial};
 use crate::zone::{Contents, Step};
 
 /// How an answer looks.
@@ -38,6 +38,11 @@ pub trait Past {
     fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, String>;
     /// How things stand; `None` when no server runs.
     fn status(&self) -> Option<status::Status>;
+    /// Lets what is held of a zone be published; gives the serial it has then.
+    ///
+    /// # Errors
+    /// When no server runs, when nothing is held, or when it may not leave.
+    fn release(&self, zone: &Name) -> Result<Serial, AuditError>;
     /// The time, milliseconds since 1970 UTC.
     fn now_ms(&self) -> u64;
 }
@@ -94,6 +99,9 @@ pub enum AuditError {
     /// The answer could not be written.
     #[error("the answer cannot be written: {0}")]
     Write(#[from] io::Error),
+    /// What is to be released cannot be.
+    #[error("{0}")]
+    NotReleased(String),
     /// A server is needed.
     #[error(
         "no server runs on this state folder; name its folder with --state, or start one with `zonewright run`"
@@ -112,6 +120,7 @@ impl AuditError {
             | Self::NoSerial { .. }
             | Self::TooEarly { .. }
             | Self::NoName { .. }
+            | Self::NotReleased(_)
             | Self::Object(_) => true,
             Self::Store(_) | Self::Write(_) | Self::NoServer => false,
         }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output};
+use crate::dns::{Name, Serial};
 
 /// How things stand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,20 @@ pub struct ZoneLine {
     pub records: usize,
     /// Since when its source is away, milliseconds since 1970 UTC.
     pub stale_since_ms: Option<u64>,
+    /// A change that is held back.
+    pub held: Option<HeldLine>,
+}
+
+/// A change that is held back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldLine {
+    /// Why.
+    pub why: String,
+    /// Since when, milliseconds since 1970 UTC.
+    pub since_ms: u64,
+    /// Until when at most, milliseconds since 1970 UTC; absent: until it is released or mended.
+    pub until_ms: Option<u64>,
 }
 
 /// A source.
@@ -121,6 +136,9 @@ pub(super) fn write(
             }
             _ => writeln!(out, "zone {} has no version yet", line.zone)?,
         }
+        if let Some(held) = &line.held {
+            writeln!(out, "    {}", held_text(&line.zone, held))?;
+        }
         for line in status
             .secondaries
             .iter()
@@ -131,6 +149,41 @@ pub(super) fn write(
     }
     for problem in &status.problems {
         writeln!(out, "problem {problem}")?;
+    }
+    Ok(())
+}
+
+/// A change that is held, for people.
+fn held_text(zone: &str, held: &HeldLine) -> String {
+    let HeldLine {
+        why,
+        since_ms,
+        until_ms,
+    } = held;
+    let since = TimeText(*since_ms);
+    match until_ms {
+        Some(until) => format!(
+            "HELD since {since}: {why}; published at {}, or by: zonewright release {zone}",
+            TimeText(*until)
+        ),
+        None => format!("HELD since {since}: {why}"),
+    }
+}
+
+/// Writes that what was held is published.
+pub(super) fn write_released(
+    zone: &Name,
+    serial: Serial,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    match output {
+        Output::Text => writeln!(out, "{zone} is published with serial {serial}")?,
+        Output::Json => {
+            let serial = serial.encode();
+            let text = serde_json::json!({ "zone": zone.to_string(), "serial": serial });
+            writeln!(out, "{text}")?;
+        }
     }
     Ok(())
 }

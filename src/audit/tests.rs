@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Output, Past, Question, Request, SecondaryLine, SourceLine, Status, ZoneLine, answer};
+use super::{
+    AuditError, HeldLine, Output, Past, Question, Request, SecondaryLine, SourceLine, Status,
+    ZoneLine, answer,
+};
 use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Rdata, RrList, RrRef, Serial, Soa, Ttl};
 use crate::zone::{Contents, Step};
@@ -148,6 +151,15 @@ impl Past for Fake {
 
     fn status(&self) -> Option<Status> {
         self.status.clone()
+    }
+
+    fn release(&self, zone: &Name) -> Result<Serial, AuditError> {
+        if *zone == name("z.") {
+            return Ok(Serial::decode(7));
+        }
+        Err(AuditError::NotReleased(format!(
+            "nothing of {zone} is held"
+        )))
     }
 
     fn now_ms(&self) -> u64 {
@@ -367,6 +379,11 @@ fn status_tells_sources_zones_secondaries_and_problems() {
         time_ms: serial.map(|_| THIRD_MS),
         records: 2,
         stale_since_ms: stale,
+        held: serial.map(|_| HeldLine {
+            why: "it would lose 90 of 100 records".into(),
+            since_ms: THIRD_MS,
+            until_ms: Some(THIRD_MS + 3_600_000),
+        }),
     };
     past.status = Some(Status {
         version: "9.9".into(),
@@ -396,6 +413,7 @@ fn status_tells_sources_zones_secondaries_and_problems() {
 zonewright 9.9
 source shop: STALE since 2026-11-21T14:00:02.000Z (2 Service, 0 EndpointSlice)
 zone z. serial 200 of 2026-11-21T14:00:02.000Z, 2 records, STALE
+    HELD since 2026-11-21T14:00:02.000Z: it would lose 90 of 100 records; published at 2026-11-21T15:00:02.000Z, or by: zonewright release z.
     secondary 192.0.2.9:53: told 200, acknowledged nothing, took 101 by ixfr, 1 versions behind, for 7 s
 zone new. has no version yet
 problem shop.yaml:3: unclosed bracket
@@ -407,4 +425,19 @@ problem shop.yaml:3: unclosed bracket
     let json = asked(&past, Request::Status, Output::Json).expect("it is answered");
     let read: Status = serde_json::from_str(&json).expect("it is JSON");
     assert_eq!(Some(read), past.status);
+}
+
+#[test]
+fn a_release_says_the_serial_or_why_not() {
+    let past = Fake::new();
+    let release = |zone: &str, output| asked(&past, Request::Release { zone: zone.into() }, output);
+    let text = release("Z", Output::Text);
+    assert_eq!(text.as_deref(), Ok("z. is published with serial 7\n"));
+    let json = release("z.", Output::Json).expect("it is answered");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(json, serde_json::json!({ "zone": "z.", "serial": 7 }));
+    assert_eq!(
+        release("y.", Output::Text),
+        Err("nothing of y. is held".into())
+    );
 }

@@ -38,7 +38,13 @@ impl HeadlessServices {
         services.as_ref()?.get(key).cloned()
     }
 
-    /// These have changed, each with what it is now; before the first time all are given.
+    /// These are all there are.
+    pub fn publish_all(&self, all: impl Iterator<Item = HeadlessService>) {
+        let all = all.map(|it| (it.service.key.clone(), Arc::new(it)));
+        self.services.store(Some(Arc::new(all.collect())));
+    }
+
+    /// These have changed, each with what it is now.
     pub fn publish(&self, changed: impl Iterator<Item = (ObjectKey, Option<HeadlessService>)>) {
         let before = self.services.load_full().unwrap_or_default();
         let mut services = HashMap::clone(&before);

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::config::{ServerBlock, closest};
 use super::parser::{Directive, Line};
 use super::place::{Place, Report};
 use super::quantity::duration_or_seconds;
@@ -46,6 +47,14 @@ pub struct NameServer {
 
 /// The options, for messages.
 const OPTIONS: &str = "ns, mbox, refresh, retry, expire, minimum and ttl";
+
+impl ServerBlock {
+    /// What was said about the top of `zone`, by the closest `apex`.
+    #[must_use]
+    pub fn apex_for(&self, zone: &Name) -> Option<&Apex> {
+        closest(&self.apexes, zone)
+    }
+}
 
 /// Reads the directive; `block_zones` are the default.
 pub(super) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Report) -> Apex {

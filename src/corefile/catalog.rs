@@ -91,6 +91,7 @@ pub(super) const fn stands_beside(word: Word) -> bool {
         | Word::Bind
         | Word::Catalog
         | Word::Errors
+        | Word::Gate
         | Word::Health
         | Word::History
         | Word::Log

@@ -13,6 +13,7 @@ use super::environment::Environment;
 use super::errors::{self, Errors};
 use super::external::{self, External};
 use super::file::{self, ZoneFile};
+use super::gate::{self, Gate};
 use super::health::{self, Health};
 use super::history::{self, History};
 use super::known::{self, Word};
@@ -64,6 +65,8 @@ pub struct ServerBlock {
     pub apexes: Vec<Apex>,
     /// What is kept of the past of zones; no zone stands in two of them.
     pub histories: Vec<History>,
+    /// Which losses of zones are held; no zone stands in two of them.
+    pub gates: Vec<Gate>,
     /// Logging of errors.
     pub errors: Option<Errors>,
     /// Logging of queries: the first rule that fits decides.
@@ -149,10 +152,10 @@ macro_rules! zoned {
     )*};
 }
 
-zoned!(Transfer, Apex, History, ZoneFile);
+zoned!(Transfer, Apex, Gate, History, ZoneFile);
 
 /// Of several directives the one with the closest zone at or above `zone`.
-fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
+pub(super) fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
     directives
         .iter()
         .max_by_key(|directive| directive.closeness(zone))
@@ -187,18 +190,6 @@ impl ServerBlock {
     #[must_use]
     pub fn transfer_for(&self, zone: &Name) -> Option<&Transfer> {
         closest(&self.transfers, zone)
-    }
-
-    /// What was said about the top of `zone`, by the closest `apex`.
-    #[must_use]
-    pub fn apex_for(&self, zone: &Name) -> Option<&Apex> {
-        closest(&self.apexes, zone)
-    }
-
-    /// What is kept of `zone`, by the closest `history`.
-    #[must_use]
-    pub fn history_for(&self, zone: &Name) -> Option<&History> {
-        closest(&self.histories, zone)
     }
 
     /// The log rule for a name: the first that fits.
@@ -347,6 +338,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         keys: Vec::new(),
         apexes: Vec::new(),
         histories: Vec::new(),
+        gates: Vec::new(),
         errors: None,
         logs: Vec::new(),
         ready: None,
@@ -383,7 +375,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
 fn repeats(word: Word) -> bool {
     match word {
         Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
-        Word::Catalog | Word::Transfer => true,
+        Word::Catalog | Word::Gate | Word::Transfer => true,
         Word::Errors
         | Word::External
         | Word::Kubernetes
@@ -409,6 +401,7 @@ fn take(
         Word::Errors => server.errors = Some(errors::parse(directive, report)),
         Word::External => server.external = Some(external::parse(directive, zones, report)),
         Word::File => server.files.extend(file::parse(directive, zones, report)),
+        Word::Gate => server.gates.push(gate::parse(directive, zones, report)),
         Word::Health => {
             server.health = Some(health::parse(directive, server.health.as_ref(), report));
         }
@@ -434,6 +427,7 @@ fn take(
 fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
     let catalogs = server.catalogs.iter().map(|catalog| &catalog.zone);
     let with_apex: Vec<&Name> = server.cluster_zones().chain(catalogs).collect();
+    let of_cluster: Vec<&Name> = server.cluster_zones().collect();
     let zones: Vec<&Name> = server.zones_written().collect();
     let unasked = |place: &Place, own: &mut dyn Iterator<Item = &Name>, report: &mut Report| {
         for zone in own {
@@ -452,6 +446,7 @@ fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
     }
     check_zoned("transfer", &server.transfers, &zones, report);
     check_zoned("apex", &server.apexes, &with_apex, report);
+    check_zoned("gate", &server.gates, &of_cluster, report);
     check_zoned("history", &server.histories, &zones, report);
 }
 

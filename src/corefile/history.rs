@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use super::config::{ServerBlock, closest};
 use super::parser::Directive;
 use super::place::{Place, Report};
 use super::quantity::{duration_or_seconds, size};
@@ -26,6 +27,14 @@ pub struct History {
 
 /// The options, for messages.
 const OPTIONS: &str = "keep, versions and size";
+
+impl ServerBlock {
+    /// What is kept of `zone`, by the closest `history`.
+    #[must_use]
+    pub fn history_for(&self, zone: &Name) -> Option<&History> {
+        closest(&self.histories, zone)
+    }
+}
 
 /// Reads the directive; `block_zones` are the default.
 pub(super) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Report) -> History {

@@ -20,6 +20,8 @@ pub(super) enum Word {
     Health,
     /// The names of what is reached from outside the cluster.
     External,
+    /// Which losses are held.
+    Gate,
     /// How many versions are kept.
     History,
     /// The cluster.
@@ -45,6 +47,7 @@ const OURS: &[(&str, Word)] = &[
     ("catalog", Word::Catalog),
     ("errors", Word::Errors),
     ("file", Word::File),
+    ("gate", Word::Gate),
     ("health", Word::Health),
     ("history", Word::History),
     ("k8s_external", Word::External),
@@ -81,7 +84,6 @@ const NOT_YET: &[&str] = &[
     "erratic",
     "etcd",
     "forward",
-    "gate",
     "geoip",
     "grpc",
     "grpc_server",

@@ -19,6 +19,7 @@ mod environment;
 mod errors;
 mod external;
 mod file;
+mod gate;
 mod health;
 mod history;
 mod import;
@@ -48,6 +49,7 @@ pub use config::{Config, Loaded, Overrides, Rejected, ServerBlock, Zoned, load, 
 pub use errors::Errors;
 pub use external::{External, external_options};
 pub use file::ZoneFile;
+pub use gate::{Gate, Hold};
 pub use health::Health;
 pub use history::History;
 pub use known::directives;

@@ -68,6 +68,10 @@ metrics! {
     ZONE_HISTORY_STEPS Gauge "zonewright_zone_history_steps" ["zone"] "Steps kept in memory for IXFR";
     ZONE_HISTORY_BYTES Gauge "zonewright_zone_history_bytes" ["zone"] "Octets of the steps kept in memory";
     ZONE_STALE Gauge "zonewright_zone_stale" ["zone"] "1 while the zone's source is away";
+    ZONE_HELD Gauge "zonewright_zone_held" ["zone"] "1 while a version is held: its losses are too large, or secondaries would refuse it";
+    ZONE_HELD_RECORDS Gauge "zonewright_zone_held_records" ["zone"] "Records that the held version would lose; 0 while nothing is held for its losses";
+    ZONE_WARNINGS Gauge "zonewright_zone_warnings" ["zone"] "Things in the zone that some secondaries refuse";
+    GATE Counter "zonewright_gate" ["zone", "outcome"] "What became of versions that were held: held, released, recovered, expired";
     VERSIONS Counter "zonewright_versions" ["zone"] "Versions published";
     RECORDS_ADDED Counter "zonewright_records_added" ["zone"] "Records that versions added";
     RECORDS_REMOVED Counter "zonewright_records_removed" ["zone"] "Records that versions removed";
@@ -148,6 +152,8 @@ pub struct Metrics {
     pub commit_failures: Counter,
     /// Problems of objects.
     pub problems: Gauge,
+    /// What became of held versions.
+    pub gate: Family<Labels, Counter>,
 }
 
 impl Metrics {
@@ -164,6 +170,7 @@ impl Metrics {
             programming_seconds: Histogram::new(buckets()),
             commit_failures: Counter::default(),
             problems: Gauge::default(),
+            gate: Family::default(),
         };
         let registry = &mut metrics.registry;
         registry.register(VERSIONS.name, VERSIONS.help, metrics.versions.clone());
@@ -192,6 +199,7 @@ impl Metrics {
             OBJECT_PROBLEMS.help,
             metrics.problems.clone(),
         );
+        registry.register(GATE.name, GATE.help, metrics.gate.clone());
         registry.register_collector(Box::new(Gathered(gather)));
         metrics
     }
@@ -202,6 +210,12 @@ impl Metrics {
         self.versions.get_or_create(&labels).inc();
         self.added.get_or_create(&labels).inc_by(added as u64);
         self.removed.get_or_create(&labels).inc_by(removed as u64);
+    }
+
+    /// Counts what became of a held version.
+    pub fn count_gate(&self, zone: &str, outcome: &str) {
+        let labels = vec![("zone", zone.to_owned()), ("outcome", outcome.to_owned())];
+        self.gate.get_or_create(&labels).inc();
     }
 
     /// Counts a commit and how long its changes waited in all.

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::cluster::{Cause, ObjectKey, Origin, Verb};
-use crate::dns::{Name, Soa};
+use crate::dns::{Name, Serial, Soa};
+use crate::pipeline::commit::Ready;
+use crate::pipeline::guard::with_cause;
 use crate::pipeline::render::{ZoneDraft, ZoneEdit, draft_of, nodes_of};
 use crate::pipeline::{Pipeline, Store, millis};
 use crate::schema::{CatalogLabels, CatalogMember, catalog_records};
@@ -37,13 +39,15 @@ pub(super) struct HeldCatalog {
     is_settled: bool,
     /// Members without a version.
     waiting: Vec<Arc<Zone>>,
+    /// A serial that others have and the next has to be above.
+    pub(super) ahead: Option<Serial>,
 }
 
 impl HeldCatalog {
     /// Whether something may have changed.
     fn is_due(&self) -> bool {
         let mut waiting = self.waiting.iter();
-        !self.is_settled || waiting.any(|zone| zone.current().is_some())
+        !self.is_settled || self.ahead.is_some() || waiting.any(|zone| zone.current().is_some())
     }
 
     /// What the published catalog says about labels.
@@ -108,6 +112,7 @@ impl<S: Store> Pipeline<S> {
     pub fn with_catalogs(mut self, catalogs: Vec<CatalogPlan>) -> Self {
         let held = |plan: CatalogPlan| HeldCatalog {
             is_settled: false,
+            ahead: None,
             waiting: plan
                 .members
                 .iter()
@@ -154,10 +159,15 @@ impl<S: Store> Pipeline<S> {
             let CatalogPlan { zone, limits, .. } = &catalog.plan;
             let draft = catalog.draft("catalog");
             let previous = zone.current();
-            if previous.is_none() || !draft.draft.is_empty() {
-                let zone = (zone, *limits);
-                let next = self.next_version(zone, previous.as_deref(), draft, now_ms, None);
-                candidates.push(next);
+            if previous.is_none() || !draft.draft.is_empty() || catalog.ahead.is_some() {
+                let ready = Ready {
+                    zone: Arc::clone(zone),
+                    limits: *limits,
+                    draft: with_cause(draft),
+                    wanted: None,
+                    ahead: catalog.ahead,
+                };
+                candidates.push(self.next_version(ready, now_ms));
             }
         }
         if !candidates.is_empty() && !self.write(candidates) {
@@ -166,6 +176,7 @@ impl<S: Store> Pipeline<S> {
         for place in due {
             let catalog = &mut self.catalogs[place];
             catalog.is_settled = true;
+            catalog.ahead = None;
             catalog.waiting.retain(|zone| zone.current().is_none());
             catalog.plan.zone.set_stale_since_ms(None);
         }

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cluster::{Dirty, FactKey, ObjectKey, State};
+use crate::pipeline::commit::Ready;
+use crate::pipeline::guard::{Guard, Now};
 use crate::pipeline::overlay::{Overlay, Overlays};
+use crate::pipeline::render::{Below, Rendering, ZoneDraft, render_all_over, render_dirty_over};
 use crate::pipeline::{ClusterGauges, ClusterPlan};
 use crate::schema::Problem;
+use crate::zone::Zone;
 
 /// One cluster as the writer holds it.
 #[derive(Debug)]
@@ -28,6 +32,10 @@ pub(super) struct Cluster {
     pub(super) gauges: Arc<ClusterGauges>,
     /// The files under its zones.
     pub(super) overlays: Overlays,
+    /// The guards of its zones, in the plan's order.
+    pub(super) guards: Vec<Guard>,
+    /// Whether the live layer knows less than was rendered, for a version is held.
+    pub(super) live_is_behind: bool,
 }
 
 impl Cluster {
@@ -63,11 +71,94 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// Publishes which namespaces are seen, where they differ from what was published.
-    pub(super) fn tell_namespaces(&self) {
+    /// The zones, each with its guard.
+    pub(super) fn guarded(&mut self) -> impl Iterator<Item = (&Arc<Zone>, &mut Guard)> {
+        let zones = self.plan.zones().map(|plan| &plan.zone);
+        zones.zip(&mut self.guards)
+    }
+
+    /// Renders what is due, if anything is, and adds what may be published to `ready`.
+    pub(super) fn render(&mut self, now: Now, ready: &mut Vec<Ready>) -> Option<Rendering> {
+        if !self.is_due() {
+            self.take_in(None, now, ready);
+            return None;
+        }
+        let imports = self.state.has_imports();
+        let (state, plan, dirty) = (&self.state, &self.plan, &self.dirty);
+        let below = Below {
+            overlays: &self.overlays,
+            guards: &self.guards,
+        };
+        let mut rendering = if self.all_dirty {
+            render_all_over(state, plan, dirty, below)
+        } else {
+            render_dirty_over(state, plan, dirty, imports && self.imports_dirty, below)
+        };
+        // A zone that cannot be written yet is not begun.
+        let is_begun = |zone| imports || !plan.needs_imports(zone);
+        rendering.layers.retain(|layer| is_begun(layer.zone));
+        let drafts = std::mem::take(&mut rendering.drafts)
+            .into_iter()
+            .enumerate();
+        let drafts = drafts.map(|(zone, draft)| is_begun(zone).then_some(draft));
+        let drafts = drafts.collect();
+        self.take_in(Some(drafts), now, ready);
+        Some(rendering)
+    }
+
+    /// Gives each zone's guard its draft, where there is one; adds what may be published to `ready`.
+    fn take_in(
+        &mut self,
+        drafts: Option<Vec<Option<ZoneDraft>>>,
+        now: Now,
+        ready: &mut Vec<Ready>,
+    ) {
+        let mut drafts = drafts.into_iter().flatten();
+        for (plan, guard) in self.plan.zones().zip(&mut self.guards) {
+            let draft = match drafts.next().flatten() {
+                Some(draft) => guard.take_in(&plan.zone, draft, now),
+                None => guard.leave(&plan.zone, now),
+            };
+            ready.extend(draft.map(|draft| Ready {
+                zone: Arc::clone(&plan.zone),
+                limits: plan.limits,
+                draft,
+                wanted: None,
+                ahead: guard.ahead,
+            }));
+        }
+    }
+
+    /// Tells the live layer what was rendered, unless a zone of names is held: what it answers goes with
+    /// what is served.
+    pub(super) fn tell_live(&mut self) {
+        self.live_is_behind |= self.holds_names();
+        if !self.live_is_behind {
+            self.tell_namespaces(self.all_dirty);
+            self.tell_headless(self.all_dirty);
+        }
+    }
+
+    /// Tells the live layer all that it was not told, once nothing is held any more.
+    pub(super) fn catch_up_live(&mut self) {
+        if self.live_is_behind && !self.holds_names() {
+            self.live_is_behind = false;
+            self.tell_namespaces(true);
+            self.tell_headless(true);
+        }
+    }
+
+    /// Whether a version of a zone of names is held.
+    fn holds_names(&self) -> bool {
+        let names = self.guards.iter().take(self.plan.forward.len());
+        names.into_iter().any(Guard::holds)
+    }
+
+    /// Publishes which namespaces are seen: all, or where they differ from what was published.
+    fn tell_namespaces(&self, is_whole: bool) {
         let Some(seen) = &self.plan.seen else { return };
         let sees = |name: &Arc<str>| self.plan.sees_namespace(&self.state, name);
-        if self.all_dirty {
+        if is_whole {
             let names = self.state.namespaces().filter(|name| sees(name));
             seen.publish_all(names.cloned());
         } else if !self.dirty.namespaces.is_empty() {
@@ -77,13 +168,14 @@ impl Cluster {
     }
 
     /// Publishes the headless Services that are seen, those that were rendered.
-    pub(super) fn tell_headless(&self) {
+    fn tell_headless(&self, is_whole: bool) {
         let Some(headless) = &self.plan.headless else {
             return;
         };
         let now = |key: &ObjectKey| (key.clone(), self.plan.headless_service(&self.state, key));
-        if self.all_dirty {
-            headless.publish(self.state.services().map(|service| now(&service.key)));
+        if is_whole {
+            let services = self.state.services();
+            headless.publish_all(services.filter_map(|service| now(&service.key).1));
         } else if !self.dirty.services.is_empty() {
             headless.publish(self.dirty.services.keys().map(now));
         }

@@ -6,11 +6,13 @@ use std::time::{Instant, SystemTime};
 
 use crate::cluster::Verb;
 use crate::dns::{Name, Serial};
+use crate::pipeline::commit::Ready;
+use crate::pipeline::guard::{Guard, Now};
 use crate::pipeline::overlay::{FileCauses, Overlay};
 use crate::pipeline::render::{ZoneDraft, ZoneEdit, draft_of};
 use crate::pipeline::{Pipeline, Store, millis};
 use crate::source::zonefile::ZoneFile;
-use crate::zone::{Candidate, Contents, Edit, MemoryLimits, Node, Zone};
+use crate::zone::{Contents, Edit, MemoryLimits, Node, Zone};
 
 /// What a file is to the writer.
 #[derive(Debug, Clone)]
@@ -38,6 +40,21 @@ pub(super) struct HeldFile {
     plan: FilePlan,
     /// What it said last, and whether that is to be published.
     content: Option<(Arc<ZoneFile>, bool)>,
+    /// What looks at its drafts. An edited file is meant: there is no gate.
+    guard: Guard,
+}
+
+impl HeldFile {
+    /// The zone, where it is one of its own, with its guard.
+    pub(super) fn guarded(&mut self) -> Option<(&Arc<Zone>, &mut Guard)> {
+        match &self.plan {
+            FilePlan::Zone { zone, limits: _ } => Some((zone, &mut self.guard)),
+            FilePlan::Overlay {
+                cluster: _,
+                zone: _,
+            } => None,
+        }
+    }
 }
 
 /// What a follower of a file tells the writer.
@@ -74,6 +91,7 @@ impl<S: Store> Pipeline<S> {
         let held = |plan| HeldFile {
             plan,
             content: None,
+            guard: Guard::default(),
         };
         self.files = files.into_iter().map(held).collect();
         self
@@ -123,30 +141,28 @@ impl<S: Store> Pipeline<S> {
         })
     }
 
-    /// Adds the next versions of the zones whose files say something new.
-    pub(super) fn file_candidates(&self, now_ms: u64, candidates: &mut Vec<Candidate>) {
-        for held in &self.files {
-            let (FilePlan::Zone { zone, limits }, Some((content, true))) =
-                (&held.plan, &held.content)
-            else {
+    /// Adds what may be published of the zones that are files.
+    pub(super) fn file_drafts(&mut self, now: Now, ready: &mut Vec<Ready>) {
+        for held in &mut self.files {
+            let FilePlan::Zone { zone, limits } = &held.plan else {
                 continue;
             };
-            let previous = zone.current();
-            let current = previous.as_ref().map(|version| &version.contents);
-            let Some((draft, serial)) = file_draft(zone.apex(), current, content) else {
-                continue;
+            let served = zone.current();
+            let served = served.as_ref().map(|version| &version.contents);
+            let current = held.guard.base().or(served);
+            let read = held.content.as_ref().filter(|(_, is_new)| *is_new);
+            let read = read.and_then(|(content, _)| file_draft(zone.apex(), current, content));
+            let (draft, wanted) = match read {
+                Some((draft, serial)) => (held.guard.take_in(zone, draft, now), Some(serial)),
+                None => (held.guard.leave(zone, now), None),
             };
-            if previous.is_some() && draft.draft.is_empty() {
-                continue;
-            }
-            let next = self.next_version(
-                (zone, *limits),
-                previous.as_deref(),
+            ready.extend(draft.map(|draft| Ready {
+                zone: Arc::clone(zone),
+                limits: *limits,
                 draft,
-                now_ms,
-                Some(serial),
-            );
-            candidates.push(next);
+                wanted,
+                ahead: held.guard.ahead,
+            }));
         }
     }
 

@@ -8,8 +8,10 @@
 mod apex;
 mod catalog;
 mod cluster;
+mod commit;
 mod files;
 mod gauges;
+mod guard;
 mod name;
 mod overlay;
 mod plan;
@@ -21,25 +23,26 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::cluster::{Change, Dirty, Kind, Part, State};
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;
-use crate::zone::journal::next_serial;
-use crate::zone::{Candidate, Journaled, MemoryLimits, Version, Zone};
+use crate::zone::check::Warning;
+use crate::zone::{Candidate, Journaled, Version, Zone};
 
 use catalog::HeldCatalog;
 use cluster::Cluster;
 use files::HeldFile;
+use guard::Guard;
 use overlay::Overlays;
-use render::{render_all_over, render_dirty_over};
 use wait::{Next, within};
 
 pub use catalog::CatalogPlan;
 pub use files::{FileInput, FilePlan};
 pub use gauges::ClusterGauges;
+pub use guard::{GateEvent, Released};
 pub use name::service_node;
 pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
@@ -84,6 +87,15 @@ pub enum Input {
         /// What of it.
         part: Part,
     },
+    /// Someone wants what is held of a zone to be published.
+    Release {
+        /// The zone.
+        zone: Name,
+        /// Who wants it.
+        asked: oneshot::Sender<Released>,
+    },
+    /// The serials that secondaries have, as far as they said: nothing is published before this came.
+    Secondaries(Vec<(Name, Serial)>),
     /// A zone file was read.
     File {
         /// Which file, by place in [`Pipeline::with_files`].
@@ -121,6 +133,14 @@ pub trait Observer: Send {
     fn failed(&self, error: &str);
     /// The problems of a cluster's objects changed: all there are, and those that are new.
     fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, new: &[Problem]);
+    /// The gate did something.
+    fn gate(&self, zone: &Name, event: &GateEvent) {
+        let (_zone, _event) = (zone, event);
+    }
+    /// What some secondaries refuse of a zone changed: all there is, and what is new.
+    fn warnings(&self, zone: &Name, all: &[Warning], new: &[Warning]) {
+        let (_zone, _all, _new) = (zone, all, new);
+    }
     /// A cluster's sources were listed completely for the first time.
     fn synced(&self, cluster: usize);
 }
@@ -143,6 +163,8 @@ pub struct Pipeline<S> {
     seen: Vec<Instant>,
     /// When the last commit ended.
     last_commit: Option<Instant>,
+    /// Whether nothing is published before it is known what secondaries have.
+    awaits_secondaries: bool,
 }
 
 impl<S> std::fmt::Debug for Pipeline<S> {
@@ -161,18 +183,23 @@ impl<S: Store> Pipeline<S> {
         clock: Arc<dyn Clock>,
         observer: Box<dyn Observer>,
     ) -> Self {
-        let cluster_of = |plan: ClusterPlan| Cluster {
-            state: State::new(plan.kinds),
-            dirty: Dirty::default(),
-            all_dirty: true,
-            imports_dirty: true,
-            problems: BTreeMap::new(),
-            gauges: Arc::new(ClusterGauges {
-                kinds: plan.kinds,
-                ..ClusterGauges::default()
-            }),
-            plan,
-            overlays: Overlays::new(),
+        let cluster_of = |plan: ClusterPlan| {
+            let guards = plan.zones().map(|zone| Guard::new(zone.gate)).collect();
+            Cluster {
+                state: State::new(plan.kinds),
+                dirty: Dirty::default(),
+                all_dirty: true,
+                imports_dirty: true,
+                problems: BTreeMap::new(),
+                gauges: Arc::new(ClusterGauges {
+                    kinds: plan.kinds,
+                    ..ClusterGauges::default()
+                }),
+                plan,
+                overlays: Overlays::new(),
+                guards,
+                live_is_behind: false,
+            }
         };
         let clusters = plans.into_iter().map(cluster_of).collect();
         Self {
@@ -184,6 +211,7 @@ impl<S: Store> Pipeline<S> {
             observer,
             seen: Vec::new(),
             last_commit: None,
+            awaits_secondaries: false,
         }
     }
 
@@ -233,7 +261,10 @@ impl<S: Store> Pipeline<S> {
                 Err(mpsc::error::TryRecvError::Empty) => {}
             }
             if !self.store.idle() {
-                return Next::of(inputs.blocking_recv());
+                return match self.deadline() {
+                    None => Next::of(inputs.blocking_recv()),
+                    Some(end) => within(inputs, end.saturating_duration_since(self.clock.now())),
+                };
             }
         }
     }
@@ -290,7 +321,52 @@ impl<S: Store> Pipeline<S> {
             } => self.mark_stale(cluster, part, millis(since)),
             Input::Fresh { cluster, part } => self.mark_stale(cluster, part, 0),
             Input::File { file, input } => self.take_file(file, input),
+            Input::Release { zone, asked } => self.release(&zone, asked),
+            Input::Secondaries(serials) => self.take_serials(&serials),
         }
+    }
+
+    /// Publishes nothing before [`Input::Secondaries`] came.
+    #[must_use]
+    pub fn awaiting_secondaries(mut self) -> Self {
+        self.awaits_secondaries = true;
+        self
+    }
+
+    /// Lets a held change out with the next commit.
+    fn release(&mut self, apex: &Name, asked: oneshot::Sender<Released>) {
+        match self.guarded().find(|(zone, _)| zone.apex() == apex) {
+            Some((zone, guard)) => guard.release(zone.apex(), asked),
+            // Who asked may be gone.
+            None => drop(asked.send(Err(format!("there is no zone {apex}")))),
+        }
+    }
+
+    /// Takes in what secondaries have: where one is ahead of us, the next serial is above its.
+    fn take_serials(&mut self, serials: &[(Name, Serial)]) {
+        self.awaits_secondaries = false;
+        for (apex, serial) in serials {
+            let later = |known: Option<Serial>| known.map_or(*serial, |known| known.later(*serial));
+            for catalog in &mut self.catalogs {
+                let zone = &catalog.plan.zone;
+                let own = zone.current().map(|version| version.serial);
+                if zone.apex() == apex && own.is_none_or(|own| serial.is_after(own)) {
+                    catalog.ahead = Some(later(catalog.ahead));
+                }
+            }
+            if let Some((zone, guard)) = self.guarded().find(|(zone, _)| zone.apex() == apex) {
+                let own = zone.current().map(|version| version.serial);
+                if own.is_none_or(|own| serial.is_after(own)) {
+                    guard.ahead = Some(later(guard.ahead));
+                }
+            }
+        }
+    }
+
+    /// All zones, each with its guard.
+    fn guarded(&mut self) -> impl Iterator<Item = (&Arc<Zone>, &mut Guard)> {
+        let of_clusters = self.clusters.iter_mut().flat_map(Cluster::guarded);
+        of_clusters.chain(self.files.iter_mut().filter_map(HeldFile::guarded))
     }
 
     /// Notes on every zone of a cluster whether its source is there; `since_ms` is 0 when it is. Zones
@@ -308,153 +384,6 @@ impl<S: Store> Pipeline<S> {
         // Until the files under its zones are read, the cluster cannot be rendered: what is stale stays so.
         if since_ms > 0 || !cluster.is_blind() {
             cluster.tell_stale();
-        }
-    }
-
-    /// Renders and commits what is dirty. False when the store refused and it has to be tried again.
-    pub fn commit(&mut self) -> bool {
-        let mut candidates = Vec::new();
-        let mut rendered = Vec::new();
-        let now_ms = millis(self.clock.wall());
-        for (place, cluster) in self.clusters.iter().enumerate() {
-            let imports = cluster.state.has_imports();
-            let new_imports = imports && cluster.imports_dirty;
-            if !cluster.is_due() {
-                continue;
-            }
-            let (state, overlays) = (&cluster.state, &cluster.overlays);
-            let mut rendering = if cluster.all_dirty {
-                render_all_over(state, &cluster.plan, &cluster.dirty, overlays)
-            } else {
-                let dirty = &cluster.dirty;
-                render_dirty_over(state, &cluster.plan, dirty, new_imports, overlays)
-            };
-            // A zone that cannot be written yet is not begun.
-            let is_begun = |zone| imports || !cluster.plan.needs_imports(zone);
-            rendering.layers.retain(|layer| is_begun(layer.zone));
-            let drafts = std::mem::take(&mut rendering.drafts);
-            for (zone, (plan, draft)) in cluster.plan.zones().zip(drafts).enumerate() {
-                if !is_begun(zone) {
-                    continue;
-                }
-                let previous = plan.zone.current();
-                let first = previous.is_none();
-                if draft.draft.is_empty() && !first {
-                    continue;
-                }
-                let zone = (&plan.zone, plan.limits);
-                candidates.push(self.next_version(zone, previous.as_deref(), draft, now_ms, None));
-            }
-            rendered.push((place, rendering));
-        }
-        self.file_candidates(now_ms, &mut candidates);
-        if !candidates.is_empty() && !self.write(candidates) {
-            return false;
-        }
-        for (place, rendering) in rendered {
-            self.settle(place, rendering);
-        }
-        self.settle_files();
-        self.commit_catalogs()
-    }
-
-    /// The next version of a zone; its serial is not before `wanted`.
-    fn next_version(
-        &self,
-        (zone, limits): (&Arc<Zone>, MemoryLimits),
-        previous: Option<&Version>,
-        draft: ZoneDraft,
-        now_ms: u64,
-        wanted: Option<Serial>,
-    ) -> Candidate {
-        let floor = self.store.floor(zone.apex());
-        let serial = next_serial(previous.map(|version| version.serial), floor, now_ms / 1000);
-        let serial = wanted.map_or(serial, |wanted| serial.later(wanted));
-        let ZoneDraft { draft, causes } = draft;
-        Candidate::new(previous, draft, serial, now_ms, causes, limits)
-    }
-
-    /// Journal, then swap, then count. False when the journal refused.
-    fn write(&mut self, candidates: Vec<Candidate>) -> bool {
-        let start = self.clock.now();
-        let sizes: Vec<(usize, usize)> = candidates
-            .iter()
-            .map(|candidate| (candidate.step().added.len(), candidate.step().removed.len()))
-            .collect();
-        let journaled = match self.store.commit(candidates) {
-            Ok(journaled) => journaled,
-            Err(error) => {
-                self.observer.failed(&error.to_string());
-                return false;
-            }
-        };
-        for (version, (added, removed)) in journaled.into_iter().zip(sizes) {
-            let apex = version.apex();
-            let of_clusters = self.clusters.iter().flat_map(|it| it.plan.zones());
-            let zone = of_clusters
-                .map(|plan| &plan.zone)
-                .chain(self.file_zones())
-                .chain(self.catalogs.iter().map(|it| &it.plan.zone))
-                .find(|zone| zone.apex() == apex);
-            if let Some(zone) = zone {
-                let version = zone.publish(version);
-                self.observer.published(&version, added, removed);
-            }
-        }
-        let end = self.clock.now();
-        self.last_commit = Some(end);
-        let latencies: Vec<Duration> = self
-            .seen
-            .iter()
-            .map(|seen| end.saturating_duration_since(*seen))
-            .collect();
-        self.observer
-            .committed(end.saturating_duration_since(start), &latencies);
-        true
-    }
-
-    /// Notes that a cluster's dirty keys are rendered and durable.
-    fn settle(&mut self, place: usize, rendering: Rendering) {
-        self.seen.clear();
-        let Some(cluster) = self.clusters.get_mut(place) else {
-            return;
-        };
-        cluster.tell_namespaces();
-        cluster.tell_headless();
-        cluster.dirty = Dirty::default();
-        for layer in rendering.layers {
-            if let Some(overlay) = cluster.overlays.get_mut(&layer.zone) {
-                overlay.layer = Some(layer.layer);
-                overlay.shown = layer.shown;
-            }
-        }
-        cluster.imports_dirty = !cluster.state.has_imports();
-        if cluster.all_dirty {
-            cluster.all_dirty = false;
-            if !cluster.overlays.is_empty() {
-                cluster.tell_stale();
-            }
-            cluster.gauges.synced.store(1, Ordering::Relaxed);
-            self.observer.synced(place);
-        }
-        let mut new = Vec::new();
-        let mut differ = false;
-        for (key, problems) in rendering.problems {
-            let known = cluster.problems.remove(&key).unwrap_or_default();
-            differ |= known != problems;
-            new.extend(
-                problems
-                    .iter()
-                    .filter(|problem| !known.contains(problem))
-                    .cloned(),
-            );
-            if !problems.is_empty() {
-                cluster.problems.insert(key, problems);
-            }
-        }
-        if differ {
-            self.observer
-                .problems(&mut cluster.problems.values().flatten(), &new);
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::cluster::{
 };
 use crate::dns::{Name, Ttl};
 use crate::schema::{ApexSettings, ExternalSettings, Front};
+use crate::zone::gate::GateSettings;
 use crate::zone::{MemoryLimits, Zone};
 
 /// One zone of a cluster.
@@ -21,6 +22,8 @@ pub struct ZonePlan {
     pub apex: ApexSettings,
     /// How much history its versions carry in memory.
     pub limits: MemoryLimits,
+    /// Which losses are held; `None` for none.
+    pub gate: Option<GateSettings>,
 }
 
 /// External zones that are written alike: those of one `k8s_external`.

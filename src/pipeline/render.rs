@@ -18,6 +18,7 @@ use crate::cluster::{
     Cause, Dirty, FactKey, Kind, ObjectKey, Origin, PodAddress, Service, State, Verb,
 };
 use crate::dns::{Name, Record};
+use crate::pipeline::guard::Guard;
 use crate::pipeline::overlay::{Layer, Overlays, merge};
 use crate::pipeline::plan::{ClusterPlan, ZonePlan};
 use crate::schema::{Problem, pod_name, pod_record, pointers, render_service, service_name, soa};
@@ -40,6 +41,26 @@ pub struct Rendering {
     pub(super) layers: Vec<Layer>,
 }
 
+/// What lies below a rendering.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Below<'a> {
+    /// The files under the zones.
+    pub(super) overlays: &'a Overlays,
+    /// The guards of the zones, by place: what one keeps aside is gone on from.
+    pub(super) guards: &'a [Guard],
+}
+
+impl Below<'_> {
+    /// What a zone holds now, or will when it is let out.
+    fn current(&self, place: usize, plan: &ZonePlan) -> Contents {
+        let kept = self.guards.get(place).and_then(Guard::base);
+        kept.cloned().unwrap_or_else(|| {
+            let version = plan.zone.current();
+            version.map_or_else(|| nothing(plan), |version| version.contents.clone())
+        })
+    }
+}
+
 /// Renders one cluster.
 #[derive(Debug)]
 pub(super) struct Renderer<'a> {
@@ -51,8 +72,8 @@ pub(super) struct Renderer<'a> {
     pub(super) edits: Vec<ZoneEdit>,
     /// What could not be rendered.
     problems: BTreeMap<FactKey, Vec<Problem>>,
-    /// The files under the zones.
-    overlays: &'a Overlays,
+    /// What the edits begin with.
+    below: Below<'a>,
     /// Whether everything is rendered.
     is_whole: bool,
     /// The cause of what neither layer of a zone has, where a zone is rendered whole.
@@ -68,7 +89,7 @@ pub fn render_dirty(
     dirty: &Dirty,
     new_imports: bool,
 ) -> Rendering {
-    render_dirty_over(state, plan, dirty, new_imports, &Overlays::new())
+    render_dirty_over(state, plan, dirty, new_imports, alone(&Overlays::new()))
 }
 
 /// As [`render_dirty`], with files under some zones.
@@ -77,10 +98,10 @@ pub(super) fn render_dirty_over(
     plan: &ClusterPlan,
     dirty: &Dirty,
     new_imports: bool,
-    overlays: &Overlays,
+    below: Below<'_>,
 ) -> Rendering {
     let mut causes = dirty.causes.clone();
-    let mut renderer = Renderer::new(state, plan, overlays, false);
+    let mut renderer = Renderer::new(state, plan, below, false);
     for (key, causes) in &dirty.services {
         renderer.service(key, causes);
         renderer.external_service(key, causes);
@@ -143,7 +164,7 @@ impl WholeCauses {
 /// Renders everything: what is in the current contents and not rendered goes.
 #[must_use]
 pub fn render_all(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering {
-    render_all_over(state, plan, dirty, &Overlays::new())
+    render_all_over(state, plan, dirty, alone(&Overlays::new()))
 }
 
 /// As [`render_all`], with files under some zones.
@@ -151,11 +172,11 @@ pub(super) fn render_all_over(
     state: &State,
     plan: &ClusterPlan,
     dirty: &Dirty,
-    overlays: &Overlays,
+    below: Below<'_>,
 ) -> Rendering {
     let mut causes = dirty.causes.clone();
     let whole = WholeCauses::beside(&mut causes, plan);
-    let mut renderer = Renderer::new(state, plan, overlays, true);
+    let mut renderer = Renderer::new(state, plan, below, true);
     renderer.gone.clone_from(&whole.vanished);
     for place in 0..plan.forward.len() {
         renderer.forward_zone(place, dirty, &whole);
@@ -176,15 +197,10 @@ pub(super) fn render_all_over(
 impl<'a> Renderer<'a> {
     /// A renderer on top of the current versions; where a file lies under a zone, on top of the
     /// cluster's own layer, or of nothing when everything is rendered.
-    fn new(
-        state: &'a State,
-        plan: &'a ClusterPlan,
-        overlays: &'a Overlays,
-        is_whole: bool,
-    ) -> Self {
+    fn new(state: &'a State, plan: &'a ClusterPlan, below: Below<'a>, is_whole: bool) -> Self {
         let edit_of = |(place, zone_plan): (usize, &ZonePlan)| {
-            let contents = match overlays.get(&place) {
-                None => current(zone_plan),
+            let contents = match below.overlays.get(&place) {
+                None => below.current(place, zone_plan),
                 Some(overlay) => {
                     let layer = overlay.layer.clone().filter(|_| !is_whole);
                     layer.unwrap_or_else(|| nothing(zone_plan))
@@ -198,7 +214,7 @@ impl<'a> Renderer<'a> {
             plan,
             edits,
             problems: BTreeMap::new(),
-            overlays,
+            below,
             is_whole,
             gone: BTreeSet::new(),
         }
@@ -362,13 +378,19 @@ impl<'a> Renderer<'a> {
         let mut layers = Vec::new();
         let mut drafts = Vec::new();
         for ((place, edit), plan) in self.edits.into_iter().enumerate().zip(self.plan.zones()) {
-            let edit = match self.overlays.get(&place) {
+            let edit = match self.below.overlays.get(&place) {
                 None => edit,
                 Some(overlay) => {
                     let is_new = self.is_whole || overlay.layer.is_none();
                     let gone = is_new.then_some(&self.gone);
-                    let (merged, layer) =
-                        merge(place, edit, overlay, &current(plan), gone, &mut causes);
+                    let (merged, layer) = merge(
+                        place,
+                        edit,
+                        overlay,
+                        &self.below.current(place, plan),
+                        gone,
+                        &mut causes,
+                    );
                     layers.push(layer);
                     merged
                 }
@@ -386,11 +408,12 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// What a zone holds now.
-fn current(plan: &ZonePlan) -> Contents {
-    plan.zone
-        .current()
-        .map_or_else(|| nothing(plan), |version| version.contents.clone())
+/// Nothing but these files below a rendering.
+const fn alone(overlays: &Overlays) -> Below<'_> {
+    Below {
+        overlays,
+        guards: &[],
+    }
 }
 
 /// A zone with nothing in it.

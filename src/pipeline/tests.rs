@@ -3,6 +3,7 @@
 mod apex;
 mod catalog;
 mod files;
+mod gate;
 mod imports;
 mod situations;
 
@@ -20,6 +21,7 @@ use crate::cluster::{
 };
 use crate::dns::{RecordText, Ttl};
 use crate::schema::{ApexSettings, ExternalSettings, Front, NameServer, ZoneForm};
+use crate::zone::journal::next_serial;
 use crate::zone::{Contents, MemoryLimits, Zone};
 
 /// A clock that stands still unless told.
@@ -106,6 +108,7 @@ fn plan_with_imports() -> ClusterPlan {
                 ..own.apex.clone()
             },
             limits: own.limits,
+            gate: own.gate,
         }],
         kinds: plan.kinds.with(Kind::ServiceImport),
         ..plan
@@ -139,6 +142,7 @@ fn plan() -> ClusterPlan {
                 steps: 100,
                 octets: 1 << 20,
             },
+            gate: None,
         }
     };
     ClusterPlan {

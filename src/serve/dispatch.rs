@@ -264,7 +264,7 @@ impl Exchange<'_> {
         if qtype == Rtype::SOA && zone.apex().as_wire() == scratch.lower {
             self.note_asked(zone, Asked::Soa);
         }
-        let extended = zone.stale_since_ms().map(|_| Extended::Stale);
+        let extended = zone.may_be_old().then_some(Extended::Stale);
         let made;
         let mut answer = lookup(version, &scratch.lower, qtype, &mut scratch.key);
         if !answer.exists

@@ -19,7 +19,7 @@ const EXTENDED_ERROR_OCTETS: usize = 6;
 /// An extended error we give (RFC 8914 section 5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extended {
-    /// 3: the source is away, the data may be old.
+    /// 3: the source is away or a change is held back, the data may be old.
     Stale = 3,
     /// 14: the zone has no version yet.
     NotReady = 14,

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::error;
 
 use crate::dns::Name;
-use crate::dns::tsig::Keys;
+use crate::dns::tsig::{Key, Keys};
 use crate::live::{LiveNames, QueryLog};
 use crate::ops::Clock;
 use crate::serve::dispatch::Shared;
@@ -164,6 +164,17 @@ impl Server {
     #[must_use]
     pub fn secondaries(&self) -> Arc<SecondaryTable> {
         Arc::clone(&self.shared.secondaries)
+    }
+
+    /// Who is told of new versions, each with its key; without those whose key is unknown.
+    pub fn told(&self) -> impl Iterator<Item = (Secondary, Option<Arc<Key>>)> {
+        self.secondaries.iter().filter_map(|secondary| {
+            let key = match &secondary.key {
+                None => None,
+                Some(key) => Some(Arc::clone(self.shared.keys.get(key)?)),
+            };
+            Some((secondary.clone(), key))
+        })
     }
 
     /// The tasks that serve the sockets and tell the secondaries, to be run until `cancel`.

@@ -1,6 +1,7 @@
 //! Giving versions away: who may have them, whole or as differences, and telling who holds them.
 
 mod acl;
+mod ask;
 mod axfr;
 mod ixfr;
 mod notify;
@@ -9,6 +10,7 @@ mod secondaries;
 mod stream;
 
 pub use acl::{Access, Denial, Peers, PeersError, Permit, Rule};
+pub use ask::{AskSettings, ask_serials};
 pub use ixfr::{Decision, Delta, Reason, decide};
 pub(crate) use notify::Notifier;
 pub use notify::Secondary;

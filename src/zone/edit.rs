@@ -27,6 +27,30 @@ impl Draft {
     pub const fn is_empty(&self) -> bool {
         self.removed.is_empty() && self.added.is_empty() && !self.soa_changed
     }
+
+    /// The difference of two contents of one zone that differ nowhere but at these owners, given by rising
+    /// sort keys, each with the tag of its records. Costs what the owners cost.
+    #[must_use]
+    pub fn between<'a>(
+        before: &Contents,
+        after: Contents,
+        owners: impl IntoIterator<Item = (&'a [u8], u32)>,
+    ) -> Self {
+        let (mut removed, mut added) = (RrList::default(), RrList::default());
+        for (key, tag) in owners {
+            let (old, new) = (before.get(key), after.get(key));
+            diff_nodes(after.apex(), old, new, tag, &mut removed, &mut added);
+        }
+        removed.shrink();
+        added.shrink();
+        let soa_changed = before.soa() != after.soa();
+        Self {
+            contents: after,
+            removed,
+            added,
+            soa_changed,
+        }
+    }
 }
 
 /// An edit in progress.

@@ -2,10 +2,12 @@
 //!
 //! This folder knows records and serials, never Kubernetes objects beyond the causes it carries.
 
+pub mod check;
 mod condensed;
 mod contents;
 mod delta;
 mod edit;
+pub mod gate;
 pub mod journal;
 #[cfg(test)]
 mod laws;

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use crate::cluster::Cause;
 use crate::dns::{Name, Rdata, Serial};
 use crate::zone::condensed::Condensed;
+use crate::zone::gate::HeldChange;
 use crate::zone::{Contents, Draft, Net, Step};
 
 /// One version of a zone: contents under a serial, for ever.
@@ -217,6 +218,8 @@ pub struct Zone {
     current: ArcSwapOption<Version>,
     /// When the source went away, milliseconds since 1970 UTC; 0 while it is there.
     stale_since_ms: AtomicU64,
+    /// The change that is held back, if one is.
+    held: ArcSwapOption<HeldChange>,
     /// Tells of each new version, by its number.
     published: watch::Sender<u64>,
 }
@@ -229,6 +232,7 @@ impl Zone {
             apex: apex.to_lower(),
             current: ArcSwapOption::empty(),
             stale_since_ms: AtomicU64::new(0),
+            held: ArcSwapOption::empty(),
             published: watch::Sender::new(0),
         }
     }
@@ -280,6 +284,23 @@ impl Zone {
     #[must_use]
     pub fn stale_since_ms(&self) -> Option<u64> {
         Some(self.stale_since_ms.load(Ordering::Relaxed)).filter(|since| *since > 0)
+    }
+
+    /// The change that is held back, if one is.
+    #[must_use]
+    pub fn held(&self) -> Option<Arc<HeldChange>> {
+        self.held.load_full()
+    }
+
+    /// Says which change is held back.
+    pub fn set_held(&self, held: Option<HeldChange>) {
+        self.held.store(held.map(Arc::new));
+    }
+
+    /// Whether what is served may be old: the source is away, or a change is held back.
+    #[must_use]
+    pub fn may_be_old(&self) -> bool {
+        self.stale_since_ms.load(Ordering::Relaxed) > 0 || self.held.load().is_some()
     }
 
     /// Says since when the source is away, or that it is there.

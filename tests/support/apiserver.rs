@@ -87,6 +87,7 @@ pub struct ApiServer {
     folder: TempDir,
     port: u16,
     etcd_port: u16,
+    etcd_peer_port: u16,
 }
 
 impl ApiServer {
@@ -115,6 +116,7 @@ impl ApiServer {
             folder,
             port,
             etcd_port,
+            etcd_peer_port: peer_port,
         };
         started.resume();
         started
@@ -302,6 +304,27 @@ impl ApiServer {
             (ready.is_ok_and(|text| text == "ok") && self.get(namespace).is_ok()).then_some(())
         });
         self.server = Some(server);
+    }
+
+    /// Puts an empty etcd behind the same address: as after a lost disk. Ends with the server down.
+    pub fn lose_everything(&mut self) {
+        self.swap_etcd("etcd", "etcd-kept");
+    }
+
+    /// Puts back what [`Self::lose_everything`] took. Ends with the server down.
+    pub fn find_everything(&mut self) {
+        self.swap_etcd("etcd-kept", "etcd");
+    }
+
+    /// Ends both, moves etcd's data from one folder to another, starts etcd.
+    fn swap_etcd(&mut self, from: &str, to: &str) {
+        self.kill();
+        self.etcd.kill();
+        let folder = self.folder.path();
+        // What is in the way is an etcd's that was empty at its start.
+        let _none = fs::remove_dir_all(folder.join(to));
+        fs::rename(folder.join(from), folder.join(to)).unwrap();
+        self.etcd = start_etcd(folder, self.etcd_port, self.etcd_peer_port);
     }
 
     /// [`stop`](Self::stop), then [`resume`](Self::resume).

@@ -89,6 +89,14 @@ impl Fault {
         }
     }
 
+    /// The server's position is before ours.
+    pub(super) fn went_back() -> Self {
+        Self::ErrorEvent {
+            code: 410,
+            message: "the server has gone back to an earlier state".to_owned(),
+        }
+    }
+
     /// The class in metrics.
     pub(super) const fn class(&self) -> ErrorClass {
         match self {

@@ -1,11 +1,13 @@
 //! One kind: list, watch, and what to do when either ends.
 
+mod requests;
+
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use futures_util::io::AsyncBufRead;
+use kube::core::Status;
 use kube::core::params::{ListParams, WatchParams};
-use kube::core::{Request, Status};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -79,6 +81,8 @@ pub(super) struct KindWatch<'a> {
     closed_at_once: u32,
     /// Whether the older version of the kind's API is asked for.
     older: bool,
+    /// Whether the server may be another than the one that gave us our position.
+    is_doubtful: bool,
 }
 
 impl<'a> KindWatch<'a> {
@@ -97,6 +101,7 @@ impl<'a> KindWatch<'a> {
             lists_gone: 0,
             closed_at_once: 0,
             older: false,
+            is_doubtful: false,
         }
     }
 
@@ -109,6 +114,7 @@ impl<'a> KindWatch<'a> {
                 None => match self.list().await {
                     Ok(version) => {
                         position = Some(version);
+                        self.is_doubtful = false;
                         continue;
                     }
                     Err(end) => end,
@@ -123,6 +129,7 @@ impl<'a> KindWatch<'a> {
                 End::Fault(fault) => fault,
             };
             let closes = self.closed_at_once >= LIST_AFTER_CLOSES;
+            self.is_doubtful |= matches!(fault, Fault::Transport(_) | Fault::Silent(_));
             if fault.loses_position() || (closes && fault == Fault::ClosedAtOnce) {
                 position = None;
                 self.closed_at_once = 0;
@@ -176,31 +183,6 @@ impl<'a> KindWatch<'a> {
             self.send(SourceEvent::Problem(problem)).await?;
         }
         Ok(())
-    }
-
-    /// The path of the kind.
-    fn request(&self) -> Request {
-        let base = match self.kind {
-            Kind::Namespace | Kind::Service | Kind::Pod => "/api/v1",
-            Kind::EndpointSlice => "/apis/discovery.k8s.io/v1",
-            Kind::ServiceImport if self.older => "/apis/multicluster.x-k8s.io/v1alpha1",
-            Kind::ServiceImport => "/apis/multicluster.x-k8s.io/v1beta1",
-        };
-        Request::new(format!("{base}/{}", plural(self.kind)))
-    }
-
-    /// The labels that are asked for. An object that comes to have others is told as deleted.
-    fn labels(&self) -> Option<String> {
-        let selector = self.shared.wanted.selector(self.kind)?;
-        (!selector.is_everything()).then(|| selector.to_string())
-    }
-
-    /// The fields that are asked for: pods that have ended are not, as in CoreDNS.
-    fn fields(&self) -> Option<String> {
-        match self.kind {
-            Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::ServiceImport => None,
-            Kind::Pod => Some(RUNNING_PODS.to_owned()),
-        }
     }
 
     /// Reads an object and counts it when it is left out.
@@ -315,6 +297,10 @@ impl<'a> KindWatch<'a> {
     /// Watches from `version` and keeps it current. `Ok` when the server ended a watch that had
     /// lasted.
     async fn watch(&mut self, version: &mut String) -> Result<(), End> {
+        if self.is_doubtful && self.has_gone_back(version).await? {
+            return Err(Fault::went_back().into());
+        }
+        self.is_doubtful = false;
         let settings = &self.shared.settings;
         let params = WatchParams {
             timeout: Some(settings.watch_seconds),

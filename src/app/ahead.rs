@@ -1,0 +1,37 @@
+//! What secondaries have is asked once at the start, before anything new is published.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::dns::tsig::Key;
+use crate::ops::{Clock, Tasks};
+use crate::pipeline::Input;
+use crate::transfer::{AskSettings, Secondary, ask_serials};
+
+/// Asks the secondaries what they have, and tells the writer, which publishes nothing before.
+pub(super) fn ask_secondaries(
+    told: Vec<(Secondary, Option<Arc<Key>>)>,
+    inputs: &mpsc::Sender<Input>,
+    tasks: &mut Tasks,
+    clock: &Arc<dyn Clock>,
+) {
+    if told.is_empty() {
+        return;
+    }
+    let (inputs, clock, cancel) = (inputs.clone(), Arc::clone(clock), tasks.cancel().clone());
+    tasks.spawn("asking of secondaries", async move {
+        let asking = ask_serials(told, AskSettings::default(), clock);
+        tokio::select! {
+            serials = asking => {
+                // A writer that is gone has said why.
+                inputs.send(Input::Secondaries(serials)).await.ok();
+            }
+            () = cancel.cancelled() => {}
+        }
+        drop(inputs);
+        // A task ends when it is told to, not before.
+        cancel.cancelled().await;
+        Ok::<_, std::convert::Infallible>(())
+    });
+}

@@ -1,0 +1,189 @@
+//! One batch: rendered, checked, gated, made durable, shown.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::cluster::Dirty;
+use crate::dns::Serial;
+use crate::pipeline::cluster::Cluster;
+use crate::pipeline::files::HeldFile;
+use crate::pipeline::guard::{Guard, Now};
+use crate::pipeline::render::{Rendering, ZoneDraft};
+use crate::pipeline::{Pipeline, Store, millis};
+use crate::zone::journal::next_serial;
+use crate::zone::{Candidate, MemoryLimits, Zone};
+
+/// A draft that may become a version.
+pub(super) struct Ready {
+    /// The zone.
+    pub(super) zone: Arc<Zone>,
+    /// How much history its versions carry in memory.
+    pub(super) limits: MemoryLimits,
+    /// The draft.
+    pub(super) draft: ZoneDraft,
+    /// A serial that the version's should not be before.
+    pub(super) wanted: Option<Serial>,
+    /// A serial that the version's has to be above.
+    pub(super) ahead: Option<Serial>,
+}
+
+impl<S: Store> Pipeline<S> {
+    /// Renders and commits what is dirty. False when the store refused and it has to be tried again.
+    pub fn commit(&mut self) -> bool {
+        if self.awaits_secondaries {
+            return true;
+        }
+        let now = Now {
+            at: self.clock.now(),
+            ms: millis(self.clock.wall()),
+        };
+        let mut ready = Vec::new();
+        let mut rendered = Vec::new();
+        for (place, cluster) in self.clusters.iter_mut().enumerate() {
+            let rendering = cluster.render(now, &mut ready);
+            rendered.extend(rendering.map(|rendering| (place, rendering)));
+        }
+        self.file_drafts(now, &mut ready);
+        let candidates: Vec<_> = ready
+            .into_iter()
+            .map(|ready| self.next_version(ready, now.ms))
+            .collect();
+        if !candidates.is_empty() && !self.write(candidates) {
+            return false;
+        }
+        self.settle_guards(now);
+        for (place, rendering) in rendered {
+            self.settle(place, rendering);
+        }
+        self.settle_files();
+        for cluster in &mut self.clusters {
+            cluster.catch_up_live();
+        }
+        self.commit_catalogs()
+    }
+
+    /// When something that is held leaves by itself.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let guards = self.clusters.iter().flat_map(|cluster| &cluster.guards);
+        guards.filter_map(Guard::deadline).min()
+    }
+
+    /// The next version of a zone.
+    pub(super) fn next_version(&self, ready: Ready, now_ms: u64) -> Candidate {
+        let Ready {
+            zone,
+            limits,
+            draft,
+            wanted,
+            ahead,
+        } = ready;
+        let previous = zone.current();
+        let floor = match (self.store.floor(zone.apex()), ahead) {
+            (Some(floor), Some(ahead)) => Some(floor.later(ahead)),
+            (floor, ahead) => floor.or(ahead),
+        };
+        let last = previous.as_ref().map(|version| version.serial);
+        let serial = next_serial(last, floor, now_ms / 1000);
+        let serial = wanted.map_or(serial, |wanted| serial.later(wanted));
+        let ZoneDraft { draft, causes } = draft;
+        Candidate::new(previous.as_deref(), draft, serial, now_ms, causes, limits)
+    }
+
+    /// Tells the guards that the commit worked, and others what the guards say.
+    fn settle_guards(&mut self, now: Now) {
+        let of_clusters = self.clusters.iter_mut().flat_map(Cluster::guarded);
+        let of_files = self.files.iter_mut().filter_map(HeldFile::guarded);
+        for (zone, guard) in of_clusters.chain(of_files) {
+            if let Some(event) = guard.settle(zone, now) {
+                self.observer.gate(zone.apex(), &event);
+            }
+            if let Some((all, new)) = guard.warnings() {
+                self.observer.warnings(zone.apex(), &all, &new);
+            }
+        }
+    }
+
+    /// Journal, then swap, then count. False when the journal refused.
+    pub(super) fn write(&mut self, candidates: Vec<Candidate>) -> bool {
+        let start = self.clock.now();
+        let sizes: Vec<(usize, usize)> = candidates
+            .iter()
+            .map(|candidate| (candidate.step().added.len(), candidate.step().removed.len()))
+            .collect();
+        let journaled = match self.store.commit(candidates) {
+            Ok(journaled) => journaled,
+            Err(error) => {
+                self.observer.failed(&error.to_string());
+                return false;
+            }
+        };
+        for (version, (added, removed)) in journaled.into_iter().zip(sizes) {
+            let apex = version.apex();
+            let of_clusters = self.clusters.iter().flat_map(|it| it.plan.zones());
+            let zone = of_clusters
+                .map(|plan| &plan.zone)
+                .chain(self.file_zones())
+                .chain(self.catalogs.iter().map(|it| &it.plan.zone))
+                .find(|zone| zone.apex() == apex);
+            if let Some(zone) = zone {
+                let version = zone.publish(version);
+                self.observer.published(&version, added, removed);
+            }
+        }
+        let end = self.clock.now();
+        self.last_commit = Some(end);
+        let latencies: Vec<Duration> = self
+            .seen
+            .iter()
+            .map(|seen| end.saturating_duration_since(*seen))
+            .collect();
+        self.observer
+            .committed(end.saturating_duration_since(start), &latencies);
+        true
+    }
+
+    /// Notes that a cluster's dirty keys are rendered and durable.
+    fn settle(&mut self, place: usize, rendering: Rendering) {
+        self.seen.clear();
+        let Some(cluster) = self.clusters.get_mut(place) else {
+            return;
+        };
+        cluster.tell_live();
+        cluster.dirty = Dirty::default();
+        for layer in rendering.layers {
+            if let Some(overlay) = cluster.overlays.get_mut(&layer.zone) {
+                overlay.layer = Some(layer.layer);
+                overlay.shown = layer.shown;
+            }
+        }
+        cluster.imports_dirty = !cluster.state.has_imports();
+        if cluster.all_dirty {
+            cluster.all_dirty = false;
+            if !cluster.overlays.is_empty() {
+                cluster.tell_stale();
+            }
+            cluster.gauges.synced.store(1, Ordering::Relaxed);
+            self.observer.synced(place);
+        }
+        let mut new = Vec::new();
+        let mut differ = false;
+        for (key, problems) in rendering.problems {
+            let known = cluster.problems.remove(&key).unwrap_or_default();
+            differ |= known != problems;
+            new.extend(
+                problems
+                    .iter()
+                    .filter(|problem| !known.contains(problem))
+                    .cloned(),
+            );
+            if !problems.is_empty() {
+                cluster.problems.insert(key, problems);
+            }
+        }
+        if differ {
+            self.observer
+                .problems(&mut cluster.problems.values().flatten(), &new);
+        }
+    }
+}
