@@ -15,7 +15,7 @@ use crate::serve::{Proto, Server, Stats, TransferOutcome};
 use crate::source::zonefile::follow::FileStats;
 use crate::source::{ErrorClass, SourceStats};
 use crate::transfer::{SecondaryStatus, SecondaryTable, TransferKind};
-use crate::zone::gate::Why;
+use crate::zone::gate::{HeldChange, Why};
 use crate::zone::{Version, ZoneSet};
 
 /// What some secondaries refuse of each zone, in words.
@@ -157,6 +157,15 @@ fn lag(version: &Version, secondary: &SecondaryStatus) -> Option<(u64, Option<u6
     ))
 }
 
+/// A change that is held, for status.
+fn held_line(held: &HeldChange) -> HeldLine {
+    HeldLine {
+        why: held.why.to_string(),
+        since_ms: held.since_ms,
+        until_ms: held.until_ms,
+    }
+}
+
 /// How things stand.
 pub(super) fn status(observed: &Observed) -> Status {
     let zone_line = |zone: &Arc<crate::zone::Zone>| {
@@ -169,11 +178,7 @@ pub(super) fn status(observed: &Observed) -> Status {
                 .as_ref()
                 .map_or(0, |version| version.contents.record_count()),
             stale_since_ms: zone.stale_since_ms(),
-            held: zone.held().map(|held| HeldLine {
-                why: held.why.to_string(),
-                since_ms: held.since_ms,
-                until_ms: held.until_ms,
-            }),
+            held: zone.held().map(|held| held_line(&held)),
         }
     };
     let source_line = |(source, gauges): (&ObservedSource, &Arc<ClusterGauges>)| {

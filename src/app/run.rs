@@ -145,14 +145,7 @@ impl Process {
         ask_secondaries(told, &tx, &mut tasks, &clock);
         start_files(&planned, &observed.files, &tx, &sources, &mut tasks, &clock)?;
         start_sources(&planned, &observed, &tx, &sources, &mut tasks, &clock).await?;
-        let lameduck = config
-            .servers
-            .iter()
-            .filter_map(|block| block.health.as_ref());
-        let lameduck = lameduck
-            .map(|health| health.lameduck)
-            .max()
-            .unwrap_or_default();
+        let lameduck = lameduck_of(config);
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
         Ok(Self {
             tasks,
@@ -222,6 +215,14 @@ impl Process {
             (None, Err(error)) => Err(Failure::running(error.to_string())),
         }
     }
+}
+
+/// How long to go on answering after the first signal: the longest that a block says.
+fn lameduck_of(config: &Config) -> Duration {
+    let blocks = config.servers.iter();
+    let healths = blocks.filter_map(|block| block.health.as_ref());
+    let times = healths.map(|health| health.lameduck);
+    times.max().unwrap_or_default()
 }
 
 /// The signals that end the process.
