@@ -2,19 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 
 use crate::app::plan::{Planned, interface_addresses};
-use crate::corefile::{self, BindHost, Config, HttpAddress, HttpHost, Listener, ServerBlock};
+use crate::app::reload::Reload;
+use crate::corefile::{
+    self, BindHost, Config, HttpAddress, HttpHost, Listener, ServerBlock, TsigKey,
+};
 use crate::dns::Name;
-use crate::dns::tsig::{self, Keys};
+use crate::dns::tsig::{self, KeyRing, Keys};
 use crate::live::{QueryLog, Rules};
 use crate::ops::Clock;
 use crate::serve::{Parts, Server, Settings};
 use crate::transfer::{Access, Peers, Rule, Secondary};
 use crate::zone::{Zone, ZoneSet};
+
+/// The servers, and the files that they are to follow.
+pub(super) struct Bound {
+    /// The servers.
+    pub(super) servers: Vec<Server>,
+    /// The files.
+    pub(super) reloads: Vec<Reload>,
+}
 
 /// Binds a server for every group of listeners that have the same blocks.
 pub(super) fn bind_servers(
@@ -22,7 +34,7 @@ pub(super) fn bind_servers(
     planned: &Planned<'_>,
     settings: Settings,
     clock: &Arc<dyn Clock>,
-) -> anyhow::Result<Vec<Server>> {
+) -> anyhow::Result<Bound> {
     let mut groups: BTreeMap<Vec<usize>, Vec<Listener>> = BTreeMap::new();
     for (listener, blocks) in config.listeners() {
         let places = blocks
@@ -37,11 +49,12 @@ pub(super) fn bind_servers(
         groups.entry(places).or_default().push(listener);
     }
     let mut notified = BTreeSet::new();
-    let mut servers = Vec::new();
+    let (mut servers, mut reloads) = (Vec::new(), Vec::new());
     for (places, listeners) in groups {
         let blocks: Vec<&ServerBlock> =
             places.iter().map(|place| &config.servers[*place]).collect();
-        let parts = parts_of(&blocks, planned, settings, clock, &mut notified)?;
+        let parts = parts_of(&blocks, planned, settings, clock, &mut notified);
+        reloads.extend(follow_keys(&blocks, &parts.keys));
         let mut server = Server::new(parts);
         for listener in &listeners {
             for address in addresses_of(listener)? {
@@ -51,7 +64,7 @@ pub(super) fn bind_servers(
         }
         servers.push(server);
     }
-    Ok(servers)
+    Ok(Bound { servers, reloads })
 }
 
 /// What the server of some blocks needs.
@@ -61,7 +74,7 @@ fn parts_of(
     settings: Settings,
     clock: &Arc<dyn Clock>,
     notified: &mut BTreeSet<(Name, SocketAddr)>,
-) -> anyhow::Result<Parts> {
+) -> Parts {
     let mut zones: Vec<Arc<Zone>> = Vec::new();
     let mut access = HashMap::new();
     let mut live = HashMap::new();
@@ -97,22 +110,22 @@ fn parts_of(
             }
         }
     }
-    let keys = keys_of(blocks)?;
+    let keys = keys_of(blocks.iter().flat_map(|block| &block.keys));
     let rules = |block: &&ServerBlock| Rules {
         zones: block.zones.iter().map(|key| key.apex.clone()).collect(),
         logs: block.logs.clone(),
         errors: block.errors.is_some(),
     };
-    Ok(Parts {
+    Parts {
         zones: Arc::new(ZoneSet::new(zones)),
         access,
         secondaries,
         live,
-        keys: Arc::new(keys),
+        keys: Arc::new(KeyRing::new(keys)),
         settings,
         clock: Arc::clone(clock),
         query_log: QueryLog::new(blocks.iter().map(rules).collect()),
-    })
+    }
 }
 
 /// The access list of a `transfer`.
@@ -142,18 +155,36 @@ fn access_of(transfer: &corefile::Transfer) -> Access {
     Access::new(to.chain(allow).collect())
 }
 
-/// The keys of some blocks.
-fn keys_of(blocks: &[&ServerBlock]) -> anyhow::Result<Keys> {
-    let mut keys = Vec::new();
-    for key in blocks.iter().flat_map(|block| &block.keys) {
-        let algorithm: tsig::Algorithm = key
-            .algorithm
-            .as_str()
-            .parse()
-            .with_context(|| format!("{}: key {}", key.place, key.name))?;
-        keys.push(tsig::Key::new(&key.name, algorithm, key.secret.expose()));
+/// Keys as signatures are checked with them.
+pub(super) fn keys_of<'a>(keys: impl IntoIterator<Item = &'a TsigKey>) -> Keys {
+    let usable = |key: &TsigKey| tsig::Key::new(&key.name, key.algorithm, key.secret.expose());
+    Keys::new(keys.into_iter().map(usable))
+}
+
+/// Follows the key files of some blocks, if there are any.
+fn follow_keys(blocks: &[&ServerBlock], ring: &Arc<KeyRing>) -> Option<Reload> {
+    let files = blocks.iter().flat_map(|block| &block.key_files);
+    let files: BTreeSet<PathBuf> = files.map(|file| PathBuf::from(&*file.path)).collect();
+    if files.is_empty() {
+        return None;
     }
-    Ok(Keys::new(keys))
+    let blocks: Vec<ServerBlock> = blocks
+        .iter()
+        .map(|block| ServerBlock::clone(block))
+        .collect();
+    let ring = Arc::clone(ring);
+    let take = move || {
+        let blocks: Vec<&ServerBlock> = blocks.iter().collect();
+        let keys = corefile::read_keys_again(&blocks)
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        ring.replace(keys_of(&keys));
+        Ok(())
+    };
+    Some(Reload::new(
+        "keys",
+        files.into_iter().collect(),
+        Box::new(take),
+    ))
 }
 
 /// The addresses of a listener.

@@ -7,6 +7,7 @@ mod listeners;
 mod observe;
 mod past;
 mod plan;
+mod reload;
 mod render;
 mod run;
 mod source;

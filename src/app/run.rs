@@ -15,10 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::commands::load;
 use crate::app::failure::{Failure, one_line};
-use crate::app::listeners::{bind_http, bind_servers};
+use crate::app::listeners::{Bound, bind_http, bind_servers};
 use crate::app::observe::{Observed, samples, status};
 use crate::app::past::StoredPast;
 use crate::app::plan::{Planned, interface_addresses, plan};
+use crate::app::reload;
 use crate::app::source::Source;
 use crate::app::startup::{Gate, first_versions};
 use crate::app::writer::{Opened, Writer, WriterThread};
@@ -86,7 +87,8 @@ impl Process {
     async fn start(config: &Config, state: &State) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let planned = plan(config, &interface_addresses);
-        let servers = bind_servers(config, &planned, Settings::default(), &clock)?;
+        let Bound { servers, reloads } =
+            bind_servers(config, &planned, Settings::default(), &clock)?;
         let observed = Arc::new(Observed::new(&planned, &servers, &clock, &state.state));
         let reads = Arc::clone(&observed);
         let metrics = Arc::new(Metrics::new(Arc::new(move || samples(&reads))));
@@ -120,6 +122,11 @@ impl Process {
         let sources = CancellationToken::new();
         let mut tasks = Tasks::new(cancel.clone());
         start_servers(servers, &first_versions(&planned), &mut tasks);
+        let following = reload::run(reloads, cancel.clone());
+        tasks.spawn("files", async move {
+            following.await;
+            Ok::<_, std::convert::Infallible>(())
+        });
         for (name, listener, ends) in http {
             tasks.spawn(name, http::serve(listener, ends, cancel.clone()));
         }

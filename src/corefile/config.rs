@@ -24,7 +24,7 @@ use super::place::{Place, Problem, Report};
 use super::prometheus::{self, Prometheus};
 use super::ready::{self, Ready};
 use super::transfer::{self, Transfer};
-use super::tsig::{self, TsigKey};
+use super::tsig::{self, KeyFile, Tsig, TsigKey};
 use super::zone::{self, ZoneKey};
 use crate::dns::Name;
 
@@ -54,6 +54,8 @@ pub struct ServerBlock {
     pub transfers: Vec<Transfer>,
     /// The keys of all blocks on its listeners, no two of one name.
     pub keys: Vec<TsigKey>,
+    /// The files that some of them are from.
+    pub key_files: Vec<KeyFile>,
     /// What stands at the top of zones; no zone stands in two of them.
     pub apexes: Vec<Apex>,
     /// What is kept of the past of zones; no zone stands in two of them.
@@ -320,6 +322,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         external: None,
         transfers: Vec::new(),
         keys: Vec::new(),
+        key_files: Vec::new(),
         apexes: Vec::new(),
         histories: Vec::new(),
         errors: None,
@@ -393,7 +396,11 @@ fn take(
         Word::Transfer => server
             .transfers
             .push(transfer::parse(directive, zones, report)),
-        Word::Tsig => server.keys.extend(tsig::parse(directive, report)),
+        Word::Tsig => {
+            let Tsig { keys, files } = tsig::parse(directive, report);
+            server.keys.extend(keys);
+            server.key_files.extend(files);
+        }
     }
 }
 

@@ -56,7 +56,7 @@ pub use prometheus::Prometheus;
 pub use ready::{Monitor, Ready};
 pub use secret::Secret;
 pub use transfer::{Allow, Peer, Secondary, Transfer};
-pub use tsig::{Algorithm, TsigKey};
+pub use tsig::{KeyFile, TsigKey, read_keys_again};
 pub use zone::{Scheme, ZoneKey};
 
 #[cfg(test)]

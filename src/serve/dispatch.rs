@@ -14,7 +14,7 @@ use hickory_server::server::Request;
 use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
-use crate::dns::tsig::{self, Keys, Verdict};
+use crate::dns::tsig::{self, KeyRing, Verdict};
 use crate::dns::{
     MAX_MESSAGE_OCTETS, Mark, MessageWriter, Name, Query, Rcode, RrRef, Rtype, Section, Serial,
     Unreadable, flags,
@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     /// What answers for names that no version holds; most zones have none.
     pub(crate) live: HashMap<Name, LiveNames>,
     /// TSIG keys.
-    pub(crate) keys: Arc<Keys>,
+    pub(crate) keys: Arc<KeyRing>,
     /// Limits and times.
     pub(crate) settings: Settings,
     /// Tells the time.
@@ -167,7 +167,8 @@ impl Shared {
             signer: Signer::None,
         };
         if let Some(at) = query.tsig_at {
-            match tsig::verify(&self.keys, raw, at, unix_seconds(&*self.clock)) {
+            let now = unix_seconds(&*self.clock);
+            match tsig::verify(&self.keys.current(), raw, at, now) {
                 Verdict::Valid(session) => exchange.signer = Signer::Session(session),
                 Verdict::Malformed => return exchange.fail(scratch, Rcode::FORMERR),
                 Verdict::Refused(refusal) => {

@@ -11,10 +11,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tracing::error;
 
 use crate::dns::Name;
-use crate::dns::tsig::Keys;
+use crate::dns::tsig::KeyRing;
 use crate::live::{LiveNames, QueryLog};
 use crate::ops::Clock;
 use crate::serve::dispatch::Shared;
@@ -64,8 +63,8 @@ pub struct Parts {
     pub secondaries: Vec<Secondary>,
     /// What answers for names that no version holds; most zones have none.
     pub live: HashMap<Name, LiveNames>,
-    /// TSIG keys.
-    pub keys: Arc<Keys>,
+    /// TSIG keys; they may change as it runs.
+    pub keys: Arc<KeyRing>,
     /// Limits and times.
     pub settings: Settings,
     /// Tells the time.
@@ -188,19 +187,10 @@ impl Server {
             let Some(zone) = shared.zones.get(&secondary.zone) else {
                 continue;
             };
-            let key = secondary
-                .key
-                .as_ref()
-                .map(|key| shared.keys.get(key).cloned());
-            if let Some(None) = key {
-                // Checked with the configuration; an unsigned NOTIFY in its place would be refused.
-                error!(zone = %secondary.zone, secondary = %secondary.target, "notify key is unknown");
-                continue;
-            }
             let name = format!("notify {} {}", secondary.zone, secondary.target);
             let notifier = Notifier {
                 zone: Arc::clone(zone),
-                key: key.flatten(),
+                keys: Arc::clone(&shared.keys),
                 secondary,
                 settings: shared.settings.notify,
                 clock: Arc::clone(&shared.clock),

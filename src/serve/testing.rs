@@ -13,7 +13,7 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::dns::tsig::{Algorithm, Key, Keys};
+use crate::dns::tsig::{Algorithm, Key, KeyRing, Keys};
 use crate::dns::{Name, Rdata, RecordText, Rtype, Serial, Soa, Ttl};
 use crate::live::LiveNames;
 use crate::ops::Clock;
@@ -271,7 +271,7 @@ impl Setup {
                 .collect(),
             zones: Arc::new(ZoneSet::new(self.zones)),
             secondaries: self.secondaries,
-            keys: Arc::new(Keys::new(["k.", "other.", "mixed."].map(key))),
+            keys: Arc::new(KeyRing::new(Keys::new(["k.", "other.", "mixed."].map(key)))),
             settings: self.settings,
             clock,
             query_log: None,

@@ -433,7 +433,7 @@ fn ixfr_over_udp_is_the_differences_or_the_single_soa() {
 }
 
 #[test]
-fn signed_requests_get_signed_replies_also_refusals_and_truncated_ones() {
+fn e09_e11_signed_requests_get_signed_replies_also_refusals_and_truncated_ones() {
     let many: Vec<String> = (0..100).map(|n| format!("many A 10.0.0.{n}")).collect();
     let lines: Vec<&str> = many.iter().map(String::as_str).collect();
     let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
@@ -483,7 +483,7 @@ fn an_rrset_larger_than_any_message_is_given_as_far_as_it_fits_with_tc() {
 }
 
 #[test]
-fn a_refused_signature_is_notauth() {
+fn e07_a_refused_signature_is_notauth_and_one_out_of_place_formerr() {
     let mut desk = Desk::with(&["www A 10.0.0.1"]);
     let mut raw = query(1, "www.z.", Rtype::A);
     tsig::sign_request(&key("nobody."), &mut raw, NOW);
@@ -496,6 +496,10 @@ fn a_refused_signature_is_notauth() {
     // RFC 8945 section 5.1: TSIG elsewhere than last, or twice, is FORMERR.
     assert_eq!(desk.code(&with_opt(first.clone(), 512, 0, &[])), (1, None));
     let record = first[query(1, "www.z.", Rtype::A).len()..].to_vec();
+    let mut in_answer = first.clone();
+    in_answer[7] = 1;
+    in_answer[11] = 0;
+    assert_eq!(desk.code(&in_answer), (1, None), "in the answer section");
     count(&mut first, 3);
     first.extend_from_slice(&record);
     assert_eq!(desk.code(&first), (1, None));

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::dns::Rtype;
+use crate::dns::tsig;
 use crate::serve::testing::{
-    Client, Running, Setup, answers, contents, publish, query, soon, zone,
+    Client, NOW, Running, Setup, answers, contents, key, publish, query, soon, zone,
 };
 
 /// A zone too large for the buffers of a connection that nobody reads.
@@ -76,6 +77,39 @@ async fn answers_overtake_transfers_and_transfers_share_a_connection() {
     let place = order.iter().position(|id| *id == 3).unwrap();
     assert!(place < 100, "the answer came as message {place}");
     assert_ne!(order[..300], [1; 300], "the transfers took turns");
+}
+
+/// Each transfer of a connection is a chain of its own, by its own key.
+#[tokio::test]
+async fn e10_two_signed_transfers_at_once_are_two_chains() {
+    use hickory_server::proto::rr::TSigner;
+    use hickory_server::proto::rr::rdata::tsig::TsigAlgorithm;
+    let running = running(TcpSettings::default());
+    let mut client = running.connect().await;
+    let mut previous = Vec::new();
+    for (id, who) in [(1, "k."), (2, "other.")] {
+        let mut raw = query(id, "z.", Rtype::AXFR);
+        previous.push(tsig::sign_request(&key(who), &mut raw, NOW));
+        client.send(&raw).await;
+    }
+    let signers = ["k.", "other."].map(|who| {
+        let secret = b"a secret of thirty-two octets...".to_vec();
+        let name = hickory_server::proto::rr::Name::from_ascii(who).unwrap();
+        TSigner::new(secret, TsigAlgorithm::HmacSha256, name, 300).unwrap()
+    });
+    let (mut seen, mut turns, mut last) = ([0_usize; 2], 0, 0);
+    while seen[0] < MESSAGES || seen[1] < MESSAGES {
+        let message = client.receive().await.unwrap();
+        let which = usize::from(message[1]) - 1;
+        previous[which] = signers[which]
+            .verify_message_byte(&message, Some(&previous[which]), seen[which] == 0)
+            .unwrap_or_else(|error| panic!("message {} of {which}: {error}", seen[which]))
+            .0;
+        seen[which] += 1;
+        turns += usize::from(which != last);
+        last = which;
+    }
+    assert!(turns > 10, "they were interleaved: {turns}");
 }
 
 #[tokio::test]
