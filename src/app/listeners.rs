@@ -6,17 +6,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::app::certificates;
 use crate::app::plan::{Planned, interface_addresses};
 use crate::app::reload::Reload;
 use crate::corefile::{
-    self, BindHost, Config, HttpAddress, HttpHost, Listener, ServerBlock, TsigKey,
+    self, BindHost, Config, HttpAddress, HttpHost, Listener, Nsid, Scheme, ServerBlock, TsigKey,
 };
-use crate::dns::Name;
 use crate::dns::tsig::{self, KeyRing, Keys};
+use crate::dns::{CookieSecret, Name};
 use crate::live::{QueryLog, Rules};
 use crate::ops::Clock;
-use crate::serve::{Parts, Server, Settings};
+use crate::serve::{Identity, Parts, Server, Settings};
 use crate::transfer::{Access, Peers, Rule, Secondary};
 use crate::zone::{Zone, ZoneSet};
 
@@ -53,13 +55,28 @@ pub(super) fn bind_servers(
     for (places, listeners) in groups {
         let blocks: Vec<&ServerBlock> =
             places.iter().map(|place| &config.servers[*place]).collect();
-        let parts = parts_of(&blocks, planned, settings, clock, &mut notified);
+        let parts = parts_of(&blocks, planned, settings, clock, &mut notified)?;
         reloads.extend(follow_keys(&blocks, &parts.keys));
         let mut server = Server::new(parts);
+        let mut tls = None;
         for listener in &listeners {
             for address in addresses_of(listener)? {
-                let bound = server.bind(address)?;
-                tracing::info!(address = %bound, "listening");
+                let bound = match listener.scheme {
+                    Scheme::Dns => server.bind(address)?,
+                    Scheme::Tls => {
+                        let identity = match &tls {
+                            Some(identity) => Arc::clone(identity),
+                            None => {
+                                let (identity, reload) = certificates::open(&blocks)?;
+                                reloads.push(reload);
+                                Arc::clone(tls.insert(identity))
+                            }
+                        };
+                        server.bind_tls(address, identity)?
+                    }
+                };
+                let scheme = listener.scheme.as_str();
+                tracing::info!(address = %bound, scheme, "listening");
             }
         }
         servers.push(server);
@@ -74,7 +91,7 @@ fn parts_of(
     settings: Settings,
     clock: &Arc<dyn Clock>,
     notified: &mut BTreeSet<(Name, SocketAddr)>,
-) -> Parts {
+) -> anyhow::Result<Parts> {
     let mut zones: Vec<Arc<Zone>> = Vec::new();
     let mut access = HashMap::new();
     let mut live = HashMap::new();
@@ -116,16 +133,42 @@ fn parts_of(
         logs: block.logs.clone(),
         errors: block.errors.is_some(),
     };
-    Parts {
+    Ok(Parts {
         zones: Arc::new(ZoneSet::new(zones)),
         access,
         secondaries,
         live,
         keys: Arc::new(KeyRing::new(keys)),
+        identity: identity_of(blocks)?,
         settings,
         clock: Arc::clone(clock),
         query_log: QueryLog::new(blocks.iter().map(rules).collect()),
+    })
+}
+
+/// What the server of some blocks tells of itself. Its cookies are good for this run.
+fn identity_of(blocks: &[&ServerBlock]) -> anyhow::Result<Identity> {
+    let mut secret = [0; 16];
+    if SystemRandom::new().fill(&mut secret).is_err() {
+        bail!("the system gives no random numbers");
     }
+    let nsid = corefile::nsid_of(blocks).map(|nsid| match nsid {
+        Nsid::Text(text) => text.clone(),
+        Nsid::Hostname => hostname(),
+    });
+    Ok(Identity {
+        nsid: nsid.map(|text| text.into_bytes().into()),
+        cookies: CookieSecret::new(secret),
+    })
+}
+
+/// The name of the machine, as far as it is known.
+fn hostname() -> String {
+    let of_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = of_kernel.or_else(|| std::env::var("HOSTNAME").ok());
+    let name = name.map(|name| name.trim().to_owned());
+    name.filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "localhost".to_owned())
 }
 
 /// The access list of a `transfer`.
@@ -141,6 +184,7 @@ fn access_of(transfer: &corefile::Transfer) -> Access {
     let to = transfer.secondaries.iter().map(|secondary| Rule {
         peers: vec![single(secondary.address.ip())],
         keys: secondary.keys.clone(),
+        tls: secondary.tls.clone(),
     });
     let allow = transfer.allow.iter().map(|allow| Rule {
         peers: vec![match allow.peer {
@@ -151,6 +195,7 @@ fn access_of(transfer: &corefile::Transfer) -> Access {
             },
         }],
         keys: allow.keys.clone(),
+        tls: allow.tls.clone(),
     });
     Access::new(to.chain(allow).collect())
 }
@@ -189,9 +234,6 @@ fn follow_keys(blocks: &[&ServerBlock], ring: &Arc<KeyRing>) -> Option<Reload> {
 
 /// The addresses of a listener.
 fn addresses_of(listener: &Listener) -> anyhow::Result<Vec<SocketAddr>> {
-    if listener.scheme != corefile::Scheme::Dns {
-        bail!("listeners other than dns:// are not supported yet");
-    }
     let hosts = match &listener.host {
         None => vec![
             IpAddr::from(Ipv4Addr::UNSPECIFIED),

@@ -1,6 +1,7 @@
 //! The wiring: builds the parts from the configuration, binds, supervises, shuts down in order. Nobody
 //! imports it but `main` and the tests of the whole.
 
+mod certificates;
 mod commands;
 mod failure;
 mod listeners;

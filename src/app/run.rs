@@ -5,7 +5,7 @@
 //! close the store. A second signal ends at once.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -66,6 +66,8 @@ struct Process {
     sources: CancellationToken,
     /// What `/ready` answers from.
     ends: Ends,
+    /// Set to ask the clients of connections to go.
+    draining: Vec<Arc<AtomicBool>>,
     /// How long to go on answering after the first signal.
     lameduck: Duration,
 }
@@ -121,6 +123,7 @@ impl Process {
         let cancel = CancellationToken::new();
         let sources = CancellationToken::new();
         let mut tasks = Tasks::new(cancel.clone());
+        let draining = servers.iter().map(Server::draining).collect();
         start_servers(servers, &first_versions(&planned), &mut tasks);
         let following = reload::run(reloads, cancel.clone());
         tasks.spawn("files", async move {
@@ -151,6 +154,7 @@ impl Process {
             writer,
             sources,
             ends,
+            draining,
             lameduck,
         })
     }
@@ -162,6 +166,7 @@ impl Process {
             writer,
             sources,
             ends,
+            draining,
             lameduck,
         } = self;
         let mut writer = Some(writer);
@@ -178,6 +183,9 @@ impl Process {
             }
         };
         ends.stopping.store(true, Ordering::Relaxed);
+        draining
+            .iter()
+            .for_each(|flag| flag.store(true, Ordering::Relaxed));
         match &failed {
             None => tracing::info!(lameduck_ms = lameduck.as_millis(), "shutting down"),
             Some(error) => tracing::error!(error = one_line(error), "a part failed; ending"),

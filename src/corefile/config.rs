@@ -17,12 +17,15 @@ use super::known::{self, Word};
 use super::kubernetes::{self, Kubernetes};
 use super::lexer::lex;
 use super::listener;
+use super::listener_tls;
 use super::log::{self, LogRule};
 use super::multicluster;
+use super::nsid::{self, Nsid};
 use super::parser::{self, Block, Directive};
 use super::place::{Place, Problem, Report};
 use super::prometheus::{self, Prometheus};
 use super::ready::{self, Ready};
+use super::tls::{self, Tls};
 use super::transfer::{self, Transfer};
 use super::tsig::{self, KeyFile, Tsig, TsigKey};
 use super::zone::{self, ZoneKey};
@@ -56,6 +59,10 @@ pub struct ServerBlock {
     pub keys: Vec<TsigKey>,
     /// The files that some of them are from.
     pub key_files: Vec<KeyFile>,
+    /// The certificate of its `tls://` listeners.
+    pub tls: Option<Tls>,
+    /// The name of the server.
+    pub nsid: Option<Nsid>,
     /// What stands at the top of zones; no zone stands in two of them.
     pub apexes: Vec<Apex>,
     /// What is kept of the past of zones; no zone stands in two of them.
@@ -279,6 +286,7 @@ pub fn parse_text(
     listener::share_keys(&mut servers, &mut report);
     listener::check_key_names(&servers, &mut report);
     listener::check_http(&servers, &mut report);
+    listener_tls::check(&servers, &mut report);
     check_sources(&servers, &mut report);
     external::check(&servers, &mut report);
     let (problems, warnings) = report.finish();
@@ -323,6 +331,8 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         transfers: Vec::new(),
         keys: Vec::new(),
         key_files: Vec::new(),
+        tls: None,
+        nsid: None,
         apexes: Vec::new(),
         histories: Vec::new(),
         errors: None,
@@ -360,8 +370,10 @@ fn repeats(word: Word) -> bool {
         | Word::External
         | Word::Kubernetes
         | Word::Multicluster
+        | Word::Nsid
         | Word::Prometheus
         | Word::Ready
+        | Word::Tls
         | Word::Tsig => false,
     }
 }
@@ -391,8 +403,10 @@ fn take(
             let read = multicluster::parse(directive.clone(), zones, report);
             server.multicluster = Some(read);
         }
+        Word::Nsid => server.nsid = Some(nsid::parse(directive, report)),
         Word::Prometheus => server.prometheus = Some(prometheus::parse(directive, report)),
         Word::Ready => server.ready = Some(ready::parse(directive, report)),
+        Word::Tls => server.tls = tls::parse(directive, report),
         Word::Transfer => server
             .transfers
             .push(transfer::parse(directive, zones, report)),

@@ -8,6 +8,7 @@ mod external;
 mod grammar;
 mod keys;
 mod kubernetes;
+mod tls;
 mod transfer;
 
 use std::fmt::Write as _;

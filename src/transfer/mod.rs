@@ -7,11 +7,13 @@ mod notify;
 mod packer;
 mod secondaries;
 mod stream;
+mod tls_peer;
 
-pub use acl::{Access, Denial, Peers, PeersError, Permit, Rule};
+pub use acl::{Access, Applicant, Denial, Peers, PeersError, Permit, Rule, TlsDemand};
 pub use ixfr::{Decision, Delta, Reason, decide};
 pub(crate) use notify::Notifier;
 pub use notify::Secondary;
 pub(crate) use packer::{Head, Packer, unix_seconds};
 pub use secondaries::{Asked, SecondaryId, SecondaryStatus, SecondaryTable, TransferKind};
 pub(crate) use stream::{Closed, Job, JobStart, Sink, one_message};
+pub use tls_peer::TlsPeer;

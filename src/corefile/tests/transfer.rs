@@ -81,8 +81,18 @@ fn transfer_is_checked() {
             "to 192.0.2.1 192.0.2.1:53",
             "2:14: to 192.0.2.1:53 stands already in line 3",
         ),
-        ("to 192.0.2.1 tls", "2:14: to … tls: not supported yet"),
-        ("to 192.0.2.1 tls name", "2:14: to … tls: not supported yet"),
+        (
+            "to 192.0.2.1 tls a b",
+            "2:20: 'b' is one name too many behind tls",
+        ),
+        (
+            "allow * tls a_b/c",
+            "2:13: 'a_b/c' is no name of a certificate",
+        ),
+        (
+            "to 192.0.2.1\ntls x",
+            "3:5: tls: 'x' is one argument too many",
+        ),
         ("to tls://192.0.2.1", "2:4: tls://: not supported yet"),
         ("to 192.0.2.1 key", "2:14: key names no key"),
         ("to key k", "2:1: to names no address"),

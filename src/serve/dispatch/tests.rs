@@ -3,10 +3,13 @@
 use hickory_server::proto::op::Message;
 
 use super::*;
-use crate::serve::reply::EXTENDED_ERROR;
+use crate::dns::Serial;
+use crate::dns::edns::EXTENDED_ERROR;
 use crate::serve::testing::{
     self, NOW, Setup, count, ixfr, key, line, name, publish, query, with_opt, zone,
 };
+
+mod edns;
 
 /// A server's answers without its sockets.
 struct Desk {
@@ -18,6 +21,15 @@ struct Desk {
 
 /// The peer of these tests.
 const PEER: ([u8; 4], u16) = ([192, 0, 2, 7], 5353);
+
+/// The peer, over something.
+fn asker(proto: Proto) -> Asker<'static> {
+    Asker {
+        address: PEER.into(),
+        proto,
+        tls: None,
+    }
+}
 
 /// What a request got.
 #[derive(Debug)]
@@ -46,13 +58,10 @@ impl Desk {
 
     /// What a request gets.
     fn give(&mut self, raw: &[u8], proto: Proto) -> Got {
-        match self
-            .shared
-            .respond(&mut self.scratch, raw, PEER.into(), proto)
-        {
+        match self.shared.respond(&mut self.scratch, raw, asker(proto)) {
             Outcome::Silent => Got::Nothing,
             Outcome::Transfer(_) => Got::Transfer,
-            Outcome::Reply if proto == Proto::Tcp => {
+            Outcome::Reply if proto.is_stream() => {
                 let octets = self.scratch.writer.octets();
                 let length = usize::from(u16::from_be_bytes([octets[0], octets[1]]));
                 assert_eq!(length, octets.len() - 2);
@@ -347,7 +356,7 @@ fn over_the_limit_of_transfers_is_servfail_and_denied_ones_take_no_place() {
     let raw = query(1, "z.", Rtype::AXFR);
     let first = desk
         .shared
-        .respond(&mut desk.scratch, &raw, PEER.into(), Proto::Tcp);
+        .respond(&mut desk.scratch, &raw, asker(Proto::Tcp));
     assert_eq!(desk.tcp_code(&raw), (2, None));
     drop(first);
     assert!(matches!(desk.give(&raw, Proto::Tcp), Got::Transfer));
