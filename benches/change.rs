@@ -25,11 +25,11 @@ use zonewright::cluster::{
     Change, Endpoint, EndpointSlice, Fact, Kind, Kinds, Namespace, ObjectKey, Origin, Port,
     Protocol, Service, ServiceForm, SliceForm, SlicePort,
 };
-use zonewright::dns::{Name, Serial, Ttl};
+use zonewright::dns::{CookieSecret, Name, Serial, Ttl};
 use zonewright::ops::{Clock, SystemClock};
 use zonewright::pipeline::{ClusterPlan, Input, Observer, Pipeline, Store, ZonePlan, millis};
 use zonewright::schema::{ApexSettings, NameServer, Problem, ZoneForm};
-use zonewright::serve::{Parts, Server, Settings};
+use zonewright::serve::{Identity, Parts, Server, Settings};
 use zonewright::transfer::Secondary;
 use zonewright::zone::journal::{CommitError, Journal};
 use zonewright::zone::{Candidate, Journaled, MemoryLimits, Version, Zone, ZoneSet};
@@ -268,7 +268,11 @@ fn notify_times(subject: &Subject, runtime: &tokio::runtime::Runtime) -> Vec<Dur
             key: None,
             source: None,
         }],
-        keys: Arc::new(zonewright::dns::tsig::Keys::new([])),
+        keys: Arc::default(),
+        identity: Identity {
+            nsid: None,
+            cookies: CookieSecret::new([0; 16]),
+        },
         settings: Settings::default(),
         clock: Arc::new(SystemClock),
         query_log: None,

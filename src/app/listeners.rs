@@ -213,10 +213,7 @@ fn follow_keys(blocks: &[&ServerBlock], ring: &Arc<KeyRing>) -> Option<Reload> {
     if files.is_empty() {
         return None;
     }
-    let blocks: Vec<ServerBlock> = blocks
-        .iter()
-        .map(|block| ServerBlock::clone(block))
-        .collect();
+    let blocks: Vec<ServerBlock> = blocks.iter().copied().cloned().collect();
     let ring = Arc::clone(ring);
     let take = move || {
         let blocks: Vec<&ServerBlock> = blocks.iter().collect();

@@ -27,9 +27,8 @@ impl Exchange<'_> {
             return self.fail_with(scratch, Rcode::NOTAUTH, Some(Extended::NotAuthoritative));
         };
         let peer = self.peer_id();
-        let permit = match self.permit(zone, &peer) {
-            Ok(permit) => permit,
-            Err(_) => return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::Prohibited)),
+        let Ok(permit) = self.permit(zone, &peer) else {
+            return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::Prohibited));
         };
         shared.secondaries.asked(
             zone.apex(),

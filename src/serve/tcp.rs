@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 use crate::dns::HEADER_OCTETS;
 use crate::serve::dispatch::{Asker, Outcome, Scratch, Shared};
@@ -251,7 +251,12 @@ impl Connection {
                     Err(late) => late.into(),
                 };
                 self.shared.stats.tls_failed.increase();
-                info!(peer = %self.peer, %error, "tls handshake failed");
+                // A secondary that cannot come in wants a look; of strangers there may be many.
+                if self.shared.secondaries.knows(self.peer.ip()) {
+                    warn!(peer = %self.peer, %error, "tls handshake failed");
+                } else {
+                    debug!(peer = %self.peer, %error, "tls handshake failed");
+                }
                 None
             }
         }

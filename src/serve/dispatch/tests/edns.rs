@@ -74,7 +74,7 @@ fn i02_options_are_given_on_soa_and_single_answers_when_asked_for() {
     assert_eq!(codes(&found), [NSID, EXPIRE, COOKIE, ZONEVERSION]);
     assert_eq!(found[0].1, b"test");
     assert_eq!(found[1].1, 86_400_u32.to_be_bytes());
-    assert_eq!((found[2].1.len(), &found[2].1[..8]), (24, &ALL[2].1[..]));
+    assert_eq!((found[2].1.len(), &found[2].1[..8]), (24, ALL[2].1));
     assert_eq!(found[3].1, [1, 0, 0, 0, 0, 5]);
     // EXPIRE is of the zone, not of a name in it; a serial is of both.
     for (qname, qtype) in [("www.z.", Rtype::A), ("no.z.", Rtype::A), ("z.", Rtype::NS)] {
