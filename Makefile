@@ -1,6 +1,6 @@
 # What people and machines run. `make test` prepares a bare Debian 12 with Rust and Go by itself.
 
-.PHONY: help test lint bench interop cluster crash tools coredns advisories clean-tools
+.PHONY: help test lint bench interop cluster crash compare tools coredns advisories clean-tools
 .NOTPARALLEL:
 
 help: ## this list
@@ -20,6 +20,9 @@ cluster: ## tests with a real API server, and the secondaries behind it
 
 crash: ## tests that kill the server at bad moments
 	tools/with-tools dig tools/run-tests crash
+
+compare: ## zonewright beside a real CoreDNS on generated clusters (COMPARE_CLUSTERS=200 COMPARE_SETS=21: all night)
+	tools/with-tools openssl,apiserver,coredns tools/run-tests compare
 
 bench: ## measurements, beside CoreDNS with the same cluster
 	tools/with-tools openssl,apiserver,coredns,dnsperf,nsd cargo bench --locked --bench '*'

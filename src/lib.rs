@@ -16,6 +16,7 @@ pub mod audit;
 pub mod cli;
 pub mod cluster;
 pub mod corefile;
+pub mod differences;
 pub mod dns;
 pub mod live;
 pub mod ops;

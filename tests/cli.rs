@@ -113,6 +113,30 @@ fn a_kubeconfig_that_cannot_be_read_is_named() {
 }
 
 #[test]
+fn a_zone_file_that_cannot_be_used_is_named_with_its_lines() {
+    let site = Site::new();
+    site.write("Corefile", "z:5300 {\n    file db\n}\n");
+    let missing: &[&[&str]] = &[&["db: cannot be read"], &["Corefile:2:5"]];
+    let soa = "@ 5 SOA ns h 1 2 3 4 5\n";
+    site.write("bad", &format!("{soa}a A x\nb.y. 5 A 192.0.2.1\n"));
+    for command in ["run", "check", "render"] {
+        let args = [command, "--corefile", "Corefile"];
+        refused(&site, &args, 2, missing);
+    }
+    site.write("Corefile", "z:5300 {\n    file bad\n}\n");
+    refused(
+        &site,
+        &["check", "--corefile", "Corefile"],
+        2,
+        &[
+            &["bad:2:5", "IPv4"],
+            &["bad:3:1", "b.y. is not in the zone z."],
+            &["Corefile:2:5"],
+        ],
+    );
+}
+
+#[test]
 fn a_missing_manifests_folder_is_named() {
     let site = Site::new();
     fs::remove_dir(site.path("manifests")).expect("it is empty");

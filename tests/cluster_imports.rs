@@ -121,8 +121,32 @@ fn rcode(zonewright: &Zonewright, zone: &str) -> u16 {
     wire::udp(zonewright.address(), &query).unwrap().rcode()
 }
 
+/// Imports are names, PTRs and causes.
+fn check_use(server: &ApiServer, zonewright: &mut Zonewright) {
+    server.create(&import("web", "10.42.0.1"));
+    wait_for(zonewright, "web.blue.svc.clusterset.local", &["10.42.0.1"]);
+    headless().iter().for_each(|object| {
+        server.create(object);
+    });
+    wait_for(
+        zonewright,
+        "db-0.east.db.blue.svc.clusterset.local",
+        &["10.77.0.1"],
+    );
+    let reverse = zonewright.served("10.in-addr.arpa").join("\n");
+    for target in [
+        "web.blue.svc.clusterset.local.",
+        "db-0.east.db.blue.svc.clusterset.local.",
+    ] {
+        assert!(reverse.contains(target), "{reverse}");
+    }
+    let versions = zonewright.versions("clusterset.local");
+    let causes: Vec<String> = versions.iter().map(|it| it["causes"].to_string()).collect();
+    let by = |kind: &str| causes.iter().any(|text| text.contains(kind));
+    assert!(by("ServiceImport") && by("EndpointSlice"), "{causes:?}");
+}
+
 #[test]
-#[expect(clippy::too_many_lines, reason = "one story, told in order")]
 fn imports_come_and_go_with_their_api_and_the_rest_goes_on() {
     if needs::lacks(&["apiserver", "openssl"]) {
         return;
@@ -135,7 +159,7 @@ fn imports_come_and_go_with_their_api_and_the_rest_goes_on() {
     rbac::grant(&server, "rbac-multicluster.yaml");
     let mut zonewright = Zonewright::prepare(&ZONES);
     zonewright.configure(&format!(
-        "    kubernetes {{\n        kubeconfig {}\n        startup_timeout 0s\n        multicluster \
+        "    kubernetes {{\n        kubeconfig {}\n        multicluster \
          clusterset.local\n    }}\n    transfer {{\n        allow 127.0.0.1\n    }}\n",
         server.kubeconfig(Access::Limited).display()
     ));
@@ -164,32 +188,7 @@ fn imports_come_and_go_with_their_api_and_the_rest_goes_on() {
     });
     wait_for_absence(&zonewright, false);
 
-    // it is used
-    server.create(&import("web", "10.42.0.1"));
-    wait_for(
-        &mut zonewright,
-        "web.blue.svc.clusterset.local",
-        &["10.42.0.1"],
-    );
-    headless().iter().for_each(|object| {
-        server.create(object);
-    });
-    wait_for(
-        &mut zonewright,
-        "db-0.east.db.blue.svc.clusterset.local",
-        &["10.77.0.1"],
-    );
-    let reverse = zonewright.served("10.in-addr.arpa").join("\n");
-    for target in [
-        "web.blue.svc.clusterset.local.",
-        "db-0.east.db.blue.svc.clusterset.local.",
-    ] {
-        assert!(reverse.contains(target), "{reverse}");
-    }
-    let versions = zonewright.versions("clusterset.local");
-    let causes: Vec<String> = versions.iter().map(|it| it["causes"].to_string()).collect();
-    let by = |kind: &str| causes.iter().any(|text| text.contains(kind));
-    assert!(by("ServiceImport") && by("EndpointSlice"), "{causes:?}");
+    check_use(&server, &mut zonewright);
 
     // it goes, and its objects with it
     server.delete(&object_path(&definition()));

@@ -1,8 +1,9 @@
 //! The documentation is true: what the README lists is what the program has.
 //!
-//! `UPDATE_DOCS=1 cargo test --test docs` writes the table of metrics anew.
+//! `UPDATE_DOCS=1 cargo test --test docs` writes the tables of metrics and of differences anew.
 
 use std::fs;
+use std::sync::Mutex;
 
 use clap::CommandFactory;
 use zonewright::cli::Cli;
@@ -28,19 +29,32 @@ fn metrics_table() -> String {
     table
 }
 
+/// What stands between two marks of the README is this.
+fn check_section(start: &str, end: &str, table: &str) {
+    static WRITING: Mutex<()> = Mutex::new(());
+    let guard = WRITING.lock().expect("no writer fails");
+    let text = readme();
+    let from = text.find(start).expect("the section begins") + start.len();
+    let to = from + text[from..].find(end).expect("the section ends");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let text = format!("{}{table}{}", &text[..from], &text[to..]);
+        fs::write("README.md", text).expect("the README can be written");
+    } else {
+        assert_eq!(&text[from..to], table);
+    }
+    drop(guard);
+}
+
 #[test]
 fn every_metric_stands_in_the_readme() {
-    let start = "never a client's address.\n\n";
     let end = "\n## What is in the zones";
-    let text = readme();
-    let from = text.find(start).expect("the metrics section begins") + start.len();
-    let to = text.find(end).expect("the metrics section ends");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        let text = format!("{}{}{}", &text[..from], metrics_table(), &text[to..]);
-        fs::write("README.md", text).expect("the README can be written");
-        return;
-    }
-    assert_eq!(&text[from..to], metrics_table());
+    check_section("never a client's address.\n\n", end, &metrics_table());
+}
+
+#[test]
+fn every_difference_from_coredns_stands_in_the_readme() {
+    let end = "\n## Limits and defaults";
+    check_section("hold it.\n\n", end, &zonewright::differences::table());
 }
 
 #[test]
@@ -93,24 +107,43 @@ fn every_directive_stands_in_the_readme_and_no_other() {
     }
 }
 
-#[test]
-fn every_option_of_kubernetes_stands_in_the_readme_and_no_other() {
-    let text = readme();
+/// The options in the README's table behind this text.
+fn options_behind(text: &str, start: &str) -> Vec<String> {
     let table = text
-        .split("Options of `kubernetes`")
+        .split(start)
         .nth(1)
         .and_then(|rest| rest.split("\nOptions of ").next())
         .expect("the table is there");
-    let documented: Vec<&str> = table
+    table
         .lines()
         .filter_map(|line| line.strip_prefix("| `"))
         .filter_map(|line| line.split([' ', '`']).next())
-        .collect();
-    for option in zonewright::corefile::kubernetes_options() {
-        assert!(documented.contains(&option), "the README lacks {option}");
+        .map(ToOwned::to_owned)
+        .collect()
+}
+
+/// What is documented is what there is.
+fn check_options(documented: &[String], options: impl Iterator<Item = &'static str>) {
+    let options: Vec<&str> = options.collect();
+    for option in &options {
+        let found = documented.iter().any(|it| it == option);
+        assert!(found, "the README lacks {option}");
     }
     for option in documented {
-        let mut known = zonewright::corefile::kubernetes_options();
-        assert!(known.any(|it| it == option), "{option} is no option");
+        assert!(options.contains(&option.as_str()), "{option} is no option");
     }
+}
+
+#[test]
+fn every_option_of_kubernetes_stands_in_the_readme_and_no_other() {
+    let text = readme();
+    let documented = options_behind(&text, "Options of `kubernetes`");
+    check_options(&documented, zonewright::corefile::kubernetes_options());
+}
+
+#[test]
+fn every_option_of_k8s_external_stands_in_the_readme_and_no_other() {
+    let text = readme();
+    let documented = options_behind(&text, "Options of `k8s_external`");
+    check_options(&documented, zonewright::corefile::external_options());
 }

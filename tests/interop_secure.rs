@@ -179,6 +179,17 @@ impl Certificates {
         self.folder.join(format!("{name}.{kind}"))
     }
 
+    /// What a secondary with the certificate of this name needs.
+    fn of_secondary(&self, name: &str, port: u16) -> Tls {
+        Tls {
+            port,
+            name: "ns.example".to_owned(),
+            ca: self.folder.join("ca.pem"),
+            certificate: self.file(name, "pem"),
+            key: self.file(name, "key"),
+        }
+    }
+
     /// The line `tls` of the Corefile, and its block.
     fn line(&self) -> String {
         format!(
@@ -190,129 +201,171 @@ impl Certificates {
     }
 }
 
-/// F5, F6, F7 and F10 with real clients, and the key file read again.
-#[test]
-fn f05_f06_f07_f10_dig_kdig_and_openssl_over_tls() {
-    if needs::lacks(&["dig", "kdig", "openssl"]) {
-        return;
+/// A key file with one key.
+fn key_file(secret: &str) -> String {
+    let secret = STANDARD.encode(secret);
+    format!("key \"file.key\" {{ algorithm hmac-sha256; secret \"{secret}\"; }};\n")
+}
+
+/// The key of such a file, as dig takes it.
+fn key_of(secret: &str) -> String {
+    format!("hmac-sha256:file.key:{}", STANDARD.encode(secret))
+}
+
+/// A server whose zone is for a client with the certificate `friend.example` or the key of a file, both
+/// over TLS alone.
+struct Guarded {
+    zonewright: Zonewright,
+    certificates: Certificates,
+    tls_port: String,
+    keys: PathBuf,
+}
+
+impl Guarded {
+    fn start() -> Self {
+        let mut zonewright = Zonewright::prepare(&[ZONE]);
+        let folder = manifests(&zonewright);
+        let certificates = Certificates::new(zonewright.folder().to_owned());
+        for name in ["ns.example", "friend.example", "stranger.example"] {
+            certificates.write(name);
+        }
+        let tls_port = ports::free().to_string();
+        let keys = zonewright.folder().join("keys");
+        fs::write(&keys, key_file("first")).unwrap();
+        zonewright.configure_with_keys(
+            &format!("tls://{ZONE}:{tls_port}"),
+            &format!(
+                "    kubernetes {{\n        manifests {}\n    }}\n{}    tsig {{\n        secrets {}\n    }}\n    \
+                 transfer {{\n        tls\n        allow 127.0.0.1 tls friend.example\n        allow 127.0.0.1 \
+                 key file.key\n    }}\n",
+                folder.display(),
+                certificates.line(),
+                keys.display()
+            ),
+        );
+        zonewright.start();
+        Self {
+            zonewright,
+            certificates,
+            tls_port,
+            keys,
+        }
     }
-    let mut zonewright = Zonewright::prepare(&[ZONE]);
-    let folder = manifests(&zonewright);
-    let certificates = Certificates::new(zonewright.folder().to_owned());
-    for name in ["ns.example", "friend.example", "stranger.example"] {
-        certificates.write(name);
+
+    /// What a client prints that asks over TLS and checks our certificate.
+    fn over_tls(&self, program: &str, more: &[&str]) -> String {
+        let ca = self.certificates.folder.join("ca.pem");
+        let ca = format!("+tls-ca={}", ca.display());
+        let mut arguments = vec!["@127.0.0.1", "-p", &self.tls_port, "+tls", &ca];
+        arguments.push("+tls-hostname=ns.example");
+        arguments.extend_from_slice(more);
+        output(program, &arguments)
     }
-    let tls_port = ports::free();
-    let keys = zonewright.folder().join("keys");
-    let key_file = |secret: &str| {
-        let secret = STANDARD.encode(secret);
-        format!("key \"file.key\" {{ algorithm hmac-sha256; secret \"{secret}\"; }};\n")
-    };
-    fs::write(&keys, key_file("first")).unwrap();
-    zonewright.configure_with_keys(
-        &format!("tls://{ZONE}:{tls_port}"),
-        &format!(
-            "    kubernetes {{\n        manifests {}\n    }}\n{}    tsig {{\n        secrets {}\n    }}\n    \
-             transfer {{\n        tls\n        allow 127.0.0.1 tls friend.example\n        allow 127.0.0.1 key \
-             file.key\n    }}\n",
-            folder.display(),
-            certificates.line(),
-            keys.display()
-        ),
-    );
-    zonewright.start();
-    let (port, tls_port) = (
-        zonewright.address().port().to_string(),
-        tls_port.to_string(),
-    );
-    let ca = format!("+tls-ca={}", certificates.folder.join("ca.pem").display());
-    let of = |who: &str| {
-        let file = |kind| certificates.file(who, kind).display().to_string();
+
+    /// The options of a client that has this certificate.
+    fn certificate(&self, who: &str) -> [String; 2] {
+        let file = |kind| self.certificates.file(who, kind).display().to_string();
         [
             format!("+tls-certfile={}", file("pem")),
             format!("+tls-keyfile={}", file("key")),
         ]
-    };
-    let over_tls = |program: &str, more: &[&str]| {
-        let mut arguments = vec![
-            "@127.0.0.1",
-            "-p",
-            &tls_port,
-            "+tls",
-            &ca,
-            "+tls-hostname=ns.example",
-        ];
-        arguments.extend_from_slice(more);
-        output(program, &arguments)
-    };
-    for program in ["dig", "kdig"] {
-        let text = over_tls(program, &[&format!("service-1.shop.svc.{ZONE}"), "A"]);
-        assert!(text.contains("10.96.0.1"), "{program}: {text}");
-        for (who, is_friend) in [("friend.example", true), ("stranger.example", false)] {
-            let [certificate, key] = of(who);
-            let text = over_tls(program, &[&certificate, &key, ZONE, "AXFR"]);
-            assert_eq!(records(&text) > 1200, is_friend, "{program} {who}: {text}");
-        }
-        let signed = format!("hmac-sha256:file.key:{}", STANDARD.encode("first"));
-        let text = over_tls(program, &["-y", &signed, ZONE, "AXFR"]);
-        assert!(records(&text) > 1200, "{program}: {text}");
-        // The same key without TLS.
-        let text = output(
-            program,
-            &["@127.0.0.1", "-p", &port, "-y", &signed, ZONE, "AXFR"],
-        );
-        assert_eq!(records(&text), 0, "{program}: {text}");
     }
-    let to = format!("127.0.0.1:{tls_port}");
-    let shake = |more: &[&str]| {
+
+    /// What openssl prints about a handshake.
+    fn shake(&self, more: &[&str]) -> String {
+        let to = format!("127.0.0.1:{}", self.tls_port);
         let mut arguments = vec!["s_client", "-connect", &to];
         arguments.extend_from_slice(more);
         output("openssl", &arguments)
-    };
-    let text = shake(&["-alpn", "dot"]);
+    }
+}
+
+/// F5, F6 and F7: queries from anyone; the zone by the right certificate or the key, and over TLS alone.
+#[test]
+fn f05_f06_f07_dig_and_kdig_over_tls() {
+    if needs::lacks(&["dig", "kdig"]) {
+        return;
+    }
+    let guarded = Guarded::start();
+    let port = guarded.zonewright.address().port().to_string();
+    let signed = key_of("first");
+    for program in ["dig", "kdig"] {
+        let text = guarded.over_tls(program, &[&format!("service-1.shop.svc.{ZONE}"), "A"]);
+        assert!(text.contains("10.96.0.1"), "{program}: {text}");
+        for (who, is_friend) in [("friend.example", true), ("stranger.example", false)] {
+            let [certificate, key] = guarded.certificate(who);
+            let text = guarded.over_tls(program, &[&certificate, &key, ZONE, "AXFR"]);
+            assert_eq!(records(&text) > 1200, is_friend, "{program} {who}: {text}");
+        }
+        let text = guarded.over_tls(program, &["-y", &signed, ZONE, "AXFR"]);
+        assert!(records(&text) > 1200, "{program}: {text}");
+        let plain = ["@127.0.0.1", "-p", &port, "-y", &signed, ZONE, "AXFR"];
+        let text = output(program, &plain);
+        assert_eq!(records(&text), 0, "{program}: {text}");
+    }
+    let log = guarded.zonewright.log();
+    assert!(
+        log.contains("friend.example"),
+        "the log names the peer: {log}"
+    );
+}
+
+/// F5: what a handshake comes to.
+#[test]
+fn f05_openssl_shakes_hands_by_tls_13_and_dot_alone() {
+    if needs::lacks(&["openssl"]) {
+        return;
+    }
+    let guarded = Guarded::start();
+    let text = guarded.shake(&["-alpn", "dot"]);
     assert!(
         text.contains("ALPN protocol: dot") && text.contains("TLSv1.3"),
         "{text}"
     );
-    let text = shake(&["-alpn", "h2"]);
+    let text = guarded.shake(&["-alpn", "h2"]);
     assert!(text.contains("no application protocol"), "{text}");
-    let text = shake(&["-tls1_2", "-alpn", "dot"]);
+    let text = guarded.shake(&["-tls1_2", "-alpn", "dot"]);
     assert!(text.contains("alert protocol version"), "{text}");
+}
 
-    let before = fs::read_to_string(certificates.file("ns.example", "pem")).unwrap();
-    certificates.write("ns.example");
-    fs::write(&keys, key_file("second")).unwrap();
-    let new = fs::read_to_string(certificates.file("ns.example", "pem")).unwrap();
-    let body = |pem: &str| pem.lines().nth(5).unwrap().to_owned();
-    let shown = || shake(&["-alpn", "dot"]);
-    assert_ne!(body(&before), body(&new));
+/// F10, and keys: files that change are read again, and one that is broken changes nothing.
+#[test]
+fn f10_certificate_and_key_files_are_read_again() {
+    if needs::lacks(&["dig", "openssl"]) {
+        return;
+    }
+    let guarded = Guarded::start();
+    let pem = guarded.certificates.file("ns.example", "pem");
+    let body = || {
+        fs::read_to_string(&pem)
+            .unwrap()
+            .lines()
+            .nth(5)
+            .unwrap()
+            .to_owned()
+    };
+    let shown = || guarded.shake(&["-alpn", "dot"]);
+    let before = body();
+    assert!(shown().contains(&before));
+    guarded.certificates.write("ns.example");
+    fs::write(&guarded.keys, key_file("second")).unwrap();
+    assert_ne!(before, body());
     wait_for("the new certificate", PATIENCE, shown, || {
-        shown().contains(&body(&new)).then_some(())
+        shown().contains(&body()).then_some(())
     });
-    let second = format!("hmac-sha256:file.key:{}", STANDARD.encode("second"));
-    wait_for(
-        "the new key",
-        PATIENCE,
-        || zonewright.log(),
-        || (records(&over_tls("dig", &["-y", &second, ZONE, "AXFR"])) > 1200).then_some(()),
-    );
-    fs::write(&keys, "key broken {\n").unwrap();
-    let place = format!("{}:1:", keys.display());
-    wait_for(
-        "the error",
-        PATIENCE,
-        || zonewright.log(),
-        || zonewright.log().contains(&place).then_some(()),
-    );
-    assert!(records(&over_tls("dig", &["-y", &second, ZONE, "AXFR"])) > 1200);
-    let log = zonewright.log();
+    let second = key_of("second");
+    let has_zone = || records(&guarded.over_tls("dig", &["-y", &second, ZONE, "AXFR"])) > 1200;
+    let log = || guarded.zonewright.log();
+    wait_for("the new key", PATIENCE, log, || has_zone().then_some(()));
+    fs::write(&guarded.keys, "key broken {\n").unwrap();
+    let place = format!("{}:1:", guarded.keys.display());
+    wait_for("the error", PATIENCE, log, || {
+        log().contains(&place).then_some(())
+    });
+    assert!(has_zone());
     assert!(
-        !log.contains(&STANDARD.encode("second")),
+        !log().contains(&STANDARD.encode("second")),
         "a secret is in the log"
-    );
-    assert!(
-        log.contains("friend.example"),
-        "the log names the peer: {log}"
     );
 }
 
@@ -356,16 +409,9 @@ fn f05_bind_and_nsd_follow_over_tls() {
     );
     zonewright.start();
     let members = places.map(|(kind, name, port)| {
-        let plan = Plan::new(zonewright.address(), &[ZONE])
-            .key(key.clone())
-            .tls(Tls {
-                port: tls_port,
-                name: "ns.example".to_owned(),
-                ca: certificates.folder.join("ca.pem"),
-                certificate: certificates.file(&name, "pem"),
-                key: certificates.file(&name, "key"),
-            });
-        Secondary::start_on(kind, &plan, port)
+        let tls = certificates.of_secondary(&name, tls_port);
+        let plan = Plan::new(zonewright.address(), &[ZONE]);
+        Secondary::start_on(kind, &plan.key(key.clone()).tls(tls), port)
     });
     for number in [0, 700] {
         if number > 0 {
@@ -388,14 +434,18 @@ fn f05_bind_and_nsd_follow_over_tls() {
             );
         }
     }
-    let log = zonewright.log();
-    for (name, kind) in [("bind.example", "ixfr"), ("nsd.example", "ixfr")] {
+    check_increments(&zonewright.log());
+}
+
+/// Each secondary is named by its certificate, and took an increment.
+fn check_increments(log: &str) {
+    for name in ["bind.example", "nsd.example"] {
         let finished = log
             .lines()
             .filter(|line| line.contains("transfer finished"));
         let of_peer: Vec<&str> = finished.filter(|line| line.contains(name)).collect();
         assert!(
-            of_peer.iter().any(|line| line.contains(kind)),
+            of_peer.iter().any(|line| line.contains("kind=\"ixfr\"")),
             "{name}: {of_peer:?}"
         );
     }

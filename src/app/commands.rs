@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::app::failure::{Failure, one_line};
+use crate::app::files::check_files;
 use crate::app::past::{PastError, StoredPast};
 use crate::app::plan::wanted;
 use crate::app::render::render;
@@ -37,6 +38,7 @@ pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
 pub fn check(configuration: &Configuration) -> Result<(), Failure> {
     let loaded = load(configuration)?;
     check_sources(&loaded.config)?;
+    check_files(&loaded.config)?;
     let blocks = loaded.config.servers.iter();
     let zones: Vec<String> = blocks
         .flat_map(corefile::ServerBlock::zones_written)

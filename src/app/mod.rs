@@ -4,6 +4,7 @@
 mod certificates;
 mod commands;
 mod failure;
+mod files;
 mod listeners;
 mod observe;
 mod past;
@@ -17,6 +18,7 @@ mod writer;
 
 pub use commands::{check, diff, log, print_zones, show, status};
 pub use failure::Failure;
+pub use files::PlannedFile;
 pub use plan::{Planned, PlannedCluster, interface_addresses, plan};
 pub use render::{RenderedZone, render};
 pub use run::run;

@@ -9,8 +9,9 @@ use crate::audit::{SecondaryLine, SourceLine, Status, ZoneLine};
 use crate::dns::{Name, Rcode};
 use crate::ops::Clock;
 use crate::ops::metrics::{self as m, Sample};
-use crate::pipeline::{ClusterGauges, ClusterPlan, millis};
+use crate::pipeline::{ClusterGauges, ZonePlan, millis};
 use crate::serve::{Proto, Server, Stats, TransferOutcome};
+use crate::source::zonefile::follow::FileStats;
 use crate::source::{ErrorClass, SourceStats};
 use crate::transfer::{SecondaryStatus, SecondaryTable, TransferKind};
 use crate::zone::{Version, ZoneSet};
@@ -30,6 +31,8 @@ pub(super) struct Observed {
     zones: Arc<ZoneSet>,
     /// The sources, in the order of the configuration.
     pub(super) sources: Vec<ObservedSource>,
+    /// What is wrong with the zone files, in the order of the configuration.
+    pub(super) files: Vec<Arc<FileStats>>,
     /// The zones of each cluster that it can do without: those of ServiceImports beside others.
     dispensable: Vec<Vec<Name>>,
     /// Gauges of the clusters, once the writer runs.
@@ -54,6 +57,7 @@ impl Observed {
         clock: &Arc<dyn Clock>,
         state: &Path,
     ) -> Self {
+        let apex_of = |plan: &ZonePlan| plan.zone.apex().clone();
         let source = |name: &String| ObservedSource {
             name: name.clone(),
             stats: Arc::default(),
@@ -65,10 +69,11 @@ impl Observed {
                 .iter()
                 .map(|it| source(&it.plan.source))
                 .collect(),
+            files: planned.files.iter().map(|_| Arc::default()).collect(),
             dispensable: planned
                 .clusters
                 .iter()
-                .map(|it| dispensable(&it.plan))
+                .map(|it| it.plan.dispensable_zones().map(apex_of).collect())
                 .collect(),
             gauges: OnceLock::new(),
             servers: servers.iter().map(Server::stats).collect(),
@@ -114,12 +119,6 @@ impl Observed {
             .flat_map(|table| table.snapshot())
             .collect()
     }
-}
-
-/// The zones of a cluster that wait for ServiceImports while others go on.
-fn dispensable(plan: &ClusterPlan) -> Vec<Name> {
-    let zones = plan.clusterset.iter().filter(|_| !plan.forward.is_empty());
-    zones.map(|zone| zone.zone.apex().clone()).collect()
 }
 
 /// How many versions a secondary is behind, and since when (milliseconds since 1970) the oldest that it
@@ -187,6 +186,7 @@ pub(super) fn status(observed: &Observed) -> Status {
         .flat_map(|source| source.stats.problems())
         .collect();
     problems.extend(lock(&observed.problems));
+    problems.extend(observed.files.iter().flat_map(|file| file.problems()));
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         zones: observed.zones.all().iter().map(zone_line).collect(),

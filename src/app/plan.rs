@@ -6,14 +6,15 @@ use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use crate::app::files::{PlannedFile, plan_file_zones, plan_overlays};
 use crate::cluster::{Kind, Kinds, SeenNamespaces, Selector};
 use crate::corefile::{
     self, Apex, BindHost, Config, External, History, Kubernetes, Pods, ServerBlock, Source,
 };
 use crate::dns::{Name, Ttl};
 use crate::live::{InsecurePods, LiveNames, ZonalNames};
-use crate::pipeline::{ClusterPlan, ExternalPlan, ZonePlan};
-use crate::schema::{ApexSettings, ExternalSettings, NameServer, ZoneForm};
+use crate::pipeline::{ClusterPlan, ExternalPlan, ZonePlan, service_node};
+use crate::schema::{ApexSettings, ExternalSettings, Front, NameServer, ZoneForm};
 use crate::source::{ApiLimits, Keep, Wanted};
 use crate::zone::journal::Retention;
 use crate::zone::{MemoryLimits, Zone, ZoneSet};
@@ -49,6 +50,8 @@ pub struct PlannedCluster<'a> {
 pub struct Planned<'a> {
     /// The clusters, in the order of the file.
     pub clusters: Vec<PlannedCluster<'a>>,
+    /// The zone files, in the order of the file.
+    pub files: Vec<PlannedFile>,
     /// All zones.
     pub zones: Arc<ZoneSet>,
 }
@@ -72,6 +75,7 @@ impl Planned<'_> {
             zonal: plan.headless.as_ref().map(|services| ZonalNames {
                 services: Arc::clone(services),
                 ttl: plan.ttl,
+                render: service_node,
             }),
         }
     }
@@ -104,8 +108,14 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
             cluster.plan.external.push(plan);
         }
     }
+    let mut files = Vec::new();
+    for (place, cluster) in clusters.iter().enumerate() {
+        plan_overlays(config, &cluster.plan, place, &mut files);
+    }
+    plan_file_zones(config, &mut files, &mut zones.order);
     Planned {
         clusters,
+        files,
         zones: Arc::new(ZoneSet::new(zones.order)),
     }
 }
@@ -179,6 +189,7 @@ impl Zones {
             reverse: all(&kubernetes.reverse_zones, ZoneForm::Reverse),
             clusterset: all(&kubernetes.clusterset_zones, ZoneForm::Clusterset),
             external: Vec::new(),
+            front: front(block, kubernetes, own),
             kinds: wanted.kinds,
             ttl: kubernetes.ttl,
             namespaces: kubernetes.namespaces.clone(),
@@ -302,7 +313,7 @@ pub(super) fn source_name(source: &Source) -> String {
 }
 
 /// What is kept of the past, with the defaults.
-fn kept(history: Option<&History>) -> Retention {
+pub(super) fn kept(history: Option<&History>) -> Retention {
     let mut kept = Retention::DEFAULT;
     if let Some(history) = history {
         kept.keep = history.keep.unwrap_or(kept.keep);
@@ -313,7 +324,7 @@ fn kept(history: Option<&History>) -> Retention {
 }
 
 /// How much of it stays in memory.
-fn memory_limits(kept: Retention) -> MemoryLimits {
+pub(super) fn memory_limits(kept: Retention) -> MemoryLimits {
     let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     MemoryLimits {
         steps: number(kept.versions),
@@ -338,6 +349,28 @@ fn own_addresses(block: &ServerBlock, local: &dyn Fn(Option<&str>) -> Vec<IpAddr
     own.sort_unstable();
     own.dedup();
     own
+}
+
+/// Where the block's servers are reached, and which zones of a cluster have no name servers by
+/// configuration: those of its own names and of addresses.
+fn front(block: &ServerBlock, kubernetes: &Kubernetes, own: &[IpAddr]) -> Front {
+    let is_written = |zone: &Name| {
+        let apex = block.apex_for(zone);
+        apex.is_some_and(|apex| !apex.name_servers.is_empty())
+    };
+    let forward = kubernetes.forward_zones.len();
+    let home = kubernetes.forward_zones.first().map(is_written);
+    let zones = kubernetes.forward_zones.iter();
+    let zones = zones.chain(&kubernetes.reverse_zones).enumerate();
+    let is_open = |place: usize| place < forward || home == Some(false);
+    Front {
+        addresses: own.iter().copied().filter(|it| !it.is_loopback()).collect(),
+        ports: block.zones.iter().map(|key| key.port).collect(),
+        zones: zones
+            .filter(|(place, zone)| is_open(*place) && !is_written(zone))
+            .map(|(place, _)| place)
+            .collect(),
+    }
 }
 
 /// The name servers that an `apex` names.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ring::digest::{Digest, SHA256, digest};
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 /// How often the files are looked at.
@@ -78,27 +79,27 @@ fn content(file: &PathBuf) -> Option<Digest> {
 }
 
 /// Looks at all files again and again until told to stop.
-pub(super) async fn run(mut reloads: Vec<Reload>, cancel: CancellationToken) {
+///
+/// # Errors
+/// When looking panicked.
+pub(super) async fn run(
+    mut reloads: Vec<Reload>,
+    cancel: CancellationToken,
+) -> Result<(), JoinError> {
     if reloads.is_empty() {
-        return cancel.cancelled().await;
+        cancel.cancelled().await;
+        return Ok(());
     }
     loop {
         tokio::select! {
-            () = cancel.cancelled() => return,
+            () = cancel.cancelled() => return Ok(()),
             () = tokio::time::sleep(INTERVAL) => {}
         }
         let looked = tokio::task::spawn_blocking(move || {
             reloads.iter_mut().for_each(Reload::look_and_log);
             reloads
         });
-        match looked.await {
-            Ok(same) => reloads = same,
-            // A panic while reading: the supervisor sees this task end.
-            Err(error) => {
-                tracing::error!(%error, "looking at files failed");
-                return;
-            }
-        }
+        reloads = looked.await?;
     }
 }
 

@@ -78,7 +78,13 @@ pub async fn render(config: &Config) -> anyhow::Result<Vec<RenderedZone>> {
         .iter()
         .map(|cluster| cluster.plan.clone())
         .collect();
-    let mut pipeline = Pipeline::new(plans, Nowhere, clock.clone(), Box::new(Problems));
+    let files = planned.files.iter().map(|file| file.plan.clone()).collect();
+    let mut pipeline =
+        Pipeline::new(plans, Nowhere, clock.clone(), Box::new(Problems)).with_files(files);
+    for (place, file) in planned.files.iter().enumerate() {
+        let input = file.read_once(clock.clone())?;
+        pipeline.take(Input::File { file: place, input });
+    }
     for (place, cluster) in planned.clusters.iter().enumerate() {
         feed(&mut pipeline, place, cluster).await?;
     }

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::commands::load;
 use crate::app::failure::{Failure, one_line};
+use crate::app::files::start_files;
 use crate::app::listeners::{Bound, bind_http, bind_servers};
 use crate::app::observe::{Observed, samples, status};
 use crate::app::past::StoredPast;
@@ -103,9 +104,15 @@ impl Process {
             .iter()
             .map(|one| (one.plan.clone(), one.kept.clone()))
             .collect();
+        let files = planned
+            .files
+            .iter()
+            .map(|one| (one.plan.clone(), one.kept))
+            .collect();
         let writer = Writer {
             state: state.state.clone(),
             clusters,
+            files,
             inputs,
             clock: Arc::clone(&clock),
             metrics,
@@ -125,11 +132,10 @@ impl Process {
         let mut tasks = Tasks::new(cancel.clone());
         let draining = servers.iter().map(Server::draining).collect();
         start_servers(servers, &first_versions(&planned), &mut tasks);
-        let following = reload::run(reloads, cancel.clone());
-        tasks.spawn("files", async move {
-            following.await;
-            Ok::<_, std::convert::Infallible>(())
-        });
+        tasks.spawn(
+            "keys and certificates",
+            reload::run(reloads, cancel.clone()),
+        );
         for (name, listener, ends) in http {
             tasks.spawn(name, http::serve(listener, ends, cancel.clone()));
         }
@@ -139,15 +145,8 @@ impl Process {
         let past = StoredPast::of_server(reader, zones, status_of, Arc::clone(&clock));
         let control = serve_control(state.state.clone(), Arc::new(past), cancel.clone());
         tasks.spawn("control socket", control);
+        start_files(&planned, &observed.files, &tx, &sources, &mut tasks, &clock)?;
         start_sources(&planned, &observed, &tx, &sources, &mut tasks, &clock).await?;
-        let lameduck = config
-            .servers
-            .iter()
-            .filter_map(|block| block.health.as_ref());
-        let lameduck = lameduck
-            .map(|health| health.lameduck)
-            .max()
-            .unwrap_or_default();
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
         Ok(Self {
             tasks,
@@ -155,7 +154,7 @@ impl Process {
             sources,
             ends,
             draining,
-            lameduck,
+            lameduck: lameduck_of(config),
         })
     }
 
@@ -222,6 +221,14 @@ impl Process {
             (None, Err(error)) => Err(Failure::running(error.to_string())),
         }
     }
+}
+
+/// How long to go on answering after the first signal: the longest that a block wants.
+fn lameduck_of(config: &Config) -> Duration {
+    let blocks = config.servers.iter();
+    let healths = blocks.filter_map(|block| block.health.as_ref());
+    let longest = healths.map(|health| health.lameduck).max();
+    longest.unwrap_or_default()
 }
 
 /// The signals that end the process.

@@ -1,7 +1,8 @@
 //! `startup_timeout`: the first clients need not hear SERVFAIL while a cluster is listed.
 //!
 //! The sockets are bound before the sources are asked, and queries wait in them until every zone has a
-//! version, but no longer than the timeout of its cluster. Versions from the store are served at once.
+//! version, but no longer than the timeout of its cluster. Zones of ServiceImports, which a cluster may
+//! not have, are not waited for. Versions from the store are served at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,14 @@ pub(super) fn first_versions(planned: &Planned<'_>) -> Gate {
         .clusters
         .iter()
         .map(|cluster| {
-            let zones = cluster.plan.zones().map(|plan| Arc::clone(&plan.zone));
+            let without: Vec<_> = cluster
+                .plan
+                .dispensable_zones()
+                .map(|it| &it.zone)
+                .collect();
+            let zones = cluster.plan.zones().map(|plan| &plan.zone);
+            let zones = zones.filter(|zone| !without.iter().any(|it| Arc::ptr_eq(it, zone)));
+            let zones = zones.map(Arc::clone);
             let limit = cluster.kubernetes.options.startup_timeout;
             wait(cluster.plan.source.clone(), zones.collect(), limit)
         })

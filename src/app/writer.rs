@@ -13,12 +13,12 @@ use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::ops::metrics::Metrics;
 use crate::pipeline::{
-    ClusterGauges, ClusterPlan, Input, Observer, Pipeline, Store, ZonePlan, millis,
+    ClusterGauges, ClusterPlan, FilePlan, Input, Observer, Pipeline, Store, millis,
 };
 use crate::schema::Problem;
 use crate::zone::journal::next_serial;
 use crate::zone::journal::{Journal, Reader, Retention};
-use crate::zone::{Candidate, Edit, Journaled, Version};
+use crate::zone::{Candidate, Edit, Journaled, MemoryLimits, Version, Zone};
 
 /// The journal as the pipeline's store.
 struct JournalStore(Journal);
@@ -48,6 +48,8 @@ pub(super) struct Writer {
     pub(super) state: PathBuf,
     /// The clusters, each with what is kept of its zones.
     pub(super) clusters: Vec<(ClusterPlan, Vec<Retention>)>,
+    /// The zone files, each with what is kept of its zone.
+    pub(super) files: Vec<(FilePlan, Retention)>,
     /// What the sources say.
     pub(super) inputs: mpsc::Receiver<Input>,
     /// The time.
@@ -85,6 +87,7 @@ impl Writer {
         let Self {
             state,
             clusters,
+            files,
             mut inputs,
             clock,
             metrics,
@@ -95,13 +98,29 @@ impl Writer {
         for note in &report.notes {
             tracing::warn!("{note}");
         }
+        let now_ms = millis(clock.wall());
         for (plan, kept) in &clusters {
-            restore(&mut journal, plan, kept, millis(clock.wall()))?;
+            for (zone, kept) in plan.zones().zip(kept) {
+                restore(&mut journal, &zone.zone, zone.limits, *kept, now_ms)?;
+            }
+        }
+        for (plan, kept) in &files {
+            match plan {
+                FilePlan::Zone { zone, limits } => {
+                    restore(&mut journal, zone, *limits, *kept, now_ms)?;
+                }
+                FilePlan::Overlay {
+                    cluster: _,
+                    zone: _,
+                } => {}
+            }
         }
         let reader = journal.reader();
         let plans = clusters.into_iter().map(|(plan, _)| plan).collect();
         let observer = Box::new(Ears { metrics, problems });
-        let pipeline = Pipeline::new(plans, JournalStore(journal), clock, observer);
+        let files = files.into_iter().map(|(plan, _)| plan).collect();
+        let pipeline =
+            Pipeline::new(plans, JournalStore(journal), clock, observer).with_files(files);
         let gauges = pipeline.gauges();
         if opened.send(Opened { reader, gauges }).is_err() {
             return Ok(());
@@ -113,34 +132,30 @@ impl Writer {
     }
 }
 
-/// Puts the versions that the store holds back into their zones. They are stale until the source has
-/// been seen.
+/// Puts the version that the store holds back into its zone. It is stale until the source has been seen.
 fn restore(
     journal: &mut Journal,
-    plan: &ClusterPlan,
-    kept: &[Retention],
+    zone: &Zone,
+    limits: MemoryLimits,
+    kept: Retention,
     now_ms: u64,
 ) -> anyhow::Result<()> {
-    for (zone_plan, kept) in plan.zones().zip(kept) {
-        let zone = &zone_plan.zone;
-        journal.set_retention(zone.apex(), *kept);
-        let loaded = journal.load(zone.apex(), zone_plan.limits)?;
-        for note in loaded.notes {
-            tracing::warn!("{note}");
-        }
-        if let Some(version) = loaded.version {
-            let Some(version) = brought_forward(journal, zone_plan, version, now_ms) else {
-                continue;
-            };
-            tracing::info!(
-                zone = %zone.apex(),
-                serial = %version.serial,
-                records = version.contents.record_count(),
-                "version restored from the store"
-            );
-            zone.restore(version);
-            zone.set_stale_since_ms(Some(now_ms));
-        }
+    journal.set_retention(zone.apex(), kept);
+    let loaded = journal.load(zone.apex(), limits)?;
+    for note in loaded.notes {
+        tracing::warn!("{note}");
+    }
+    let sound = loaded.version;
+    let version = sound.and_then(|it| brought_forward(journal, zone, limits, it, now_ms));
+    if let Some(version) = version {
+        tracing::info!(
+            zone = %zone.apex(),
+            serial = %version.serial,
+            records = version.contents.record_count(),
+            "version restored from the store"
+        );
+        zone.restore(version);
+        zone.set_stale_since_ms(Some(now_ms));
     }
     Ok(())
 }
@@ -150,11 +165,12 @@ fn restore(
 /// the zone has no version until its source was listed, for a serial never goes back.
 fn brought_forward(
     journal: &mut Journal,
-    plan: &ZonePlan,
+    zone: &Zone,
+    limits: MemoryLimits,
     sound: Version,
     now_ms: u64,
 ) -> Option<Version> {
-    let apex = plan.zone.apex();
+    let apex = zone.apex();
     if !journal.is_behind(apex) {
         return Some(sound);
     }
@@ -167,7 +183,7 @@ fn brought_forward(
     };
     let same = Edit::new(&sound.contents).finish();
     let causes = vec![vec![cause]];
-    let next = Candidate::new(Some(&sound), same, serial, now_ms, causes, plan.limits);
+    let next = Candidate::new(Some(&sound), same, serial, now_ms, causes, limits);
     let version = next.version().clone();
     match journal.commit(vec![next]) {
         Ok(_durable) => {

@@ -166,7 +166,7 @@ pub enum ServiceForm {
     ClusterIp(Arc<[IpAddr]>),
     /// `clusterIP: None`: its endpoints stand for it.
     Headless,
-    /// `type: ExternalName`: an alias of this host, as the object writes it.
+    /// `type: ExternalName`: an alias of this host, as the object writes it; empty where it names none.
     ExternalName(Arc<str>),
     /// A Service without an address yet.
     Pending,

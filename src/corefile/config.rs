@@ -11,6 +11,7 @@ use super::bind::{self, Bind};
 use super::environment::Environment;
 use super::errors::{self, Errors};
 use super::external::{self, External};
+use super::file::{self, ZoneFile};
 use super::health::{self, Health};
 use super::history::{self, History};
 use super::known::{self, Word};
@@ -53,6 +54,8 @@ pub struct ServerBlock {
     pub multicluster: Option<Kubernetes>,
     /// What is reached from outside the cluster.
     pub external: Option<External>,
+    /// Zone files; no zone stands in two of them.
+    pub files: Vec<ZoneFile>,
     /// Who may have zones; no zone stands in two of them.
     pub transfers: Vec<Transfer>,
     /// The keys of all blocks on its listeners, no two of one name.
@@ -152,7 +155,7 @@ macro_rules! zoned {
     )*};
 }
 
-zoned!(Transfer, Apex, History);
+zoned!(Transfer, Apex, History, ZoneFile);
 
 /// Of several directives the one with the closest zone at or above `zone`.
 fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
@@ -168,10 +171,16 @@ impl ServerBlock {
         self.kubernetes.iter().chain(&self.multicluster)
     }
 
-    /// All zones that the block writes.
-    pub fn zones_written(&self) -> impl Iterator<Item = &Name> {
+    /// All zones that the block makes of clusters.
+    pub(super) fn cluster_zones(&self) -> impl Iterator<Item = &Name> {
         let external = self.external.iter().flat_map(External::zones);
         self.clusters().flat_map(Kubernetes::zones).chain(external)
+    }
+
+    /// All zones that the block writes: those of clusters, then those that are files.
+    pub fn zones_written(&self) -> impl Iterator<Item = &Name> {
+        self.cluster_zones()
+            .chain(self.file_zones().map(|(zone, _)| zone))
     }
 
     /// Who may have `zone`, by the closest `transfer`; `None`: nobody.
@@ -289,6 +298,7 @@ pub fn parse_text(
     listener_tls::check(&servers, &mut report);
     check_sources(&servers, &mut report);
     external::check(&servers, &mut report);
+    file::check(&servers, &mut report);
     let (problems, warnings) = report.finish();
     if problems.is_empty() {
         Ok(Loaded {
@@ -328,6 +338,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         kubernetes: None,
         multicluster: None,
         external: None,
+        files: Vec::new(),
         transfers: Vec::new(),
         keys: Vec::new(),
         key_files: Vec::new(),
@@ -365,7 +376,8 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
 /// Whether a directive may stand several times in a block.
 fn repeats(word: Word) -> bool {
     match word {
-        Word::Apex | Word::Bind | Word::Health | Word::History | Word::Log | Word::Transfer => true,
+        Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
+        Word::Transfer => true,
         Word::Errors
         | Word::External
         | Word::Kubernetes
@@ -391,6 +403,7 @@ fn take(
         Word::Bind => bind::parse(directive, &mut server.bind, report),
         Word::Errors => server.errors = Some(errors::parse(directive, report)),
         Word::External => server.external = Some(external::parse(directive, zones, report)),
+        Word::File => server.files.extend(file::parse(directive, zones, report)),
         Word::Health => {
             server.health = Some(health::parse(directive, server.health.as_ref(), report));
         }
@@ -420,6 +433,7 @@ fn take(
 
 /// Checks what the directives of one block say about zones.
 fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
+    let of_cluster: Vec<&Name> = server.cluster_zones().collect();
     let zones: Vec<&Name> = server.zones_written().collect();
     let unasked = |place: &Place, own: &mut dyn Iterator<Item = &Name>, report: &mut Report| {
         for zone in own {
@@ -437,7 +451,7 @@ fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
         unasked(&external.place, &mut external.zones(), report);
     }
     check_zoned("transfer", &server.transfers, &zones, report);
-    check_zoned("apex", &server.apexes, &zones, report);
+    check_zoned("apex", &server.apexes, &of_cluster, report);
     check_zoned("history", &server.histories, &zones, report);
 }
 

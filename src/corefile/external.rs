@@ -41,6 +41,13 @@ const DEFAULT_TTL: Ttl = Ttl::decode(5);
 /// The options, for messages.
 const OPTIONS: &str = "apex, ttl, headless and fallthrough";
 
+/// The names of the options.
+pub fn external_options() -> impl Iterator<Item = &'static str> {
+    OPTIONS
+        .split([',', ' '])
+        .filter(|name| !name.is_empty() && *name != "and")
+}
+
 impl External {
     /// All zones, those of names first.
     pub fn zones(&self) -> impl Iterator<Item = &Name> {

@@ -12,6 +12,8 @@ pub(super) enum Word {
     Bind,
     /// Logging of errors.
     Errors,
+    /// A zone file.
+    File,
     /// Liveness over HTTP.
     Health,
     /// The names of what is reached from outside the cluster.
@@ -43,6 +45,7 @@ const OURS: &[(&str, Word)] = &[
     ("apex", Word::Apex),
     ("bind", Word::Bind),
     ("errors", Word::Errors),
+    ("file", Word::File),
     ("health", Word::Health),
     ("history", Word::History),
     ("k8s_external", Word::External),
@@ -81,7 +84,6 @@ const NOT_YET: &[&str] = &[
     "dnstap",
     "erratic",
     "etcd",
-    "file",
     "forward",
     "gate",
     "geoip",

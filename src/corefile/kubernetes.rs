@@ -2,7 +2,7 @@
 //!
 //! Here is where the objects come from: `endpoint URL...`, `tls CERT KEY CA`, `kubeconfig FILE [CONTEXT]`,
 //! `manifests DIR` (ours), and `ttl SECONDS`, `namespaces N...`, `fallthrough [ZONES...]`. What is seen of
-//! them, and as what, is in [`options`]. What CoreDNS has and we do not is refused by name.
+//! them, and as what, is in [`options`]. What CoreDNS had once is refused by name.
 
 mod options;
 

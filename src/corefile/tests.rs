@@ -5,6 +5,7 @@
 
 mod directives;
 mod external;
+mod file;
 mod grammar;
 mod keys;
 mod kubernetes;

@@ -9,4 +9,4 @@ mod zonal;
 pub use log::{Exchange, QueryLog, Rules};
 pub use names::{LiveAnswer, LiveNames};
 pub use pods::InsecurePods;
-pub use zonal::ZonalNames;
+pub use zonal::{RenderService, ZonalNames};

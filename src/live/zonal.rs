@@ -7,10 +7,9 @@
 
 use std::sync::Arc;
 
-use crate::cluster::{Endpoint, EndpointSlice, HeadlessServices, ObjectKey};
-use crate::dns::{Name, Rtype, Ttl};
+use crate::cluster::{Endpoint, EndpointSlice, HeadlessServices, ObjectKey, Service};
+use crate::dns::{Name, Ttl};
 use crate::live::LiveAnswer;
-use crate::schema::{render_service, service_name};
 use crate::zone::{Contents, Node};
 
 /// What answers for topology zones.
@@ -20,7 +19,13 @@ pub struct ZonalNames {
     pub services: Arc<HeadlessServices>,
     /// TTL of what is answered.
     pub ttl: Ttl,
+    /// What stands at the name of a Service.
+    pub render: RenderService,
 }
+
+/// Gives what stands at the name of a Service with these slices in a zone. Handed in, for what a Service
+/// says is not decided here.
+pub type RenderService = fn(&Service, &[EndpointSlice], &Name, Ttl) -> Option<Node>;
 
 /// What is done about a zone without endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,19 +79,8 @@ impl ZonalNames {
         if is_empty && directive == Directive::Prefer {
             slices.clone_from(&headless.slices);
         }
-        let apex = contents.apex();
-        let rendered = render_service(&headless.service, slices.iter(), apex, self.ttl);
-        let Ok(base) = service_name(&headless.service.key, apex) else {
-            return LiveAnswer::Exists(None);
-        };
-        let mut parts: Vec<_> = rendered
-            .records
-            .into_iter()
-            .filter(|record| record.owner == base)
-            .filter(|record| matches!(record.rtype, Rtype::A | Rtype::AAAA | Rtype::SRV))
-            .map(|record| (record.rtype, record.ttl, record.rdata))
-            .collect();
-        LiveAnswer::Exists(Node::build(&base, apex, &mut parts))
+        let node = (self.render)(&headless.service, &slices, contents.apex(), self.ttl);
+        LiveAnswer::Exists(node)
     }
 }
 

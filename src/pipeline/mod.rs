@@ -5,26 +5,39 @@
 //! versions serving; the dirty keys stay dirty and are tried again. One batch gives each zone that
 //! really differs one version, all in one write of the store.
 
+mod apex;
+mod cluster;
+mod files;
+mod gauges;
+mod name;
+mod overlay;
 mod plan;
 mod render;
 mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
 
-use crate::cluster::{Change, Dirty, FactKey, Kind, Kinds, ObjectKey, Part, State};
+use crate::cluster::{Change, Dirty, Kind, Part, State};
 use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;
 use crate::zone::journal::next_serial;
-use crate::zone::{Candidate, Journaled, Version};
+use crate::zone::{Candidate, Journaled, MemoryLimits, Version, Zone};
 
+use cluster::Cluster;
+use files::HeldFile;
+use overlay::Overlays;
+use render::{render_all_over, render_dirty_over};
 use wait::{Next, within};
 
+pub use files::{FileInput, FilePlan};
+pub use gauges::ClusterGauges;
+pub use name::service_node;
 pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
 
@@ -68,6 +81,13 @@ pub enum Input {
         /// What of it.
         part: Part,
     },
+    /// A zone file was read.
+    File {
+        /// Which file, by place in [`Pipeline::with_files`].
+        file: usize,
+        /// What became of it.
+        input: FileInput,
+    },
 }
 
 /// Where versions become durable. The journal is one; tests have others.
@@ -102,84 +122,12 @@ pub trait Observer: Send {
     fn synced(&self, cluster: usize);
 }
 
-/// What status and metrics read of a cluster; written by the writer alone.
-#[derive(Debug, Default)]
-pub struct ClusterGauges {
-    /// 1 once everything was listed.
-    pub synced: AtomicU64,
-    /// Milliseconds since 1970 UTC at which the source went away; 0 while it is there.
-    pub stale_since_ms: AtomicU64,
-    /// The same for its ServiceImports alone.
-    pub imports_stale_since_ms: AtomicU64,
-    /// The kinds that are watched.
-    pub kinds: Kinds,
-    /// Objects by kind, in the order of [`Kind::ALL`].
-    pub objects: [AtomicU64; Kind::ALL.len()],
-    /// When a change was last taken in, milliseconds since 1970 UTC.
-    pub last_change_ms: AtomicU64,
-}
-
-impl ClusterGauges {
-    /// Each watched kind with how many objects there are.
-    pub fn counts(&self) -> impl Iterator<Item = (Kind, u64)> {
-        let count = |kind: Kind| (kind, self.objects[kind.place()].load(Ordering::Relaxed));
-        self.kinds.iter().map(count)
-    }
-}
-
-/// One cluster as the writer holds it.
-#[derive(Debug)]
-struct Cluster {
-    /// The facts.
-    state: State,
-    /// The zones.
-    plan: ClusterPlan,
-    /// What is to be rendered.
-    dirty: Dirty,
-    /// Whether everything has to be rendered: before the first complete rendering of this run.
-    all_dirty: bool,
-    /// Whether the zones of ServiceImports have to be rendered whole: before these were first listed.
-    imports_dirty: bool,
-    /// Problems by Service and ServiceImport.
-    problems: BTreeMap<FactKey, Vec<Problem>>,
-    /// What others read.
-    gauges: Arc<ClusterGauges>,
-}
-
-impl Cluster {
-    /// Publishes which namespaces are seen, where they differ from what was published.
-    fn tell_namespaces(&self) {
-        let Some(seen) = &self.plan.seen else { return };
-        let sees = |name: &Arc<str>| self.plan.sees_namespace(&self.state, name);
-        if self.all_dirty {
-            let names = self.state.namespaces().filter(|name| sees(name));
-            seen.publish_all(names.cloned());
-        } else if !self.dirty.namespaces.is_empty() {
-            let changed = self.dirty.namespaces.iter();
-            seen.publish(changed.map(|name| (Arc::clone(name), sees(name))));
-        }
-    }
-}
-
-impl Cluster {
-    /// Publishes the headless Services that are seen, those that were rendered.
-    fn tell_headless(&self) {
-        let Some(headless) = &self.plan.headless else {
-            return;
-        };
-        let now = |key: &ObjectKey| (key.clone(), self.plan.headless_service(&self.state, key));
-        if self.all_dirty {
-            headless.publish(self.state.services().map(|service| now(&service.key)));
-        } else if !self.dirty.services.is_empty() {
-            headless.publish(self.dirty.services.keys().map(now));
-        }
-    }
-}
-
 /// The writer.
 pub struct Pipeline<S> {
     /// The clusters, in configuration order.
     clusters: Vec<Cluster>,
+    /// The zone files, in configuration order.
+    files: Vec<HeldFile>,
     /// Where versions become durable.
     store: S,
     /// The time.
@@ -219,10 +167,12 @@ impl<S: Store> Pipeline<S> {
                 ..ClusterGauges::default()
             }),
             plan,
+            overlays: Overlays::new(),
         };
         let clusters = plans.into_iter().map(cluster_of).collect();
         Self {
             clusters,
+            files: Vec::new(),
             store,
             clock,
             observer,
@@ -333,27 +283,25 @@ impl<S: Store> Pipeline<S> {
                 since,
             } => self.mark_stale(cluster, part, millis(since)),
             Input::Fresh { cluster, part } => self.mark_stale(cluster, part, 0),
+            Input::File { file, input } => self.take_file(file, input),
         }
     }
 
     /// Notes on every zone of a cluster whether its source is there; `since_ms` is 0 when it is. Zones
     /// that need ServiceImports need all else too.
     fn mark_stale(&self, cluster: usize, part: Part, since_ms: u64) {
-        let Some(Cluster { plan, gauges, .. }) = self.clusters.get(cluster) else {
+        let Some(cluster) = self.clusters.get(cluster) else {
             return;
         };
+        let gauges = &cluster.gauges;
         let gauge = match part {
             Part::Cluster => &gauges.stale_since_ms,
             Part::Imports => &gauges.imports_stale_since_ms,
         };
         gauge.store(since_ms, Ordering::Relaxed);
-        let read = |gauge: &AtomicU64| Some(gauge.load(Ordering::Relaxed)).filter(|at| *at > 0);
-        let all = read(&gauges.stale_since_ms);
-        let imports = read(&gauges.imports_stale_since_ms);
-        for (place, zone) in plan.zones().enumerate() {
-            let own = imports.filter(|_| plan.needs_imports(place));
-            zone.zone
-                .set_stale_since_ms([all, own].into_iter().flatten().min());
+        // Until the files under its zones are read, the cluster cannot be rendered: what is stale stays so.
+        if since_ms > 0 || !cluster.is_blind() {
+            cluster.tell_stale();
         }
     }
 
@@ -365,18 +313,22 @@ impl<S: Store> Pipeline<S> {
         for (place, cluster) in self.clusters.iter().enumerate() {
             let imports = cluster.state.has_imports();
             let new_imports = imports && cluster.imports_dirty;
-            let due = cluster.all_dirty || new_imports || !cluster.dirty.is_empty();
-            if !cluster.state.is_synced() || !due {
+            if !cluster.is_due() {
                 continue;
             }
+            let (state, overlays) = (&cluster.state, &cluster.overlays);
             let mut rendering = if cluster.all_dirty {
-                render_all(&cluster.state, &cluster.plan, &cluster.dirty)
+                render_all_over(state, &cluster.plan, &cluster.dirty, overlays)
             } else {
-                render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, new_imports)
+                let dirty = &cluster.dirty;
+                render_dirty_over(state, &cluster.plan, dirty, new_imports, overlays)
             };
+            // A zone that cannot be written yet is not begun.
+            let is_begun = |zone| imports || !cluster.plan.needs_imports(zone);
+            rendering.layers.retain(|layer| is_begun(layer.zone));
             let drafts = std::mem::take(&mut rendering.drafts);
             for (zone, (plan, draft)) in cluster.plan.zones().zip(drafts).enumerate() {
-                if !imports && cluster.plan.needs_imports(zone) {
+                if !is_begun(zone) {
                     continue;
                 }
                 let previous = plan.zone.current();
@@ -384,31 +336,36 @@ impl<S: Store> Pipeline<S> {
                 if draft.draft.is_empty() && !first {
                     continue;
                 }
-                candidates.push(self.candidate(plan, previous.as_deref(), draft, now_ms));
+                let zone = (&plan.zone, plan.limits);
+                candidates.push(self.next_version(zone, previous.as_deref(), draft, now_ms, None));
             }
             rendered.push((place, rendering));
         }
+        self.file_candidates(now_ms, &mut candidates);
         if !candidates.is_empty() && !self.write(candidates) {
             return false;
         }
         for (place, rendering) in rendered {
             self.settle(place, rendering);
         }
+        self.settle_files();
         true
     }
 
-    /// The next version of a zone.
-    fn candidate(
+    /// The next version of a zone; its serial is not before `wanted`.
+    fn next_version(
         &self,
-        plan: &ZonePlan,
+        (zone, limits): (&Arc<Zone>, MemoryLimits),
         previous: Option<&Version>,
         draft: ZoneDraft,
         now_ms: u64,
+        wanted: Option<Serial>,
     ) -> Candidate {
-        let floor = self.store.floor(plan.zone.apex());
+        let floor = self.store.floor(zone.apex());
         let serial = next_serial(previous.map(|version| version.serial), floor, now_ms / 1000);
+        let serial = wanted.map_or(serial, |wanted| serial.later(wanted));
         let ZoneDraft { draft, causes } = draft;
-        Candidate::new(previous, draft, serial, now_ms, causes, plan.limits)
+        Candidate::new(previous, draft, serial, now_ms, causes, limits)
     }
 
     /// Journal, then swap, then count. False when the journal refused.
@@ -427,13 +384,13 @@ impl<S: Store> Pipeline<S> {
         };
         for (version, (added, removed)) in journaled.into_iter().zip(sizes) {
             let apex = version.apex();
-            let zone = self
-                .clusters
-                .iter()
-                .flat_map(|cluster| cluster.plan.zones())
-                .find(|plan| plan.zone.apex() == apex);
-            if let Some(plan) = zone {
-                let version = plan.zone.publish(version);
+            let of_clusters = self.clusters.iter().flat_map(|it| it.plan.zones());
+            let zone = of_clusters
+                .map(|plan| &plan.zone)
+                .chain(self.file_zones())
+                .find(|zone| zone.apex() == apex);
+            if let Some(zone) = zone {
+                let version = zone.publish(version);
                 self.observer.published(&version, added, removed);
             }
         }
@@ -458,9 +415,18 @@ impl<S: Store> Pipeline<S> {
         cluster.tell_namespaces();
         cluster.tell_headless();
         cluster.dirty = Dirty::default();
+        for layer in rendering.layers {
+            if let Some(overlay) = cluster.overlays.get_mut(&layer.zone) {
+                overlay.layer = Some(layer.layer);
+                overlay.shown = layer.shown;
+            }
+        }
         cluster.imports_dirty = !cluster.state.has_imports();
         if cluster.all_dirty {
             cluster.all_dirty = false;
+            if !cluster.overlays.is_empty() {
+                cluster.tell_stale();
+            }
             cluster.gauges.synced.store(1, Ordering::Relaxed);
             self.observer.synced(place);
         }

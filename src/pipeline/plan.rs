@@ -9,7 +9,7 @@ use crate::cluster::{
     State,
 };
 use crate::dns::{Name, Ttl};
-use crate::schema::{ApexSettings, ExternalSettings};
+use crate::schema::{ApexSettings, ExternalSettings, Front};
 use crate::zone::{MemoryLimits, Zone};
 
 /// One zone of a cluster.
@@ -57,6 +57,8 @@ pub struct ClusterPlan {
     pub external: Vec<ExternalPlan>,
     /// The kinds of objects that are watched.
     pub kinds: Kinds,
+    /// Where we are reached, to find the Service in front of us.
+    pub front: Front,
     /// TTL of all records that come from objects.
     pub ttl: Ttl,
     /// The only namespaces that are seen; `None` for all.
@@ -93,6 +95,12 @@ impl ClusterPlan {
         let first = self.first_clusterset();
         let is_clusterset = (first..first + self.clusterset.len()).contains(&place);
         is_clusterset || (place < first && self.forward.is_empty())
+    }
+
+    /// The zones that nothing else waits for: those of ServiceImports, which a cluster may not have,
+    /// beside zones of its own.
+    pub fn dispensable_zones(&self) -> impl Iterator<Item = &ZonePlan> {
+        self.clusterset.iter().filter(|_| !self.forward.is_empty())
     }
 
     /// Whether what is in a namespace may be seen: it exists and is not hidden.

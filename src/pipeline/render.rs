@@ -6,84 +6,22 @@
 
 mod clusterset;
 mod external;
+mod zone_edit;
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+
+pub use zone_edit::ZoneDraft;
+pub(super) use zone_edit::{ZoneEdit, draft_of, nodes_of};
 
 use crate::cluster::{
     Cause, Dirty, FactKey, Kind, ObjectKey, Origin, PodAddress, Service, State, Verb,
 };
-use crate::dns::{Name, Rdata, Record, Rtype, Ttl};
+use crate::dns::{Name, Record};
+use crate::pipeline::overlay::{Layer, Overlays, merge};
 use crate::pipeline::plan::{ClusterPlan, ZonePlan};
-use crate::schema::{
-    Problem, apex_records, pod_name, pod_record, pointers, render_service, service_name, soa,
-};
-use crate::zone::{Contents, Draft, Edit, Node};
-
-/// The edit of one zone and the groups of causes that its tags name.
-#[derive(Debug)]
-struct ZoneEdit {
-    /// The edit.
-    edit: Edit,
-    /// Group of causes to its tag.
-    tags: HashMap<BTreeSet<u32>, u32>,
-}
-
-impl ZoneEdit {
-    /// The tag of a group of causes.
-    fn tag(&mut self, causes: &BTreeSet<u32>) -> u32 {
-        let next = u32::try_from(self.tags.len()).expect("fewer than 2^32 groups in one batch");
-        *self.tags.entry(causes.clone()).or_insert(next)
-    }
-
-    /// Sets what stands at and below a name to exactly these nodes.
-    fn put_subtree(&mut self, name: &Name, nodes: Vec<Node>, causes: &BTreeSet<u32>) {
-        let Some(key) = name.sort_key(self.edit.contents().apex()) else {
-            return;
-        };
-        let tag = self.tag(causes);
-        let nodes = nodes.into_iter().map(|node| (node, tag)).collect();
-        self.edit.replace_subtree(key.as_bytes(), nodes, tag);
-    }
-
-    /// Sets what stands at the owner of an address.
-    fn put_address(&mut self, address: IpAddr, node: Option<Node>, causes: &BTreeSet<u32>) {
-        let tag = self.tag(causes);
-        match node {
-            Some(node) => self.edit.set(node, tag),
-            None => {
-                let owner = Name::reverse_of(address);
-                if let Some(key) = owner.sort_key(self.edit.contents().apex()) {
-                    self.edit.remove(key.as_bytes(), tag);
-                }
-            }
-        }
-    }
-
-    /// Sets the whole zone to its own records and these nodes; an earlier version's others go.
-    fn put_whole(&mut self, plan: &ZonePlan, mut nodes: Vec<(Node, u32)>, whole: &WholeCauses) {
-        let apex = plan.zone.apex();
-        let tag = self.tag(&whole.configured);
-        let gone = self.tag(&whole.vanished);
-        let own = nodes_of(apex_records(apex, &plan.apex), apex);
-        nodes.extend(own.into_iter().map(|node| (node, tag)));
-        // The sort is stable: an apex that has PTRs stands before the same without.
-        nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
-        nodes.dedup_by(|(after, _), (before, _)| after == before);
-        self.edit.set_soa(soa(&plan.apex));
-        self.edit.replace_subtree(&[], nodes, gone);
-    }
-}
-
-/// A draft of one zone with the groups of causes its tags name.
-#[derive(Debug)]
-pub struct ZoneDraft {
-    /// The next contents and the difference.
-    pub draft: Draft,
-    /// Groups of causes, by tag.
-    pub causes: Vec<Vec<Cause>>,
-}
+use crate::schema::{Problem, pod_name, pod_record, pointers, render_service, service_name, soa};
+use crate::zone::{Contents, Edit, Node};
 
 /// What a rendering gives: a draft for each zone, in the plan's order, and what could not be rendered.
 #[derive(Debug)]
@@ -98,19 +36,27 @@ pub struct Rendering {
     pub addresses_rendered: usize,
     /// How many names of pods were rendered.
     pub pods_rendered: usize,
+    /// What is kept of the zones with a file under them.
+    pub(super) layers: Vec<Layer>,
 }
 
 /// Renders one cluster.
 #[derive(Debug)]
-struct Renderer<'a> {
+pub(super) struct Renderer<'a> {
     /// The facts.
-    state: &'a State,
+    pub(super) state: &'a State,
     /// The zones.
-    plan: &'a ClusterPlan,
+    pub(super) plan: &'a ClusterPlan,
     /// The edits, in the plan's order.
-    edits: Vec<ZoneEdit>,
+    pub(super) edits: Vec<ZoneEdit>,
     /// What could not be rendered.
     problems: BTreeMap<FactKey, Vec<Problem>>,
+    /// The files under the zones.
+    overlays: &'a Overlays,
+    /// Whether everything is rendered.
+    is_whole: bool,
+    /// The cause of what neither layer of a zone has, where a zone is rendered whole.
+    gone: BTreeSet<u32>,
 }
 
 /// Renders what is dirty on top of the current contents; with `new_imports` also all that leads to
@@ -122,14 +68,26 @@ pub fn render_dirty(
     dirty: &Dirty,
     new_imports: bool,
 ) -> Rendering {
-    let mut causes = Cow::Borrowed(&dirty.causes);
-    let mut renderer = Renderer::new(state, plan);
+    render_dirty_over(state, plan, dirty, new_imports, &Overlays::new())
+}
+
+/// As [`render_dirty`], with files under some zones.
+pub(super) fn render_dirty_over(
+    state: &State,
+    plan: &ClusterPlan,
+    dirty: &Dirty,
+    new_imports: bool,
+    overlays: &Overlays,
+) -> Rendering {
+    let mut causes = dirty.causes.clone();
+    let mut renderer = Renderer::new(state, plan, overlays, false);
     for (key, causes) in &dirty.services {
         renderer.service(key, causes);
         renderer.external_service(key, causes);
     }
     if new_imports {
-        let whole = WholeCauses::beside(causes.to_mut(), plan);
+        let whole = WholeCauses::beside(&mut causes, plan);
+        renderer.gone.clone_from(&whole.vanished);
         renderer.clusterset_zones(dirty, &whole);
         renderer.reverse_zones(dirty, &whole);
     } else if state.has_imports() {
@@ -144,12 +102,13 @@ pub fn render_dirty(
     for (at, causes) in &dirty.pods {
         renderer.pod(at, causes);
     }
+    renderer.apexes(dirty);
     let work = [
         dirty.services.len(),
         dirty.addresses.len(),
         dirty.pods.len(),
     ];
-    renderer.finish(&causes, work)
+    renderer.finish(causes, work)
 }
 
 /// The causes of a whole rendering that no single object has.
@@ -184,9 +143,20 @@ impl WholeCauses {
 /// Renders everything: what is in the current contents and not rendered goes.
 #[must_use]
 pub fn render_all(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering {
+    render_all_over(state, plan, dirty, &Overlays::new())
+}
+
+/// As [`render_all`], with files under some zones.
+pub(super) fn render_all_over(
+    state: &State,
+    plan: &ClusterPlan,
+    dirty: &Dirty,
+    overlays: &Overlays,
+) -> Rendering {
     let mut causes = dirty.causes.clone();
     let whole = WholeCauses::beside(&mut causes, plan);
-    let mut renderer = Renderer::new(state, plan);
+    let mut renderer = Renderer::new(state, plan, overlays, true);
+    renderer.gone.clone_from(&whole.vanished);
     for place in 0..plan.forward.len() {
         renderer.forward_zone(place, dirty, &whole);
     }
@@ -200,33 +170,42 @@ pub fn render_all(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering
         state.addresses().count(),
         state.pods().count(),
     ];
-    renderer.finish(&causes, work)
+    renderer.finish(causes, work)
 }
 
 impl<'a> Renderer<'a> {
-    /// A renderer on top of the current versions.
-    fn new(state: &'a State, plan: &'a ClusterPlan) -> Self {
-        let edit_of = |zone_plan: &ZonePlan| {
-            let contents = zone_plan.zone.current().map_or_else(
-                || Contents::empty(zone_plan.zone.apex(), soa(&zone_plan.apex)),
-                |version| version.contents.clone(),
-            );
-            ZoneEdit {
-                edit: Edit::new(&contents),
-                tags: HashMap::new(),
-            }
+    /// A renderer on top of the current versions; where a file lies under a zone, on top of the
+    /// cluster's own layer, or of nothing when everything is rendered.
+    fn new(
+        state: &'a State,
+        plan: &'a ClusterPlan,
+        overlays: &'a Overlays,
+        is_whole: bool,
+    ) -> Self {
+        let edit_of = |(place, zone_plan): (usize, &ZonePlan)| {
+            let contents = match overlays.get(&place) {
+                None => current(zone_plan),
+                Some(overlay) => {
+                    let layer = overlay.layer.clone().filter(|_| !is_whole);
+                    layer.unwrap_or_else(|| nothing(zone_plan))
+                }
+            };
+            ZoneEdit::new(Edit::new(&contents))
         };
-        let edits = plan.zones().map(edit_of).collect();
+        let edits = plan.zones().enumerate().map(edit_of).collect();
         Self {
             state,
             plan,
             edits,
             problems: BTreeMap::new(),
+            overlays,
+            is_whole,
+            gone: BTreeSet::new(),
         }
     }
 
     /// A Service that may be seen.
-    fn exposed(&self, key: &ObjectKey) -> Option<&'a Service> {
+    pub(super) fn exposed(&self, key: &ObjectKey) -> Option<&'a Service> {
         self.plan.sees_service(self.state, key)
     }
 
@@ -287,7 +266,7 @@ impl<'a> Renderer<'a> {
     }
 
     /// The node of an address in its reverse zone, if it has PTRs.
-    fn address_node(&self, address: IpAddr, plan: &ZonePlan) -> Option<Node> {
+    fn address_node(&self, address: IpAddr, place: usize, plan: &ZonePlan) -> Option<Node> {
         let holders: Vec<_> = self
             .state
             .holders(address)
@@ -302,7 +281,7 @@ impl<'a> Renderer<'a> {
         if records.is_empty() {
             records = self.import_pointers(address);
         }
-        pointer_node(address, plan, records)
+        pointer_node(address, plan, records, || self.apex_of(place, plan))
     }
 
     /// Renders an address into its reverse zone, if there is one.
@@ -313,7 +292,7 @@ impl<'a> Renderer<'a> {
         let Some(plan) = self.plan.zones().nth(place) else {
             return;
         };
-        let node = self.address_node(address, plan);
+        let node = self.address_node(address, place, plan);
         if node.is_none() && self.stays_at(address, &self.edits[place]) {
             return;
         }
@@ -340,7 +319,8 @@ impl<'a> Renderer<'a> {
                 nodes.push((node, self.edits[place].tag(causes)));
             }
         }
-        self.edits[place].put_whole(plan, nodes, whole);
+        let own = self.apex_of(place, plan);
+        self.edits[place].put_whole_with(plan, own, nodes, whole);
     }
 
     /// Renders all reverse zones whole.
@@ -353,7 +333,7 @@ impl<'a> Renderer<'a> {
             let Some(plan) = self.plan.zones().nth(place) else {
                 continue;
             };
-            if let Some(node) = self.address_node(address, plan) {
+            if let Some(node) = self.address_node(address, place, plan) {
                 let causes = dirty.addresses.get(&address).unwrap_or(&whole.configured);
                 let tag = self.edits[place].tag(causes);
                 nodes[place].push((node, tag));
@@ -371,20 +351,33 @@ impl<'a> Renderer<'a> {
             let tag = self.edits[place].tag(&whole.configured);
             let staying = self.staying(&self.edits[place]).into_iter();
             nodes.extend(staying.map(|node| (node, tag)));
-            self.edits[place].put_whole(plan, nodes, whole);
+            let own = self.apex_of(place, plan);
+            self.edits[place].put_whole_with(plan, own, nodes, whole);
         }
     }
 
     /// Ends all edits; `work` is how many Services, addresses and pods were rendered.
-    fn finish(self, causes: &[Cause], work: [usize; 3]) -> Rendering {
+    fn finish(self, mut causes: Vec<Cause>, work: [usize; 3]) -> Rendering {
         let [services, addresses, pods] = work;
-        let drafts = self
-            .edits
-            .into_iter()
-            .map(|edit| draft_of(edit, causes))
-            .collect();
+        let mut layers = Vec::new();
+        let mut drafts = Vec::new();
+        for ((place, edit), plan) in self.edits.into_iter().enumerate().zip(self.plan.zones()) {
+            let edit = match self.overlays.get(&place) {
+                None => edit,
+                Some(overlay) => {
+                    let is_new = self.is_whole || overlay.layer.is_none();
+                    let gone = is_new.then_some(&self.gone);
+                    let (merged, layer) =
+                        merge(place, edit, overlay, &current(plan), gone, &mut causes);
+                    layers.push(layer);
+                    merged
+                }
+            };
+            drafts.push(draft_of(edit, &causes));
+        }
         Rendering {
             drafts,
+            layers,
             problems: self.problems,
             services_rendered: services,
             addresses_rendered: addresses,
@@ -393,77 +386,30 @@ impl<'a> Renderer<'a> {
     }
 }
 
+/// What a zone holds now.
+fn current(plan: &ZonePlan) -> Contents {
+    plan.zone
+        .current()
+        .map_or_else(|| nothing(plan), |version| version.contents.clone())
+}
+
+/// A zone with nothing in it.
+fn nothing(plan: &ZonePlan) -> Contents {
+    Contents::empty(plan.zone.apex(), soa(&plan.apex))
+}
+
 /// The node of an address with these PTRs in its reverse zone, if there are any. The apex of a zone of
 /// one address (CIDR /32, or a network that ends within an octet) has NS beside them, and stands always.
-fn pointer_node(address: IpAddr, plan: &ZonePlan, mut records: Vec<Record>) -> Option<Node> {
+fn pointer_node(
+    address: IpAddr,
+    plan: &ZonePlan,
+    mut records: Vec<Record>,
+    own: impl FnOnce() -> Vec<Record>,
+) -> Option<Node> {
     let apex = plan.zone.apex();
     if Name::reverse_of(address) == *apex {
-        let own = apex_records(apex, &plan.apex).into_iter();
+        let own = own().into_iter();
         records.extend(own.filter(|record| record.owner == *apex));
     }
     nodes_of(records, apex).pop()
-}
-
-/// Ends one edit and keeps only the groups of causes that a record names.
-fn draft_of(edit: ZoneEdit, causes: &[Cause]) -> ZoneDraft {
-    let ZoneEdit { edit, tags } = edit;
-    let mut draft = edit.finish();
-    let mut groups: Vec<(u32, BTreeSet<u32>)> =
-        tags.into_iter().map(|(group, tag)| (tag, group)).collect();
-    groups.sort_by_key(|(tag, _)| *tag);
-    let used: BTreeSet<u32> = draft
-        .removed
-        .iter()
-        .chain(draft.added.iter())
-        .map(|rr| rr.tag)
-        .collect();
-    let renumbered: HashMap<u32, u32> =
-        (0_u32..).zip(&used).map(|(new, old)| (*old, new)).collect();
-    if renumbered.iter().any(|(old, new)| old != new) {
-        let new_tag = |tag| renumbered.get(&tag).copied().unwrap_or(0);
-        draft.removed.retag(new_tag);
-        draft.added.retag(new_tag);
-    }
-    let cause_at = |place: &u32| causes.get(*place as usize).cloned();
-    let mut kept: Vec<Vec<Cause>> = groups
-        .iter()
-        .filter(|(tag, _)| used.contains(tag))
-        .map(|(_, group)| group.iter().filter_map(cause_at).collect())
-        .collect();
-    if kept.is_empty() && draft.soa_changed {
-        kept = vec![
-            causes
-                .iter()
-                .filter(|cause| cause.verb == Verb::Configured)
-                .cloned()
-                .collect(),
-        ];
-    }
-    ZoneDraft {
-        draft,
-        causes: kept,
-    }
-}
-
-/// Type, TTL and data of the records of one owner.
-type Parts = Vec<(Rtype, Ttl, Rdata)>;
-
-/// Records as nodes of a zone, in canonical order.
-fn nodes_of(records: Vec<Record>, apex: &Name) -> Vec<Node> {
-    let mut owners: HashMap<Name, Parts> = HashMap::new();
-    for Record {
-        owner,
-        rtype,
-        ttl,
-        rdata,
-    } in records
-    {
-        owners.entry(owner).or_default().push((rtype, ttl, rdata));
-    }
-    let mut nodes: Vec<Node> = owners
-        .into_iter()
-        .filter_map(|(owner, mut parts)| Node::build(&owner, apex, &mut parts))
-        .collect();
-    nodes.sort();
-    nodes
 }

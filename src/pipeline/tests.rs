@@ -1,6 +1,9 @@
 //! Laws of the writer: what it does bit by bit is what it would do at once, and no more than it must.
 
+mod apex;
+mod files;
 mod imports;
+mod situations;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -11,11 +14,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::cluster::{
     Endpoint, EndpointSlice, External, Fact, FactKey, HeadlessService, ImportForm, ImportOfSlice,
-    Namespace, ObjectKey, Origin, Pod, Port, Protocol, Service, ServiceForm, ServiceImport,
+    Kinds, Namespace, ObjectKey, Origin, Pod, Port, Protocol, Service, ServiceForm, ServiceImport,
     SliceForm, SlicePort,
 };
 use crate::dns::{RecordText, Ttl};
-use crate::schema::{ApexSettings, ExternalSettings, NameServer, ZoneForm};
+use crate::schema::{ApexSettings, ExternalSettings, Front, NameServer, ZoneForm};
 use crate::zone::{Contents, MemoryLimits, Zone};
 
 /// A clock that stands still unless told.
@@ -144,6 +147,7 @@ fn plan() -> ClusterPlan {
             zone_plan("10.in-addr.arpa.", ZoneForm::Reverse),
             zone_plan("ip6.arpa.", ZoneForm::Reverse),
         ],
+        front: Front::default(),
         clusterset: Vec::new(),
         external: vec![ExternalPlan {
             forward: vec![zone_plan("example.org.", ZoneForm::External)],
@@ -417,9 +421,12 @@ fn any_options() -> impl Strategy<Value = ClusterPlan> {
         3 => Just(None),
         1 => prop_oneof![Just("a"), Just("c")].prop_map(|name| Some(BTreeSet::from([name.to_owned()]))),
     ];
-    let bools = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let bools = any::<(bool, bool, bool, bool, bool)>();
     (bools, namespaces).prop_map(
-        |((with_pods, without_slices, hides_empty_services, with_imports), namespaces)| {
+        |(
+            (with_pods, without_slices, hides_empty_services, with_imports, with_front),
+            namespaces,
+        )| {
             let mut kinds = Kinds::BASE;
             if with_imports {
                 kinds = kinds.with(Kind::ServiceImport);
@@ -430,7 +437,16 @@ fn any_options() -> impl Strategy<Value = ClusterPlan> {
             if without_slices {
                 kinds = kinds.without(Kind::EndpointSlice);
             }
+            let mut front = Front::default();
+            if with_front {
+                front.addresses = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1"]
+                    .map(|it| it.parse().unwrap())
+                    .into();
+                front.ports = [80, 81].into();
+                front.zones = [0, 1, 2].into();
+            }
             ClusterPlan {
+                front,
                 kinds,
                 namespaces,
                 hides_empty_services,
@@ -497,6 +513,7 @@ fn same_options(options: &ClusterPlan) -> ClusterPlan {
         plan
     };
     ClusterPlan {
+        front: options.front.clone(),
         kinds: options.kinds,
         namespaces: options.namespaces.clone(),
         hides_empty_services: options.hides_empty_services,

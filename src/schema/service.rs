@@ -62,6 +62,8 @@ pub fn render_service<'a>(
             writer.endpoints(slices, false);
         }
         ServiceForm::Headless => writer.endpoints(slices, true),
+        // Who names no host was reported as the object was read.
+        ServiceForm::ExternalName(host) if host.is_empty() => {}
         ServiceForm::ExternalName(host) => writer.alias(host),
         ServiceForm::Pending => writer.endpoints(slices, false),
     }

@@ -22,7 +22,7 @@ use crate::live::{LiveAnswer, LiveNames, QueryLog};
 use crate::ops::Clock;
 use crate::serve::handover::ixfr_serial;
 use crate::serve::lookup::{Additionals, Link, LinkSet, each_additional, lookup, rrset_for};
-use crate::serve::reply::{Extended, Said, Signer, write_link, write_negative};
+use crate::serve::reply::{Extended, Said, Signer, write_link, write_negative, write_referral};
 use crate::serve::{Identity, Proto, Settings, Stats};
 use crate::transfer::{Access, Asked, Job, SecondaryTable, TlsPeer, unix_seconds};
 use crate::zone::{Zone, ZoneSet};
@@ -317,16 +317,23 @@ impl Exchange<'_> {
         } else {
             Rcode::NXDOMAIN
         };
+        // RFC 1034 section 4.3.2: a referral is not authoritative, an alias in front of it is.
+        let is_ours = answer.referral.is_none() || answer.links().next().is_some();
+        let authority = if is_ours { flags::AA } else { 0 };
         let said = Said {
             ede: extended,
-            version: Some(version),
+            version: is_ours.then_some(version),
         };
         self.collect_options(&mut scratch.options, said);
-        let base_flags = self.begin_with(&mut scratch.writer, &scratch.options) | flags::AA;
+        let base_flags = self.begin_with(&mut scratch.writer, &scratch.options) | authority;
         let writer = &mut scratch.writer;
         let after_question = writer.mark();
         let fits = answer.links().all(|link| write_link(writer, version, link))
-            && (!answer.negative || write_negative(writer, version));
+            && (!answer.negative || write_negative(writer, version))
+            && answer
+                .referral
+                .as_ref()
+                .is_none_or(|it| write_referral(writer, it, self.query.name()));
         if !fits {
             return self.truncated(scratch, after_question, base_flags);
         }
@@ -337,7 +344,15 @@ impl Exchange<'_> {
         }) = last
         {
             let put = |rr: RrRef<'_>| writer.record(Section::Additional, rr);
-            each_additional(version, rrset, &mut scratch.additionals, put);
+            // What does not fit can be asked for.
+            let _all = each_additional(version, rrset, &mut scratch.additionals, put);
+        }
+        if let Some(referral) = &answer.referral {
+            let put = |rr: RrRef<'_>| writer.record(Section::Additional, rr);
+            if !each_additional(version, &referral.servers, &mut scratch.additionals, put) {
+                // RFC 9471 section 3.1: glue cannot be asked for elsewhere.
+                return self.truncated(scratch, after_question, base_flags);
+            }
         }
         self.finish(scratch, base_flags, rcode)
     }

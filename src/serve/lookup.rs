@@ -3,10 +3,11 @@
 //! The answer is what a secondary that holds the same records gives. Names that exist only because a
 //! name below them does are NODATA (RFC 8020). A CNAME answers every type and is followed within the
 //! zone; a target that is missing gives the CNAME with NXDOMAIN (RFC 6604 section 3), one elsewhere the
-//! bare CNAME.
+//! bare CNAME. At and below a zone cut the answer is a referral, but for DS at the cut itself (RFC 4035
+//! section 3.1.4.1). A wildcard answers for names that do not exist below its closest encloser (RFC 4592).
 //!
 //! # Not implemented
-//! Wildcards (RFC 4592), zone cuts below the apex and DNAME: [`find`] is where they go.
+//! DNAME: zone files that have it are refused.
 
 use std::collections::HashSet;
 
@@ -27,6 +28,19 @@ pub struct Answer<'v> {
     pub exists: bool,
     /// Whether the SOA belongs into the authority section: nothing of the type is there.
     pub negative: bool,
+    /// Where to ask instead: the last name lies at or below a zone cut.
+    pub referral: Option<Referral<'v>>,
+}
+
+/// The name servers of a zone cut.
+#[derive(Debug, Clone, Copy)]
+pub struct Referral<'v> {
+    /// The name that lies at or below the cut; `None` stands for the name as it was asked.
+    pub below: Option<&'v [u8]>,
+    /// Octets of that name in front of the cut's.
+    pub skip: usize,
+    /// The NS records.
+    pub servers: RrsetRef<'v>,
 }
 
 /// One RRset of an answer.
@@ -55,6 +69,8 @@ enum Found<'v> {
     Empty,
     /// Nothing.
     Missing,
+    /// A delegation: the octets of the key that are the cut's, and its NS.
+    Cut(usize, RrsetRef<'v>),
 }
 
 impl<'v> Answer<'v> {
@@ -65,6 +81,7 @@ impl<'v> Answer<'v> {
             end: None,
             exists: true,
             negative: false,
+            referral: None,
         }
     }
 
@@ -104,6 +121,16 @@ impl<'v> Answer<'v> {
         self.negative = true;
         self
     }
+
+    /// Ends the answer with where to ask instead.
+    fn referred(mut self, below: Option<&'v [u8]>, skip: usize, servers: RrsetRef<'v>) -> Self {
+        self.referral = Some(Referral {
+            below,
+            skip,
+            servers,
+        });
+        self
+    }
 }
 
 /// Looks up a name of the zone, in lower-case wire form, and a type. `key` is scratch space.
@@ -128,8 +155,12 @@ pub fn lookup<'v>(
         if qtype == Rtype::SOA && key.is_empty() {
             return answer.with(place, owner, LinkSet::Soa);
         }
-        let node = match find(contents, key) {
+        let node = match find(contents, key, qtype) {
             Found::Node(node) => node,
+            Found::Cut(end, servers) => {
+                let labels = key[end..].iter().filter(|octet| **octet == 0).count();
+                return answer.referred(owner, octets_of_labels(name, labels), servers);
+            }
             Found::Empty => return answer.without(owner, true),
             Found::Missing => return answer.without(owner, false),
         };
@@ -153,13 +184,59 @@ pub fn lookup<'v>(
     answer
 }
 
-/// What stands at a key. Wildcards and cuts will be decided here.
-fn find<'v>(contents: &'v Contents, key: &[u8]) -> Found<'v> {
+/// What stands at a key, which may grow while a wildcard is looked for.
+fn find<'v>(contents: &'v Contents, key: &mut Vec<u8>, qtype: Rtype) -> Found<'v> {
+    if contents.has_cuts()
+        && let Some((end, servers)) = cut_above(contents, key)
+        && !(qtype == Rtype::DS && end == key.len())
+    {
+        return Found::Cut(end, servers);
+    }
     match contents.get(key) {
         Some(node) => Found::Node(node),
         None if contents.exists(key) => Found::Empty,
+        None if contents.has_wildcards() => wildcard(contents, key),
         None => Found::Missing,
     }
+}
+
+/// The ends of the keys of a name's ancestors below the apex and of itself, the highest first.
+fn ends(key: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
+    let octets = key.iter().enumerate();
+    octets
+        .filter(|(_, octet)| **octet == 0)
+        .map(|(at, _)| at + 1)
+}
+
+/// The highest zone cut at or above a key.
+fn cut_above<'v>(contents: &'v Contents, key: &[u8]) -> Option<(usize, RrsetRef<'v>)> {
+    ends(key).find_map(|end| {
+        let servers = contents.get(&key[..end])?.rrset(Rtype::NS)?;
+        Some((end, servers))
+    })
+}
+
+/// What the wildcard below the closest encloser of a missing name says (RFC 4592 section 3.3.1).
+fn wildcard<'v>(contents: &'v Contents, key: &mut Vec<u8>) -> Found<'v> {
+    let encloser = ends(key)
+        .rev()
+        .skip(1)
+        .find(|end| contents.exists(&key[..*end]));
+    key.truncate(encloser.unwrap_or(0));
+    key.extend_from_slice(b"*\0");
+    match contents.get(key) {
+        Some(node) => Found::Node(node),
+        // RFC 4592 section 2.2.2: a wildcard that exists by what is below it has no data.
+        None if contents.exists(key) => Found::Empty,
+        None => Found::Missing,
+    }
+}
+
+/// The octets of the first labels of a wire name.
+fn octets_of_labels(name: &[u8], labels: usize) -> usize {
+    (0..labels).fold(0, |at, _| {
+        at + name.get(at).map_or(0, |length| usize::from(*length) + 1)
+    })
 }
 
 /// The RRset that answers a type: for ANY the first there is (RFC 8482 section 4.1).
@@ -173,14 +250,16 @@ pub(super) fn rrset_for(node: &Node, qtype: Rtype) -> Option<RrsetRef<'_>> {
 
 /// Calls `put` for the addresses of the names within the zone that an RRset of type NS, SRV or MX points
 /// to, each name once, until it says false. `scratch` is space to work in.
+///
+/// Says whether all of them were taken.
 pub fn each_additional(
     version: &Version,
     rrset: &RrsetRef<'_>,
     scratch: &mut Additionals,
     mut put: impl FnMut(RrRef<'_>) -> bool,
-) {
+) -> bool {
     if !matches!(rrset.rtype, Rtype::NS | Rtype::SRV | Rtype::MX) {
-        return;
+        return true;
     }
     let apex = version.contents.apex().as_wire();
     scratch.seen.clear();
@@ -201,11 +280,12 @@ pub fn each_additional(
             let records = node.rrset(rtype).into_iter();
             for rr in records.flat_map(|addresses| addresses.records(target, 0)) {
                 if !put(rr) {
-                    return;
+                    return false;
                 }
             }
         }
     }
+    true
 }
 
 /// Space to find additional records in.

@@ -8,7 +8,7 @@ use crate::dns::{
 };
 use crate::serve::Proto;
 use crate::serve::dispatch::{Exchange, Outcome, Scratch};
-use crate::serve::lookup::{Link, LinkSet};
+use crate::serve::lookup::{Link, LinkSet, Referral};
 use crate::transfer::unix_seconds;
 use crate::zone::Version;
 
@@ -167,6 +167,18 @@ pub(super) fn write_link(writer: &mut MessageWriter, version: &Version, link: &L
             .records(owner, 0)
             .all(|rr| writer.record(Section::Answer, rr)),
     }
+}
+
+/// Writes the NS records of a referral; `question` is the name that was asked.
+pub(super) fn write_referral(
+    writer: &mut MessageWriter,
+    referral: &Referral<'_>,
+    question: &[u8],
+) -> bool {
+    let below = referral.below.unwrap_or(question);
+    let cut = below.get(referral.skip..).unwrap_or_default();
+    let mut servers = referral.servers.records(cut, 0);
+    !cut.is_empty() && servers.all(|rr| writer.record(Section::Authority, rr))
 }
 
 /// Writes the SOA of a negative answer (RFC 2308 section 3).

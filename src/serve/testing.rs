@@ -78,6 +78,7 @@ pub(crate) fn record(line: &str, apex: &Name) -> (Name, (Rtype, Ttl, Rdata)) {
             Rdata::from_octets(&octets).unwrap()
         }
         Rtype::TXT => Rdata::txt(data[0]),
+        Rtype::DS if data[0] == "1" => Rdata::from_octets(&[7]).unwrap(),
         Rtype(10) => Rdata::from_octets(&vec![7; usize::from(number(0))]).unwrap(),
         _ => Rdata::name(&target()),
     };

@@ -340,13 +340,13 @@ impl Reader<'_> {
             self.complain(
                 "ExternalName without a host name in externalName: it has no record".into(),
             );
-            return ServiceForm::Pending;
+            return ServiceForm::ExternalName(self.unshared(""));
         }
         if bare.parse::<IpAddr>().is_ok() {
             self.complain(format!(
                 "externalName {host} is an IP address, not a host name: it has no record"
             ));
-            return ServiceForm::Pending;
+            return ServiceForm::ExternalName(self.unshared(""));
         }
         ServiceForm::ExternalName(host.into())
     }

@@ -18,6 +18,7 @@ mod objects;
 mod problem;
 mod stats;
 mod wanted;
+pub mod zonefile;
 
 use std::time::{Instant, SystemTime};
 

@@ -21,6 +21,10 @@ pub struct Contents {
     records: usize,
     /// The records' octets uncompressed on the wire, the SOA not counted.
     octets: usize,
+    /// How many owners are wildcards (RFC 4592 section 2.1.1): zones without pay nothing for them.
+    wildcards: usize,
+    /// How many owners below the apex have NS records: zone cuts.
+    cuts: usize,
 }
 
 impl Contents {
@@ -33,6 +37,8 @@ impl Contents {
             nodes: OrdSet::new(),
             records: 0,
             octets: 0,
+            wildcards: 0,
+            cuts: 0,
         }
     }
 
@@ -91,6 +97,18 @@ impl Contents {
         self.octets
     }
 
+    /// Whether some owner is a wildcard.
+    #[must_use]
+    pub const fn has_wildcards(&self) -> bool {
+        self.wildcards > 0
+    }
+
+    /// Whether some owner below the apex is delegated.
+    #[must_use]
+    pub const fn has_cuts(&self) -> bool {
+        self.cuts > 0
+    }
+
     /// The node with this key.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<&Node> {
@@ -130,6 +148,8 @@ impl Contents {
     pub fn insert(&mut self, node: Node) -> Option<Node> {
         self.records += node.record_count();
         self.octets += node.wire_octets(&self.apex);
+        self.wildcards += usize::from(node.is_wildcard());
+        self.cuts += usize::from(node.is_cut());
         let old = self.nodes.insert(node);
         self.count_out(old.as_ref());
         old
@@ -147,6 +167,8 @@ impl Contents {
         if let Some(node) = node {
             self.records -= node.record_count();
             self.octets -= node.wire_octets(&self.apex);
+            self.wildcards -= usize::from(node.is_wildcard());
+            self.cuts -= usize::from(node.is_cut());
         }
     }
 

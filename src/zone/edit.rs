@@ -124,6 +124,12 @@ impl Edit {
         self.touched.keys().map(Node::key)
     }
 
+    /// The keys of the owners touched so far, in canonical order, each with its tag.
+    pub(crate) fn touched(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        let touched = self.touched.iter();
+        touched.map(|(node, (_, tag))| (node.key(), *tag))
+    }
+
     /// Ends an edit whose difference is not wanted.
     #[must_use]
     pub(crate) fn into_contents(self) -> Contents {

@@ -134,6 +134,20 @@ impl Node {
             .find(|rrset| rrset.rtype == rtype)
     }
 
+    /// Whether the owner's first label is `*` (RFC 4592 section 2.1.1).
+    #[must_use]
+    pub fn is_wildcard(&self) -> bool {
+        self.key()
+            .strip_suffix(b"*\0")
+            .is_some_and(|parent| parent.is_empty() || parent.ends_with(b"\0"))
+    }
+
+    /// Whether the owner is delegated: it has NS records and is not the apex.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        !self.key().is_empty() && self.rrset(Rtype::NS).is_some()
+    }
+
     /// How many records the node holds.
     #[must_use]
     pub fn record_count(&self) -> usize {

@@ -107,13 +107,19 @@ fn push(out: &mut Vec<u8>, number: u16) {
     out.extend(number.to_be_bytes());
 }
 
-/// Appends a name; a backslash keeps the next character's special meaning away (`\.` only).
+/// Appends a name; a backslash keeps the next character's special meaning away, or three digits follow.
 fn push_name(out: &mut Vec<u8>, name: &str) {
     let mut label = Vec::new();
     let mut octets = name.bytes().chain((!name.ends_with('.')).then_some(b'.'));
     while let Some(octet) = octets.next() {
         match octet {
-            b'\\' => label.extend(octets.next()),
+            b'\\' => match octets.next() {
+                Some(hundreds @ b'0'..=b'9') => {
+                    let mut digit = || octets.next().expect("three digits follow") - b'0';
+                    label.push((hundreds - b'0') * 100 + digit() * 10 + digit());
+                }
+                plain => label.extend(plain),
+            },
             b'.' if label.is_empty() => {}
             b'.' => {
                 out.push(u8::try_from(label.len()).expect("labels of tests are short"));

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::cluster::{HeadlessService, Origin, Service, ServiceForm, SliceForm, SlicePort};
-use crate::dns::Soa;
+use crate::dns::{Rtype, Soa};
 
 /// An endpoint in a zone.
 fn endpoint(last: u8, zone: Option<&str>) -> Endpoint {
@@ -87,6 +87,7 @@ fn names() -> ZonalNames {
     ZonalNames {
         services: Arc::new(services),
         ttl: Ttl::ZERO,
+        render: crate::pipeline::service_node,
     }
 }
 
@@ -129,6 +130,7 @@ fn before_anything_is_listed_nothing_is_said() {
     let names = ZonalNames {
         services: Arc::default(),
         ttl: Ttl::ZERO,
+        render: crate::pipeline::service_node,
     };
     assert_eq!(counts(&names, "a.pin._zone.s.n.svc.z"), (-2, -2));
     assert_eq!(counts(&names, "x.s.n.svc.z"), (-1, -1));

@@ -100,7 +100,9 @@ impl<'a> Renderer<'a> {
         let apex = home.zone.apex();
         let own = reserved(home);
         let records = external_pointers(address, holders, apex, &own, &plan.settings);
-        pointer_node(address, zone, records)
+        pointer_node(address, zone, records, || {
+            apex_records(zone.zone.apex(), &zone.apex)
+        })
     }
 
     /// Renders all external zones whole.

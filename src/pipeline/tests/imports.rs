@@ -121,6 +121,9 @@ fn what_leads_to_imports_outlives_a_restart_without_them() {
 fn a_part_that_is_away_makes_only_its_zones_stale() {
     let plan = plan_with_imports();
     let mut pipeline = without_imports(&plan);
+    // as it is restored from the store
+    let restored = Some(5);
+    plan.clusterset[0].zone.set_stale_since_ms(restored);
     let since = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
     let stale = || -> Vec<Option<u64>> {
         plan.zones()
@@ -128,6 +131,15 @@ fn a_part_that_is_away_makes_only_its_zones_stale() {
             .collect()
     };
     let cluster = 0;
+    let fresh = |part| Input::Fresh { cluster, part };
+    pipeline.take(fresh(Part::Cluster));
+    assert_eq!(stale(), [None, None, None, restored, None, None]);
+    feed(
+        &mut pipeline,
+        Change::Listed(Kind::ServiceImport, Vec::new()),
+    );
+    pipeline.take(fresh(Part::Imports));
+    assert_eq!(stale(), [None; 6]);
     pipeline.take(Input::Stale {
         cluster,
         part: Part::Imports,
@@ -141,14 +153,8 @@ fn a_part_that_is_away_makes_only_its_zones_stale() {
     });
     let all = Some(9000);
     assert_eq!(stale(), [all, all, all, Some(7000), all, all]);
-    pipeline.take(Input::Fresh {
-        cluster,
-        part: Part::Imports,
-    });
+    pipeline.take(fresh(Part::Imports));
     assert_eq!(stale(), [all; 6]);
-    pipeline.take(Input::Fresh {
-        cluster,
-        part: Part::Cluster,
-    });
+    pipeline.take(fresh(Part::Cluster));
     assert_eq!(stale(), [None; 6]);
 }

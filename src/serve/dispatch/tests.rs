@@ -565,6 +565,41 @@ proptest::proptest! {
     }
 }
 
+/// RFC 1034 section 4.3.2: name servers in authority, their addresses as glue, not authoritative; RFC 9471
+/// section 3.1: glue that does not fit sets TC.
+#[test]
+fn a_referral_has_glue_and_is_not_authoritative() {
+    let mut desk = Desk::with(&[
+        "sub NS ns.sub",
+        "sub NS ns.elsewhere.",
+        "ns.sub A 10.0.0.9",
+        "alias CNAME a.sub",
+    ]);
+    let message = desk.ask(&query(1, "x.Sub.z.", Rtype::A));
+    assert!(!message.metadata.authoritative);
+    assert_eq!(u16::from(message.metadata.response_code), 0);
+    assert!(message.answers.is_empty());
+    let lines = |records: &[_]| records.iter().map(line).collect::<Vec<_>>();
+    assert_eq!(
+        lines(&message.authorities),
+        ["Sub.z. 60 IN NS ns.sub.z.", "Sub.z. 60 IN NS ns.elsewhere."]
+    );
+    assert_eq!(lines(&message.additionals), ["ns.sub.z. 60 IN A 10.0.0.9"]);
+    let message = desk.ask(&query(1, "alias.z.", Rtype::A));
+    assert!(message.metadata.authoritative);
+    assert_eq!(lines(&message.answers), ["alias.z. 60 IN CNAME a.sub.z."]);
+    assert_eq!(message.authorities.len(), 2);
+
+    let many: Vec<String> = (0..40)
+        .flat_map(|n| [format!("sub NS n{n}.sub"), format!("n{n}.sub A 10.0.0.{n}")])
+        .collect();
+    let lines: Vec<&str> = many.iter().map(String::as_str).collect();
+    let mut desk = Desk::with(&lines);
+    let message = desk.ask(&with_opt(query(1, "sub.z.", Rtype::A), 900, 0, &[]));
+    assert!(message.metadata.truncation && !message.metadata.authoritative);
+    assert!(message.authorities.is_empty() && message.additionals.is_empty());
+}
+
 /// A desk for a zone with `pods insecure`, in which the namespace `a` is seen if anything is known.
 fn pods_desk(is_known: bool) -> Desk {
     let pods = crate::live::InsecurePods {
@@ -658,8 +693,8 @@ fn while_namespaces_are_unknown_no_pod_is_denied() {
     assert_eq!(desk.code(&unknown), (2, Some(14)));
 }
 
-/// Zonal names of a headless Service `n/s` with an endpoint `h1` in `eu` and `h2` in `us`.
-fn zonal_names() -> crate::live::ZonalNames {
+/// A headless Service with endpoints in the topology zones `eu` and `us`.
+fn headless_services() -> crate::cluster::HeadlessServices {
     use crate::cluster::{
         Endpoint, EndpointSlice, HeadlessService, HeadlessServices, ObjectKey, Origin, Protocol,
         Service, ServiceForm, SliceForm, SlicePort,
@@ -696,28 +731,27 @@ fn zonal_names() -> crate::live::ZonalNames {
     let services = HeadlessServices::default();
     let slices = vec![slice];
     services.publish([(key, Some(HeadlessService { service, slices }))].into_iter());
-    crate::live::ZonalNames {
-        services: Arc::new(services),
-        ttl: crate::dns::Ttl::decode(9),
-    }
+    services
 }
 
 #[test]
 fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
+    let zonal = crate::live::ZonalNames {
+        services: Arc::new(headless_services()),
+        ttl: crate::dns::Ttl::decode(9),
+        render: crate::pipeline::service_node,
+    };
     let lines = ["h1.s.n.svc A 10.0.0.1", "h2.s.n.svc A 10.0.0.2"];
     let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
     let live = LiveNames {
         pods: None,
-        zonal: Some(zonal_names()),
+        zonal: Some(zonal),
     };
     setup.live.insert(name("z."), live);
     let mut desk = Desk::new(setup);
     let message = desk.ask(&query(1, "EU.pin._zone.s.n.svc.z.", Rtype::SRV));
-    let owner = "EU.pin._zone.s.n.svc.z.";
-    assert_eq!(
-        message.answers.iter().map(line).collect::<Vec<_>>(),
-        [format!("{owner} 9 IN SRV 0 100 80 h1.s.n.svc.z.")]
-    );
+    let want = "EU.pin._zone.s.n.svc.z. 9 IN SRV 0 100 80 h1.s.n.svc.z.";
+    assert_eq!(message.answers.iter().map(line).collect::<Vec<_>>(), [want]);
     assert_eq!(message.additionals.len(), 1);
     let message = desk.ask(&query(1, "us.prefer._zone.s.n.svc.z.", Rtype::A));
     let want = "us.prefer._zone.s.n.svc.z. 9 IN A 10.0.0.2";

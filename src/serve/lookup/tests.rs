@@ -144,3 +144,129 @@ fn addresses_of_targets_are_given_once() {
     assert_eq!(additionals("z.", Rtype::NS), ["ns.z. 60 IN A 10.0.0.10"]);
     assert!(additionals("www.z.", Rtype::A).is_empty());
 }
+
+/// The zone of RFC 4592 section 2.2.1, with an alias, and a cut with a cut below it.
+const WILD: &[&str] = &[
+    "@ NS ns",
+    "* TXT wild",
+    "* MX 10 host1",
+    "sub.* TXT below",
+    "host1 A 192.0.2.1",
+    "_ssh._tcp.host1 SRV 0 0 22 host1",
+    "_ssh._tcp.host2 SRV 0 0 22 host1",
+    "subdel NS ns.subdel",
+    "subdel NS ns.elsewhere.",
+    "subdel DS 1",
+    "ns.subdel A 192.0.2.9",
+    "deep.subdel NS ns.elsewhere.",
+    "*.subdel A 192.0.2.8",
+    "*.alias CNAME a.subdel",
+    "*.self CNAME x.self",
+    "d.*.ent A 192.0.2.7",
+];
+
+/// As [`ask`], of [`WILD`].
+fn ask_wild(qname: &str, qtype: &str) -> String {
+    let zone = zone("example.", 1, WILD);
+    let version = zone.current().unwrap();
+    let lower = name(qname).to_lower();
+    let mut key = Vec::new();
+    let answer = lookup(&version, lower.as_wire(), qtype.parse().unwrap(), &mut key);
+    let shown = |wire: &[u8]| crate::dns::Name::from_wire(wire).unwrap().to_string();
+    let mut words: Vec<String> = answer
+        .links()
+        .map(|link| match link.set {
+            LinkSet::Soa => "SOA".to_owned(),
+            LinkSet::Rrset(rrset) => {
+                format!(
+                    "{} {}",
+                    link.owner.map_or("?".to_owned(), shown),
+                    rrset.rtype
+                )
+            }
+        })
+        .collect();
+    if let Some(referral) = answer.referral {
+        let cut = &referral.below.unwrap_or(lower.as_wire())[referral.skip..];
+        words.push(format!(
+            "referral {}*{}",
+            shown(cut),
+            referral.servers.count
+        ));
+    } else {
+        words.push(match (answer.exists, answer.negative) {
+            (true, false) => "end".to_owned(),
+            (true, true) => "nodata".to_owned(),
+            (false, _) => "nxdomain".to_owned(),
+        });
+    }
+    words.join(", ")
+}
+
+/// RFC 4592 section 2.2.1, answer by answer.
+#[test]
+fn wildcards_answer_as_the_standard_shows() {
+    for (qname, qtype, expected) in [
+        ("host3.example.", "MX", "? MX, end"),
+        ("host3.example.", "A", "nodata"),
+        ("foo.bar.example.", "TXT", "? TXT, end"),
+        ("host1.example.", "MX", "nodata"),
+        ("sub.*.example.", "MX", "nodata"),
+        ("_telnet._tcp.host1.example.", "SRV", "nxdomain"),
+        ("host.subdel.example.", "A", "referral subdel.example.*2"),
+        ("ghost.*.example.", "MX", "nxdomain"),
+        ("*.example.", "TXT", "? TXT, end"),
+        // The closest encloser of this is host2, which exists by what is below it.
+        ("x.host2.example.", "TXT", "nxdomain"),
+        ("host2.example.", "TXT", "nodata"),
+        // Section 2.2.2: the wildcard exists by what is below it.
+        ("x.ent.example.", "A", "nodata"),
+        ("example.", "TXT", "nodata"),
+        ("x.self.example.", "A", "? CNAME, end"),
+    ] {
+        assert_eq!(ask_wild(qname, qtype), expected, "{qname} {qtype}");
+    }
+}
+
+#[test]
+fn at_and_below_a_cut_the_answer_is_a_referral() {
+    for (qname, qtype, expected) in [
+        ("subdel.example.", "NS", "referral subdel.example.*2"),
+        ("SUBDEL.example.", "A", "referral subdel.example.*2"),
+        ("ns.subdel.example.", "A", "referral subdel.example.*2"),
+        ("a.b.subdel.example.", "SOA", "referral subdel.example.*2"),
+        ("x.deep.subdel.example.", "A", "referral subdel.example.*2"),
+        // RFC 4035 section 3.1.4.1: the DS of a cut stands above it.
+        ("subdel.example.", "DS", "? DS, end"),
+        ("x.subdel.example.", "DS", "referral subdel.example.*2"),
+        ("deep.subdel.example.", "DS", "referral subdel.example.*2"),
+        (
+            "x.alias.example.",
+            "A",
+            "? CNAME, referral subdel.example.*2",
+        ),
+        ("example.", "NS", "? NS, end"),
+    ] {
+        assert_eq!(ask_wild(qname, qtype), expected, "{qname} {qtype}");
+    }
+}
+
+#[test]
+fn a_zone_knows_whether_it_has_wildcards_and_cuts() {
+    let version = zone("example.", 1, WILD).current().unwrap();
+    let mut contents = version.contents.clone();
+    assert!(contents.has_wildcards() && contents.has_cuts());
+    let special: Vec<Vec<u8>> = contents
+        .nodes()
+        .filter(|node| node.is_wildcard() || node.is_cut())
+        .map(|node| node.key().to_vec())
+        .collect();
+    assert_eq!(special.len(), 6);
+    for key in &special {
+        assert!(contents.has_wildcards() || contents.has_cuts());
+        contents.remove(key);
+    }
+    assert!(!contents.has_wildcards() && !contents.has_cuts());
+    let version = zone("z.", 1, LINES).current().unwrap();
+    assert!(!version.contents.has_wildcards() && !version.contents.has_cuts());
+}

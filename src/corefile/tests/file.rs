@@ -1,0 +1,141 @@
+//! `file`: which zones are files, and which files lie under a cluster's zones.
+
+use std::time::Duration;
+
+use super::*;
+
+/// The zones that are files, and the files under zones, as `zone file` and `zone over file for names`.
+fn made(text: &str) -> Vec<String> {
+    let server = config(text).servers.remove(0);
+    let mut made: Vec<String> = server
+        .file_zones()
+        .map(|(zone, file)| format!("{zone} {}", file.path.display()))
+        .collect();
+    for zone in server.zones_written() {
+        if let Some((file, names)) = server.overlay_of(zone) {
+            let names = shown(&names).join(" ");
+            made.push(format!("{zone} over {} for {names}", file.path.display()));
+        }
+    }
+    made
+}
+
+#[test]
+fn a_file_is_for_the_zones_it_names_else_those_of_its_block() {
+    assert_eq!(made("a b {\n file db\n}"), ["a. db", "b. db"]);
+    assert_eq!(
+        made("a b {\n file db B\n file other a\n}"),
+        ["b. db", "a. other"]
+    );
+    assert_eq!(
+        made("10.0.0.0/24 {\n file db\n}"),
+        ["0.0.10.in-addr.arpa. db"]
+    );
+}
+
+#[test]
+fn a_file_is_looked_at_every_minute_unless_told() {
+    let reload = |option: &str| {
+        block(&format!("file db {{\n{option}\n}}"))
+            .files
+            .remove(0)
+            .reload
+    };
+    assert_eq!(
+        block("file db").files[0].reload,
+        Some(Duration::from_secs(60))
+    );
+    assert_eq!(reload("reload 1h30m"), Some(Duration::from_secs(5400)));
+    assert_eq!(reload("reload 0"), None);
+    assert_eq!(
+        reload("reload 0s\n upstream 1.1.1.1\n reload_by_mtime"),
+        None
+    );
+    assert_eq!(
+        shown(&block("file db {\n fallthrough\n}").files[0].fallthrough),
+        ["."]
+    );
+}
+
+#[test]
+fn a_file_under_a_cluster_is_asked_where_kubernetes_falls_through() {
+    let with = |fallthrough: &str| {
+        format!(
+            "z 10.0.0.0/8 {{\n kubernetes {{\n{fallthrough}\n}}\n file db z\n file r 10.0.0.0/8\n}}"
+        )
+    };
+    assert_eq!(
+        made(&with("fallthrough")),
+        [
+            "z. over db for z.",
+            "10.in-addr.arpa. over r for 10.in-addr.arpa."
+        ]
+    );
+    assert_eq!(made(&with("fallthrough z")), ["z. over db for z."]);
+    assert_eq!(
+        made(&with("fallthrough a.z b.z")),
+        ["z. over db for a.z. b.z."]
+    );
+    assert_eq!(made(&with("")), Vec::<String>::new());
+    let outside = "z c {\n kubernetes c\n k8s_external z {\n fallthrough\n }\n file db z\n}";
+    assert_eq!(made(outside), ["z. over db for z."]);
+    let warned = warnings(&with(""));
+    assert!(
+        warned[0].starts_with(
+            "Corefile:5:2: kubernetes answers for all of z.: this file is never asked"
+        ),
+        "{warned:?}"
+    );
+}
+
+#[test]
+fn faults_of_file_have_their_place() {
+    assert_eq!(faults("file"), ["1:1: file names no file"]);
+    assert_eq!(
+        faults("file db {\n reload x\n bogus\n}"),
+        [
+            "2:9: reload 'x': not a duration such as 300ms, 30s or 1h5m",
+            "3:2: file has no option 'bogus'"
+        ]
+    );
+    assert_eq!(
+        faults("file db a\nfile other a"),
+        ["2:1: the file of a. stands in line 2 already"]
+    );
+}
+
+#[test]
+fn a_zone_is_made_of_one_thing_in_all_blocks() {
+    let clash = "Corefile:5:2: the block at Corefile:1:1 makes z. of something else";
+    check_problems("z {\n file db\n}\nz:54 {\n file other\n}", &[clash]);
+    check_problems("z {\n file db\n}\nz:54 {\n file db\n}", &[]);
+    check_problems("z {\n kubernetes\n}\nz:54 {\n file db\n}", &[clash]);
+    let over = |file: &str| format!("z {{\n kubernetes {{\n fallthrough\n }}\n {file}\n}}");
+    let text = format!("{}\n{}", over("file db"), over("").replace("z {", "z:54 {"));
+    check_problems(
+        &text,
+        &["Corefile:7:1: the block at Corefile:1:1 makes z. of something else"],
+    );
+    let text = format!(
+        "{}\n{}",
+        over("file db"),
+        over("file db").replace("z {", "z:54 {")
+    );
+    check_problems(&text, &[]);
+}
+
+#[test]
+fn a_file_below_a_clusters_zone_is_warned_about() {
+    let warned = warnings("z {\n kubernetes\n file db a.z\n}");
+    assert!(
+        warned[0].starts_with(
+            "Corefile:3:2: a.z. is a zone of its own: names of z. at or below it are not seen"
+        ),
+        "{warned:?}"
+    );
+    assert_eq!(
+        warnings("z {\n kubernetes z\n file db y\n}").len(),
+        1,
+        "no query comes"
+    );
+}

@@ -1,0 +1,124 @@
+//! The top of a cluster's zones: as configured, or with the Service in front of us as name server.
+//!
+//! The Service is looked for among those that hold one of our addresses. So the top is rendered again when
+//! such an address changed hands, or such a Service or one of its slices changed, and never else. A
+//! slice that leaves one of our addresses out marks the address, so what was in front of us and is no more
+//! is seen, too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cluster::{Dirty, ObjectKey};
+use crate::dns::{Rdata, Record, Rtype};
+use crate::pipeline::plan::ZonePlan;
+use crate::pipeline::render::{Renderer, nodes_of};
+use crate::schema::{ApexSettings, NameServer, ZoneForm, apex_records, servers_in_front};
+use crate::zone::Node;
+
+impl<'a> Renderer<'a> {
+    /// The records at the top of a zone, by its place. Where a Service is in front of us, the name that
+    /// would stand without it has its addresses.
+    pub(super) fn apex_of(&self, place: usize, plan: &ZonePlan) -> Vec<Record> {
+        let apex = plan.zone.apex();
+        let servers = self.servers_of(place, plan);
+        if servers.is_empty() {
+            return apex_records(apex, &plan.apex);
+        }
+        let fallback = plan
+            .apex
+            .name_servers
+            .first()
+            .filter(|_| plan.apex.form == ZoneForm::Forward);
+        let mut records = Vec::new();
+        if let Some(fallback) = fallback {
+            for address in servers.iter().flat_map(|server| &server.addresses) {
+                let (rtype, rdata) = Rdata::address(*address);
+                records.push(Record {
+                    owner: fallback.name.clone(),
+                    rtype,
+                    ttl: plan.apex.ttl,
+                    rdata,
+                });
+            }
+        }
+        let settings = ApexSettings {
+            name_servers: servers,
+            ..plan.apex.clone()
+        };
+        records.extend(apex_records(apex, &settings));
+        records
+    }
+
+    /// The name servers of a zone that lead to us; none where they are not looked for.
+    fn servers_of(&self, place: usize, plan: &ZonePlan) -> Vec<NameServer> {
+        let front = &self.plan.front;
+        let home = if plan.apex.form == ZoneForm::Forward {
+            Some(plan)
+        } else {
+            self.plan.forward.first()
+        };
+        let Some(home) = home.filter(|_| front.zones.contains(&place)) else {
+            return Vec::new();
+        };
+        let mut holders = BTreeMap::new();
+        for key in self.holders_of_ours() {
+            if let Some(service) = self.exposed(key) {
+                holders.insert(key, (service, self.state.slices_of(&service.key)));
+            }
+        }
+        let holders: Vec<_> = holders.into_values().collect();
+        servers_in_front(front, &holders, home.zone.apex())
+    }
+
+    /// The Services that hold one of our addresses.
+    fn holders_of_ours(&self) -> impl Iterator<Item = &'a ObjectKey> {
+        let addresses = self.plan.front.addresses.iter();
+        addresses.flat_map(|address| self.state.holders(*address))
+    }
+
+    /// Renders the tops of zones again if the Service in front of us may differ.
+    pub(super) fn apexes(&mut self, dirty: &Dirty) {
+        let front = &self.plan.front;
+        if front.zones.is_empty() {
+            return;
+        }
+        let mut causes: BTreeSet<u32> = BTreeSet::new();
+        for address in &front.addresses {
+            causes.extend(dirty.addresses.get(address).into_iter().flatten());
+        }
+        for key in self.holders_of_ours() {
+            causes.extend(dirty.services.get(key).into_iter().flatten());
+        }
+        if causes.is_empty() {
+            return;
+        }
+        for (place, plan) in self.plan.zones().enumerate() {
+            if !front.zones.contains(&place) {
+                continue;
+            }
+            let nodes = nodes_of(self.apex_of(place, plan), plan.zone.apex());
+            let zone = &mut self.edits[place];
+            let tag = zone.tag(&causes);
+            for node in nodes {
+                let known = zone.edit.contents().get(node.key());
+                let node = with_pointers(node, known, plan);
+                zone.edit.set(node, tag);
+            }
+        }
+    }
+}
+
+/// The node of an apex with the PTRs that stand there: a reverse zone may be one address.
+fn with_pointers(node: Node, known: Option<&Node>, plan: &ZonePlan) -> Node {
+    let pointers = known.and_then(|known| known.rrset(Rtype::PTR));
+    let Some(pointers) = pointers.filter(|_| node.key().is_empty()) else {
+        return node;
+    };
+    let apex = plan.zone.apex();
+    let wire = apex.as_wire();
+    let own = node.records(wire, 0).chain(pointers.records(wire, 0));
+    let mut parts = own
+        .map(|rr| rr.to_record())
+        .map(|record| (record.rtype, record.ttl, record.rdata))
+        .collect();
+    Node::build(apex, apex, &mut parts).unwrap_or(node)
+}

@@ -1,0 +1,203 @@
+//! Zone files in the writer: zones of their own, and what lies under the zones of clusters.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use crate::cluster::Verb;
+use crate::dns::{Name, Serial};
+use crate::pipeline::overlay::{FileCauses, Overlay};
+use crate::pipeline::render::{ZoneDraft, ZoneEdit, draft_of};
+use crate::pipeline::{Pipeline, Store, millis};
+use crate::source::zonefile::ZoneFile;
+use crate::zone::{Candidate, Contents, Edit, MemoryLimits, Node, Zone};
+
+/// What a file is to the writer.
+#[derive(Debug, Clone)]
+pub enum FilePlan {
+    /// A zone of its own.
+    Zone {
+        /// The zone as readers know it.
+        zone: Arc<Zone>,
+        /// How much history its versions carry in memory.
+        limits: MemoryLimits,
+    },
+    /// It lies under the zone of a cluster.
+    Overlay {
+        /// Which cluster, by place in the configuration.
+        cluster: usize,
+        /// Which of its zones, by place in the plan.
+        zone: usize,
+    },
+}
+
+/// A file as the writer holds it.
+#[derive(Debug)]
+pub(super) struct HeldFile {
+    /// What it is.
+    plan: FilePlan,
+    /// What it said last, and whether that is to be published.
+    content: Option<(Arc<ZoneFile>, bool)>,
+}
+
+/// What a follower of a file tells the writer.
+#[derive(Debug)]
+pub enum FileInput {
+    /// The file was read and is sound.
+    Read {
+        /// What it says.
+        content: Arc<ZoneFile>,
+        /// When it was seen.
+        seen: Instant,
+    },
+    /// The file cannot be used: what it said last still stands.
+    Bad {
+        /// Since when.
+        since: SystemTime,
+    },
+}
+
+impl<S: Store> Pipeline<S> {
+    /// Has these files, too; inputs name them by their place here.
+    #[must_use]
+    pub fn with_files(mut self, files: Vec<FilePlan>) -> Self {
+        for plan in &files {
+            match plan {
+                FilePlan::Zone { zone: _, limits: _ } => {}
+                FilePlan::Overlay { cluster, zone } => {
+                    if let Some(cluster) = self.clusters.get_mut(*cluster) {
+                        cluster.overlays.insert(*zone, Overlay::new());
+                    }
+                }
+            }
+        }
+        let held = |plan| HeldFile {
+            plan,
+            content: None,
+        };
+        self.files = files.into_iter().map(held).collect();
+        self
+    }
+
+    /// Takes in what became of a file.
+    pub(super) fn take_file(&mut self, file: usize, input: FileInput) {
+        let Some(held) = self.files.get_mut(file) else {
+            return;
+        };
+        match (input, &held.plan) {
+            (FileInput::Read { content, seen }, FilePlan::Zone { zone: _, limits: _ }) => {
+                held.content = Some((content, true));
+                self.seen.push(seen);
+            }
+            (FileInput::Read { content, seen }, FilePlan::Overlay { cluster, zone }) => {
+                let cluster = self.clusters.get_mut(*cluster);
+                if let Some(overlay) = cluster.and_then(|it| it.overlays.get_mut(zone)) {
+                    overlay.file = Some(content);
+                }
+                self.seen.push(seen);
+            }
+            (FileInput::Bad { since }, FilePlan::Zone { zone, limits: _ }) => {
+                if zone.stale_since_ms().is_none() {
+                    zone.set_stale_since_ms(Some(millis(since)));
+                }
+            }
+            // The cluster's names are as they should be.
+            (
+                FileInput::Bad { since: _ },
+                FilePlan::Overlay {
+                    cluster: _,
+                    zone: _,
+                },
+            ) => {}
+        }
+    }
+
+    /// The zones that are files.
+    pub(super) fn file_zones(&self) -> impl Iterator<Item = &Arc<Zone>> {
+        self.files.iter().filter_map(|held| match &held.plan {
+            FilePlan::Zone { zone, limits: _ } => Some(zone),
+            FilePlan::Overlay {
+                cluster: _,
+                zone: _,
+            } => None,
+        })
+    }
+
+    /// Adds the next versions of the zones whose files say something new.
+    pub(super) fn file_candidates(&self, now_ms: u64, candidates: &mut Vec<Candidate>) {
+        for held in &self.files {
+            let (FilePlan::Zone { zone, limits }, Some((content, true))) =
+                (&held.plan, &held.content)
+            else {
+                continue;
+            };
+            let previous = zone.current();
+            let current = previous.as_ref().map(|version| &version.contents);
+            let Some((draft, serial)) = file_draft(zone.apex(), current, content) else {
+                continue;
+            };
+            if previous.is_some() && draft.draft.is_empty() {
+                continue;
+            }
+            let next = self.next_version(
+                (zone, *limits),
+                previous.as_deref(),
+                draft,
+                now_ms,
+                Some(serial),
+            );
+            candidates.push(next);
+        }
+    }
+
+    /// Notes that what the files say is durable.
+    pub(super) fn settle_files(&mut self) {
+        for held in &mut self.files {
+            if let (FilePlan::Zone { zone, limits: _ }, Some((_, due @ true))) =
+                (&held.plan, &mut held.content)
+            {
+                *due = false;
+                zone.set_stale_since_ms(None);
+                self.seen.clear();
+            }
+        }
+    }
+}
+
+/// The draft of a zone that is a file, and the file's own serial; `None` without a SOA, which no file of a
+/// zone lacks.
+fn file_draft(
+    apex: &Name,
+    current: Option<&Contents>,
+    file: &ZoneFile,
+) -> Option<(ZoneDraft, Serial)> {
+    let (soa, serial) = file.soa.clone()?;
+    let empty = Contents::empty(apex, soa.clone());
+    let mut zone = ZoneEdit::new(Edit::new(current.unwrap_or(&empty)));
+    zone.edit.set_soa(soa);
+    let mut causes = Vec::new();
+    let mut of_file = FileCauses::new(&mut causes, &file.path);
+    let mut nodes: Vec<(Node, u32)> = Vec::with_capacity(file.nodes().len());
+    for node in file.nodes() {
+        let known = zone.edit.contents().get(node.key());
+        let is_same = known.is_some_and(|known| known.as_octets() == node.as_octets());
+        // The tag of what does not differ is never read.
+        let tag = if is_same {
+            0
+        } else {
+            let cause = of_file.of_owner(file, node.key());
+            zone.tag(&BTreeSet::from([cause]))
+        };
+        nodes.push((node.clone(), tag));
+    }
+    let gone = BTreeSet::from([of_file.whole(Verb::Deleted)]);
+    let whole = of_file.whole(Verb::Applied);
+    let gone = zone.tag(&gone);
+    zone.edit.replace_subtree(&[], nodes, gone);
+    let mut draft = draft_of(zone, &causes);
+    if draft.causes.is_empty() || draft.causes.iter().all(Vec::is_empty) {
+        let of_soa = causes.get(whole as usize).cloned();
+        draft.causes = vec![of_soa.into_iter().collect()];
+    }
+    Some((draft, serial))
+}

@@ -1,0 +1,228 @@
+//! What is answered is what is transferred, both ways: on every case of `zones/` and on generated clusters.
+//!
+//! All zones are taken by AXFR. From then on a plain authoritative server of these zones is the measure:
+//! every name in them, every name between, beside and below, and every name that the objects could mean,
+//! is asked by UDP and by TCP and answered from what was transferred and nothing else. The names of the live
+//! layer (pods that are insecure, `zonal`) are its own and left out.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    missing_docs,
+    clippy::missing_docs_in_private_items,
+    unreachable_pub,
+    reason = "a helper of a test that fails fails the test"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::json;
+
+use self::comparison::cluster::generate;
+use self::comparison::names::names;
+use self::comparison::options::{OptionSet, SETS};
+use self::support::contents::{Contents, Reply, parent};
+use self::support::process::Process;
+use self::support::wire::{self, Connection, Message, Query};
+use self::support::{needs, ports};
+
+mod comparison;
+mod support;
+
+/// How long a start may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The types asked.
+const TYPES: [u16; 9] = [
+    wire::A,
+    wire::AAAA,
+    wire::CNAME,
+    wire::SRV,
+    wire::TXT,
+    wire::PTR,
+    wire::NS,
+    wire::SOA,
+    wire::MX,
+];
+
+/// A running zonewright with the zones its Corefile names.
+struct Subject {
+    process: Process,
+    address: SocketAddr,
+    zones: Vec<String>,
+    folder: tempfile::TempDir,
+}
+
+impl Subject {
+    /// Starts it with a Corefile that has `PORT` where the port goes; paths are those of the repository.
+    fn start(corefile: &str, zones: Vec<String>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let address = ports::free_address();
+        let file = folder.path().join("Corefile");
+        fs::write(&file, corefile.replace("PORT", &address.port().to_string())).unwrap();
+        let mut command = Command::new(needs::zonewright());
+        command.arg("run").arg("--corefile").arg(&file);
+        // For keys without a port.
+        command.arg("--port").arg(address.port().to_string());
+        command.arg("--state").arg(folder.path().join("state"));
+        let mut process = Process::spawn("zonewright", &mut command, &folder.path().join("log"));
+        for zone in &zones {
+            process.wait_for(zone, PATIENCE, || wire::serial(address, zone));
+        }
+        Self {
+            process,
+            address,
+            zones,
+            folder,
+        }
+    }
+
+    /// Asks by UDP and by TCP: both say the same.
+    fn ask(&self, connection: &mut Connection, name: &str, qtype: u16) -> Message {
+        let query = Query::new(name, qtype);
+        connection.send(&query.encode()).unwrap();
+        let whole = Message::decode(&connection.receive().unwrap()).unwrap();
+        let quick = wire::udp(self.address, &query).unwrap();
+        if !quick.is_truncated() {
+            assert_eq!(Reply::of(&quick), Reply::of(&whole), "{name} {qtype}");
+        }
+        whole
+    }
+
+    /// Holds it to what it transfers, for these names and those of the zones; the number of answers.
+    fn check(
+        &mut self,
+        what: &str,
+        others: BTreeSet<String>,
+        live: &dyn Fn(&str) -> bool,
+    ) -> usize {
+        let mut contents = Contents::default();
+        for zone in &self.zones {
+            let records = wire::axfr(self.address, zone).unwrap();
+            let texts: BTreeSet<String> = records.iter().map(wire::Record::text).collect();
+            assert_eq!(texts.len(), records.len(), "{what}: {zone} repeats records");
+            contents.add(zone, records);
+        }
+        let mut asked = others;
+        for node in contents.nodes() {
+            asked.insert(node.clone());
+            asked.insert(format!("nothing.{node}"));
+            if let Some(rest) = parent(node) {
+                asked.insert(format!("nothing.{rest}"));
+            }
+        }
+        asked.retain(|name| {
+            let known = contents.zone_of(name).is_some() && !contents.is_delegated(name);
+            known && name.len() < 250 && !live(name)
+        });
+        let mut connection = Connection::open(self.address).unwrap();
+        for name in &asked {
+            for qtype in TYPES {
+                let message = self.ask(&mut connection, name, qtype);
+                let (told, held) = (Reply::of(&message), contents.answer(name, qtype));
+                assert_eq!(
+                    told,
+                    held,
+                    "{what}: {name} {qtype}\n{}",
+                    self.process.log_tail()
+                );
+                assert!(message.is_authoritative(), "{what}: {name} {qtype}");
+            }
+        }
+        assert!(self.folder.path().exists() && !asked.is_empty(), "{what}");
+        asked.len() * TYPES.len()
+    }
+}
+
+/// The cases of `zones/`, each with its Corefile and the zones that come out.
+fn cases() -> Vec<(PathBuf, String, Vec<String>)> {
+    let mut cases = Vec::new();
+    for entry in fs::read_dir("zones").unwrap() {
+        let folder = entry.unwrap().path();
+        let Ok(corefile) = fs::read_to_string(folder.join("Corefile")) else {
+            continue;
+        };
+        let zones = fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter_map(|name| name.strip_suffix("zone").map(str::to_owned))
+            .collect();
+        cases.push((folder, corefile, zones));
+    }
+    cases
+}
+
+/// Whether a name may be the live layer's, with this Corefile.
+fn is_live(corefile: &str, name: &str) -> bool {
+    (corefile.contains("insecure") && name.contains("pod."))
+        || (corefile.contains("zonal") && name.contains("._zone."))
+}
+
+/// A case's Corefile that listens here, on one port, and lets its zones be transferred here.
+fn transferable(corefile: &str) -> String {
+    let mut text = String::new();
+    let mut inside = 0;
+    for line in corefile.lines() {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        if inside > 0 || ["transfer", "prometheus", "health", "ready", "log"].contains(&word) {
+            inside += line.matches('{').count();
+            inside -= line.matches('}').count();
+        } else if word == "bind" {
+            text += "    bind 127.0.0.1\n    transfer {\n        allow 127.0.0.1\n    }\n";
+        } else {
+            text += &format!("{line}\n");
+        }
+    }
+    text.replace(":5300", ":PORT")
+}
+
+#[test]
+fn every_case_answers_what_it_transfers() {
+    let cases = cases();
+    assert!(cases.len() > 10, "{cases:?}");
+    for (folder, corefile, zones) in cases {
+        let corefile = transferable(&corefile);
+        let mut subject = Subject::start(&corefile, zones);
+        let live = |name: &str| is_live(&corefile, name);
+        let count = subject.check(&folder.display().to_string(), BTreeSet::new(), &live);
+        eprintln!("{}: {count} answers", folder.display());
+    }
+}
+
+/// Generated clusters as folders of manifests, each with some of the option sets.
+#[test]
+fn generated_clusters_answer_what_they_transfer() {
+    for seed in 1..=12_usize {
+        let cluster = generate(u64::try_from(seed).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let items: Vec<_> = cluster.namespaces.iter().chain(&cluster.objects).collect();
+        let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
+        fs::write(folder.path().join("all.json"), list.to_string()).unwrap();
+        let set: &OptionSet = &SETS[seed * 5 % SETS.len()];
+        let corefile = set.block_of(&format!("manifests {}", folder.path().display()), "PORT");
+        let mut subject = Subject::start(&corefile, set.zone_names());
+        let live = |name: &str| is_live(&corefile, name);
+        let what = format!("seed {seed}, options \"{}\"", set.name);
+        let count = subject.check(&what, names(&cluster, set), &live);
+        eprintln!("{what}: {count} answers");
+    }
+}
+
+/// The measure itself is tried: a record too many and one too few are seen.
+#[test]
+fn an_answer_that_was_not_transferred_is_seen() {
+    let line = "a.b.example. 5 IN A 192.0.2.1";
+    let soa = "example. 5 IN SOA ns.example. h.example. 1 2 3 4 5";
+    let mut contents = Contents::default();
+    let records = [soa, line].map(wire::Record::parse).to_vec();
+    contents.add("example.", records);
+    let held = contents.answer("a.b.example.", wire::A);
+    assert_eq!(held.answers.len(), 1);
+    assert_ne!(held, contents.answer("a.b.example.", wire::AAAA));
+    assert_eq!(contents.answer("b.example.", wire::A).rcode, 0);
+    assert_eq!(contents.answer("c.example.", wire::A).rcode, 3);
+}

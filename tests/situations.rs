@@ -1,0 +1,15 @@
+//! The 99 situations in which CoreDNS's own tests put it, by their numbers, with zonewright in its place.
+//!
+//! Each runs on manifests, over UDP and TCP. Where we answer otherwise on purpose, the difference's id of
+//! [`zonewright::differences`] stands in the test. Numbers that are not here need something that
+//! is not built yet.
+#![allow(
+    clippy::unwrap_used,
+    missing_docs,
+    clippy::missing_docs_in_private_items,
+    unreachable_pub,
+    reason = "a helper of a test that fails fails the test"
+)]
+
+mod situation;
+mod support;
