@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::app::Emission;
 use crate::audit::Output;
 use crate::ops::telemetry::LogFormat;
 
@@ -128,6 +129,24 @@ pub enum Command {
         /// Where to ask.
         #[command(flatten)]
         asking: Asking,
+    },
+    /// Tries each secondary: reach, key, clock, NOTIFY, serial; says what to mend. Exit code 1 when something is wrong.
+    Doctor {
+        /// The configuration.
+        #[command(flatten)]
+        configuration: Configuration,
+        /// The state folder of the running server.
+        #[command(flatten)]
+        state: State,
+    },
+    /// The configuration of a secondary of this Corefile.
+    Emit {
+        /// The configuration.
+        #[command(flatten)]
+        configuration: Configuration,
+        /// For whom.
+        #[command(flatten)]
+        emission: Emission,
     },
     /// Zones, serials, sources, secondaries and their lag, of a running server.
     Status {

@@ -18,6 +18,8 @@ pub mod cluster;
 pub mod corefile;
 pub mod differences;
 pub mod dns;
+pub mod doctor;
+pub mod emit;
 pub mod live;
 pub mod ops;
 pub mod pipeline;

@@ -46,6 +46,14 @@ fn main() -> ExitCode {
             to,
             asking,
         } => app::diff(zone, from, to, &asking),
+        Command::Doctor {
+            configuration,
+            state,
+        } => app::doctor(&configuration, &state),
+        Command::Emit {
+            configuration,
+            emission,
+        } => app::emit(&configuration, &emission),
         Command::Status { asking } => app::status(&asking),
     };
     match done {

@@ -168,7 +168,7 @@ fn check(
         if !folded.same(theirs) {
             expected.because.insert("case");
         }
-        let right = expected.answers.iter().any(|one| *one == answer);
+        let right = expected.answers.contains(&answer);
         let texts: Vec<String> = expected.answers.iter().map(ToString::to_string).collect();
         right
             .then_some(expected.because)

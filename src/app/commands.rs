@@ -227,7 +227,7 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
 }
 
 /// Prints to standard output.
-fn print(text: &str) -> Result<(), Failure> {
+pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())

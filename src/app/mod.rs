@@ -1,8 +1,11 @@
 //! The wiring: builds the parts from the configuration, binds, supervises, shuts down in order. Nobody
 //! imports it but `main` and the tests of the whole.
 
+mod catalogs;
 mod certificates;
 mod commands;
+mod doctor;
+mod emit;
 mod failure;
 mod files;
 mod listeners;
@@ -17,6 +20,8 @@ mod startup;
 mod writer;
 
 pub use commands::{check, diff, log, print_zones, show, status};
+pub use doctor::doctor;
+pub use emit::{Emission, emit};
 pub use failure::Failure;
 pub use files::PlannedFile;
 pub use plan::{Planned, PlannedCluster, interface_addresses, plan};

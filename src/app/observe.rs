@@ -35,6 +35,8 @@ pub(super) struct Observed {
     pub(super) files: Vec<Arc<FileStats>>,
     /// The zones of each cluster that it can do without: those of ServiceImports beside others.
     dispensable: Vec<Vec<Name>>,
+    /// Catalogs, which nobody's readiness waits for: they follow the zones.
+    catalogs: Vec<Name>,
     /// Gauges of the clusters, once the writer runs.
     gauges: OnceLock<Vec<Arc<ClusterGauges>>>,
     /// Counters of the servers.
@@ -75,6 +77,11 @@ impl Observed {
                 .iter()
                 .map(|it| it.plan.dispensable_zones().map(apex_of).collect())
                 .collect(),
+            catalogs: planned
+                .catalogs
+                .iter()
+                .map(|(plan, _)| plan.zone.apex().clone())
+                .collect(),
             gauges: OnceLock::new(),
             servers: servers.iter().map(Server::stats).collect(),
             secondaries: servers.iter().map(Server::secondaries).collect(),
@@ -103,7 +110,8 @@ impl Observed {
             .zones
             .all()
             .iter()
-            .filter(|zone| zone.current().is_none() && !is_given_up(zone.apex()));
+            .filter(|zone| zone.current().is_none() && !is_given_up(zone.apex()))
+            .filter(|zone| !self.catalogs.contains(zone.apex()));
         missing.map(|zone| zone.apex().to_string()).collect()
     }
 
@@ -161,11 +169,13 @@ pub(super) fn status(observed: &Observed) -> Status {
                 .collect(),
         }
     };
+    let now_ms = millis(observed.clock.wall());
     let secondary_line = |secondary: SecondaryStatus| {
         let version = observed
             .zones
             .get(&secondary.zone)
             .and_then(|zone| zone.current());
+        let lag = version.and_then(|it| lag(&it, &secondary));
         SecondaryLine {
             zone: secondary.zone.to_string(),
             secondary: secondary.target.to_string(),
@@ -173,9 +183,9 @@ pub(super) fn status(observed: &Observed) -> Status {
             acknowledged: secondary.acknowledged.map(|(serial, _, _)| serial.encode()),
             took: secondary.serial.map(crate::dns::Serial::encode),
             by: secondary.transfer.map(|(kind, _)| kind.as_str().to_owned()),
-            lag_versions: version
-                .and_then(|it| lag(&it, &secondary))
-                .map(|(lag, _)| lag),
+            lag_versions: lag.map(|(versions, _)| versions),
+            lag_seconds: lag
+                .map(|(_, since)| since.map_or(0, |since| now_ms.saturating_sub(since) / 1000)),
         }
     };
     let lock =

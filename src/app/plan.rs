@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use crate::app::catalogs::plan_catalogs;
 use crate::app::files::{PlannedFile, plan_file_zones, plan_overlays};
 use crate::cluster::{Kind, Kinds, SeenNamespaces, Selector};
 use crate::corefile::{
@@ -13,18 +14,18 @@ use crate::corefile::{
 };
 use crate::dns::{Name, Ttl};
 use crate::live::{InsecurePods, LiveNames, ZonalNames};
-use crate::pipeline::{ClusterPlan, ExternalPlan, ZonePlan, service_node};
+use crate::pipeline::{CatalogPlan, ClusterPlan, ExternalPlan, ZonePlan, service_node};
 use crate::schema::{ApexSettings, ExternalSettings, Front, NameServer, ZoneForm};
 use crate::source::{ApiLimits, Keep, Wanted};
 use crate::zone::journal::Retention;
 use crate::zone::{MemoryLimits, Zone, ZoneSet};
 
 /// Seconds between a secondary's checks, unless configured: NOTIFY makes it a net only.
-const REFRESH: Ttl = Ttl::decode(300);
+pub(super) const REFRESH: Ttl = Ttl::decode(300);
 /// Seconds between checks after a failed one, unless configured.
-const RETRY: Ttl = Ttl::decode(30);
+pub(super) const RETRY: Ttl = Ttl::decode(30);
 /// Seconds after which a secondary stops answering, unless configured.
-const EXPIRE: Ttl = Ttl::decode(86_400);
+pub(super) const EXPIRE: Ttl = Ttl::decode(86_400);
 
 /// The label that leads a slice to its ServiceImport (KEP-1645).
 const IMPORT_LABEL: &str = "multicluster.kubernetes.io/service-name";
@@ -52,6 +53,8 @@ pub struct Planned<'a> {
     pub clusters: Vec<PlannedCluster<'a>>,
     /// The zone files, in the order of the file.
     pub files: Vec<PlannedFile>,
+    /// The catalogs, in the order of the file, each with what is kept of it.
+    pub catalogs: Vec<(CatalogPlan, Retention)>,
     /// All zones.
     pub zones: Arc<ZoneSet>,
 }
@@ -113,9 +116,11 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
         plan_overlays(config, &cluster.plan, place, &mut files);
     }
     plan_file_zones(config, &mut files, &mut zones.order);
+    let catalogs = plan_catalogs(config, &mut zones.order);
     Planned {
         clusters,
         files,
+        catalogs,
         zones: Arc::new(ZoneSet::new(zones.order)),
     }
 }

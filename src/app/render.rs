@@ -79,8 +79,14 @@ pub async fn render(config: &Config) -> anyhow::Result<Vec<RenderedZone>> {
         .map(|cluster| cluster.plan.clone())
         .collect();
     let files = planned.files.iter().map(|file| file.plan.clone()).collect();
-    let mut pipeline =
-        Pipeline::new(plans, Nowhere, clock.clone(), Box::new(Problems)).with_files(files);
+    let catalogs = planned
+        .catalogs
+        .iter()
+        .map(|(plan, _)| plan.clone())
+        .collect();
+    let mut pipeline = Pipeline::new(plans, Nowhere, clock.clone(), Box::new(Problems))
+        .with_files(files)
+        .with_catalogs(catalogs);
     for (place, file) in planned.files.iter().enumerate() {
         let input = file.read_once(clock.clone())?;
         pipeline.take(Input::File { file: place, input });

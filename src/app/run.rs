@@ -113,6 +113,7 @@ impl Process {
             state: state.state.clone(),
             clusters,
             files,
+            catalogs: planned.catalogs.clone(),
             inputs,
             clock: Arc::clone(&clock),
             metrics,

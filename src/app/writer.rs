@@ -13,7 +13,7 @@ use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::ops::metrics::Metrics;
 use crate::pipeline::{
-    ClusterGauges, ClusterPlan, FilePlan, Input, Observer, Pipeline, Store, millis,
+    CatalogPlan, ClusterGauges, ClusterPlan, FilePlan, Input, Observer, Pipeline, Store, millis,
 };
 use crate::schema::Problem;
 use crate::zone::journal::next_serial;
@@ -50,6 +50,8 @@ pub(super) struct Writer {
     pub(super) clusters: Vec<(ClusterPlan, Vec<Retention>)>,
     /// The zone files, each with what is kept of its zone.
     pub(super) files: Vec<(FilePlan, Retention)>,
+    /// The catalogs, each with what is kept of it.
+    pub(super) catalogs: Vec<(CatalogPlan, Retention)>,
     /// What the sources say.
     pub(super) inputs: mpsc::Receiver<Input>,
     /// The time.
@@ -88,6 +90,7 @@ impl Writer {
             state,
             clusters,
             files,
+            catalogs,
             mut inputs,
             clock,
             metrics,
@@ -115,12 +118,17 @@ impl Writer {
                 } => {}
             }
         }
+        for (plan, kept) in &catalogs {
+            restore(&mut journal, &plan.zone, plan.limits, *kept, now_ms)?;
+        }
         let reader = journal.reader();
         let plans = clusters.into_iter().map(|(plan, _)| plan).collect();
         let observer = Box::new(Ears { metrics, problems });
         let files = files.into_iter().map(|(plan, _)| plan).collect();
-        let pipeline =
-            Pipeline::new(plans, JournalStore(journal), clock, observer).with_files(files);
+        let catalogs = catalogs.into_iter().map(|(plan, _)| plan).collect();
+        let pipeline = Pipeline::new(plans, JournalStore(journal), clock, observer)
+            .with_files(files)
+            .with_catalogs(catalogs);
         let gauges = pipeline.gauges();
         if opened.send(Opened { reader, gauges }).is_err() {
             return Ok(());

@@ -71,6 +71,8 @@ pub struct SecondaryLine {
     pub by: Option<String>,
     /// Versions it is behind; absent when unknown.
     pub lag_versions: Option<u64>,
+    /// Seconds since the oldest version that it lacks; absent when unknown.
+    pub lag_seconds: Option<u64>,
 }
 
 /// Writes how things stand.
@@ -136,10 +138,11 @@ pub(super) fn write(
 /// A secondary for people.
 fn secondary_text(line: &SecondaryLine) -> String {
     let serial = |serial: Option<u32>| serial.map_or("nothing".to_owned(), |s| s.to_string());
-    let lag = match line.lag_versions {
-        Some(0) => "up to date".to_owned(),
-        Some(lag) => format!("{lag} versions behind"),
-        None => "lag unknown".to_owned(),
+    let lag = match (line.lag_versions, line.lag_seconds) {
+        (Some(0), _) => "up to date".to_owned(),
+        (Some(lag), Some(seconds)) => format!("{lag} versions behind, for {seconds} s"),
+        (Some(lag), None) => format!("{lag} versions behind"),
+        (None, _) => "lag unknown".to_owned(),
     };
     let by = line
         .by

@@ -388,6 +388,7 @@ fn status_tells_sources_zones_secondaries_and_problems() {
             took: Some(101),
             by: Some("ixfr".into()),
             lag_versions: Some(1),
+            lag_seconds: Some(7),
         }],
         problems: vec!["shop.yaml:3: unclosed bracket".into()],
     });
@@ -395,7 +396,7 @@ fn status_tells_sources_zones_secondaries_and_problems() {
 zonewright 9.9
 source shop: STALE since 2026-11-21T14:00:02.000Z (2 Service, 0 EndpointSlice)
 zone z. serial 200 of 2026-11-21T14:00:02.000Z, 2 records, STALE
-    secondary 192.0.2.9:53: told 200, acknowledged nothing, took 101 by ixfr, 1 versions behind
+    secondary 192.0.2.9:53: told 200, acknowledged nothing, took 101 by ixfr, 1 versions behind, for 7 s
 zone new. has no version yet
 problem shop.yaml:3: unclosed bracket
 ";

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::address::DNS_PORT;
 use super::apex::{self, Apex};
 use super::bind::{self, Bind};
+use super::catalog::{self, Catalog};
 use super::environment::Environment;
 use super::errors::{self, Errors};
 use super::external::{self, External};
@@ -17,8 +18,6 @@ use super::history::{self, History};
 use super::known::{self, Word};
 use super::kubernetes::{self, Kubernetes};
 use super::lexer::lex;
-use super::listener;
-use super::listener_tls;
 use super::log::{self, LogRule};
 use super::multicluster;
 use super::nsid::{self, Nsid};
@@ -30,6 +29,7 @@ use super::tls::{self, Tls};
 use super::transfer::{self, Transfer};
 use super::tsig::{self, KeyFile, Tsig, TsigKey};
 use super::zone::{self, ZoneKey};
+use super::{listener, listener_tls, sources};
 use crate::dns::Name;
 
 /// A Corefile, read and checked. It never changes.
@@ -56,6 +56,8 @@ pub struct ServerBlock {
     pub external: Option<External>,
     /// Zone files; no zone stands in two of them.
     pub files: Vec<ZoneFile>,
+    /// Zones that list zones.
+    pub catalogs: Vec<Catalog>,
     /// Who may have zones; no zone stands in two of them.
     pub transfers: Vec<Transfer>,
     /// The keys of all blocks on its listeners, no two of one name.
@@ -177,10 +179,16 @@ impl ServerBlock {
         self.clusters().flat_map(Kubernetes::zones).chain(external)
     }
 
-    /// All zones that the block writes: those of clusters, then those that are files.
-    pub fn zones_written(&self) -> impl Iterator<Item = &Name> {
+    /// All zones with content of their own: those of clusters, then those that are files.
+    pub fn content_zones(&self) -> impl Iterator<Item = &Name> {
         self.cluster_zones()
             .chain(self.file_zones().map(|(zone, _)| zone))
+    }
+
+    /// All zones that the block writes: those with content, then catalogs.
+    pub fn zones_written(&self) -> impl Iterator<Item = &Name> {
+        self.content_zones()
+            .chain(self.catalogs.iter().map(|catalog| &catalog.zone))
     }
 
     /// Who may have `zone`, by the closest `transfer`; `None`: nobody.
@@ -296,9 +304,10 @@ pub fn parse_text(
     listener::check_key_names(&servers, &mut report);
     listener::check_http(&servers, &mut report);
     listener_tls::check(&servers, &mut report);
-    check_sources(&servers, &mut report);
+    sources::check_sources(&servers, &mut report);
     external::check(&servers, &mut report);
     file::check(&servers, &mut report);
+    catalog::check(&servers, &mut report);
     let (problems, warnings) = report.finish();
     if problems.is_empty() {
         Ok(Loaded {
@@ -331,6 +340,9 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
             names.push(key.apex.clone());
         }
     }
+    let catalogs = catalog::names(directives);
+    let mut without_catalogs = names.clone();
+    without_catalogs.retain(|name| !catalogs.contains(name));
     let mut server = ServerBlock {
         place: place.clone(),
         zones,
@@ -339,6 +351,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         multicluster: None,
         external: None,
         files: Vec::new(),
+        catalogs: Vec::new(),
         transfers: Vec::new(),
         keys: Vec::new(),
         key_files: Vec::new(),
@@ -367,7 +380,12 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
             report.error(place, message, "join the two");
         }
         once.push((word, place));
-        take(word, directive, &names, &mut server, report);
+        let zones = if catalog::stands_beside(word) {
+            &without_catalogs
+        } else {
+            &names
+        };
+        take(word, directive, zones, &mut server, report);
     }
     check_zones(&server, &names, report);
     server
@@ -377,7 +395,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
 fn repeats(word: Word) -> bool {
     match word {
         Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
-        Word::Transfer => true,
+        Word::Catalog | Word::Transfer => true,
         Word::Errors
         | Word::External
         | Word::Kubernetes
@@ -401,6 +419,7 @@ fn take(
     match word {
         Word::Apex => server.apexes.push(apex::parse(directive, zones, report)),
         Word::Bind => bind::parse(directive, &mut server.bind, report),
+        Word::Catalog => server.catalogs.extend(catalog::parse(directive, report)),
         Word::Errors => server.errors = Some(errors::parse(directive, report)),
         Word::External => server.external = Some(external::parse(directive, zones, report)),
         Word::File => server.files.extend(file::parse(directive, zones, report)),
@@ -433,7 +452,8 @@ fn take(
 
 /// Checks what the directives of one block say about zones.
 fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
-    let of_cluster: Vec<&Name> = server.cluster_zones().collect();
+    let catalogs = server.catalogs.iter().map(|catalog| &catalog.zone);
+    let with_apex: Vec<&Name> = server.cluster_zones().chain(catalogs).collect();
     let zones: Vec<&Name> = server.zones_written().collect();
     let unasked = |place: &Place, own: &mut dyn Iterator<Item = &Name>, report: &mut Report| {
         for zone in own {
@@ -451,7 +471,7 @@ fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
         unasked(&external.place, &mut external.zones(), report);
     }
     check_zoned("transfer", &server.transfers, &zones, report);
-    check_zoned("apex", &server.apexes, &of_cluster, report);
+    check_zoned("apex", &server.apexes, &with_apex, report);
     check_zoned("history", &server.histories, &zones, report);
 }
 
@@ -474,27 +494,6 @@ fn check_zoned<T: Zoned>(name: &str, directives: &[T], zones: &[&Name], report: 
         if !zones.iter().any(|zone| directive.closeness(zone).is_some()) {
             let message = format!("{name} is for no zone that this block writes");
             report.warn(place, message, "name one of the zones of kubernetes");
-        }
-    }
-}
-
-/// Reports a zone that two `kubernetes` directives write differently: a zone has one content.
-fn check_sources(servers: &[ServerBlock], report: &mut Report) {
-    let all: Vec<&Kubernetes> = servers.iter().flat_map(ServerBlock::clusters).collect();
-    for (index, later) in all.iter().enumerate() {
-        for zone in later.zones() {
-            let clash = all[..index].iter().find(|earlier| {
-                earlier.zones().any(|there| there == zone) && !earlier.same_contents(later)
-            });
-            if let Some(earlier) = clash {
-                let message = format!(
-                    "the {} at {} writes {zone} differently",
-                    earlier.word(),
-                    earlier.place
-                );
-                let mend = "a zone has one content: let both say the same, or name other zones";
-                report.error(&later.place, message, mend);
-            }
         }
     }
 }

@@ -10,6 +10,8 @@ pub(super) enum Word {
     Apex,
     /// Addresses to listen on.
     Bind,
+    /// A zone that lists zones.
+    Catalog,
     /// Logging of errors.
     Errors,
     /// A zone file.
@@ -44,6 +46,7 @@ pub(super) enum Word {
 const OURS: &[(&str, Word)] = &[
     ("apex", Word::Apex),
     ("bind", Word::Bind),
+    ("catalog", Word::Catalog),
     ("errors", Word::Errors),
     ("file", Word::File),
     ("health", Word::Health),
@@ -75,7 +78,6 @@ const NOT_YET: &[&str] = &[
     "bufsize",
     "cache",
     "cancel",
-    "catalog",
     "chaos",
     "clouddns",
     "debug",

@@ -3,6 +3,7 @@
 //! What is stated about CoreDNS here was seen by running it; where we differ on purpose the test says
 //! so.
 
+mod catalog;
 mod directives;
 mod external;
 mod file;

@@ -13,6 +13,7 @@
 //! secondary would fail on it.
 
 mod key;
+mod reply;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use crate::dns::wire_query::RawRecord;
 use crate::dns::{HEADER_OCTETS, Name, Rtype, set_length};
 
 pub use key::{Algorithm, Key, KeyRing, Keys, UnknownAlgorithm};
+pub use reply::{ReplyTsig, reply_tsig};
 
 /// Seconds a clock may differ (RFC 8945 section 10).
 pub const FUDGE: u16 = 300;

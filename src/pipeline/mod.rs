@@ -6,6 +6,7 @@
 //! really differs one version, all in one write of the store.
 
 mod apex;
+mod catalog;
 mod cluster;
 mod files;
 mod gauges;
@@ -29,12 +30,14 @@ use crate::schema::Problem;
 use crate::zone::journal::next_serial;
 use crate::zone::{Candidate, Journaled, MemoryLimits, Version, Zone};
 
+use catalog::HeldCatalog;
 use cluster::Cluster;
 use files::HeldFile;
 use overlay::Overlays;
 use render::{render_all_over, render_dirty_over};
 use wait::{Next, within};
 
+pub use catalog::CatalogPlan;
 pub use files::{FileInput, FilePlan};
 pub use gauges::ClusterGauges;
 pub use name::service_node;
@@ -128,6 +131,8 @@ pub struct Pipeline<S> {
     clusters: Vec<Cluster>,
     /// The zone files, in configuration order.
     files: Vec<HeldFile>,
+    /// The catalogs, in configuration order.
+    catalogs: Vec<HeldCatalog>,
     /// Where versions become durable.
     store: S,
     /// The time.
@@ -173,6 +178,7 @@ impl<S: Store> Pipeline<S> {
         Self {
             clusters,
             files: Vec::new(),
+            catalogs: Vec::new(),
             store,
             clock,
             observer,
@@ -349,7 +355,7 @@ impl<S: Store> Pipeline<S> {
             self.settle(place, rendering);
         }
         self.settle_files();
-        true
+        self.commit_catalogs()
     }
 
     /// The next version of a zone; its serial is not before `wanted`.
@@ -388,6 +394,7 @@ impl<S: Store> Pipeline<S> {
             let zone = of_clusters
                 .map(|plan| &plan.zone)
                 .chain(self.file_zones())
+                .chain(self.catalogs.iter().map(|it| &it.plan.zone))
                 .find(|zone| zone.apex() == apex);
             if let Some(zone) = zone {
                 let version = zone.publish(version);

@@ -1,6 +1,7 @@
 //! Laws of the writer: what it does bit by bit is what it would do at once, and no more than it must.
 
 mod apex;
+mod catalog;
 mod files;
 mod imports;
 mod situations;

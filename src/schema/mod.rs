@@ -4,6 +4,7 @@
 //! function cannot turn into records it reports as a [`Problem`] and leaves out.
 
 mod apex;
+mod catalog;
 mod clusterset;
 mod endpoint;
 mod external;
@@ -13,6 +14,7 @@ mod reverse;
 mod service;
 
 pub use apex::{ApexSettings, NameServer, ZoneForm, apex_records, soa};
+pub use catalog::{CATALOG_TTL, CatalogLabels, CatalogMember, catalog_records, invalid};
 pub use clusterset::{import_pointers, render_import};
 pub use endpoint::endpoint_label;
 pub use external::{ExternalSettings, external_name, external_pointers, render_external};

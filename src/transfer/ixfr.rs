@@ -109,8 +109,8 @@ pub fn decide(version: &Version, client: Serial) -> Decision {
     };
     let delta = match steps.as_slice() {
         [step] if step.from.is_some() => Delta::Step(Arc::clone(step)),
-        steps => match Net::of(steps) {
-            Some(net) => Delta::Net(Arc::new(net)),
+        steps => match version.net_of(client, steps) {
+            Some(net) => Delta::Net(net),
             None => return unknown,
         },
     };

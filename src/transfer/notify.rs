@@ -4,18 +4,19 @@
 //! one with the final serial. A telling is a datagram with the current SOA as hint, repeated with
 //! growing waits until it is answered or given up; a newer version takes its place. After giving up, one
 //! try every SOA retry until the target has shown by its own requests that it holds the version. Each
-//! target has its own task and socket: a dead one delays nobody.
-//!
-//! # Not implemented
-//! NOTIFY over TCP (RFC 1996 section 3.5 allows it; all secondaries take UDP).
+//! target has its own task and socket: a dead one delays nobody. From the third try on it goes over TCP,
+//! too (RFC 1996 section 3.5), for a way that lets no datagrams through.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use ring::rand::{SecureRandom, SystemRandom};
-use tokio::net::UdpSocket;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, UdpSocket};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
@@ -35,6 +36,9 @@ use crate::zone::{Version, Zone};
 const OPCODE_NOTIFY: u16 = 4 << 11;
 /// The largest answer that is read.
 const ANSWER_OCTETS: usize = 1500;
+
+/// How many tries go over UDP alone.
+const UDP_TRIES: u32 = 2;
 
 /// Who is told of a zone's new versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,9 +152,11 @@ impl Telling {
     }
 }
 
-/// A datagram that waits for its answer.
+/// A message that waits for its answer.
 #[derive(Debug)]
 struct InFlight {
+    /// Its octets.
+    octets: Vec<u8>,
     /// Its ID.
     id: u16,
     /// The key that signed it, and its MAC, which the answer's covers.
@@ -186,11 +192,13 @@ impl Notifier {
         let mut telling = Telling::new(self.settings);
         let mut socket: Option<UdpSocket> = None;
         let mut in_flight: Option<InFlight> = None;
+        let mut by_tcp: Option<Exchange> = None;
         loop {
             let now = self.clock.now();
             let until = match telling.next(now) {
                 Action::Send => {
                     in_flight = self.tell(&mut telling, &mut socket).await;
+                    by_tcp = self.fall_back(&telling, in_flight.as_ref());
                     continue;
                 }
                 Action::GiveUp => {
@@ -213,15 +221,29 @@ impl Notifier {
                     Ok(raw) => if let Some(sent) = &in_flight
                         && self.is_answer(sent, &raw)
                     {
-                        in_flight = None;
+                        (in_flight, by_tcp) = (None, None);
                         telling.settled();
                     },
                     Err(error) => {
                         // Nobody listens there (an ICMP error): the next try comes in its time.
                         debug!(target = %self.secondary.target, %error, "notify bounced");
-                        in_flight = None;
+                        in_flight = in_flight.filter(|_| by_tcp.is_some());
                     }
                 },
+                answer = answer_by_tcp(by_tcp.as_mut()) => {
+                    by_tcp = None;
+                    match answer {
+                        Ok(raw) => if let Some(sent) = &in_flight
+                            && self.is_answer(sent, &raw)
+                        {
+                            in_flight = None;
+                            telling.settled();
+                        },
+                        Err(error) => {
+                            debug!(target = %self.secondary.target, %error, "notify over TCP failed");
+                        }
+                    }
+                }
             }
         }
     }
@@ -261,6 +283,13 @@ impl Notifier {
         }
     }
 
+    /// The same over TCP, once datagrams alone were not answered.
+    fn fall_back(&self, telling: &Telling, sent: Option<&InFlight>) -> Option<Exchange> {
+        let is_due = telling.is_slow || telling.tries > UDP_TRIES;
+        let octets = sent.filter(|_| is_due)?.octets.clone();
+        Some(exchange(self.secondary.clone(), octets).boxed())
+    }
+
     /// Sends one datagram.
     async fn send(
         &self,
@@ -276,6 +305,7 @@ impl Notifier {
         let (octets, mac) = notify_message(id, version, key.as_deref(), unix_seconds(&*self.clock));
         socket.send(&octets).await?;
         Ok(InFlight {
+            octets,
             id,
             signed: key.map(|key| (key, mac)),
             serial: version.serial,
@@ -366,6 +396,37 @@ async fn answer(socket: Option<&UdpSocket>, sent: Option<&InFlight>) -> io::Resu
     let mut raw = vec![0; ANSWER_OCTETS];
     let octets = socket.recv(&mut raw).await?;
     raw.truncate(octets);
+    Ok(raw)
+}
+
+/// A message on its way over TCP, and its answer.
+type Exchange = BoxFuture<'static, io::Result<Vec<u8>>>;
+
+/// Waits for the answer over TCP while one is awaited.
+async fn answer_by_tcp(exchange: Option<&mut Exchange>) -> io::Result<Vec<u8>> {
+    match exchange {
+        Some(exchange) => exchange.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Sends a message over TCP and reads the answer. The next try puts an end to it.
+async fn exchange(secondary: Secondary, octets: Vec<u8>) -> io::Result<Vec<u8>> {
+    let socket = match secondary.target {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    if let Some(source) = secondary.source {
+        socket.bind((source, 0).into())?;
+    }
+    let mut stream = socket.connect(secondary.target).await?;
+    let length = u16::try_from(octets.len()).map_err(io::Error::other)?;
+    let mut framed = length.to_be_bytes().to_vec();
+    framed.extend_from_slice(&octets);
+    stream.write_all(&framed).await?;
+    let length = stream.read_u16().await?;
+    let mut raw = vec![0; usize::from(length)];
+    stream.read_exact(&mut raw).await?;
     Ok(raw)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! This folder knows records and serials, never Kubernetes objects beyond the causes it carries.
 
+mod condensed;
 mod contents;
 mod delta;
 mod edit;

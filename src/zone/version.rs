@@ -14,7 +14,8 @@ use tokio::sync::watch;
 
 use crate::cluster::Cause;
 use crate::dns::{Name, Rdata, Serial};
-use crate::zone::{Contents, Draft, Step};
+use crate::zone::condensed::Condensed;
+use crate::zone::{Contents, Draft, Net, Step};
 
 /// One version of a zone: contents under a serial, for ever.
 #[derive(Debug, Clone)]
@@ -33,6 +34,8 @@ pub struct Version {
     pub history: Vector<Arc<Step>>,
     /// The octets of the steps in `history`.
     history_octets: usize,
+    /// Differences to this version that secondaries asked for.
+    condensed: Condensed,
 }
 
 impl Version {
@@ -66,6 +69,7 @@ impl Version {
             soa_rdata,
             history,
             history_octets,
+            condensed: Condensed::default(),
         }
     }
 
@@ -73,6 +77,13 @@ impl Version {
     #[must_use]
     pub const fn history_octets(&self) -> usize {
         self.history_octets
+    }
+
+    /// The net of these steps, which lead from this serial to this version: condensed once for all who
+    /// ask. `None` as for [`Net::of`].
+    #[must_use]
+    pub fn net_of(&self, from: Serial, steps: &[Arc<Step>]) -> Option<Arc<Net>> {
+        self.condensed.net(from, steps)
     }
 
     /// The steps from the version with this serial to this one, oldest first; `None` when the history

@@ -34,7 +34,7 @@ pub const TYPES: [u16; 11] = [
     wire::SRV,
     wire::TXT,
     wire::PTR,
-    wire::SOA,
+    SOA,
     wire::NS,
     wire::ANY,
     wire::MX,

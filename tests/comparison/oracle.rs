@@ -86,9 +86,10 @@ impl<'a> Oracle<'a> {
         } else {
             shape(name, zone)
         };
-        match found {
-            Shape::Zonal if !self.set.says("zonal") => Shape::Other,
-            found => found,
+        if found == Shape::Zonal && !self.set.says("zonal") {
+            Shape::Other
+        } else {
+            found
         }
     }
 
@@ -254,7 +255,7 @@ impl<'a> Oracle<'a> {
             .into_iter()
             .chain([NS])
             .filter_map(|qtype| self.records(name, qtype))
-            .map(|data| Self::positive(data))
+            .map(Self::positive)
             .collect();
         if self.zones.iter().any(|zone| zone == name) {
             all.push(self.resolve(name, SOA, 0));
@@ -329,28 +330,7 @@ impl<'a> Oracle<'a> {
         }
         let changed = self.changed.get(name).cloned().unwrap_or_default();
         if self.records(name, CNAME).is_some() {
-            let address = [A, AAAA].contains(&question.qtype);
-            if theirs.is_negative() && !address {
-                return one("alias-types");
-            }
-            if theirs.is_nodata() && address {
-                return one("alias-missing");
-            }
-            let target = &self.data[&(name.clone(), CNAME)]
-                .records
-                .first()
-                .expect("an RRset is not empty")
-                .data;
-            if address && is_elsewhere(target, self.zone_of(name), &self.zones) {
-                return one("alias-elsewhere");
-            }
-            // What stands at the target was changed.
-            let targets = expected.answers.iter().map(|record| &record.owner);
-            return targets
-                .filter_map(|target| self.changed.get(target))
-                .flatten()
-                .copied()
-                .collect();
+            return self.reason_of_alias(question, theirs, expected);
         }
         if !theirs.is_negative() {
             // Records that a rule changed or dropped, here or at the targets.
@@ -389,6 +369,39 @@ impl<'a> Oracle<'a> {
             }
             _ => BTreeSet::new(),
         }
+    }
+
+    /// Why CoreDNS's answer at an alias is not the expected one.
+    fn reason_of_alias(
+        &self,
+        question: &Question,
+        theirs: &Answer,
+        expected: &Answer,
+    ) -> BTreeSet<&'static str> {
+        let name = &question.name;
+        let one = |difference| BTreeSet::from([difference]);
+        let address = [A, AAAA].contains(&question.qtype);
+        if theirs.is_negative() && !address {
+            return one("alias-types");
+        }
+        if theirs.is_nodata() && address {
+            return one("alias-missing");
+        }
+        let target = &self.data[&(name.clone(), CNAME)]
+            .records
+            .first()
+            .expect("an RRset is not empty")
+            .data;
+        if address && is_elsewhere(target, self.zone_of(name), &self.zones) {
+            return one("alias-elsewhere");
+        }
+        // What stands at the target was changed.
+        let targets = expected.answers.iter().map(|record| &record.owner);
+        targets
+            .filter_map(|target| self.changed.get(target))
+            .flatten()
+            .copied()
+            .collect()
     }
 
     /// Whether a name lies in the forward zones.

@@ -95,7 +95,7 @@ fn drop_by_shape(oracle: &mut Oracle<'_>) {
         let difference = match oracle.shape_of(&name) {
             Shape::PortLike | Shape::PodLike | Shape::PointerLike => "lenient",
             Shape::Port if address || rtype == CNAME => {
-                let numberless = oracle.data.get(&(name.clone(), SRV)).is_none();
+                let numberless = !oracle.data.contains_key(&(name.clone(), SRV));
                 if numberless {
                     "numberless"
                 } else {

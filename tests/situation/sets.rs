@@ -7,7 +7,12 @@ fn zonal(options: &str) -> Site {
     let endpoints = "{addresses: [172.0.2.1], zone: a}, {addresses: [172.0.2.2], zone: b}, {addresses: [172.0.2.3], zone: b}";
     let more = service("spread", &format!("clusterIP: None, ports: [{HTTP}]"))
         + &slice("spread-1", "spread", "IPv4", endpoints, HTTP);
-    Site::of("cluster.local", &(objects() + &more), options, "")
+    let mut site = Site::of("cluster.local", &(objects() + &more), options, "");
+    // The live layer has the facts a moment after the zone is published, and is SERVFAIL until then.
+    if !options.is_empty() {
+        site.wait_for("a.prefer._zone.spread A");
+    }
+    site
 }
 
 /// The A records of a name.

@@ -84,6 +84,17 @@ pub fn objects() -> String {
         "external-to-service",
         &format!("type: ExternalName, externalName: {target}"),
     );
+    text += &slices();
+    text += "---\napiVersion: v1\nkind: Service\nmetadata: {name: svc1, namespace: unexposed}\n\
+             spec: {clusterIPs: [10.0.1.1], ports: [{name: http, port: 80}]}\n";
+    text += "---\napiVersion: v1\nkind: Pod\nmetadata: {name: pod1, namespace: testns}\n\
+             status: {phase: Running, podIP: 10.240.0.1, podIPs: [{ip: 10.240.0.1}, {ip: \"fd00:240::1\"}]}\n";
+    text
+}
+
+/// The slices of the list.
+fn slices() -> String {
+    let mut text = String::new();
     text += &slice(
         "svc1-1",
         "svc1",
@@ -129,10 +140,6 @@ pub fn objects() -> String {
         "{addresses: [172.0.0.30], conditions: {ready: false}}",
         HTTP,
     );
-    text += "---\napiVersion: v1\nkind: Service\nmetadata: {name: svc1, namespace: unexposed}\n\
-             spec: {clusterIPs: [10.0.1.1], ports: [{name: http, port: 80}]}\n";
-    text += "---\napiVersion: v1\nkind: Pod\nmetadata: {name: pod1, namespace: testns}\n\
-             status: {phase: Running, podIP: 10.240.0.1, podIPs: [{ip: 10.240.0.1}, {ip: \"fd00:240::1\"}]}\n";
     text
 }
 
@@ -386,7 +393,7 @@ fn asked(question: &str) -> (String, u16) {
         wire::AAAA,
         wire::NS,
         wire::CNAME,
-        wire::SOA,
+        SOA,
         wire::PTR,
         wire::MX,
         wire::TXT,

@@ -54,6 +54,7 @@ impl Places {
             let mut plan = Plan::new(zonewright.address(), &zones);
             plan.key = key;
             plan.nsd_keeps_ixfr = false;
+            plan.emitted = Some(zonewright.emitted(kind, ports::loopback(port)));
             Secondary::start_on(kind, &plan, port)
         });
         Fleet {

@@ -17,7 +17,10 @@ use super::process::{self, Process, wait_for};
 use super::wire::{self, Increment, Query, Record};
 use super::{needs, ports};
 
+mod emitted;
 mod setup;
+
+pub use emitted::FOLDER;
 
 /// How long a server may take to start, to stop or to follow.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -108,6 +111,8 @@ pub struct Plan {
     /// Whether NSD keeps the differences it received, from which [`Secondary::transfers`] tells what
     /// its transfers were. It rewrites them all at every change: not for measurements.
     pub nsd_keeps_ixfr: bool,
+    /// The configuration as `zonewright emit` printed it, instead of one of our own.
+    pub emitted: Option<String>,
 }
 
 impl Plan {
@@ -123,6 +128,7 @@ impl Plan {
             key: None,
             tls: None,
             nsd_keeps_ixfr: true,
+            emitted: None,
         }
     }
 
@@ -408,7 +414,11 @@ impl Secondary {
             let Some(serial) = self.serial(zone) else {
                 continue;
             };
-            let file = self.folder.path().join(format!("zone{index}"));
+            let name = match self.plan.emitted {
+                Some(_) => format!("{zone}.zone"),
+                None => format!("zone{index}"),
+            };
+            let file = self.folder.path().join(name);
             let head = format!("; received update to serial {serial} at ");
             let text = || std::fs::read_to_string(&file).unwrap_or_default();
             wait_for("NSD's zone file", PATIENCE, text, || {

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::process::Process;
+use super::secondary::{FOLDER, Kind};
 use super::wire::{self, Query, Record};
 use super::{needs, ports};
 
@@ -97,6 +98,25 @@ impl Zonewright {
     /// Its zones.
     pub fn zones(&self) -> Vec<&str> {
         self.zones.iter().map(String::as_str).collect()
+    }
+
+    /// Other zones, for the next [`configure`](Self::configure).
+    pub fn set_zones(&mut self, zones: &[&str]) {
+        self.zones = zones.iter().map(|zone| (*zone).to_owned()).collect();
+    }
+
+    /// What `emit` prints for the secondary there, secrets too; [`FOLDER`] stands for its folder.
+    pub fn emitted(&self, kind: Kind, secondary: SocketAddr) -> String {
+        let secondary = secondary.to_string();
+        self.command(&[
+            "emit",
+            kind.name(),
+            "--secondary",
+            &secondary,
+            "--with-secrets",
+            "--dir",
+            FOLDER,
+        ])
     }
 
     /// Starts the process and returns at once.
@@ -222,7 +242,7 @@ impl Zonewright {
         let mut command = Command::new(needs::zonewright());
         command.args(arguments).current_dir(self.folder.path());
         match arguments.first() {
-            Some(&("render" | "check")) => command.arg("--corefile").arg(self.corefile()),
+            Some(&("render" | "check" | "emit")) => command.arg("--corefile").arg(self.corefile()),
             _ => command.arg("--state").arg(self.state()),
         };
         let output = command.output().unwrap();

@@ -1,4 +1,12 @@
 //! Whole transfers against the contents they are of; hickory reads the messages.
+//!
+//! Cases of the reference's list have their number as prefix. Elsewhere: A9 to A13 and B3, B6 to B8 in
+//! `serve/dispatch/tests.rs` (`axfr_is_for_zones…`, `what_cannot_be_read…`, `classes_and_operations…`,
+//! `ixfr_needs_the_soa…`, `ixfr_over_udp…`); A14 and A15 in `serve/tcp/tests.rs` (`a_transfer_shows_one_version…`,
+//! `a_client_that_takes_nothing…`); A16's limit in `serve/dispatch/tests.rs` (`over_the_limit…`), its size in the
+//! benches; A17 in `tests/situations.rs`; B10 to B12 with real secondaries in `tests/interop_check.rs` and
+//! `tests/interop.rs`; B22 in `zone/journal/tests.rs`: a serial is never set back. A18 cannot come: zones
+//! are fixed while the server runs. B21 needs DNSSEC.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -119,7 +127,7 @@ fn of(lines: &[String]) -> crate::zone::Contents {
 /// RFC 5936 section 2.2: "the first message starts with the zone SOA, the last ends with it"; section 2.2.1:
 /// header fields of each; section 2.2.2: the question.
 #[test]
-fn axfr_has_the_form_of_rfc_5936() {
+fn a2_axfr_has_the_form_of_rfc_5936() {
     let zone = Arc::new(Zone::new(&name("z.")));
     let mut lines = many(3000);
     lines.push("@ NS ns".to_owned());
@@ -150,7 +158,7 @@ fn axfr_has_the_form_of_rfc_5936() {
 }
 
 #[test]
-fn the_smallest_zone_is_one_message() {
+fn a1_the_smallest_zone_is_one_message() {
     let zone = zone("z.", 0, &["@ NS ns"]);
     let messages = reply(
         &zone.current().unwrap(),
@@ -163,7 +171,7 @@ fn the_smallest_zone_is_one_message() {
 }
 
 #[test]
-fn a_record_larger_than_a_message_should_be_stands_alone() {
+fn a3_a_record_larger_than_a_message_should_be_stands_alone() {
     let zone = zone("z.", 1, &["a A 10.0.0.1", "b TYPE10 64000", "c A 10.0.0.3"]);
     let version = zone.current().unwrap();
     let messages = reply(&version, &query(1, "z.", Rtype::AXFR), None, 16_384);
@@ -173,7 +181,7 @@ fn a_record_larger_than_a_message_should_be_stands_alone() {
 }
 
 #[test]
-fn a_record_that_fits_no_message_ends_the_reply_with_an_error() {
+fn a4_a_record_that_fits_no_message_ends_the_reply_with_an_error() {
     let zone = zone("z.", 1, &["b TYPE10 65520"]);
     let version = zone.current().unwrap();
     let raw = query(1, "z.", Rtype::AXFR);
@@ -193,7 +201,7 @@ fn a_record_that_fits_no_message_ends_the_reply_with_an_error() {
 
 /// Pointers have 14 bits (RFC 1035 section 4.1.4): nothing beyond the first 16 KiB is pointed to.
 #[test]
-fn large_messages_of_many_names_read_back() {
+fn a5_a8_large_messages_of_many_names_read_back() {
     let zone = Arc::new(Zone::new(&name("z.")));
     let lines: Vec<String> = (0..6000)
         .map(|n| format!("h{n}.n{} PTR h{n}.n{}", n % 7, n % 5))
@@ -206,7 +214,7 @@ fn large_messages_of_many_names_read_back() {
 
 /// RFC 1995 section 4.
 #[test]
-fn one_step_is_new_old_removed_new_added_new() {
+fn b1_one_step_is_new_old_removed_new_added_new() {
     let zone = Arc::new(Zone::new(&name("z.")));
     let mut lines = many(20);
     lines.push("a A 10.0.0.1".to_owned());
@@ -228,7 +236,7 @@ fn one_step_is_new_old_removed_new_added_new() {
 }
 
 #[test]
-fn the_old_soa_is_exactly_that_of_the_old_version() {
+fn b18_the_old_soa_is_exactly_that_of_the_old_version() {
     let zone = Arc::new(Zone::new(&name("z.")));
     publish(
         &zone,
@@ -248,7 +256,7 @@ fn the_old_soa_is_exactly_that_of_the_old_version() {
 }
 
 #[test]
-fn a_changed_ttl_replaces_the_whole_rrset() {
+fn b9_a_changed_ttl_replaces_the_whole_rrset() {
     let set = |ttl: u32| -> Vec<String> {
         let of_set = (0..5).map(|n| format!("set {ttl} A 10.0.0.{n}"));
         of_set.chain(many(20)).collect()
@@ -274,7 +282,7 @@ fn a_changed_ttl_replaces_the_whole_rrset() {
 }
 
 #[test]
-fn a_chain_across_the_wrap_is_one_step() {
+fn b14_a_chain_across_the_wrap_is_one_step() {
     let zone = Arc::new(Zone::new(&name("z.")));
     let mut lines = many(50);
     let serials = [u32::MAX - 1, u32::MAX, 0, 3];
@@ -292,7 +300,7 @@ fn a_chain_across_the_wrap_is_one_step() {
 }
 
 #[test]
-fn unknown_and_undefined_serials_get_the_zone() {
+fn b4_b5_unknown_and_undefined_serials_get_the_zone() {
     let zone = Arc::new(Zone::new(&name("z.")));
     publish(&zone, 100, &of(&many(10)));
     let version = publish(&zone, 101, &of(&many(11)));
@@ -313,7 +321,7 @@ fn unknown_and_undefined_serials_get_the_zone() {
 
 /// RFC 1995 section 5: the zone when the differences would take more.
 #[test]
-fn differences_larger_than_the_zone_are_not_sent() {
+fn b16_differences_larger_than_the_zone_are_not_sent() {
     let decision = |zone_octets: usize| {
         let zone = Arc::new(Zone::new(&name("z.")));
         // A step of two records of 2 + 10 + 3 octets more than the data, and two SOAs.
@@ -337,6 +345,88 @@ fn differences_larger_than_the_zone_are_not_sent() {
     // The zone: pad (7 + 10 + n) and a (5 + 10 + 101), which the step counts too, with its old self.
     assert_eq!(7 + 10 + smallest, (5 + 10 + 100) + 2 * soa);
     assert!(!decision(smallest - 1) && decision(smallest + 1));
+}
+
+/// Case is kept, and a name is pointed to only where it is the same octet for octet.
+#[test]
+fn a6_letters_keep_their_case() {
+    let lines = [
+        "MiXed.n PTR mixed.N",
+        "a PTR MiXed.n",
+        "b PTR mixed.n",
+        "c PTR MIXED.N",
+    ];
+    let zone = zone("z.", 1, &lines);
+    let got = axfr_lines(&zone.current().unwrap(), 16_384);
+    for want in [
+        "MiXed.n.z. ",
+        "PTR mixed.N.z.",
+        "PTR MiXed.n.z.",
+        "PTR mixed.n.z.",
+        "PTR MIXED.N.z.",
+    ] {
+        assert!(
+            got.iter().any(|line| line.contains(want)),
+            "{want} {got:#?}"
+        );
+    }
+}
+
+/// RFC 3597 section 4: names in the data of SRV are not compressed, those of PTR may be.
+#[test]
+fn a7_names_in_srv_are_whole() {
+    let target = b"\x04host\x04some\x05level\x01z\x00";
+    let count = |lines: &[&str]| {
+        let zone = zone("z.", 1, lines);
+        let version = zone.current().unwrap();
+        let messages = reply(&version, &query(1, "z.", Rtype::AXFR), None, 16_384);
+        let octets = messages.concat();
+        octets
+            .windows(target.len())
+            .filter(|at| at == target)
+            .count()
+    };
+    let srv = ["a SRV 0 0 1 host.some.level", "b SRV 0 0 2 host.some.level"];
+    assert_eq!(count(&srv), 2);
+    assert!(count(&["a PTR host.some.level", "b PTR host.some.level"]) < 2);
+}
+
+#[test]
+fn b15_zero_is_a_serial_like_any() {
+    let zone = Arc::new(Zone::new(&name("z.")));
+    let mut lines = many(50);
+    for (number, serial) in [u32::MAX, 0, 1].into_iter().enumerate() {
+        lines[0] = format!("host0.some.level A 10.9.9.{number}");
+        let version = publish(&zone, serial, &of(&lines));
+        assert_eq!(ixfr_lines(&version, serial, 16_384).len(), 1);
+        if number > 0 {
+            let before = serial.wrapping_sub(1);
+            assert_eq!(ixfr_lines(&version, before, 16_384).len(), 6);
+        }
+    }
+}
+
+#[test]
+fn b23_many_clients_at_the_same_serials_share_what_is_condensed() {
+    let zone = Arc::new(Zone::new(&name("z.")));
+    let mut lines = many(200);
+    for serial in 1..=24_u32 {
+        lines[0] = format!("host0.some.level A 10.9.9.{serial}");
+        publish(&zone, serial, &of(&lines));
+    }
+    let version = zone.current().unwrap();
+    // All are held, so that no two stand at one place.
+    let mut held = Vec::new();
+    for client in 0..1000_u32 {
+        let serial = 1 + client % 20;
+        let Decision::Chain(Delta::Net(net)) = decide(&version, Serial::decode(serial)) else {
+            panic!("{serial} is some steps behind");
+        };
+        assert_eq!(net.from.0, Serial::decode(serial));
+        held.push(net);
+    }
+    let distinct: std::collections::HashSet<_> = held.iter().map(Arc::as_ptr).collect();
+    assert_eq!(distinct.len(), 20);
 }
 
 #[test]
@@ -382,7 +472,7 @@ fn worlds() -> impl Strategy<Value = Vec<Vec<String>>> {
 proptest! {
     /// AXFR(v) = AXFR(u) + IXFR(u to v), for all u before v, however the messages break.
     #[test]
-    fn differences_lead_from_any_version_to_the_last(
+    fn b2_b13_b17_differences_lead_from_any_version_to_the_last(
         worlds in worlds(),
         start in prop_oneof![Just(1_u32), Just(u32::MAX - 2)],
         octets in 40_usize..700,

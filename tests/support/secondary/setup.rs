@@ -19,7 +19,16 @@ pub struct Setup<'a> {
 impl Setup<'_> {
     /// Writes the configuration (and PowerDNS's database) into the folder.
     pub fn write(&self) {
-        let text = match self.kind {
+        let text = match (&self.plan.emitted, self.kind) {
+            (Some(printed), _) => self.emitted(printed),
+            (None, kind) => self.written(kind),
+        };
+        fs::write(self.configuration(), text).unwrap();
+    }
+
+    /// The configuration for what has no Corefile.
+    fn written(&self, kind: Kind) -> String {
+        match kind {
             Kind::Bind => self.bind(),
             Kind::Knot => self.knot(),
             Kind::Nsd => self.nsd(),
@@ -28,8 +37,7 @@ impl Setup<'_> {
                 self.pdns()
             }
             Kind::Unbound => self.unbound(),
-        };
-        fs::write(self.configuration(), text).unwrap();
+        }
     }
 
     /// The configuration file; PowerDNS insists on its name.
@@ -78,6 +86,16 @@ impl Setup<'_> {
         })
     }
 
+    /// Every transfer is told of.
+    pub(super) const BIND_LOGGING: &'static str = "controls { };
+logging {
+    channel all { stderr; severity debug 3; print-time yes; print-category yes; };
+    channel usual { stderr; severity info; print-time yes; print-category yes; };
+    category xfer-in { all; };
+    category default { usual; };
+};
+";
+
     fn bind(&self) -> String {
         let (ip, port) = (self.plan.primary.ip(), self.plan.primary.port());
         let folder = self.folder.display();
@@ -101,15 +119,9 @@ impl Setup<'_> {
     min-refresh-time 1;
     min-retry-time 1;
 }};
-controls {{ }};
-logging {{
-    channel all {{ stderr; severity debug 3; print-time yes; print-category yes; }};
-    channel usual {{ stderr; severity info; print-time yes; print-category yes; }};
-    category xfer-in {{ all; }};
-    category default {{ usual; }};
-}};
-",
-            own = self.port
+{logging}",
+            own = self.port,
+            logging = Self::BIND_LOGGING
         );
         let mut signed = String::new();
         if let Some(key) = &self.plan.key {

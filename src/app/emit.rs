@@ -1,0 +1,192 @@
+//! `emit`: from a Corefile to what one of its secondaries follows.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::app::commands::{load, print};
+use crate::app::failure::Failure;
+use crate::app::plan::interface_addresses;
+use crate::cli::Configuration;
+use crate::corefile::{BindHost, Config, Secondary, ServerBlock};
+use crate::dns::Name;
+use crate::emit::{Feed, FeedKey, PLACEHOLDER, Software};
+
+/// What is asked of `emit` beside the Corefile.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Emission {
+    /// The software of the secondary.
+    #[arg(value_enum)]
+    pub software: Software,
+    /// Which secondary, by the address behind `to`; needed where there are several.
+    #[arg(long)]
+    pub secondary: Option<String>,
+    /// Where the secondary finds this server, as ADDRESS:PORT; where it listens unless given.
+    #[arg(long)]
+    pub primary: Vec<SocketAddr>,
+    /// Writes the keys' secrets instead of a placeholder.
+    #[arg(long)]
+    pub with_secrets: bool,
+    /// Names each zone, where the secondary could read them from a catalog.
+    #[arg(long)]
+    pub no_catalog: bool,
+    /// Where the secondary keeps its files; the folder of its Debian package unless given.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+}
+
+/// `emit`.
+///
+/// # Errors
+/// When the configuration is not usable or names no such secondary.
+pub fn emit(configuration: &Configuration, emission: &Emission) -> Result<(), Failure> {
+    let loaded = load(configuration)?;
+    let feed = feed_of(&loaded.config, emission).map_err(Failure::unusable)?;
+    print(&feed.configuration(emission.software))
+}
+
+/// A zone that a secondary may have: its block, its name, how the secondary is named there.
+struct Given<'a> {
+    /// The block.
+    block: &'a ServerBlock,
+    /// The zone.
+    zone: &'a Name,
+    /// The secondary.
+    to: &'a Secondary,
+}
+
+/// All zones with a `to`, each block's in its order.
+fn all_given(config: &Config) -> Vec<Given<'_>> {
+    let mut given = Vec::new();
+    for block in &config.servers {
+        for zone in block.zones_written() {
+            let transfer = block.transfer_for(zone);
+            for to in transfer.iter().flat_map(|it| &it.secondaries) {
+                given.push(Given { block, zone, to });
+            }
+        }
+    }
+    given
+}
+
+/// What the secondary follows.
+fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
+    let mut given = all_given(config);
+    let mut known: Vec<SocketAddr> = given.iter().map(|it| it.to.address).collect();
+    known.sort_unstable();
+    known.dedup();
+    let listen = chosen(&known, emission.secondary.as_deref())?;
+    given.retain(|it| it.to.address == listen);
+    let first = given.first().ok_or("nobody is named behind to")?;
+    let software = emission.software;
+    let mut feed = Feed {
+        listen,
+        primaries: emission.primary.clone(),
+        notifiers: Vec::new(),
+        key: key_of(first, emission.with_secrets),
+        zones: Vec::new(),
+        catalogs: Vec::new(),
+        folder: emission.dir.clone(),
+    };
+    let follows = software.reads_catalogs(feed.key.is_some()) && !emission.no_catalog;
+    let mut listed: Vec<Name> = Vec::new();
+    for it in &given {
+        let catalog = it.block.catalogs.iter().find(|own| own.zone == *it.zone);
+        if let Some(catalog) = catalog.filter(|_| follows) {
+            let entries = it.block.catalog_entries(catalog).into_iter();
+            listed.extend(entries.map(|entry| entry.zone));
+            push_new(&mut feed.catalogs, it.zone);
+        }
+    }
+    for it in &given {
+        if key_of(it, false) != key_of(first, false) {
+            return Err(format!(
+                "{listen} has different keys for its zones at {} and {}: emit writes one; give it one",
+                first.to.place, it.to.place
+            ));
+        }
+        let is_catalog = it.block.catalogs.iter().any(|own| own.zone == *it.zone);
+        if !is_catalog && !listed.contains(&it.zone.to_lower()) {
+            push_new(&mut feed.zones, it.zone);
+        }
+        let sources = it.block.transfer_for(it.zone).into_iter();
+        for source in sources.filter_map(|transfer| transfer.source_for(listen.ip())) {
+            push_new(&mut feed.notifiers, &source);
+        }
+        if emission.primary.is_empty() {
+            for address in primaries_of(it.block, listen.ip()) {
+                push_new(&mut feed.primaries, &address);
+            }
+        }
+    }
+    if feed.primaries.is_empty() {
+        return Err("where the secondary finds this server is not known: say --primary".to_owned());
+    }
+    Ok(feed)
+}
+
+/// Adds what is not there yet.
+fn push_new<T: Clone + PartialEq>(list: &mut Vec<T>, item: &T) {
+    if !list.contains(item) {
+        list.push(item.clone());
+    }
+}
+
+/// The secondary that is meant.
+fn chosen(known: &[SocketAddr], wanted: Option<&str>) -> Result<SocketAddr, String> {
+    let shown = || {
+        let all: Vec<String> = known.iter().map(ToString::to_string).collect();
+        all.join(", ")
+    };
+    let is_meant = |address: &SocketAddr| {
+        wanted.is_none_or(|it| it == address.to_string() || it == address.ip().to_string())
+    };
+    let meant: Vec<SocketAddr> = known.iter().copied().filter(is_meant).collect();
+    match (meant.as_slice(), wanted) {
+        ([one], _) => Ok(*one),
+        ([], None) => Err("the Corefile names no secondary: write transfer { to ADDRESS }".into()),
+        ([], Some(wanted)) => Err(format!("no secondary {wanted}; there are {}", shown())),
+        (_, _) => Err(format!("say which with --secondary; there are {}", shown())),
+    }
+}
+
+/// The key that the secondary signs with: the first that it has.
+fn key_of(given: &Given<'_>, with_secret: bool) -> Option<FeedKey> {
+    let key = given.block.key(given.to.keys.first()?)?;
+    Some(FeedKey {
+        name: key.name.clone(),
+        algorithm: key.algorithm.as_str(),
+        secret: if with_secret {
+            STANDARD.encode(key.secret.expose())
+        } else {
+            PLACEHOLDER.to_owned()
+        },
+    })
+}
+
+/// Where a block's server is found by an address of this family: where it is bound, else its name
+/// servers' addresses, else the machine's.
+fn primaries_of(block: &ServerBlock, from: IpAddr) -> Vec<SocketAddr> {
+    let mut hosts: Vec<IpAddr> = Vec::new();
+    for host in &block.bind.hosts {
+        match host {
+            BindHost::Address(address) => hosts.push(*address),
+            BindHost::Interface(name) => hosts.extend(interface_addresses(Some(name))),
+        }
+    }
+    hosts.retain(|host| !host.is_unspecified());
+    if hosts.is_empty() {
+        let servers = block.apexes.iter().flat_map(|apex| &apex.name_servers);
+        hosts.extend(servers.flat_map(|server| &server.addresses));
+    }
+    if hosts.is_empty() {
+        hosts = interface_addresses(None);
+    }
+    let port = block.zones.first().map_or(53, |key| key.port);
+    let same_family = hosts.iter().filter(|host| host.is_ipv4() == from.is_ipv4());
+    same_family
+        .map(|host| SocketAddr::new(*host, port))
+        .collect()
+}

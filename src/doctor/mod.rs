@@ -1,0 +1,233 @@
+//! Tries a secondary from where it runs, as we would tell it of a version, and says what to mend.
+//!
+//! Sockets are asked in `probe`; what their answers mean is decided here, without one.
+
+mod probe;
+
+pub use probe::{Patient, probe};
+
+use std::fmt;
+use std::io;
+
+use crate::dns::{Name, Rcode, Serial};
+
+/// What came of one question.
+#[derive(Debug)]
+pub enum Reached<T> {
+    /// An answer.
+    Answered(T),
+    /// Nobody listens there.
+    Closed,
+    /// No answer in time.
+    Silent,
+    /// The question could not be sent.
+    Failed(io::Error),
+}
+
+/// What a question for the SOA gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SoaAnswer {
+    /// The response code.
+    pub rcode: Rcode,
+    /// The serial of the answer.
+    pub serial: Option<Serial>,
+}
+
+/// What a NOTIFY gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotifyAnswer {
+    /// The response code.
+    pub rcode: Rcode,
+    /// The TSIG error of the answer; 0 for none.
+    pub tsig_error: u16,
+    /// The answer was signed by the key, or no key is used.
+    pub is_signed: bool,
+    /// How many seconds its clock is ahead of ours, as far as it said.
+    pub clock_ahead: Option<i64>,
+}
+
+/// All that was found out about one zone at one secondary.
+#[derive(Debug)]
+pub struct Findings {
+    /// The SOA by UDP.
+    pub udp: Reached<SoaAnswer>,
+    /// The SOA by TCP.
+    pub tcp: Reached<SoaAnswer>,
+    /// NOTIFY.
+    pub notify: Reached<NotifyAnswer>,
+}
+
+/// What it comes to: one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Diagnosis {
+    /// All is well.
+    Well(String),
+    /// Something is wrong.
+    Ill {
+        /// What.
+        what: String,
+        /// What to do.
+        mend: String,
+    },
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Well(text) => write!(f, "well: {text}"),
+            Self::Ill { what, mend } => write!(f, "ILL: {what}; {mend}"),
+        }
+    }
+}
+
+/// Clocks may differ by so many seconds before it is said (RFC 8945 section 10 allows 300).
+const CLOCK_SECONDS: i64 = 60;
+
+/// Something is wrong.
+fn ill(what: impl Into<String>, mend: impl Into<String>) -> Diagnosis {
+    Diagnosis::Ill {
+        what: what.into(),
+        mend: mend.into(),
+    }
+}
+
+/// What the findings come to; `ours` is our serial, as far as it is known, `key` what signs.
+#[must_use]
+pub fn diagnose(findings: &Findings, ours: Option<Serial>, key: Option<&Name>) -> Diagnosis {
+    let (udp, tcp) = match (way("UDP", &findings.udp), way("TCP", &findings.tcp)) {
+        (Ok(udp), Ok(tcp)) => (udp, tcp),
+        (Err(_), Err(Diagnosis::Ill { what, mend: _ })) => {
+            let mend = "start it, or correct the address behind to and the way there";
+            return ill(format!("not reached over UDP either: {what}"), mend);
+        }
+        (Err(diagnosis), _) | (_, Err(diagnosis)) => return diagnosis,
+    };
+    let notify = match &findings.notify {
+        Reached::Answered(notify) => notify,
+        Reached::Closed | Reached::Silent | Reached::Failed(_) => {
+            let mend = "let NOTIFY (UDP, from here) through, and allow it for the zone";
+            return ill("no answer to NOTIFY, though it answers queries", mend);
+        }
+    };
+    if let Some(diagnosis) = of_key(notify, key) {
+        return diagnosis;
+    }
+    if let Some(diagnosis) = of_zone(udp, notify) {
+        return diagnosis;
+    }
+    let theirs = udp.serial.or(tcp.serial);
+    of_serials(theirs, ours, notify, key)
+}
+
+/// The answer over one way, or what is wrong with the way.
+fn way<'a>(name: &str, reached: &'a Reached<SoaAnswer>) -> Result<&'a SoaAnswer, Diagnosis> {
+    let mend = format!("let it listen on {name} there, and open port and firewall for {name}");
+    match reached {
+        Reached::Answered(answer) => Ok(answer),
+        Reached::Closed => Err(ill(format!("nobody listens on {name}"), mend)),
+        Reached::Silent => Err(ill(format!("no answer over {name}"), mend)),
+        Reached::Failed(error) => {
+            let mend = "correct source behind transfer, or the routes from here";
+            Err(ill(format!("cannot send over {name}: {error}"), mend))
+        }
+    }
+}
+
+/// What is wrong with the key or the clocks.
+fn of_key(notify: &NotifyAnswer, key: Option<&Name>) -> Option<Diagnosis> {
+    let key = key?;
+    let ahead = notify.clock_ahead.unwrap_or(0);
+    let clock = |ahead: i64| {
+        let by = ahead.unsigned_abs();
+        let word = if ahead < 0 { "behind" } else { "ahead" };
+        format!("its clock is {by} s {word}")
+    };
+    let mend = "set both clocks by NTP: TSIG allows 300 s";
+    match notify.tsig_error {
+        0 => {}
+        16 => {
+            let mend = "give both sides the same secret: see zonewright emit --with-secrets";
+            return Some(ill(format!("key {key}: BADSIG, another secret"), mend));
+        }
+        17 => {
+            let mend = "add the key there under this name and algorithm: see zonewright emit";
+            return Some(ill(format!("key {key}: BADKEY, it has no such key"), mend));
+        }
+        18 => {
+            let said = notify
+                .clock_ahead
+                .map_or_else(String::new, |it| format!(", {}", clock(it)));
+            return Some(ill(format!("key {key}: BADTIME{said}"), mend));
+        }
+        other => {
+            let mend = "allow whole MACs of the algorithm there";
+            return Some(ill(format!("key {key}: TSIG error {other}"), mend));
+        }
+    }
+    if notify.rcode == Rcode::NOERROR && !notify.is_signed {
+        let mend = "add the key there for NOTIFY of this zone: see zonewright emit";
+        return Some(ill(format!("its answer is not signed by {key}"), mend));
+    }
+    (ahead.abs() > CLOCK_SECONDS).then(|| ill(clock(ahead), mend))
+}
+
+/// What is wrong with the zone there.
+fn of_zone(answer: &SoaAnswer, notify: &NotifyAnswer) -> Option<Diagnosis> {
+    let rcode = answer.rcode;
+    if rcode == Rcode::SERVFAIL {
+        let mend = "see its log for refused transfers; allow it with to or allow, with its key";
+        return Some(ill(
+            "it has the zone configured and no data (SERVFAIL)",
+            mend,
+        ));
+    }
+    if answer.serial.is_none() {
+        let mend = "add the zone there: see zonewright emit";
+        return Some(ill(format!("it does not serve the zone ({rcode})"), mend));
+    }
+    if notify.rcode == Rcode::NOERROR {
+        return None;
+    }
+    let mend = "allow NOTIFY from this address and with this key for the zone (allow-notify)";
+    Some(ill(format!("it refuses NOTIFY ({})", notify.rcode), mend))
+}
+
+/// What the serials come to.
+fn of_serials(
+    theirs: Option<Serial>,
+    ours: Option<Serial>,
+    notify: &NotifyAnswer,
+    key: Option<&Name>,
+) -> Diagnosis {
+    let mut text = "reached over UDP and TCP, NOTIFY taken".to_owned();
+    if let Some(key) = key {
+        text.push_str(&format!(", key {key}"));
+    }
+    if let Some(ahead) = notify.clock_ahead {
+        text.push_str(&format!(", clock {ahead:+} s"));
+    }
+    match (theirs, ours) {
+        (Some(theirs), Some(ours)) if theirs == ours => {
+            Diagnosis::Well(format!("{text}, serial {theirs} as ours"))
+        }
+        (Some(theirs), Some(ours)) if theirs.is_after(ours) => {
+            let mend = "it followed another primary or a lost disk of ours: publish a version \
+                        above it, or let it fetch the zone anew";
+            ill(
+                format!("its serial {theirs} is ahead of ours, {ours}"),
+                mend,
+            )
+        }
+        (Some(theirs), Some(ours)) => {
+            let mend = "see its log for failed transfers; allow it with to or allow, with its key";
+            ill(format!("its serial {theirs} is behind ours, {ours}"), mend)
+        }
+        (Some(theirs), None) => {
+            Diagnosis::Well(format!("{text}, serial {theirs}; ours is not known here"))
+        }
+        (None, _) => ill("it gave no serial", "see its log"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

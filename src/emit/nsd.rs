@@ -1,0 +1,48 @@
+//! NSD's `nsd.conf`.
+
+use std::fmt::{self, Write as _};
+
+use super::{Feed, Software, at, file_name, plain};
+
+/// Writes it.
+pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
+    let folder = feed.folder(Software::Nsd);
+    writeln!(
+        out,
+        "# NSD reads catalogs from 4.9 on only: its zones stand here one by one.
+server:
+    ip-address: {}
+    zonesdir: \"{folder}\"
+    zonelistfile: \"{folder}/zone.list\"
+    xfrdfile: \"{folder}/xfrd.state\"
+    xfrdir: \"{folder}\"
+    # Changes are shown at once, not after a second.
+    xfrd-reload-timeout: 0",
+        at(&feed.listen)
+    )?;
+    let mut signed = "NOKEY".to_owned();
+    if let Some(key) = &feed.key {
+        signed = plain(&key.name);
+        writeln!(
+            out,
+            "key:\n    name: \"{signed}\"\n    algorithm: {}\n    secret: \"{}\"",
+            key.algorithm, key.secret
+        )?;
+    }
+    writeln!(out, "pattern:\n    name: \"zonewright\"")?;
+    for primary in &feed.primaries {
+        writeln!(out, "    request-xfr: {} {signed}", at(primary))?;
+    }
+    for notifier in feed.notifiers() {
+        writeln!(out, "    allow-notify: {notifier} {signed}")?;
+    }
+    for zone in feed.catalogs.iter().chain(&feed.zones) {
+        writeln!(
+            out,
+            "zone:\n    name: \"{}\"\n    zonefile: \"{}\"\n    include-pattern: \"zonewright\"",
+            plain(zone),
+            file_name(zone)
+        )?;
+    }
+    Ok(())
+}

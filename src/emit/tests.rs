@@ -1,0 +1,68 @@
+//! What stands in each configuration. That the servers take them is shown with real ones.
+
+use super::*;
+use clap::ValueEnum;
+
+/// A secondary with a key, a catalog and a zone beside it.
+fn feed() -> Feed {
+    Feed {
+        listen: "192.0.2.53:53".parse().unwrap(),
+        primaries: vec!["192.0.2.1:5300".parse().unwrap()],
+        notifiers: vec!["192.0.2.2".parse().unwrap()],
+        key: Some(FeedKey {
+            name: "transfer.key.".parse().unwrap(),
+            algorithm: "hmac-sha256",
+            secret: PLACEHOLDER.to_owned(),
+        }),
+        zones: vec!["example.org.".parse().unwrap()],
+        catalogs: vec!["catalog.invalid.".parse().unwrap()],
+        folder: None,
+    }
+}
+
+#[test]
+fn every_software_is_told_of_its_zones_and_of_us() {
+    for software in Software::value_variants() {
+        let text = feed().configuration(*software);
+        for part in ["example.org", "catalog.invalid", "192.0.2.1", "5300"] {
+            assert!(text.contains(part), "{software:?} {part}\n{text}");
+        }
+        assert_eq!(
+            text.contains(PLACEHOLDER),
+            software.signs(),
+            "{software:?}\n{text}"
+        );
+    }
+}
+
+#[test]
+fn without_a_key_nothing_is_signed() {
+    let feed = Feed {
+        key: None,
+        ..feed()
+    };
+    for software in Software::value_variants() {
+        let text = feed.configuration(*software).to_lowercase();
+        let words = text.replace("nokey", "");
+
+        assert!(
+            !words.contains("tsig") && !words.contains("key"),
+            "{software:?}\n{text}"
+        );
+    }
+}
+
+#[test]
+fn folders_can_be_chosen_and_file_names_stay_in_them() {
+    let feed = Feed {
+        folder: Some("/srv/dns".into()),
+        zones: vec!["0/25.2.0.192.in-addr.arpa.".parse().unwrap()],
+        ..feed()
+    };
+    let text = feed.configuration(Software::Bind);
+    assert!(text.contains("directory \"/srv/dns\""), "{text}");
+    assert!(
+        text.contains("file \"0_25.2.0.192.in-addr.arpa.zone\""),
+        "{text}"
+    );
+}

@@ -1,0 +1,149 @@
+//! Secondaries find zones by the catalog: a zone that the Corefile has from now on shows up at BIND,
+//! Knot and PowerDNS by itself, and goes by itself. Their configurations are those that `emit` prints.
+//!
+//! NSD reads catalogs from 4.9 on: an older one is not tried, and the test says so.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a helper of a test that fails fails the test"
+)]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::time::Duration;
+
+use serde_json::json;
+use support::secondary::{Key, Kind, Plan, Secondary};
+use support::zonewright::Zonewright;
+use support::{needs, ports, process, wire};
+
+mod support;
+
+/// The catalog.
+const CATALOG: &str = "catalog.invalid";
+/// How long the slowest secondary may take to follow.
+const FOLLOW: Duration = Duration::from_secs(40);
+/// Those that read catalogs in Debian 12.
+const READERS: [Kind; 3] = [Kind::Bind, Kind::Knot, Kind::Pdns];
+
+/// Writes a Corefile of these zones for secondaries at these ports.
+fn configure(zonewright: &mut Zonewright, zones: &[&str], readers: &[(Kind, u16)]) {
+    let (mut keys, mut to) = (String::new(), String::new());
+    let key = Key::example();
+    for (kind, port) in readers {
+        let name = kind.name();
+        // PowerDNS asks for the zones of a catalog without a key.
+        if *kind == Kind::Pdns {
+            writeln!(to, "        to 127.0.0.1:{port}").unwrap();
+            continue;
+        }
+        writeln!(
+            keys,
+            "        secret {name}.key {} {}",
+            key.secret, key.algorithm
+        )
+        .unwrap();
+        writeln!(to, "        to 127.0.0.1:{port} key {name}.key").unwrap();
+    }
+    let all: Vec<&str> = zones.iter().copied().chain([CATALOG]).collect();
+    zonewright.set_zones(&all);
+    let manifests = zonewright.folder().join("manifests");
+    zonewright.configure(&format!(
+        "    kubernetes {{\n        manifests {}\n    }}\n    catalog {CATALOG}\n    tsig {{\n{keys}    \
+         }}\n    transfer {{\n{to}        allow 127.0.0.1\n    }}\n",
+        manifests.display()
+    ));
+}
+
+/// A folder with one Service.
+fn manifests(zonewright: &Zonewright) {
+    let folder = zonewright.folder().join("manifests");
+    fs::create_dir(&folder).unwrap();
+    let objects = [
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "shop" } }),
+        json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": { "name": "web", "namespace": "shop" },
+            "spec": { "clusterIPs": ["10.0.0.7"], "ports": [{ "name": "http", "port": 80 }] },
+        }),
+    ];
+    for (number, object) in objects.iter().enumerate() {
+        fs::write(folder.join(format!("{number}.json")), object.to_string()).unwrap();
+    }
+}
+
+/// Waits until all have exactly what zonewright has of these zones.
+fn wait_for_all(zonewright: &Zonewright, members: &mut [Secondary], zones: &[&str]) {
+    for zone in zones {
+        let serial = zonewright.serial(zone).unwrap();
+        let records = zonewright.zone(zone);
+        for member in &mut *members {
+            member.wait_for_serial(zone, serial, FOLLOW);
+            member.assert_holds(zone, &records);
+        }
+    }
+}
+
+/// Says which NSD is here when it is too old for catalogs.
+fn note_nsd() {
+    let output = std::process::Command::new(needs::program("nsd"))
+        .arg("-v")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let version = text.lines().next().unwrap_or_default();
+    eprintln!("NOT RUN for {version}: catalogs are read from NSD 4.9 on; emit names its zones");
+}
+
+#[test]
+fn g1_zones_show_up_and_go_at_bind_knot_and_powerdns_by_themselves() {
+    if needs::lacks(&["bind", "knot", "pdns", "nsd"]) {
+        return;
+    }
+    note_nsd();
+    let readers = READERS.map(|kind| (kind, ports::free()));
+    let mut zonewright = Zonewright::prepare(&[]);
+    manifests(&zonewright);
+    configure(&mut zonewright, &["cluster.local"], &readers);
+    zonewright.start();
+    let mut members: Vec<Secondary> = readers
+        .iter()
+        .map(|(kind, port)| {
+            let mut plan = Plan::new(zonewright.address(), &[CATALOG]);
+            let printed = zonewright.emitted(*kind, ports::loopback(*port));
+            assert!(!printed.contains("cluster.local"), "{kind:?}\n{printed}");
+            plan.emitted = Some(printed);
+            Secondary::start_on(*kind, &plan, *port)
+        })
+        .collect();
+    wait_for_all(&zonewright, &mut members, &["cluster.local"]);
+    let first = zonewright.serial(CATALOG);
+
+    zonewright.stop();
+    let with_reverse = ["cluster.local", "10.in-addr.arpa"];
+    configure(&mut zonewright, &with_reverse, &readers);
+    zonewright.start();
+    wait_for_all(&zonewright, &mut members, &with_reverse);
+    let second = zonewright.serial(CATALOG);
+    assert_ne!(first, second);
+
+    // A restart with the same Corefile is no news.
+    zonewright.stop();
+    zonewright.start();
+    assert_eq!(zonewright.serial(CATALOG), second);
+
+    zonewright.stop();
+    configure(&mut zonewright, &["cluster.local"], &readers);
+    zonewright.start();
+    for member in &members {
+        let (address, kind) = (member.address(), member.kind);
+        let gone = || (wire::serial(address, "10.in-addr.arpa").is_none()).then_some(());
+        process::wait_for(
+            &format!("{kind:?} drops the zone"),
+            FOLLOW,
+            || member.log(),
+            gone,
+        );
+    }
+    wait_for_all(&zonewright, &mut members, &["cluster.local"]);
+}
