@@ -23,8 +23,9 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 use zonewright::cluster::Change;
+use zonewright::dns::CookieSecret;
 use zonewright::ops::SystemClock;
-use zonewright::serve::{Parts, Server, Settings};
+use zonewright::serve::{Identity, Parts, Server, Settings};
 use zonewright::transfer::Secondary;
 use zonewright::zone::ZoneSet;
 
@@ -62,7 +63,11 @@ fn notify_times(subject: &Subject, runtime: &tokio::runtime::Runtime) -> Vec<Dur
             key: None,
             source: None,
         }],
-        keys: Arc::new(zonewright::dns::tsig::Keys::new([])),
+        keys: Arc::default(),
+        identity: Identity {
+            nsid: None,
+            cookies: CookieSecret::new([0; 16]),
+        },
         settings: Settings::default(),
         clock: Arc::new(SystemClock),
         query_log: None,

@@ -2,19 +2,33 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::app::certificates;
 use crate::app::plan::{Planned, interface_addresses};
-use crate::corefile::{self, BindHost, Config, HttpAddress, HttpHost, Listener, ServerBlock};
-use crate::dns::Name;
-use crate::dns::tsig::{self, Keys};
+use crate::app::reload::Reload;
+use crate::corefile::{
+    self, BindHost, Config, HttpAddress, HttpHost, Listener, Nsid, Scheme, ServerBlock, TsigKey,
+};
+use crate::dns::tsig::{self, KeyRing, Keys};
+use crate::dns::{CookieSecret, Name};
 use crate::live::{QueryLog, Rules};
 use crate::ops::Clock;
-use crate::serve::{Parts, Server, Settings};
+use crate::serve::{Identity, Parts, Server, Settings};
 use crate::transfer::{Access, Peers, Rule, Secondary};
 use crate::zone::{Zone, ZoneSet};
+
+/// The servers, and the files that they are to follow.
+pub(super) struct Bound {
+    /// The servers.
+    pub(super) servers: Vec<Server>,
+    /// The files.
+    pub(super) reloads: Vec<Reload>,
+}
 
 /// Binds a server for every group of listeners that have the same blocks.
 pub(super) fn bind_servers(
@@ -22,7 +36,7 @@ pub(super) fn bind_servers(
     planned: &Planned<'_>,
     settings: Settings,
     clock: &Arc<dyn Clock>,
-) -> anyhow::Result<Vec<Server>> {
+) -> anyhow::Result<Bound> {
     let mut groups: BTreeMap<Vec<usize>, Vec<Listener>> = BTreeMap::new();
     for (listener, blocks) in config.listeners() {
         let places = blocks
@@ -37,21 +51,37 @@ pub(super) fn bind_servers(
         groups.entry(places).or_default().push(listener);
     }
     let mut notified = BTreeSet::new();
-    let mut servers = Vec::new();
+    let (mut servers, mut reloads) = (Vec::new(), Vec::new());
     for (places, listeners) in groups {
         let blocks: Vec<&ServerBlock> =
             places.iter().map(|place| &config.servers[*place]).collect();
         let parts = parts_of(&blocks, planned, settings, clock, &mut notified)?;
+        reloads.extend(follow_keys(&blocks, &parts.keys));
         let mut server = Server::new(parts);
+        let mut tls = None;
         for listener in &listeners {
             for address in addresses_of(listener)? {
-                let bound = server.bind(address)?;
-                tracing::info!(address = %bound, "listening");
+                let bound = match listener.scheme {
+                    Scheme::Dns => server.bind(address)?,
+                    Scheme::Tls => {
+                        let identity = match &tls {
+                            Some(identity) => Arc::clone(identity),
+                            None => {
+                                let (identity, reload) = certificates::open(&blocks)?;
+                                reloads.push(reload);
+                                Arc::clone(tls.insert(identity))
+                            }
+                        };
+                        server.bind_tls(address, identity)?
+                    }
+                };
+                let scheme = listener.scheme.as_str();
+                tracing::info!(address = %bound, scheme, "listening");
             }
         }
         servers.push(server);
     }
-    Ok(servers)
+    Ok(Bound { servers, reloads })
 }
 
 /// What the server of some blocks needs.
@@ -97,7 +127,7 @@ fn parts_of(
             }
         }
     }
-    let keys = keys_of(blocks)?;
+    let keys = keys_of(blocks.iter().flat_map(|block| &block.keys));
     let rules = |block: &&ServerBlock| Rules {
         zones: block.zones.iter().map(|key| key.apex.clone()).collect(),
         logs: block.logs.clone(),
@@ -108,11 +138,37 @@ fn parts_of(
         access,
         secondaries,
         live,
-        keys: Arc::new(keys),
+        keys: Arc::new(KeyRing::new(keys)),
+        identity: identity_of(blocks)?,
         settings,
         clock: Arc::clone(clock),
         query_log: QueryLog::new(blocks.iter().map(rules).collect()),
     })
+}
+
+/// What the server of some blocks tells of itself. Its cookies are good for this run.
+fn identity_of(blocks: &[&ServerBlock]) -> anyhow::Result<Identity> {
+    let mut secret = [0; 16];
+    if SystemRandom::new().fill(&mut secret).is_err() {
+        bail!("the system gives no random numbers");
+    }
+    let nsid = corefile::nsid_of(blocks).map(|nsid| match nsid {
+        Nsid::Text(text) => text.clone(),
+        Nsid::Hostname => hostname(),
+    });
+    Ok(Identity {
+        nsid: nsid.map(|text| text.into_bytes().into()),
+        cookies: CookieSecret::new(secret),
+    })
+}
+
+/// The name of the machine, as far as it is known.
+fn hostname() -> String {
+    let of_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = of_kernel.or_else(|| std::env::var("HOSTNAME").ok());
+    let name = name.map(|name| name.trim().to_owned());
+    name.filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "localhost".to_owned())
 }
 
 /// The access list of a `transfer`.
@@ -128,6 +184,7 @@ fn access_of(transfer: &corefile::Transfer) -> Access {
     let to = transfer.secondaries.iter().map(|secondary| Rule {
         peers: vec![single(secondary.address.ip())],
         keys: secondary.keys.clone(),
+        tls: secondary.tls.clone(),
     });
     let allow = transfer.allow.iter().map(|allow| Rule {
         peers: vec![match allow.peer {
@@ -138,29 +195,42 @@ fn access_of(transfer: &corefile::Transfer) -> Access {
             },
         }],
         keys: allow.keys.clone(),
+        tls: allow.tls.clone(),
     });
     Access::new(to.chain(allow).collect())
 }
 
-/// The keys of some blocks.
-fn keys_of(blocks: &[&ServerBlock]) -> anyhow::Result<Keys> {
-    let mut keys = Vec::new();
-    for key in blocks.iter().flat_map(|block| &block.keys) {
-        let algorithm: tsig::Algorithm = key
-            .algorithm
-            .as_str()
-            .parse()
-            .with_context(|| format!("{}: key {}", key.place, key.name))?;
-        keys.push(tsig::Key::new(&key.name, algorithm, key.secret.expose()));
+/// Keys as signatures are checked with them.
+pub(super) fn keys_of<'a>(keys: impl IntoIterator<Item = &'a TsigKey>) -> Keys {
+    let usable = |key: &TsigKey| tsig::Key::new(&key.name, key.algorithm, key.secret.expose());
+    Keys::new(keys.into_iter().map(usable))
+}
+
+/// Follows the key files of some blocks, if there are any.
+fn follow_keys(blocks: &[&ServerBlock], ring: &Arc<KeyRing>) -> Option<Reload> {
+    let files = blocks.iter().flat_map(|block| &block.key_files);
+    let files: BTreeSet<PathBuf> = files.map(|file| PathBuf::from(&*file.path)).collect();
+    if files.is_empty() {
+        return None;
     }
-    Ok(Keys::new(keys))
+    let blocks: Vec<ServerBlock> = blocks.iter().copied().cloned().collect();
+    let ring = Arc::clone(ring);
+    let take = move || {
+        let blocks: Vec<&ServerBlock> = blocks.iter().collect();
+        let keys = corefile::read_keys_again(&blocks)
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        ring.replace(keys_of(&keys));
+        Ok(())
+    };
+    Some(Reload::new(
+        "keys",
+        files.into_iter().collect(),
+        Box::new(take),
+    ))
 }
 
 /// The addresses of a listener.
 fn addresses_of(listener: &Listener) -> anyhow::Result<Vec<SocketAddr>> {
-    if listener.scheme != corefile::Scheme::Dns {
-        bail!("listeners other than dns:// are not supported yet");
-    }
     let hosts = match &listener.host {
         None => vec![
             IpAddr::from(Ipv4Addr::UNSPECIFIED),

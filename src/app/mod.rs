@@ -3,6 +3,7 @@
 
 mod ahead;
 mod catalogs;
+mod certificates;
 mod commands;
 mod doctor;
 mod emit;
@@ -12,6 +13,7 @@ mod listeners;
 mod observe;
 mod past;
 mod plan;
+mod reload;
 mod render;
 mod run;
 mod source;

@@ -384,7 +384,7 @@ fn secondary_samples(observed: &Observed, out: &mut Vec<Sample>) {
 /// The servers' values, summed over all.
 fn server_samples(observed: &Observed, out: &mut Vec<Sample>) {
     let sum = |of: &dyn Fn(&Stats) -> u64| number(observed.servers.iter().map(|s| of(s)).sum());
-    for (proto, name) in [(Proto::Udp, "udp"), (Proto::Tcp, "tcp")] {
+    for (proto, name) in Proto::ALL {
         for rcode in (0..=16).map(Rcode) {
             let value = sum(&|stats| stats.replies(proto, rcode).get());
             if value > 0.0 {
@@ -456,6 +456,7 @@ fn counter_samples(sum: SumOf<'_>, out: &mut Vec<Sample>) {
         ),
         (m::TCP_CONNECTIONS, &[], sum(&|stats| stats.tcp_open.get())),
         (m::TCP_ACCEPTED, &[], sum(&|stats| stats.tcp_accepted.get())),
+        (m::TLS_FAILURES, &[], sum(&|stats| stats.tls_failed.get())),
         (
             m::TCP_CLOSED,
             &["limit"],

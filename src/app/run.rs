@@ -5,7 +5,7 @@
 //! close the store. A second signal ends at once.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -17,10 +17,11 @@ use crate::app::ahead::ask_secondaries;
 use crate::app::commands::load;
 use crate::app::failure::{Failure, one_line};
 use crate::app::files::start_files;
-use crate::app::listeners::{bind_http, bind_servers};
+use crate::app::listeners::{Bound, bind_http, bind_servers};
 use crate::app::observe::{Observed, samples, status};
 use crate::app::past::StoredPast;
 use crate::app::plan::{Planned, interface_addresses, plan};
+use crate::app::reload;
 use crate::app::source::Source;
 use crate::app::startup::{Gate, first_versions};
 use crate::app::writer::{Opened, Writer, WriterThread};
@@ -67,6 +68,8 @@ struct Process {
     sources: CancellationToken,
     /// What `/ready` answers from.
     ends: Ends,
+    /// Set to ask the clients of connections to go.
+    draining: Vec<Arc<AtomicBool>>,
     /// How long to go on answering after the first signal.
     lameduck: Duration,
 }
@@ -88,7 +91,8 @@ impl Process {
     async fn start(config: &Config, state: &State) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let planned = plan(config, &interface_addresses);
-        let servers = bind_servers(config, &planned, Settings::default(), &clock)?;
+        let Bound { servers, reloads } =
+            bind_servers(config, &planned, Settings::default(), &clock)?;
         let observed = Arc::new(Observed::new(&planned, &servers, &clock, &state.state));
         let reads = Arc::clone(&observed);
         let metrics = Arc::new(Metrics::new(Arc::new(move || samples(&reads))));
@@ -119,19 +123,18 @@ impl Process {
             warnings: Arc::clone(&observed.warnings),
             awaits_secondaries: !told.is_empty(),
         };
-        let (writer, opened) = writer.start()?;
-        let Ok(Opened { reader, gauges }) = opened.await else {
-            return match join_writer(writer) {
-                Err(error) => Err(error),
-                Ok(()) => bail!("the writer ended at the start"),
-            };
-        };
+        let (writer, Opened { reader, gauges }) = open(writer).await?;
         observed.set_gauges(gauges);
 
         let cancel = CancellationToken::new();
         let sources = CancellationToken::new();
         let mut tasks = Tasks::new(cancel.clone());
+        let draining = servers.iter().map(Server::draining).collect();
         start_servers(servers, &first_versions(&planned), &mut tasks);
+        tasks.spawn(
+            "keys and certificates",
+            reload::run(reloads, cancel.clone()),
+        );
         for (name, listener, ends) in http {
             tasks.spawn(name, http::serve(listener, ends, cancel.clone()));
         }
@@ -145,14 +148,14 @@ impl Process {
         ask_secondaries(told, &tx, &mut tasks, &clock);
         start_files(&planned, &observed.files, &tx, &sources, &mut tasks, &clock)?;
         start_sources(&planned, &observed, &tx, &sources, &mut tasks, &clock).await?;
-        let lameduck = lameduck_of(config);
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
         Ok(Self {
             tasks,
             writer,
             sources,
             ends,
-            lameduck,
+            draining,
+            lameduck: lameduck_of(config),
         })
     }
 
@@ -163,6 +166,7 @@ impl Process {
             writer,
             sources,
             ends,
+            draining,
             lameduck,
         } = self;
         let mut writer = Some(writer);
@@ -179,6 +183,9 @@ impl Process {
             }
         };
         ends.stopping.store(true, Ordering::Relaxed);
+        draining
+            .iter()
+            .for_each(|flag| flag.store(true, Ordering::Relaxed));
         match &failed {
             None => tracing::info!(lameduck_ms = lameduck.as_millis(), "shutting down"),
             Some(error) => tracing::error!(error = one_line(error), "a part failed; ending"),
@@ -214,6 +221,18 @@ impl Process {
             (None, Ok(Err(error))) => Err(Failure::running(one_line(&error))),
             (None, Err(error)) => Err(Failure::running(error.to_string())),
         }
+    }
+}
+
+/// Starts the writer and waits until its store is open.
+async fn open(writer: Writer) -> anyhow::Result<(WriterThread, Opened)> {
+    let (thread, opened) = writer.start()?;
+    match opened.await {
+        Ok(opened) => Ok((thread, opened)),
+        Err(_) => match join_writer(thread) {
+            Err(error) => Err(error),
+            Ok(()) => bail!("the writer ended at the start"),
+        },
     }
 }
 

@@ -95,8 +95,10 @@ pub(super) const fn stands_beside(word: Word) -> bool {
         | Word::Health
         | Word::History
         | Word::Log
+        | Word::Nsid
         | Word::Prometheus
         | Word::Ready
+        | Word::Tls
         | Word::Transfer
         | Word::Tsig => false,
     }

@@ -19,16 +19,18 @@ use super::history::{self, History};
 use super::known::{self, Word};
 use super::kubernetes::{self, Kubernetes};
 use super::lexer::lex;
-use super::listener;
 use super::log::{self, LogRule};
 use super::multicluster;
+use super::nsid::{self, Nsid};
 use super::parser::{self, Block, Directive};
 use super::place::{Place, Problem, Report};
 use super::prometheus::{self, Prometheus};
 use super::ready::{self, Ready};
+use super::tls::{self, Tls};
 use super::transfer::{self, Transfer};
-use super::tsig::{self, TsigKey};
+use super::tsig::{self, KeyFile, Tsig, TsigKey};
 use super::zone::{self, ZoneKey};
+use super::{listener, listener_tls, sources};
 use crate::dns::Name;
 
 /// A Corefile, read and checked. It never changes.
@@ -61,6 +63,12 @@ pub struct ServerBlock {
     pub transfers: Vec<Transfer>,
     /// The keys of all blocks on its listeners, no two of one name.
     pub keys: Vec<TsigKey>,
+    /// The files that some of them are from.
+    pub key_files: Vec<KeyFile>,
+    /// The certificate of its `tls://` listeners.
+    pub tls: Option<Tls>,
+    /// The name of the server.
+    pub nsid: Option<Nsid>,
     /// What stands at the top of zones; no zone stands in two of them.
     pub apexes: Vec<Apex>,
     /// What is kept of the past of zones; no zone stands in two of them.
@@ -286,7 +294,8 @@ pub fn parse_text(
     listener::share_keys(&mut servers, &mut report);
     listener::check_key_names(&servers, &mut report);
     listener::check_http(&servers, &mut report);
-    check_sources(&servers, &mut report);
+    listener_tls::check(&servers, &mut report);
+    sources::check_sources(&servers, &mut report);
     external::check(&servers, &mut report);
     file::check(&servers, &mut report);
     catalog::check(&servers, &mut report);
@@ -336,6 +345,9 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         catalogs: Vec::new(),
         transfers: Vec::new(),
         keys: Vec::new(),
+        key_files: Vec::new(),
+        tls: None,
+        nsid: None,
         apexes: Vec::new(),
         histories: Vec::new(),
         gates: Vec::new(),
@@ -380,8 +392,10 @@ fn repeats(word: Word) -> bool {
         | Word::External
         | Word::Kubernetes
         | Word::Multicluster
+        | Word::Nsid
         | Word::Prometheus
         | Word::Ready
+        | Word::Tls
         | Word::Tsig => false,
     }
 }
@@ -414,12 +428,18 @@ fn take(
             let read = multicluster::parse(directive.clone(), zones, report);
             server.multicluster = Some(read);
         }
+        Word::Nsid => server.nsid = Some(nsid::parse(directive, report)),
         Word::Prometheus => server.prometheus = Some(prometheus::parse(directive, report)),
         Word::Ready => server.ready = Some(ready::parse(directive, report)),
+        Word::Tls => server.tls = tls::parse(directive, report),
         Word::Transfer => server
             .transfers
             .push(transfer::parse(directive, zones, report)),
-        Word::Tsig => server.keys.extend(tsig::parse(directive, report)),
+        Word::Tsig => {
+            let Tsig { keys, files } = tsig::parse(directive, report);
+            server.keys.extend(keys);
+            server.key_files.extend(files);
+        }
     }
 }
 
@@ -469,27 +489,6 @@ fn check_zoned<T: Zoned>(name: &str, directives: &[T], zones: &[&Name], report: 
         if !zones.iter().any(|zone| directive.closeness(zone).is_some()) {
             let message = format!("{name} is for no zone that this block writes");
             report.warn(place, message, "name one of the zones of kubernetes");
-        }
-    }
-}
-
-/// Reports a zone that two `kubernetes` directives write differently: a zone has one content.
-fn check_sources(servers: &[ServerBlock], report: &mut Report) {
-    let all: Vec<&Kubernetes> = servers.iter().flat_map(ServerBlock::clusters).collect();
-    for (index, later) in all.iter().enumerate() {
-        for zone in later.zones() {
-            let clash = all[..index].iter().find(|earlier| {
-                earlier.zones().any(|there| there == zone) && !earlier.same_contents(later)
-            });
-            if let Some(earlier) = clash {
-                let message = format!(
-                    "the {} at {} writes {zone} differently",
-                    earlier.word(),
-                    earlier.place
-                );
-                let mend = "a zone has one content: let both say the same, or name other zones";
-                report.error(&later.place, message, mend);
-            }
         }
     }
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use super::place::{Place, Report};
 use super::secret::Secret;
-use super::tsig::{ALGORITHMS, Algorithm, SECRET_MEND, TsigKey};
+use super::tsig::{ALGORITHMS, SECRET_MEND, TsigKey};
 use crate::dns::Name;
+use crate::dns::tsig::Algorithm;
 
 /// A word of the file.
 struct Word {
@@ -111,7 +112,7 @@ impl Reader<'_> {
             match (clause.text.as_str(), value) {
                 ("algorithm", Some(value)) => {
                     has_algorithm = true;
-                    algorithm = Algorithm::named(&value.text);
+                    algorithm = value.text.parse().ok();
                     if algorithm.is_none() {
                         self.report
                             .error(&value.place, "no such algorithm for a key", ALGORITHMS);

@@ -30,10 +30,14 @@ pub(super) enum Word {
     Log,
     /// A set of clusters.
     Multicluster,
+    /// The name of the server.
+    Nsid,
     /// Metrics over HTTP.
     Prometheus,
     /// Readiness over HTTP.
     Ready,
+    /// Certificates.
+    Tls,
     /// Who may have a zone.
     Transfer,
     /// Keys.
@@ -54,8 +58,10 @@ const OURS: &[(&str, Word)] = &[
     ("kubernetes", Word::Kubernetes),
     ("log", Word::Log),
     ("multicluster", Word::Multicluster),
+    ("nsid", Word::Nsid),
     ("prometheus", Word::Prometheus),
     ("ready", Word::Ready),
+    ("tls", Word::Tls),
     ("transfer", Word::Transfer),
     ("tsig", Word::Tsig),
 ];
@@ -98,7 +104,6 @@ const NOT_YET: &[&str] = &[
     "minimal",
     "multisocket",
     "nomad",
-    "nsid",
     "on",
     "pprof",
     "proxyproto",
@@ -112,7 +117,6 @@ const NOT_YET: &[&str] = &[
     "sign",
     "template",
     "timeouts",
-    "tls",
     "trace",
     "view",
     "whoami",

@@ -7,7 +7,8 @@ use super::bind::BindHost;
 use super::config::ServerBlock;
 use super::known::Word;
 use super::place::{Place, Report};
-use super::tsig::TsigKey;
+use super::transfer::Transfer;
+use super::tsig::{KeyFile, TsigKey};
 use super::zone::{Scheme, ZoneKey};
 
 /// One pair of sockets, UDP and TCP. The blocks on it share its keys.
@@ -92,35 +93,39 @@ pub(super) fn check_zones(servers: &[ServerBlock], report: &mut Report) {
     }
 }
 
-/// Gives each block the keys of all blocks on its listeners; reports two different keys of one name.
+/// Gives each block the keys, and the key files, of all blocks on its listeners; reports two different
+/// keys of one name.
 pub(super) fn share_keys(servers: &mut [ServerBlock], report: &mut Report) {
     let listeners: Vec<_> = servers.iter().map(ServerBlock::listeners).collect();
-    let own: Vec<Vec<TsigKey>> = servers
+    let own: Vec<(Vec<TsigKey>, Vec<KeyFile>)> = servers
         .iter_mut()
-        .map(|block| block.keys.split_off(0))
+        .map(|block| {
+            let keys = std::mem::take(&mut block.keys);
+            (keys, std::mem::take(&mut block.key_files))
+        })
         .collect();
     for (index, block) in servers.iter_mut().enumerate() {
-        let shares = |other: usize| {
-            other == index
-                || listeners[other]
-                    .iter()
-                    .any(|l| listeners[index].contains(l))
-        };
-        for key in own
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| shares(*other))
-            .flat_map(|(_, k)| k)
-        {
-            match block.keys.iter().find(|there| there.name == key.name) {
-                None => block.keys.push(key.clone()),
-                Some(there) if there.same_key(key) => {}
-                Some(there) => {
-                    let (first, second) = (there.place.clone(), key.place.clone());
-                    let message = format!("another key {} stands at {first}", key.name);
-                    report.error(&second, message, "give one of the two another name");
-                }
+        for (other, (keys, files)) in own.iter().enumerate() {
+            let mut theirs = listeners[other].iter();
+            if other != index && !theirs.any(|listener| listeners[index].contains(listener)) {
+                continue;
             }
+            for key in keys {
+                add_key(&mut block.keys, key, report);
+            }
+            block.key_files.extend(files.iter().cloned());
+        }
+    }
+}
+
+/// Adds a key unless it is there; another of its name is reported.
+pub(super) fn add_key(keys: &mut Vec<TsigKey>, key: &TsigKey, report: &mut Report) {
+    match keys.iter().find(|there| there.name == key.name) {
+        None => keys.push(key.clone()),
+        Some(there) if there.same_key(key) => {}
+        Some(there) => {
+            let message = format!("another key {} stands at {}", key.name, there.place);
+            report.error(&key.place, message, "give one of the two another name");
         }
     }
 }
@@ -128,16 +133,18 @@ pub(super) fn share_keys(servers: &mut [ServerBlock], report: &mut Report) {
 /// Reports keys that `transfer` names and no `tsig` on the listener has.
 pub(super) fn check_key_names(servers: &[ServerBlock], report: &mut Report) {
     for block in servers {
-        for (place, name) in block
-            .transfers
-            .iter()
-            .flat_map(|transfer| transfer.key_names())
-        {
-            if !block.keys.iter().any(|key| key.name == *name) {
-                let message = format!("no tsig on this listener has the key {name}");
-                let mend = format!("write in this block's tsig: secret {name} BASE64");
-                report.error(place, message, mend);
-            }
+        check_key_names_of(block, &block.keys, report);
+    }
+}
+
+/// Reports keys that `transfer` of a block names and that are not among these.
+pub(super) fn check_key_names_of(block: &ServerBlock, keys: &[TsigKey], report: &mut Report) {
+    let named = block.transfers.iter().flat_map(Transfer::key_names);
+    for (place, name) in named {
+        if !keys.iter().any(|key| key.name == *name) {
+            let message = format!("no tsig on this listener has the key {name}");
+            let mend = format!("write in this block's tsig: secret {name} BASE64");
+            report.error(place, message, mend);
         }
     }
 }

@@ -10,6 +10,7 @@ mod file;
 mod grammar;
 mod keys;
 mod kubernetes;
+mod tls;
 mod transfer;
 
 use std::fmt::Write as _;

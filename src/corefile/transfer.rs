@@ -1,10 +1,12 @@
 //! `transfer [ZONES...] { to …; allow …; source ADDRESS }`: who may have a zone, and who is told when it
 //! changes.
 //!
-//! `to` is CoreDNS's, with `key` and `tls` added; `to *` means `allow *`. `allow` and ranges are ours.
-//! `tls` is not supported yet.
+//! `to` is CoreDNS's, with `key` and `tls` added; `to *` means `allow *`. `allow` and ranges are ours, and
+//! so is `tls` on a line of its own, which demands TLS of all. NOTIFY goes out in datagrams always.
 
 use std::net::{IpAddr, SocketAddr};
+
+use rustls::pki_types::ServerName;
 
 use super::address::{DNS_PORT, parse_dns_address};
 use super::lexer::Token;
@@ -13,6 +15,7 @@ use super::parser::{Directive, Line};
 use super::place::{Place, Report};
 use super::zone;
 use crate::dns::Name;
+use crate::transfer::TlsDemand;
 
 /// Who may have some zones. Who is not named may not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub struct Secondary {
     /// With any of these keys its requests must be signed; NOTIFY is signed with the first. Empty:
     /// no signing. Defined on the same listener, lower case.
     pub keys: Vec<Name>,
+    /// Whether its requests must come over TLS.
+    pub tls: TlsDemand,
 }
 
 /// Someone who may transfer.
@@ -51,6 +56,8 @@ pub struct Allow {
     /// With any of these keys the request must be signed. Empty: no signing. Defined on the same
     /// listener, lower case.
     pub keys: Vec<Name>,
+    /// Whether the request must come over TLS.
+    pub tls: TlsDemand,
 }
 
 /// From where a request may come.
@@ -83,6 +90,13 @@ impl Transfer {
             .find(|source| source.is_ipv4() == target.is_ipv4())
     }
 
+    /// What each line demands of TLS, with the place of its address.
+    pub(super) fn demands(&self) -> impl Iterator<Item = (&Place, &TlsDemand)> {
+        let of_secondaries = self.secondaries.iter().map(|to| (&to.place, &to.tls));
+        let of_allowed = self.allow.iter().map(|allow| (&allow.place, &allow.tls));
+        of_secondaries.chain(of_allowed)
+    }
+
     /// All key names, each with the place of the line's address.
     pub(super) fn key_names(&self) -> impl Iterator<Item = (&Place, &Name)> {
         let Self {
@@ -106,6 +120,8 @@ struct Parts<'a> {
     peers: &'a [Token],
     /// The keys.
     keys: Vec<Name>,
+    /// What is demanded of TLS.
+    tls: TlsDemand,
 }
 
 /// Reads the directive; `block_zones` are the default.
@@ -117,7 +133,7 @@ pub(super) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Re
         allow: Vec::new(),
         sources: Vec::new(),
     };
-    let mut named = false;
+    let (mut named, mut only_tls) = (false, false);
     for line in &directive.lines {
         match line.name.text.as_str() {
             "to" => {
@@ -129,7 +145,20 @@ pub(super) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Re
                 allow(line, &mut transfer, report);
             }
             "source" => source(line, &mut transfer.sources, report),
-            _ => directive.unknown_option(line, "to, allow and source", report),
+            "tls" => {
+                line.refuse_arguments(report);
+                only_tls = true;
+            }
+            _ => directive.unknown_option(line, "to, allow, source and tls", report),
+        }
+    }
+    if only_tls {
+        let of_secondaries = transfer.secondaries.iter_mut().map(|to| &mut to.tls);
+        let of_allowed = transfer.allow.iter_mut().map(|allow| &mut allow.tls);
+        for demand in of_secondaries.chain(of_allowed) {
+            if *demand == TlsDemand::Free {
+                *demand = TlsDemand::Any;
+            }
         }
     }
     if !named {
@@ -148,9 +177,10 @@ fn parts<'a>(line: &'a Line, what: &str, report: &mut Report) -> Option<Parts<'a
     let words = line.at_least_one(what, report)?;
     let at = |word: &str| words.iter().position(|token| token.text == word);
     let end = at("tls").unwrap_or(words.len());
-    if let Some(token) = words.get(end) {
-        report.not_yet(&token.place, &format!("{} … tls", line.name.text));
-    }
+    let tls = match &words[end..] {
+        [] => TlsDemand::Free,
+        [_, names @ ..] => tls_demand(names, &line.name.text, report),
+    };
     let words = &words[..end];
     let (peers, keys) = match words.iter().position(|token| token.text == "key") {
         Some(at) => (&words[..at], Some((&words[at], &words[at + 1..]))),
@@ -174,13 +204,37 @@ fn parts<'a>(line: &'a Line, what: &str, report: &mut Report) -> Option<Parts<'a
             names.extend(zone::domain_name(token, report).filter(|name| !names.contains(name)));
         }
     }
-    Some(Parts { peers, keys: names })
+    Some(Parts {
+        peers,
+        keys: names,
+        tls,
+    })
 }
 
-/// Reads `to ADDRESS[:PORT]...|* [key NAME...]`.
+/// Reads what stands behind `tls`: nothing, or the name that the client's certificate must have.
+fn tls_demand(names: &[Token], option: &str, report: &mut Report) -> TlsDemand {
+    let [name, more @ ..] = names else {
+        return TlsDemand::Any;
+    };
+    if let [extra, ..] = more {
+        let message = format!("{} is one name too many behind tls", extra.shown());
+        let mend = format!("write tls last, with one name at most: {option} … tls NAME");
+        report.error(&extra.place, message, mend);
+    }
+    let text = name.text.strip_suffix('.').unwrap_or(&name.text);
+    if let Ok(name) = ServerName::try_from(text.to_owned()) {
+        return TlsDemand::Named(name);
+    }
+    let message = format!("{} is no name of a certificate", name.shown());
+    let mend = "write a DNS name or an IP address that stands in the client's certificate";
+    report.error(&name.place, message, mend);
+    TlsDemand::Any
+}
+
+/// Reads `to ADDRESS[:PORT]...|* [key NAME...] [tls [NAME]]`.
 fn to(line: &Line, transfer: &mut Transfer, report: &mut Report) {
-    let what = "ADDRESS[:PORT]...|* [key NAME...]";
-    let Some(Parts { peers, keys }) = parts(line, what, report) else {
+    let what = "ADDRESS[:PORT]...|* [key NAME...] [tls [NAME]]";
+    let Some(Parts { peers, keys, tls }) = parts(line, what, report) else {
         return;
     };
     for token in peers {
@@ -191,6 +245,7 @@ fn to(line: &Line, transfer: &mut Transfer, report: &mut Report) {
                 place,
                 peer: Peer::Anyone,
                 keys: keys.clone(),
+                tls: tls.clone(),
             });
             continue;
         }
@@ -228,14 +283,15 @@ fn to(line: &Line, transfer: &mut Transfer, report: &mut Report) {
             place,
             address,
             keys: keys.clone(),
+            tls: tls.clone(),
         });
     }
 }
 
-/// Reads `allow ADDRESS|CIDR|*... [key NAME...]`.
+/// Reads `allow ADDRESS|CIDR|*... [key NAME...] [tls [NAME]]`.
 fn allow(line: &Line, transfer: &mut Transfer, report: &mut Report) {
-    let what = "ADDRESS|CIDR|*... [key NAME...]";
-    let Some(Parts { peers, keys }) = parts(line, what, report) else {
+    let what = "ADDRESS|CIDR|*... [key NAME...] [tls [NAME]]";
+    let Some(Parts { peers, keys, tls }) = parts(line, what, report) else {
         return;
     };
     for token in peers {
@@ -256,6 +312,7 @@ fn allow(line: &Line, transfer: &mut Transfer, report: &mut Report) {
             place: token.place.clone(),
             peer,
             keys: keys.clone(),
+            tls: tls.clone(),
         });
     }
 }

@@ -7,13 +7,16 @@
 use std::fs;
 use std::sync::Arc;
 
+use super::config::ServerBlock;
 use super::keyfile;
 use super::lexer::Token;
+use super::listener;
 use super::parser::{Directive, Line};
-use super::place::{Place, Report};
+use super::place::{Place, Problem, Report};
 use super::secret::Secret;
 use super::zone;
 use crate::dns::Name;
+use crate::dns::tsig::Algorithm;
 
 /// A key for signing messages (RFC 8945).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,74 +44,52 @@ impl TsigKey {
     }
 }
 
-/// The algorithm of a key (RFC 8945 section 6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Algorithm {
-    /// `hmac-sha1`.
-    HmacSha1,
-    /// `hmac-sha224`.
-    HmacSha224,
-    /// `hmac-sha256`, the default.
-    HmacSha256,
-    /// `hmac-sha384`.
-    HmacSha384,
-    /// `hmac-sha512`.
-    HmacSha512,
+/// A key file, which is read again when it changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFile {
+    /// Where it is named.
+    pub place: Place,
+    /// Its name, as the places of its keys have it.
+    pub path: Arc<str>,
 }
 
-impl Algorithm {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::HmacSha1,
-        Self::HmacSha224,
-        Self::HmacSha256,
-        Self::HmacSha384,
-        Self::HmacSha512,
-    ];
-
-    /// The name in the IANA registry, without a last dot.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::HmacSha1 => "hmac-sha1",
-            Self::HmacSha224 => "hmac-sha224",
-            Self::HmacSha256 => "hmac-sha256",
-            Self::HmacSha384 => "hmac-sha384",
-            Self::HmacSha512 => "hmac-sha512",
-        }
-    }
-
-    /// The algorithm of this name, whatever its case, with a last dot or without.
-    pub(super) fn named(text: &str) -> Option<Self> {
-        let text = text.strip_suffix('.').unwrap_or(text);
-        Self::ALL
-            .into_iter()
-            .find(|algorithm| algorithm.as_str().eq_ignore_ascii_case(text))
-    }
+/// What the directive says.
+#[derive(Debug, Default)]
+pub(super) struct Tsig {
+    /// All keys.
+    pub(super) keys: Vec<TsigKey>,
+    /// The files that some of them are from.
+    pub(super) files: Vec<KeyFile>,
 }
 
 /// What to write for an algorithm.
-pub(super) const ALGORITHMS: &str =
-    "write hmac-sha256, or hmac-sha1, hmac-sha224, hmac-sha384, hmac-sha512";
+pub(super) const ALGORITHMS: &str = "write hmac-sha256, or hmac-sha1, hmac-sha224, hmac-sha384, hmac-sha512, hmac-sha256-128, hmac-sha384-192, \
+     hmac-sha512-256";
 
 /// What to write for a secret.
 pub(super) const SECRET_MEND: &str =
     "write base64 as tsig-keygen or openssl rand -base64 32 gives it";
 
 /// Reads the directive.
-pub(super) fn parse(directive: &Directive, report: &mut Report) -> Vec<TsigKey> {
+pub(super) fn parse(directive: &Directive, report: &mut Report) -> Tsig {
     // Read for their errors only: zones matter to `require` alone.
     for token in &directive.arguments {
         zone::argument(token, report);
     }
-    let mut keys: Vec<TsigKey> = Vec::new();
+    let mut tsig = Tsig::default();
     for line in &directive.lines {
         match line.name.text.as_str() {
             "secret" => {
                 let key = key(line, report);
-                keys.extend(key);
+                tsig.keys.extend(key);
             }
-            "secrets" => keys.extend(key_file(line, report)),
+            "secrets" => {
+                let Some(file) = key_file(line, report) else {
+                    continue;
+                };
+                tsig.keys.extend(read_key_file(&file, report));
+                tsig.files.push(file);
+            }
             option @ ("require" | "require_opcode") => {
                 report.not_yet(&line.name.place, &format!("tsig {option}"));
             }
@@ -127,7 +108,7 @@ pub(super) fn parse(directive: &Directive, report: &mut Report) -> Vec<TsigKey> 
         let mend = "write a block with secret NAME BASE64 or secrets FILE";
         report.error(&directive.name.place, "tsig names no key", mend);
     }
-    keys
+    tsig
 }
 
 /// Reads `secret NAME BASE64 [ALGORITHM]`.
@@ -151,7 +132,7 @@ fn key(line: &Line, report: &mut Report) -> Option<TsigKey> {
     let place = name.place.clone();
     let name = zone::domain_name(name, report);
     let algorithm = match algorithm {
-        None => Some(Algorithm::HmacSha256),
+        None => Some(Algorithm::Sha256),
         Some(token) => read_algorithm(token, report),
     };
     let secret = match Secret::parse(&secret.text) {
@@ -171,7 +152,7 @@ fn key(line: &Line, report: &mut Report) -> Option<TsigKey> {
 
 /// Reads an algorithm.
 fn read_algorithm(token: &Token, report: &mut Report) -> Option<Algorithm> {
-    let algorithm = Algorithm::named(&token.text);
+    let algorithm = token.text.parse().ok();
     if algorithm.is_none() {
         report.error(&token.place, "no such algorithm for a key", ALGORITHMS);
     }
@@ -179,20 +160,62 @@ fn read_algorithm(token: &Token, report: &mut Report) -> Option<Algorithm> {
 }
 
 /// Reads `secrets FILE`, relative to the working folder.
-fn key_file(line: &Line, report: &mut Report) -> Vec<TsigKey> {
-    let Some(file) = line.exactly_one("FILE", report) else {
-        return Vec::new();
-    };
-    match fs::read(&file.text) {
-        Ok(octets) => {
-            let name: Arc<str> = file.text.as_str().into();
-            keyfile::parse(&name, &String::from_utf8_lossy(&octets), report)
-        }
+fn key_file(line: &Line, report: &mut Report) -> Option<KeyFile> {
+    let file = line.exactly_one("FILE", report)?;
+    Some(KeyFile {
+        place: file.place.clone(),
+        path: file.text.as_str().into(),
+    })
+}
+
+/// The keys of a file.
+fn read_key_file(file: &KeyFile, report: &mut Report) -> Vec<TsigKey> {
+    match fs::read(&*file.path) {
+        Ok(octets) => keyfile::parse(&file.path, &String::from_utf8_lossy(&octets), report),
         Err(error) => {
-            let message = format!("cannot read the key file {}: {error}", file.shown());
+            let message = format!(
+                "cannot read the key file '{}': {error}",
+                file.path.escape_debug()
+            );
             let mend = "paths are relative to the working folder: check path and permissions";
             report.error(&file.place, message, mend);
             Vec::new()
         }
+    }
+}
+
+/// The keys of blocks that share listeners as they are now, their key files read again.
+///
+/// # Errors
+/// What is wrong, at least one problem: a file, two keys of one name, a key that `transfer` names and
+/// that is gone.
+pub fn read_keys_again(blocks: &[&ServerBlock]) -> Result<Vec<TsigKey>, Vec<Problem>> {
+    let mut report = Report::default();
+    let mut files: Vec<&KeyFile> = Vec::new();
+    for file in blocks.iter().flat_map(|block| &block.key_files) {
+        if !files.iter().any(|other| other.path == file.path) {
+            files.push(file);
+        }
+    }
+    let written = blocks
+        .iter()
+        .flat_map(|block| &block.keys)
+        .filter(|key| !files.iter().any(|file| file.path == key.place.file));
+    let mut all: Vec<TsigKey> = written.cloned().collect();
+    for file in files {
+        all.extend(read_key_file(file, &mut report));
+    }
+    let mut keys: Vec<TsigKey> = Vec::new();
+    for key in all {
+        listener::add_key(&mut keys, &key, &mut report);
+    }
+    for block in blocks {
+        listener::check_key_names_of(block, &keys, &mut report);
+    }
+    let (problems, _) = report.finish();
+    if problems.is_empty() {
+        Ok(keys)
+    } else {
+        Err(problems)
     }
 }

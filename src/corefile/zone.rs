@@ -15,7 +15,23 @@ use crate::dns::Name;
 pub enum Scheme {
     /// Plain DNS over UDP and TCP.
     Dns,
+    /// DNS over TLS.
+    Tls,
 }
+
+impl Scheme {
+    /// The scheme as it stands in front of `://`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::Tls => "tls",
+        }
+    }
+}
+
+/// The port of `tls://` (RFC 7858 section 3.1).
+const TLS_PORT: u16 = 853;
 
 /// A key of a server block, after expansion of address ranges.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,12 +47,12 @@ pub struct ZoneKey {
 }
 
 /// What a text before `://` may be.
-const SCHEMES_NOT_YET: &[&str] = &["tls", "quic", "grpc", "https", "https3", "unix"];
+const SCHEMES_NOT_YET: &[&str] = &["quic", "grpc", "https", "https3", "unix"];
 
 /// The parts of a key.
 struct Parts {
-    /// Whether a scheme was written.
-    has_scheme: bool,
+    /// The scheme, if written.
+    scheme: Option<Scheme>,
     /// The port, if written.
     port: Option<u16>,
     /// The zones.
@@ -46,18 +62,22 @@ struct Parts {
 /// Reads a key of a server block: several when it is an address range.
 pub(super) fn key(token: &Token, default_port: u16, report: &mut Report) -> Vec<ZoneKey> {
     let Some(Parts {
-        has_scheme: _,
+        scheme,
         port,
         zones,
     }) = parts(token, report)
     else {
         return Vec::new();
     };
-    let port = port.unwrap_or(default_port);
+    let scheme = scheme.unwrap_or(Scheme::Dns);
+    let port = port.unwrap_or(match scheme {
+        Scheme::Dns => default_port,
+        Scheme::Tls => TLS_PORT,
+    });
     let key = |apex| ZoneKey {
         place: token.place.clone(),
         apex,
-        scheme: Scheme::Dns,
+        scheme,
         port,
     };
     zones.into_iter().map(key).collect()
@@ -66,14 +86,14 @@ pub(super) fn key(token: &Token, default_port: u16, report: &mut Report) -> Vec<
 /// Reads a zone as the argument of a directive: several when it is an address range.
 pub(super) fn argument(token: &Token, report: &mut Report) -> Vec<Name> {
     let Some(Parts {
-        has_scheme,
+        scheme,
         port,
         zones,
     }) = parts(token, report)
     else {
         return Vec::new();
     };
-    if has_scheme || port.is_some() {
+    if scheme.is_some() || port.is_some() {
         let message = format!("the scheme and port of {} mean nothing here", token.shown());
         report.warn(&token.place, message, "write the zone alone");
     }
@@ -100,14 +120,16 @@ fn parts(token: &Token, report: &mut Report) -> Option<Parts> {
         Some((scheme, rest)) => (Some(scheme.to_ascii_lowercase()), rest),
         None => (None, token.text.as_str()),
     };
-    match scheme.as_deref() {
-        None | Some("dns") => {}
+    let scheme = match scheme.as_deref() {
+        None => None,
+        Some("dns") => Some(Scheme::Dns),
+        Some("tls") => Some(Scheme::Tls),
         Some(scheme) if SCHEMES_NOT_YET.contains(&scheme) => {
             report.not_yet(&token.place, &format!("{scheme}://"));
             return None;
         }
         Some(_) => {
-            let mend = "write the zone alone, or behind dns://";
+            let mend = "write the zone alone, or behind dns:// or tls://";
             report.error(
                 &token.place,
                 format!("unknown scheme in {}", token.shown()),
@@ -115,11 +137,11 @@ fn parts(token: &Token, report: &mut Report) -> Option<Parts> {
             );
             return None;
         }
-    }
+    };
     let (zone, port) = split_port(rest, token, report)?;
     let zones = zones(zone, token, report)?;
     Some(Parts {
-        has_scheme: scheme.is_some(),
+        scheme,
         port,
         zones,
     })

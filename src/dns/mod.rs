@@ -3,6 +3,8 @@
 //! Everything that enters as text or as octets enters here, through a checked constructor; inside,
 //! a name is a [`Name`], a serial a [`Serial`], a TTL a [`Ttl`].
 
+mod cookie;
+pub mod edns;
 mod header;
 mod name;
 mod rdata;
@@ -16,6 +18,7 @@ mod ttl;
 mod wire;
 mod wire_query;
 
+pub use cookie::CookieSecret;
 pub use header::{Rcode, flags};
 pub(crate) use name::wire_name_len;
 pub use name::{DecodeError, Name, ParseError};
@@ -31,4 +34,4 @@ pub use wire::{
     HEADER_OCTETS, MAX_MESSAGE_OCTETS, Mark, MessageWriter, OPT_OCTETS, OptReply, Section,
 };
 pub(crate) use wire_query::tsig_place;
-pub use wire_query::{Opt, Query, Unreadable};
+pub use wire_query::{Query, Unreadable};

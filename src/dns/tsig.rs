@@ -1,10 +1,14 @@
 //! TSIG: keys, verifying requests, signing replies and streams of messages (RFC 8945).
 //!
-//! Works on the octets as they came and as they will go. The MACs are those of `ring`; secrets are held
-//! by it alone and are in no Debug output. MACs are compared in constant time.
+//! Works on the octets as they came and as they will go. The MACs are those of `ring`, and of `hmac` with
+//! `sha2` for SHA-224; secrets are held by them alone and are in no Debug output. MACs are compared in
+//! constant time.
+//!
+//! A key of a cut algorithm (hmac-sha256-128) takes requests by that name, and by the name of the whole one
+//! with a MAC that is cut (BIND writes it so); the reply is as the request was.
 //!
 //! # Not implemented
-//! hmac-sha224 (section 6: optional; `ring` has none) and hmac-md5 (section 6: "MUST NOT" be used).
+//! hmac-md5 (section 6: "MUST NOT" be used).
 //! Remembering the last time signed of each key (section 5.2.3, a "SHOULD"): parallel transfers from one
 //! secondary would fail on it.
 
@@ -16,7 +20,7 @@ use std::sync::Arc;
 use crate::dns::wire_query::RawRecord;
 use crate::dns::{HEADER_OCTETS, Name, Rtype, set_length};
 
-pub use key::{Algorithm, Key, Keys, UnknownAlgorithm};
+pub use key::{Algorithm, Key, KeyRing, Keys, UnknownAlgorithm};
 pub use reply::{ReplyTsig, reply_tsig};
 
 /// Seconds a clock may differ (RFC 8945 section 10).
@@ -130,9 +134,17 @@ impl<'a> Tsig<'a> {
         })
     }
 
-    /// The variables of RFC 8945 section 4.3.3.
-    fn variables(&self, key: &Key) -> Vec<u8> {
-        variables(key, self.time, self.fudge, self.error, self.other)
+    /// The variables of RFC 8945 section 4.3.3. `named`: the algorithm as the record names it.
+    fn variables(&self, key: &Key, named: Algorithm) -> Vec<u8> {
+        variables(key, named, self.time, self.fudge, self.error, self.other)
+    }
+
+    /// The algorithm, by the name that the record gives it: that of the key, cut or whole.
+    fn algorithm_of(&self, key: &Key) -> Option<Algorithm> {
+        let wire = self.algorithm.as_wire();
+        [key.algorithm, key.algorithm.uncut()]
+            .into_iter()
+            .find(|algorithm| algorithm.is_named(wire))
     }
 
     /// The header as it was signed: the original ID, one additional record less.
@@ -152,12 +164,19 @@ impl<'a> Tsig<'a> {
 }
 
 /// The variables that are digested after a message: all of RFC 8945 section 4.3.3.
-fn variables(key: &Key, time: u64, fudge: u16, error: u16, other: &[u8]) -> Vec<u8> {
+fn variables(
+    key: &Key,
+    named: Algorithm,
+    time: u64,
+    fudge: u16,
+    error: u16,
+    other: &[u8],
+) -> Vec<u8> {
     let mut octets = Vec::with_capacity(96);
     octets.extend_from_slice(key.name.as_wire());
     octets.extend_from_slice(&CLASS_ANY.to_be_bytes());
     octets.extend_from_slice(&[0; 4]);
-    octets.extend_from_slice(key.algorithm.wire());
+    octets.extend_from_slice(named.wire());
     octets.extend_from_slice(&timers(time, fudge));
     octets.extend_from_slice(&error.to_be_bytes());
     push_sized(&mut octets, other);
@@ -195,21 +214,20 @@ pub fn verify(keys: &Keys, raw: &[u8], tsig_at: usize, now: u64) -> Verdict {
             session,
         })
     };
-    let key = keys.get(&tsig.key_name).filter(|key| {
-        tsig.algorithm
-            .as_wire()
-            .eq_ignore_ascii_case(key.algorithm.wire())
-    });
-    let Some(key) = key else {
+    let key = keys
+        .get(&tsig.key_name)
+        .and_then(|key| Some((key, tsig.algorithm_of(key)?)));
+    let Some((key, named)) = key else {
         return refuse(tsig, TsigError::BadKey, None);
     };
-    match check_mac(key, &tsig, &[], raw, tsig_at) {
+    match check_mac((key, named), &tsig, &[], raw, tsig_at) {
         MacCheck::Illegal => return Verdict::Malformed,
         MacCheck::Wrong => return refuse(tsig, TsigError::BadSig, None),
         MacCheck::Right => {}
     }
     let session = Session {
         key: Arc::clone(key),
+        named,
         previous: tsig.mac.to_vec(),
         first: true,
         original_id: tsig.original_id,
@@ -235,7 +253,13 @@ enum MacCheck {
 }
 
 /// Checks the MAC of a message, with what is digested before it.
-fn check_mac(key: &Key, tsig: &Tsig<'_>, before: &[u8], raw: &[u8], tsig_at: usize) -> MacCheck {
+fn check_mac(
+    (key, named): (&Key, Algorithm),
+    tsig: &Tsig<'_>,
+    before: &[u8],
+    raw: &[u8],
+    tsig_at: usize,
+) -> MacCheck {
     let hash = key.algorithm.hash_octets();
     // RFC 8945 section 5.2.2.1: "greater than [the hash] ... less than the larger of 10 (octets) and half
     // the length of the hash" is FORMERR. An empty MAC is taken as a wrong one.
@@ -245,7 +269,7 @@ fn check_mac(key: &Key, tsig: &Tsig<'_>, before: &[u8], raw: &[u8], tsig_at: usi
         _ => {}
     }
     let header = tsig.signed_header(raw);
-    let variables = tsig.variables(key);
+    let variables = tsig.variables(key, named);
     let body = &raw[HEADER_OCTETS..tsig_at];
     if key.is_mac(&[before, &header, body, &variables], tsig.mac) {
         MacCheck::Right
@@ -259,6 +283,8 @@ fn check_mac(key: &Key, tsig: &Tsig<'_>, before: &[u8], raw: &[u8], tsig_at: usi
 pub struct Session {
     /// The key.
     key: Arc<Key>,
+    /// The algorithm as the request named it.
+    named: Algorithm,
     /// The MAC before: of the request, then of each message.
     previous: Vec<u8>,
     /// Whether the next message is the first of the reply.
@@ -280,7 +306,7 @@ impl Session {
         let mut before = Vec::with_capacity(2 + self.previous.len());
         push_sized(&mut before, &self.previous);
         let after = if self.first {
-            variables(&self.key, now, FUDGE, 0, &[])
+            variables(&self.key, self.named, now, FUDGE, 0, &[])
         } else {
             timers(now, FUDGE).to_vec()
         };
@@ -291,7 +317,7 @@ impl Session {
             base,
             &Fields {
                 key_name: self.key.name.as_wire(),
-                algorithm: self.key.algorithm.wire(),
+                algorithm: self.named.wire(),
                 time: now,
                 original_id: self.original_id,
                 error: 0,
@@ -307,7 +333,7 @@ impl Session {
 /// Signs a request of ours, without length in front; gives its MAC, which its reply's covers.
 pub fn sign_request(key: &Key, octets: &mut Vec<u8>, now: u64) -> Vec<u8> {
     let original_id = u16::from_be_bytes([octets[0], octets[1]]);
-    let mac = key.mac(&[octets, &variables(key, now, FUDGE, 0, &[])]);
+    let mac = key.mac(&[octets, &variables(key, key.algorithm, now, FUDGE, 0, &[])]);
     append(
         octets,
         0,
@@ -333,12 +359,9 @@ pub fn is_reply_valid(key: &Key, request_mac: &[u8], raw: &[u8], tsig_at: usize,
     let mut before = Vec::with_capacity(2 + request_mac.len());
     push_sized(&mut before, request_mac);
     tsig.key_name == key.name
-        && tsig
-            .algorithm
-            .as_wire()
-            .eq_ignore_ascii_case(key.algorithm.wire())
+        && key.algorithm.is_named(tsig.algorithm.as_wire())
         && tsig.mac.len() >= key.algorithm.mac_octets()
-        && check_mac(key, &tsig, &before, raw, tsig_at) == MacCheck::Right
+        && check_mac((key, key.algorithm), &tsig, &before, raw, tsig_at) == MacCheck::Right
         && tsig.is_in_time(now)
 }
 
@@ -356,7 +379,7 @@ impl Refusal {
         let mac = self.session.as_ref().map(|session| {
             let mut before = Vec::with_capacity(66);
             push_sized(&mut before, &session.previous);
-            let variables = variables(&session.key, time, FUDGE, code, other);
+            let variables = variables(&session.key, session.named, time, FUDGE, code, other);
             let id = self.original_id.to_be_bytes();
             session
                 .key

@@ -42,20 +42,15 @@ pub struct OptReply<'a> {
     pub rcode: Rcode,
     /// The DO bit, copied from the request (RFC 3225 section 3).
     pub dnssec_ok: bool,
-    /// Options: code and data.
-    pub options: &'a [(u16, &'a [u8])],
+    /// The options, as they stand in the record.
+    pub options: &'a [u8],
 }
 
 impl OptReply<'_> {
     /// The octets the record takes.
     #[must_use]
-    pub fn octets(&self) -> usize {
-        OPT_OCTETS
-            + self
-                .options
-                .iter()
-                .map(|(_, data)| 4 + data.len())
-                .sum::<usize>()
+    pub const fn octets(&self) -> usize {
+        OPT_OCTETS + self.options.len()
     }
 }
 
@@ -265,13 +260,8 @@ impl MessageWriter {
         let [_, upper] = (opt.rcode.0 >> 4).to_be_bytes();
         let dnssec_ok = if opt.dnssec_ok { 0x80 } else { 0 };
         self.octets.extend_from_slice(&[upper, 0, dnssec_ok, 0]);
-        let length = opt.octets() - OPT_OCTETS;
-        push_u16(&mut self.octets, length);
-        for (code, data) in opt.options {
-            self.octets.extend_from_slice(&code.to_be_bytes());
-            push_u16(&mut self.octets, data.len());
-            self.octets.extend_from_slice(data);
-        }
+        push_u16(&mut self.octets, opt.options.len());
+        self.octets.extend_from_slice(opt.options);
         self.counts[Section::Additional as usize] += 1;
         true
     }

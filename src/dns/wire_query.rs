@@ -3,6 +3,7 @@
 //! Nothing is copied and nothing allocated. Every octet is walked over, so a request that is cut, has
 //! octets left over, or an OPT or TSIG where none may be, is known as malformed here.
 
+use crate::dns::edns::Opt;
 use crate::dns::flags;
 use crate::dns::wire::HEADER_OCTETS;
 use crate::dns::{Rtype, wire_name_len};
@@ -21,20 +22,9 @@ pub struct Query<'a> {
     /// The question: name, type, class.
     pub question: &'a [u8],
     /// The OPT record.
-    pub opt: Option<Opt>,
+    pub opt: Option<Opt<'a>>,
     /// Where the TSIG record begins; it is the last one.
     pub tsig_at: Option<usize>,
-}
-
-/// What a request's OPT record says (RFC 6891 section 6.1.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opt {
-    /// The largest datagram the client takes.
-    pub size: u16,
-    /// The EDNS version.
-    pub version: u8,
-    /// The DO bit.
-    pub dnssec_ok: bool,
 }
 
 /// Why octets are no request we can serve.
@@ -84,8 +74,8 @@ impl<'a> Query<'a> {
                 question = &raw[at..end];
                 at = end;
             }
-            // Other operations may ask nothing; a query asks exactly one question (RFC 9619).
-            Some(0) if flags & flags::OPCODE != 0 => {}
+            // A query asks one question, or none when it is for a cookie (RFC 9619, RFC 7873 section 5.4).
+            Some(0) => {}
             _ => return Err(malformed(question)),
         }
         let mut query = Self {
@@ -160,23 +150,6 @@ impl<'a> Query<'a> {
     #[must_use]
     pub fn opcode(&self) -> u16 {
         (self.flags & flags::OPCODE) >> 11
-    }
-}
-
-impl Opt {
-    /// Reads an OPT record; `None` when its options do not fill its data exactly.
-    fn parse(rr: &RawRecord<'_>) -> Option<Self> {
-        let mut rest = rr.data;
-        while !rest.is_empty() {
-            let length = usize::from(u16::from_be_bytes([*rest.get(2)?, *rest.get(3)?]));
-            rest = rest.get(4 + length..)?;
-        }
-        let [_, version, flags, _] = rr.ttl;
-        Some(Self {
-            size: rr.class,
-            version,
-            dnssec_ok: flags & 0x80 != 0,
-        })
     }
 }
 

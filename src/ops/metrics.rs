@@ -92,6 +92,7 @@ metrics! {
     TCP_CONNECTIONS Gauge "zonewright_tcp_connections" [] "Open TCP connections";
     TCP_ACCEPTED Counter "zonewright_tcp_accepted" [] "TCP connections accepted";
     TCP_CLOSED Counter "zonewright_tcp_closed" ["reason"] "TCP connections closed by us: limit, timeout; accept_error";
+    TLS_FAILURES Counter "zonewright_tls_failures" [] "TLS handshakes that failed";
     TRANSFERS Counter "zonewright_transfers" ["kind", "outcome"] "Transfers: axfr, ixfr, ixfr_as_axfr; complete, broken, failed, up_to_date, denied, over_limit";
     TRANSFER_RECORDS Counter "zonewright_transfer_records" [] "Records sent in transfers";
     TRANSFER_BYTES Counter "zonewright_transfer_bytes" [] "Octets sent in transfers";

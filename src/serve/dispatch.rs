@@ -6,31 +6,26 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use hickory_server::net::xfer::Protocol;
-use hickory_server::proto::rr::{LowerName, RData};
-use hickory_server::server::Request;
 use tokio::sync::Semaphore;
-use tracing::{debug, warn};
+use tracing::warn;
 
-use crate::dns::tsig::{self, Keys, Verdict};
+use crate::dns::edns::Wishes;
+use crate::dns::tsig::{self, KeyRing, Verdict};
 use crate::dns::{
-    MAX_MESSAGE_OCTETS, Mark, MessageWriter, Name, Query, Rcode, RrRef, Rtype, Section, Serial,
-    Unreadable, flags,
+    MAX_MESSAGE_OCTETS, Mark, MessageWriter, Name, Query, Rcode, RrRef, Rtype, Section, Unreadable,
+    flags,
 };
 use crate::live::{LiveAnswer, LiveNames, QueryLog};
 use crate::ops::Clock;
+use crate::serve::handover::ixfr_serial;
 use crate::serve::lookup::{Additionals, Link, LinkSet, each_additional, lookup, rrset_for};
-use crate::serve::reply::{
-    Extended, Signer, write_link, write_negative, write_referral, write_soa,
-};
-use crate::serve::{Proto, Settings, Stats};
-use crate::transfer::{
-    Access, Asked, Head, Job, JobStart, Permit, SecondaryId, SecondaryTable, one_message,
-    unix_seconds,
-};
-use crate::zone::{Version, Zone, ZoneSet};
+use crate::serve::reply::{Extended, Said, Signer, write_link, write_negative, write_referral};
+use crate::serve::{Identity, Proto, Settings, Stats};
+use crate::transfer::{Access, Asked, Job, SecondaryTable, TlsPeer, unix_seconds};
+use crate::zone::{Zone, ZoneSet};
 
 /// The class IN.
 const CLASS_IN: u16 = 1;
@@ -48,7 +43,7 @@ pub(crate) struct Shared {
     /// What answers for names that no version holds; most zones have none.
     pub(crate) live: HashMap<Name, LiveNames>,
     /// TSIG keys.
-    pub(crate) keys: Arc<Keys>,
+    pub(crate) keys: Arc<KeyRing>,
     /// Limits and times.
     pub(crate) settings: Settings,
     /// Tells the time.
@@ -57,6 +52,10 @@ pub(crate) struct Shared {
     pub(crate) query_log: Option<QueryLog>,
     /// Counts.
     pub(crate) stats: Arc<Stats>,
+    /// What we tell of ourselves to who asks.
+    pub(crate) identity: Identity,
+    /// Whether clients of connections are asked to go.
+    pub(crate) draining: Arc<AtomicBool>,
     /// Knows what each secondary has.
     pub(crate) secondaries: Arc<SecondaryTable>,
     /// Capacity for transfers.
@@ -68,8 +67,10 @@ pub(crate) struct Shared {
 pub(crate) struct Scratch {
     /// The reply.
     pub(crate) writer: MessageWriter,
+    /// The EDNS options of the reply.
+    pub(super) options: Vec<u8>,
     /// The question's name in lower case.
-    lower: Vec<u8>,
+    pub(super) lower: Vec<u8>,
     /// A sort key.
     key: Vec<u8>,
     /// For additional records.
@@ -81,6 +82,7 @@ impl Scratch {
     pub(crate) fn new() -> Self {
         Self {
             writer: MessageWriter::new(TABLE_BITS),
+            options: Vec::new(),
             lower: Vec::with_capacity(255),
             key: Vec::with_capacity(255),
             additionals: Additionals::default(),
@@ -98,16 +100,27 @@ pub(crate) enum Outcome {
     Transfer(Box<Job>),
 }
 
+/// Who asks, and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    /// From where.
+    pub(crate) address: SocketAddr,
+    /// Over what.
+    pub(crate) proto: Proto,
+    /// What TLS says of it.
+    pub(crate) tls: Option<&'a TlsPeer>,
+}
+
 /// A request on its way to its reply.
 pub(super) struct Exchange<'a> {
     /// What all listeners share.
     pub(super) shared: &'a Shared,
     /// The request.
     pub(super) query: Query<'a>,
-    /// Who asks.
-    pub(super) peer: SocketAddr,
-    /// How.
-    pub(super) proto: Proto,
+    /// Who asks, and how.
+    pub(super) asker: Asker<'a>,
+    /// What its options ask for.
+    pub(super) wishes: Wishes<'a>,
     /// What signs the reply.
     pub(super) signer: Signer,
 }
@@ -140,13 +153,7 @@ impl Shared {
     }
 
     /// Answers a request, or says that a transfer is due.
-    pub(crate) fn respond(
-        &self,
-        scratch: &mut Scratch,
-        raw: &[u8],
-        peer: SocketAddr,
-        proto: Proto,
-    ) -> Outcome {
+    pub(crate) fn respond(&self, scratch: &mut Scratch, raw: &[u8], asker: Asker<'_>) -> Outcome {
         let query = match Query::parse(raw) {
             Ok(query) => query,
             Err(Unreadable::Silent) => {
@@ -158,22 +165,24 @@ impl Shared {
                 flags,
                 question,
             }) => {
-                return self.malformed(scratch, id, flags, question, proto);
+                return self.malformed(scratch, id, flags, question, asker.proto);
             }
         };
         let mut exchange = Exchange {
             shared: self,
             query,
-            peer,
-            proto,
+            asker,
+            wishes: Wishes::default(),
             signer: Signer::None,
         };
         if let Some(at) = query.tsig_at {
-            match tsig::verify(&self.keys, raw, at, unix_seconds(&*self.clock)) {
+            let now = unix_seconds(&*self.clock);
+            match tsig::verify(&self.keys.current(), raw, at, now) {
                 Verdict::Valid(session) => exchange.signer = Signer::Session(session),
                 Verdict::Malformed => return exchange.fail(scratch, Rcode::FORMERR),
                 Verdict::Refused(refusal) => {
                     self.stats.tsig_refused.increase();
+                    let peer = asker.address;
                     warn!(%peer, key = %refusal.key_name, error = ?refusal.error, "tsig refused");
                     exchange.signer = Signer::Refusal(Box::new(refusal));
                     return exchange.fail(scratch, Rcode::NOTAUTH);
@@ -194,7 +203,7 @@ impl Shared {
     ) -> Outcome {
         let flags = flags::QR | came & (flags::OPCODE | flags::RD) | Rcode::FORMERR.0;
         let writer = &mut scratch.writer;
-        writer.begin(proto == Proto::Tcp, MAX_MESSAGE_OCTETS, id, flags);
+        writer.begin(proto.is_stream(), MAX_MESSAGE_OCTETS, id, flags);
         if !question.is_empty() {
             writer.question(question);
         }
@@ -206,10 +215,10 @@ impl Shared {
 
 impl Exchange<'_> {
     /// Everything after the signature.
-    fn run(self, scratch: &mut Scratch) -> Outcome {
-        let query = &self.query;
+    fn run(mut self, scratch: &mut Scratch) -> Outcome {
+        let query = self.query;
         if query.opcode() != 0 {
-            return self.fail(scratch, Rcode::NOTIMP);
+            return self.fail_with(scratch, Rcode::NOTIMP, Some(Extended::NotSupported));
         }
         // RFC 5936 section 2.1 for AXFR; no query has an answer.
         if query.counts[0] > 0 {
@@ -218,23 +227,43 @@ impl Exchange<'_> {
         if query.opt.is_some_and(|opt| opt.version > 0) {
             return self.fail(scratch, Rcode::BADVERS);
         }
+        match query.opt.map(|opt| opt.wishes()) {
+            None => {}
+            Some(Some(wishes)) => self.wishes = wishes,
+            Some(None) => return self.fail(scratch, Rcode::FORMERR),
+        }
+        if query.question.is_empty() {
+            // RFC 7873 section 5.4: a query without question is one for a cookie.
+            let rcode = match self.wishes.cookie {
+                Some(_) => Rcode::NOERROR,
+                None => Rcode::FORMERR,
+            };
+            return self.fail(scratch, rcode);
+        }
         match query.qclass() {
             CLASS_IN => {}
             CLASS_ANY => return self.fail(scratch, Rcode::FORMERR),
-            _ => return self.fail(scratch, Rcode::REFUSED),
+            _ => {
+                return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NotSupported));
+            }
         }
         scratch.lower.clear();
         scratch.lower.extend_from_slice(query.name());
         scratch.lower.make_ascii_lowercase();
-        match (query.qtype(), self.proto) {
-            (Rtype::AXFR, Proto::Udp) => self.fail(scratch, Rcode::NOTIMP),
-            (Rtype::AXFR, Proto::Tcp) => self.transfer(scratch, None),
-            (Rtype::IXFR, _) => match ixfr_serial(query, self.peer, self.proto) {
+        let asker = self.asker;
+        match query.qtype() {
+            Rtype::AXFR if asker.proto == Proto::Udp => {
+                self.fail_with(scratch, Rcode::NOTIMP, Some(Extended::NotSupported))
+            }
+            Rtype::AXFR => self.transfer(scratch, None),
+            Rtype::IXFR => match ixfr_serial(&query, asker.address, asker.proto) {
                 Some(serial) => self.transfer(scratch, Some(serial)),
                 None => self.fail(scratch, Rcode::FORMERR),
             },
-            (Rtype::ANY, _) => self.answer(scratch),
-            (qtype, _) if qtype.is_meta() => self.fail(scratch, Rcode::NOTIMP),
+            Rtype::ANY => self.answer(scratch),
+            qtype if qtype.is_meta() => {
+                self.fail_with(scratch, Rcode::NOTIMP, Some(Extended::NotSupported))
+            }
             _ => self.answer(scratch),
         }
     }
@@ -254,7 +283,7 @@ impl Exchange<'_> {
     /// Answers from a zone.
     fn answer(self, scratch: &mut Scratch) -> Outcome {
         let Some(zone) = self.zone(&scratch.lower) else {
-            return self.fail(scratch, Rcode::REFUSED);
+            return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NotAuthoritative));
         };
         let guard = zone.peek();
         let Some(version) = guard.as_ref() else {
@@ -291,7 +320,12 @@ impl Exchange<'_> {
         // RFC 1034 section 4.3.2: a referral is not authoritative, an alias in front of it is.
         let is_ours = answer.referral.is_none() || answer.links().next().is_some();
         let authority = if is_ours { flags::AA } else { 0 };
-        let base_flags = self.begin(&mut scratch.writer, extended) | authority;
+        let said = Said {
+            ede: extended,
+            version: is_ours.then_some(version),
+        };
+        self.collect_options(&mut scratch.options, said);
+        let base_flags = self.begin_with(&mut scratch.writer, &scratch.options) | authority;
         let writer = &mut scratch.writer;
         let after_question = writer.mark();
         let fits = answer.links().all(|link| write_link(writer, version, link))
@@ -301,7 +335,7 @@ impl Exchange<'_> {
                 .as_ref()
                 .is_none_or(|it| write_referral(writer, it, self.query.name()));
         if !fits {
-            return self.truncated(scratch, after_question, base_flags, extended);
+            return self.truncated(scratch, after_question, base_flags);
         }
         let last = answer.links().last();
         if let Some(Link {
@@ -317,173 +351,21 @@ impl Exchange<'_> {
             let put = |rr: RrRef<'_>| writer.record(Section::Additional, rr);
             if !each_additional(version, &referral.servers, &mut scratch.additionals, put) {
                 // RFC 9471 section 3.1: glue cannot be asked for elsewhere.
-                return self.truncated(scratch, after_question, base_flags, extended);
+                return self.truncated(scratch, after_question, base_flags);
             }
         }
-        self.finish(scratch, base_flags, rcode, extended)
+        self.finish(scratch, base_flags, rcode)
     }
 
     /// An answer that did not fit, with TC: empty in a datagram, the client asks again over TCP. A connection
     /// has nothing larger to offer, so it gets the records that fit the largest message.
-    fn truncated(
-        self,
-        scratch: &mut Scratch,
-        mark: Mark,
-        flags: u16,
-        ede: Option<Extended>,
-    ) -> Outcome {
-        if self.proto == Proto::Udp {
+    fn truncated(self, scratch: &mut Scratch, mark: Mark, flags: u16) -> Outcome {
+        if self.asker.proto == Proto::Udp {
             scratch.writer.rollback(mark);
             self.shared.stats.truncated.increase();
         }
-        self.finish(scratch, flags | flags::TC, Rcode::NOERROR, ede)
+        self.finish(scratch, flags | flags::TC, Rcode::NOERROR)
     }
-
-    /// AXFR, or IXFR from a serial: access first, then capacity (a stranger must not take a friend's).
-    fn transfer(self, scratch: &mut Scratch, client: Option<Serial>) -> Outcome {
-        let shared = self.shared;
-        let name = Name::from_wire(&scratch.lower).ok();
-        // RFC 5936 section 2.2.1: not authoritative for exactly this name.
-        let Some(zone) = name.and_then(|name| shared.zones.get(&name)) else {
-            return self.fail(scratch, Rcode::NOTAUTH);
-        };
-        let peer = self.peer_id();
-        let rules = shared.access.get(zone.apex());
-        let permit =
-            match rules.map(|rules| rules.permit(zone, peer.address.ip(), peer.key.as_ref())) {
-                Some(Ok(permit)) => permit,
-                denied => {
-                    shared.stats.transfers_denied.increase();
-                    let reason = match denied {
-                        Some(Err(denial)) => denial.to_string(),
-                        _ => "the zone is not to be transferred".to_owned(),
-                    };
-                    let (zone, key, peer) = (
-                        zone.apex(),
-                        peer.key.as_ref().map(tracing::field::debug),
-                        peer.address,
-                    );
-                    warn!(%zone, %peer, key, reason, "transfer denied");
-                    return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::Prohibited));
-                }
-            };
-        shared.secondaries.asked(
-            zone.apex(),
-            &peer,
-            client.map_or(Asked::Axfr, Asked::Ixfr),
-            shared.clock.wall(),
-        );
-        let Some(version) = zone.current() else {
-            return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NotReady));
-        };
-        match client {
-            Some(serial) if serial == version.serial || serial.is_after(version.serial) => {
-                shared.stats.transfers_up_to_date.increase();
-                debug!(zone = %zone.apex(), peer = %peer.address, "secondary is up to date");
-                self.single_soa(scratch, &version)
-            }
-            Some(serial) if self.proto == Proto::Udp => self.datagram(scratch, &version, serial),
-            _ => self.stream(scratch, permit, version, client),
-        }
-    }
-
-    /// The current SOA alone (RFC 1995 section 2).
-    fn single_soa(self, scratch: &mut Scratch, version: &Version) -> Outcome {
-        let flags = self.begin(&mut scratch.writer, None) | flags::AA;
-        let fits = write_soa(
-            &mut scratch.writer,
-            Section::Answer,
-            version,
-            version.contents.soa().ttl,
-        );
-        debug_assert!(fits, "a SOA fits any message");
-        self.finish(scratch, flags, Rcode::NOERROR, None)
-    }
-
-    /// The differences in one datagram if they fit, else the current SOA alone.
-    fn datagram(self, scratch: &mut Scratch, version: &Version, client: Serial) -> Outcome {
-        let flags = self.begin(&mut scratch.writer, None) | flags::AA;
-        one_message(&mut scratch.writer, version, client);
-        self.finish(scratch, flags, Rcode::NOERROR, None)
-    }
-
-    /// A transfer over a connection, if there is capacity.
-    fn stream(
-        self,
-        scratch: &mut Scratch,
-        permit: Permit,
-        version: Arc<Version>,
-        client: Option<Serial>,
-    ) -> Outcome {
-        let shared = self.shared;
-        let Ok(slot) = Arc::clone(&shared.slots).try_acquire_owned() else {
-            shared.stats.transfers_over_limit.increase();
-            warn!(zone = %permit.zone().apex(), peer = %self.peer, "too many transfers at once");
-            return self.fail(scratch, Rcode::SERVFAIL);
-        };
-        let peer = self.peer_id();
-        let tsig = match self.signer {
-            Signer::Session(session) => Some(session),
-            Signer::None | Signer::Refusal(_) => None,
-        };
-        shared.stats.replies(Proto::Tcp, Rcode::NOERROR).increase();
-        Outcome::Transfer(Box::new(Job::new(
-            permit,
-            slot,
-            JobStart {
-                version,
-                client,
-                head: Head::new(&self.query, shared.settings.udp_octets, tsig),
-                message_octets: shared.settings.transfer.message_octets,
-                peer,
-                clock: Arc::clone(&shared.clock),
-                stats: Arc::clone(&shared.stats),
-                secondaries: Arc::clone(&shared.secondaries),
-            },
-        )))
-    }
-
-    /// Who asks, and with which key.
-    fn peer_id(&self) -> SecondaryId {
-        SecondaryId {
-            address: self.peer,
-            key: match &self.signer {
-                Signer::Session(session) => Some(session.key().name().clone()),
-                Signer::None | Signer::Refusal(_) => None,
-            },
-        }
-    }
-
-    /// Notes what a secondary asked for.
-    fn note_asked(&self, zone: &Zone, asked: Asked) {
-        let shared = self.shared;
-        if shared.secondaries.knows(self.peer.ip()) {
-            let id = self.peer_id();
-            shared
-                .secondaries
-                .asked(zone.apex(), &id, asked, shared.clock.wall());
-        }
-    }
-}
-
-/// The serial of an IXFR: the authority section holds the secondary's SOA of the zone and nothing else
-/// (RFC 1995 section 3). Of its data only the serial counts; some secondaries leave the names out.
-fn ixfr_serial(query: &Query<'_>, peer: SocketAddr, proto: Proto) -> Option<Serial> {
-    let protocol = match proto {
-        Proto::Udp => Protocol::Udp,
-        Proto::Tcp => Protocol::Tcp,
-    };
-    let request = Request::from_bytes(query.raw.to_vec(), peer, protocol).ok()?;
-    let [record] = request.authorities.as_slice() else {
-        return None;
-    };
-    let [question] = request.queries.queries() else {
-        return None;
-    };
-    let RData::SOA(soa) = &record.data else {
-        return None;
-    };
-    (LowerName::from(&record.name) == *question.name()).then(|| Serial::decode(soa.serial))
 }
 
 #[cfg(test)]

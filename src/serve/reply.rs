@@ -1,5 +1,6 @@
 //! Writing the reply to one request: its header, its records, OPT and TSIG.
 
+use crate::dns::edns;
 use crate::dns::tsig::{Refusal, Session};
 use crate::dns::{
     MAX_MESSAGE_OCTETS, MessageWriter, OPT_OCTETS, OptReply, Rcode, RrRef, Rtype, Section, Ttl,
@@ -11,11 +12,6 @@ use crate::serve::lookup::{Link, LinkSet, Referral};
 use crate::transfer::unix_seconds;
 use crate::zone::Version;
 
-/// The EDNS option of an extended error (RFC 8914).
-pub(super) const EXTENDED_ERROR: u16 = 15;
-/// Octets of that option with its number and no text.
-const EXTENDED_ERROR_OCTETS: usize = 6;
-
 /// An extended error we give (RFC 8914 section 5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extended {
@@ -25,6 +21,29 @@ pub(super) enum Extended {
     NotReady = 14,
     /// 18: the peer may not.
     Prohibited = 18,
+    /// 20: the zone is not ours.
+    NotAuthoritative = 20,
+    /// 21: what is asked for is not something we do, or not this way.
+    NotSupported = 21,
+}
+
+/// What the options of a reply may tell.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Said<'a> {
+    /// An extended error.
+    pub(super) ede: Option<Extended>,
+    /// The version that the answer is from.
+    pub(super) version: Option<&'a Version>,
+}
+
+impl<'a> Said<'a> {
+    /// An answer from a version.
+    pub(super) const fn of(version: &'a Version) -> Self {
+        Self {
+            ede: None,
+            version: Some(version),
+        }
+    }
 }
 
 /// What signs a reply.
@@ -50,29 +69,29 @@ impl Exchange<'_> {
         rcode: Rcode,
         ede: Option<Extended>,
     ) -> Outcome {
-        let flags = self.begin(&mut scratch.writer, ede);
-        self.finish(scratch, flags, rcode, ede)
+        let flags = self.begin(scratch, Said { ede, version: None });
+        self.finish(scratch, flags, rcode)
+    }
+
+    /// Begins a reply that says this in its options. Gives the flags.
+    pub(super) fn begin(&self, scratch: &mut Scratch, said: Said<'_>) -> u16 {
+        self.collect_options(&mut scratch.options, said);
+        self.begin_with(&mut scratch.writer, &scratch.options)
     }
 
     /// Begins a reply: header, question, a limit that leaves room for OPT and TSIG. Gives the flags.
-    pub(super) fn begin(&self, writer: &mut MessageWriter, ede: Option<Extended>) -> u16 {
+    pub(super) fn begin_with(&self, writer: &mut MessageWriter, options: &[u8]) -> u16 {
         let query = &self.query;
-        let most = match self.proto {
-            Proto::Tcp => MAX_MESSAGE_OCTETS,
-            Proto::Udp => usize::from(self.datagram_octets()),
+        let most = if self.asker.proto.is_stream() {
+            MAX_MESSAGE_OCTETS
+        } else {
+            usize::from(self.datagram_octets())
         };
-        let tsig = match &self.signer {
-            Signer::None => 0,
-            Signer::Session(session) => session.key().tsig_octets(),
-            Signer::Refusal(refusal) => refusal.tsig_octets(),
-        };
-        let opt = query
-            .opt
-            .map_or(0, |_| OPT_OCTETS + ede.map_or(0, |_| EXTENDED_ERROR_OCTETS));
+        let opt = query.opt.map_or(0, |_| OPT_OCTETS + options.len());
         let flags = flags::QR | query.flags & (flags::OPCODE | flags::RD);
         writer.begin(
-            self.proto == Proto::Tcp,
-            most.saturating_sub(tsig + opt),
+            self.asker.proto.is_stream(),
+            most.saturating_sub(self.tsig_octets() + opt),
             query.id,
             flags,
         );
@@ -82,46 +101,56 @@ impl Exchange<'_> {
         flags
     }
 
+    /// Octets that the reply's TSIG takes.
+    fn tsig_octets(&self) -> usize {
+        match &self.signer {
+            Signer::None => 0,
+            Signer::Session(session) => session.key().tsig_octets(),
+            Signer::Refusal(refusal) => refusal.tsig_octets(),
+        }
+    }
+
     /// The largest datagram for this client (RFC 6891 section 6.2.3: less than 512 counts as 512).
     fn datagram_octets(&self) -> u16 {
         let ours = self.shared.settings.udp_octets.max(512);
         self.query.opt.map_or(512, |opt| opt.size.clamp(512, ours))
     }
 
+    /// Whether the reply is padded: over TLS only, and when asked for (RFC 7830 section 6).
+    pub(super) fn pads(&self) -> bool {
+        self.wishes.padding && self.asker.proto == Proto::Tls
+    }
+
     /// Ends a reply: OPT, flags, TSIG.
-    pub(super) fn finish(
-        self,
-        scratch: &mut Scratch,
-        flags: u16,
-        rcode: Rcode,
-        ede: Option<Extended>,
-    ) -> Outcome {
-        let writer = &mut scratch.writer;
+    pub(super) fn finish(self, scratch: &mut Scratch, flags: u16, rcode: Rcode) -> Outcome {
+        let Scratch {
+            writer, options, ..
+        } = scratch;
         writer.set_limit(MAX_MESSAGE_OCTETS);
         if let Some(opt) = self.query.opt {
-            let code = ede.map(|ede| (ede as u16).to_be_bytes());
-            let option = code.as_ref().map(|code| (EXTENDED_ERROR, code.as_slice()));
+            if self.pads() {
+                let octets = writer.len() + OPT_OCTETS + options.len() + self.tsig_octets();
+                edns::push_padding(options, octets, MAX_MESSAGE_OCTETS);
+            }
             let reply = OptReply {
                 size: self.shared.settings.udp_octets,
                 rcode,
                 dnssec_ok: opt.dnssec_ok,
-                options: option.as_slice(),
+                options,
             };
             let fits = writer.opt(&reply);
             debug_assert!(fits, "room for OPT was kept");
         }
         writer.set_flags(flags | rcode.0 & 15);
         let (octets, base) = writer.finish_mut();
+        let now = || unix_seconds(&*self.shared.clock);
         match self.signer {
             Signer::None => {}
-            Signer::Session(mut session) => {
-                session.sign(octets, base, unix_seconds(&*self.shared.clock));
-            }
-            Signer::Refusal(refusal) => {
-                refusal.sign(octets, base, unix_seconds(&*self.shared.clock));
-            }
+            Signer::Session(mut session) => session.sign(octets, base, now()),
+            Signer::Refusal(refusal) => refusal.sign(octets, base, now()),
         }
-        self.shared.stats.replies(self.proto, rcode).increase();
+        let replies = self.shared.stats.replies(self.asker.proto, rcode);
+        replies.increase();
         Outcome::Reply
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -11,14 +12,13 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tracing::error;
 
 use crate::dns::Name;
-use crate::dns::tsig::{Key, Keys};
+use crate::dns::tsig::{Key, KeyRing};
 use crate::live::{LiveNames, QueryLog};
 use crate::ops::Clock;
 use crate::serve::dispatch::Shared;
-use crate::serve::{Settings, Stats, tcp, udp};
+use crate::serve::{Identity, Settings, Stats, TlsIdentity, tcp, udp};
 use crate::transfer::{Access, Notifier, Secondary, SecondaryTable};
 use crate::zone::ZoneSet;
 
@@ -33,7 +33,7 @@ const UDP_BUFFER_OCTETS: usize = 1 << 20;
 pub struct BindError {
     /// The address.
     pub address: SocketAddr,
-    /// TCP or UDP.
+    /// TCP, UDP or TLS.
     pub proto: &'static str,
     /// Why.
     #[source]
@@ -64,8 +64,10 @@ pub struct Parts {
     pub secondaries: Vec<Secondary>,
     /// What answers for names that no version holds; most zones have none.
     pub live: HashMap<Name, LiveNames>,
-    /// TSIG keys.
-    pub keys: Arc<Keys>,
+    /// TSIG keys; they may change as it runs.
+    pub keys: Arc<KeyRing>,
+    /// What it tells of itself.
+    pub identity: Identity,
     /// Limits and times.
     pub settings: Settings,
     /// Tells the time.
@@ -82,8 +84,8 @@ pub struct Server {
     secondaries: Vec<Secondary>,
     /// Datagram sockets.
     udp: Vec<UdpSocket>,
-    /// Listening sockets.
-    tcp: Vec<TcpListener>,
+    /// Listening sockets, and what TLS stands in front of them.
+    tcp: Vec<(TcpListener, Option<Arc<TlsIdentity>>)>,
 }
 
 /// A task of the server, by name; it ends only when told to.
@@ -99,6 +101,7 @@ impl Server {
             secondaries,
             live,
             keys,
+            identity,
             settings,
             clock,
             query_log,
@@ -117,6 +120,8 @@ impl Server {
                     .collect(),
                 live,
                 keys,
+                identity,
+                draining: Arc::default(),
                 settings,
                 clock,
                 query_log,
@@ -149,8 +154,29 @@ impl Server {
         for _ in 0..self.shared.settings.udp_sockets.max(1) {
             sockets.push(udp_socket(address).map_err(fail("UDP"))?);
         }
-        self.tcp.push(tcp);
+        self.tcp.push((tcp, None));
         self.udp.append(&mut sockets);
+        Ok(address)
+    }
+
+    /// Binds an address for TLS; port 0 takes any that is free. Gives the address. To be called within a
+    /// tokio runtime.
+    ///
+    /// # Errors
+    /// [`BindError`], with the address.
+    pub fn bind_tls(
+        &mut self,
+        address: SocketAddr,
+        tls: Arc<TlsIdentity>,
+    ) -> Result<SocketAddr, BindError> {
+        let fail = |source| BindError {
+            address,
+            proto: "TLS",
+            source,
+        };
+        let listener = tcp_listener(address).map_err(fail)?;
+        let address = listener.local_addr().map_err(fail)?;
+        self.tcp.push((listener, Some(tls)));
         Ok(address)
     }
 
@@ -158,6 +184,12 @@ impl Server {
     #[must_use]
     pub fn stats(&self) -> Arc<Stats> {
         Arc::clone(&self.shared.stats)
+    }
+
+    /// Set to ask the clients of connections to go: each is answered once more.
+    #[must_use]
+    pub fn draining(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.shared.draining)
     }
 
     /// What each secondary has.
@@ -171,7 +203,7 @@ impl Server {
         self.secondaries.iter().filter_map(|secondary| {
             let key = match &secondary.key {
                 None => None,
-                Some(key) => Some(Arc::clone(self.shared.keys.get(key)?)),
+                Some(key) => Some(Arc::clone(self.shared.keys.current().get(key)?)),
             };
             Some((secondary.clone(), key))
         })
@@ -191,27 +223,19 @@ impl Server {
             let task = udp::serve(Arc::clone(&shared), socket, cancel.clone());
             tasks.push((format!("udp {number}"), task.boxed()));
         }
-        for (number, listener) in tcp.into_iter().enumerate() {
-            let task = tcp::serve(Arc::clone(&shared), listener, cancel.clone());
-            tasks.push((format!("tcp {number}"), task.boxed()));
+        for (number, (listener, tls)) in tcp.into_iter().enumerate() {
+            let kind = if tls.is_some() { "tls" } else { "tcp" };
+            let task = tcp::serve(Arc::clone(&shared), listener, tls, cancel.clone());
+            tasks.push((format!("{kind} {number}"), task.boxed()));
         }
         for secondary in secondaries {
             let Some(zone) = shared.zones.get(&secondary.zone) else {
                 continue;
             };
-            let key = secondary
-                .key
-                .as_ref()
-                .map(|key| shared.keys.get(key).cloned());
-            if let Some(None) = key {
-                // Checked with the configuration; an unsigned NOTIFY in its place would be refused.
-                error!(zone = %secondary.zone, secondary = %secondary.target, "notify key is unknown");
-                continue;
-            }
             let name = format!("notify {} {}", secondary.zone, secondary.target);
             let notifier = Notifier {
                 zone: Arc::clone(zone),
-                key: key.flatten(),
+                keys: Arc::clone(&shared.keys),
                 secondary,
                 settings: shared.settings.notify,
                 clock: Arc::clone(&shared.clock),

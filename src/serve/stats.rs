@@ -39,6 +39,23 @@ pub enum Proto {
     Udp,
     /// On a connection.
     Tcp,
+    /// On a connection over TLS.
+    Tls,
+}
+
+impl Proto {
+    /// All of them, each with its name in metrics.
+    pub const ALL: [(Self, &'static str); 3] =
+        [(Self::Udp, "udp"), (Self::Tcp, "tcp"), (Self::Tls, "tls")];
+
+    /// Whether messages come on a connection, each with its length in front.
+    #[must_use]
+    pub const fn is_stream(self) -> bool {
+        match self {
+            Self::Udp => false,
+            Self::Tcp | Self::Tls => true,
+        }
+    }
 }
 
 /// How a transfer ended.
@@ -59,7 +76,7 @@ const RCODES: usize = 17;
 #[derive(Debug, Default)]
 pub struct Stats {
     /// Replies by protocol and response code.
-    replies: [[Count; RCODES]; 2],
+    replies: [[Count; RCODES]; 3],
     /// Requests that got no reply: too short, or responses.
     pub ignored: Count,
     /// Datagrams answered with TC.
@@ -92,6 +109,8 @@ pub struct Stats {
     pub tcp_refused: Count,
     /// TCP connections closed because the other side did nothing for too long.
     pub tcp_timed_out: Count,
+    /// TLS handshakes that failed.
+    pub tls_failed: Count,
     /// Failures of accepting.
     pub tcp_accept_errors: Count,
     /// Datagrams that could not be sent.
@@ -105,6 +124,7 @@ impl Stats {
         let of_proto = match proto {
             Proto::Udp => &self.replies[0],
             Proto::Tcp => &self.replies[1],
+            Proto::Tls => &self.replies[2],
         };
         &of_proto[usize::from(rcode.0).min(RCODES - 1)]
     }

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,13 +19,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::dns::HEADER_OCTETS;
-use crate::serve::dispatch::{Outcome, Scratch, Shared};
-use crate::serve::{Proto, TcpSettings};
-use crate::transfer::{Closed, Sink};
+use crate::serve::dispatch::{Asker, Outcome, Scratch, Shared};
+use crate::serve::{Proto, TcpSettings, TlsIdentity};
+use crate::transfer::{Closed, Sink, TlsPeer};
 
 /// Messages that wait for the writer of a connection.
 const QUEUE: usize = 2;
@@ -33,8 +35,14 @@ const READ_OCTETS: usize = 1024;
 /// How long accepting rests when the process has no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Accepts connections until told to stop, then lets running transfers end within the drain time.
-pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener, cancel: CancellationToken) {
+/// Accepts connections until told to stop, then lets running transfers end within the drain time. `tls`:
+/// stands in front of what is read and written.
+pub(crate) async fn serve(
+    shared: Arc<Shared>,
+    listener: TcpListener,
+    tls: Option<Arc<TlsIdentity>>,
+    cancel: CancellationToken,
+) {
     let settings = shared.settings.tcp;
     let places = Places::new(&settings);
     let mut connections = JoinSet::new();
@@ -54,9 +62,10 @@ pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener, cancel: Ca
                         shared: Arc::clone(&shared),
                         peer,
                         local: stream.local_addr().unwrap_or(peer),
+                        tls: None,
                         cancel: cancel.clone(),
                     };
-                    connections.spawn(connection.run(stream, place));
+                    connections.spawn(connection.run(stream, tls.clone(), place));
                 }
                 Err(error) => {
                     shared.stats.tcp_accept_errors.increase();
@@ -198,22 +207,59 @@ pub(crate) struct Connection {
     pub(crate) peer: SocketAddr,
     /// Our address.
     pub(crate) local: SocketAddr,
+    /// What TLS says of the client.
+    pub(crate) tls: Option<TlsPeer>,
     /// Says when to stop reading.
     pub(crate) cancel: CancellationToken,
 }
 
 impl Connection {
     /// Serves an accepted connection to its end.
-    async fn run(self, stream: TcpStream, place: Place) {
+    async fn run(mut self, stream: TcpStream, tls: Option<Arc<TlsIdentity>>, place: Place) {
         if let Err(error) = stream.set_nodelay(true) {
             debug!(peer = %self.peer, %error, "a connection is gone already");
             return;
         }
         let stats = Arc::clone(&self.shared.stats);
         stats.tcp_open.increase();
-        self.serve(stream).await;
+        match tls {
+            None => self.serve(stream).await,
+            Some(tls) => {
+                if let Some((stream, peer)) = self.handshake(stream, &tls).await {
+                    self.tls = Some(peer);
+                    self.serve(stream).await;
+                }
+            }
+        }
         stats.tcp_open.decrease();
         drop(place);
+    }
+
+    /// The handshake of TLS, which may take as long as a first request.
+    async fn handshake(
+        &self,
+        stream: TcpStream,
+        tls: &TlsIdentity,
+    ) -> Option<(TlsStream<TcpStream>, TlsPeer)> {
+        let patience = self.shared.settings.tcp.first_request_timeout;
+        tokio::select! {
+            () = self.cancel.cancelled() => None,
+            shaken = timeout(patience, tls.accept(stream)) => {
+                let error = match shaken {
+                    Ok(Ok(done)) => return Some(done),
+                    Ok(Err(error)) => error,
+                    Err(late) => late.into(),
+                };
+                self.shared.stats.tls_failed.increase();
+                // A secondary that cannot come in wants a look; of strangers there may be many.
+                if self.shared.secondaries.knows(self.peer.ip()) {
+                    warn!(peer = %self.peer, %error, "tls handshake failed");
+                } else {
+                    debug!(peer = %self.peer, %error, "tls handshake failed");
+                }
+                None
+            }
+        }
     }
 
     /// Serves a stream of any kind: requests until its end, then what is still to be sent.
@@ -295,10 +341,16 @@ impl Connection {
             }
             patience = settings.idle_timeout;
             let start = self.shared.log_start();
-            match self
-                .shared
-                .respond(&mut scratch, &request, self.peer, Proto::Tcp)
-            {
+            let asker = Asker {
+                address: self.peer,
+                proto: if self.tls.is_some() {
+                    Proto::Tls
+                } else {
+                    Proto::Tcp
+                },
+                tls: self.tls.as_ref(),
+            };
+            match self.shared.respond(&mut scratch, &request, asker) {
                 Outcome::Silent => {}
                 Outcome::Transfer(job) => {
                     transfers.spawn(job.run(Queue(queue.clone())));
@@ -320,6 +372,9 @@ impl Connection {
                         return End::Unfit;
                     }
                 }
+            }
+            if self.shared.draining.load(Ordering::Relaxed) {
+                return End::Finished;
             }
         }
     }

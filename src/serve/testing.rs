@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hickory_server::proto::op::Message;
@@ -13,12 +14,12 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::dns::tsig::{Algorithm, Key, Keys};
-use crate::dns::{Name, Rdata, RecordText, Rtype, Serial, Soa, Ttl};
+use crate::dns::tsig::{Algorithm, Key, KeyRing, Keys};
+use crate::dns::{CookieSecret, Name, Rdata, RecordText, Rtype, Serial, Soa, Ttl};
 use crate::live::LiveNames;
 use crate::ops::Clock;
-use crate::serve::{Parts, Server, Settings, Stats};
-use crate::transfer::{Access, Secondary, SecondaryTable};
+use crate::serve::{Identity, Parts, Server, Settings, Stats};
+use crate::transfer::{Access, Rule, Secondary, SecondaryTable, TlsDemand};
 use crate::zone::{Candidate, Contents, Edit, MemoryLimits, Node, Version, Zone, ZoneSet};
 
 /// The wall clock of tests.
@@ -216,6 +217,8 @@ pub(crate) struct Running {
     pub(crate) stats: Arc<Stats>,
     /// What its secondaries have.
     pub(crate) table: Arc<SecondaryTable>,
+    /// Asks the clients of connections to go.
+    pub(crate) draining: Arc<AtomicBool>,
     /// Stops it.
     pub(crate) cancel: CancellationToken,
     /// Its tasks.
@@ -230,6 +233,8 @@ pub(crate) struct Setup {
     pub(crate) live: HashMap<Name, LiveNames>,
     /// Rules for all zones, as `peers[ key]`.
     pub(crate) access: Vec<&'static str>,
+    /// More rules for all zones.
+    pub(crate) rules: Vec<Rule>,
     /// Who is told.
     pub(crate) secondaries: Vec<Secondary>,
     /// Limits and times.
@@ -243,6 +248,7 @@ impl Setup {
             zones,
             live: HashMap::new(),
             access: vec!["*"],
+            rules: vec![],
             secondaries: vec![],
             settings: Settings::default(),
         }
@@ -257,12 +263,13 @@ impl Setup {
     fn server_with(self, clock: Arc<dyn Clock>) -> Server {
         let rules = self.access.iter().map(|rule| {
             let mut words = rule.split(' ');
-            crate::transfer::Rule {
+            Rule {
                 peers: vec![words.next().unwrap().parse().unwrap()],
                 keys: words.map(name).collect(),
+                tls: TlsDemand::Free,
             }
         });
-        let access = Access::new(rules.collect());
+        let access = Access::new(rules.chain(self.rules).collect());
         Server::new(Parts {
             live: self.live,
             access: self
@@ -272,7 +279,11 @@ impl Setup {
                 .collect(),
             zones: Arc::new(ZoneSet::new(self.zones)),
             secondaries: self.secondaries,
-            keys: Arc::new(Keys::new(["k.", "other.", "mixed."].map(key))),
+            keys: Arc::new(KeyRing::new(Keys::new(["k.", "other.", "mixed."].map(key)))),
+            identity: Identity {
+                nsid: Some(b"test"[..].into()),
+                cookies: CookieSecret::new([7; 16]),
+            },
             settings: self.settings,
             clock,
             query_log: None,
@@ -291,11 +302,12 @@ impl Setup {
 }
 
 /// Starts a server on a free port of 127.0.0.1.
-fn run(mut server: Server) -> Running {
+pub(crate) fn run(mut server: Server) -> Running {
     let address = server
         .bind((IpAddr::from([127, 0, 0, 1]), 0).into())
         .unwrap();
     let (stats, table) = (server.stats(), server.secondaries());
+    let draining = server.draining();
     let cancel = CancellationToken::new();
     let mut tasks = JoinSet::new();
     for (_, task) in server.run(&cancel) {
@@ -305,6 +317,7 @@ fn run(mut server: Server) -> Running {
         address,
         stats,
         table,
+        draining,
         cancel,
         tasks,
     }

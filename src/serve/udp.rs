@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::serve::Proto;
-use crate::serve::dispatch::{Outcome, Scratch, Shared};
+use crate::serve::dispatch::{Asker, Outcome, Scratch, Shared};
 
 /// The largest request in a datagram that we read; a longer one is cut, and then malformed.
 const REQUEST_OCTETS: usize = 4096;
@@ -65,10 +65,12 @@ impl Worker {
     async fn answer(&mut self, socket: &UdpSocket, octets: usize, peer: SocketAddr) {
         let raw = &self.request[..octets];
         let start = self.shared.log_start();
-        match self
-            .shared
-            .respond(&mut self.scratch, raw, peer, Proto::Udp)
-        {
+        let asker = Asker {
+            address: peer,
+            proto: Proto::Udp,
+            tls: None,
+        };
+        match self.shared.respond(&mut self.scratch, raw, asker) {
             Outcome::Silent => return,
             // Transfers begin on connections only.
             Outcome::Transfer(_) => return,

@@ -1,11 +1,14 @@
-//! Who may have a zone: by address and by key, nobody unless named.
+//! Who may have a zone: by address, by key and by certificate, nobody unless named.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use rustls::pki_types::ServerName;
+
 use crate::dns::Name;
+use crate::transfer::TlsPeer;
 use crate::zone::Zone;
 
 /// Which addresses a rule is for.
@@ -34,6 +37,31 @@ pub struct Rule {
     pub peers: Vec<Peers>,
     /// The request must be signed by one of these; none: it need not be signed.
     pub keys: Vec<Name>,
+    /// Whether the request must come over TLS.
+    pub tls: TlsDemand,
+}
+
+/// Whether requests must come over TLS.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum TlsDemand {
+    /// They may.
+    #[default]
+    Free,
+    /// They must.
+    Any,
+    /// They must, from a client whose certificate has this name.
+    Named(ServerName<'static>),
+}
+
+/// Who asks for a zone.
+#[derive(Debug, Clone, Copy)]
+pub struct Applicant<'a> {
+    /// From where.
+    pub address: IpAddr,
+    /// The key that signed the request.
+    pub key: Option<&'a Name>,
+    /// What TLS says of the peer, when the request came over it.
+    pub tls: Option<&'a TlsPeer>,
 }
 
 /// A zone's access list. Empty: nobody.
@@ -50,17 +78,33 @@ pub enum Denial {
     Address,
     /// The rules for the address want a signature by another key, or any.
     Key,
+    /// The rule wants TLS.
+    Tls,
+    /// The rule wants a certificate of another name, or any.
+    Certificate,
+    /// The client did not say that it speaks DNS over TLS (RFC 9103 section 7.1).
+    Alpn,
 }
 
 /// Proof that a peer may have a zone.
 #[derive(Debug, Clone)]
-pub struct Permit(Arc<Zone>);
+pub struct Permit {
+    /// The zone.
+    zone: Arc<Zone>,
+    /// How the peer was protected, for the log: `tls`, or the name of its certificate.
+    tls: Option<Box<str>>,
+}
 
 impl Permit {
     /// The zone.
     #[must_use]
     pub const fn zone(&self) -> &Arc<Zone> {
-        &self.0
+        &self.zone
+    }
+
+    /// How the peer was protected, for the log.
+    pub(crate) fn tls(&self) -> Option<&str> {
+        self.tls.as_deref()
     }
 }
 
@@ -71,28 +115,47 @@ impl Access {
         Self { rules }
     }
 
-    /// Whether a peer, whose request was signed by `key` or not at all, may have the zone.
+    /// Whether someone may have the zone.
     ///
     /// # Errors
-    /// [`Denial`], with the reason.
-    pub fn permit(
-        &self,
-        zone: &Arc<Zone>,
-        peer: IpAddr,
-        key: Option<&Name>,
-    ) -> Result<Permit, Denial> {
-        let peer = peer.to_canonical();
+    /// [`Denial`], with what the last rule for the address lacks.
+    pub fn permit(&self, zone: &Arc<Zone>, who: Applicant<'_>) -> Result<Permit, Denial> {
+        // RFC 9103 section 7.1: over TLS a transfer needs the ALPN token `dot`, whoever asks.
+        if who.tls.is_some_and(|tls| !tls.has_dot) {
+            return Err(Denial::Alpn);
+        }
+        let address = who.address.to_canonical();
         let mut denial = Denial::Address;
-        for rule in &self.rules {
-            if !rule.peers.iter().any(|peers| peers.contains(peer)) {
-                continue;
+        let of_address = |rule: &&Rule| rule.peers.iter().any(|peers| peers.contains(address));
+        for rule in self.rules.iter().filter(of_address) {
+            match rule.lacks(who) {
+                None => {
+                    let tls = who.tls.map(|_| match &rule.tls {
+                        TlsDemand::Free | TlsDemand::Any => "tls".into(),
+                        TlsDemand::Named(name) => name.to_str().into(),
+                    });
+                    let zone = Arc::clone(zone);
+                    return Ok(Permit { zone, tls });
+                }
+                Some(lack) => denial = lack,
             }
-            if rule.keys.is_empty() || key.is_some_and(|key| rule.keys.contains(key)) {
-                return Ok(Permit(Arc::clone(zone)));
-            }
-            denial = Denial::Key;
         }
         Err(denial)
+    }
+}
+
+impl Rule {
+    /// What someone from an address of the rule lacks, if anything.
+    fn lacks(&self, who: Applicant<'_>) -> Option<Denial> {
+        let lack = match (&self.tls, who.tls) {
+            (TlsDemand::Free, _) | (TlsDemand::Any, Some(_)) => None,
+            (TlsDemand::Any | TlsDemand::Named(_), None) => Some(Denial::Tls),
+            (TlsDemand::Named(name), Some(tls)) => {
+                (!tls.has_name(name)).then_some(Denial::Certificate)
+            }
+        };
+        let is_signed = || who.key.is_some_and(|key| self.keys.contains(key));
+        lack.or_else(|| (!self.keys.is_empty() && !is_signed()).then_some(Denial::Key))
     }
 }
 
@@ -189,6 +252,9 @@ impl fmt::Display for Denial {
         f.write_str(match self {
             Self::Address => "no rule for this address",
             Self::Key => "not signed by a key of the rule for this address",
+            Self::Tls => "the rule for this address wants tls",
+            Self::Certificate => "no certificate with the name in the rule for this address",
+            Self::Alpn => "the client did not offer the alpn token dot",
         })
     }
 }
@@ -204,12 +270,20 @@ mod tests {
             Rule {
                 peers: vec![words.next().unwrap().parse().unwrap()],
                 keys: words.map(|word| word.parse().unwrap()).collect(),
+                tls: TlsDemand::Free,
             }
         });
         let zone = Arc::new(Zone::new(&"z.".parse().unwrap()));
         let key = key.map(|key| key.parse().unwrap());
         Access::new(rules.collect())
-            .permit(&zone, peer.parse().unwrap(), key.as_ref())
+            .permit(
+                &zone,
+                Applicant {
+                    address: peer.parse().unwrap(),
+                    key: key.as_ref(),
+                    tls: None,
+                },
+            )
             .map(|_| ())
     }
 

@@ -8,8 +8,9 @@ mod notify;
 mod packer;
 mod secondaries;
 mod stream;
+mod tls_peer;
 
-pub use acl::{Access, Denial, Peers, PeersError, Permit, Rule};
+pub use acl::{Access, Applicant, Denial, Peers, PeersError, Permit, Rule, TlsDemand};
 pub use ask::{AskSettings, ask_serials};
 pub use ixfr::{Decision, Delta, Reason, decide};
 pub(crate) use notify::Notifier;
@@ -17,3 +18,4 @@ pub use notify::Secondary;
 pub(crate) use packer::{Head, Packer, unix_seconds};
 pub use secondaries::{Asked, SecondaryId, SecondaryStatus, SecondaryTable, TransferKind};
 pub(crate) use stream::{Closed, Job, JobStart, Sink, one_message};
+pub use tls_peer::TlsPeer;

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::dns::tsig::{self, Key};
+use crate::dns::tsig::{self, Key, KeyRing};
 use crate::dns::{
     HEADER_OCTETS, MAX_MESSAGE_OCTETS, MessageWriter, Name, Rcode, Rtype, Section, Serial, flags,
     tsig_place,
@@ -159,8 +159,8 @@ struct InFlight {
     octets: Vec<u8>,
     /// Its ID.
     id: u16,
-    /// Its MAC, which the answer's covers.
-    mac: Vec<u8>,
+    /// The key that signed it, and its MAC, which the answer's covers.
+    signed: Option<(Arc<Key>, Vec<u8>)>,
     /// The serial it told.
     serial: Serial,
 }
@@ -171,8 +171,8 @@ pub(crate) struct Notifier {
     pub(crate) zone: Arc<Zone>,
     /// The target.
     pub(crate) secondary: Secondary,
-    /// The target's key.
-    pub(crate) key: Option<Arc<Key>>,
+    /// The keys, that of the target among them.
+    pub(crate) keys: Arc<KeyRing>,
     /// Times and tries.
     pub(crate) settings: NotifySettings,
     /// Tells the time.
@@ -301,15 +301,26 @@ impl Notifier {
             None => socket.insert(connect(&self.secondary).await?),
         };
         let id = random_id()?;
-        let (octets, mac) =
-            notify_message(id, version, self.key.as_deref(), unix_seconds(&*self.clock));
+        let key = self.key()?;
+        let (octets, mac) = notify_message(id, version, key.as_deref(), unix_seconds(&*self.clock));
         socket.send(&octets).await?;
         Ok(InFlight {
             octets,
             id,
-            mac,
+            signed: key.map(|key| (key, mac)),
             serial: version.serial,
         })
+    }
+
+    /// The key that signs what we say to the target. An unsigned NOTIFY in its place would be refused.
+    fn key(&self) -> io::Result<Option<Arc<Key>>> {
+        let Some(name) = &self.secondary.key else {
+            return Ok(None);
+        };
+        match self.keys.current().get(name) {
+            Some(key) => Ok(Some(Arc::clone(key))),
+            None => Err(io::Error::other(format!("there is no key {name}"))),
+        }
     }
 
     /// Notes that a telling was given up.
@@ -340,10 +351,10 @@ impl Notifier {
         }
         let rcode = Rcode(answer_flags & 15);
         let (zone, secondary) = (self.zone.apex(), self.secondary.target);
-        if let Some(key) = &self.key {
+        if let Some((key, mac)) = &sent.signed {
             let now = unix_seconds(&*self.clock);
-            let signed = tsig_place(raw)
-                .is_some_and(|at| tsig::is_reply_valid(key, &sent.mac, raw, at, now));
+            let signed =
+                tsig_place(raw).is_some_and(|at| tsig::is_reply_valid(key, mac, raw, at, now));
             // A refusal of the key or the clock comes unsigned, or signed with an error: it ends this
             // telling too, or the target would be asked again for ever.
             if !signed && rcode == Rcode::NOERROR {

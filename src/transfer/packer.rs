@@ -1,14 +1,16 @@
 //! Packs the records of a transfer into messages, signs each.
 //!
 //! Messages are filled to 16 KiB: compression pointers reach no further (RFC 1035 section 4.1.4). One
-//! record that needs more gets a message as large as it needs.
+//! record that needs more gets a message as large as it needs. Each message has one OPT when the request had
+//! one (RFC 9103 section 6.3.4); what its options tell stands in the first, padding in all.
 
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use crate::dns::edns;
 use crate::dns::tsig::Session;
 use crate::dns::{
-    MAX_MESSAGE_OCTETS, MessageWriter, OptReply, Query, Rcode, RrRef, Section, flags,
+    MAX_MESSAGE_OCTETS, MessageWriter, OPT_OCTETS, OptReply, Query, Rcode, RrRef, Section, flags,
 };
 use crate::ops::Clock;
 
@@ -30,6 +32,10 @@ pub(crate) struct Head {
     pub(crate) udp_size: u16,
     /// Signs each message.
     pub(crate) tsig: Option<Session>,
+    /// EDNS options of the first message.
+    pub(crate) options: Box<[u8]>,
+    /// Whether messages are padded.
+    pub(crate) is_padded: bool,
 }
 
 impl Head {
@@ -42,16 +48,26 @@ impl Head {
             opt: query.opt.map(|opt| opt.dnssec_ok),
             udp_size,
             tsig,
+            options: Box::default(),
+            is_padded: false,
         }
     }
 
-    /// The octets that OPT and TSIG take in each message.
-    fn reserve(&self, opt: &OptReply<'_>) -> usize {
-        let tsig = self
-            .tsig
-            .as_ref()
-            .map_or(0, |tsig| tsig.key().tsig_octets());
-        tsig + self.opt.map_or(0, |_| opt.octets())
+    /// The octets that TSIG takes in each message.
+    fn tsig_octets(&self) -> usize {
+        let tsig = self.tsig.as_ref();
+        tsig.map_or(0, |tsig| tsig.key().tsig_octets())
+    }
+
+    /// The octets that OPT and TSIG take in the first message, or another.
+    fn reserve(&self, is_first: bool) -> usize {
+        let options = if is_first { self.options.len() } else { 0 };
+        let padding = if self.is_padded {
+            edns::OPTION_HEAD_OCTETS
+        } else {
+            0
+        };
+        self.tsig_octets() + self.opt.map_or(0, |_| OPT_OCTETS + options + padding)
     }
 }
 
@@ -91,6 +107,12 @@ pub(crate) struct Packer {
 impl Packer {
     /// A packer of messages for TCP, each with its length in front.
     pub(crate) fn new(head: Head, soft_limit: usize, clock: Arc<dyn Clock>) -> Self {
+        let soft_limit = if head.is_padded {
+            // Whole blocks, so that padding does not lead beyond what pointers reach.
+            soft_limit / edns::PADDING_BLOCK * edns::PADDING_BLOCK
+        } else {
+            soft_limit
+        };
         Self {
             writer: MessageWriter::new(TABLE_BITS),
             head,
@@ -104,22 +126,12 @@ impl Packer {
         }
     }
 
-    /// What our OPT says.
-    const fn opt_reply(&self, dnssec_ok: bool, rcode: Rcode) -> OptReply<'static> {
-        OptReply {
-            size: self.head.udp_size,
-            rcode,
-            dnssec_ok,
-            options: &[],
-        }
-    }
-
     /// Adds a record to the message.
     pub(crate) fn push(&mut self, rr: RrRef<'_>) -> Push {
         if !self.is_open {
             self.open(self.head.flags);
         }
-        let reserve = self.head.reserve(&self.opt_reply(false, Rcode::NOERROR));
+        let reserve = self.head.reserve(self.messages == 0);
         self.writer
             .set_limit(self.soft_limit.saturating_sub(reserve));
         let mut taken = self.writer.record(Section::Answer, rr);
@@ -173,7 +185,21 @@ impl Packer {
     fn close(&mut self, rcode: Rcode) -> Vec<u8> {
         self.writer.set_limit(self.hard_limit);
         if let Some(dnssec_ok) = self.head.opt {
-            let fits = self.writer.opt(&self.opt_reply(dnssec_ok, rcode));
+            let mut options = Vec::new();
+            if self.messages == 0 {
+                options.extend_from_slice(&self.head.options);
+            }
+            if self.head.is_padded {
+                let rest = OPT_OCTETS + options.len() + self.head.tsig_octets();
+                let octets = self.writer.len() + rest;
+                edns::push_padding(&mut options, octets, self.hard_limit);
+            }
+            let fits = self.writer.opt(&OptReply {
+                size: self.head.udp_size,
+                rcode,
+                dnssec_ok,
+                options: &options,
+            });
             debug_assert!(fits, "room for OPT was kept");
         }
         if let Some(tsig) = &mut self.head.tsig {

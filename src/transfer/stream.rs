@@ -136,6 +136,7 @@ impl Job {
             version: &start.version,
             client: start.client,
             peer: &start.peer,
+            tls: permit.tls(),
             began,
         };
         report.note(
@@ -168,6 +169,8 @@ struct Report<'a> {
     client: Option<Serial>,
     /// The secondary.
     peer: &'a SecondaryId,
+    /// How it was protected.
+    tls: Option<&'a str>,
     /// When it began.
     began: Instant,
 }
@@ -198,16 +201,16 @@ impl Report<'_> {
         };
         let (zone, serial, peer) = (self.zone, self.version.serial.encode(), self.peer.address);
         let (records, bytes, messages) = (packer.records, packer.octets, packer.messages);
-        let kind = kind.as_str();
+        let (kind, tls) = (kind.as_str(), self.tls);
         // Several secondaries may have one address: the key tells them apart.
         let key = self.peer.key.as_ref().map(tracing::field::display);
         match result {
             Ok(()) => info!(
-                %zone, serial, from_serial, %peer, key, kind, reason, records, bytes, messages,
+                %zone, serial, from_serial, %peer, key, tls, kind, reason, records, bytes, messages,
                 elapsed_ms, "transfer finished"
             ),
             Err(error) => warn!(
-                %zone, serial, from_serial, %peer, key, kind, reason, records, bytes, elapsed_ms,
+                %zone, serial, from_serial, %peer, key, tls, kind, reason, records, bytes, elapsed_ms,
                 %error, "transfer broke off"
             ),
         }

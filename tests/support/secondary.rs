@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -86,6 +86,20 @@ impl Key {
     }
 }
 
+/// TLS towards the primary: BIND and NSD alone.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// The primary's port for it.
+    pub port: u16,
+    /// The name in the primary's certificate.
+    pub name: String,
+    /// Who signed it.
+    pub ca: PathBuf,
+    /// The secondary's own certificate and its key.
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
 /// What a secondary follows.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -93,6 +107,7 @@ pub struct Plan {
     pub zones: Vec<String>,
     pub primary: SocketAddr,
     pub key: Option<Key>,
+    pub tls: Option<Tls>,
     /// Whether NSD keeps the differences it received, from which [`Secondary::transfers`] tells what
     /// its transfers were. It rewrites them all at every change: not for measurements.
     pub nsd_keeps_ixfr: bool,
@@ -111,9 +126,16 @@ impl Plan {
             zones,
             primary,
             key: None,
+            tls: None,
             nsd_keeps_ixfr: true,
             emitted: None,
         }
+    }
+
+    /// With transfers over TLS.
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
     }
 
     /// With requests signed and answers checked by `key`.

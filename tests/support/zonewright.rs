@@ -54,6 +54,11 @@ impl Zonewright {
 
     /// Writes the Corefile: one block of all zones with these lines, with metrics and readiness.
     pub fn configure(&self, lines: &str) {
+        self.configure_with_keys("", lines);
+    }
+
+    /// As [`configure`](Self::configure), with more keys for the block.
+    pub fn configure_with_keys(&self, more: &str, lines: &str) {
         let Self {
             zones,
             port,
@@ -63,7 +68,7 @@ impl Zonewright {
         } = self;
         let keys: Vec<String> = zones.iter().map(|zone| format!("{zone}:{port}")).collect();
         let text = format!(
-            "{} {{\n    bind 127.0.0.1\n    prometheus 127.0.0.1:{metrics_port}\n    \
+            "{} {more} {{\n    bind 127.0.0.1\n    prometheus 127.0.0.1:{metrics_port}\n    \
              ready 127.0.0.1:{ready_port}\n    errors\n{lines}}}\n",
             keys.join(" ")
         );

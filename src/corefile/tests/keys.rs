@@ -50,7 +50,10 @@ fn what_is_no_zone_is_refused() {
         ("http://.:1053", "unknown scheme in 'http://.:1053'; "),
         // It starts and serves nothing in CoreDNS.
         ("unix:///run/x", "unix://: not supported yet; "),
-        ("tls://.", "tls://: not supported yet; "),
+        (
+            "tls://.",
+            "tls:// needs a certificate; write in this block: tls CERT KEY",
+        ),
         ("https://example.org:443", "https://: not supported yet; "),
         ("::/0", "invalid range '::/0'; "),
         ("0::/4", "invalid range '0::/4'; "),

@@ -3,7 +3,8 @@
 use std::fs;
 
 use super::{block, config, faults, name, read, shown, warnings};
-use crate::corefile::{Algorithm, Peer};
+use crate::corefile::{Peer, read_keys_again};
+use crate::dns::tsig::Algorithm;
 
 #[test]
 fn transfer_names_secondaries_and_others() {
@@ -80,8 +81,18 @@ fn transfer_is_checked() {
             "to 192.0.2.1 192.0.2.1:53",
             "2:14: to 192.0.2.1:53 stands already in line 3",
         ),
-        ("to 192.0.2.1 tls", "2:14: to … tls: not supported yet"),
-        ("to 192.0.2.1 tls name", "2:14: to … tls: not supported yet"),
+        (
+            "to 192.0.2.1 tls a b",
+            "2:20: 'b' is one name too many behind tls",
+        ),
+        (
+            "allow * tls a_b/c",
+            "2:13: 'a_b/c' is no name of a certificate",
+        ),
+        (
+            "to 192.0.2.1\ntls x",
+            "3:5: tls: 'x' is one argument too many",
+        ),
         ("to tls://192.0.2.1", "2:4: tls://: not supported yet"),
         ("to 192.0.2.1 key", "2:14: key names no key"),
         ("to key k", "2:1: to names no address"),
@@ -166,8 +177,8 @@ fn keys_have_algorithms_and_are_of_the_listener() {
     assert_eq!(
         keys,
         [
-            ("k1.".to_owned(), Algorithm::HmacSha256),
-            ("k2.".to_owned(), Algorithm::HmacSha512)
+            ("k1.".to_owned(), Algorithm::Sha256),
+            ("k2.".to_owned(), Algorithm::Sha512)
         ]
     );
     assert_eq!(servers[0].keys, servers[1].keys);
@@ -222,6 +233,65 @@ fn key_file(text: &str) -> (Vec<(String, Algorithm)>, Vec<String>) {
 }
 
 #[test]
+fn key_files_are_read_again_and_checked_as_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys");
+    let write = |text: &str| fs::write(&file, text).unwrap();
+    let key = |name: &str, secret: &str| {
+        format!("key {name} {{ algorithm hmac-sha256; secret \"{secret}\"; }};\n")
+    };
+    write(&key("old", "c2VjcmV0"));
+    let file_name = file.display().to_string();
+    let text = format!(
+        "z {{\n kubernetes\n tsig {{\n secret fixed c2VjcmV0\n secrets {file_name}\n }}\n transfer \
+         {{\n to ::1 key old\n }}\n}}\n"
+    );
+    let config = config(&text);
+    let again = || {
+        let names = |keys: Vec<crate::corefile::TsigKey>| {
+            let names = keys.iter().map(|key| key.name.to_string());
+            names.collect::<Vec<_>>()
+        };
+        read_keys_again(&[&config.servers[0]])
+            .map(names)
+            .map_err(|problems| {
+                let said = problems.iter().map(ToString::to_string);
+                let said: Vec<_> = said.map(|line| line.replace(&file_name, "FILE")).collect();
+                said.join("\n")
+            })
+    };
+    assert_eq!(again(), Ok(vec!["fixed.".to_owned(), "old.".to_owned()]));
+    write(&format!("{}{}", key("old", "AAAA"), key("new", "c2VjcmV0")));
+    assert_eq!(
+        again().unwrap(),
+        ["fixed.".to_owned(), "old.".to_owned(), "new.".to_owned()]
+    );
+    // A key that is still in use may not go.
+    write(&key("new", "c2VjcmV0"));
+    let said = again().unwrap_err();
+    assert!(
+        said.starts_with("Corefile:8:5: no tsig on this listener has the key old."),
+        "{said}"
+    );
+    write(&format!("{}{}", key("old", "AAAA"), key("fixed", "AAAA")));
+    let said = again().unwrap_err();
+    assert!(
+        said.starts_with("FILE:2:5: another key fixed. stands at Corefile:4:9"),
+        "{said}"
+    );
+    write("key old {\n algorithm hmac-sha256;\n secret \"c2Vj\n");
+    let said = again().unwrap_err();
+    assert!(
+        said.contains("FILE:3:9: this quote is never closed"),
+        "{said}"
+    );
+    assert!(!said.contains("c2Vj"), "{said}");
+    fs::remove_file(&file).unwrap();
+    let said = again().unwrap_err();
+    assert!(said.contains("cannot read the key file"), "{said}");
+}
+
+#[test]
 fn key_files_are_read_as_bind_writes_them() {
     let text = "// one\n# two\n/* three\n * \"/ four **/key \"A.b\" {\n  algorithm hmac-sha256;\n  secret \
                 \"c2VjcmV0\";\n};\nkey c { secret c2VjcmV0; algorithm HMAC-SHA1; }; /**/\n";
@@ -230,8 +300,8 @@ fn key_files_are_read_as_bind_writes_them() {
     assert_eq!(
         keys,
         [
-            ("a.b.".to_owned(), Algorithm::HmacSha256),
-            ("c.".to_owned(), Algorithm::HmacSha1)
+            ("a.b.".to_owned(), Algorithm::Sha256),
+            ("c.".to_owned(), Algorithm::Sha1)
         ]
     );
 }

@@ -174,7 +174,7 @@ fn opt_carries_the_upper_bits_of_the_response_code() {
         size: 1232,
         rcode: Rcode::BADVERS,
         dnssec_ok: true,
-        options: &[(15, &[0, 18])],
+        options: &[0, 15, 0, 2, 0, 18],
     };
     assert!(writer.opt(&opt));
     let octets = writer.take();

@@ -3,10 +3,13 @@
 use hickory_server::proto::op::Message;
 
 use super::*;
-use crate::serve::reply::EXTENDED_ERROR;
+use crate::dns::Serial;
+use crate::dns::edns::EXTENDED_ERROR;
 use crate::serve::testing::{
     self, NOW, Setup, count, ixfr, key, line, name, publish, query, with_opt, zone,
 };
+
+mod edns;
 
 /// A server's answers without its sockets.
 struct Desk {
@@ -18,6 +21,15 @@ struct Desk {
 
 /// The peer of these tests.
 const PEER: ([u8; 4], u16) = ([192, 0, 2, 7], 5353);
+
+/// The peer, over something.
+fn asker(proto: Proto) -> Asker<'static> {
+    Asker {
+        address: PEER.into(),
+        proto,
+        tls: None,
+    }
+}
 
 /// What a request got.
 #[derive(Debug)]
@@ -46,13 +58,10 @@ impl Desk {
 
     /// What a request gets.
     fn give(&mut self, raw: &[u8], proto: Proto) -> Got {
-        match self
-            .shared
-            .respond(&mut self.scratch, raw, PEER.into(), proto)
-        {
+        match self.shared.respond(&mut self.scratch, raw, asker(proto)) {
             Outcome::Silent => Got::Nothing,
             Outcome::Transfer(_) => Got::Transfer,
-            Outcome::Reply if proto == Proto::Tcp => {
+            Outcome::Reply if proto.is_stream() => {
                 let octets = self.scratch.writer.octets();
                 let length = usize::from(u16::from_be_bytes([octets[0], octets[1]]));
                 assert_eq!(length, octets.len() - 2);
@@ -347,7 +356,7 @@ fn over_the_limit_of_transfers_is_servfail_and_denied_ones_take_no_place() {
     let raw = query(1, "z.", Rtype::AXFR);
     let first = desk
         .shared
-        .respond(&mut desk.scratch, &raw, PEER.into(), Proto::Tcp);
+        .respond(&mut desk.scratch, &raw, asker(Proto::Tcp));
     assert_eq!(desk.tcp_code(&raw), (2, None));
     drop(first);
     assert!(matches!(desk.give(&raw, Proto::Tcp), Got::Transfer));
@@ -433,7 +442,7 @@ fn ixfr_over_udp_is_the_differences_or_the_single_soa() {
 }
 
 #[test]
-fn signed_requests_get_signed_replies_also_refusals_and_truncated_ones() {
+fn e09_e11_signed_requests_get_signed_replies_also_refusals_and_truncated_ones() {
     let many: Vec<String> = (0..100).map(|n| format!("many A 10.0.0.{n}")).collect();
     let lines: Vec<&str> = many.iter().map(String::as_str).collect();
     let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
@@ -483,7 +492,7 @@ fn an_rrset_larger_than_any_message_is_given_as_far_as_it_fits_with_tc() {
 }
 
 #[test]
-fn a_refused_signature_is_notauth() {
+fn e07_a_refused_signature_is_notauth_and_one_out_of_place_formerr() {
     let mut desk = Desk::with(&["www A 10.0.0.1"]);
     let mut raw = query(1, "www.z.", Rtype::A);
     tsig::sign_request(&key("nobody."), &mut raw, NOW);
@@ -496,6 +505,10 @@ fn a_refused_signature_is_notauth() {
     // RFC 8945 section 5.1: TSIG elsewhere than last, or twice, is FORMERR.
     assert_eq!(desk.code(&with_opt(first.clone(), 512, 0, &[])), (1, None));
     let record = first[query(1, "www.z.", Rtype::A).len()..].to_vec();
+    let mut in_answer = first.clone();
+    in_answer[7] = 1;
+    in_answer[11] = 0;
+    assert_eq!(desk.code(&in_answer), (1, None), "in the answer section");
     count(&mut first, 3);
     first.extend_from_slice(&record);
     assert_eq!(desk.code(&first), (1, None));

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::dns::Rtype;
+use crate::dns::tsig;
 use crate::serve::testing::{
-    Client, Running, Setup, answers, contents, publish, query, soon, zone,
+    Client, NOW, Running, Setup, answers, contents, ixfr, key, publish, query, soon, zone,
 };
 
 /// A zone too large for the buffers of a connection that nobody reads.
@@ -78,8 +79,69 @@ async fn answers_overtake_transfers_and_transfers_share_a_connection() {
     assert_ne!(order[..300], [1; 300], "the transfers took turns");
 }
 
+/// 50 requests of all kinds at once: each is answered whole, under its own ID.
 #[tokio::test]
-async fn requests_in_single_octets_are_read_and_nonsense_closes() {
+async fn f01_fifty_requests_on_one_connection_are_all_answered_by_id() {
+    let zone = zone("z.", 1, &["www A 10.0.0.1", "pad TYPE10 2000"]);
+    let lines = ["www A 10.0.0.2", "pad TYPE10 2000"];
+    publish(&zone, 2, &contents("z.", 60, &lines));
+    let running = Setup::new(vec![zone]).start();
+    let mut client = running.connect().await;
+    for id in 0..50 {
+        let raw = match id % 3 {
+            0 => query(id, "z.", Rtype::SOA),
+            1 => query(id, "z.", Rtype::AXFR),
+            _ => ixfr(id, "z.", 1),
+        };
+        client.send(&raw).await;
+    }
+    let mut records = [0; 50];
+    for _ in 0..50 {
+        let message = client.receive().await.unwrap();
+        let id = usize::from(message[1]);
+        records[id] += answers(&[message]).len();
+    }
+    for (id, count) in records.into_iter().enumerate() {
+        // The SOA; SOA, two records, SOA; four SOAs around one record that goes and one that comes.
+        assert_eq!(count, [1, 4, 6][id % 3], "request {id}");
+    }
+}
+
+/// Each transfer of a connection is a chain of its own, by its own key.
+#[tokio::test]
+async fn e10_two_signed_transfers_at_once_are_two_chains() {
+    use hickory_server::proto::rr::TSigner;
+    use hickory_server::proto::rr::rdata::tsig::TsigAlgorithm;
+    let running = running(TcpSettings::default());
+    let mut client = running.connect().await;
+    let mut previous = Vec::new();
+    for (id, who) in [(1, "k."), (2, "other.")] {
+        let mut raw = query(id, "z.", Rtype::AXFR);
+        previous.push(tsig::sign_request(&key(who), &mut raw, NOW));
+        client.send(&raw).await;
+    }
+    let signers = ["k.", "other."].map(|who| {
+        let secret = b"a secret of thirty-two octets...".to_vec();
+        let name = hickory_server::proto::rr::Name::from_ascii(who).unwrap();
+        TSigner::new(secret, TsigAlgorithm::HmacSha256, name, 300).unwrap()
+    });
+    let (mut seen, mut turns, mut last) = ([0_usize; 2], 0, 0);
+    while seen[0] < MESSAGES || seen[1] < MESSAGES {
+        let message = client.receive().await.unwrap();
+        let which = usize::from(message[1]) - 1;
+        previous[which] = signers[which]
+            .verify_message_byte(&message, Some(&previous[which]), seen[which] == 0)
+            .unwrap_or_else(|error| panic!("message {} of {which}: {error}", seen[which]))
+            .0;
+        seen[which] += 1;
+        turns += usize::from(which != last);
+        last = which;
+    }
+    assert!(turns > 10, "they were interleaved: {turns}");
+}
+
+#[tokio::test]
+async fn f02_requests_in_single_octets_are_read_and_nonsense_closes() {
     let running = running(TcpSettings::default());
     let mut client = running.connect().await;
     let raw = query(1, "www.z.", Rtype::A);
@@ -150,7 +212,7 @@ async fn connections_are_limited_in_all_and_for_each_client() {
 }
 
 #[tokio::test]
-async fn silent_connections_are_closed_before_and_after_the_first_request() {
+async fn f03_silent_connections_are_closed_before_and_after_the_first_request() {
     let running = running(TcpSettings {
         first_request_timeout: Duration::from_millis(30),
         idle_timeout: Duration::from_millis(60),
@@ -166,7 +228,7 @@ async fn silent_connections_are_closed_before_and_after_the_first_request() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_is_closed_and_others_are_not_slowed() {
+async fn f03_a_client_that_takes_nothing_is_closed_and_others_are_not_slowed() {
     let running = running(TcpSettings {
         stall_timeout: Duration::from_millis(200),
         ..TcpSettings::default()

@@ -133,6 +133,21 @@ logging {
             .unwrap();
             signed = format!(" key \"{}\"", key.name);
         }
+        let mut port = port;
+        if let Some(tls) = &self.plan.tls {
+            writeln!(
+                text,
+                "tls primary {{ ca-file \"{}\"; remote-hostname \"{}\"; cert-file \"{}\"; key-file \"{}\"; \
+                 protocols {{ TLSv1.3; }}; }};",
+                tls.ca.display(),
+                tls.name,
+                tls.certificate.display(),
+                tls.key.display()
+            )
+            .unwrap();
+            signed.push_str(" tls primary");
+            port = tls.port;
+        }
         for (index, zone) in self.plan.zones.iter().enumerate() {
             writeln!(
                 text,
@@ -242,6 +257,20 @@ remote-control:
             .unwrap();
             signed = &key.name;
         }
+        let (mut port, mut over) = (port, "");
+        if let Some(tls) = &self.plan.tls {
+            writeln!(
+                text,
+                "server:\n  tls-cert-bundle: \"{}\"\ntls-auth:\n  name: primary\n  auth-domain-name: \"{}\"\n  \
+                 client-cert: \"{}\"\n  client-key: \"{}\"",
+                tls.ca.display(),
+                tls.name,
+                tls.certificate.display(),
+                tls.key.display()
+            )
+            .unwrap();
+            (port, over) = (tls.port, " primary");
+        }
         let kept = if self.plan.nsd_keeps_ixfr {
             "\n  store-ixfr: yes\n  ixfr-number: 1000\n  ixfr-size: 0"
         } else {
@@ -253,7 +282,7 @@ remote-control:
                 "zone:
   name: \"{zone}\"
   zonefile: \"zone{index}\"
-  request-xfr: {ip}@{port} {signed}
+  request-xfr: {ip}@{port} {signed}{over}
   allow-notify: {ip} {signed}
   provide-xfr: 127.0.0.1 NOKEY{kept}
   min-refresh-time: 1

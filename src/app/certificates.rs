@@ -1,0 +1,56 @@
+//! Certificates of TLS listeners: read from their files, and read again when these change.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+
+use crate::app::failure::one_line;
+use crate::app::reload::Reload;
+use crate::corefile::{self, ClientAuth, ServerBlock, Tls};
+use crate::serve::{TlsClients, TlsIdentity, TlsMaterial};
+
+/// The TLS of the listeners of some blocks, and the files to follow.
+pub(super) fn open(blocks: &[&ServerBlock]) -> anyhow::Result<(Arc<TlsIdentity>, Reload)> {
+    let Some(tls) = corefile::tls_of(blocks).cloned() else {
+        bail!("tls:// needs a certificate: write tls CERT KEY in its block");
+    };
+    let identity = TlsIdentity::new(&read(&tls)?).with_context(|| place(&tls))?;
+    let identity = Arc::new(identity);
+    let files = [Some(&tls.certificate), Some(&tls.key), tls.ca.as_ref()];
+    let files: Vec<PathBuf> = files.into_iter().flatten().cloned().collect();
+    let used = Arc::clone(&identity);
+    let take = move || {
+        let taken = read(&tls).and_then(|material| {
+            used.replace(&material).with_context(|| place(&tls))?;
+            Ok(())
+        });
+        taken.map_err(|error| vec![one_line(&error)])
+    };
+    Ok((identity, Reload::new("certificates", files, Box::new(take))))
+}
+
+/// What stands in front of an error.
+fn place(tls: &Tls) -> String {
+    format!("{}: tls {}", tls.place, tls.certificate.display())
+}
+
+/// The contents of the files.
+fn read(tls: &Tls) -> anyhow::Result<TlsMaterial> {
+    let contents = |file: &Path| {
+        std::fs::read(file)
+            .with_context(|| format!("{}: cannot read {}", tls.place, file.display()))
+    };
+    let clients = match (&tls.ca, tls.client_auth) {
+        (None, _) | (Some(_), ClientAuth::Never) => None,
+        (Some(ca), auth @ (ClientAuth::IfGiven | ClientAuth::Always)) => Some(TlsClients {
+            authorities: contents(ca)?,
+            is_required: auth == ClientAuth::Always,
+        }),
+    };
+    Ok(TlsMaterial {
+        certificates: contents(&tls.certificate)?,
+        key: contents(&tls.key)?,
+        clients,
+    })
+}
