@@ -491,14 +491,14 @@ async fn a_connection_that_went_silent_is_given_up() {
 
 #[tokio::test]
 async fn a_server_that_is_away_makes_stale_and_back_again_resumes() {
-    let serving = || {
-        script(|asked, before| match (asked.is_watch(), before) {
+    let serving = |position: &'static str| {
+        script(move |asked, before| match (asked.is_watch(), before) {
             (true, 0) => Reply::lines(&[&event("ADDED", &service("a", 11))]),
             (true, _) => Reply::quiet(),
-            (false, _) => Reply::page("10", "", &[]),
+            (false, _) => Reply::page(position, "", &[]),
         })
     };
-    let fake = Fake::start(serving()).await;
+    let fake = Fake::start(serving("10")).await;
     let mut bench = Bench::of(&fake).await;
     for expected in ["all: ", "+a@11"] {
         assert_eq!(bench.change().await, expected);
@@ -508,18 +508,16 @@ async fn a_server_that_is_away_makes_stale_and_back_again_resumes() {
     let reason = bench.stale().await;
     assert!(reason.contains("cannot reach the API server"), "{reason}");
     assert!(bench.stats.is_stale());
-    let fake = Fake::start_at(address, serving()).await;
+    let fake = Fake::start_at(address, serving("11")).await;
     bench.fresh().await;
     assert!(!bench.stats.is_stale());
     assert_eq!(
         fake.asked("services", true)[0].part("resourceVersion"),
         "11"
     );
-    assert_eq!(
-        fake.asked("services", false).len(),
-        0,
-        "resumed, not listed"
-    );
+    let lists = fake.asked("services", false);
+    assert_eq!(lists.len(), 1, "resumed, not listed");
+    assert_eq!(lists[0].part("limit"), "1", "only asked where it is");
 }
 
 #[tokio::test]
@@ -543,7 +541,8 @@ async fn a_watch_that_breaks_off_goes_on_where_it_was() {
         (true, 0) => first.lock().unwrap().take().unwrap(),
         (true, 1) => Reply::Broken,
         (true, _) => Reply::lines(&[&event("ADDED", &service("b", 12))]),
-        (false, _) => Reply::page("10", "", &[]),
+        (false, 0) => Reply::page("10", "", &[]),
+        (false, _) => Reply::page("11", "", &[]),
     })
     .await;
     let mut bench = Bench::of(&fake).await;
