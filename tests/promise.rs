@@ -15,26 +15,18 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::process::Command;
-use std::time::Duration;
 
 use serde_json::json;
 
 use self::comparison::cluster::generate;
 use self::comparison::names::names;
 use self::comparison::options::{OptionSet, SETS};
+use self::support::cases::{Subject, cases, transferable};
 use self::support::contents::{Contents, Reply, parent};
-use self::support::process::Process;
 use self::support::wire::{self, Connection, Message, Query};
-use self::support::{needs, ports};
 
 mod comparison;
 mod support;
-
-/// How long a start may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The types asked.
 const TYPES: [u16; 9] = [
@@ -49,38 +41,7 @@ const TYPES: [u16; 9] = [
     wire::MX,
 ];
 
-/// A running zonewright with the zones its Corefile names.
-struct Subject {
-    process: Process,
-    address: SocketAddr,
-    zones: Vec<String>,
-    folder: tempfile::TempDir,
-}
-
 impl Subject {
-    /// Starts it with a Corefile that has `PORT` where the port goes; paths are those of the repository.
-    fn start(corefile: &str, zones: Vec<String>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let address = ports::free_address();
-        let file = folder.path().join("Corefile");
-        fs::write(&file, corefile.replace("PORT", &address.port().to_string())).unwrap();
-        let mut command = Command::new(needs::zonewright());
-        command.arg("run").arg("--corefile").arg(&file);
-        // For keys without a port.
-        command.arg("--port").arg(address.port().to_string());
-        command.arg("--state").arg(folder.path().join("state"));
-        let mut process = Process::spawn("zonewright", &mut command, &folder.path().join("log"));
-        for zone in &zones {
-            process.wait_for(zone, PATIENCE, || wire::serial(address, zone));
-        }
-        Self {
-            process,
-            address,
-            zones,
-            folder,
-        }
-    }
-
     /// Asks by UDP and by TCP: both say the same.
     fn ask(&self, connection: &mut Connection, name: &str, qtype: u16) -> Message {
         let query = Query::new(name, qtype);
@@ -139,55 +100,10 @@ impl Subject {
     }
 }
 
-/// The cases of `zones/`, each with its Corefile and the zones that come out.
-fn cases() -> Vec<(PathBuf, String, Vec<String>)> {
-    let mut cases = Vec::new();
-    for entry in fs::read_dir("zones").unwrap() {
-        let folder = entry.unwrap().path();
-        let Ok(corefile) = fs::read_to_string(folder.join("Corefile")) else {
-            continue;
-        };
-        let zones = fs::read_dir(&folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .filter_map(|name| name.strip_suffix("zone").map(str::to_owned))
-            .collect();
-        cases.push((folder, corefile, zones));
-    }
-    cases
-}
-
 /// Whether a name may be the live layer's, with this Corefile.
 fn is_live(corefile: &str, name: &str) -> bool {
     (corefile.contains("insecure") && name.contains("pod."))
         || (corefile.contains("zonal") && name.contains("_zone."))
-}
-
-/// A case's Corefile that listens here, on one port, and lets its zones be transferred here.
-fn transferable(corefile: &str) -> String {
-    let mut text = String::new();
-    let (mut depth, mut dropped) = (0_usize, 0_usize);
-    for line in corefile
-        .lines()
-        .filter(|line| !line.trim_start().starts_with('#'))
-    {
-        let word = line.split_whitespace().next().unwrap_or_default();
-        let change = line
-            .matches('{')
-            .count()
-            .wrapping_sub(line.matches('}').count());
-        let ours = ["bind", "transfer", "prometheus", "health", "ready", "log"].contains(&word);
-        if dropped > 0 || (depth == 1 && ours) {
-            dropped = dropped.wrapping_add(change);
-        } else {
-            text += &format!("{line}\n");
-        }
-        if depth == 0 && change == 1 {
-            text += "    bind 127.0.0.1\n    transfer {\n        allow 127.0.0.1\n    }\n";
-        }
-        depth = depth.wrapping_add(change);
-    }
-    text.replace(":5300", ":PORT").replace(":5353", ":PORT")
 }
 
 #[test]

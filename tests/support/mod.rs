@@ -36,6 +36,7 @@
 )]
 
 pub mod apiserver;
+pub mod cases;
 pub mod contents;
 pub mod fleet;
 pub mod needs;

@@ -1,0 +1,123 @@
+//! Every case of `zones/` loads in BIND, Knot, NSD, PowerDNS and Unbound, which then answer as we do.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    missing_docs,
+    clippy::missing_docs_in_private_items,
+    unreachable_pub,
+    reason = "a helper of a test that fails fails the test"
+)]
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use self::support::cases::{Subject, cases, transferable};
+use self::support::contents::{Contents, Reply};
+use self::support::needs;
+use self::support::secondary::{Kind, Plan, Secondary};
+use self::support::wire::{self, Query, Record};
+
+mod support;
+
+/// How long a secondary may take for a zone.
+const FOLLOW: Duration = Duration::from_secs(30);
+
+/// Names of a case that are asked, spread over all it has.
+const SAMPLES: usize = 40;
+
+/// The types asked for each.
+const TYPES: [u16; 6] = [
+    wire::A,
+    wire::AAAA,
+    wire::SRV,
+    wire::PTR,
+    wire::TXT,
+    wire::CNAME,
+];
+
+/// Words by which the servers say that they do not like a record.
+const DISLIKES: [&str; 6] = [
+    "bad owner name",
+    "bad name",
+    "out of zone",
+    "out-of-zone",
+    "semantic",
+    "too many records",
+];
+
+/// Names of the zones and between them, a spread of them, and one that is missing beside each.
+fn samples(contents: &Contents) -> BTreeSet<String> {
+    let nodes = contents.nodes();
+    let step = nodes.len().div_ceil(SAMPLES).max(1);
+    let some = nodes.iter().step_by(step);
+    some.flat_map(|name| [name.clone(), format!("nothing.{name}")])
+        .filter(|name| name.len() < 250 && !contents.is_delegated(name))
+        .collect()
+}
+
+/// Without what follows an alias: Unbound gives the alias alone, without the NXDOMAIN of its target (RFC 6604).
+fn up_to_alias((rcode, answers): (u16, BTreeSet<Record>), name: &str) -> (u16, BTreeSet<Record>) {
+    let is_alias = |record: &&Record| record.rtype == wire::CNAME && record.owner == name;
+    match answers.iter().find(is_alias).cloned() {
+        Some(alias) => (0, BTreeSet::from([alias])),
+        None => (rcode, answers),
+    }
+}
+
+/// What a secondary answers, whatever its taste in additional records.
+fn answer(server: std::net::SocketAddr, name: &str, qtype: u16) -> (u16, BTreeSet<Record>) {
+    let query = Query::new(name, qtype).edns(1232);
+    let reply = Reply::of(&wire::ask(server, &query).unwrap());
+    (reply.rcode, reply.answers)
+}
+
+#[test]
+fn every_case_loads_in_five_secondaries_that_answer_as_we_do() {
+    if needs::lacks(&["bind", "knot", "nsd", "pdns", "unbound"]) {
+        return;
+    }
+    for (folder, corefile, zones) in cases() {
+        let subject = Subject::start(&transferable(&corefile), zones);
+        let mut contents = Contents::default();
+        for zone in &subject.zones {
+            contents.add(zone, wire::axfr(subject.address, zone).unwrap());
+        }
+        let names = samples(&contents);
+        for kind in Kind::ALL {
+            // For Unbound nothing is below `invalid` (RFC 6761 section 6.4), and it reads no catalogs.
+            let takes = |zone: &&str| kind != Kind::Unbound || !zone.ends_with("invalid.");
+            let zones = subject.zones.iter().map(String::as_str);
+            let zones: Vec<&str> = zones.filter(takes).collect();
+            let mut secondary = Secondary::start(kind, &Plan::new(subject.address, &zones));
+            for zone in &zones {
+                let records = wire::axfr(subject.address, zone).unwrap();
+                let serial = records.iter().find_map(Record::serial).unwrap();
+                secondary.wait_for_serial(zone, serial, FOLLOW);
+                secondary.assert_holds(zone, &records);
+            }
+            let what = format!("{} at {kind:?}", folder.display());
+            let held = |name: &&String| {
+                let zone = contents.zone_of(name).unwrap_or_default();
+                zones.contains(&zone)
+            };
+            let names = names.iter().filter(held);
+            for (name, qtype) in names.flat_map(|name| TYPES.map(|qtype| (name, qtype))) {
+                let mut both = [secondary.address(), subject.address]
+                    .map(|server| answer(server, name, qtype));
+                if kind == Kind::Unbound {
+                    both = both.map(|reply| up_to_alias(reply, name));
+                }
+                let [theirs, ours] = both;
+                assert_eq!(theirs, ours, "{what}: {name} {qtype}");
+            }
+            let log = secondary.log();
+            let disliked = log
+                .lines()
+                // `--5` is the endpoint `::5`, as CoreDNS names it: no host name, but the zone is taken.
+                .filter(|line| !line.contains(": --"))
+                .find(|line| DISLIKES.iter().any(|word| line.contains(word)));
+            assert_eq!(disliked, None, "{what}");
+        }
+        eprintln!("{}: {} names", folder.display(), names.len());
+    }
+}
