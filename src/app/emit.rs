@@ -144,9 +144,11 @@ fn chosen(known: &[SocketAddr], wanted: Option<&str>) -> Result<SocketAddr, Stri
         wanted.is_none_or(|it| it == address.to_string() || it == address.ip().to_string())
     };
     let meant: Vec<SocketAddr> = known.iter().copied().filter(is_meant).collect();
+    if known.is_empty() {
+        return Err("the Corefile names no secondary: write transfer { to ADDRESS }".into());
+    }
     match (meant.as_slice(), wanted) {
         ([one], _) => Ok(*one),
-        ([], None) => Err("the Corefile names no secondary: write transfer { to ADDRESS }".into()),
         ([], Some(wanted)) => Err(format!("no secondary {wanted}; there are {}", shown())),
         (_, _) => Err(format!("say which with --secondary; there are {}", shown())),
     }
