@@ -41,8 +41,14 @@ impl<S: Store> Pipeline<S> {
         let mut ready = Vec::new();
         let mut rendered = Vec::new();
         for (place, cluster) in self.clusters.iter_mut().enumerate() {
-            let rendering = cluster.render(now, &mut ready);
-            rendered.extend(rendering.map(|rendering| (place, rendering)));
+            let Some(rendering) = cluster.render(now, &mut ready) else {
+                continue;
+            };
+            if cluster.all_dirty {
+                // Before the first version is shown: its live names would be SERVFAIL until then.
+                cluster.tell_live();
+            }
+            rendered.push((place, rendering));
         }
         self.file_drafts(now, &mut ready);
         let candidates: Vec<_> = ready
@@ -52,7 +58,7 @@ impl<S: Store> Pipeline<S> {
         if !candidates.is_empty() && !self.write(candidates) {
             return false;
         }
-        self.settle_guards(now);
+        self.settle_guards();
         for (place, rendering) in rendered {
             self.settle(place, rendering);
         }
@@ -91,11 +97,11 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// Tells the guards that the commit worked, and others what the guards say.
-    fn settle_guards(&mut self, now: Now) {
+    fn settle_guards(&mut self) {
         let of_clusters = self.clusters.iter_mut().flat_map(Cluster::guarded);
         let of_files = self.files.iter_mut().filter_map(HeldFile::guarded);
         for (zone, guard) in of_clusters.chain(of_files) {
-            if let Some(event) = guard.settle(zone, now) {
+            if let Some(event) = guard.settle(zone) {
                 self.observer.gate(zone.apex(), &event);
             }
             if let Some((all, new)) = guard.warnings() {
@@ -149,7 +155,9 @@ impl<S: Store> Pipeline<S> {
         let Some(cluster) = self.clusters.get_mut(place) else {
             return;
         };
-        cluster.tell_live();
+        if !cluster.all_dirty {
+            cluster.tell_live();
+        }
         cluster.dirty = Dirty::default();
         for layer in rendering.layers {
             if let Some(overlay) = cluster.overlays.get_mut(&layer.zone) {

@@ -60,6 +60,17 @@ pub(super) struct Now {
     pub(super) ms: u64,
 }
 
+/// A loss that was let through.
+#[derive(Debug, Clone, Copy)]
+struct Passed {
+    /// When.
+    at: Instant,
+    /// The records that were lost.
+    lost: usize,
+    /// The records of the zone before.
+    before: usize,
+}
+
 /// The guard of one zone.
 #[derive(Debug, Default)]
 pub(super) struct Guard {
@@ -67,10 +78,10 @@ pub(super) struct Guard {
     pub(super) gate: Option<GateSettings>,
     /// What is kept aside.
     kept: Option<Kept>,
-    /// Losses that passed, when they did.
-    passed: Vec<(Instant, usize)>,
-    /// The loss of the draft that is being committed.
-    passing: usize,
+    /// Losses that passed.
+    passed: Vec<Passed>,
+    /// The loss of the draft that is being committed; `None` when it has none.
+    passing: Option<Passed>,
     /// What some secondaries refuse, by owner.
     warnings: BTreeMap<Key, Vec<Warning>>,
     /// The warnings that nobody heard yet.
@@ -141,22 +152,29 @@ impl Guard {
             return self.keep(contents, zone, draft, faults, now);
         }
         let is_together = |at: Instant| now.at.saturating_duration_since(at) < TOGETHER;
-        self.passed.retain(|(at, _)| is_together(*at));
-        self.passing = losses(contents, &draft);
-        let carried = self.carried();
+        self.passed.retain(|passed| is_together(passed.at));
+        let lost = losses(contents, &draft);
+        let carried = self.carried(contents);
         let before = contents.record_count() + carried;
-        let stops = |gate: GateSettings| gate.stops(before, carried + self.passing);
-        if self.passing > 0 && self.gate.is_some_and(stops) {
-            self.passing = 0;
+        let stops = |gate: GateSettings| gate.stops(before, carried + lost);
+        if lost > 0 && self.gate.is_some_and(stops) {
+            self.passing = None;
             return self.keep(contents, zone, draft, faults, now);
         }
+        self.passing = (lost > 0).then(|| Passed {
+            at: now.at,
+            lost,
+            before: contents.record_count(),
+        });
         let is_due = !draft.draft.is_empty() || self.ahead.is_some();
         is_due.then(|| with_cause(draft))
     }
 
-    /// The losses that passed and still count.
-    fn carried(&self) -> usize {
-        self.passed.iter().map(|(_, lost)| lost).sum()
+    /// The losses that passed and still count: what came in their place since then makes up for them.
+    fn carried(&self, served: &Contents) -> usize {
+        let lost: usize = self.passed.iter().map(|passed| passed.lost).sum();
+        let before = self.passed.first().map_or(0, |passed| passed.before);
+        lost.min(before.saturating_sub(served.record_count()))
     }
 
     /// Keeps a draft aside, on top of what is kept already, unless it may leave.
@@ -168,7 +186,7 @@ impl Guard {
         faults: BTreeMap<Key, Vec<Fault>>,
         now: Now,
     ) -> Option<ZoneDraft> {
-        let carried = self.carried();
+        let carried = self.carried(served);
         let kept = self
             .kept
             .get_or_insert_with(|| Kept::new(now, served.clone(), carried));
@@ -222,17 +240,14 @@ impl Guard {
     }
 
     /// The commit that held what this guard gave out worked. Tells what the gate did, once.
-    pub(super) fn settle(&mut self, zone: &Zone, now: Now) -> Option<GateEvent> {
+    pub(super) fn settle(&mut self, zone: &Zone) -> Option<GateEvent> {
         if let Some(version) = zone.current() {
             let is_above = |other: &Serial| version.serial.is_after(*other);
             if self.ahead.as_ref().is_some_and(is_above) {
                 self.ahead = None;
             }
         }
-        if self.passing > 0 {
-            self.passed
-                .push((now.at, std::mem::take(&mut self.passing)));
-        }
+        self.passed.extend(self.passing.take());
         let kept = self.kept.as_mut()?;
         let Some(event) = kept.leaves.take() else {
             let held = zone.held()?;

@@ -16,8 +16,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::cluster::{
     Endpoint, EndpointSlice, External, Fact, FactKey, HeadlessService, ImportForm, ImportOfSlice,
-    Kinds, Namespace, ObjectKey, Origin, Pod, Port, Protocol, Service, ServiceForm, ServiceImport,
-    SliceForm, SlicePort,
+    Kinds, Namespace, ObjectKey, Origin, Pod, Port, Protocol, SeenNamespaces, Service, ServiceForm,
+    ServiceImport, SliceForm, SlicePort,
 };
 use crate::dns::{RecordText, Ttl};
 use crate::schema::{ApexSettings, ExternalSettings, Front, NameServer, ZoneForm};
@@ -732,6 +732,41 @@ fn nothing_is_published_before_every_kind_is_listed() {
     );
     assert!(pipeline.commit());
     assert!(plan.forward[0].zone.current().is_some());
+}
+
+/// Notes what the live layer knows of the namespace `a` when a version is shown.
+struct Watching(Arc<SeenNamespaces>, Arc<Mutex<Vec<Option<bool>>>>);
+
+impl Observer for Watching {
+    fn published(&self, _: &Version, _: usize, _: usize) {
+        self.1.lock().unwrap().push(self.0.contains("a"));
+    }
+    fn committed(&self, _: Duration, _: &[Duration]) {}
+    fn failed(&self, _: &str) {}
+    fn problems(&self, _: &mut dyn Iterator<Item = &Problem>, _: &[Problem]) {}
+    fn synced(&self, _: usize) {}
+}
+
+#[test]
+fn the_live_layer_knows_the_namespaces_before_the_first_version_is_shown() {
+    let (seen, told) = (Arc::new(SeenNamespaces::default()), Arc::default());
+    let plan = ClusterPlan {
+        seen: Some(Arc::clone(&seen)),
+        ..plan()
+    };
+    let observer = Box::new(Watching(seen, Arc::clone(&told)));
+    let clock = StillClock::at(1_000);
+    let mut pipeline = Pipeline::new(vec![plan], NoStore::default(), clock, observer);
+    for kind in Kinds::BASE.iter() {
+        let known = (kind == Kind::Namespace).then(|| namespace("a"));
+        feed(
+            &mut pipeline,
+            Change::Listed(kind, known.into_iter().collect()),
+        );
+    }
+    assert!(pipeline.commit());
+    let told = told.lock().unwrap();
+    assert!(!told.is_empty() && told.iter().all(|known| *known == Some(true)));
 }
 
 #[test]

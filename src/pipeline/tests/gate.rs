@@ -252,6 +252,22 @@ fn losses_of_one_minute_count_together() {
 }
 
 #[test]
+fn losses_that_others_made_up_for_do_not_count_on() {
+    let mut subject = Subject::of_ten();
+    // Half go, as many others come, again and again: the zone never shrinks by more than a half.
+    for round in 0..4 {
+        let low = round * 5;
+        subject.relist(low..low + 5);
+        subject.relist(low..low + 10);
+        let names = lines(&contents(&subject.plan)).join("\n");
+        assert_eq!((subject.names(), subject.heard().len()), (10, 0), "{names}");
+        subject.relist(low + 5..low + 10);
+        subject.relist(low + 5..low + 15);
+    }
+    assert!(subject.heard().is_empty());
+}
+
+#[test]
 fn a_source_that_recovers_cancels_it() {
     let mut subject = Subject::of_ten();
     let serial = subject.serial();
