@@ -6,16 +6,16 @@ use crate::zone::journal::codec::{self, Base, Entry, HEAD, Head, PartWriter, STE
 use crate::zone::journal::refusal::OpenError;
 use crate::zone::journal::repair::Keep;
 use crate::zone::journal::scan::{garbage_of, scan};
-use crate::zone::journal::step;
 use crate::zone::journal::store::{Batch, Store, StoreError};
 use crate::zone::journal::upkeep::snapshot_job;
 use crate::zone::journal::{
     BATCH_ENTRIES, CommitError, DAMAGED_COMMITS, Journal, Stored, Zones, load, put_head,
 };
+use crate::zone::journal::{index, step};
 use crate::zone::{Candidate, MemoryLimits};
 
-/// What a step counts towards the limits besides its records' octets: numbers, causes, its key.
-const STEP_OCTETS: u64 = 128;
+/// What a step counts towards the limits besides its records' octets: numbers, causes, hashes, keys.
+const STEP_OCTETS: u64 = 256;
 
 /// What one candidate writes.
 struct Plan {
@@ -92,6 +92,11 @@ impl Journal {
         for (key, value) in entries {
             last.put(&key, value);
         }
+        for candidate in candidates {
+            if let Some(stored) = touched.get(candidate.version().contents.apex()) {
+                index::put(&mut last, candidate.step(), stored.id);
+            }
+        }
         for stored in touched.values() {
             put_head(&mut last, stored);
             put_zone(&mut last, stored);
@@ -120,6 +125,7 @@ impl Journal {
             let mut stored = stored.clone();
             stored.head.serial = step.serial;
             stored.head.seq = step.seq;
+            stored.head.hash = step.link.map(|link| link.hash);
             stored.head.kept_octets += counted;
             stored.head.since_base += counted;
             self.retain(&mut stored);
@@ -143,6 +149,9 @@ impl Journal {
                 octets: 0,
             },
             since_base: 0,
+            indexed: step.seq,
+            hash: step.link.map(|link| link.hash),
+            older: Vec::new(),
         };
         Plan {
             stored: Stored {

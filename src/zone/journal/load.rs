@@ -8,7 +8,7 @@ use crate::dns::{Name, Serial};
 use crate::zone::journal::codec::{self, STEP, StreamError, Streamed};
 use crate::zone::journal::store::{Store, StoreError};
 use crate::zone::journal::{Stored, codec::Head, step};
-use crate::zone::{Contents, MemoryLimits, Step, Version};
+use crate::zone::{Contents, Link, MemoryLimits, Step, Version};
 
 /// What a zone's version is made of.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub(super) struct State {
     pub(super) time_ms: u64,
     /// Its records.
     pub(super) contents: Contents,
+    /// Its hashes; `None` when the step that leads to it has none or was not looked at.
+    pub(super) link: Option<Link>,
 }
 
 /// The newest sound version and what was wrong after it.
@@ -49,6 +51,7 @@ pub(super) fn read_base(store: &Store, stored: &Stored) -> Streamed<State> {
         serial,
         time_ms,
         contents,
+        link: None,
     })
 }
 
@@ -78,6 +81,7 @@ impl State {
             serial: step.serial,
             time_ms: step.time_ms,
             contents,
+            link: step.link,
         };
         Ok(())
     }
@@ -95,6 +99,7 @@ impl State {
             serial: *serial,
             time_ms: 0,
             contents,
+            link: None,
         };
         Ok(())
     }
@@ -174,8 +179,13 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
         serial,
         time_ms,
         contents,
+        link,
     } = state;
-    let version = Version::restore(seq, serial, time_ms, contents, history.steps);
+    let link = link.or_else(|| {
+        let step = step::read_raw_step(store, stored.id, seq).ok()?;
+        step.link()
+    });
+    let version = Version::restore(seq, serial, time_ms, contents, history.steps, link);
     Ok(Sound { version, fault })
 }
 

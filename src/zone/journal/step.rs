@@ -12,7 +12,7 @@ use crate::zone::journal::codec::{
     PartWriter, SNAPSHOT, STEP, Stream, StreamError, Streamed, put_counted, put_number, put_soa,
 };
 use crate::zone::journal::store::Store;
-use crate::zone::{Contents, Node, Step};
+use crate::zone::{Contents, Hash, Link, Node, Step};
 
 /// The step comes from a version before.
 const HAS_FROM: u8 = 1;
@@ -20,6 +20,8 @@ const HAS_FROM: u8 = 1;
 const SAME_SOA: u8 = 2;
 /// The added records are written as nodes: all of them, each node with one tag.
 const AS_NODES: u8 = 4;
+/// The version's hashes stand behind the causes.
+const HAS_LINK: u8 = 8;
 
 /// Writes a step. `contents` are those of its version: a first step is written as their nodes, which is
 /// smaller and reads back without sorting anything.
@@ -37,6 +39,7 @@ pub(super) fn write_step(
         (HAS_FROM, step.from.is_some()),
         (SAME_SOA, same_soa),
         (AS_NODES, tags.is_some()),
+        (HAS_LINK, step.link.is_some()),
     ] {
         flags |= if set { flag } else { 0 };
     }
@@ -56,7 +59,17 @@ pub(super) fn write_step(
     if !same_soa {
         put_soa(&mut head, &step.soa, step.serial);
     }
-    put_causes(&mut head, &step.causes);
+    put_causes(&mut head, &step.causes, step.link.is_some());
+    if let Some(Link {
+        previous,
+        content,
+        hash,
+    }) = &step.link
+    {
+        for hash in [previous, content, hash] {
+            head.extend_from_slice(hash.as_octets());
+        }
+    }
     if let Some(tags) = tags {
         put_number(&mut head, tags.len() as u64);
         out(parts, &head);
@@ -187,8 +200,9 @@ fn kind_of(code: u8) -> Option<Kind> {
     Kind::ALL.into_iter().find(|kind| kind_code(*kind) == code)
 }
 
-/// Writes groups of causes, each distinct string once.
-fn put_causes(out: &mut Vec<u8>, groups: &[Vec<Cause>]) {
+/// Writes groups of causes, each distinct string once. Steps without hashes have no operations.
+fn put_causes(out: &mut Vec<u8>, groups: &[Vec<Cause>], operations: bool) {
+    let texts = if operations { TEXTS } else { OLD_TEXTS };
     let mut places: HashMap<&str, u64> = HashMap::new();
     let mut strings = Vec::new();
     let mut body = Vec::new();
@@ -198,9 +212,9 @@ fn put_causes(out: &mut Vec<u8>, groups: &[Vec<Cause>]) {
         for cause in group {
             body.push(verb_code(cause.verb));
             body.push(cause.kind.map_or(0, kind_code));
-            for text in cause_texts(cause) {
+            for text in &cause_texts(cause)[..texts] {
                 let next = places.len() as u64;
-                let place = *places.entry(text).or_insert_with(|| {
+                let place = *places.entry(*text).or_insert_with(|| {
                     put_counted(&mut strings, text.as_bytes());
                     next
                 });
@@ -213,8 +227,13 @@ fn put_causes(out: &mut Vec<u8>, groups: &[Vec<Cause>]) {
     out.extend_from_slice(&body);
 }
 
+/// How many strings a cause has.
+const TEXTS: usize = 7;
+/// How many it had when there were no hashes: the operation is missing.
+const OLD_TEXTS: usize = 6;
+
 /// The strings of a cause, in the order they are stored.
-fn cause_texts(cause: &Cause) -> [&str; 6] {
+fn cause_texts(cause: &Cause) -> [&str; TEXTS] {
     let Cause {
         verb: _,
         kind: _,
@@ -224,14 +243,23 @@ fn cause_texts(cause: &Cause) -> [&str; 6] {
                 uid,
                 resource_version,
                 manager,
+                operation,
                 place,
             },
     } = cause;
-    [namespace, name, uid, resource_version, manager, place]
+    [
+        namespace,
+        name,
+        uid,
+        resource_version,
+        manager,
+        place,
+        operation,
+    ]
 }
 
 /// Reads groups of causes.
-fn take_causes(stream: &mut Stream<'_>) -> Streamed<Vec<Vec<Cause>>> {
+fn take_causes(stream: &mut Stream<'_>, operations: bool) -> Streamed<Vec<Vec<Cause>>> {
     const MALFORMED: StreamError = StreamError::Damaged("a cause is malformed");
     let mut strings: Vec<Arc<str>> = Vec::new();
     for _ in 0..stream.count()? {
@@ -247,12 +275,21 @@ fn take_causes(stream: &mut Stream<'_>) -> Streamed<Vec<Vec<Cause>>> {
                 0 => None,
                 code => Some(kind_of(code).ok_or(MALFORMED)?),
             };
-            let mut texts: [Arc<str>; 6] = Default::default();
-            for text in &mut texts {
+            let mut texts: [Arc<str>; TEXTS] = Default::default();
+            let stored = if operations { TEXTS } else { OLD_TEXTS };
+            for text in &mut texts[..stored] {
                 let place = stream.count()?;
                 *text = Arc::clone(strings.get(place).ok_or(MALFORMED)?);
             }
-            let [namespace, name, uid, resource_version, manager, place] = texts;
+            let [
+                namespace,
+                name,
+                uid,
+                resource_version,
+                manager,
+                place,
+                operation,
+            ] = texts;
             group.push(Cause {
                 verb,
                 kind,
@@ -261,6 +298,7 @@ fn take_causes(stream: &mut Stream<'_>) -> Streamed<Vec<Vec<Cause>>> {
                     uid,
                     resource_version,
                     manager,
+                    operation,
                     place,
                 },
             });
@@ -291,7 +329,23 @@ pub(super) fn peek_step(store: &Store, id: u32, seq: u64) -> Streamed<StepSize> 
     })
 }
 
+/// Reads of a step only the serial and the time of its version.
+pub(super) fn peek_version(store: &Store, id: u32, seq: u64) -> Streamed<(Serial, u64)> {
+    let mut stream = Stream::new(store, STEP, id, seq);
+    stream.window = 1;
+    let flags = stream.octet()?;
+    stream.number()?;
+    let time_ms = stream.number()?;
+    stream.number()?;
+    stream.number()?;
+    if flags & HAS_FROM != 0 {
+        stream.soa()?;
+    }
+    Ok((Serial::decode(stream.number32()?), time_ms))
+}
+
 /// A step as read, its nodes apart when it was written so.
+#[derive(Clone)]
 pub(super) struct RawStep {
     /// The step; `added` is empty when there are nodes.
     step: Step,
@@ -320,7 +374,16 @@ pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawSte
         Some((_, soa)) if flags & SAME_SOA != 0 => soa.clone(),
         _ => stream.soa()?.0,
     };
-    let causes = take_causes(&mut stream)?;
+    let causes = take_causes(&mut stream, flags & HAS_LINK != 0)?;
+    let link = if flags & HAS_LINK == 0 {
+        None
+    } else {
+        Some(Link {
+            previous: take_hash(&mut stream)?,
+            content: take_hash(&mut stream)?,
+            hash: take_hash(&mut stream)?,
+        })
+    };
     let mut step = Step {
         seq,
         time_ms,
@@ -331,6 +394,7 @@ pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawSte
         added: RrList::default(),
         causes,
         records,
+        link,
     };
     let mut nodes = None;
     if flags & AS_NODES == 0 {
@@ -349,6 +413,11 @@ pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawSte
 }
 
 impl RawStep {
+    /// The hashes of its version.
+    pub(super) const fn link(&self) -> Option<Link> {
+        self.step.link
+    }
+
     /// The whole step.
     pub(super) fn into_step(self, apex: &Name) -> Step {
         let Self { mut step, nodes } = self;
@@ -377,6 +446,14 @@ impl RawStep {
         };
         (contents.record_count() == step.records).then_some((contents, step.serial, step.time_ms))
     }
+}
+
+/// Reads a hash.
+fn take_hash(stream: &mut Stream<'_>) -> Streamed<Hash> {
+    let octets = stream.take(32)?.try_into();
+    Ok(Hash::from_octets(
+        octets.expect("so many octets were taken"),
+    ))
 }
 
 /// Reads a node.

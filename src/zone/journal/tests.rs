@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 mod damage;
+mod tamper;
 
 use super::codec::SNAPSHOT;
 use super::*;
@@ -199,7 +200,7 @@ fn history_is_cut_at_its_oldest_end_and_stays_linked() {
         .collect();
     assert_eq!(steps, bench.steps[53..]);
     // The base moved, so steps before it are gone, and only one snapshot is left.
-    let head = bench.journal().zones()[&apex()].head;
+    let head = bench.journal().zones()[&apex()].head.clone();
     assert!(head.base.snapshot && head.base.seq > 40, "{head:?}");
     let per_step = entries(bench.journal(), STEP) / 60;
     assert!(per_step < 30 / 2, "{per_step}");
@@ -441,7 +442,7 @@ fn a_folder_of_another_layout_is_refused() {
     assert_eq!(
         refusal(bench.dir.path()),
         "the state folder DIR has the layout \"zonewright state 9\", this zonewright reads \
-         \"zonewright state 1\": use the zonewright that wrote it, or give another folder with --state"
+         \"zonewright state 2\": use the zonewright that wrote it, or give another folder with --state"
     );
 }
 

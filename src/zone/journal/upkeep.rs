@@ -1,12 +1,14 @@
 //! Upkeep of history: limits, snapshots, removal, each a portion at a time.
 
+use std::collections::BTreeSet;
+
 use crate::zone::Version;
 use crate::zone::journal::codec::{self, Base, SNAPSHOT, STEP, StreamError};
 use crate::zone::journal::scan::Garbage;
 use crate::zone::journal::snapshot::SnapshotJob;
-use crate::zone::journal::step;
 use crate::zone::journal::store::{Batch, StoreError};
 use crate::zone::journal::{DAMAGED_COMMITS, Journal, Stored, put_head};
+use crate::zone::journal::{index, load, step};
 
 /// The most steps one commit may drop from a zone's history.
 const DROPPED_STEPS: usize = 64;
@@ -111,7 +113,7 @@ impl Journal {
             .collect();
         let mut room = portion;
         for stored in &stale {
-            room -= self.remove_steps(stored, room)?;
+            room = room.saturating_sub(self.remove_steps(stored, room)?);
         }
         while let (Some(some), true) = (self.garbage.front(), room > 0) {
             let removed = self.remove_some(&some.low, &some.high, room)?;
@@ -160,20 +162,48 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes entries of steps that left a zone's history; gives how many.
+    /// Removes entries of steps that left a zone's history; gives how many. A step goes with its index
+    /// entries; a wide one, which has but one, in portions.
     pub(super) fn remove_steps(&self, stored: &Stored, room: usize) -> Result<usize, StoreError> {
         let low = codec::part_key(STEP, stored.id, 0, 0);
         let high = codec::part_key(STEP, stored.id, stored.head.first_needed(), 0);
-        let removed = if room == 0 {
-            0
-        } else {
-            self.remove_some(&low, &high, room)?
-        };
-        if removed < room
-            && let Some(known) = self.zones_mut().get_mut(&stored.apex)
-        {
-            known.first_stored = stored.head.first_needed();
+        let mut removed = 0;
+        while removed < room {
+            let first = self.store.range(&low, &high, 1)?;
+            let Some(seq) = first.first().and_then(|(key, _)| codec::seq_of(key)) else {
+                if let Some(known) = self.zones_mut().get_mut(&stored.apex) {
+                    known.first_stored = stored.head.first_needed();
+                }
+                break;
+            };
+            removed += self.remove_step(stored, seq, room - removed)?;
         }
+        Ok(removed)
+    }
+
+    /// Removes a step, or of a wide one a portion; gives how many entries.
+    fn remove_step(&self, stored: &Stored, seq: u64, room: usize) -> Result<usize, StoreError> {
+        let low = codec::part_key(STEP, stored.id, seq, 0);
+        let high = codec::part_key(STEP, stored.id, seq + 1, 0);
+        let keys = match index::wide_entry(&self.store, stored.id, seq)? {
+            Some(key) => BTreeSet::from([key.to_vec()]),
+            None => match load::read_step(&self.store, &stored.apex, stored.id, seq) {
+                Ok(step) => index::keys_of(&step, stored.id),
+                // What cannot be read leaves its index entries behind: they lead nowhere.
+                Err(StreamError::Damaged(_)) => BTreeSet::new(),
+                Err(StreamError::Store(error)) => return Err(error),
+            },
+        };
+        let mut batch = Batch::default();
+        for key in &keys {
+            batch.delete(key);
+        }
+        let limit = if keys.len() > 1 { usize::MAX } else { room };
+        for (key, _) in &self.store.range(&low, &high, limit)? {
+            batch.delete(key);
+        }
+        let removed = batch.keys();
+        self.store.write(batch)?;
         Ok(removed)
     }
 
