@@ -372,7 +372,7 @@ fn diff_tells_the_net_difference_and_its_causes() {
 +z. 5 IN SOA ns.z. mbox.z. 200 300 30 86400 5
 -web.z. 5 IN A 192.0.2.1
 +db.z. 5 IN A 192.0.2.3
-; applied Service shop/web (resourceVersion 77, by kubectl)
+; applied Service shop/web (resourceVersion 77, by kubectl, Update)
 ; deleted Service shop/web (shop.yaml:4)
 ; applied Service shop/db (shop.yaml:9)
 ";

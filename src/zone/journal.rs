@@ -16,8 +16,8 @@
 //! ```
 //!
 //! A zone rests on a base, which is its first step (written as the nodes it makes) or a snapshot, and on
-//! the steps after it. Only what the head names counts: steps and snapshots of any size are written
-//! before the batch that moves the head, so nothing half is ever visible. When the steps outgrow the base
+//! the steps after it; some older snapshots stay for whoever looks far back. Only what the head names
+//! counts: steps and snapshots of any size are written before the batch that moves the head, so nothing half is ever visible. When the steps outgrow the base
 //! a new snapshot is written a portion at a time between commits; a commit never costs what the zone
 //! costs. What a commit cannot link to (the history was lost or damaged) starts the zone anew under a
 //! new id; the old id's entries are removed a portion at a time.

@@ -118,6 +118,8 @@ pub(super) struct Head {
     pub(super) indexed: u64,
     /// The hash of the newest version; `None` when it was stored before there were any.
     pub(super) hash: Option<Hash>,
+    /// The octets of the steps from the last of the older snapshots to the base.
+    pub(super) since_older: u64,
     /// Snapshots older than the base that are kept, oldest first.
     pub(super) older: Vec<Base>,
 }
@@ -151,6 +153,7 @@ impl Head {
         out.extend_from_slice(&self.indexed.to_be_bytes());
         out.push(u8::from(self.hash.is_some()));
         out.extend_from_slice(self.hash.unwrap_or_default().as_octets());
+        out.extend_from_slice(&self.since_older.to_be_bytes());
         for base in &self.older {
             for number in [base.seq, base.octets] {
                 out.extend_from_slice(&number.to_be_bytes());
@@ -174,6 +177,7 @@ impl Head {
             [] => Tail {
                 indexed: number(0) + 1,
                 hash: None,
+                since_older: 0,
                 older: Vec::new(),
             },
             rest => Tail::decode(rest)?,
@@ -181,6 +185,7 @@ impl Head {
         let Tail {
             indexed,
             hash,
+            since_older,
             older,
         } = tail;
         Some(Self {
@@ -196,6 +201,7 @@ impl Head {
             since_base: number(5),
             indexed,
             hash,
+            since_older,
             older,
         })
     }
@@ -207,6 +213,8 @@ struct Tail {
     indexed: u64,
     /// The hash of the newest version.
     hash: Option<Hash>,
+    /// The octets of the steps from the last of them to the base.
+    since_older: u64,
     /// Older snapshots.
     older: Vec<Base>,
 }
@@ -217,6 +225,7 @@ impl Tail {
         let (indexed, rest) = octets.split_first_chunk::<8>()?;
         let (has_hash, rest) = rest.split_first()?;
         let (hash, rest) = rest.split_first_chunk::<32>()?;
+        let (since_older, rest) = rest.split_first_chunk::<8>()?;
         let (older, []) = rest.as_chunks::<16>() else {
             return None;
         };
@@ -231,6 +240,7 @@ impl Tail {
         Some(Self {
             indexed: u64::from_be_bytes(*indexed),
             hash: (*has_hash == 1).then_some(Hash::from_octets(*hash)),
+            since_older: u64::from_be_bytes(*since_older),
             older: older.iter().map(base).collect::<Option<_>>()?,
         })
     }

@@ -103,6 +103,9 @@ impl Journal {
         }
         self.store.write(last)?;
         self.store.sync()?;
+        for stored in touched.values() {
+            garbage.extend(self.snapshots_left(stored));
+        }
         self.zones_mut().extend(touched);
         self.garbage.extend(garbage);
         for candidate in candidates {
@@ -151,6 +154,7 @@ impl Journal {
             since_base: 0,
             indexed: step.seq,
             hash: step.link.map(|link| link.hash),
+            since_older: 0,
             older: Vec::new(),
         };
         Plan {
@@ -244,6 +248,11 @@ impl Journal {
                 scan.zones.get(apex).is_some_and(|found| {
                     found.id == stored.id && found.head.seq >= stored.head.seq
                 }) && (!damaged || is_whole(&store, stored));
+            if let Some(found) = scan.zones.get(apex) {
+                // What a failed commit let go of is being removed.
+                let known = &found.head.older;
+                stored.head.older.retain(|base| known.contains(base));
+            }
             if !kept {
                 tracing::warn!(zone = %apex, "the zone's history is lost and starts anew");
             }

@@ -39,7 +39,7 @@ impl Reader {
                 contents: near.contents.clone(),
                 link: near.link,
             },
-            None => load::read_base(&self.store, &stored).map_err(failed)?,
+            None => load::read_near(&self.store, &stored, seq).map_err(failed)?,
         };
         let mut contents = only(&start.contents, key.as_bytes());
         let (low, high) = (start.seq.min(seq) + 1, start.seq.max(seq));

@@ -221,8 +221,8 @@ impl Reader {
         near: Option<&Version>,
         stored: &Stored,
     ) -> Result<State, StreamError> {
-        let base_seq = stored.head.base.seq;
-        let from_base = base_seq.abs_diff(seq);
+        let all = stored.head.older.iter().chain([&stored.head.base]);
+        let from_base = all.map(|base| base.seq.abs_diff(seq)).min().unwrap_or(0);
         let near = near.filter(|near| {
             near.seq >= seq
                 && near.seq <= stored.head.seq
@@ -236,7 +236,7 @@ impl Reader {
                 contents: near.contents.clone(),
                 link: near.link,
             },
-            None => load::read_base(&self.store, stored)?,
+            None => load::read_near(&self.store, stored, seq)?,
         };
         while state.seq > seq {
             let step = load::read_step(&self.store, &stored.apex, stored.id, state.seq)?;

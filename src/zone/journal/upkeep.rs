@@ -69,8 +69,20 @@ impl Journal {
                 head.kept_octets = head.kept_octets.saturating_sub(size.octets);
             }
             head.oldest += 1;
+            let oldest = head.oldest;
+            head.older.retain(|base| base.seq + 1 >= oldest);
             stored.oldest_size = None;
         }
+    }
+
+    /// Older snapshots that a head names no more.
+    pub(super) fn snapshots_left(&self, stored: &Stored) -> Vec<Garbage> {
+        let before = self.zones().get(&stored.apex).cloned();
+        let left = before.into_iter().filter(|it| it.id == stored.id);
+        left.flat_map(|before| before.head.older)
+            .filter(|base| !stored.head.older.contains(base))
+            .map(|base| parts_of_snapshot(stored.id, base.seq))
+            .collect()
     }
 
     /// Begins a snapshot when the steps have outgrown the base.
@@ -142,6 +154,16 @@ impl Journal {
         {
             stored.head.kept_octets += size.octets;
         }
+        // An older one is kept where the steps since the last kept one outgrow it: what is far back is
+        // found from near, and all snapshots together take no more than the steps.
+        let keeps_old = old.snapshot
+            && old.seq + 1 >= stored.head.oldest
+            && stored.head.since_older >= old.octets.max(SNAPSHOT_MIN_OCTETS);
+        if keeps_old {
+            stored.head.older.push(old);
+            stored.head.since_older = 0;
+        }
+        stored.head.since_older += job.since_base;
         stored.head.base = Base {
             seq: job.seq,
             snapshot: true,
@@ -152,11 +174,9 @@ impl Journal {
         put_head(&mut batch, &stored);
         self.store.write(batch)?;
         self.store.sync()?;
-        if old.snapshot {
-            self.garbage.push_back(Garbage {
-                low: codec::part_key(SNAPSHOT, stored.id, old.seq, 0).to_vec(),
-                high: codec::part_key(SNAPSHOT, stored.id, old.seq, u32::MAX).to_vec(),
-            });
+        if old.snapshot && !keeps_old {
+            self.garbage
+                .push_back(parts_of_snapshot(stored.id, old.seq));
         }
         self.zones_mut().insert(stored.apex.clone(), stored);
         Ok(())
@@ -225,6 +245,14 @@ impl Journal {
         let removed = batch.keys();
         self.store.write(batch)?;
         Ok(removed)
+    }
+}
+
+/// The keys of a snapshot.
+fn parts_of_snapshot(id: u32, seq: u64) -> Garbage {
+    Garbage {
+        low: codec::part_key(SNAPSHOT, id, seq, 0).to_vec(),
+        high: codec::part_key(SNAPSHOT, id, seq, u32::MAX).to_vec(),
     }
 }
 

@@ -388,7 +388,7 @@ impl<'a> Walk<'a> {
                 exact = self.ends_after(SNAPSHOT, base.seq, &entries)?;
             }
         }
-        if !exact {
+        if !exact && !self.is_gone(base.seq) {
             let what = "its snapshot is not stored as it was written";
             self.fault(base.seq, Some(serial), what);
         }

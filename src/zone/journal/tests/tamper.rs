@@ -378,3 +378,41 @@ fn a_store_of_the_layout_before_goes_on_and_its_chain_begins_with_the_next_versi
         "{faults:?}"
     );
 }
+
+#[test]
+fn older_snapshots_stay_while_their_history_does_and_give_what_was() {
+    let mut bench = bulky_bench(60, Retention::DEFAULT);
+    bench.settle();
+    let head = bench.journal().zones()[&apex()].head.clone();
+    assert!(head.older.len() > 1, "{head:?}");
+    let reader = bench.journal().reader();
+    let owner: Name = "n7.z.example.".parse().unwrap();
+    for seq in [1, 2, 17, 33, 59, 60] {
+        let all = reader.contents_at(&apex(), seq, None).unwrap();
+        let wanted = all
+            .get(owner.sort_key(&apex()).unwrap().as_bytes())
+            .unwrap();
+        for near in [None, bench.version.as_ref()] {
+            let one = reader.contents_of(&apex(), seq, &owner, near).unwrap();
+            let nodes: Vec<_> = one.nodes().map(crate::zone::Node::as_octets).collect();
+            assert_eq!(nodes, [wanted.as_octets()], "{seq}");
+        }
+        let text = String::from_utf8_lossy(wanted.as_octets()).into_owned();
+        assert!(text.contains(&format!("{seq} 7 xxx")), "{seq}: {text}");
+    }
+    assert_eq!(verdict(&mut bench).faults, Vec::new());
+    assert_eq!(bench.open(), Vec::<String>::new());
+    assert_eq!(bench.journal().zones()[&apex()].head, head);
+    let retention = Retention {
+        versions: 3,
+        ..Retention::DEFAULT
+    };
+    bench.journal().set_retention(&apex(), retention);
+    let candidate = bulky(bench.version.as_ref(), 61);
+    bench.put(candidate);
+    bench.settle();
+    let head = bench.journal().zones()[&apex()].head.clone();
+    assert_eq!(head.older, []);
+    assert!(entries(bench.journal(), SNAPSHOT) < 20, "one is left");
+    assert_eq!(verdict(&mut bench).faults, Vec::new());
+}
