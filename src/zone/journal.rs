@@ -24,6 +24,7 @@
 //!
 //! The journal belongs to one thread; [`Reader`]s may be used from others.
 
+mod causes;
 mod codec;
 mod commit;
 mod floor;
