@@ -14,6 +14,7 @@ use super::errors::{self, Errors};
 use super::external::{self, External};
 use super::file::{self, ZoneFile};
 use super::gate::{self, Gate};
+use super::handlers::{self, Handlers};
 use super::health::{self, Health};
 use super::history::{self, History};
 use super::known::{self, Word};
@@ -69,6 +70,8 @@ pub struct ServerBlock {
     pub tls: Option<Tls>,
     /// The name of the server.
     pub nsid: Option<Nsid>,
+    /// What stands around the zones at query time.
+    pub handlers: Handlers,
     /// What stands at the top of zones; no zone stands in two of them.
     pub apexes: Vec<Apex>,
     /// What is kept of the past of zones; no zone stands in two of them.
@@ -348,6 +351,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         key_files: Vec::new(),
         tls: None,
         nsid: None,
+        handlers: Handlers::default(),
         apexes: Vec::new(),
         histories: Vec::new(),
         gates: Vec::new(),
@@ -388,7 +392,9 @@ fn repeats(word: Word) -> bool {
     match word {
         Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
         Word::Catalog | Word::Gate | Word::Transfer => true,
-        Word::Errors
+        Word::Any
+        | Word::Chaos
+        | Word::Errors
         | Word::External
         | Word::Kubernetes
         | Word::Multicluster
@@ -409,6 +415,9 @@ fn take(
     report: &mut Report,
 ) {
     match word {
+        Word::Any | Word::Chaos => {
+            handlers::take(word, directive, &mut server.handlers, report);
+        }
         Word::Apex => server.apexes.push(apex::parse(directive, zones, report)),
         Word::Bind => bind::parse(directive, &mut server.bind, report),
         Word::Catalog => server.catalogs.extend(catalog::parse(directive, report)),

@@ -6,12 +6,16 @@ use super::place::Report;
 /// A directive we know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Word {
+    /// One record for questions of type ANY.
+    Any,
     /// Start of authority and name servers of the zones.
     Apex,
     /// Addresses to listen on.
     Bind,
     /// A zone that lists zones.
     Catalog,
+    /// What is told in class CH.
+    Chaos,
     /// Logging of errors.
     Errors,
     /// A zone file.
@@ -46,9 +50,11 @@ pub(super) enum Word {
 
 /// The directives that work.
 const OURS: &[(&str, Word)] = &[
+    ("any", Word::Any),
     ("apex", Word::Apex),
     ("bind", Word::Bind),
     ("catalog", Word::Catalog),
+    ("chaos", Word::Chaos),
     ("errors", Word::Errors),
     ("file", Word::File),
     ("gate", Word::Gate),
@@ -74,14 +80,12 @@ pub fn directives() -> impl Iterator<Item = &'static str> {
 /// The other directives of CoreDNS 1.14 and those we have planned.
 const NOT_YET: &[&str] = &[
     "acl",
-    "any",
     "auto",
     "autopath",
     "azure",
     "bufsize",
     "cache",
     "cancel",
-    "chaos",
     "clouddns",
     "debug",
     "dns64",

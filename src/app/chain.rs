@@ -1,0 +1,96 @@
+//! From server blocks to their chains: which handlers, in CoreDNS's order, around which zones.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::app::listeners::hostname;
+use crate::app::plan::Planned;
+use crate::corefile::ServerBlock;
+use crate::dns::Name;
+use crate::live::{Any, Block, BlockZones, Chaos, Handler, Router, Shape};
+use crate::zone::ZoneSet;
+
+/// What answers on a listener with these blocks.
+pub(super) fn router_of(blocks: &[&ServerBlock], planned: &Planned<'_>) -> Router {
+    let chains = blocks.iter().map(|block| {
+        let keys = block.zones.iter().map(|key| key.apex.clone()).collect();
+        let chain = Block::new(
+            before(block),
+            zones_of(block, planned),
+            after(block),
+            shape_of(block),
+        );
+        (keys, chain)
+    });
+    Router::new(chains.collect())
+}
+
+/// The handlers in front of the zones, in CoreDNS's order.
+fn before(block: &ServerBlock) -> Vec<Arc<dyn Handler>> {
+    let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
+    let on = &block.handlers;
+    if on.any {
+        handlers.push(Arc::new(Any));
+    }
+    if let Some(chaos) = &on.chaos {
+        let version = format!("zonewright-{}", env!("CARGO_PKG_VERSION"));
+        handlers.push(Arc::new(Chaos {
+            version: chaos.version.clone().unwrap_or(version),
+            authors: chaos.authors.clone(),
+            host: hostname(),
+        }));
+    }
+    handlers
+}
+
+/// The handlers behind the zones, in CoreDNS's order.
+fn after(_block: &ServerBlock) -> Vec<Arc<dyn Handler>> {
+    Vec::new()
+}
+
+/// What is done to the replies of a block on their way out.
+fn shape_of(_block: &ServerBlock) -> Shape {
+    Shape::default()
+}
+
+/// The zones of a block.
+fn zones_of(block: &ServerBlock, planned: &Planned<'_>) -> BlockZones {
+    let mut zones = Vec::new();
+    let mut live = HashMap::new();
+    for apex in block.zones_written() {
+        if let Some(zone) = planned.zones.get(apex) {
+            zones.push(Arc::clone(zone));
+        }
+        let names = planned.live_names(apex);
+        if !names.is_empty() {
+            live.insert(apex.clone(), names);
+        }
+    }
+    BlockZones::new(ZoneSet::new(zones), live, fallthrough_of(block))
+}
+
+/// The names for which the next is asked when a zone does not have them, by apex.
+fn fallthrough_of(block: &ServerBlock) -> HashMap<Name, Vec<Name>> {
+    let mut all: HashMap<Name, Vec<Name>> = HashMap::new();
+    let mut add = |apex: &Name, names: &[Name]| {
+        all.entry(apex.clone())
+            .or_default()
+            .extend(names.iter().cloned());
+    };
+    for cluster in block.clusters() {
+        cluster
+            .zones()
+            .for_each(|apex| add(apex, &cluster.fallthrough));
+    }
+    if let Some(external) = &block.external {
+        external
+            .zones()
+            .for_each(|apex| add(apex, &external.fallthrough));
+    }
+    for file in &block.files {
+        file.zones
+            .iter()
+            .for_each(|apex| add(apex, &file.fallthrough));
+    }
+    all
+}
