@@ -132,7 +132,7 @@ fn parts_of(
         zones: Arc::new(ZoneSet::new(zones)),
         access,
         secondaries,
-        router: Arc::new(chain::router_of(blocks, planned)),
+        router: Arc::new(chain::router_of(blocks, planned)?),
         keys: Arc::new(KeyRing::new(keys)),
         identity: identity_of(blocks)?,
         settings,

@@ -12,6 +12,8 @@ pub(super) enum Word {
     Apex,
     /// Addresses to listen on.
     Bind,
+    /// The largest datagram.
+    Bufsize,
     /// A zone that lists zones.
     Catalog,
     /// What is told in class CH.
@@ -30,8 +32,12 @@ pub(super) enum Word {
     History,
     /// The cluster.
     Kubernetes,
+    /// The order of addresses.
+    Loadbalance,
     /// Logging of queries.
     Log,
+    /// Nothing but the answer.
+    Minimal,
     /// A set of clusters.
     Multicluster,
     /// The name of the server.
@@ -53,6 +59,7 @@ const OURS: &[(&str, Word)] = &[
     ("any", Word::Any),
     ("apex", Word::Apex),
     ("bind", Word::Bind),
+    ("bufsize", Word::Bufsize),
     ("catalog", Word::Catalog),
     ("chaos", Word::Chaos),
     ("errors", Word::Errors),
@@ -62,7 +69,9 @@ const OURS: &[(&str, Word)] = &[
     ("history", Word::History),
     ("k8s_external", Word::External),
     ("kubernetes", Word::Kubernetes),
+    ("loadbalance", Word::Loadbalance),
     ("log", Word::Log),
+    ("minimal", Word::Minimal),
     ("multicluster", Word::Multicluster),
     ("nsid", Word::Nsid),
     ("prometheus", Word::Prometheus),
@@ -83,7 +92,6 @@ const NOT_YET: &[&str] = &[
     "auto",
     "autopath",
     "azure",
-    "bufsize",
     "cache",
     "cancel",
     "clouddns",
@@ -101,11 +109,9 @@ const NOT_YET: &[&str] = &[
     "hosts",
     "https",
     "https3",
-    "loadbalance",
     "local",
     "loop",
     "metadata",
-    "minimal",
     "multisocket",
     "nomad",
     "on",
