@@ -13,6 +13,7 @@ pub mod journal;
 #[cfg(test)]
 mod laws;
 mod link;
+pub mod lookup;
 mod node;
 mod version;
 
