@@ -131,10 +131,14 @@ pub(super) fn write(
             }
             Ok(true)
         };
+        let high = match filter.until_ms {
+            Some(until) => last_until(past, zone, until, (oldest, newest))?,
+            None => newest,
+        };
         match filter.topic() {
-            Some(topic) => past.find(zone, topic, newest, &mut one)?,
+            Some(topic) => past.find(zone, topic, high, &mut one)?,
             None => {
-                for seq in (oldest..=newest).rev() {
+                for seq in (oldest..=high).rev() {
                     if !one(seq)? {
                         break;
                     }
@@ -143,6 +147,25 @@ pub(super) fn write(
         }
     }
     Ok(())
+}
+
+/// The last of these versions that was made at or before a time; the one before the first when none was.
+fn last_until(
+    past: &dyn Past,
+    zone: &Name,
+    until_ms: u64,
+    (oldest, newest): (u64, u64),
+) -> Result<u64, AuditError> {
+    let (mut low, mut high) = (oldest, newest + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if past.moment(zone, middle).map_err(AuditError::Store)?.1 <= until_ms {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low - 1)
 }
 
 /// One version for people.

@@ -368,7 +368,7 @@ impl Journal {
         let (version, notes) = match load::restore(&self.store, &stored, limits) {
             Ok(sound) => {
                 let notes = match sound.fault {
-                    None => Vec::new(),
+                    None => verify::doubts(&sound.version),
                     Some(what) => {
                         self.cut(stored, &sound.version)?;
                         self.behind.insert(apex.clone());

@@ -19,7 +19,7 @@ use crate::zone::journal::reader::{ReadError, Reader};
 use crate::zone::journal::snapshot::SnapshotJob;
 use crate::zone::journal::store::{Store, StoreError};
 use crate::zone::journal::{Stored, index, step};
-use crate::zone::{ContentTree, Contents, Hash, Link, Step};
+use crate::zone::{ContentTree, Contents, Hash, Link, Step, Version};
 
 /// The most faults that are kept.
 const FAULTS_KEPT: usize = 100;
@@ -399,6 +399,22 @@ impl<'a> Walk<'a> {
 /// The tree of contents that a step leads to or, backwards, comes from.
 fn tree_after(tree: &ContentTree, step: &Step, contents: &Contents) -> ContentTree {
     tree.updated(contents, &step.touched(contents.apex()).collect())
+}
+
+/// What is to be said of a version that was loaded and has not the content that its hash says.
+pub(super) fn doubts(version: &Version) -> Vec<String> {
+    let holds = version
+        .link
+        .is_none_or(|link| link.content == version.content_hash());
+    if holds {
+        return Vec::new();
+    }
+    vec![format!(
+        "zone {}: the records of serial {} are not those that were published under it; `zonewright \
+         verify` names the first version that is not as it was written",
+        version.contents.apex(),
+        version.serial
+    )]
 }
 
 /// Whether the store has exactly these entries.
