@@ -10,6 +10,7 @@ use crate::serve::testing::{
 };
 
 mod edns;
+mod fuzz;
 
 /// A server's answers without its sockets.
 struct Desk {

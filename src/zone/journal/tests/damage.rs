@@ -3,7 +3,7 @@
 use super::*;
 
 /// A history that is the same in every run.
-fn fixed_history(edits: usize) -> Vec<EditPlan> {
+pub(super) fn fixed_history(edits: usize) -> Vec<EditPlan> {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     (0..edits)
