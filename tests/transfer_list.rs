@@ -81,7 +81,7 @@ const CASES: &[Case] = &[
     ("A16", "many transfers at once beside many that are denied: the limit is SERVFAIL, nobody starves",
         &["src/serve/dispatch/tests over_the_limit_of_transfers_is_servfail_and_denied_ones_take_no_place",
           "tests/crash_abuse a16_two_hundred_transfers_beside_refused_ones_are_all_whole"],
-        "200 streams of a zone of 60 000 records; one of two million is the benches'"),
+        "200 streams of a zone of 6 000 Services; one of two million records is the benches'"),
     ("A17", "glue, names below cuts, wildcards, empty levels, DNAME: all there, nothing from outside",
         &["src/transfer/stream/tests a17_all_a_zone_holds_is_sent_below_cuts_too",
           "tests/situation/transfers s78_a_transfer_has_everything_once_with_the_zone_s_ttl"], ""),
