@@ -166,6 +166,13 @@ fn g1_zones_show_up_and_go_at_bind_knot_and_powerdns_by_themselves() {
 /// The catalogs between which a zone moves.
 const BOTH: [&str; 2] = ["old.invalid", "new.invalid"];
 
+/// The serial of a catalog at a consumer. Knot answers for catalogs over TCP alone.
+fn serial_of_catalog(member: &Secondary, catalog: &str) -> Option<u32> {
+    let query = wire::Query::new(catalog, wire::SOA);
+    let reply = wire::tcp(member.address(), &query).ok()?;
+    reply.answers.first()?.serial()
+}
+
 /// RFC 9432 section 4.3.1: a zone changes its catalog by `coo`, and is served all the while. Each consumer
 /// sees the catalogs in the order in which it fetches them.
 #[test]
@@ -190,7 +197,9 @@ fn g5_a_zone_that_moves_to_another_catalog_is_served_all_the_while() {
         "    catalog {old} cluster.local {moves} {{\n        coo {new}\n    }}\n    \
          catalog {new} 10.in-addr.arpa cluster.local {moves}\n"
     );
-    let after = format!("    catalog {new} 10.in-addr.arpa cluster.local {moves}\n");
+    let after = format!(
+        "    catalog {old} {other}\n    catalog {new} 10.in-addr.arpa cluster.local {moves}\n"
+    );
     configure_with(&mut zonewright, &zones, &BOTH, &before, &readers);
     zonewright.start();
     let mut members: Vec<Secondary> = readers
@@ -235,7 +244,8 @@ fn g5_a_zone_that_moves_to_another_catalog_is_served_all_the_while() {
                     let follows = || {
                         let ours = zonewright.serial(catalog);
                         let is_new = Some(ours) != before;
-                        (is_new && ours.is_some() && member.serial(catalog) == ours).then_some(())
+                        (is_new && ours.is_some() && serial_of_catalog(member, catalog) == ours)
+                            .then_some(())
                     };
                     let what = format!("{:?} has the new {catalog}", member.kind);
                     process::wait_for(&what, FOLLOW, || member.log(), follows);
