@@ -54,7 +54,7 @@ fn notify_times(subject: &Subject, runtime: &tokio::runtime::Runtime) -> Vec<Dur
     let zone = Arc::clone(&subject.zone);
     let _guard = runtime.enter();
     let server = Server::new(Parts {
-        live: std::collections::HashMap::new(),
+        router: Arc::default(),
         zones: Arc::new(ZoneSet::new(vec![Arc::clone(&zone)])),
         access: std::collections::HashMap::new(),
         secondaries: vec![Secondary {
