@@ -459,7 +459,7 @@ fn b06_with_edns_more_differences_fit_a_datagram() {
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         testing::contents("z.", 60, &lines)
     };
-    let zone = Arc::new(crate::zone::Zone::new(&name("z.")));
+    let zone = Arc::new(Zone::new(&name("z.")));
     publish(&zone, 5, &of(1));
     publish(&zone, 6, &of(2));
     let mut desk = Desk::new(Setup::new(vec![zone]));
