@@ -356,7 +356,13 @@ fn idle_and_slow_connections_delay_nobody() {
     let before = subject.footprint();
     let (server, tls) = (subject.zonewright.address(), subject.tls);
     let during = subject.while_queries_go_on("idle and slow connections", || {
-        let to = |number: usize| if number.is_multiple_of(2) { server } else { tls };
+        let to = |number: usize| {
+            if number.is_multiple_of(2) {
+                server
+            } else {
+                tls
+            }
+        };
         let idle: Vec<TcpStream> = (0..500)
             .map(|number| from_address(number, to(number)).expect("it is accepted"))
             .collect();

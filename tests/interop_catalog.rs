@@ -173,6 +173,36 @@ fn serial_of_catalog(member: &Secondary, catalog: &str) -> Option<u32> {
     reply.answers.first()?.serial()
 }
 
+/// The directives before, while and after zones move.
+fn catalogs_over_time() -> [String; 3] {
+    let [old, new] = BOTH;
+    let (moves, other) = ("20.in-addr.arpa", "30.in-addr.arpa");
+    let before =
+        format!("    catalog {old} cluster.local {moves}\n    catalog {new} 10.in-addr.arpa\n");
+    let moving = format!(
+        "    catalog {old} cluster.local {moves} {{\n        coo {new}\n    }}\n    \
+         catalog {new} 10.in-addr.arpa cluster.local {moves}\n"
+    );
+    let after = format!(
+        "    catalog {old} {other}\n    catalog {new} 10.in-addr.arpa cluster.local {moves}\n"
+    );
+    [before, moving, after]
+}
+
+/// Asks all again and again; the answers, and who gave none.
+fn ask_until(servers: &[(Kind, SocketAddr)], done: &AtomicBool) -> (usize, Vec<Kind>) {
+    let (mut answers, mut without) = (0, Vec::new());
+    while !done.load(Ordering::Relaxed) {
+        for (kind, address) in servers {
+            match wire::serial(*address, "cluster.local") {
+                Some(_) => answers += 1,
+                None => without.push(*kind),
+            }
+        }
+    }
+    (answers, without)
+}
+
 /// RFC 9432 section 4.3.1: a zone changes its catalog by `coo`. Each consumer sees the catalogs in the
 /// order in which it fetches them. BIND 9.18 and Knot 3.2 rearrange their zones then and give no answer for some
 /// milliseconds, whatever the catalogs say: more than that would be ours.
@@ -190,17 +220,7 @@ fn g5_a_zone_that_moves_to_another_catalog_is_served_again_at_once() {
     ];
     let mut zonewright = Zonewright::prepare(&[]);
     manifests(&zonewright);
-    let [old, new] = BOTH;
-    let (moves, other) = ("20.in-addr.arpa", "30.in-addr.arpa");
-    let before =
-        format!("    catalog {old} cluster.local {moves}\n    catalog {new} 10.in-addr.arpa\n");
-    let moving = format!(
-        "    catalog {old} cluster.local {moves} {{\n        coo {new}\n    }}\n    \
-         catalog {new} 10.in-addr.arpa cluster.local {moves}\n"
-    );
-    let after = format!(
-        "    catalog {old} {other}\n    catalog {new} 10.in-addr.arpa cluster.local {moves}\n"
-    );
+    let [before, moving, after] = catalogs_over_time();
     configure_with(&mut zonewright, &zones, &BOTH, &before, &readers);
     zonewright.start();
     let mut members: Vec<Secondary> = readers
@@ -222,18 +242,7 @@ fn g5_a_zone_that_moves_to_another_catalog_is_served_again_at_once() {
         .map(|catalog| (*catalog, zonewright.serial(catalog)))
         .collect();
     std::thread::scope(|scope| {
-        let asking = scope.spawn(|| {
-            let (mut answers, mut without) = (0, Vec::new());
-            while !done.load(Ordering::Relaxed) {
-                for (kind, address) in &addresses {
-                    match wire::serial(*address, "cluster.local") {
-                        Some(_) => answers += 1,
-                        None => without.push(*kind),
-                    }
-                }
-            }
-            (answers, without)
-        });
+        let asking = scope.spawn(|| ask_until(&addresses, &done));
         // The last one changes the old catalog alone.
         for (directives, changed) in [(&moving, &BOTH[..]), (&after, &BOTH[..1])] {
             zonewright.stop();
