@@ -3,7 +3,7 @@
 //! The octets are put where the database keeps them, under their keys: below the checks that sled makes
 //! of its own files. Half of them get a right check sum, so that what lies behind it is reached.
 
-use super::damage::fixed_history;
+use crate::zone::laws::fixed_history;
 use super::*;
 use crate::fuzz::{Fuzz, Outcome};
 use crate::zone::journal::codec::{seal, unseal};

@@ -11,7 +11,7 @@ mod trace;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use super::damage::fixed_history;
+use crate::zone::laws::fixed_history;
 use super::*;
 use disk::{Dice, Disk, End};
 use trace::Call;
