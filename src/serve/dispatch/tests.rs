@@ -736,11 +736,8 @@ fn headless_services() -> crate::cluster::HeadlessServices {
 
 #[test]
 fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
-    let zonal = crate::live::ZonalNames {
-        services: Arc::new(headless_services()),
-        ttl: crate::dns::Ttl::decode(9),
-        render: crate::pipeline::service_node,
-    };
+    let (services, ttl) = (Arc::new(headless_services()), crate::dns::Ttl::decode(9));
+    let zonal = crate::live::ZonalNames::new(services, ttl, crate::pipeline::service_node);
     let lines = ["h1.s.n.svc A 10.0.0.1", "h2.s.n.svc A 10.0.0.2"];
     let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
     let live = LiveNames {
