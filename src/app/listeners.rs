@@ -19,13 +19,15 @@ use crate::dns::{CookieSecret, Name};
 use crate::live::{QueryLog, Rules};
 use crate::ops::Clock;
 use crate::serve::{Identity, Parts, Server, Settings};
-use crate::transfer::{Access, Peers, Rule, Secondary};
+use crate::transfer::{Access, Peers, Rule, Secondary, SecondaryTable};
 use crate::zone::{Zone, ZoneSet};
 
 /// The servers, and the files that they are to follow.
 pub(super) struct Bound {
     /// The servers.
     pub(super) servers: Vec<Server>,
+    /// What each secondary has, of all servers.
+    pub(super) table: Arc<SecondaryTable>,
     /// The files.
     pub(super) reloads: Vec<Reload>,
 }
@@ -50,12 +52,24 @@ pub(super) fn bind_servers(
             .collect();
         groups.entry(places).or_default().push(listener);
     }
+    let groups: Vec<(Vec<&ServerBlock>, Vec<Listener>)> = groups
+        .into_iter()
+        .map(|(places, listeners)| {
+            let blocks = places.iter().map(|place| &config.servers[*place]);
+            (blocks.collect(), listeners)
+        })
+        .collect();
     let mut notified = BTreeSet::new();
+    let secondaries: Vec<Vec<Secondary>> = groups
+        .iter()
+        .map(|(blocks, _)| secondaries_of(blocks, planned, &mut notified))
+        .collect();
+    // A secondary takes its zone from any of the servers that have it.
+    let table = Arc::new(SecondaryTable::of(secondaries.iter().flatten()));
     let (mut servers, mut reloads) = (Vec::new(), Vec::new());
-    for (places, listeners) in groups {
-        let blocks: Vec<&ServerBlock> =
-            places.iter().map(|place| &config.servers[*place]).collect();
-        let parts = parts_of(&blocks, planned, settings, clock, &mut notified)?;
+    for ((blocks, listeners), secondaries) in groups.into_iter().zip(secondaries) {
+        let told = (secondaries, Arc::clone(&table));
+        let parts = parts_of(&blocks, planned, settings, clock, told)?;
         reloads.extend(follow_keys(&blocks, &parts.keys));
         let mut server = Server::new(parts);
         let mut tls = None;
@@ -81,7 +95,11 @@ pub(super) fn bind_servers(
         }
         servers.push(server);
     }
-    Ok(Bound { servers, reloads })
+    Ok(Bound {
+        servers,
+        table,
+        reloads,
+    })
 }
 
 /// What the server of some blocks needs.
@@ -90,12 +108,11 @@ fn parts_of(
     planned: &Planned<'_>,
     settings: Settings,
     clock: &Arc<dyn Clock>,
-    notified: &mut BTreeSet<(Name, SocketAddr)>,
+    (secondaries, table): (Vec<Secondary>, Arc<SecondaryTable>),
 ) -> anyhow::Result<Parts> {
     let mut zones: Vec<Arc<Zone>> = Vec::new();
     let mut access = HashMap::new();
     let mut live = HashMap::new();
-    let mut secondaries = Vec::new();
     for block in blocks {
         for apex in block.zones_written() {
             let Some(zone) = planned.zones.get(apex) else {
@@ -114,17 +131,6 @@ fn parts_of(
             access
                 .entry(apex.clone())
                 .or_insert_with(|| access_of(transfer));
-            for secondary in &transfer.secondaries {
-                // A zone on several listeners has its secondaries told once.
-                if notified.insert((apex.clone(), secondary.address)) {
-                    secondaries.push(Secondary {
-                        zone: apex.clone(),
-                        target: secondary.address,
-                        key: secondary.keys.first().cloned(),
-                        source: transfer.source_for(secondary.address.ip()),
-                    });
-                }
-            }
         }
     }
     let keys = keys_of(blocks.iter().flat_map(|block| &block.keys));
@@ -137,6 +143,7 @@ fn parts_of(
         zones: Arc::new(ZoneSet::new(zones)),
         access,
         secondaries,
+        table,
         live,
         keys: Arc::new(KeyRing::new(keys)),
         identity: identity_of(blocks)?,
@@ -144,6 +151,34 @@ fn parts_of(
         clock: Arc::clone(clock),
         query_log: QueryLog::new(blocks.iter().map(rules).collect()),
     })
+}
+
+/// Who is told of new versions by the server of some blocks, and by no server before it.
+fn secondaries_of(
+    blocks: &[&ServerBlock],
+    planned: &Planned<'_>,
+    notified: &mut BTreeSet<(Name, SocketAddr)>,
+) -> Vec<Secondary> {
+    let mut secondaries = Vec::new();
+    for block in blocks {
+        for apex in block.zones_written() {
+            let transfer = block.transfer_for(apex);
+            let Some(transfer) = transfer.filter(|_| planned.zones.get(apex).is_some()) else {
+                continue;
+            };
+            for secondary in &transfer.secondaries {
+                if notified.insert((apex.clone(), secondary.address)) {
+                    secondaries.push(Secondary {
+                        zone: apex.clone(),
+                        target: secondary.address,
+                        key: secondary.keys.first().cloned(),
+                        source: transfer.source_for(secondary.address.ip()),
+                    });
+                }
+            }
+        }
+    }
+    secondaries
 }
 
 /// What the server of some blocks tells of itself. Its cookies are good for this run.

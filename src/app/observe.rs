@@ -52,8 +52,8 @@ pub(super) struct Observed {
     gauges: OnceLock<Vec<Arc<ClusterGauges>>>,
     /// Counters of the servers.
     servers: Vec<Arc<Stats>>,
-    /// Secondaries of the servers.
-    secondaries: Vec<Arc<SecondaryTable>>,
+    /// Secondaries of all servers.
+    secondaries: Arc<SecondaryTable>,
     /// Problems of objects. The lock protects the list for one change or one reading.
     pub(super) problems: Arc<Mutex<Vec<String>>>,
     /// What some secondaries refuse, by zone. The lock protects the map for one change or one reading.
@@ -69,6 +69,7 @@ impl Observed {
     pub(super) fn new(
         planned: &Planned<'_>,
         servers: &[Server],
+        table: &Arc<SecondaryTable>,
         clock: &Arc<dyn Clock>,
         state: &Path,
     ) -> Self {
@@ -97,7 +98,7 @@ impl Observed {
                 .collect(),
             gauges: OnceLock::new(),
             servers: servers.iter().map(Server::stats).collect(),
-            secondaries: servers.iter().map(Server::secondaries).collect(),
+            secondaries: Arc::clone(table),
             problems: Arc::default(),
             warnings: Arc::default(),
             clock: Arc::clone(clock),
@@ -136,10 +137,7 @@ impl Observed {
 
     /// All secondaries.
     fn secondaries(&self) -> Vec<SecondaryStatus> {
-        self.secondaries
-            .iter()
-            .flat_map(|table| table.snapshot())
-            .collect()
+        self.secondaries.snapshot()
     }
 }
 

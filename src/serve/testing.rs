@@ -278,6 +278,7 @@ impl Setup {
                 .map(|z| (z.apex().clone(), access.clone()))
                 .collect(),
             zones: Arc::new(ZoneSet::new(self.zones)),
+            table: Arc::new(SecondaryTable::of(&self.secondaries)),
             secondaries: self.secondaries,
             keys: Arc::new(KeyRing::new(Keys::new(["k.", "other.", "mixed."].map(key)))),
             identity: Identity {
