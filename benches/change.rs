@@ -60,7 +60,7 @@ fn notify_times(subject: &Subject, runtime: &tokio::runtime::Runtime) -> Vec<Dur
         source: None,
     }];
     let server = Server::new(Parts {
-        live: std::collections::HashMap::new(),
+        router: Arc::default(),
         zones: Arc::new(ZoneSet::new(vec![Arc::clone(&zone)])),
         access: std::collections::HashMap::new(),
         table: Arc::new(SecondaryTable::of(&secondaries)),

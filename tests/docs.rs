@@ -147,3 +147,40 @@ fn every_option_of_k8s_external_stands_in_the_readme_and_no_other() {
     let documented = options_behind(&text, "Options of `k8s_external`");
     check_options(&documented, zonewright::corefile::external_options());
 }
+
+#[test]
+fn every_handler_and_option_stands_in_the_reference_and_no_other() {
+    let text =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/handlers.md")).unwrap();
+    let sections: Vec<&str> = text.split("\n## `").skip(1).collect();
+    let words: Vec<&str> = sections
+        .iter()
+        .filter_map(|it| it.split('`').next())
+        .collect();
+    let known: Vec<&str> = zonewright::corefile::HANDLER_OPTIONS
+        .iter()
+        .map(|it| it.0)
+        .collect();
+    assert_eq!(
+        words, known,
+        "sections and handlers, both in the order of the chain"
+    );
+    for (section, (word, options)) in sections.iter().zip(zonewright::corefile::HANDLER_OPTIONS) {
+        let documented: Vec<&str> = section
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `"))
+            .filter_map(|line| line.split([' ', '`']).next())
+            .collect();
+        let split = options.split([',', ' ']);
+        let options: Vec<&str> = split.filter(|it| !it.is_empty() && *it != "and").collect();
+        for option in &options {
+            assert!(
+                documented.contains(option),
+                "{word}: the reference lacks {option}"
+            );
+        }
+        for option in &documented {
+            assert!(options.contains(option), "{word} has no option {option}");
+        }
+    }
+}

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::app::certificates;
 use crate::app::plan::{Planned, interface_addresses};
 use crate::app::reload::Reload;
+use crate::app::{certificates, chain};
 use crate::corefile::{
     self, BindHost, Config, HttpAddress, HttpHost, Listener, Nsid, Scheme, ServerBlock, TsigKey,
 };
@@ -112,7 +112,6 @@ fn parts_of(
 ) -> anyhow::Result<Parts> {
     let mut zones: Vec<Arc<Zone>> = Vec::new();
     let mut access = HashMap::new();
-    let mut live = HashMap::new();
     for block in blocks {
         for apex in block.zones_written() {
             let Some(zone) = planned.zones.get(apex) else {
@@ -120,10 +119,6 @@ fn parts_of(
             };
             if !zones.iter().any(|known| Arc::ptr_eq(known, zone)) {
                 zones.push(Arc::clone(zone));
-            }
-            let names = planned.live_names(apex);
-            if !names.is_empty() {
-                live.insert(apex.clone(), names);
             }
             let Some(transfer) = block.transfer_for(apex) else {
                 continue;
@@ -144,7 +139,7 @@ fn parts_of(
         access,
         secondaries,
         table,
-        live,
+        router: Arc::new(chain::router_of(blocks, planned)?),
         keys: Arc::new(KeyRing::new(keys)),
         identity: identity_of(blocks)?,
         settings,
@@ -198,7 +193,7 @@ fn identity_of(blocks: &[&ServerBlock]) -> anyhow::Result<Identity> {
 }
 
 /// The name of the machine, as far as it is known.
-fn hostname() -> String {
+pub(super) fn hostname() -> String {
     let of_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = of_kernel.or_else(|| std::env::var("HOSTNAME").ok());
     let name = name.map(|name| name.trim().to_owned());

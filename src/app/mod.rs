@@ -4,6 +4,7 @@
 mod ahead;
 mod catalogs;
 mod certificates;
+mod chain;
 mod commands;
 mod doctor;
 mod emit;

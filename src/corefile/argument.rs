@@ -27,6 +27,19 @@ impl Directive {
         }
     }
 
+    /// Reports arguments where none belong.
+    pub(super) fn refuse_arguments(&self, report: &mut Report) {
+        refuse(&self.name.text, &self.arguments, report);
+    }
+
+    /// Reports options of a directive that has none.
+    pub(super) fn refuse_options(&self, report: &mut Report) {
+        for line in &self.lines {
+            let message = format!("{} has no option {}", self.name.text, line.name.shown());
+            report.error(&line.name.place, message, "it has no options: take it out");
+        }
+    }
+
     /// Reports an option that this directive does not have; `options` are those it has.
     pub(super) fn unknown_option(&self, line: &Line, options: &str, report: &mut Report) {
         let message = format!("{} has no option {}", self.name.text, line.name.shown());

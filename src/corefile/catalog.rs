@@ -85,23 +85,10 @@ pub(super) fn names(directives: &[Directive]) -> Vec<Name> {
 /// Whether a directive writes zones with content: the keys of the block that are catalogs are none of
 /// them.
 pub(super) const fn stands_beside(word: Word) -> bool {
-    match word {
-        Word::External | Word::File | Word::Kubernetes | Word::Multicluster => true,
-        Word::Apex
-        | Word::Bind
-        | Word::Catalog
-        | Word::Errors
-        | Word::Gate
-        | Word::Health
-        | Word::History
-        | Word::Log
-        | Word::Nsid
-        | Word::Prometheus
-        | Word::Ready
-        | Word::Tls
-        | Word::Transfer
-        | Word::Tsig => false,
-    }
+    matches!(
+        word,
+        Word::External | Word::File | Word::Kubernetes | Word::Multicluster
+    )
 }
 
 /// Reads `group NAME [MEMBERS...]`.

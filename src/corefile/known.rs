@@ -6,12 +6,18 @@ use super::place::Report;
 /// A directive we know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Word {
+    /// One record for questions of type ANY.
+    Any,
     /// Start of authority and name servers of the zones.
     Apex,
     /// Addresses to listen on.
     Bind,
+    /// The largest datagram.
+    Bufsize,
     /// A zone that lists zones.
     Catalog,
+    /// What is told in class CH.
+    Chaos,
     /// Logging of errors.
     Errors,
     /// A zone file.
@@ -26,8 +32,12 @@ pub(super) enum Word {
     History,
     /// The cluster.
     Kubernetes,
+    /// The order of addresses.
+    Loadbalance,
     /// Logging of queries.
     Log,
+    /// Nothing but the answer.
+    Minimal,
     /// A set of clusters.
     Multicluster,
     /// The name of the server.
@@ -46,9 +56,12 @@ pub(super) enum Word {
 
 /// The directives that work.
 const OURS: &[(&str, Word)] = &[
+    ("any", Word::Any),
     ("apex", Word::Apex),
     ("bind", Word::Bind),
+    ("bufsize", Word::Bufsize),
     ("catalog", Word::Catalog),
+    ("chaos", Word::Chaos),
     ("errors", Word::Errors),
     ("file", Word::File),
     ("gate", Word::Gate),
@@ -56,7 +69,9 @@ const OURS: &[(&str, Word)] = &[
     ("history", Word::History),
     ("k8s_external", Word::External),
     ("kubernetes", Word::Kubernetes),
+    ("loadbalance", Word::Loadbalance),
     ("log", Word::Log),
+    ("minimal", Word::Minimal),
     ("multicluster", Word::Multicluster),
     ("nsid", Word::Nsid),
     ("prometheus", Word::Prometheus),
@@ -74,14 +89,11 @@ pub fn directives() -> impl Iterator<Item = &'static str> {
 /// The other directives of CoreDNS 1.14 and those we have planned.
 const NOT_YET: &[&str] = &[
     "acl",
-    "any",
     "auto",
     "autopath",
     "azure",
-    "bufsize",
     "cache",
     "cancel",
-    "chaos",
     "clouddns",
     "debug",
     "dns64",
@@ -97,11 +109,9 @@ const NOT_YET: &[&str] = &[
     "hosts",
     "https",
     "https3",
-    "loadbalance",
     "local",
     "loop",
     "metadata",
-    "minimal",
     "multisocket",
     "nomad",
     "on",

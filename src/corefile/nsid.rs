@@ -17,10 +17,7 @@ const MAX_OCTETS: usize = 128;
 
 /// Reads the directive; several words are joined by spaces, as CoreDNS does.
 pub(super) fn parse(directive: &Directive, report: &mut Report) -> Nsid {
-    for line in &directive.lines {
-        let message = format!("nsid has no option {}", line.name.shown());
-        report.error(&line.name.place, message, "it has no options: take it out");
-    }
+    directive.refuse_options(report);
     let words = directive.arguments.iter().map(|token| token.text.as_str());
     let text = words.collect::<Vec<_>>().join(" ");
     if text.len() > MAX_OCTETS {

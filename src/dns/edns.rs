@@ -34,7 +34,7 @@ pub struct Opt<'a> {
     /// The DO bit.
     pub dnssec_ok: bool,
     /// The options; they fill their place exactly.
-    options: &'a [u8],
+    pub options: &'a [u8],
 }
 
 /// What a request's options ask for.

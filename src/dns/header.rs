@@ -1,7 +1,7 @@
 //! What a message's header says besides counts: response codes and flags.
 
 /// A response code (RFC 1035 section 4.1.1, RFC 6895 section 2.3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Rcode(pub u16);
 
 impl Rcode {
@@ -52,6 +52,10 @@ pub mod flags {
     pub const TC: u16 = 0x0200;
     /// Recursion desired.
     pub const RD: u16 = 0x0100;
+    /// Recursion available.
+    pub const RA: u16 = 0x0080;
+    /// Authentic data (RFC 4035 section 3.1.6).
+    pub const AD: u16 = 0x0020;
     /// Checking disabled.
     pub const CD: u16 = 0x0010;
 }

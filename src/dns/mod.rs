@@ -20,8 +20,8 @@ mod wire_query;
 
 pub use cookie::CookieSecret;
 pub use header::{Rcode, flags};
-pub(crate) use name::wire_name_len;
 pub use name::{DecodeError, Name, ParseError};
+pub(crate) use name::{wire_is_within, wire_name_len};
 pub use rdata::{Rdata, Soa};
 pub use record::{Record, RrList, RrListIter, RrRef};
 pub use rtype::Rtype;

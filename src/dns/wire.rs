@@ -15,6 +15,8 @@ pub const HEADER_OCTETS: usize = 12;
 pub const MAX_MESSAGE_OCTETS: usize = 65_535;
 /// Octets of an OPT record without options (RFC 6891 section 6.1.2).
 pub const OPT_OCTETS: usize = 11;
+/// The class IN (RFC 1035 section 3.2.4).
+const CLASS_IN: u16 = 1;
 /// Pointers have 14 bits.
 const POINTER_END: usize = 0x4000;
 /// The most labels of a name, and one.
@@ -72,6 +74,8 @@ pub struct MessageWriter {
     base: usize,
     /// The most octets of the message for now.
     limit: usize,
+    /// The class of its records.
+    class: u16,
     /// Counts of the header.
     counts: [u16; 4],
     /// The question's name is in the message and not yet in the table.
@@ -97,6 +101,7 @@ impl MessageWriter {
             octets: Vec::with_capacity(1536),
             base: 0,
             limit: MAX_MESSAGE_OCTETS,
+            class: CLASS_IN,
             counts: [0; 4],
             question_pending: false,
             table: vec![0; 1 << bits].into_boxed_slice(),
@@ -114,6 +119,7 @@ impl MessageWriter {
         self.octets.resize(self.base + HEADER_OCTETS, 0);
         self.octets[self.base..self.base + 2].copy_from_slice(&id.to_be_bytes());
         self.limit = limit.min(MAX_MESSAGE_OCTETS);
+        self.class = CLASS_IN;
         self.counts = [0; 4];
         self.question_pending = false;
         self.set_flags(flags);
@@ -132,6 +138,11 @@ impl MessageWriter {
     /// Another limit for what follows.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit.min(MAX_MESSAGE_OCTETS);
+    }
+
+    /// The class of the records that follow; IN unless said.
+    pub fn set_class(&mut self, class: u16) {
+        self.class = class;
     }
 
     /// The octets of the message so far.
@@ -204,7 +215,7 @@ impl MessageWriter {
     /// Writes what follows a record's owner, counts it, or takes it back.
     fn rest(&mut self, section: Section, start: usize, rr: RrRef<'_>) -> bool {
         self.octets.extend_from_slice(&rr.rtype.0.to_be_bytes());
-        self.octets.extend_from_slice(&[0, 1]);
+        self.octets.extend_from_slice(&self.class.to_be_bytes());
         self.octets
             .extend_from_slice(&rr.ttl.seconds().to_be_bytes());
         let length_at = self.octets.len();

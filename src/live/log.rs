@@ -30,6 +30,8 @@ pub struct Exchange<'a> {
     pub query: &'a [u8],
     /// The reply.
     pub reply: &'a [u8],
+    /// Why the reply is no answer, if it is none.
+    pub error: Option<&'a str>,
     /// Who asked.
     pub peer: SocketAddr,
     /// Where the query arrived.
@@ -122,15 +124,12 @@ impl QueryLog {
 
     /// The line of a failed exchange, where `errors` is on.
     fn error_line(&self, exchange: &Exchange<'_>) -> Option<String> {
-        let reply = parse(exchange.reply);
-        if Rcode(reply.flags & 0xf) != Rcode::SERVFAIL {
-            return None;
-        }
+        let why = exchange.error?;
+        let rcode = parse(exchange.reply).flags & 0xf;
         let (name, rtype, _) = parse(exchange.query).question?;
         self.block_of(&name).filter(|block| block.errors)?;
         let rtype = Rtype(rtype);
-        let why = "the zone has no version yet";
-        Some(format!("plugin/errors: 2 {name} {rtype}: {why}"))
+        Some(format!("plugin/errors: {rcode} {name} {rtype}: {why}"))
     }
 }
 
@@ -323,6 +322,7 @@ mod tests {
         log.line(&Exchange {
             query,
             reply,
+            error: None,
             peer,
             local,
             proto: "udp",
@@ -372,9 +372,10 @@ mod tests {
     fn errors_logs_failures_alone() {
         let log = query_log("errors");
         let query = message(0, 0, false, false);
-        let exchange = |reply| Exchange {
+        let exchange = |reply, error| Exchange {
             query: &query,
             reply,
+            error,
             peer: "127.0.0.1:1".parse().unwrap(),
             local: "127.0.0.1:53".parse().unwrap(),
             proto: "udp",
@@ -382,11 +383,12 @@ mod tests {
         };
         let failed = message(0x8002, 0, false, false);
         assert_eq!(
-            log.error_line(&exchange(&failed)).unwrap(),
+            log.error_line(&exchange(&failed, Some("the zone has no version yet")))
+                .unwrap(),
             "plugin/errors: 2 WwW.z. A: the zone has no version yet"
         );
         assert_eq!(
-            log.error_line(&exchange(&message(0x8400, 1, false, false))),
+            log.error_line(&exchange(&message(0x8400, 1, false, false), None)),
             None
         );
     }

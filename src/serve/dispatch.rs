@@ -18,17 +18,20 @@ use crate::dns::{
     MAX_MESSAGE_OCTETS, Mark, MessageWriter, Name, Query, Rcode, RrRef, Rtype, Section, Unreadable,
     flags,
 };
-use crate::live::{LiveAnswer, LiveNames, QueryLog};
+use crate::live::message::CLASS_IN;
+use crate::live::shuffle::Dice;
+use crate::live::zones::elsewhere;
+use crate::live::{QueryLog, Question, Router, Shape};
 use crate::ops::Clock;
 use crate::serve::handover::ixfr_serial;
-use crate::serve::lookup::{Additionals, Link, LinkSet, each_additional, lookup, rrset_for};
+use crate::serve::later::Later;
 use crate::serve::reply::{Extended, Said, Signer, write_link, write_negative, write_referral};
 use crate::serve::{Identity, Proto, Settings, Stats};
 use crate::transfer::{Access, Asked, Job, SecondaryTable, TlsPeer, unix_seconds};
-use crate::zone::{Zone, ZoneSet};
+use crate::zone::Version;
+use crate::zone::ZoneSet;
+use crate::zone::lookup::{Additionals, Answer, Link, LinkSet, each_additional};
 
-/// The class IN.
-const CLASS_IN: u16 = 1;
 /// The class ANY.
 const CLASS_ANY: u16 = 255;
 /// Suffixes in the compression table of an answer, as a power of two.
@@ -40,8 +43,8 @@ pub(crate) struct Shared {
     pub(crate) zones: Arc<ZoneSet>,
     /// Who may have which zone.
     pub(crate) access: HashMap<Name, Access>,
-    /// What answers for names that no version holds; most zones have none.
-    pub(crate) live: HashMap<Name, LiveNames>,
+    /// The server blocks: what answers which name.
+    pub(crate) router: Arc<Router>,
     /// TSIG keys.
     pub(crate) keys: Arc<KeyRing>,
     /// Limits and times.
@@ -75,6 +78,10 @@ pub(crate) struct Scratch {
     key: Vec<u8>,
     /// For additional records.
     additionals: Additionals,
+    /// For the order of addresses.
+    pub(super) dice: Dice,
+    /// Why the reply is no answer, for `errors`.
+    pub(crate) error: Option<String>,
 }
 
 impl Scratch {
@@ -86,6 +93,8 @@ impl Scratch {
             lower: Vec::with_capacity(255),
             key: Vec::with_capacity(255),
             additionals: Additionals::default(),
+            dice: Dice::new(),
+            error: None,
         }
     }
 }
@@ -98,6 +107,8 @@ pub(crate) enum Outcome {
     Reply,
     /// A transfer is to be run.
     Transfer(Box<Job>),
+    /// The reply has to be waited for; see [`Shared::complete`].
+    Later(Box<Later>),
 }
 
 /// Who asks, and how.
@@ -105,6 +116,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Asker<'a> {
     /// From where.
     pub(crate) address: SocketAddr,
+    /// To which address of ours.
+    pub(crate) local: SocketAddr,
     /// Over what.
     pub(crate) proto: Proto,
     /// What TLS says of it.
@@ -136,6 +149,7 @@ impl Shared {
         &self,
         start: Option<Instant>,
         (query, reply): (&[u8], &[u8]),
+        error: Option<&str>,
         (peer, local): (SocketAddr, SocketAddr),
         proto: &'static str,
     ) {
@@ -144,6 +158,7 @@ impl Shared {
             log.log(&crate::live::Exchange {
                 query,
                 reply,
+                error,
                 peer,
                 local,
                 proto,
@@ -152,8 +167,21 @@ impl Shared {
         }
     }
 
-    /// Answers a request, or says that a transfer is due.
+    /// Answers a request, or says that a transfer is due, or what is to be waited for.
     pub(crate) fn respond(&self, scratch: &mut Scratch, raw: &[u8], asker: Asker<'_>) -> Outcome {
+        scratch.error = None;
+        match self.begin(scratch, raw, asker) {
+            // What can be answered from memory is ready at once.
+            Outcome::Later(later) => match later.poll() {
+                Ok((later, answered)) => self.complete(scratch, *later, answered),
+                Err(later) => Outcome::Later(later),
+            },
+            outcome @ (Outcome::Silent | Outcome::Reply | Outcome::Transfer(_)) => outcome,
+        }
+    }
+
+    /// From the octets to what becomes of them.
+    fn begin(&self, scratch: &mut Scratch, raw: &[u8], asker: Asker<'_>) -> Outcome {
         let query = match Query::parse(raw) {
             Ok(query) => query,
             Err(Unreadable::Silent) => {
@@ -218,7 +246,7 @@ impl Exchange<'_> {
     fn run(mut self, scratch: &mut Scratch) -> Outcome {
         let query = self.query;
         if query.opcode() != 0 {
-            return self.fail_with(scratch, Rcode::NOTIMP, Some(Extended::NotSupported));
+            return self.fail_with(scratch, Rcode::NOTIMP, Some(Extended::NOT_SUPPORTED));
         }
         // RFC 5936 section 2.1 for AXFR; no query has an answer.
         if query.counts[0] > 0 {
@@ -240,20 +268,18 @@ impl Exchange<'_> {
             };
             return self.fail(scratch, rcode);
         }
-        match query.qclass() {
-            CLASS_IN => {}
-            CLASS_ANY => return self.fail(scratch, Rcode::FORMERR),
-            _ => {
-                return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NotSupported));
-            }
-        }
         scratch.lower.clear();
         scratch.lower.extend_from_slice(query.name());
         scratch.lower.make_ascii_lowercase();
+        match query.qclass() {
+            CLASS_IN => {}
+            CLASS_ANY => return self.fail(scratch, Rcode::FORMERR),
+            _ => return self.other_class(scratch),
+        }
         let asker = self.asker;
         match query.qtype() {
             Rtype::AXFR if asker.proto == Proto::Udp => {
-                self.fail_with(scratch, Rcode::NOTIMP, Some(Extended::NotSupported))
+                self.fail_with(scratch, Rcode::NOTIMP, Some(Extended::NOT_SUPPORTED))
             }
             Rtype::AXFR => self.transfer(scratch, None),
             Rtype::IXFR => match ixfr_serial(&query, asker.address, asker.proto) {
@@ -262,56 +288,86 @@ impl Exchange<'_> {
             },
             Rtype::ANY => self.answer(scratch),
             qtype if qtype.is_meta() => {
-                self.fail_with(scratch, Rcode::NOTIMP, Some(Extended::NotSupported))
+                self.fail_with(scratch, Rcode::NOTIMP, Some(Extended::NOT_SUPPORTED))
             }
             _ => self.answer(scratch),
         }
     }
 
-    /// The zone a question belongs to: the longest, but a DS question for an apex goes to the zone above
-    /// (RFC 4035 section 3.1.4.1).
-    fn zone(&self, lower: &[u8]) -> Option<&Arc<Zone>> {
-        let zones = &self.shared.zones;
-        let zone = zones.find(lower)?;
-        if self.query.qtype() == Rtype::DS && zone.apex().as_wire() == lower {
-            let parent = lower.get(usize::from(lower[0]) + 1..);
-            return Some(parent.and_then(|parent| zones.find(parent)).unwrap_or(zone));
+    /// Answers a question of a class other than IN: a matter of handlers alone.
+    fn other_class(self, scratch: &mut Scratch) -> Outcome {
+        let router = &self.shared.router;
+        let place = router.find(&scratch.lower, self.query.qtype());
+        let place = place.filter(|place| router.blocks()[*place].takes_all_classes());
+        match place {
+            Some(place) if !self.query.qtype().is_meta() => self.later(scratch, place),
+            _ => self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NOT_SUPPORTED)),
         }
-        Some(zone)
     }
 
-    /// Answers from a zone.
+    /// What handlers look at.
+    pub(super) fn question<'q>(&self, lower: &'q [u8]) -> Question<'q> {
+        Question {
+            name: lower,
+            qtype: self.query.qtype(),
+            qclass: self.query.qclass(),
+            dnssec_ok: self.query.opt.is_some_and(|opt| opt.dnssec_ok),
+            client: self.asker.address,
+        }
+    }
+
+    /// Answers from a zone at once, if the block's handlers have nothing to say to it; else lets them.
     fn answer(self, scratch: &mut Scratch) -> Outcome {
-        let Some(zone) = self.zone(&scratch.lower) else {
-            return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NotAuthoritative));
+        let shared = self.shared;
+        let qtype = self.query.qtype();
+        let Some(place) = shared.router.find(&scratch.lower, qtype) else {
+            return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NOT_AUTHORITATIVE));
+        };
+        let block = &shared.router.blocks()[place];
+        if !block.reaches_zones(&self.question(&scratch.lower)) {
+            return self.later(scratch, place);
+        }
+        let zones = block.zones();
+        let Some(zone) = zones.find(&scratch.lower, qtype) else {
+            if block.is_plain() {
+                return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NOT_AUTHORITATIVE));
+            }
+            return self.later(scratch, place);
         };
         let guard = zone.peek();
         let Some(version) = guard.as_ref() else {
-            return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NotReady));
+            scratch.error = Some("the zone has no version yet".to_owned());
+            return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NOT_READY));
         };
-        let qtype = self.query.qtype();
         if qtype == Rtype::SOA && zone.apex().as_wire() == scratch.lower {
             self.note_asked(zone, Asked::Soa);
         }
-        let extended = zone.may_be_old().then_some(Extended::Stale);
-        let made;
-        let mut answer = lookup(version, &scratch.lower, qtype, &mut scratch.key);
-        if !answer.exists
-            && let Some(live) = self.shared.live.get(zone.apex())
-        {
-            let name = answer.end().unwrap_or(&scratch.lower);
-            match live.answer(&version.contents, name) {
-                LiveAnswer::Exists(node) => {
-                    made = node;
-                    let rrset = made.as_ref().and_then(|node| rrset_for(node, qtype));
-                    answer.complete(rrset.map(LinkSet::Rrset));
-                }
-                LiveAnswer::Missing => {}
-                LiveAnswer::Unknown => {
-                    return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NotReady));
-                }
-            }
+        let mut made = None;
+        let seen = zones.look(version, &scratch.lower, qtype, &mut scratch.key, &mut made);
+        let Some(answer) = seen else {
+            scratch.error = Some("the zone has no version yet".to_owned());
+            return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NOT_READY));
+        };
+        let is_for_next = !answer.exists
+            && answer.end().is_none()
+            && block.goes_on_after_zones()
+            && zones.falls_through(zone, &scratch.lower);
+        if is_for_next || elsewhere(&answer, qtype).is_some() {
+            return self.later(scratch, place);
         }
+        let stale = zone.may_be_old().then_some(Extended::STALE);
+        self.write_answer(scratch, version, &answer, stale, block.shape)
+    }
+
+    /// Writes what a version says.
+    fn write_answer(
+        self,
+        scratch: &mut Scratch,
+        version: &Version,
+        answer: &Answer<'_>,
+        stale: Option<Extended>,
+        shape: Shape,
+    ) -> Outcome {
         let rcode = if answer.exists {
             Rcode::NOERROR
         } else {
@@ -321,14 +377,18 @@ impl Exchange<'_> {
         let is_ours = answer.referral.is_none() || answer.links().next().is_some();
         let authority = if is_ours { flags::AA } else { 0 };
         let said = Said {
-            ede: extended,
+            ede: stale,
             version: is_ours.then_some(version),
+            ..Said::default()
         };
         self.collect_options(&mut scratch.options, said);
-        let base_flags = self.begin_with(&mut scratch.writer, &scratch.options) | authority;
+        let base_flags = self.begin_with(&mut scratch.writer, &scratch.options, shape) | authority;
         let writer = &mut scratch.writer;
         let after_question = writer.mark();
-        let fits = answer.links().all(|link| write_link(writer, version, link))
+        let turn = scratch.dice.turn(shape.shuffles);
+        let fits = answer
+            .links()
+            .all(|link| write_link(writer, version, link, turn))
             && (!answer.negative || write_negative(writer, version))
             && answer
                 .referral
@@ -342,6 +402,7 @@ impl Exchange<'_> {
             set: LinkSet::Rrset(rrset),
             ..
         }) = last
+            && !shape.is_minimal
         {
             let put = |rr: RrRef<'_>| writer.record(Section::Additional, rr);
             // What does not fit can be asked for.
@@ -359,7 +420,7 @@ impl Exchange<'_> {
 
     /// An answer that did not fit, with TC: empty in a datagram, the client asks again over TCP. A connection
     /// has nothing larger to offer, so it gets the records that fit the largest message.
-    fn truncated(self, scratch: &mut Scratch, mark: Mark, flags: u16) -> Outcome {
+    pub(super) fn truncated(self, scratch: &mut Scratch, mark: Mark, flags: u16) -> Outcome {
         if self.asker.proto == Proto::Udp {
             scratch.writer.rollback(mark);
             self.shared.stats.truncated.increase();

@@ -8,7 +8,7 @@ use hickory_server::proto::rr::{LowerName, RData};
 use hickory_server::server::Request;
 use tracing::{debug, warn};
 
-use crate::dns::{Name, Query, Rcode, Section, Serial, flags};
+use crate::dns::{Name, Query, Rcode, Rtype, Section, Serial, flags};
 use crate::serve::Proto;
 use crate::serve::dispatch::{Exchange, Outcome, Scratch};
 use crate::serve::reply::{Extended, Said, Signer, write_soa};
@@ -24,11 +24,16 @@ impl Exchange<'_> {
         let name = Name::from_wire(&scratch.lower).ok();
         // RFC 5936 section 2.2.1: not authoritative for exactly this name.
         let Some(zone) = name.and_then(|name| shared.zones.get(&name)) else {
-            return self.fail_with(scratch, Rcode::NOTAUTH, Some(Extended::NotAuthoritative));
+            return self.fail_with(scratch, Rcode::NOTAUTH, Some(Extended::NOT_AUTHORITATIVE));
         };
+        let block = shared.router.find(&scratch.lower, Rtype::SOA);
+        let block = block.map(|place| &shared.router.blocks()[place]);
+        if block.is_some_and(|block| block.forbids(&self.question(&scratch.lower))) {
+            return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::PROHIBITED));
+        }
         let peer = self.peer_id();
         let Ok(permit) = self.permit(zone, &peer) else {
-            return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::Prohibited));
+            return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::PROHIBITED));
         };
         shared.secondaries.asked(
             zone.apex(),
@@ -37,7 +42,7 @@ impl Exchange<'_> {
             shared.clock.wall(),
         );
         let Some(version) = zone.current() else {
-            return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NotReady));
+            return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NOT_READY));
         };
         match client {
             Some(serial) if serial == version.serial || serial.is_after(version.serial) => {

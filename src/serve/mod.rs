@@ -2,7 +2,7 @@
 
 mod dispatch;
 mod handover;
-pub mod lookup;
+mod later;
 mod options;
 mod reply;
 mod server;
@@ -14,8 +14,9 @@ pub(crate) mod testing;
 mod tls;
 mod udp;
 
+pub use crate::live::Proto;
 pub use options::Identity;
 pub use server::{BindError, NamedTask, Parts, Server};
 pub use settings::{NotifySettings, Settings, TcpSettings, TransferSettings};
-pub use stats::{Count, Proto, Stats, TransferOutcome};
+pub use stats::{Count, Stats, TransferOutcome};
 pub use tls::{TlsClients, TlsError, TlsIdentity, TlsMaterial};

@@ -11,6 +11,9 @@ use crate::serve::reply::Said;
 use crate::transfer::unix_seconds;
 use crate::zone::Version;
 
+/// The most octets of an extended error.
+const EXTENDED_TEXT_OCTETS: usize = 256;
+
 /// What a server tells of itself to who asks.
 #[derive(Debug, Clone)]
 pub struct Identity {
@@ -29,7 +32,14 @@ impl Exchange<'_> {
             return;
         }
         if let Some(ede) = said.ede {
-            push_option(options, EXTENDED_ERROR, &(ede as u16).to_be_bytes());
+            push_option(options, EXTENDED_ERROR, &ede.0.to_be_bytes());
+        }
+        for (code, text) in said.more {
+            let mut data = code.to_be_bytes().to_vec();
+            data.extend_from_slice(text.as_bytes());
+            // Longer ones are not ours, and no client reads them.
+            data.truncate(EXTENDED_TEXT_OCTETS);
+            push_option(options, EXTENDED_ERROR, &data);
         }
         if self.wishes != Wishes::default() {
             self.grant_wishes(options, said.version);

@@ -3,28 +3,34 @@
 use crate::dns::edns;
 use crate::dns::tsig::{Refusal, Session};
 use crate::dns::{
-    MAX_MESSAGE_OCTETS, MessageWriter, OPT_OCTETS, OptReply, Rcode, RrRef, Rtype, Section, Ttl,
-    flags,
+    MAX_MESSAGE_OCTETS, MessageWriter, OPT_OCTETS, OptReply, Rcode, Record, RrRef, Rtype, Section,
+    Ttl, flags,
 };
+use crate::live::chain::NOT_AUTHORITATIVE;
+use crate::live::shuffle::{is_shuffled, shuffle};
+use crate::live::zones::{NOT_READY, STALE};
+use crate::live::{Reply, Shape};
 use crate::serve::Proto;
 use crate::serve::dispatch::{Exchange, Outcome, Scratch};
-use crate::serve::lookup::{Link, LinkSet, Referral};
 use crate::transfer::unix_seconds;
 use crate::zone::Version;
+use crate::zone::lookup::{Link, LinkSet, Referral};
 
-/// An extended error we give (RFC 8914 section 5.2).
+/// An extended error (RFC 8914 section 5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extended {
-    /// 3: the source is away or a change is held back, the data may be old.
-    Stale = 3,
-    /// 14: the zone has no version yet.
-    NotReady = 14,
-    /// 18: the peer may not.
-    Prohibited = 18,
-    /// 20: the zone is not ours.
-    NotAuthoritative = 20,
-    /// 21: what is asked for is not something we do, or not this way.
-    NotSupported = 21,
+pub(super) struct Extended(pub(super) u16);
+
+impl Extended {
+    /// The source is away or a change is held back, the data may be old.
+    pub(super) const STALE: Self = Self(STALE);
+    /// The zone has no version yet.
+    pub(super) const NOT_READY: Self = Self(NOT_READY);
+    /// The peer may not.
+    pub(super) const PROHIBITED: Self = Self(18);
+    /// The zone is not ours.
+    pub(super) const NOT_AUTHORITATIVE: Self = Self(NOT_AUTHORITATIVE);
+    /// What is asked for is not something we do, or not this way.
+    pub(super) const NOT_SUPPORTED: Self = Self(21);
 }
 
 /// What the options of a reply may tell.
@@ -32,16 +38,18 @@ pub(super) enum Extended {
 pub(super) struct Said<'a> {
     /// An extended error.
     pub(super) ede: Option<Extended>,
+    /// Extended errors of handlers, with text.
+    pub(super) more: &'a [(u16, String)],
     /// The version that the answer is from.
     pub(super) version: Option<&'a Version>,
 }
 
 impl<'a> Said<'a> {
     /// An answer from a version.
-    pub(super) const fn of(version: &'a Version) -> Self {
+    pub(super) fn of(version: &'a Version) -> Self {
         Self {
-            ede: None,
             version: Some(version),
+            ..Self::default()
         }
     }
 }
@@ -69,23 +77,33 @@ impl Exchange<'_> {
         rcode: Rcode,
         ede: Option<Extended>,
     ) -> Outcome {
-        let flags = self.begin(scratch, Said { ede, version: None });
+        let said = Said {
+            ede,
+            ..Said::default()
+        };
+        let flags = self.begin(scratch, said);
         self.finish(scratch, flags, rcode)
     }
 
     /// Begins a reply that says this in its options. Gives the flags.
     pub(super) fn begin(&self, scratch: &mut Scratch, said: Said<'_>) -> u16 {
         self.collect_options(&mut scratch.options, said);
-        self.begin_with(&mut scratch.writer, &scratch.options)
+        self.begin_with(&mut scratch.writer, &scratch.options, Shape::default())
     }
 
     /// Begins a reply: header, question, a limit that leaves room for OPT and TSIG. Gives the flags.
-    pub(super) fn begin_with(&self, writer: &mut MessageWriter, options: &[u8]) -> u16 {
+    pub(super) fn begin_with(
+        &self,
+        writer: &mut MessageWriter,
+        options: &[u8],
+        shape: Shape,
+    ) -> u16 {
         let query = &self.query;
         let most = if self.asker.proto.is_stream() {
             MAX_MESSAGE_OCTETS
         } else {
-            usize::from(self.datagram_octets())
+            let most = self.datagram_octets();
+            usize::from(shape.datagram_octets.map_or(most, |shape| shape.min(most)))
         };
         let opt = query.opt.map_or(0, |_| OPT_OCTETS + options.len());
         let flags = flags::QR | query.flags & (flags::OPCODE | flags::RD);
@@ -99,6 +117,54 @@ impl Exchange<'_> {
             writer.question(query.question);
         }
         flags
+    }
+
+    /// Writes what a chain said.
+    pub(super) fn write(self, scratch: &mut Scratch, mut reply: Reply, shape: Shape) -> Outcome {
+        if shape.shuffles && reply.rcode == Rcode::NOERROR {
+            for section in [
+                &mut reply.answers,
+                &mut reply.authority,
+                &mut reply.additional,
+            ] {
+                shuffle(section, &mut scratch.dice);
+            }
+        }
+        if shape.is_minimal && reply.rcode == Rcode::NOERROR && !reply.answers.is_empty() {
+            reply.authority.clear();
+            reply.additional.clear();
+        }
+        let said = Said {
+            more: &reply.extended,
+            ..Said::default()
+        };
+        self.collect_options(&mut scratch.options, said);
+        let kept = flags::AA | flags::TC | flags::RA | flags::AD | flags::CD;
+        let begun = self.begin_with(&mut scratch.writer, &scratch.options, shape);
+        let base = begun | reply.flags & kept;
+        let writer = &mut scratch.writer;
+        writer.set_class(self.query.qclass());
+        let after_question = writer.mark();
+        let asked = self.query.name();
+        let mut put = |section, record: &Record| {
+            if record.owner.as_wire().eq_ignore_ascii_case(asked) {
+                // The letters of the question (RFC 1034 section 4.3.1: what was asked is what is answered).
+                writer.record_of_question(section, record.view())
+            } else {
+                writer.record(section, record.view())
+            }
+        };
+        let fits = reply.answers.iter().all(|rr| put(Section::Answer, rr))
+            && reply.authority.iter().all(|rr| put(Section::Authority, rr));
+        if !fits {
+            return self.truncated(scratch, after_question, base);
+        }
+        // What does not fit can be asked for.
+        let _all = reply
+            .additional
+            .iter()
+            .all(|rr| put(Section::Additional, rr));
+        self.finish(scratch, base, reply.rcode)
     }
 
     /// Octets that the reply's TSIG takes.
@@ -156,16 +222,29 @@ impl Exchange<'_> {
 }
 
 /// Writes one RRset of an answer; false when it does not fit.
-pub(super) fn write_link(writer: &mut MessageWriter, version: &Version, link: &Link<'_>) -> bool {
+///
+/// `turn`: a number by which addresses and mail exchangers are turned, where they are.
+pub(super) fn write_link(
+    writer: &mut MessageWriter,
+    version: &Version,
+    link: &Link<'_>,
+    turn: Option<u32>,
+) -> bool {
     let soa = version.contents.soa();
-    match (link.set, link.owner) {
-        (LinkSet::Soa, _) => write_soa(writer, Section::Answer, version, soa.ttl),
-        (LinkSet::Rrset(rrset), None) => rrset
-            .records(&[0], 0)
-            .all(|rr| writer.record_of_question(Section::Answer, rr)),
-        (LinkSet::Rrset(rrset), Some(owner)) => rrset
-            .records(owner, 0)
-            .all(|rr| writer.record(Section::Answer, rr)),
+    let (LinkSet::Rrset(rrset), owner) = (link.set, link.owner) else {
+        return write_soa(writer, Section::Answer, version, soa.ttl);
+    };
+    let mut put = |rr| match owner {
+        None => writer.record_of_question(Section::Answer, rr),
+        Some(_) => writer.record(Section::Answer, rr),
+    };
+    let records = || rrset.records(owner.unwrap_or(&[0]), 0);
+    match turn {
+        Some(turn) if rrset.count > 1 && is_shuffled(rrset.rtype) => {
+            let first = usize::try_from(turn).unwrap_or(0) % rrset.count;
+            records().skip(first).chain(records().take(first)).all(put)
+        }
+        _ => records().all(&mut put),
     }
 }
 

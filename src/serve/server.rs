@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::dns::Name;
 use crate::dns::tsig::{Key, KeyRing};
-use crate::live::{LiveNames, QueryLog};
+use crate::live::{Block, QueryLog, Router};
 use crate::ops::Clock;
 use crate::serve::dispatch::Shared;
 use crate::serve::{Identity, Settings, Stats, TlsIdentity, tcp, udp};
@@ -64,8 +64,8 @@ pub struct Parts {
     pub secondaries: Vec<Secondary>,
     /// What each secondary has: those above, and those that another server tells of zones of this one.
     pub table: Arc<SecondaryTable>,
-    /// What answers for names that no version holds; most zones have none.
-    pub live: HashMap<Name, LiveNames>,
+    /// The server blocks: what answers which name.
+    pub router: Arc<Router>,
     /// TSIG keys; they may change as it runs.
     pub keys: Arc<KeyRing>,
     /// What it tells of itself.
@@ -102,7 +102,7 @@ impl Server {
             access,
             secondaries,
             table,
-            live,
+            router,
             keys,
             identity,
             settings,
@@ -116,7 +116,7 @@ impl Server {
                     .into_iter()
                     .map(|(zone, rules)| (zone.to_lower(), rules))
                     .collect(),
-                live,
+                router,
                 keys,
                 identity,
                 draining: Arc::default(),
@@ -231,6 +231,11 @@ impl Server {
             let kind = if tls.is_some() { "tls" } else { "tcp" };
             let task = tcp::serve(Arc::clone(&shared), listener, tls, cancel.clone());
             tasks.push((format!("{kind} {number}"), task.boxed()));
+        }
+        for handler in shared.router.blocks().iter().flat_map(Block::handlers) {
+            if let Some(task) = Arc::clone(handler).background(cancel.clone()) {
+                tasks.push((handler.name().to_owned(), task));
+            }
         }
         for secondary in secondaries {
             let Some(zone) = shared.zones.get(&secondary.zone) else {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dns::Rcode;
+use crate::live::Proto;
 use crate::transfer::TransferKind;
 
 /// A number that only grows, or a size that goes up and down.
@@ -29,32 +30,6 @@ impl Count {
     /// One less.
     pub fn decrease(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// How a request came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Proto {
-    /// In a datagram.
-    Udp,
-    /// On a connection.
-    Tcp,
-    /// On a connection over TLS.
-    Tls,
-}
-
-impl Proto {
-    /// All of them, each with its name in metrics.
-    pub const ALL: [(Self, &'static str); 3] =
-        [(Self::Udp, "udp"), (Self::Tcp, "tcp"), (Self::Tls, "tls")];
-
-    /// Whether messages come on a connection, each with its length in front.
-    #[must_use]
-    pub const fn is_stream(self) -> bool {
-        match self {
-            Self::Udp => false,
-            Self::Tcp | Self::Tls => true,
-        }
     }
 }
 
@@ -113,6 +88,8 @@ pub struct Stats {
     pub tls_failed: Count,
     /// Failures of accepting.
     pub tcp_accept_errors: Count,
+    /// Datagrams dropped because too many waited for an answer from elsewhere.
+    pub udp_overload: Count,
     /// Datagrams that could not be sent.
     pub udp_send_errors: Count,
 }

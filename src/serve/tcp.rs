@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{
     AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadHalf, WriteHalf,
@@ -25,6 +25,7 @@ use tracing::{debug, warn};
 
 use crate::dns::HEADER_OCTETS;
 use crate::serve::dispatch::{Asker, Outcome, Scratch, Shared};
+use crate::serve::later::Later;
 use crate::serve::{Proto, TcpSettings, TlsIdentity};
 use crate::transfer::{Closed, Sink, TlsPeer};
 
@@ -273,17 +274,18 @@ impl Connection {
         let mut writing = JoinSet::new();
         writing.spawn(write_all(writer, outgoing, stall));
         let mut transfers = JoinSet::new();
+        let this = Arc::new(self);
         tokio::select! {
-            ended = self.read_all(reader, queue, &mut transfers) => match ended {
+            ended = this.read_all(reader, queue, &mut transfers) => match ended {
                 // Requests may be over while their answers are not (a half-closed connection).
                 End::Finished => while transfers.join_next().await.is_some() {},
                 End::Unfit => transfers.shutdown().await,
             },
             // The client takes nothing more: what it might still ask is moot.
-            Some(written) = writing.join_next() => return self.note_written(written),
+            Some(written) = writing.join_next() => return this.note_written(written),
         }
         if let Some(written) = writing.join_next().await {
-            self.note_written(written);
+            this.note_written(written);
         }
     }
 
@@ -303,7 +305,7 @@ impl Connection {
 
     /// Reads requests and sees to their answers until the client ends, or is unfit.
     async fn read_all<S: AsyncRead>(
-        &self,
+        self: &Arc<Self>,
         reader: ReadHalf<S>,
         queue: mpsc::Sender<Outgoing>,
         transfers: &mut JoinSet<()>,
@@ -341,40 +343,75 @@ impl Connection {
             }
             patience = settings.idle_timeout;
             let start = self.shared.log_start();
-            let asker = Asker {
-                address: self.peer,
-                proto: if self.tls.is_some() {
-                    Proto::Tls
-                } else {
-                    Proto::Tcp
-                },
-                tls: self.tls.as_ref(),
-            };
-            match self.shared.respond(&mut scratch, &request, asker) {
+            match self.shared.respond(&mut scratch, &request, self.asker()) {
                 Outcome::Silent => {}
                 Outcome::Transfer(job) => {
                     transfers.spawn(job.run(Queue(queue.clone())));
                 }
+                Outcome::Later(later) => {
+                    transfers.spawn(Arc::clone(self).finish(start, later, queue.clone()));
+                }
                 Outcome::Reply => {
-                    let octets = scratch.writer.take_signed();
-                    // The first two octets are the length.
-                    let reply = octets.get(2..).unwrap_or_default();
-                    let ends = (self.peer, self.local);
-                    self.shared.log_reply(start, (&request, reply), ends, "tcp");
-                    if queue
-                        .send(Outgoing {
-                            octets,
-                            written: None,
-                        })
-                        .await
-                        .is_err()
-                    {
+                    if !self.send(start, &request, &mut scratch, &queue).await {
                         return End::Unfit;
                     }
                 }
             }
             if self.shared.draining.load(Ordering::Relaxed) {
                 return End::Finished;
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// The client, as requests are answered for it.
+    fn asker(&self) -> Asker<'_> {
+        Asker {
+            address: self.peer,
+            local: self.local,
+            proto: match &self.tls {
+                Some(_) => Proto::Tls,
+                None => Proto::Tcp,
+            },
+            tls: self.tls.as_ref(),
+        }
+    }
+
+    /// Logs a reply and hands it to the writer; false when there is none any more.
+    async fn send(
+        &self,
+        start: Option<Instant>,
+        request: &[u8],
+        scratch: &mut Scratch,
+        queue: &mpsc::Sender<Outgoing>,
+    ) -> bool {
+        let octets = scratch.writer.take_signed();
+        // The first two octets are the length.
+        let reply = octets.get(2..).unwrap_or_default();
+        let (ends, error) = ((self.peer, self.local), scratch.error.as_deref());
+        self.shared
+            .log_reply(start, (request, reply), error, ends, "tcp");
+        let written = None;
+        queue.send(Outgoing { octets, written }).await.is_ok()
+    }
+
+    /// Answers a request whose answer has to be waited for.
+    async fn finish(
+        self: Arc<Self>,
+        start: Option<Instant>,
+        later: Box<Later>,
+        queue: mpsc::Sender<Outgoing>,
+    ) {
+        let (later, answered) = later.wait().await;
+        let request: Box<[u8]> = later.raw().into();
+        let mut scratch = Scratch::new();
+        match self.shared.complete(&mut scratch, *later, answered) {
+            Outcome::Silent | Outcome::Transfer(_) | Outcome::Later(_) => {}
+            Outcome::Reply => {
+                if !self.send(start, &request, &mut scratch, &queue).await {
+                    debug!(peer = %self.peer, "a connection ended before an answer came");
+                }
             }
         }
     }

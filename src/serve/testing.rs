@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::dns::tsig::{Algorithm, Key, KeyRing, Keys};
 use crate::dns::{CookieSecret, Name, Rdata, RecordText, Rtype, Serial, Soa, Ttl};
-use crate::live::LiveNames;
+use crate::live::{Block, BlockZones, Handler, LiveNames, Router, Shape};
 use crate::ops::Clock;
 use crate::serve::{Identity, Parts, Server, Settings, Stats};
 use crate::transfer::{Access, Rule, Secondary, SecondaryTable, TlsDemand};
@@ -231,6 +231,12 @@ pub(crate) struct Setup {
     pub(crate) zones: Vec<Arc<Zone>>,
     /// What answers for names that no version holds.
     pub(crate) live: HashMap<Name, LiveNames>,
+    /// The handlers in front of the zones, and those behind them.
+    pub(crate) handlers: [Vec<Arc<dyn Handler>>; 2],
+    /// What is done to replies on their way out.
+    pub(crate) shape: Shape,
+    /// The names that are asked of the next when a zone does not have them.
+    pub(crate) fallthrough: Vec<Name>,
     /// Rules for all zones, as `peers[ key]`.
     pub(crate) access: Vec<&'static str>,
     /// More rules for all zones.
@@ -247,6 +253,9 @@ impl Setup {
         Self {
             zones,
             live: HashMap::new(),
+            handlers: [vec![], vec![]],
+            shape: Shape::default(),
+            fallthrough: vec![],
             access: vec!["*"],
             rules: vec![],
             secondaries: vec![],
@@ -270,8 +279,14 @@ impl Setup {
             }
         });
         let access = Access::new(rules.chain(self.rules).collect());
+        let [before, after] = self.handlers;
+        let below = |zone: &Arc<Zone>| (zone.apex().clone(), self.fallthrough.clone());
+        let fallthrough = self.zones.iter().map(below).collect();
+        let set = ZoneSet::new(self.zones.clone());
+        let zones = BlockZones::new(set, self.live, fallthrough);
+        let block = Block::new(before, zones, after, self.shape);
         Server::new(Parts {
-            live: self.live,
+            router: Arc::new(Router::new(vec![(vec![Name::root()], block)])),
             access: self
                 .zones
                 .iter()

@@ -6,18 +6,25 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Instant;
 
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
 use tokio::net::UdpSocket;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::serve::Proto;
 use crate::serve::dispatch::{Asker, Outcome, Scratch, Shared};
+use crate::serve::later::{Answered, Later};
 
 /// The largest request in a datagram that we read; a longer one is cut, and then malformed.
 const REQUEST_OCTETS: usize = 4096;
 /// What stands for an address that the system does not tell.
 const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+/// Requests of one socket that wait for an answer from elsewhere; more are dropped, and the client asks again.
+const MAX_WAITING: usize = 4096;
 /// Datagrams answered before other tasks get their turn.
 const BURST: usize = 64;
 
@@ -28,10 +35,15 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: UdpSocket, cancel: Cancel
         scratch: Scratch::new(),
         request: vec![0; REQUEST_OCTETS].into_boxed_slice(),
         local: socket.local_addr().unwrap_or(UNKNOWN),
+        waiting: FuturesUnordered::new(),
     };
     loop {
         tokio::select! {
             () = cancel.cancelled() => return,
+            Some((start, later, answered)) = worker.waiting.next() => {
+                worker.finish(&socket, start, later, answered).await;
+                continue;
+            }
             ready = socket.readable() => if let Err(error) = ready {
                 debug!(%error, "waiting for datagrams failed");
             },
@@ -48,6 +60,9 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: UdpSocket, cancel: Cancel
     }
 }
 
+/// A request whose answer has come: when it began, itself, the answer.
+type Finished = (Option<Instant>, Box<Later>, Answered);
+
 /// What a task needs for its answers.
 struct Worker {
     /// What all listeners share.
@@ -58,6 +73,8 @@ struct Worker {
     request: Box<[u8]>,
     /// Our address.
     local: SocketAddr,
+    /// Requests that wait for an answer from elsewhere.
+    waiting: FuturesUnordered<BoxFuture<'static, Finished>>,
 }
 
 impl Worker {
@@ -67,27 +84,61 @@ impl Worker {
         let start = self.shared.log_start();
         let asker = Asker {
             address: peer,
+            local: self.local,
             proto: Proto::Udp,
             tls: None,
         };
         match self.shared.respond(&mut self.scratch, raw, asker) {
-            Outcome::Silent => return,
             // Transfers begin on connections only.
-            Outcome::Transfer(_) => return,
+            Outcome::Silent | Outcome::Transfer(_) => return,
+            Outcome::Later(later) => {
+                if self.waiting.len() < MAX_WAITING {
+                    self.waiting.push(Box::pin(async move {
+                        let (later, answered) = later.wait().await;
+                        (start, later, answered)
+                    }));
+                } else {
+                    self.shared.stats.udp_overload.increase();
+                }
+                return;
+            }
             Outcome::Reply => {}
         }
-        let reply = self.scratch.writer.octets();
+        let (reply, error) = (self.scratch.writer.octets(), self.scratch.error.as_deref());
         self.shared
-            .log_reply(start, (raw, reply), (peer, self.local), "udp");
-        let sent = match socket.try_send_to(reply, peer) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                socket.send_to(reply, peer).await
-            }
-            other => other,
-        };
-        if let Err(error) = sent {
-            self.shared.stats.udp_send_errors.increase();
-            debug!(%peer, %error, "sending a datagram failed");
+            .log_reply(start, (raw, reply), error, (peer, self.local), "udp");
+        send(&self.shared, socket, reply, peer).await;
+    }
+
+    /// Answers a request whose answer has come.
+    async fn finish(
+        &mut self,
+        socket: &UdpSocket,
+        start: Option<Instant>,
+        later: Box<Later>,
+        answered: Answered,
+    ) {
+        let peer = later.address();
+        let raw: Box<[u8]> = later.raw().into();
+        match self.shared.complete(&mut self.scratch, *later, answered) {
+            Outcome::Silent | Outcome::Transfer(_) | Outcome::Later(_) => return,
+            Outcome::Reply => {}
         }
+        let (reply, error) = (self.scratch.writer.octets(), self.scratch.error.as_deref());
+        self.shared
+            .log_reply(start, (&raw, reply), error, (peer, self.local), "udp");
+        send(&self.shared, socket, reply, peer).await;
+    }
+}
+
+/// Sends a reply.
+async fn send(shared: &Shared, socket: &UdpSocket, reply: &[u8], peer: SocketAddr) {
+    let sent = match socket.try_send_to(reply, peer) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => socket.send_to(reply, peer).await,
+        other => other,
+    };
+    if let Err(error) = sent {
+        shared.stats.udp_send_errors.increase();
+        debug!(%peer, %error, "sending a datagram failed");
     }
 }

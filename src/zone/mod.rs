@@ -11,6 +11,7 @@ pub mod gate;
 pub mod journal;
 #[cfg(test)]
 mod laws;
+pub mod lookup;
 mod node;
 mod version;
 

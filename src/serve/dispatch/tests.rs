@@ -5,9 +5,11 @@ use hickory_server::proto::op::Message;
 use super::*;
 use crate::dns::Serial;
 use crate::dns::edns::EXTENDED_ERROR;
+use crate::live::LiveNames;
 use crate::serve::testing::{
     self, NOW, Setup, count, ixfr, key, line, name, publish, query, with_opt, zone,
 };
+use crate::zone::Zone;
 
 mod edns;
 
@@ -26,6 +28,7 @@ const PEER: ([u8; 4], u16) = ([192, 0, 2, 7], 5353);
 fn asker(proto: Proto) -> Asker<'static> {
     Asker {
         address: PEER.into(),
+        local: ([192, 0, 2, 53], 53).into(),
         proto,
         tls: None,
     }
@@ -61,6 +64,7 @@ impl Desk {
         match self.shared.respond(&mut self.scratch, raw, asker(proto)) {
             Outcome::Silent => Got::Nothing,
             Outcome::Transfer(_) => Got::Transfer,
+            Outcome::Later(_) => panic!("nothing here has to be waited for"),
             Outcome::Reply if proto.is_stream() => {
                 let octets = self.scratch.writer.octets();
                 let length = usize::from(u16::from_be_bytes([octets[0], octets[1]]));

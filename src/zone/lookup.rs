@@ -240,7 +240,8 @@ fn octets_of_labels(name: &[u8], labels: usize) -> usize {
 }
 
 /// The RRset that answers a type: for ANY the first there is (RFC 8482 section 4.1).
-pub(super) fn rrset_for(node: &Node, qtype: Rtype) -> Option<RrsetRef<'_>> {
+#[must_use]
+pub fn rrset_for(node: &Node, qtype: Rtype) -> Option<RrsetRef<'_>> {
     if qtype == Rtype::ANY {
         node.rrsets().next()
     } else {

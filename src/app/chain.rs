@@ -1,0 +1,132 @@
+//! From server blocks to their chains: which handlers, in CoreDNS's order, around which zones.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+
+use crate::app::listeners::hostname;
+use crate::app::plan::Planned;
+use crate::corefile::{self, Policy, ServerBlock};
+use crate::dns::Name;
+use crate::live::{Any, Block, BlockZones, Chaos, Handler, Loadbalance, Router, Shape, Weights};
+use crate::zone::ZoneSet;
+
+/// What answers on a listener with these blocks.
+///
+/// # Errors
+/// When a file that a handler needs cannot be used.
+pub(super) fn router_of(blocks: &[&ServerBlock], planned: &Planned<'_>) -> anyhow::Result<Router> {
+    let chains = blocks.iter().map(|block| {
+        let keys = block.zones.iter().map(|key| key.apex.clone()).collect();
+        let zones = zones_of(block, planned);
+        let chain = Block::new(before(block)?, zones, after(block), shape_of(block));
+        Ok((keys, chain))
+    });
+    Ok(Router::new(chains.collect::<anyhow::Result<_>>()?))
+}
+
+/// The handlers in front of the zones, in CoreDNS's order.
+fn before(block: &ServerBlock) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
+    let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
+    let on = &block.handlers;
+    if on.any {
+        handlers.push(Arc::new(Any));
+    }
+    if let Some(chaos) = &on.chaos {
+        let version = format!("zonewright-{}", env!("CARGO_PKG_VERSION"));
+        handlers.push(Arc::new(Chaos {
+            version: chaos.version.clone().unwrap_or(version),
+            authors: chaos.authors.clone(),
+            host: hostname(),
+        }));
+    }
+    if let Some(balance) = on.loadbalance.as_ref().filter(|it| !is_plain(it)) {
+        handlers.push(Arc::new(loadbalance(balance)?));
+    }
+    Ok(handlers)
+}
+
+/// Whether any order of addresses does.
+fn is_plain(balance: &corefile::Loadbalance) -> bool {
+    balance.policy == Policy::RoundRobin && balance.prefer.is_empty()
+}
+
+/// The handler of a `loadbalance` that needs one. A file of weights that is not there yet is looked for again.
+fn loadbalance(balance: &corefile::Loadbalance) -> anyhow::Result<Loadbalance> {
+    let weighted = match &balance.policy {
+        Policy::RoundRobin => None,
+        Policy::Weighted { file, reload } => {
+            let weights = match std::fs::read_to_string(file) {
+                Ok(text) => Loadbalance::read_weights(&text)
+                    .with_context(|| format!("{}: {}", balance.place, file.display()))?,
+                Err(error) if !reload.is_zero() => {
+                    tracing::warn!(file = %file.display(), %error, "weights cannot be read yet");
+                    Weights::new()
+                }
+                Err(error) => {
+                    bail!("{}: {}: {error}", balance.place, file.display());
+                }
+            };
+            Some((file.clone(), *reload, weights))
+        }
+    };
+    Ok(Loadbalance::new(weighted, balance.prefer.clone()))
+}
+
+/// The handlers behind the zones, in CoreDNS's order.
+fn after(_block: &ServerBlock) -> Vec<Arc<dyn Handler>> {
+    Vec::new()
+}
+
+/// What is done to the replies of a block on their way out.
+fn shape_of(block: &ServerBlock) -> Shape {
+    let on = &block.handlers;
+    Shape {
+        shuffles: on.loadbalance.as_ref().is_some_and(is_plain),
+        is_minimal: on.minimal,
+        datagram_octets: on.bufsize,
+    }
+}
+
+/// The zones of a block.
+fn zones_of(block: &ServerBlock, planned: &Planned<'_>) -> BlockZones {
+    let mut zones = Vec::new();
+    let mut live = HashMap::new();
+    for apex in block.zones_written() {
+        if let Some(zone) = planned.zones.get(apex) {
+            zones.push(Arc::clone(zone));
+        }
+        let names = planned.live_names(apex);
+        if !names.is_empty() {
+            live.insert(apex.clone(), names);
+        }
+    }
+    BlockZones::new(ZoneSet::new(zones), live, fallthrough_of(block))
+}
+
+/// The names for which the next is asked when a zone does not have them, by apex.
+fn fallthrough_of(block: &ServerBlock) -> HashMap<Name, Vec<Name>> {
+    let mut all: HashMap<Name, Vec<Name>> = HashMap::new();
+    let mut add = |apex: &Name, names: &[Name]| {
+        all.entry(apex.clone())
+            .or_default()
+            .extend(names.iter().cloned());
+    };
+    for cluster in block.clusters() {
+        cluster
+            .zones()
+            .for_each(|apex| add(apex, &cluster.fallthrough));
+    }
+    if let Some(external) = &block.external {
+        external
+            .zones()
+            .for_each(|apex| add(apex, &external.fallthrough));
+    }
+    for file in &block.files {
+        file.zones
+            .iter()
+            .for_each(|apex| add(apex, &file.fallthrough));
+    }
+    all
+}
