@@ -175,6 +175,19 @@ fn by_zone(slices: &[EndpointSlice]) -> BTreeMap<Arc<str>, Vec<EndpointSlice>> {
     zones
 }
 
+/// The last label of a wire name before those of the apex; most names that are missing have one that no live
+/// name has, and cost no more than this look.
+pub(super) fn last_before<'n>(name: &'n [u8], apex: &Name) -> Option<&'n [u8]> {
+    let end = name.len().saturating_sub(apex.as_wire().len());
+    let (mut rest, mut last) = (&name[..end], None);
+    while let Some((length, after)) = rest.split_first() {
+        let (label, after) = after.split_at_checked(usize::from(*length))?;
+        last = Some(label);
+        rest = after;
+    }
+    last
+}
+
 /// The labels of a wire name before those of the apex, the last first; the name lies in the zone.
 pub(super) fn labels_before<'n>(name: &'n [u8], apex: &Name) -> Vec<&'n [u8]> {
     let end = name.len().saturating_sub(apex.as_wire().len());

@@ -193,3 +193,13 @@ fn what_was_rendered_of_services_that_are_gone_is_forgotten() {
     let rendered = names.rendered.lock().unwrap();
     assert!(rendered.services.len() <= 3, "{}", rendered.services.len());
 }
+
+#[test]
+fn the_last_label_is_the_first_of_all() {
+    let apex = Name::parse("z").unwrap();
+    for name in ["z.", "svc.z", "a.pin._zone.s.n.svc.z", "x.pod.z"] {
+        let name = Name::parse(name).unwrap();
+        let all = labels_before(name.as_wire(), &apex);
+        assert_eq!(last_before(name.as_wire(), &apex), all.first().copied());
+    }
+}
