@@ -269,7 +269,7 @@ impl Setup {
     }
 
     /// The server with a clock.
-    fn server_with(self, clock: Arc<dyn Clock>) -> Server {
+    pub(crate) fn server_with(self, clock: Arc<dyn Clock>) -> Server {
         let rules = self.access.iter().map(|rule| {
             let mut words = rule.split(' ');
             Rule {

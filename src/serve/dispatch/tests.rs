@@ -443,6 +443,13 @@ fn ixfr_over_udp_is_the_differences_or_the_single_soa() {
     publish(&zone, 7, &testing::contents("z.", 60, &lines));
     let octets = desk.octets(&ixfr(1, "z.", 6));
     assert_eq!(testing::answers(&[octets]).len(), 1);
+    // Only the differences are a transfer, of six records.
+    let stats = &desk.shared.stats;
+    let done = stats.transfers(
+        crate::transfer::TransferKind::Ixfr,
+        crate::serve::TransferOutcome::Done,
+    );
+    assert_eq!((done.get(), stats.transfer_records.get()), (1, 6));
 }
 
 #[test]
