@@ -358,21 +358,36 @@ pub(super) fn memory_limits(kept: Retention) -> MemoryLimits {
 
 /// The addresses that a block's servers have: those it is bound to, else the machine's.
 fn own_addresses(block: &ServerBlock, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>) -> Vec<IpAddr> {
+    let mut own = hosts_of(block, local);
+    if own.is_empty() {
+        own = local(None);
+    }
+    own.sort_unstable();
+    own.dedup();
+    own
+}
+
+/// The addresses that a block is bound to, without those it excepts; none where it takes all there are.
+pub(super) fn hosts_of(
+    block: &ServerBlock,
+    local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,
+) -> Vec<IpAddr> {
+    let except = bound_addresses(&block.bind.except, local);
+    let mut hosts = bound_addresses(&block.bind.hosts, local);
+    hosts.retain(|address| !except.contains(address) && !address.is_unspecified());
+    hosts
+}
+
+/// The addresses that hosts behind `bind` have.
+pub(super) fn bound_addresses(
+    hosts: &[BindHost],
+    local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,
+) -> Vec<IpAddr> {
     let addresses_of = |host: &BindHost| match host {
         BindHost::Address(address) => vec![*address],
         BindHost::Interface(name) => local(Some(name)),
     };
-    let mut own: Vec<IpAddr> = if block.bind.hosts.is_empty() {
-        local(None)
-    } else {
-        let except: Vec<IpAddr> = block.bind.except.iter().flat_map(addresses_of).collect();
-        let mut bound: Vec<IpAddr> = block.bind.hosts.iter().flat_map(addresses_of).collect();
-        bound.retain(|address| !except.contains(address) && !address.is_unspecified());
-        if bound.is_empty() { local(None) } else { bound }
-    };
-    own.sort_unstable();
-    own.dedup();
-    own
+    hosts.iter().flat_map(addresses_of).collect()
 }
 
 /// Where the block's servers are reached, and which zones of a cluster have no name servers by
