@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::app::listeners::Bound;
 use crate::app::plan::Planned;
 use crate::audit::{HeldLine, SecondaryLine, SourceLine, Status, ZoneLine};
 use crate::dns::{Name, Rcode};
@@ -68,8 +69,7 @@ impl Observed {
     /// Handles on what is planned and bound.
     pub(super) fn new(
         planned: &Planned<'_>,
-        servers: &[Server],
-        table: &Arc<SecondaryTable>,
+        bound: &Bound,
         clock: &Arc<dyn Clock>,
         state: &Path,
     ) -> Self {
@@ -97,8 +97,8 @@ impl Observed {
                 .map(|(plan, _)| plan.zone.apex().clone())
                 .collect(),
             gauges: OnceLock::new(),
-            servers: servers.iter().map(Server::stats).collect(),
-            secondaries: Arc::clone(table),
+            servers: bound.servers.iter().map(Server::stats).collect(),
+            secondaries: Arc::clone(&bound.table),
             problems: Arc::default(),
             warnings: Arc::default(),
             clock: Arc::clone(clock),

@@ -17,7 +17,7 @@ use crate::app::ahead::ask_secondaries;
 use crate::app::commands::load;
 use crate::app::failure::{Failure, one_line};
 use crate::app::files::start_files;
-use crate::app::listeners::{Bound, bind_http, bind_servers};
+use crate::app::listeners::{bind_http, bind_servers};
 use crate::app::observe::{Observed, samples, status};
 use crate::app::past::StoredPast;
 use crate::app::plan::{Planned, interface_addresses, plan};
@@ -91,13 +91,9 @@ impl Process {
     async fn start(config: &Config, state: &State) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let planned = plan(config, &interface_addresses);
-        let Bound {
-            servers,
-            table,
-            reloads,
-        } = bind_servers(config, &planned, Settings::default(), &clock)?;
-        let observed = Observed::new(&planned, &servers, &table, &clock, &state.state);
-        let observed = Arc::new(observed);
+        let bound = bind_servers(config, &planned, Settings::default(), &clock)?;
+        let observed = Arc::new(Observed::new(&planned, &bound, &clock, &state.state));
+        let (servers, reloads) = (bound.servers, bound.reloads);
         let reads = Arc::clone(&observed);
         let metrics = Arc::new(Metrics::new(Arc::new(move || samples(&reads))));
         let ends = ends(&observed, &metrics);
