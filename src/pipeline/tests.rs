@@ -819,6 +819,7 @@ fn a_latency_is_told_of_what_changed_something_and_once() {
         assert!(pipeline.commit());
     }
     assert_eq!(pipeline.seen.len(), 0);
+    feed(&mut pipeline, Change::Applied(namespace("a")));
     feed(
         &mut pipeline,
         Change::Applied(files::at_address("10.0.0.1")),
