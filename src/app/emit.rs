@@ -8,7 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::app::commands::{load, print};
 use crate::app::failure::Failure;
-use crate::app::plan::{hosts_of, interface_addresses};
+use crate::app::hosts::hosts_of;
+use crate::app::plan::interface_addresses;
 use crate::cli::Configuration;
 use crate::corefile::{Config, Scheme, Secondary, ServerBlock};
 use crate::dns::Name;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::app::plan::{Planned, bound_addresses, interface_addresses};
+use crate::app::hosts::bound_addresses;
+use crate::app::plan::{Planned, interface_addresses};
 use crate::app::reload::{Contents, Reload};
 use crate::app::{certificates, chain};
 use crate::corefile::{

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use crate::app::catalogs::plan_catalogs;
 use crate::app::files::{PlannedFile, plan_file_zones, plan_overlays};
+use crate::app::hosts::hosts_of;
 use crate::cluster::{Kind, Kinds, SeenNamespaces, Selector};
 use crate::corefile::{
-    self, Apex, BindHost, Config, External, Gate, History, Hold, Kubernetes, Pods, ServerBlock,
-    Source,
+    self, Apex, Config, External, Gate, History, Hold, Kubernetes, Pods, ServerBlock, Source,
 };
 use crate::dns::{Name, Ttl};
 use crate::live::{InsecurePods, LiveNames, ZonalNames};
@@ -374,29 +374,6 @@ fn own_addresses(block: &ServerBlock, local: &dyn Fn(Option<&str>) -> Vec<IpAddr
     own.sort_unstable();
     own.dedup();
     own
-}
-
-/// The addresses that a block is bound to, without those it excepts; none where it takes all there are.
-pub(super) fn hosts_of(
-    block: &ServerBlock,
-    local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,
-) -> Vec<IpAddr> {
-    let except = bound_addresses(&block.bind.except, local);
-    let mut hosts = bound_addresses(&block.bind.hosts, local);
-    hosts.retain(|address| !except.contains(address) && !address.is_unspecified());
-    hosts
-}
-
-/// The addresses that hosts behind `bind` have.
-pub(super) fn bound_addresses(
-    hosts: &[BindHost],
-    local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,
-) -> Vec<IpAddr> {
-    let addresses_of = |host: &BindHost| match host {
-        BindHost::Address(address) => vec![*address],
-        BindHost::Interface(name) => local(Some(name)),
-    };
-    hosts.iter().flat_map(addresses_of).collect()
 }
 
 /// Where the block's servers are reached, and which zones of a cluster have no name servers by
