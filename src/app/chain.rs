@@ -5,28 +5,46 @@ use std::sync::Arc;
 
 use crate::app::listeners::hostname;
 use crate::app::plan::Planned;
+use crate::app::upstreams;
 use crate::corefile::ServerBlock;
 use crate::dns::Name;
 use crate::live::{Any, Block, BlockZones, Chaos, Handler, Router, Shape};
+use crate::ops::{Clock, HandlerMetrics};
 use crate::zone::ZoneSet;
 
+/// What handlers are made with.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    /// Tells the time.
+    pub(super) clock: &'a Arc<dyn Clock>,
+    /// What is counted.
+    pub(super) metrics: &'a HandlerMetrics,
+    /// The listener in metrics, such as `dns://:53`.
+    pub(super) server: &'a str,
+}
+
 /// What answers on a listener with these blocks.
-pub(super) fn router_of(blocks: &[&ServerBlock], planned: &Planned<'_>) -> Router {
-    let chains = blocks.iter().map(|block| {
+pub(super) fn router_of(
+    blocks: &[&ServerBlock],
+    planned: &Planned<'_>,
+    surroundings: Surroundings<'_>,
+) -> anyhow::Result<Router> {
+    let chain = |block: &&ServerBlock| {
         let keys = block.zones.iter().map(|key| key.apex.clone()).collect();
         let chain = Block::new(
-            before(block),
+            before(block, surroundings),
             zones_of(block, planned),
-            after(block),
+            after(block, surroundings)?,
             shape_of(block),
         );
-        (keys, chain)
-    });
-    Router::new(chains.collect())
+        Ok((keys, chain))
+    };
+    let chains: anyhow::Result<Vec<_>> = blocks.iter().map(chain).collect();
+    Ok(Router::new(chains?))
 }
 
 /// The handlers in front of the zones, in CoreDNS's order.
-fn before(block: &ServerBlock) -> Vec<Arc<dyn Handler>> {
+fn before(block: &ServerBlock, _surroundings: Surroundings<'_>) -> Vec<Arc<dyn Handler>> {
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
     let on = &block.handlers;
     if on.any {
@@ -44,8 +62,18 @@ fn before(block: &ServerBlock) -> Vec<Arc<dyn Handler>> {
 }
 
 /// The handlers behind the zones, in CoreDNS's order.
-fn after(_block: &ServerBlock) -> Vec<Arc<dyn Handler>> {
-    Vec::new()
+fn after(
+    block: &ServerBlock,
+    surroundings: Surroundings<'_>,
+) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
+    let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
+    let on = &block.handlers;
+    for (place, config) in on.forwards.iter().enumerate() {
+        let has_next = place + 1 < on.forwards.len();
+        let forward = upstreams::forward(config, has_next, surroundings.metrics)?;
+        handlers.push(Arc::new(forward));
+    }
+    Ok(handlers)
 }
 
 /// What is done to the replies of a block on their way out.

@@ -19,6 +19,7 @@ mod render;
 mod run;
 mod source;
 mod startup;
+mod upstreams;
 mod writer;
 
 pub use commands::{check, diff, log, print_zones, release, show, status};

@@ -1,9 +1,13 @@
 //! The directives of a block that stand around its zones at query time, each read by a file of its own.
 
+use super::cache::{self, Cache};
 use super::chaos::{self, Chaos};
+use super::forward::{self, Forward};
+use super::hosts::{self, Hosts};
 use super::known::Word;
 use super::parser::Directive;
 use super::place::Report;
+use crate::dns::Name;
 
 /// What stands around the zones of a block at query time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -12,15 +16,31 @@ pub struct Handlers {
     pub any: bool,
     /// What is told in class CH.
     pub chaos: Option<Chaos>,
+    /// What is kept of replies.
+    pub cache: Option<Cache>,
+    /// Names and addresses of a file.
+    pub hosts: Option<Hosts>,
+    /// Whether questions that come back end the server.
+    pub finds_loops: bool,
+    /// Who is asked for names that are not ours, in the order of the file.
+    pub forwards: Vec<Forward>,
 }
 
 /// The directives of handlers, each with its options as its messages list them; for the reference.
-pub const HANDLER_OPTIONS: &[(&str, &str)] = &[("any", ""), ("chaos", "")];
+pub const HANDLER_OPTIONS: &[(&str, &str)] = &[
+    ("any", ""),
+    ("chaos", ""),
+    ("cache", cache::OPTIONS),
+    ("hosts", hosts::OPTIONS),
+    ("loop", ""),
+    ("forward", forward::OPTIONS),
+];
 
 /// Reads one of these directives; others are left alone.
 pub(super) fn take(
     word: Word,
     directive: &Directive,
+    zones: &[Name],
     handlers: &mut Handlers,
     report: &mut Report,
 ) {
@@ -32,6 +52,14 @@ pub(super) fn take(
             handlers.any = true;
         }
         Word::Chaos => handlers.chaos = Some(chaos::parse(directive, report)),
+        Word::Cache => handlers.cache = Some(cache::parse(directive, zones, report)),
+        Word::Hosts => handlers.hosts = Some(hosts::parse(directive, zones, report)),
+        Word::Loop => {
+            directive.refuse_arguments(report);
+            directive.refuse_options(report);
+            handlers.finds_loops = true;
+        }
+        Word::Forward => handlers.forwards.extend(forward::parse(directive, report)),
         _ => {}
     }
 }

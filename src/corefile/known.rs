@@ -12,6 +12,8 @@ pub(super) enum Word {
     Apex,
     /// Addresses to listen on.
     Bind,
+    /// What is kept of replies.
+    Cache,
     /// A zone that lists zones.
     Catalog,
     /// What is told in class CH.
@@ -20,8 +22,12 @@ pub(super) enum Word {
     Errors,
     /// A zone file.
     File,
+    /// Who is asked for other names.
+    Forward,
     /// Liveness over HTTP.
     Health,
+    /// Names and addresses of a file.
+    Hosts,
     /// The names of what is reached from outside the cluster.
     External,
     /// Which losses are held.
@@ -32,6 +38,8 @@ pub(super) enum Word {
     Kubernetes,
     /// Logging of queries.
     Log,
+    /// Questions that come back.
+    Loop,
     /// A set of clusters.
     Multicluster,
     /// The name of the server.
@@ -53,16 +61,20 @@ const OURS: &[(&str, Word)] = &[
     ("any", Word::Any),
     ("apex", Word::Apex),
     ("bind", Word::Bind),
+    ("cache", Word::Cache),
     ("catalog", Word::Catalog),
     ("chaos", Word::Chaos),
     ("errors", Word::Errors),
     ("file", Word::File),
+    ("forward", Word::Forward),
     ("gate", Word::Gate),
     ("health", Word::Health),
     ("history", Word::History),
+    ("hosts", Word::Hosts),
     ("k8s_external", Word::External),
     ("kubernetes", Word::Kubernetes),
     ("log", Word::Log),
+    ("loop", Word::Loop),
     ("multicluster", Word::Multicluster),
     ("nsid", Word::Nsid),
     ("prometheus", Word::Prometheus),
@@ -84,7 +96,6 @@ const NOT_YET: &[&str] = &[
     "autopath",
     "azure",
     "bufsize",
-    "cache",
     "cancel",
     "clouddns",
     "debug",
@@ -93,17 +104,14 @@ const NOT_YET: &[&str] = &[
     "dnstap",
     "erratic",
     "etcd",
-    "forward",
     "geoip",
     "grpc",
     "grpc_server",
     "header",
-    "hosts",
     "https",
     "https3",
     "loadbalance",
     "local",
-    "loop",
     "metadata",
     "minimal",
     "multisocket",

@@ -4,6 +4,7 @@
 mod any;
 pub mod chain;
 mod chaos;
+mod forward;
 mod log;
 pub mod message;
 mod names;
@@ -16,6 +17,7 @@ pub mod zones;
 pub use any::Any;
 pub use chain::{Block, Handler, Next, Router, Shape};
 pub use chaos::Chaos;
+pub use forward::{Forward, Upstream, UpstreamTls, random_id};
 pub use log::{Exchange, QueryLog, Rules};
 pub use message::{Failure, Origin, Outcome, Proto, Question, Reply, Request};
 pub use names::{LiveAnswer, LiveNames};

@@ -1,0 +1,1 @@
+//! `forward`: options, limits, places.
