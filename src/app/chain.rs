@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::app::listeners::hostname;
 use crate::app::plan::Planned;
 use crate::app::upstreams;
-use crate::corefile::ServerBlock;
+use crate::corefile::{BindHost, ServerBlock};
 use crate::dns::Name;
-use crate::live::{Any, Block, BlockZones, Chaos, Handler, Router, Shape};
+use crate::live::{Any, Block, BlockZones, Cache, Chaos, Handler, Hosts, Loop, Router, Shape};
 use crate::ops::{Clock, HandlerMetrics};
 use crate::zone::ZoneSet;
 
@@ -44,7 +44,7 @@ pub(super) fn router_of(
 }
 
 /// The handlers in front of the zones, in CoreDNS's order.
-fn before(block: &ServerBlock, _surroundings: Surroundings<'_>) -> Vec<Arc<dyn Handler>> {
+fn before(block: &ServerBlock, surroundings: Surroundings<'_>) -> Vec<Arc<dyn Handler>> {
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
     let on = &block.handlers;
     if on.any {
@@ -58,6 +58,19 @@ fn before(block: &ServerBlock, _surroundings: Surroundings<'_>) -> Vec<Arc<dyn H
             host: hostname(),
         }));
     }
+    if let Some(cache) = &on.cache {
+        let Surroundings {
+            clock,
+            metrics,
+            server,
+        } = surroundings;
+        let zones = block.zones_written().map(Name::to_lower).collect();
+        let cache = Cache::new(cache.clone(), zones, Arc::clone(clock), metrics, server);
+        handlers.push(Arc::new(cache));
+    }
+    if let Some(hosts) = &on.hosts {
+        handlers.push(Arc::new(Hosts::new(hosts.clone(), surroundings.metrics)));
+    }
     handlers
 }
 
@@ -68,6 +81,19 @@ fn after(
 ) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
     let on = &block.handlers;
+    if on.finds_loops
+        && let Some(key) = block.zones.first()
+    {
+        let listeners = block.listeners();
+        let host = listeners
+            .first()
+            .and_then(|listener| listener.host.as_ref());
+        let host = match host {
+            Some(BindHost::Address(address)) => Some(*address),
+            Some(BindHost::Interface(_)) | None => None,
+        };
+        handlers.push(Arc::new(Loop::new(&key.apex, host, key.port)));
+    }
     for (place, config) in on.forwards.iter().enumerate() {
         let has_next = place + 1 < on.forwards.len();
         let forward = upstreams::forward(config, has_next, surroundings.metrics)?;

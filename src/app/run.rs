@@ -149,6 +149,13 @@ impl Process {
         ask_secondaries(told, &tx, &mut tasks, &clock);
         start_files(&planned, &observed.files, &tx, &sources, &mut tasks, &clock)?;
         start_sources(&planned, &observed, &tx, &sources, &mut tasks, &clock).await?;
+        // A Corefile may have no zone: then nobody else holds the writer's inputs.
+        let end_of_sources = sources.clone();
+        tasks.spawn("inputs", async move {
+            end_of_sources.cancelled().await;
+            drop(tx);
+            Ok::<(), std::convert::Infallible>(())
+        });
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
         Ok(Self {
             tasks,

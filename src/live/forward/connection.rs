@@ -172,13 +172,15 @@ async fn datagram(socket: &UdpSocket, query: &Message, id: u16) -> io::Result<Re
                 flags: its_flags,
             }) if its == id => {
                 let question = octets.get(12..12 + query.question().len());
-                let is_ours = question == Some(query.question());
+                if question != Some(query.question()) {
+                    return Err(bad(BadReply::Malformed { id }));
+                }
                 let question = Response::decode(&as_reply(query)).map_err(bad)?.question;
                 return Ok(Response {
                     id,
                     flags: its_flags | flags::TC,
                     rcode: crate::dns::Rcode(its_flags & 15),
-                    question: question.filter(|_| is_ours),
+                    question,
                     ..Response::default()
                 });
             }
