@@ -3,12 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use anyhow::{Context, bail};
+
 use crate::app::listeners::hostname;
 use crate::app::plan::Planned;
 use crate::app::upstreams;
-use crate::corefile::{BindHost, ServerBlock};
+use crate::corefile::{self, BindHost, Policy, ServerBlock};
 use crate::dns::Name;
-use crate::live::{Any, Block, BlockZones, Cache, Chaos, Handler, Hosts, Loop, Router, Shape};
+use crate::live::{
+    Any, Block, BlockZones, Cache, Chaos, Handler, Hosts, Loadbalance, Loop, Router, Shape, Weights,
+};
 use crate::ops::{Clock, HandlerMetrics};
 use crate::zone::ZoneSet;
 
@@ -24,6 +28,9 @@ pub(super) struct Surroundings<'a> {
 }
 
 /// What answers on a listener with these blocks.
+///
+/// # Errors
+/// When a file or name that a handler needs cannot be used.
 pub(super) fn router_of(
     blocks: &[&ServerBlock],
     planned: &Planned<'_>,
@@ -32,7 +39,7 @@ pub(super) fn router_of(
     let chain = |block: &&ServerBlock| {
         let keys = block.zones.iter().map(|key| key.apex.clone()).collect();
         let chain = Block::new(
-            before(block, surroundings),
+            before(block, surroundings)?,
             zones_of(block, planned),
             after(block, surroundings)?,
             shape_of(block),
@@ -44,7 +51,10 @@ pub(super) fn router_of(
 }
 
 /// The handlers in front of the zones, in CoreDNS's order.
-fn before(block: &ServerBlock, surroundings: Surroundings<'_>) -> Vec<Arc<dyn Handler>> {
+fn before(
+    block: &ServerBlock,
+    surroundings: Surroundings<'_>,
+) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
     let on = &block.handlers;
     if on.any {
@@ -57,6 +67,9 @@ fn before(block: &ServerBlock, surroundings: Surroundings<'_>) -> Vec<Arc<dyn Ha
             authors: chaos.authors.clone(),
             host: hostname(),
         }));
+    }
+    if let Some(balance) = on.loadbalance.as_ref().filter(|it| !is_plain(it)) {
+        handlers.push(Arc::new(loadbalance(balance)?));
     }
     if let Some(cache) = &on.cache {
         let Surroundings {
@@ -71,7 +84,34 @@ fn before(block: &ServerBlock, surroundings: Surroundings<'_>) -> Vec<Arc<dyn Ha
     if let Some(hosts) = &on.hosts {
         handlers.push(Arc::new(Hosts::new(hosts.clone(), surroundings.metrics)));
     }
-    handlers
+    Ok(handlers)
+}
+
+/// Whether any order of addresses does.
+fn is_plain(balance: &corefile::Loadbalance) -> bool {
+    balance.policy == Policy::RoundRobin && balance.prefer.is_empty()
+}
+
+/// The handler of a `loadbalance` that needs one. A file of weights that is not there yet is looked for again.
+fn loadbalance(balance: &corefile::Loadbalance) -> anyhow::Result<Loadbalance> {
+    let weighted = match &balance.policy {
+        Policy::RoundRobin => None,
+        Policy::Weighted { file, reload } => {
+            let weights = match std::fs::read_to_string(file) {
+                Ok(text) => Loadbalance::read_weights(&text)
+                    .with_context(|| format!("{}: {}", balance.place, file.display()))?,
+                Err(error) if !reload.is_zero() => {
+                    tracing::warn!(file = %file.display(), %error, "weights cannot be read yet");
+                    Weights::new()
+                }
+                Err(error) => {
+                    bail!("{}: {}: {error}", balance.place, file.display());
+                }
+            };
+            Some((file.clone(), *reload, weights))
+        }
+    };
+    Ok(Loadbalance::new(weighted, balance.prefer.clone()))
 }
 
 /// The handlers behind the zones, in CoreDNS's order.
@@ -103,8 +143,13 @@ fn after(
 }
 
 /// What is done to the replies of a block on their way out.
-fn shape_of(_block: &ServerBlock) -> Shape {
-    Shape::default()
+fn shape_of(block: &ServerBlock) -> Shape {
+    let on = &block.handlers;
+    Shape {
+        shuffles: on.loadbalance.as_ref().is_some_and(is_plain),
+        is_minimal: on.minimal,
+        datagram_octets: on.bufsize,
+    }
 }
 
 /// The zones of a block.

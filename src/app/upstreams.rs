@@ -113,7 +113,9 @@ fn lookup_one(name: &Name, qtype: Rtype, resolver: SocketAddr) -> anyhow::Result
     }
     let address = |data: &[u8]| match <[u8; 4]>::try_from(data) {
         Ok(v4) => Some(IpAddr::from(v4)),
-        Err(_) => <[u8; 16]>::try_from(data).ok().map(|it| IpAddr::from(it).to_canonical()),
+        Err(_) => <[u8; 16]>::try_from(data)
+            .ok()
+            .map(|it| IpAddr::from(it).to_canonical()),
     };
     let answers = response.sections[0].iter();
     let fitting = answers.filter(|record| record.rtype == qtype);

@@ -34,7 +34,7 @@ pub struct Forward {
     /// Who is asked; at least one.
     pub targets: Vec<Target>,
     /// The order in which they are.
-    pub policy: Policy,
+    pub policy: ForwardPolicy,
     /// TCP even for datagrams.
     pub force_tcp: bool,
     /// Datagrams even for connections; TCP when a reply is truncated.
@@ -75,7 +75,7 @@ pub struct Forward {
 
 /// The order in which upstreams are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Policy {
+pub enum ForwardPolicy {
     /// Another order for each query.
     #[default]
     Random,
@@ -148,7 +148,7 @@ pub(super) fn parse(directive: &Directive, report: &mut Report) -> Option<Forwar
         from: Name::root(),
         except: Vec::new(),
         targets: Vec::new(),
-        policy: Policy::default(),
+        policy: ForwardPolicy::default(),
         force_tcp: false,
         prefer_udp: false,
         expire: Duration::from_secs(10),
@@ -298,11 +298,11 @@ fn positive(text: &str) -> Result<Duration, PositiveError> {
 struct UnknownWord;
 
 /// Reads a policy.
-fn policy(text: &str) -> Result<Policy, UnknownWord> {
+fn policy(text: &str) -> Result<ForwardPolicy, UnknownWord> {
     match text {
-        "random" => Ok(Policy::Random),
-        "round_robin" => Ok(Policy::RoundRobin),
-        "sequential" => Ok(Policy::Sequential),
+        "random" => Ok(ForwardPolicy::Random),
+        "round_robin" => Ok(ForwardPolicy::RoundRobin),
+        "sequential" => Ok(ForwardPolicy::Sequential),
         _ => Err(UnknownWord),
     }
 }

@@ -5,6 +5,7 @@ use super::chaos::{self, Chaos};
 use super::forward::{self, Forward};
 use super::hosts::{self, Hosts};
 use super::known::Word;
+use super::loadbalance::{self, Loadbalance};
 use super::parser::Directive;
 use super::place::Report;
 use crate::dns::Name;
@@ -24,13 +25,25 @@ pub struct Handlers {
     pub finds_loops: bool,
     /// Who is asked for names that are not ours, in the order of the file.
     pub forwards: Vec<Forward>,
+    /// The largest datagram, in octets.
+    pub bufsize: Option<u16>,
+    /// The order of addresses.
+    pub loadbalance: Option<Loadbalance>,
+    /// Whether authority and additional are left out where there is an answer.
+    pub minimal: bool,
 }
+
+/// The largest datagram unless written (DNS flag day 2020).
+const BUFSIZE: u16 = 1232;
 
 /// The directives of handlers, each with its options as its messages list them; for the reference.
 pub const HANDLER_OPTIONS: &[(&str, &str)] = &[
+    ("bufsize", ""),
     ("any", ""),
     ("chaos", ""),
+    ("loadbalance", loadbalance::OPTIONS),
     ("cache", cache::OPTIONS),
+    ("minimal", ""),
     ("hosts", hosts::OPTIONS),
     ("loop", ""),
     ("forward", forward::OPTIONS),
@@ -51,6 +64,7 @@ pub(super) fn take(
             directive.refuse_options(report);
             handlers.any = true;
         }
+        Word::Bufsize => handlers.bufsize = Some(bufsize(directive, report)),
         Word::Chaos => handlers.chaos = Some(chaos::parse(directive, report)),
         Word::Cache => handlers.cache = Some(cache::parse(directive, zones, report)),
         Word::Hosts => handlers.hosts = Some(hosts::parse(directive, zones, report)),
@@ -60,6 +74,28 @@ pub(super) fn take(
             handlers.finds_loops = true;
         }
         Word::Forward => handlers.forwards.extend(forward::parse(directive, report)),
+        Word::Loadbalance => handlers.loadbalance = Some(loadbalance::parse(directive, report)),
+        Word::Minimal => {
+            directive.refuse_arguments(report);
+            directive.refuse_options(report);
+            handlers.minimal = true;
+        }
         _ => {}
+    }
+}
+
+/// Reads `bufsize [OCTETS]`.
+fn bufsize(directive: &Directive, report: &mut Report) -> u16 {
+    directive.refuse_options(report);
+    let Some(token) = directive.at_most_one(report) else {
+        return BUFSIZE;
+    };
+    match token.text.parse() {
+        Ok(octets @ 512..=4096) => octets,
+        Ok(_) | Err(_) => {
+            let message = format!("bufsize {} is not from 512 to 4096", token.shown());
+            report.error(&token.place, message, "write octets, such as 1232");
+            BUFSIZE
+        }
     }
 }

@@ -14,6 +14,8 @@ pub(super) enum Word {
     Bind,
     /// What is kept of replies.
     Cache,
+    /// The largest datagram.
+    Bufsize,
     /// A zone that lists zones.
     Catalog,
     /// What is told in class CH.
@@ -36,10 +38,14 @@ pub(super) enum Word {
     History,
     /// The cluster.
     Kubernetes,
+    /// The order of addresses.
+    Loadbalance,
     /// Logging of queries.
     Log,
     /// Questions that come back.
     Loop,
+    /// Nothing but the answer.
+    Minimal,
     /// A set of clusters.
     Multicluster,
     /// The name of the server.
@@ -62,6 +68,7 @@ const OURS: &[(&str, Word)] = &[
     ("apex", Word::Apex),
     ("bind", Word::Bind),
     ("cache", Word::Cache),
+    ("bufsize", Word::Bufsize),
     ("catalog", Word::Catalog),
     ("chaos", Word::Chaos),
     ("errors", Word::Errors),
@@ -73,8 +80,10 @@ const OURS: &[(&str, Word)] = &[
     ("hosts", Word::Hosts),
     ("k8s_external", Word::External),
     ("kubernetes", Word::Kubernetes),
+    ("loadbalance", Word::Loadbalance),
     ("log", Word::Log),
     ("loop", Word::Loop),
+    ("minimal", Word::Minimal),
     ("multicluster", Word::Multicluster),
     ("nsid", Word::Nsid),
     ("prometheus", Word::Prometheus),
@@ -95,7 +104,6 @@ const NOT_YET: &[&str] = &[
     "auto",
     "autopath",
     "azure",
-    "bufsize",
     "cancel",
     "clouddns",
     "debug",
@@ -110,10 +118,8 @@ const NOT_YET: &[&str] = &[
     "header",
     "https",
     "https3",
-    "loadbalance",
     "local",
     "metadata",
-    "minimal",
     "multisocket",
     "nomad",
     "on",

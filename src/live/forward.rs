@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::corefile::{self, Policy};
+use crate::corefile::{self, ForwardPolicy};
 use crate::dns::{Rcode, Response, Rtype, flags, wire_is_within};
 use crate::live::chain::{Handler, Next};
 use crate::live::message::{Outcome, Proto, Question, Reply, Request};
@@ -110,13 +110,13 @@ impl Forward {
         let count = self.upstreams.len();
         let mut order: Vec<usize> = (0..count).collect();
         match self.config.policy {
-            Policy::Sequential => {}
-            Policy::RoundRobin => {
+            ForwardPolicy::Sequential => {}
+            ForwardPolicy::RoundRobin => {
                 let turn = self.turn.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
                 let first = usize::try_from(turn).unwrap_or(0) % count.max(1);
                 order[..=first].rotate_right(1);
             }
-            Policy::Random => {
+            ForwardPolicy::Random => {
                 for left in (1..count).rev() {
                     order.swap(left, below(left + 1));
                 }

@@ -32,7 +32,7 @@ fn forward(lines: &str) -> Forward {
 #[test]
 fn everything_has_coredns_s_default() {
     let read = forward("forward . 192.0.2.1");
-    assert_eq!((read.policy, read.max_fails), (Policy::Random, 2));
+    assert_eq!((read.policy, read.max_fails), (ForwardPolicy::Random, 2));
     assert_eq!(read.expire, Duration::from_secs(10));
     assert_eq!(read.read_timeout, Duration::from_secs(2));
     assert_eq!(read.health, HealthCheck::default());
@@ -139,7 +139,7 @@ fn every_option_is_read() {
     );
     assert_eq!(
         (read.policy, read.max_connect_attempts),
-        (Policy::RoundRobin, Some(9))
+        (ForwardPolicy::RoundRobin, Some(9))
     );
     assert_eq!(
         (read.next, read.failover),
