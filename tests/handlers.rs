@@ -12,7 +12,7 @@
     reason = "a helper of a test that fails fails the test"
 )]
 
-use self::handlers::{cache, forward, hosts, run};
+use self::handlers::{cache, forward, hosts, loops, run};
 use self::support::needs;
 
 #[path = "handlers/mod.rs"]
@@ -39,6 +39,14 @@ fn cache_answers_as_coredns_does() {
 #[test]
 fn hosts_answers_as_coredns_does() {
     check_cases(hosts::CASES);
+}
+
+#[test]
+fn loop_ends_the_process_as_coredns_does() {
+    if !needs::lacks(&["coredns"]) {
+        loops::check_loops();
+        loops::check_no_loop();
+    }
 }
 
 /// The oracle is tried: answers that differ in what is compared are not taken for one.

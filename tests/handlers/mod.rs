@@ -7,3 +7,4 @@ pub mod run;
 pub mod cache;
 pub mod forward;
 pub mod hosts;
+pub mod loops;

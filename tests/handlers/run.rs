@@ -199,8 +199,8 @@ fn run(case: &Case, sides: &[Side; 2], findings: &Mutex<Findings>) {
     }
 }
 
-/// Starts one of the servers on a Corefile and waits until all its ports are open.
-fn start(is_ours: bool, corefile: &Path, folder: &Path, ports: &[SocketAddr]) -> Process {
+/// Starts one of the servers on a Corefile.
+pub fn spawn(is_ours: bool, corefile: &Path, folder: &Path) -> Process {
     let (name, program) = if is_ours {
         ("zonewright", needs::zonewright())
     } else {
@@ -214,7 +214,12 @@ fn start(is_ours: bool, corefile: &Path, folder: &Path, ports: &[SocketAddr]) ->
         command.arg("-conf").arg(corefile);
     }
     command.current_dir(folder);
-    let mut process = Process::spawn(name, &mut command, &folder.join(format!("log.{name}")));
+    Process::spawn(name, &mut command, &folder.join(format!("log.{name}")))
+}
+
+/// Starts one of the servers and waits until all its ports are open.
+fn start(is_ours: bool, corefile: &Path, folder: &Path, ports: &[SocketAddr]) -> Process {
+    let mut process = spawn(is_ours, corefile, folder);
     for port in ports {
         let open = || TcpStream::connect(port).ok().map(drop);
         process.wait_for(&format!("{port} is open"), PATIENCE, open);
