@@ -12,7 +12,7 @@
     reason = "a helper of a test that fails fails the test"
 )]
 
-use self::handlers::{cache, forward, hosts, loops, run};
+use self::handlers::{cache, forward, hosts, loops, metrics, run};
 use self::support::needs;
 
 #[path = "handlers/mod.rs"]
@@ -46,6 +46,13 @@ fn loop_ends_the_process_as_coredns_does() {
     if !needs::lacks(&["coredns"]) {
         loops::check_loops();
         loops::check_no_loop();
+    }
+}
+
+#[test]
+fn the_counts_of_handlers_are_coredns_s() {
+    if !needs::lacks(&["coredns"]) {
+        metrics::check_metrics();
     }
 }
 

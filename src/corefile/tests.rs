@@ -8,6 +8,7 @@ mod directives;
 mod external;
 mod file;
 mod grammar;
+mod handlers;
 mod keys;
 mod kubernetes;
 mod tls;

@@ -8,3 +8,4 @@ pub mod cache;
 pub mod forward;
 pub mod hosts;
 pub mod loops;
+pub mod metrics;
