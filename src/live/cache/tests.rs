@@ -9,7 +9,6 @@ use crate::dns::{Rcode, Rdata, Record, Rtype};
 use crate::live::chain::Router;
 use crate::live::testing::{ask, chain, chain_around, request, text};
 use crate::serve::testing::zone;
-use futures_util::FutureExt as _;
 
 /// A clock that a test moves.
 #[derive(Debug)]
