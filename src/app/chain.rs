@@ -7,27 +7,54 @@ use anyhow::{Context, bail};
 
 use crate::app::listeners::hostname;
 use crate::app::plan::Planned;
-use crate::corefile::{self, Policy, ServerBlock};
+use crate::app::upstreams;
+use crate::corefile::{self, BindHost, Policy, ServerBlock};
 use crate::dns::Name;
-use crate::live::{Any, Block, BlockZones, Chaos, Handler, Loadbalance, Router, Shape, Weights};
+use crate::live::{
+    Any, Block, BlockZones, Cache, Chaos, Handler, Hosts, Loadbalance, Loop, Router, Shape, Weights,
+};
+use crate::ops::{Clock, HandlerMetrics};
 use crate::zone::ZoneSet;
+
+/// What handlers are made with.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    /// Tells the time.
+    pub(super) clock: &'a Arc<dyn Clock>,
+    /// What is counted.
+    pub(super) metrics: &'a HandlerMetrics,
+    /// The listener in metrics, such as `dns://:53`.
+    pub(super) server: &'a str,
+}
 
 /// What answers on a listener with these blocks.
 ///
 /// # Errors
-/// When a file that a handler needs cannot be used.
-pub(super) fn router_of(blocks: &[&ServerBlock], planned: &Planned<'_>) -> anyhow::Result<Router> {
-    let chains = blocks.iter().map(|block| {
+/// When a file or name that a handler needs cannot be used.
+pub(super) fn router_of(
+    blocks: &[&ServerBlock],
+    planned: &Planned<'_>,
+    surroundings: Surroundings<'_>,
+) -> anyhow::Result<Router> {
+    let chain = |block: &&ServerBlock| {
         let keys = block.zones.iter().map(|key| key.apex.clone()).collect();
-        let zones = zones_of(block, planned);
-        let chain = Block::new(before(block)?, zones, after(block), shape_of(block));
+        let chain = Block::new(
+            before(block, surroundings)?,
+            zones_of(block, planned),
+            after(block, surroundings)?,
+            shape_of(block),
+        );
         Ok((keys, chain))
-    });
-    Ok(Router::new(chains.collect::<anyhow::Result<_>>()?))
+    };
+    let chains: anyhow::Result<Vec<_>> = blocks.iter().map(chain).collect();
+    Ok(Router::new(chains?))
 }
 
 /// The handlers in front of the zones, in CoreDNS's order.
-fn before(block: &ServerBlock) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
+fn before(
+    block: &ServerBlock,
+    surroundings: Surroundings<'_>,
+) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
     let on = &block.handlers;
     if on.any {
@@ -43,6 +70,19 @@ fn before(block: &ServerBlock) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
     }
     if let Some(balance) = on.loadbalance.as_ref().filter(|it| !is_plain(it)) {
         handlers.push(Arc::new(loadbalance(balance)?));
+    }
+    if let Some(cache) = &on.cache {
+        let Surroundings {
+            clock,
+            metrics,
+            server,
+        } = surroundings;
+        let zones = block.zones_written().map(Name::to_lower).collect();
+        let cache = Cache::new(cache.clone(), zones, Arc::clone(clock), metrics, server);
+        handlers.push(Arc::new(cache));
+    }
+    if let Some(hosts) = &on.hosts {
+        handlers.push(Arc::new(Hosts::new(hosts.clone(), surroundings.metrics)));
     }
     Ok(handlers)
 }
@@ -75,8 +115,31 @@ fn loadbalance(balance: &corefile::Loadbalance) -> anyhow::Result<Loadbalance> {
 }
 
 /// The handlers behind the zones, in CoreDNS's order.
-fn after(_block: &ServerBlock) -> Vec<Arc<dyn Handler>> {
-    Vec::new()
+fn after(
+    block: &ServerBlock,
+    surroundings: Surroundings<'_>,
+) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
+    let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
+    let on = &block.handlers;
+    if on.finds_loops
+        && let Some(key) = block.zones.first()
+    {
+        let listeners = block.listeners();
+        let host = listeners
+            .first()
+            .and_then(|listener| listener.host.as_ref());
+        let host = match host {
+            Some(BindHost::Address(address)) => Some(*address),
+            Some(BindHost::Interface(_)) | None => None,
+        };
+        handlers.push(Arc::new(Loop::new(&key.apex, host, key.port)));
+    }
+    for (place, config) in on.forwards.iter().enumerate() {
+        let has_next = place + 1 < on.forwards.len();
+        let forward = upstreams::forward(config, has_next, surroundings.metrics)?;
+        handlers.push(Arc::new(forward));
+    }
+    Ok(handlers)
 }
 
 /// What is done to the replies of a block on their way out.

@@ -8,17 +8,18 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::app::certificates;
+use crate::app::chain::{self, Surroundings};
 use crate::app::hosts::bound_addresses;
 use crate::app::plan::{Planned, interface_addresses};
 use crate::app::reload::{Contents, Reload};
-use crate::app::{certificates, chain};
 use crate::corefile::{
     self, BindHost, Config, HttpAddress, HttpHost, Listener, Nsid, Scheme, ServerBlock, TsigKey,
 };
 use crate::dns::tsig::{self, KeyRing, Keys};
 use crate::dns::{CookieSecret, Name};
 use crate::live::{QueryLog, Rules};
-use crate::ops::Clock;
+use crate::ops::{Clock, HandlerMetrics};
 use crate::serve::{Identity, Parts, Server, Settings};
 use crate::transfer::{Access, Peers, Rule, Secondary, SecondaryTable};
 use crate::zone::{Zone, ZoneSet};
@@ -39,6 +40,7 @@ pub(super) fn bind_servers(
     planned: &Planned<'_>,
     settings: Settings,
     clock: &Arc<dyn Clock>,
+    metrics: &HandlerMetrics,
 ) -> anyhow::Result<Bound> {
     let mut groups: BTreeMap<Vec<usize>, Vec<Listener>> = BTreeMap::new();
     for (listener, blocks) in config.listeners() {
@@ -69,8 +71,14 @@ pub(super) fn bind_servers(
     let table = Arc::new(SecondaryTable::of(secondaries.iter().flatten()));
     let (mut servers, mut reloads) = (Vec::new(), Vec::new());
     for ((blocks, listeners), secondaries) in groups.into_iter().zip(secondaries) {
+        let server_label = listeners.first().map_or_else(String::new, server_label);
+        let surroundings = Surroundings {
+            clock,
+            metrics,
+            server: &server_label,
+        };
         let told = (secondaries, Arc::clone(&table));
-        let parts = parts_of(&blocks, planned, settings, clock, told)?;
+        let parts = parts_of(&blocks, planned, settings, surroundings, told)?;
         reloads.extend(follow_keys(&blocks, &parts.keys));
         let mut server = Server::new(parts);
         let mut tls = None;
@@ -103,12 +111,24 @@ pub(super) fn bind_servers(
     })
 }
 
+/// A listener as metrics name it: `dns://:53`.
+fn server_label(listener: &Listener) -> String {
+    let (scheme, port) = (listener.scheme.as_str(), listener.port);
+    match &listener.host {
+        None => format!("{scheme}://:{port}"),
+        Some(BindHost::Address(address)) => {
+            format!("{scheme}://{}", SocketAddr::new(*address, port))
+        }
+        Some(BindHost::Interface(name)) => format!("{scheme}://{name}:{port}"),
+    }
+}
+
 /// What the server of some blocks needs.
 fn parts_of(
     blocks: &[&ServerBlock],
     planned: &Planned<'_>,
     settings: Settings,
-    clock: &Arc<dyn Clock>,
+    surroundings: Surroundings<'_>,
     (secondaries, table): (Vec<Secondary>, Arc<SecondaryTable>),
 ) -> anyhow::Result<Parts> {
     let mut zones: Vec<Arc<Zone>> = Vec::new();
@@ -140,11 +160,11 @@ fn parts_of(
         access,
         secondaries,
         table,
-        router: Arc::new(chain::router_of(blocks, planned)?),
+        router: Arc::new(chain::router_of(blocks, planned, surroundings)?),
         keys: Arc::new(KeyRing::new(keys)),
         identity: identity_of(blocks)?,
         settings,
-        clock: Arc::clone(clock),
+        clock: Arc::clone(surroundings.clock),
         query_log: QueryLog::new(blocks.iter().map(rules).collect()),
     })
 }

@@ -21,6 +21,7 @@ mod render;
 mod run;
 mod source;
 mod startup;
+mod upstreams;
 mod writer;
 
 pub use commands::{blame, check, diff, log, print_zones, release, show, status, verify};

@@ -354,13 +354,16 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
 fn repeats(word: Word) -> bool {
     match word {
         Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
-        Word::Catalog | Word::Gate | Word::Transfer => true,
+        Word::Catalog | Word::Forward | Word::Gate | Word::Transfer => true,
         Word::Any
+        | Word::Cache
         | Word::Bufsize
         | Word::Chaos
         | Word::Errors
         | Word::External
+        | Word::Hosts
         | Word::Kubernetes
+        | Word::Loop
         | Word::Loadbalance
         | Word::Minimal
         | Word::Multicluster
@@ -381,8 +384,16 @@ fn take(
     report: &mut Report,
 ) {
     match word {
-        Word::Any | Word::Bufsize | Word::Chaos | Word::Loadbalance | Word::Minimal => {
-            handlers::take(word, directive, &mut server.handlers, report);
+        Word::Any
+        | Word::Bufsize
+        | Word::Cache
+        | Word::Chaos
+        | Word::Forward
+        | Word::Hosts
+        | Word::Loadbalance
+        | Word::Loop
+        | Word::Minimal => {
+            handlers::take(word, directive, zones, &mut server.handlers, report);
         }
         Word::Apex => server.apexes.push(apex::parse(directive, zones, report)),
         Word::Bind => bind::parse(directive, &mut server.bind, report),

@@ -1,10 +1,14 @@
 //! The directives of a block that stand around its zones at query time, each read by a file of its own.
 
+use super::cache::{self, Cache};
 use super::chaos::{self, Chaos};
+use super::forward::{self, Forward};
+use super::hosts::{self, Hosts};
 use super::known::Word;
 use super::loadbalance::{self, Loadbalance};
 use super::parser::Directive;
 use super::place::Report;
+use crate::dns::Name;
 
 /// What stands around the zones of a block at query time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -13,6 +17,14 @@ pub struct Handlers {
     pub any: bool,
     /// What is told in class CH.
     pub chaos: Option<Chaos>,
+    /// What is kept of replies.
+    pub cache: Option<Cache>,
+    /// Names and addresses of a file.
+    pub hosts: Option<Hosts>,
+    /// Whether questions that come back end the server.
+    pub finds_loops: bool,
+    /// Who is asked for names that are not ours, in the order of the file.
+    pub forwards: Vec<Forward>,
     /// The largest datagram, in octets.
     pub bufsize: Option<u16>,
     /// The order of addresses.
@@ -30,13 +42,18 @@ pub const HANDLER_OPTIONS: &[(&str, &str)] = &[
     ("any", ""),
     ("chaos", ""),
     ("loadbalance", loadbalance::OPTIONS),
+    ("cache", cache::OPTIONS),
     ("minimal", ""),
+    ("hosts", hosts::OPTIONS),
+    ("loop", ""),
+    ("forward", forward::OPTIONS),
 ];
 
 /// Reads one of these directives; others are left alone.
 pub(super) fn take(
     word: Word,
     directive: &Directive,
+    zones: &[Name],
     handlers: &mut Handlers,
     report: &mut Report,
 ) {
@@ -49,6 +66,14 @@ pub(super) fn take(
         }
         Word::Bufsize => handlers.bufsize = Some(bufsize(directive, report)),
         Word::Chaos => handlers.chaos = Some(chaos::parse(directive, report)),
+        Word::Cache => handlers.cache = Some(cache::parse(directive, zones, report)),
+        Word::Hosts => handlers.hosts = Some(hosts::parse(directive, zones, report)),
+        Word::Loop => {
+            directive.refuse_arguments(report);
+            directive.refuse_options(report);
+            handlers.finds_loops = true;
+        }
+        Word::Forward => handlers.forwards.extend(forward::parse(directive, report)),
         Word::Loadbalance => handlers.loadbalance = Some(loadbalance::parse(directive, report)),
         Word::Minimal => {
             directive.refuse_arguments(report);

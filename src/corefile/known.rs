@@ -12,6 +12,8 @@ pub(super) enum Word {
     Apex,
     /// Addresses to listen on.
     Bind,
+    /// What is kept of replies.
+    Cache,
     /// The largest datagram.
     Bufsize,
     /// A zone that lists zones.
@@ -22,8 +24,12 @@ pub(super) enum Word {
     Errors,
     /// A zone file.
     File,
+    /// Who is asked for other names.
+    Forward,
     /// Liveness over HTTP.
     Health,
+    /// Names and addresses of a file.
+    Hosts,
     /// The names of what is reached from outside the cluster.
     External,
     /// Which losses are held.
@@ -36,6 +42,8 @@ pub(super) enum Word {
     Loadbalance,
     /// Logging of queries.
     Log,
+    /// Questions that come back.
+    Loop,
     /// Nothing but the answer.
     Minimal,
     /// A set of clusters.
@@ -59,18 +67,22 @@ const OURS: &[(&str, Word)] = &[
     ("any", Word::Any),
     ("apex", Word::Apex),
     ("bind", Word::Bind),
+    ("cache", Word::Cache),
     ("bufsize", Word::Bufsize),
     ("catalog", Word::Catalog),
     ("chaos", Word::Chaos),
     ("errors", Word::Errors),
     ("file", Word::File),
+    ("forward", Word::Forward),
     ("gate", Word::Gate),
     ("health", Word::Health),
     ("history", Word::History),
+    ("hosts", Word::Hosts),
     ("k8s_external", Word::External),
     ("kubernetes", Word::Kubernetes),
     ("loadbalance", Word::Loadbalance),
     ("log", Word::Log),
+    ("loop", Word::Loop),
     ("minimal", Word::Minimal),
     ("multicluster", Word::Multicluster),
     ("nsid", Word::Nsid),
@@ -92,7 +104,6 @@ const NOT_YET: &[&str] = &[
     "auto",
     "autopath",
     "azure",
-    "cache",
     "cancel",
     "clouddns",
     "debug",
@@ -101,16 +112,13 @@ const NOT_YET: &[&str] = &[
     "dnstap",
     "erratic",
     "etcd",
-    "forward",
     "geoip",
     "grpc",
     "grpc_server",
     "header",
-    "hosts",
     "https",
     "https3",
     "local",
-    "loop",
     "metadata",
     "multisocket",
     "nomad",

@@ -9,6 +9,7 @@ mod external;
 mod file;
 mod fuzz;
 mod grammar;
+mod handlers;
 mod keys;
 mod kubernetes;
 mod tls;

@@ -34,6 +34,10 @@ impl std::fmt::Display for Rcode {
             Self::REFUSED => "REFUSED",
             Self::NOTAUTH => "NOTAUTH",
             Self::BADVERS => "BADVERS",
+            Self(6) => "YXDOMAIN",
+            Self(7) => "YXRRSET",
+            Self(8) => "NXRRSET",
+            Self(10) => "NOTZONE",
             Self(other) => return write!(f, "RCODE{other}"),
         };
         f.write_str(mnemonic)

@@ -2,10 +2,14 @@
 //! hold, and the logging of queries.
 
 mod any;
+mod cache;
 pub mod chain;
 mod chaos;
+mod forward;
+mod hosts;
 mod loadbalance;
 mod log;
+mod loops;
 pub mod message;
 mod names;
 mod pods;
@@ -16,10 +20,14 @@ mod zonal;
 pub mod zones;
 
 pub use any::Any;
+pub use cache::Cache;
 pub use chain::{Block, Handler, Next, Router, Shape};
 pub use chaos::Chaos;
+pub use forward::{Forward, Upstream, UpstreamTls, random_id};
+pub use hosts::Hosts;
 pub use loadbalance::{BadWeights, Loadbalance, Weights};
 pub use log::{Exchange, QueryLog, Rules};
+pub use loops::Loop;
 pub use message::{Failure, Origin, Outcome, Proto, Question, Reply, Request};
 pub use names::{LiveAnswer, LiveNames};
 pub use pods::InsecurePods;
