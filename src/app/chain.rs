@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::app::clients::clients_of;
 use crate::app::listeners::hostname;
 use crate::app::plan::Planned;
-use crate::corefile::ServerBlock;
+use crate::corefile::{self, SearchPath, ServerBlock};
 use crate::dns::Name;
-use crate::live::{Any, Block, BlockZones, Chaos, Handler, Router, Shape};
+use crate::live::{
+    Acl, AclRule, Any, Autopath, Block, BlockZones, Chaos, Handler, Router, Search, Shape,
+};
 use crate::zone::ZoneSet;
 
 /// What answers on a listener with these blocks.
@@ -15,7 +18,7 @@ pub(super) fn router_of(blocks: &[&ServerBlock], planned: &Planned<'_>) -> Route
     let chains = blocks.iter().map(|block| {
         let keys = block.zones.iter().map(|key| key.apex.clone()).collect();
         let chain = Block::new(
-            before(block),
+            before(block, planned),
             zones_of(block, planned),
             after(block),
             shape_of(block),
@@ -26,7 +29,7 @@ pub(super) fn router_of(blocks: &[&ServerBlock], planned: &Planned<'_>) -> Route
 }
 
 /// The handlers in front of the zones, in CoreDNS's order.
-fn before(block: &ServerBlock) -> Vec<Arc<dyn Handler>> {
+fn before(block: &ServerBlock, planned: &Planned<'_>) -> Vec<Arc<dyn Handler>> {
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
     let on = &block.handlers;
     if on.any {
@@ -40,7 +43,32 @@ fn before(block: &ServerBlock) -> Vec<Arc<dyn Handler>> {
             host: hostname(),
         }));
     }
+    handlers.extend(autopath(block, planned));
+    if !on.acls.is_empty() {
+        let rule = |acl: &corefile::Acl| AclRule {
+            zones: acl.zones.clone(),
+            policies: acl.policies.clone(),
+        };
+        handlers.push(Arc::new(Acl::new(on.acls.iter().map(rule).collect())));
+    }
     handlers
+}
+
+/// The handler of `autopath`, if it has a path to walk.
+fn autopath(block: &ServerBlock, planned: &Planned<'_>) -> Option<Arc<dyn Handler>> {
+    let autopath = block.handlers.autopath.as_ref()?;
+    let search = match &autopath.path {
+        SearchPath::Names(names) => Search::Names(names.clone()),
+        SearchPath::Cluster => Search::Cluster {
+            clients: clients_of(planned, block)?,
+            zones: block.kubernetes.as_ref()?.zones().cloned().collect(),
+            // As CoreDNS: what cannot be read says nothing.
+            more: std::fs::read_to_string("/etc/resolv.conf")
+                .map(|text| corefile::search_names(&text))
+                .unwrap_or_default(),
+        },
+    };
+    Some(Arc::new(Autopath::new(autopath.zones.clone(), search)))
 }
 
 /// The handlers behind the zones, in CoreDNS's order.

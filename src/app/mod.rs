@@ -5,6 +5,7 @@ mod ahead;
 mod catalogs;
 mod certificates;
 mod chain;
+mod clients;
 mod commands;
 mod doctor;
 mod emit;

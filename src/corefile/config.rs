@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::address::DNS_PORT;
 use super::apex::{self, Apex};
+use super::autopath;
 use super::bind::{self, Bind};
 use super::catalog::{self, Catalog};
 use super::environment::Environment;
@@ -384,6 +385,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         take(word, directive, zones, &mut server, report);
     }
     check_zones(&server, &names, report);
+    autopath::check(&server, report);
     server
 }
 
@@ -392,7 +394,9 @@ fn repeats(word: Word) -> bool {
     match word {
         Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
         Word::Catalog | Word::Gate | Word::Transfer => true,
+        Word::Acl => true,
         Word::Any
+        | Word::Autopath
         | Word::Chaos
         | Word::Errors
         | Word::External
@@ -415,8 +419,8 @@ fn take(
     report: &mut Report,
 ) {
     match word {
-        Word::Any | Word::Chaos => {
-            handlers::take(word, directive, &mut server.handlers, report);
+        Word::Any | Word::Chaos | Word::Acl | Word::Autopath => {
+            handlers::take(word, directive, zones, &mut server.handlers, report);
         }
         Word::Apex => server.apexes.push(apex::parse(directive, zones, report)),
         Word::Bind => bind::parse(directive, &mut server.bind, report),

@@ -1,9 +1,12 @@
 //! The directives of a block that stand around its zones at query time, each read by a file of its own.
 
+use super::acl::{self, Acl};
+use super::autopath::{self, Autopath};
 use super::chaos::{self, Chaos};
 use super::known::Word;
 use super::parser::Directive;
 use super::place::Report;
+use crate::dns::Name;
 
 /// What stands around the zones of a block at query time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -12,15 +15,34 @@ pub struct Handlers {
     pub any: bool,
     /// What is told in class CH.
     pub chaos: Option<Chaos>,
+    /// Whose search path is walked.
+    pub autopath: Option<Autopath>,
+    /// Who may ask what; the first directive that decides does.
+    pub acls: Vec<Acl>,
+}
+
+impl Handlers {
+    /// Whether something here wants to know which pod asks.
+    #[must_use]
+    pub fn wants_clients(&self) -> bool {
+        let autopath = self.autopath.as_ref();
+        autopath.is_some_and(|autopath| autopath.path == autopath::SearchPath::Cluster)
+    }
 }
 
 /// The directives of handlers, each with its options as its messages list them; for the reference.
-pub const HANDLER_OPTIONS: &[(&str, &str)] = &[("any", ""), ("chaos", "")];
+pub const HANDLER_OPTIONS: &[(&str, &str)] = &[
+    ("any", ""),
+    ("chaos", ""),
+    ("autopath", ""),
+    ("acl", acl::OPTIONS),
+];
 
-/// Reads one of these directives; others are left alone.
+/// Reads one of these directives; others are left alone. `zones` are those of the block.
 pub(super) fn take(
     word: Word,
     directive: &Directive,
+    zones: &[Name],
     handlers: &mut Handlers,
     report: &mut Report,
 ) {
@@ -31,6 +53,8 @@ pub(super) fn take(
             directive.refuse_options(report);
             handlers.any = true;
         }
+        Word::Acl => handlers.acls.push(acl::parse(directive, zones, report)),
+        Word::Autopath => handlers.autopath = autopath::parse(directive, zones, report),
         Word::Chaos => handlers.chaos = Some(chaos::parse(directive, report)),
         _ => {}
     }

@@ -6,10 +6,14 @@ use super::place::Report;
 /// A directive we know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Word {
+    /// Who may ask what.
+    Acl,
     /// One record for questions of type ANY.
     Any,
     /// Start of authority and name servers of the zones.
     Apex,
+    /// The search path of clients.
+    Autopath,
     /// Addresses to listen on.
     Bind,
     /// A zone that lists zones.
@@ -50,8 +54,10 @@ pub(super) enum Word {
 
 /// The directives that work.
 const OURS: &[(&str, Word)] = &[
+    ("acl", Word::Acl),
     ("any", Word::Any),
     ("apex", Word::Apex),
+    ("autopath", Word::Autopath),
     ("bind", Word::Bind),
     ("catalog", Word::Catalog),
     ("chaos", Word::Chaos),
@@ -79,9 +85,7 @@ pub fn directives() -> impl Iterator<Item = &'static str> {
 
 /// The other directives of CoreDNS 1.14 and those we have planned.
 const NOT_YET: &[&str] = &[
-    "acl",
     "auto",
-    "autopath",
     "azure",
     "bufsize",
     "cache",

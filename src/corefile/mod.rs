@@ -9,9 +9,11 @@
 //! Only files are read here: the Corefile, what it imports, key files. Everything else that is named
 //! (folders, certificates, addresses) is looked at by those who use it.
 
+mod acl;
 mod address;
 mod apex;
 mod argument;
+mod autopath;
 mod bind;
 mod catalog;
 mod chaos;
@@ -32,6 +34,7 @@ mod lexer;
 mod listener;
 mod listener_tls;
 mod log;
+mod mnemonic;
 mod multicluster;
 mod network;
 mod nsid;
@@ -47,8 +50,10 @@ mod transfer;
 mod tsig;
 mod zone;
 
+pub use acl::{Acl, AclAction, AclPolicy};
 pub use address::{DNS_PORT, HttpAddress, HttpAddressError, HttpHost};
 pub use apex::{Apex, NameServer};
+pub use autopath::{Autopath, SearchPath, search_names};
 pub use bind::{Bind, BindHost};
 pub use catalog::{Catalog, CatalogEntry};
 pub use chaos::Chaos;
@@ -65,6 +70,7 @@ pub use kubernetes::{ApiLimits, ClientTls, Kubernetes, Options, Pods, Source, ku
 pub use listener::Listener;
 pub use listener_tls::{nsid_of, tls_of};
 pub use log::{LogClass, LogField, LogPiece, LogRule};
+pub use mnemonic::{CLASS_ANY, class_name, type_name};
 pub use network::{Network, NotANetwork};
 pub use nsid::Nsid;
 pub use place::{Place, Problem};

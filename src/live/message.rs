@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use crate::dns::{Name, Query, Rcode, Record, Rtype};
+use crate::live::chain::END_OF_CHAIN;
 
 /// How a request came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -134,6 +135,18 @@ impl Request {
         }
     }
 
+    /// What handlers look at, with its name in lower case.
+    #[must_use]
+    pub fn question<'n>(&self, lower: &'n Name) -> Question<'n> {
+        Question {
+            name: lower.as_wire(),
+            qtype: self.qtype,
+            qclass: self.qclass,
+            dnssec_ok: self.dnssec_ok(),
+            client: self.origin.client,
+        }
+    }
+
     /// Whether the client wants signatures.
     #[must_use]
     pub fn dnssec_ok(&self) -> bool {
@@ -202,6 +215,15 @@ pub struct Failure {
     pub error: Option<String>,
     /// An extended error for the client (RFC 8914 section 4).
     pub extended: Option<u16>,
+}
+
+impl Failure {
+    /// Whether it only says that no handler answers.
+    #[must_use]
+    pub fn is_end_of_chain(&self) -> bool {
+        let error = self.error.as_deref();
+        error.is_some_and(|error| error.ends_with(END_OF_CHAIN))
+    }
 }
 
 impl Outcome {

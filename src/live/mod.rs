@@ -1,24 +1,30 @@
 //! What goes on around the zones at query time: the chain of a server block's handlers, what no zone can
 //! hold, and the logging of queries.
 
+mod acl;
 mod any;
+mod autopath;
 pub mod chain;
 mod chaos;
 mod log;
 pub mod message;
 mod names;
 mod pods;
+mod tally;
 #[cfg(test)]
 pub(crate) mod testing;
 mod zonal;
 pub mod zones;
 
+pub use acl::{Acl, AclRule};
 pub use any::Any;
+pub use autopath::{Autopath, Search};
 pub use chain::{Block, Handler, Next, Router, Shape};
 pub use chaos::Chaos;
 pub use log::{Exchange, QueryLog, Rules};
 pub use message::{Failure, Origin, Outcome, Proto, Question, Reply, Request};
 pub use names::{LiveAnswer, LiveNames};
 pub use pods::InsecurePods;
+pub use tally::Tally;
 pub use zonal::{RenderService, ZonalNames};
 pub use zones::BlockZones;

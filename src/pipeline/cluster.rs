@@ -132,6 +132,8 @@ impl Cluster {
     /// Tells the live layer what was rendered, unless a zone of names is held: what it answers goes with
     /// what is served.
     pub(super) fn tell_live(&mut self) {
+        // Who asks is no part of what is held.
+        self.tell_clients(self.all_dirty);
         self.live_is_behind |= self.holds_names();
         if !self.live_is_behind {
             self.tell_namespaces(self.all_dirty);
@@ -164,6 +166,19 @@ impl Cluster {
         } else if !self.dirty.namespaces.is_empty() {
             let changed = self.dirty.namespaces.iter();
             seen.publish(changed.map(|name| (Arc::clone(name), sees(name))));
+        }
+    }
+
+    /// Publishes the namespaces of pods: all, or those that were rendered.
+    fn tell_clients(&self, is_whole: bool) {
+        let Some(clients) = &self.plan.clients else {
+            return;
+        };
+        if is_whole {
+            clients.publish_all(self.state.pods());
+        } else if !self.dirty.pods.is_empty() {
+            let changed = self.dirty.pods.keys();
+            clients.publish(changed.map(|at| (at, self.state.has_pod(at))));
         }
     }
 

@@ -355,6 +355,7 @@ impl Exchange<'_> {
         if is_for_next || elsewhere(&answer, qtype).is_some() {
             return self.later(scratch, place);
         }
+        block.count_passed();
         let stale = zone.may_be_old().then_some(Extended::STALE);
         self.write_answer(scratch, version, &answer, stale, block.shape)
     }
