@@ -48,5 +48,6 @@ pub mod random;
 pub mod rbac;
 pub mod recorder;
 pub mod secondary;
+pub mod upstream;
 pub mod wire;
 pub mod zonewright;

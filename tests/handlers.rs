@@ -1,0 +1,61 @@
+//! Handlers beside those of a real CoreDNS: the same words in the Corefile, the same upstreams, the same
+//! questions. Every difference is one of the table of [`zonewright::differences`], or the test fails.
+//!
+//! `HANDLERS_ONLY=TEXT` runs the cases whose names contain the text.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    missing_docs,
+    clippy::missing_docs_in_private_items,
+    unreachable_pub,
+    reason = "a helper of a test that fails fails the test"
+)]
+
+use self::handlers::{cache, forward, hosts, run};
+use self::support::needs;
+
+#[path = "handlers/mod.rs"]
+mod handlers;
+mod support;
+
+/// Runs a table of cases, unless there is no CoreDNS.
+fn check_cases(cases: &[handlers::case::Case]) {
+    if !needs::lacks(&["coredns"]) {
+        run::run_all(cases);
+    }
+}
+
+#[test]
+fn forward_answers_as_coredns_does() {
+    check_cases(forward::CASES);
+}
+
+#[test]
+fn cache_answers_as_coredns_does() {
+    check_cases(cache::CASES);
+}
+
+#[test]
+fn hosts_answers_as_coredns_does() {
+    check_cases(hosts::CASES);
+}
+
+/// The oracle is tried: answers that differ in what is compared are not taken for one.
+#[test]
+fn answers_that_differ_are_seen() {
+    let said = |text: &str, ttl| handlers::ask::Said {
+        text: text.to_owned(),
+        ttls: vec![ttl],
+    };
+    let base = said("rcode 0 ra | a. TTL 1 A 10.0.0.1", 60);
+    assert!(base.same(&said("rcode 0 ra | a. TTL 1 A 10.0.0.1", 61)));
+    for wrong in [
+        said("rcode 0 ra | a. TTL 1 A 10.0.0.1", 62),
+        said("rcode 0 aa ra | a. TTL 1 A 10.0.0.1", 60),
+        said("rcode 0 ra | a. TTL 1 A 10.0.0.2", 60),
+        said("rcode 2 ra | a. TTL 1 A 10.0.0.1", 60),
+    ] {
+        assert!(!base.same(&wrong), "{wrong}");
+    }
+}

@@ -1,0 +1,6 @@
+//! `cache`.
+
+use super::case::Case;
+
+/// All cases.
+pub const CASES: &[Case] = &[];

@@ -1,0 +1,60 @@
+//! A case: a server block, what stands behind it, and what is asked.
+
+/// One case. `PORT`, `UPn` (127.0.0.1:port), `UPORTn` (its port) and `DIR` in its texts are filled in for each server.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    pub name: &'static str,
+    /// The zones of the block.
+    pub zones: &'static str,
+    /// The lines of the block; `bind` and `errors` are added.
+    pub lines: &'static str,
+    /// A mode for each upstream; see `support::upstream`.
+    pub upstreams: &'static str,
+    /// Files of its folder, `name` and text.
+    pub files: &'static [(&'static str, &'static str)],
+    /// The steps, one a line:
+    ///
+    /// - `NAME TYPE [+tcp] [+do] [+e=SIZE] [+cd] [+ad] [+nord] [CH]` asks; the replies are to be equal.
+    ///   Behind ` != ID: TEXT` stands ours where the difference ID is meant.
+    /// - `times N NAME TYPE…` asks N times, and the sets of replies are to be equal.
+    /// - `burst N NAME TYPE…` asks N times at once, and the sorted replies are to be equal.
+    /// - `wait MS`; `up N MODE` changes an upstream, `open N` wakes a dead one.
+    /// - `seen N`: how often upstream N was asked by UDP and TCP, equal for both.
+    /// - `checked N`: whether upstream N was asked for its health, equal for both.
+    /// - `write FILE TEXT` replaces a file; `\n` in the text ends a line.
+    pub script: &'static str,
+}
+
+/// A case for all names with one upstream that is well.
+pub const fn case(name: &'static str, lines: &'static str, script: &'static str) -> Case {
+    with(name, "ok", lines, script)
+}
+
+/// A case for all names with these upstreams.
+pub const fn with(
+    name: &'static str,
+    upstreams: &'static str,
+    lines: &'static str,
+    script: &'static str,
+) -> Case {
+    Case {
+        name,
+        zones: ".",
+        lines,
+        upstreams,
+        files: &[],
+        script,
+    }
+}
+
+impl Case {
+    /// With other zones.
+    pub const fn zones(self, zones: &'static str) -> Self {
+        Self { zones, ..self }
+    }
+
+    /// With files.
+    pub const fn files(self, files: &'static [(&'static str, &'static str)]) -> Self {
+        Self { files, ..self }
+    }
+}

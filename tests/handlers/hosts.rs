@@ -1,0 +1,6 @@
+//! `hosts`.
+
+use super::case::Case;
+
+/// All cases.
+pub const CASES: &[Case] = &[];

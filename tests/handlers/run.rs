@@ -1,0 +1,281 @@
+//! Runs cases: CoreDNS and zonewright each with a server block and upstreams for every case, the steps of
+//! several cases at once, and of each case on both servers at once.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::ask::{Ask, Said};
+use super::case::Case;
+use crate::support::process::Process;
+use crate::support::upstream::{Upstream, pause};
+use crate::support::{needs, ports};
+
+/// How long a start may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Cases that run at once.
+const AT_ONCE: usize = 12;
+
+/// One server's part of a case.
+struct Side {
+    address: SocketAddr,
+    upstreams: Vec<Upstream>,
+    folder: PathBuf,
+}
+
+impl Side {
+    /// Makes upstreams, files and the block.
+    fn prepare(case: &Case, folder: PathBuf) -> (Self, String) {
+        std::fs::create_dir_all(&folder).unwrap();
+        let upstreams: Vec<Upstream> = (1..)
+            .zip(case.upstreams.split_whitespace())
+            .map(|(number, mode)| Upstream::start(number, mode))
+            .collect();
+        let side = Self {
+            address: ports::free_address(),
+            upstreams,
+            folder,
+        };
+        for (name, text) in case.files {
+            std::fs::write(side.folder.join(name), side.fill(text)).unwrap();
+        }
+        let port = side.address.port();
+        let keys: Vec<String> = case
+            .zones
+            .split(' ')
+            .map(|zone| format!("{zone}:{port}"))
+            .collect();
+        let block = format!(
+            "{} {{\n    bind 127.0.0.1\n    errors\n{}\n}}\n",
+            keys.join(" "),
+            side.fill(case.lines)
+        );
+        (side, block)
+    }
+
+    /// Fills in what differs between the servers.
+    fn fill(&self, text: &str) -> String {
+        let mut text = text.replace("DIR", &self.folder.display().to_string());
+        text = text.replace("PORT0", &self.address.port().to_string());
+        for (number, upstream) in (1..).zip(&self.upstreams) {
+            let address = upstream.address;
+            text = text.replace(&format!("UPORT{number}"), &address.port().to_string());
+            text = text.replace(&format!("UP{number}"), &address.to_string());
+        }
+        text
+    }
+
+    /// The upstream of this number.
+    fn upstream(&self, number: Option<&str>) -> &Upstream {
+        let number: usize = number
+            .and_then(|it| it.parse().ok())
+            .expect("a number of an upstream");
+        &self.upstreams[number - 1]
+    }
+
+    /// Does one step; what it gives is to be equal for both servers.
+    fn step(&self, step: &str) -> Vec<Said> {
+        let note = |text: String| {
+            vec![Said {
+                text,
+                ttls: Vec::new(),
+            }]
+        };
+        let (word, rest) = step.split_once(' ').expect("a step has words");
+        let mut words = rest.split(' ');
+        match word {
+            "wait" => pause(rest.parse().unwrap()),
+            "up" => self.upstream(words.next()).set(words.next().unwrap()),
+            "open" => self.upstream(words.next()).open(),
+            "seen" => return note(format!("{:?}", &self.upstream(words.next()).seen()[..2])),
+            "checked" => return note((self.upstream(words.next()).seen()[2] > 0).to_string()),
+            "write" => {
+                let (file, text) = rest.split_once(' ').unwrap();
+                std::fs::write(self.folder.join(file), text.replace("\\n", "\n")).unwrap();
+            }
+            "times" | "burst" => {
+                let (count, question) = rest.split_once(' ').unwrap();
+                let (ask, count) = (Ask::parse(question), count.parse().unwrap());
+                let mut all = if word == "times" {
+                    (0..count).map(|_| ask.send(self.address)).collect()
+                } else {
+                    self.at_once(&ask, count)
+                };
+                all.sort();
+                if word == "times" {
+                    all.dedup();
+                }
+                return all;
+            }
+            _ => return vec![Ask::parse(step).send(self.address)],
+        }
+        Vec::new()
+    }
+
+    /// Asks this many times at once.
+    fn at_once(&self, ask: &Ask, count: usize) -> Vec<Said> {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..count)
+                .map(|_| scope.spawn(|| ask.send(self.address)))
+                .collect();
+            threads.into_iter().map(|it| it.join().unwrap()).collect()
+        })
+    }
+}
+
+/// What was found.
+#[derive(Default)]
+pub struct Findings {
+    pub compared: usize,
+    /// How often each difference was seen.
+    pub used: BTreeMap<String, usize>,
+    pub unexplained: Vec<String>,
+}
+
+/// Compares what a step gave.
+fn check(
+    case: &Case,
+    step: &str,
+    meant: Option<(&str, &str)>,
+    said: [&[Said]; 2],
+    found: &mut Findings,
+) {
+    found.compared += 1;
+    let [theirs, ours] = said;
+    let same = theirs.len() == ours.len() && theirs.iter().zip(ours).all(|(a, b)| a.same(b));
+    let show = |all: &[Said]| {
+        all.iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\n            ")
+    };
+    match meant {
+        Some((id, text)) => {
+            *found.used.entry(id.to_owned()).or_default() += 1;
+            let declared = zonewright::differences::DIFFERENCES
+                .iter()
+                .any(|it| it.id == id);
+            if same || !declared || ours.iter().any(|said| said.to_string() != text) {
+                let (theirs, ours) = (show(theirs), show(ours));
+                found.unexplained.push(format!(
+                    "{}: {step}\n  CoreDNS   {theirs}\n  zonewright {ours}\n  meant ({id}) {text}",
+                    case.name
+                ));
+            }
+        }
+        None if same => {}
+        None => found.unexplained.push(format!(
+            "{}: {step}\n  CoreDNS   {}\n  zonewright {}",
+            case.name,
+            show(theirs),
+            show(ours)
+        )),
+    }
+}
+
+/// Runs one case on both servers.
+fn run(case: &Case, sides: &[Side; 2], findings: &Mutex<Findings>) {
+    for line in case
+        .script
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+    {
+        let (step, meant) = match line.split_once(" != ") {
+            None => (line, None),
+            Some((step, meant)) => (step, meant.split_once(": ")),
+        };
+        let said = std::thread::scope(|scope| {
+            let theirs = scope.spawn(|| sides[0].step(step));
+            let ours = sides[1].step(step);
+            [theirs.join().unwrap(), ours]
+        });
+        let mut found = findings.lock().unwrap();
+        check(case, step, meant, [&said[0], &said[1]], &mut found);
+    }
+}
+
+/// Starts one of the servers on a Corefile and waits until all its ports are open.
+fn start(is_ours: bool, corefile: &Path, folder: &Path, ports: &[SocketAddr]) -> Process {
+    let (name, program) = if is_ours {
+        ("zonewright", needs::zonewright())
+    } else {
+        ("CoreDNS", needs::program("coredns"))
+    };
+    let mut command = Command::new(program);
+    if is_ours {
+        command.arg("run").arg("--corefile").arg(corefile);
+        command.arg("--state").arg(folder.join("state"));
+    } else {
+        command.arg("-conf").arg(corefile);
+    }
+    command.current_dir(folder);
+    let mut process = Process::spawn(name, &mut command, &folder.join(format!("log.{name}")));
+    for port in ports {
+        let open = || TcpStream::connect(port).ok().map(drop);
+        process.wait_for(&format!("{port} is open"), PATIENCE, open);
+    }
+    process
+}
+
+/// Runs all cases of a table, or those whose names contain `HANDLERS_ONLY`.
+///
+/// # Panics
+/// When an answer differs and no difference is declared.
+pub fn run_all(cases: &[Case]) -> Findings {
+    let only = std::env::var("HANDLERS_ONLY").unwrap_or_default();
+    let cases: Vec<&Case> = cases
+        .iter()
+        .filter(|case| case.name.contains(&only))
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let mut texts = [String::new(), String::new()];
+    let mut sides = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        sides.push([0, 1].map(|server| {
+            let folder = folder.path().join(format!("{number}.{server}"));
+            let (side, block) = Side::prepare(case, folder);
+            texts[server] += &block;
+            side
+        }));
+    }
+    let _servers = [0, 1].map(|server| {
+        let corefile = folder.path().join(format!("Corefile.{server}"));
+        std::fs::write(&corefile, &texts[server]).unwrap();
+        let ports: Vec<SocketAddr> = sides.iter().map(|it| it[server].address).collect();
+        start(server == 1, &corefile, folder.path(), &ports)
+    });
+    let (findings, next) = (Mutex::new(Findings::default()), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(place) =
+                    Some(next.fetch_add(1, Ordering::SeqCst)).filter(|it| *it < cases.len())
+                {
+                    run(cases[place], &sides[place], &findings);
+                }
+            });
+        }
+    });
+    let findings = findings.into_inner().unwrap();
+    let Findings {
+        compared,
+        used,
+        unexplained,
+    } = &findings;
+    eprintln!(
+        "{} configurations, {compared} comparisons, {used:?}",
+        cases.len()
+    );
+    assert!(
+        unexplained.is_empty(),
+        "{} unexplained:\n{}",
+        unexplained.len(),
+        unexplained.join("\n")
+    );
+    findings
+}
