@@ -9,7 +9,7 @@ use crate::app::plan::Planned;
 use crate::corefile::{self, SearchPath, ServerBlock};
 use crate::dns::Name;
 use crate::live::{
-    Acl, AclRule, Any, Autopath, Block, BlockZones, Chaos, Handler, Router, Search, Shape,
+    Acl, AclRule, Any, Autopath, Block, BlockZones, Chaos, Handler, Rewrite, Router, Search, Shape,
 };
 use crate::zone::ZoneSet;
 
@@ -42,6 +42,9 @@ fn before(block: &ServerBlock, planned: &Planned<'_>) -> Vec<Arc<dyn Handler>> {
             authors: chaos.authors.clone(),
             host: hostname(),
         }));
+    }
+    if !on.rewrites.is_empty() {
+        handlers.push(Arc::new(Rewrite::new(on.rewrites.clone())));
     }
     handlers.extend(autopath(block, planned));
     if !on.acls.is_empty() {

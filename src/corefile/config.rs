@@ -394,7 +394,7 @@ fn repeats(word: Word) -> bool {
     match word {
         Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
         Word::Catalog | Word::Gate | Word::Transfer => true,
-        Word::Acl => true,
+        Word::Acl | Word::Rewrite => true,
         Word::Any
         | Word::Autopath
         | Word::Chaos
@@ -419,7 +419,7 @@ fn take(
     report: &mut Report,
 ) {
     match word {
-        Word::Any | Word::Chaos | Word::Acl | Word::Autopath => {
+        Word::Any | Word::Chaos | Word::Acl | Word::Autopath | Word::Rewrite => {
             handlers::take(word, directive, zones, &mut server.handlers, report);
         }
         Word::Apex => server.apexes.push(apex::parse(directive, zones, report)),

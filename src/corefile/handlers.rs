@@ -6,6 +6,7 @@ use super::chaos::{self, Chaos};
 use super::known::Word;
 use super::parser::Directive;
 use super::place::Report;
+use super::rewrite::{self, RewriteRule};
 use crate::dns::Name;
 
 /// What stands around the zones of a block at query time.
@@ -15,6 +16,8 @@ pub struct Handlers {
     pub any: bool,
     /// What is told in class CH.
     pub chaos: Option<Chaos>,
+    /// Which questions become others, in the order of the file.
+    pub rewrites: Vec<RewriteRule>,
     /// Whose search path is walked.
     pub autopath: Option<Autopath>,
     /// Who may ask what; the first directive that decides does.
@@ -34,6 +37,7 @@ impl Handlers {
 pub const HANDLER_OPTIONS: &[(&str, &str)] = &[
     ("any", ""),
     ("chaos", ""),
+    ("rewrite", ""),
     ("autopath", ""),
     ("acl", acl::OPTIONS),
 ];
@@ -55,6 +59,7 @@ pub(super) fn take(
         }
         Word::Acl => handlers.acls.push(acl::parse(directive, zones, report)),
         Word::Autopath => handlers.autopath = autopath::parse(directive, zones, report),
+        Word::Rewrite => handlers.rewrites.extend(rewrite::parse(directive, report)),
         Word::Chaos => handlers.chaos = Some(chaos::parse(directive, report)),
         _ => {}
     }

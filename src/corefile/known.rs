@@ -44,6 +44,8 @@ pub(super) enum Word {
     Prometheus,
     /// Readiness over HTTP.
     Ready,
+    /// Other questions than those that came.
+    Rewrite,
     /// Certificates.
     Tls,
     /// Who may have a zone.
@@ -73,6 +75,7 @@ const OURS: &[(&str, Word)] = &[
     ("nsid", Word::Nsid),
     ("prometheus", Word::Prometheus),
     ("ready", Word::Ready),
+    ("rewrite", Word::Rewrite),
     ("tls", Word::Tls),
     ("transfer", Word::Transfer),
     ("tsig", Word::Tsig),
@@ -117,7 +120,6 @@ const NOT_YET: &[&str] = &[
     "proxyproto",
     "quic",
     "reload",
-    "rewrite",
     "root",
     "route53",
     "secondary",

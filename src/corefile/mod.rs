@@ -39,10 +39,12 @@ mod multicluster;
 mod network;
 mod nsid;
 mod parser;
+mod pattern;
 mod place;
 mod prometheus;
 mod quantity;
 mod ready;
+mod rewrite;
 mod secret;
 mod sources;
 mod tls;
@@ -73,9 +75,14 @@ pub use log::{LogClass, LogField, LogPiece, LogRule};
 pub use mnemonic::{CLASS_ANY, class_name, type_name};
 pub use network::{Network, NotANetwork};
 pub use nsid::Nsid;
+pub use pattern::Pattern;
 pub use place::{Place, Problem};
 pub use prometheus::Prometheus;
 pub use ready::{Monitor, Ready};
+pub use rewrite::{
+    AnswerRule, EdnsAction, EdnsOption, EdnsRule, EdnsValue, NameMatch, NameRule, RewriteField,
+    RewriteRule, Variable, filled,
+};
 pub use secret::Secret;
 pub use tls::{ClientAuth, Tls};
 pub use transfer::{Allow, Peer, Secondary, Transfer};

@@ -10,6 +10,7 @@ mod log;
 pub mod message;
 mod names;
 mod pods;
+mod rewrite;
 mod tally;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -25,6 +26,7 @@ pub use log::{Exchange, QueryLog, Rules};
 pub use message::{Failure, Origin, Outcome, Proto, Question, Reply, Request};
 pub use names::{LiveAnswer, LiveNames};
 pub use pods::InsecurePods;
+pub use rewrite::Rewrite;
 pub use tally::Tally;
 pub use zonal::{RenderService, ZonalNames};
 pub use zones::BlockZones;
