@@ -20,6 +20,7 @@ pub mod differences;
 pub mod dns;
 pub mod doctor;
 pub mod emit;
+pub mod gotext;
 pub mod live;
 pub mod ops;
 pub mod pipeline;

@@ -9,8 +9,10 @@ use crate::app::plan::Planned;
 use crate::corefile::{self, SearchPath, ServerBlock};
 use crate::dns::Name;
 use crate::live::{
-    Acl, AclRule, Any, Autopath, Block, BlockZones, Chaos, Handler, Rewrite, Router, Search, Shape,
+    Acl, AclRule, Any, Autopath, Block, BlockZones, Chaos, ClusterMetadata, Dns64, Handler, Local,
+    Metadata, Rewrite, Router, Search, Shape, Templates,
 };
+use crate::source::zonefile;
 use crate::zone::ZoneSet;
 
 /// What answers on a listener with these blocks.
@@ -32,6 +34,16 @@ pub(super) fn router_of(blocks: &[&ServerBlock], planned: &Planned<'_>) -> Route
 fn before(block: &ServerBlock, planned: &Planned<'_>) -> Vec<Arc<dyn Handler>> {
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
     let on = &block.handlers;
+    handlers.extend(metadata(block, planned));
+    if let Some(local) = &on.local {
+        handlers.push(Arc::new(Local {
+            has_prefix: local.has_prefix,
+            ..Local::default()
+        }));
+    }
+    if let Some(dns64) = &on.dns64 {
+        handlers.push(Arc::new(Dns64::new(dns64)));
+    }
     if on.any {
         handlers.push(Arc::new(Any));
     }
@@ -54,7 +66,29 @@ fn before(block: &ServerBlock, planned: &Planned<'_>) -> Vec<Arc<dyn Handler>> {
         };
         handlers.push(Arc::new(Acl::new(on.acls.iter().map(rule).collect())));
     }
+    if !on.templates.is_empty() {
+        let templates = Templates::new(on.templates.clone(), zonefile::record);
+        handlers.push(Arc::new(templates));
+    }
     handlers
+}
+
+/// The handler of `metadata`, if someone wants to know what it finds out.
+fn metadata(block: &ServerBlock, planned: &Planned<'_>) -> Option<Arc<dyn Handler>> {
+    let on = block.handlers.metadata.as_ref()?;
+    if !block.uses_metadata() {
+        return None;
+    }
+    let cluster = block.kubernetes.as_ref().map(|kubernetes| ClusterMetadata {
+        zones: kubernetes.zones().cloned().collect(),
+        clusterset: kubernetes.clusterset_zones.clone(),
+        is_zonal: kubernetes.options.zonal,
+        clients: clients_of(planned, block),
+    });
+    Some(Arc::new(Metadata {
+        zones: on.zones.clone(),
+        cluster,
+    }))
 }
 
 /// The handler of `autopath`, if it has a path to walk.

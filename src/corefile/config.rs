@@ -394,9 +394,12 @@ fn repeats(word: Word) -> bool {
     match word {
         Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
         Word::Catalog | Word::Gate | Word::Transfer => true,
-        Word::Acl | Word::Rewrite => true,
+        Word::Acl | Word::Rewrite | Word::Template => true,
         Word::Any
         | Word::Autopath
+        | Word::Dns64
+        | Word::Local
+        | Word::Metadata
         | Word::Chaos
         | Word::Errors
         | Word::External
@@ -419,7 +422,15 @@ fn take(
     report: &mut Report,
 ) {
     match word {
-        Word::Any | Word::Chaos | Word::Acl | Word::Autopath | Word::Rewrite => {
+        Word::Any
+        | Word::Chaos
+        | Word::Acl
+        | Word::Autopath
+        | Word::Rewrite
+        | Word::Template
+        | Word::Local
+        | Word::Dns64
+        | Word::Metadata => {
             handlers::take(word, directive, zones, &mut server.handlers, report);
         }
         Word::Apex => server.apexes.push(apex::parse(directive, zones, report)),

@@ -20,6 +20,8 @@ pub(super) enum Word {
     Catalog,
     /// What is told in class CH.
     Chaos,
+    /// IPv6 addresses for what has only IPv4.
+    Dns64,
     /// Logging of errors.
     Errors,
     /// A zone file.
@@ -34,8 +36,12 @@ pub(super) enum Word {
     History,
     /// The cluster.
     Kubernetes,
+    /// Names of the machine itself.
+    Local,
     /// Logging of queries.
     Log,
+    /// What is found out about queries.
+    Metadata,
     /// A set of clusters.
     Multicluster,
     /// The name of the server.
@@ -46,6 +52,8 @@ pub(super) enum Word {
     Ready,
     /// Other questions than those that came.
     Rewrite,
+    /// Replies made from the question.
+    Template,
     /// Certificates.
     Tls,
     /// Who may have a zone.
@@ -63,6 +71,7 @@ const OURS: &[(&str, Word)] = &[
     ("bind", Word::Bind),
     ("catalog", Word::Catalog),
     ("chaos", Word::Chaos),
+    ("dns64", Word::Dns64),
     ("errors", Word::Errors),
     ("file", Word::File),
     ("gate", Word::Gate),
@@ -70,12 +79,15 @@ const OURS: &[(&str, Word)] = &[
     ("history", Word::History),
     ("k8s_external", Word::External),
     ("kubernetes", Word::Kubernetes),
+    ("local", Word::Local),
     ("log", Word::Log),
+    ("metadata", Word::Metadata),
     ("multicluster", Word::Multicluster),
     ("nsid", Word::Nsid),
     ("prometheus", Word::Prometheus),
     ("ready", Word::Ready),
     ("rewrite", Word::Rewrite),
+    ("template", Word::Template),
     ("tls", Word::Tls),
     ("transfer", Word::Transfer),
     ("tsig", Word::Tsig),
@@ -95,7 +107,6 @@ const NOT_YET: &[&str] = &[
     "cancel",
     "clouddns",
     "debug",
-    "dns64",
     "dnssec",
     "dnstap",
     "erratic",
@@ -109,9 +120,7 @@ const NOT_YET: &[&str] = &[
     "https",
     "https3",
     "loadbalance",
-    "local",
     "loop",
-    "metadata",
     "minimal",
     "multisocket",
     "nomad",
@@ -125,7 +134,6 @@ const NOT_YET: &[&str] = &[
     "secondary",
     "shed",
     "sign",
-    "template",
     "timeouts",
     "trace",
     "view",

@@ -9,7 +9,6 @@ mod edns;
 mod reply;
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -19,6 +18,7 @@ use crate::corefile::{AnswerRule, NameMatch, NameRule, RewriteField, RewriteRule
 use crate::dns::{Name, Rcode, Rtype};
 use crate::live::chain::{Handler, Next};
 use crate::live::message::{Outcome, Question, Request};
+use crate::live::name_text::NameText;
 
 /// The handler of `rewrite`.
 #[derive(Debug)]
@@ -218,46 +218,6 @@ fn rename<'r>(rule: &'r NameRule, request: &mut Request, lower: String) -> Done<
         AnswerRule::Value(pattern, to) => Undo::Value(Texts::Found { pattern, to }),
     }));
     Done::Fits(undo)
-}
-
-/// The most octets of the text of a name: each octet of a label at most four.
-const MAX_TEXT: usize = 1024;
-
-/// A name in lower case as text, without allocation.
-struct NameText {
-    /// The octets, all of them ASCII.
-    octets: [u8; MAX_TEXT],
-    /// How many there are.
-    length: usize,
-}
-
-impl std::fmt::Write for NameText {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        let end = self.length + text.len();
-        let free = self.octets.get_mut(self.length..end);
-        free.ok_or(std::fmt::Error)?
-            .copy_from_slice(text.as_bytes());
-        self.length = end;
-        Ok(())
-    }
-}
-
-impl NameText {
-    /// The text of a wire name.
-    fn of(wire: &[u8]) -> Self {
-        let mut text = Self {
-            octets: [0; MAX_TEXT],
-            length: 0,
-        };
-        let written = write!(text, "{}", crate::dns::WireText(wire));
-        debug_assert!(written.is_ok(), "a name has no more octets");
-        text
-    }
-
-    /// The text.
-    fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.octets[..self.length]).unwrap_or_default()
-    }
 }
 
 impl Handler for Rewrite {
