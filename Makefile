@@ -22,7 +22,7 @@ crash: ## tests that kill the server at bad moments
 	tools/with-tools dig tools/run-tests crash
 
 compare: ## zonewright beside a real CoreDNS on generated clusters (COMPARE_CLUSTERS=200 COMPARE_SETS=21: all night)
-	tools/with-tools openssl,apiserver,coredns tools/run-tests compare
+	tools/with-tools openssl,namespaces,apiserver,coredns tools/run-tests compare
 
 bench: ## measurements, beside CoreDNS with the same cluster
 	tools/with-tools openssl,apiserver,coredns,dnsperf,nsd cargo bench --locked --bench '*'

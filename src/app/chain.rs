@@ -3,47 +3,63 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::app::clients::clients_of;
+use anyhow::{Context, bail};
+
 use crate::app::listeners::hostname;
 use crate::app::plan::Planned;
-use crate::corefile::{self, SearchPath, ServerBlock};
+use crate::app::questions;
+use crate::app::upstreams;
+use crate::corefile::{self, BindHost, Policy, ServerBlock};
 use crate::dns::Name;
 use crate::live::{
-    Acl, AclRule, Any, Autopath, Block, BlockZones, Chaos, ClusterMetadata, Dns64, Handler, Local,
-    Metadata, Rewrite, Router, Search, Shape, Templates,
+    Any, Block, BlockZones, Cache, Chaos, Handler, Hosts, Loadbalance, Loop, Router, Shape, Weights,
 };
-use crate::source::zonefile;
+use crate::ops::{Clock, HandlerMetrics};
 use crate::zone::ZoneSet;
 
+/// What handlers are made with.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    /// Tells the time.
+    pub(super) clock: &'a Arc<dyn Clock>,
+    /// What is counted.
+    pub(super) metrics: &'a HandlerMetrics,
+    /// The listener in metrics, such as `dns://:53`.
+    pub(super) server: &'a str,
+}
+
 /// What answers on a listener with these blocks.
-pub(super) fn router_of(blocks: &[&ServerBlock], planned: &Planned<'_>) -> Router {
-    let chains = blocks.iter().map(|block| {
+///
+/// # Errors
+/// When a file or name that a handler needs cannot be used.
+pub(super) fn router_of(
+    blocks: &[&ServerBlock],
+    planned: &Planned<'_>,
+    surroundings: Surroundings<'_>,
+) -> anyhow::Result<Router> {
+    let chain = |block: &&ServerBlock| {
         let keys = block.zones.iter().map(|key| key.apex.clone()).collect();
         let chain = Block::new(
-            before(block, planned),
+            before(block, planned, surroundings)?,
             zones_of(block, planned),
-            after(block),
+            after(block, surroundings)?,
             shape_of(block),
         );
-        (keys, chain)
-    });
-    Router::new(chains.collect())
+        Ok((keys, chain))
+    };
+    let chains: anyhow::Result<Vec<_>> = blocks.iter().map(chain).collect();
+    Ok(Router::new(chains?))
 }
 
 /// The handlers in front of the zones, in CoreDNS's order.
-fn before(block: &ServerBlock, planned: &Planned<'_>) -> Vec<Arc<dyn Handler>> {
+fn before(
+    block: &ServerBlock,
+    planned: &Planned<'_>,
+    surroundings: Surroundings<'_>,
+) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
     let on = &block.handlers;
-    handlers.extend(metadata(block, planned));
-    if let Some(local) = &on.local {
-        handlers.push(Arc::new(Local {
-            has_prefix: local.has_prefix,
-            ..Local::default()
-        }));
-    }
-    if let Some(dns64) = &on.dns64 {
-        handlers.push(Arc::new(Dns64::new(dns64)));
-    }
+    handlers.extend(questions::first(block, planned, surroundings));
     if on.any {
         handlers.push(Arc::new(Any));
     }
@@ -55,67 +71,90 @@ fn before(block: &ServerBlock, planned: &Planned<'_>) -> Vec<Arc<dyn Handler>> {
             host: hostname(),
         }));
     }
-    if !on.rewrites.is_empty() {
-        handlers.push(Arc::new(Rewrite::new(on.rewrites.clone())));
+    if let Some(balance) = on.loadbalance.as_ref().filter(|it| !is_plain(it)) {
+        handlers.push(Arc::new(loadbalance(balance)?));
     }
-    handlers.extend(autopath(block, planned));
-    if !on.acls.is_empty() {
-        let rule = |acl: &corefile::Acl| AclRule {
-            zones: acl.zones.clone(),
-            policies: acl.policies.clone(),
-        };
-        handlers.push(Arc::new(Acl::new(on.acls.iter().map(rule).collect())));
+    handlers.extend(questions::asked(block, planned, surroundings));
+    if let Some(cache) = &on.cache {
+        let Surroundings {
+            clock,
+            metrics,
+            server,
+        } = surroundings;
+        let zones = block.zones_written().map(Name::to_lower).collect();
+        let cache = Cache::new(cache.clone(), zones, Arc::clone(clock), metrics, server);
+        handlers.push(Arc::new(cache));
     }
-    if !on.templates.is_empty() {
-        let templates = Templates::new(on.templates.clone(), zonefile::record);
-        handlers.push(Arc::new(templates));
+    handlers.extend(questions::templates(block, surroundings));
+    if let Some(hosts) = &on.hosts {
+        handlers.push(Arc::new(Hosts::new(hosts.clone(), surroundings.metrics)));
     }
-    handlers
+    Ok(handlers)
 }
 
-/// The handler of `metadata`, if someone wants to know what it finds out.
-fn metadata(block: &ServerBlock, planned: &Planned<'_>) -> Option<Arc<dyn Handler>> {
-    let on = block.handlers.metadata.as_ref()?;
-    if !block.uses_metadata() {
-        return None;
-    }
-    let cluster = block.kubernetes.as_ref().map(|kubernetes| ClusterMetadata {
-        zones: kubernetes.zones().cloned().collect(),
-        clusterset: kubernetes.clusterset_zones.clone(),
-        is_zonal: kubernetes.options.zonal,
-        clients: clients_of(planned, block),
-    });
-    Some(Arc::new(Metadata {
-        zones: on.zones.clone(),
-        cluster,
-    }))
+/// Whether any order of addresses does.
+fn is_plain(balance: &corefile::Loadbalance) -> bool {
+    balance.policy == Policy::RoundRobin && balance.prefer.is_empty()
 }
 
-/// The handler of `autopath`, if it has a path to walk.
-fn autopath(block: &ServerBlock, planned: &Planned<'_>) -> Option<Arc<dyn Handler>> {
-    let autopath = block.handlers.autopath.as_ref()?;
-    let search = match &autopath.path {
-        SearchPath::Names(names) => Search::Names(names.clone()),
-        SearchPath::Cluster => Search::Cluster {
-            clients: clients_of(planned, block)?,
-            zones: block.kubernetes.as_ref()?.zones().cloned().collect(),
-            // As CoreDNS: what cannot be read says nothing.
-            more: std::fs::read_to_string("/etc/resolv.conf")
-                .map(|text| corefile::search_names(&text))
-                .unwrap_or_default(),
-        },
+/// The handler of a `loadbalance` that needs one. A file of weights that is not there yet is looked for again.
+fn loadbalance(balance: &corefile::Loadbalance) -> anyhow::Result<Loadbalance> {
+    let weighted = match &balance.policy {
+        Policy::RoundRobin => None,
+        Policy::Weighted { file, reload } => {
+            let weights = match std::fs::read_to_string(file) {
+                Ok(text) => Loadbalance::read_weights(&text)
+                    .with_context(|| format!("{}: {}", balance.place, file.display()))?,
+                Err(error) if !reload.is_zero() => {
+                    tracing::warn!(file = %file.display(), %error, "weights cannot be read yet");
+                    Weights::new()
+                }
+                Err(error) => {
+                    bail!("{}: {}: {error}", balance.place, file.display());
+                }
+            };
+            Some((file.clone(), *reload, weights))
+        }
     };
-    Some(Arc::new(Autopath::new(autopath.zones.clone(), search)))
+    Ok(Loadbalance::new(weighted, balance.prefer.clone()))
 }
 
 /// The handlers behind the zones, in CoreDNS's order.
-fn after(_block: &ServerBlock) -> Vec<Arc<dyn Handler>> {
-    Vec::new()
+fn after(
+    block: &ServerBlock,
+    surroundings: Surroundings<'_>,
+) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
+    let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
+    let on = &block.handlers;
+    if on.finds_loops
+        && let Some(key) = block.zones.first()
+    {
+        let listeners = block.listeners();
+        let host = listeners
+            .first()
+            .and_then(|listener| listener.host.as_ref());
+        let host = match host {
+            Some(BindHost::Address(address)) => Some(*address),
+            Some(BindHost::Interface(_)) | None => None,
+        };
+        handlers.push(Arc::new(Loop::new(&key.apex, host, key.port)));
+    }
+    for (place, config) in on.forwards.iter().enumerate() {
+        let has_next = place + 1 < on.forwards.len();
+        let forward = upstreams::forward(config, has_next, surroundings.metrics)?;
+        handlers.push(Arc::new(forward));
+    }
+    Ok(handlers)
 }
 
 /// What is done to the replies of a block on their way out.
-fn shape_of(_block: &ServerBlock) -> Shape {
-    Shape::default()
+fn shape_of(block: &ServerBlock) -> Shape {
+    let on = &block.handlers;
+    Shape {
+        shuffles: on.loadbalance.as_ref().is_some_and(is_plain),
+        is_minimal: on.minimal,
+        datagram_octets: on.bufsize,
+    }
 }
 
 /// The zones of a block.

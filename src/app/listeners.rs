@@ -8,16 +8,17 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::app::certificates;
+use crate::app::chain::{self, Surroundings};
 use crate::app::plan::{Planned, interface_addresses};
 use crate::app::reload::Reload;
-use crate::app::{certificates, chain};
 use crate::corefile::{
     self, BindHost, Config, HttpAddress, HttpHost, Listener, Nsid, Scheme, ServerBlock, TsigKey,
 };
 use crate::dns::tsig::{self, KeyRing, Keys};
 use crate::dns::{CookieSecret, Name};
 use crate::live::{QueryLog, Rules};
-use crate::ops::Clock;
+use crate::ops::{Clock, HandlerMetrics};
 use crate::serve::{Identity, Parts, Server, Settings};
 use crate::transfer::{Access, Peers, Rule, Secondary};
 use crate::zone::{Zone, ZoneSet};
@@ -36,6 +37,7 @@ pub(super) fn bind_servers(
     planned: &Planned<'_>,
     settings: Settings,
     clock: &Arc<dyn Clock>,
+    metrics: &HandlerMetrics,
 ) -> anyhow::Result<Bound> {
     let mut groups: BTreeMap<Vec<usize>, Vec<Listener>> = BTreeMap::new();
     for (listener, blocks) in config.listeners() {
@@ -55,7 +57,13 @@ pub(super) fn bind_servers(
     for (places, listeners) in groups {
         let blocks: Vec<&ServerBlock> =
             places.iter().map(|place| &config.servers[*place]).collect();
-        let parts = parts_of(&blocks, planned, settings, clock, &mut notified)?;
+        let server_label = listeners.first().map_or_else(String::new, server_label);
+        let surroundings = Surroundings {
+            clock,
+            metrics,
+            server: &server_label,
+        };
+        let parts = parts_of(&blocks, planned, settings, surroundings, &mut notified)?;
         reloads.extend(follow_keys(&blocks, &parts.keys));
         let mut server = Server::new(parts);
         let mut tls = None;
@@ -84,12 +92,24 @@ pub(super) fn bind_servers(
     Ok(Bound { servers, reloads })
 }
 
+/// A listener as metrics name it: `dns://:53`.
+fn server_label(listener: &Listener) -> String {
+    let (scheme, port) = (listener.scheme.as_str(), listener.port);
+    match &listener.host {
+        None => format!("{scheme}://:{port}"),
+        Some(BindHost::Address(address)) => {
+            format!("{scheme}://{}", SocketAddr::new(*address, port))
+        }
+        Some(BindHost::Interface(name)) => format!("{scheme}://{name}:{port}"),
+    }
+}
+
 /// What the server of some blocks needs.
 fn parts_of(
     blocks: &[&ServerBlock],
     planned: &Planned<'_>,
     settings: Settings,
-    clock: &Arc<dyn Clock>,
+    surroundings: Surroundings<'_>,
     notified: &mut BTreeSet<(Name, SocketAddr)>,
 ) -> anyhow::Result<Parts> {
     let mut zones: Vec<Arc<Zone>> = Vec::new();
@@ -127,16 +147,22 @@ fn parts_of(
         zones: block.zones.iter().map(|key| key.apex.clone()).collect(),
         logs: block.logs.clone(),
         errors: block.errors.is_some(),
+        metadata: block
+            .handlers
+            .metadata
+            .as_ref()
+            .map(|metadata| metadata.zones.clone())
+            .unwrap_or_default(),
     };
     Ok(Parts {
         zones: Arc::new(ZoneSet::new(zones)),
         access,
         secondaries,
-        router: Arc::new(chain::router_of(blocks, planned)),
+        router: Arc::new(chain::router_of(blocks, planned, surroundings)?),
         keys: Arc::new(KeyRing::new(keys)),
         identity: identity_of(blocks)?,
         settings,
-        clock: Arc::clone(clock),
+        clock: Arc::clone(surroundings.clock),
         query_log: QueryLog::new(blocks.iter().map(rules).collect()),
     })
 }

@@ -31,7 +31,7 @@ use crate::cluster::Part;
 use crate::corefile::Config;
 use crate::ops::http::{self, Ends};
 use crate::ops::metrics::Metrics;
-use crate::ops::{Clock, SystemClock, TaskEnd, Tasks, panic_text};
+use crate::ops::{Clock, HandlerMetrics, SystemClock, TaskEnd, Tasks, panic_text};
 use crate::pipeline::Input;
 use crate::serve::{Server, Settings};
 use crate::source::{SourceEvent, SourceStats, Wanted};
@@ -91,11 +91,12 @@ impl Process {
     async fn start(config: &Config, state: &State) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let planned = plan(config, &interface_addresses);
+        let counts = HandlerMetrics::default();
         let Bound { servers, reloads } =
-            bind_servers(config, &planned, Settings::default(), &clock)?;
+            bind_servers(config, &planned, Settings::default(), &clock, &counts)?;
         let observed = Arc::new(Observed::new(&planned, &servers, &clock, &state.state));
         let reads = Arc::clone(&observed);
-        let metrics = Arc::new(Metrics::new(Arc::new(move || samples(&reads))));
+        let metrics = Arc::new(Metrics::new(Arc::new(move || samples(&reads)), &counts));
         let ends = ends(&observed, &metrics);
         let http = bind_all_http(config, &ends).await?;
 
@@ -148,6 +149,13 @@ impl Process {
         ask_secondaries(told, &tx, &mut tasks, &clock);
         start_files(&planned, &observed.files, &tx, &sources, &mut tasks, &clock)?;
         start_sources(&planned, &observed, &tx, &sources, &mut tasks, &clock).await?;
+        // A Corefile may have no zone: then nobody else holds the writer's inputs.
+        let end_of_sources = sources.clone();
+        tasks.spawn("inputs", async move {
+            end_of_sources.cancelled().await;
+            drop(tx);
+            Ok::<(), std::convert::Infallible>(())
+        });
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
         Ok(Self {
             tasks,

@@ -2,9 +2,13 @@
 
 use super::acl::{self, Acl};
 use super::autopath::{self, Autopath};
+use super::cache::{self, Cache};
 use super::chaos::{self, Chaos};
 use super::dns64::{self, Dns64};
+use super::forward::{self, Forward};
+use super::hosts::{self, Hosts};
 use super::known::Word;
+use super::loadbalance::{self, Loadbalance};
 use super::local::{self, Local};
 use super::metadata::{self, Metadata};
 use super::parser::Directive;
@@ -34,6 +38,20 @@ pub struct Handlers {
     pub acls: Vec<Acl>,
     /// Replies made from the question, in the order of the file.
     pub templates: Vec<Template>,
+    /// What is kept of replies.
+    pub cache: Option<Cache>,
+    /// Names and addresses of a file.
+    pub hosts: Option<Hosts>,
+    /// Whether questions that come back end the server.
+    pub finds_loops: bool,
+    /// Who is asked for names that are not ours, in the order of the file.
+    pub forwards: Vec<Forward>,
+    /// The largest datagram, in octets.
+    pub bufsize: Option<u16>,
+    /// The order of addresses.
+    pub loadbalance: Option<Loadbalance>,
+    /// Whether authority and additional are left out where there is an answer.
+    pub minimal: bool,
 }
 
 impl Handlers {
@@ -46,17 +64,27 @@ impl Handlers {
     }
 }
 
+/// The largest datagram unless written (DNS flag day 2020).
+const BUFSIZE: u16 = 1232;
+
 /// The directives of handlers, each with its options as its messages list them; for the reference.
 pub const HANDLER_OPTIONS: &[(&str, &str)] = &[
+    ("bufsize", ""),
     ("metadata", ""),
     ("local", local::OPTIONS),
     ("dns64", dns64::OPTIONS),
     ("any", ""),
     ("chaos", ""),
+    ("loadbalance", loadbalance::OPTIONS),
     ("rewrite", ""),
     ("autopath", ""),
     ("acl", acl::OPTIONS),
+    ("cache", cache::OPTIONS),
+    ("minimal", ""),
     ("template", template::OPTIONS),
+    ("hosts", hosts::OPTIONS),
+    ("loop", ""),
+    ("forward", forward::OPTIONS),
 ];
 
 /// Reads one of these directives; others are left alone. `zones` are those of the block.
@@ -83,7 +111,38 @@ pub(super) fn take(
         Word::Template => handlers
             .templates
             .extend(template::parse(directive, zones, report)),
+        Word::Bufsize => handlers.bufsize = Some(bufsize(directive, report)),
         Word::Chaos => handlers.chaos = Some(chaos::parse(directive, report)),
+        Word::Cache => handlers.cache = Some(cache::parse(directive, zones, report)),
+        Word::Hosts => handlers.hosts = Some(hosts::parse(directive, zones, report)),
+        Word::Loop => {
+            directive.refuse_arguments(report);
+            directive.refuse_options(report);
+            handlers.finds_loops = true;
+        }
+        Word::Forward => handlers.forwards.extend(forward::parse(directive, report)),
+        Word::Loadbalance => handlers.loadbalance = Some(loadbalance::parse(directive, report)),
+        Word::Minimal => {
+            directive.refuse_arguments(report);
+            directive.refuse_options(report);
+            handlers.minimal = true;
+        }
         _ => {}
+    }
+}
+
+/// Reads `bufsize [OCTETS]`.
+fn bufsize(directive: &Directive, report: &mut Report) -> u16 {
+    directive.refuse_options(report);
+    let Some(token) = directive.at_most_one(report) else {
+        return BUFSIZE;
+    };
+    match token.text.parse() {
+        Ok(octets @ 512..=4096) => octets,
+        Ok(_) | Err(_) => {
+            let message = format!("bufsize {} is not from 512 to 4096", token.shown());
+            report.error(&token.place, message, "write octets, such as 1232");
+            BUFSIZE
+        }
     }
 }

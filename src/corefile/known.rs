@@ -16,6 +16,10 @@ pub(super) enum Word {
     Autopath,
     /// Addresses to listen on.
     Bind,
+    /// What is kept of replies.
+    Cache,
+    /// The largest datagram.
+    Bufsize,
     /// A zone that lists zones.
     Catalog,
     /// What is told in class CH.
@@ -26,8 +30,12 @@ pub(super) enum Word {
     Errors,
     /// A zone file.
     File,
+    /// Who is asked for other names.
+    Forward,
     /// Liveness over HTTP.
     Health,
+    /// Names and addresses of a file.
+    Hosts,
     /// The names of what is reached from outside the cluster.
     External,
     /// Which losses are held.
@@ -42,6 +50,12 @@ pub(super) enum Word {
     Log,
     /// What is found out about queries.
     Metadata,
+    /// The order of addresses.
+    Loadbalance,
+    /// Questions that come back.
+    Loop,
+    /// Nothing but the answer.
+    Minimal,
     /// A set of clusters.
     Multicluster,
     /// The name of the server.
@@ -69,19 +83,26 @@ const OURS: &[(&str, Word)] = &[
     ("apex", Word::Apex),
     ("autopath", Word::Autopath),
     ("bind", Word::Bind),
+    ("cache", Word::Cache),
+    ("bufsize", Word::Bufsize),
     ("catalog", Word::Catalog),
     ("chaos", Word::Chaos),
     ("dns64", Word::Dns64),
     ("errors", Word::Errors),
     ("file", Word::File),
+    ("forward", Word::Forward),
     ("gate", Word::Gate),
     ("health", Word::Health),
     ("history", Word::History),
+    ("hosts", Word::Hosts),
     ("k8s_external", Word::External),
     ("kubernetes", Word::Kubernetes),
     ("local", Word::Local),
     ("log", Word::Log),
     ("metadata", Word::Metadata),
+    ("loadbalance", Word::Loadbalance),
+    ("loop", Word::Loop),
+    ("minimal", Word::Minimal),
     ("multicluster", Word::Multicluster),
     ("nsid", Word::Nsid),
     ("prometheus", Word::Prometheus),
@@ -102,8 +123,6 @@ pub fn directives() -> impl Iterator<Item = &'static str> {
 const NOT_YET: &[&str] = &[
     "auto",
     "azure",
-    "bufsize",
-    "cache",
     "cancel",
     "clouddns",
     "debug",
@@ -111,17 +130,17 @@ const NOT_YET: &[&str] = &[
     "dnstap",
     "erratic",
     "etcd",
-    "forward",
     "geoip",
     "grpc",
     "grpc_server",
     "header",
-    "hosts",
     "https",
     "https3",
     "loadbalance",
     "loop",
     "minimal",
+    "local",
+    "metadata",
     "multisocket",
     "nomad",
     "on",

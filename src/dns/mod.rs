@@ -17,6 +17,7 @@ pub mod tsig;
 mod ttl;
 mod wire;
 mod wire_query;
+mod wire_reply;
 
 pub use cookie::CookieSecret;
 pub use header::{Rcode, flags};
@@ -35,3 +36,4 @@ pub use wire::{
 };
 pub(crate) use wire_query::tsig_place;
 pub use wire_query::{Query, Unreadable};
+pub use wire_reply::{BadReply, Response};

@@ -2,18 +2,16 @@
 //!
 //! It decides without waiting, so it decides about transfers too. The address is that of the packet.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use prometheus_client::metrics::counter::Counter;
 
 use crate::corefile::{AclAction, AclPolicy};
 use crate::dns::{Name, Rcode, wire_is_within};
 use crate::live::chain::{Handler, Next};
 use crate::live::message::{Outcome, Question, Reply, Request};
-use crate::live::tally::Tally;
-use crate::ops::metrics::{self as m, Sample};
+use crate::live::tally::{Counts, Tally};
+use crate::ops::metrics as m;
 
 /// EDE 15 (RFC 8914 section 4.16): the server's operator has blocked it.
 const BLOCKED: u16 = 15;
@@ -35,7 +33,7 @@ pub struct Acl {
     /// The directives, in the order of the file.
     rules: Vec<AclRule>,
     /// Queries that went on.
-    allowed: Arc<AtomicU64>,
+    allowed: Counter,
     /// Queries that were refused, answered with nothing, and not answered.
     stopped: [Tally; 3],
 }
@@ -43,11 +41,11 @@ pub struct Acl {
 impl Acl {
     /// A handler for these directives.
     #[must_use]
-    pub fn new(rules: Vec<AclRule>) -> Self {
+    pub fn new(rules: Vec<AclRule>, counts: Counts<'_>) -> Self {
         Self {
             rules,
-            allowed: Arc::default(),
-            stopped: [m::ACL_BLOCKED, m::ACL_FILTERED, m::ACL_DROPPED].map(Tally::new),
+            allowed: counts.tally(m::ACL_ALLOWED).counter(&[""]),
+            stopped: [m::ACL_BLOCKED, m::ACL_FILTERED, m::ACL_DROPPED].map(|it| counts.tally(it)),
         }
     }
 
@@ -123,21 +121,8 @@ impl Handler for Acl {
         self.refuse(question)
     }
 
-    fn passed(&self) -> Option<Arc<AtomicU64>> {
-        Some(Arc::clone(&self.allowed))
-    }
-
-    fn samples(&self, server: &str, out: &mut Vec<Sample>) {
-        let allowed = self.allowed.load(Ordering::Relaxed);
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "counters beyond 2^53 lose their last digits"
-        )]
-        let allowed = allowed as f64;
-        out.push(Sample::new(m::ACL_ALLOWED, &[server, ""], allowed));
-        for tally in &self.stopped {
-            tally.samples(server, out);
-        }
+    fn passed(&self) -> Option<Counter> {
+        Some(self.allowed.clone())
     }
 
     fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {
@@ -145,7 +130,7 @@ impl Handler for Acl {
         match self.refuse(&request.question(&lower)) {
             Some(outcome) => std::future::ready(outcome).boxed(),
             None => {
-                self.allowed.fetch_add(1, Ordering::Relaxed);
+                self.allowed.inc();
                 next.run(request)
             }
         }
@@ -154,9 +139,12 @@ impl Handler for Acl {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::corefile::{Overrides, parse_text};
-    use crate::live::testing::{Counting, ask_request, chain, request};
+    use crate::live::testing::{Counting, ask_request, chain, counts, request};
+    use crate::ops::HandlerMetrics;
 
     /// The handler of `acl` directives in a block for all names.
     fn acl(directives: &str) -> Acl {
@@ -167,7 +155,8 @@ mod tests {
             zones: acl.zones.clone(),
             policies: acl.policies.clone(),
         };
-        Acl::new(acls.iter().map(rule).collect())
+        let metrics = HandlerMetrics::default();
+        Acl::new(acls.iter().map(rule).collect(), counts(&metrics))
     }
 
     /// What is said to a question from an address.
@@ -255,19 +244,7 @@ mod tests {
         for question in ["z. A", "b.z. A", "z. MX", "z. TXT", "y. A", "z. SRV"] {
             ask_request(&server, &mut request(question));
         }
-        let mut out = Vec::new();
-        acl.samples("dns://:53", &mut out);
-        let said = out
-            .iter()
-            .map(|it| format!("{} {} {}", it.metric.name, it.labels.join(","), it.value));
-        assert_eq!(
-            said.collect::<Vec<_>>(),
-            [
-                "coredns_acl_allowed_requests dns://:53, 2",
-                "coredns_acl_blocked_requests dns://:53,z., 2",
-                "coredns_acl_filtered_requests dns://:53,z., 1",
-                "coredns_acl_dropped_requests dns://:53,z., 1",
-            ]
-        );
+        let stopped: Vec<u64> = acl.stopped.iter().map(|it| it.get(&["z.", ""])).collect();
+        assert_eq!((acl.allowed.get(), stopped), (2, vec![2, 1, 1]));
     }
 }

@@ -19,8 +19,8 @@ use crate::dns::{Name, Rcode, Rdata, Record, Rtype};
 use crate::live::acl::closest;
 use crate::live::chain::{Handler, Next};
 use crate::live::message::{Outcome, Question, Reply, Request};
-use crate::live::tally::Tally;
-use crate::ops::metrics::{AUTOPATH_SUCCESS, Sample};
+use crate::live::tally::{Counts, Tally};
+use crate::ops::metrics::AUTOPATH_SUCCESS;
 
 /// Where search paths are from.
 #[derive(Debug, Clone)]
@@ -60,11 +60,11 @@ struct Path {
 impl Autopath {
     /// A handler for names in `zones`.
     #[must_use]
-    pub const fn new(zones: Vec<Name>, search: Search) -> Self {
+    pub fn new(zones: Vec<Name>, search: Search, counts: Counts<'_>) -> Self {
         Self {
             zones,
             search,
-            successes: Tally::new(AUTOPATH_SUCCESS),
+            successes: counts.tally(AUTOPATH_SUCCESS),
         }
     }
 
@@ -190,10 +190,6 @@ impl Handler for Autopath {
 
     fn passes(&self, question: &Question<'_>) -> bool {
         self.path(question).is_none()
-    }
-
-    fn samples(&self, server: &str, out: &mut Vec<Sample>) {
-        self.successes.samples(server, out);
     }
 
     fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {

@@ -7,16 +7,15 @@
 //! ready at the first poll.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use prometheus_client::metrics::counter::Counter;
 use tokio_util::sync::CancellationToken;
 
 use crate::dns::{Name, Rcode, Rtype};
 use crate::live::message::{Outcome, Question, Request};
 use crate::live::zones::BlockZones;
-use crate::ops::metrics::Sample;
 
 /// How many times the server may ask itself on behalf of one query: for targets of aliases, as CoreDNS.
 pub const MAX_DEPTH: u8 = 8;
@@ -41,12 +40,9 @@ pub trait Handler: Send + Sync {
     }
 
     /// Counts the queries that pass it on the way to the zones, if someone wants to know.
-    fn passed(&self) -> Option<Arc<AtomicU64>> {
+    fn passed(&self) -> Option<Counter> {
         None
     }
-
-    /// What it has counted, for the metrics of a server.
-    fn samples(&self, _server: &str, _out: &mut Vec<Sample>) {}
 
     /// Whether queries of classes other than IN come here.
     fn takes_all_classes(&self) -> bool {
@@ -74,7 +70,7 @@ pub struct Block {
     /// The zones.
     zones: Arc<BlockZones>,
     /// What counts queries that go straight to the zones.
-    passed: Vec<Arc<AtomicU64>>,
+    passed: Vec<Counter>,
     /// What is done to every reply on its way out.
     pub shape: Shape,
 }
@@ -153,7 +149,7 @@ impl Block {
     /// Counts a query that was answered from the zones at once.
     pub fn count_passed(&self) {
         for count in &self.passed {
-            count.fetch_add(1, Ordering::Relaxed);
+            count.inc();
         }
     }
 

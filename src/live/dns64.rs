@@ -12,8 +12,8 @@ use futures_util::future::BoxFuture;
 use crate::dns::{Rcode, Rdata, Record, Rtype, Ttl, flags};
 use crate::live::chain::{Handler, Next};
 use crate::live::message::{CLASS_IN, Outcome, Question, Reply, Request};
-use crate::live::tally::Tally;
-use crate::ops::metrics::{DNS64_TRANSLATED, Sample};
+use crate::live::tally::{Counts, Tally};
+use crate::ops::metrics::DNS64_TRANSLATED;
 
 /// The most TTL where no SOA says another (RFC 6147 section 5.1.7).
 const MOST_TTL: Ttl = Ttl::decode(600);
@@ -36,13 +36,13 @@ pub struct Dns64 {
 impl Dns64 {
     /// A handler that does as the directive says.
     #[must_use]
-    pub const fn new(on: &crate::corefile::Dns64) -> Self {
+    pub fn new(on: &crate::corefile::Dns64, counts: Counts<'_>) -> Self {
         Self {
             prefix: on.prefix,
             prefix_octets: on.prefix_octets,
             translates_all: on.translates_all,
             allows_ipv4: on.allows_ipv4,
-            translated: Tally::new(DNS64_TRANSLATED),
+            translated: counts.tally(DNS64_TRANSLATED),
         }
     }
 
@@ -54,13 +54,12 @@ impl Dns64 {
 
     /// Whether a reply lacks what is asked for.
     fn is_lacking(&self, reply: &Reply) -> bool {
-        let has_soa = reply.authority.iter().any(|it| it.rtype == Rtype::SOA);
-        let has_answers = !reply.answers.is_empty();
-        if reply.rcode == Rcode::NXDOMAIN && has_soa {
+        // An alias to a missing name is no missing name, as in CoreDNS.
+        if reply.rcode == Rcode::NXDOMAIN && reply.answers.is_empty() {
             return false;
         }
         let mut answers = reply.answers.iter();
-        self.translates_all || !has_answers || !answers.any(|it| it.rtype == Rtype::AAAA)
+        self.translates_all || !answers.any(|it| it.rtype == Rtype::AAAA)
     }
 
     /// The IPv6 address of an IPv4 one (RFC 6052 section 2.2): octet 8 is left out.
@@ -129,10 +128,6 @@ impl Handler for Dns64 {
         !self.is_for(question.qtype, question.qclass, question.client)
     }
 
-    fn samples(&self, server: &str, out: &mut Vec<Sample>) {
-        self.translated.samples(server, out);
-    }
-
     fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {
         if !self.is_for(request.qtype, request.qclass, request.origin.client) {
             return next.run(request);
@@ -147,7 +142,8 @@ mod tests {
 
     use super::*;
     use crate::corefile::{Overrides, parse_text};
-    use crate::live::testing::{ask_request, chain_around, request};
+    use crate::live::testing::{ask_request, chain_around, counts, request};
+    use crate::ops::HandlerMetrics;
     use crate::serve::testing::zone;
 
     /// What a client with IPv6, or with IPv4, is told.
@@ -162,7 +158,14 @@ mod tests {
             "out CNAME four",
         ];
         let zones = vec![zone("z.", 1, &lines)];
-        let server = chain_around(vec![Arc::new(Dns64::new(&on))], zones, vec![]);
+        let server = chain_around(
+            vec![Arc::new(Dns64::new(
+                &on,
+                counts(&HandlerMetrics::default()),
+            ))],
+            zones,
+            vec![],
+        );
         let mut request = request(question);
         request.origin.client = (from.parse::<std::net::IpAddr>().unwrap(), 4000).into();
         ask_request(&server, &mut request)

@@ -1,14 +1,14 @@
 //! `local`: names of the machine itself, which no one else should be asked for (RFC 6761 section 6.3, RFC 6303).
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use prometheus_client::metrics::counter::Counter;
 
 use crate::dns::{Name, Rcode, Rdata, Record, Rtype, Serial, Soa, Ttl, wire_is_within};
 use crate::live::chain::{Handler, Next};
 use crate::live::message::{Outcome, Question, Reply, Request};
-use crate::ops::metrics::{LOCAL_LOCALHOST, Sample};
+use crate::live::tally::Counts;
+use crate::ops::metrics::LOCAL_LOCALHOST;
 
 /// The TTL of everything: a week, CoreDNS's.
 const TTL: Ttl = Ttl::decode(604_800);
@@ -26,12 +26,12 @@ const REVERSE: [&[u8]; 3] = [
 const LOOPBACK: &[u8] = b"\x011\x010\x010\x03127\x07in-addr\x04arpa\x00";
 
 /// The handler of `local`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Local {
     /// Whether names that begin with the label `localhost` are answered, too.
-    pub has_prefix: bool,
+    has_prefix: bool,
     /// Queries for names in or like localhost, but not for itself.
-    pub asked: AtomicU64,
+    asked: Counter,
 }
 
 /// What a name is.
@@ -48,6 +48,15 @@ enum Kind {
 }
 
 impl Local {
+    /// A handler.
+    #[must_use]
+    pub fn new(has_prefix: bool, counts: Counts<'_>) -> Self {
+        Self {
+            has_prefix,
+            asked: counts.tally(LOCAL_LOCALHOST).counter(&[]),
+        }
+    }
+
     /// What a lower-case wire name is, if it is a matter of this.
     fn kind(&self, name: &[u8]) -> Option<Kind> {
         if name == LOCALHOST {
@@ -138,21 +147,12 @@ impl Handler for Local {
         self.kind(question.name).is_none()
     }
 
-    fn samples(&self, _server: &str, out: &mut Vec<Sample>) {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "counters beyond 2^53 lose their last digits"
-        )]
-        let asked = self.asked.load(Ordering::Relaxed) as f64;
-        out.push(Sample::new(LOCAL_LOCALHOST, &[], asked));
-    }
-
     fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {
         match self.kind(request.name.to_lower().as_wire()) {
             None => next.run(request),
             Some(kind) => {
                 if kind == Kind::Like {
-                    self.asked.fetch_add(1, Ordering::Relaxed);
+                    self.asked.inc();
                 }
                 std::future::ready(Outcome::Reply(self.reply(kind, request))).boxed()
             }
@@ -165,15 +165,14 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::live::testing::{ask, chain};
+    use crate::live::testing::{ask, chain, counts};
+    use crate::ops::HandlerMetrics;
 
     #[test]
     fn the_machine_itself_is_answered_for() {
         let soa = "604800 IN SOA localhost. root.localhost. 1 0 0 0 604800";
-        let on = Arc::new(Local {
-            has_prefix: true,
-            ..Local::default()
-        });
+        let metrics = HandlerMetrics::default();
+        let on = Arc::new(Local::new(true, counts(&metrics)));
         let server = chain(vec![on.clone()], vec![]);
         let next = "SERVFAIL: plugin/local: no next plugin found";
         for (question, want) in [
@@ -225,10 +224,8 @@ mod tests {
         ] {
             assert_eq!(ask(&server, question), want, "{question}");
         }
-        let mut out = Vec::new();
-        on.samples("", &mut out);
-        assert!((out[0].value - 3.0).abs() < 0.1, "{out:?}");
-        let without = chain(vec![Arc::new(Local::default())], vec![]);
+        assert_eq!(on.asked.get(), 3);
+        let without = chain(vec![Arc::new(Local::new(false, counts(&metrics)))], vec![]);
         assert_eq!(ask(&without, "localhost.test. A"), next);
     }
 }

@@ -81,6 +81,9 @@ pub struct Edns {
     pub options: Vec<u8>,
 }
 
+/// What handlers found out about a query, by label.
+pub type Metadata = BTreeMap<Cow<'static, str>, String>;
+
 /// A query on its way through a chain.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -101,7 +104,7 @@ pub struct Request {
     /// How many times the server asked itself to get here.
     pub depth: u8,
     /// What handlers found out about it, by key, such as `kubernetes/service`.
-    pub metadata: BTreeMap<Cow<'static, str>, String>,
+    pub metadata: Metadata,
 }
 
 impl Request {

@@ -1,69 +1,82 @@
-//! Counters of handlers, by what they count: CoreDNS's metrics of its plugins.
+//! Counters of handlers that look at questions: CoreDNS's metrics of its plugins.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 
-use crate::ops::metrics::{Metric, Sample};
+use crate::ops::HandlerMetrics;
+use crate::ops::metrics::Metric;
 
-/// A metric with the label `server` in front, counted by its other labels.
+/// Where the handlers of a listener count.
+#[derive(Debug, Clone, Copy)]
+pub struct Counts<'a> {
+    /// The counters.
+    pub metrics: &'a HandlerMetrics,
+    /// The listener, such as `dns://:53`.
+    pub server: &'a str,
+}
+
+/// A metric, for a listener where it has one, counted by its other labels.
 #[derive(Debug)]
-pub struct Tally {
+pub(super) struct Tally {
     /// Which metric.
     metric: Metric,
-    /// The counts by labels. The lock protects the map for one change or one reading.
-    counts: Mutex<BTreeMap<Vec<String>, u64>>,
+    /// The listener.
+    server: String,
+    /// The counts.
+    family: Family<Vec<(&'static str, String)>, Counter>,
+}
+
+impl Counts<'_> {
+    /// A metric's counts.
+    pub(super) fn tally(self, metric: Metric) -> Tally {
+        Tally {
+            metric,
+            server: self.server.to_owned(),
+            family: self.metrics.questions(metric),
+        }
+    }
 }
 
 impl Tally {
-    /// Counts of nothing yet.
-    #[must_use]
-    pub const fn new(metric: Metric) -> Self {
-        Self {
-            metric,
-            counts: Mutex::new(BTreeMap::new()),
-        }
+    /// The counter of these labels, those behind `server`.
+    pub(super) fn counter(&self, labels: &[&str]) -> Counter {
+        let server = self.metric.labels.first().filter(|it| **it == "server");
+        let server = server.map(|_| self.server.as_str());
+        let values = server.into_iter().chain(labels.iter().copied());
+        let names = self.metric.labels.iter().copied();
+        let all = names.zip(values.map(ToOwned::to_owned)).collect();
+        self.family.get_or_create_owned(&all)
     }
 
-    /// One more of these labels, those behind `server`.
-    pub fn increase(&self, labels: &[&str]) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let labels = labels.iter().map(ToString::to_string).collect();
-        *counts.entry(labels).or_default() += 1;
+    /// One more of these labels.
+    pub(super) fn increase(&self, labels: &[&str]) {
+        self.counter(labels).inc();
     }
 
-    /// The values, for a server.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "counters beyond 2^53 lose their last digits"
-    )]
-    pub fn samples(&self, server: &str, out: &mut Vec<Sample>) {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        for (labels, count) in counts.iter() {
-            let mut all = vec![server];
-            all.extend(labels.iter().map(String::as_str));
-            out.push(Sample::new(self.metric, &all, *count as f64));
-        }
+    /// The count of these labels.
+    #[cfg(test)]
+    pub(super) fn get(&self, labels: &[&str]) -> u64 {
+        self.counter(labels).get()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::metrics::ACL_BLOCKED;
+    use crate::ops::metrics::{ACL_BLOCKED, LOCAL_LOCALHOST};
 
     #[test]
-    fn counts_are_told_by_server_and_labels() {
-        let tally = Tally::new(ACL_BLOCKED);
-        tally.increase(&["z.", ""]);
-        tally.increase(&["z.", ""]);
-        tally.increase(&["y.", ""]);
-        let mut out = Vec::new();
-        tally.samples("dns://:53", &mut out);
-        let said: Vec<_> = out
-            .iter()
-            .map(|it| (it.labels.join(" "), it.value))
-            .collect();
-        let want = [("dns://:53 y. ", 1.0), ("dns://:53 z. ", 2.0)];
-        assert_eq!(said, want.map(|(labels, value)| (labels.to_owned(), value)));
+    fn counts_are_told_by_server_and_labels_and_shared() {
+        let metrics = HandlerMetrics::default();
+        let on = |server| Counts {
+            metrics: &metrics,
+            server,
+        };
+        on("dns://:53").tally(ACL_BLOCKED).increase(&["z.", ""]);
+        on("dns://:53").tally(ACL_BLOCKED).increase(&["z.", ""]);
+        on("dns://:54").tally(ACL_BLOCKED).increase(&["z.", ""]);
+        assert_eq!(on("dns://:53").tally(ACL_BLOCKED).get(&["z.", ""]), 2);
+        on("dns://:53").tally(LOCAL_LOCALHOST).increase(&[]);
+        assert_eq!(on("dns://:54").tally(LOCAL_LOCALHOST).get(&[]), 1);
     }
 }

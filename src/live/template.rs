@@ -15,8 +15,8 @@ use crate::live::acl::closest;
 use crate::live::chain::{Handler, Next};
 use crate::live::message::{Outcome, Question, Reply, Request};
 use crate::live::name_text::NameText;
-use crate::live::tally::Tally;
-use crate::ops::metrics::{self as m, Sample};
+use crate::live::tally::{Counts, Tally};
+use crate::ops::metrics as m;
 
 /// Reads a record as a template gives it. Handed in, for zone files are not read here.
 pub type ReadRecord = fn(&str) -> Result<Record, String>;
@@ -52,13 +52,13 @@ enum Choice<'t> {
 impl Templates {
     /// A handler for these directives.
     #[must_use]
-    pub const fn new(templates: Vec<Template>, read: ReadRecord) -> Self {
+    pub fn new(templates: Vec<Template>, read: ReadRecord, counts: Counts<'_>) -> Self {
         Self {
             templates,
             read,
-            matches: Tally::new(m::TEMPLATE_MATCHES),
-            failures: Tally::new(m::TEMPLATE_FAILURES),
-            record_failures: Tally::new(m::TEMPLATE_RR_FAILURES),
+            matches: counts.tally(m::TEMPLATE_MATCHES),
+            failures: counts.tally(m::TEMPLATE_FAILURES),
+            record_failures: counts.tally(m::TEMPLATE_RR_FAILURES),
         }
     }
 
@@ -191,12 +191,6 @@ impl Handler for Templates {
         match self.choose(question) {
             Choice::None => true,
             Choice::Stopped | Choice::Chosen(..) => false,
-        }
-    }
-
-    fn samples(&self, server: &str, out: &mut Vec<Sample>) {
-        for tally in [&self.matches, &self.failures, &self.record_failures] {
-            tally.samples(server, out);
         }
     }
 

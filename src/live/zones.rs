@@ -181,7 +181,7 @@ fn unknown() -> Outcome {
 }
 
 /// What stands for the zones in logs and metrics.
-const WORD: &str = "kubernetes";
+pub(super) const WORD: &str = "kubernetes";
 
 /// The name at which an answer ends outside of its zone: the target of its last alias.
 #[must_use]

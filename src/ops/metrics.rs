@@ -17,6 +17,8 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::ops::HandlerMetrics;
+
 /// Whether a metric only grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricKind {
@@ -111,6 +113,22 @@ metrics! {
     TEMPLATE_RR_FAILURES Counter "coredns_template_rr_failures" ["server", "zone", "view", "class", "type", "section", "template"] "Filled-in templates that were no record";
     DNS64_TRANSLATED Counter "coredns_dns64_requests_translated" ["server"] "Queries that `dns64` answered with made addresses";
     LOCAL_LOCALHOST Counter "coredns_local_localhost_requests" [] "Queries for names in or like localhost that `local` answered";
+    PROXY_SECONDS Histogram "coredns_proxy_request_duration_seconds" ["proxy_name", "to", "rcode"] "How long upstreams took to answer";
+    PROXY_HEALTHCHECK_FAILURES Counter "coredns_proxy_healthcheck_failures" ["proxy_name", "to"] "Failed health checks of upstreams";
+    PROXY_CONNECTION_HITS Counter "coredns_proxy_conn_cache_hits" ["proxy_name", "to", "proto"] "Connections and sockets to upstreams that were used again";
+    PROXY_CONNECTION_MISSES Counter "coredns_proxy_conn_cache_misses" ["proxy_name", "to", "proto"] "Connections and sockets to upstreams that were made";
+    FORWARD_HEALTHCHECK_BROKEN Counter "coredns_forward_healthcheck_broken" [] "Queries for which all upstreams were down";
+    FORWARD_CONCURRENT_REJECTS Counter "coredns_forward_max_concurrent_rejects" [] "Queries refused by max_concurrent";
+    CACHE_ENTRIES Gauge "coredns_cache_entries" ["server", "type", "zones", "view"] "Replies kept: success, denial";
+    CACHE_REQUESTS Counter "coredns_cache_requests" ["server", "zones", "view"] "Questions to the cache";
+    CACHE_HITS Counter "coredns_cache_hits" ["server", "type", "zones", "view"] "Questions answered from the cache: success, denial";
+    CACHE_MISSES Counter "coredns_cache_misses" ["server", "zones", "view"] "Questions not answered from the cache";
+    CACHE_PREFETCHES Counter "coredns_cache_prefetch" ["server", "zones", "view"] "Replies asked for again before or after their end";
+    CACHE_DROPS Counter "coredns_cache_drops" ["server", "zones", "view"] "Replies not kept because their question is another";
+    CACHE_SERVED_STALE Counter "coredns_cache_served_stale" ["server", "zones", "view"] "Questions answered by replies after their end";
+    CACHE_EVICTIONS Counter "coredns_cache_evictions" ["server", "type", "zones", "view"] "Replies that made room for others: success, denial";
+    HOSTS_ENTRIES Gauge "coredns_hosts_entries" ["hostsfile"] "Addresses and names of the hosts file and of lines in the Corefile";
+    HOSTS_RELOAD Gauge "coredns_hosts_reload_timestamp_seconds" [] "When the hosts file that was read last was changed, seconds since 1970";
     STORE_BYTES Gauge "zonewright_store_bytes" [] "Octets of the store's files";
 }
 
@@ -170,7 +188,7 @@ pub struct Metrics {
 impl Metrics {
     /// Metrics that start at zero, and those that `gather` reads at each scrape.
     #[must_use]
-    pub fn new(gather: Gather) -> Self {
+    pub fn new(gather: Gather, handlers: &HandlerMetrics) -> Self {
         let buckets = || exponential_buckets(0.000_25, 2.0, 18);
         let mut metrics = Self {
             registry: Registry::default(),
@@ -211,6 +229,7 @@ impl Metrics {
             metrics.problems.clone(),
         );
         registry.register(GATE.name, GATE.help, metrics.gate.clone());
+        handlers.register(registry);
         registry.register_collector(Box::new(Gathered(gather)));
         metrics
     }
@@ -302,7 +321,7 @@ mod tests {
                 Sample::new(QUERIES, &["udp", "NOERROR"], 3.0),
             ]
         });
-        let metrics = Metrics::new(gather);
+        let metrics = Metrics::new(gather, &HandlerMetrics::default());
         metrics.count_version("z.", 2, 1);
         metrics.count_commit(Duration::from_millis(1), &[Duration::from_millis(2)]);
         let text = metrics.text();

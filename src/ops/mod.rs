@@ -1,10 +1,12 @@
 //! What running the server needs besides its work: clock, tasks, logs, metrics, health.
 
 mod clock;
+pub mod handler_metrics;
 pub mod http;
 pub mod metrics;
 mod tasks;
 pub mod telemetry;
 
 pub use clock::{Clock, SystemClock};
+pub use handler_metrics::HandlerMetrics;
 pub use tasks::{TaskEnd, Tasks, panic_text};

@@ -4,7 +4,7 @@
 //! `ttlN.`, `cname.`, `nx.`, `nxN.` (an SOA whose minimum is N), `nodata.`, `nodataN.`, `nxbare.`, `nodatabare.`, `servfail.`,
 //! `refused.`, `notimp.`, `formerr.`, `yxdomain.`, `big.` (40 strings), `fat.` (as big, but also in a small datagram),
 //! `tcset.`, `wrongq.`, `wrongid.`, `garbage.`, `short.`, `slowN.` (N milliseconds), `drop.`, `aa.`, `ad.`,
-//! `rich.` (records with names in their data), `echo.` (says what it was asked).
+//! `rich.` (records with names in their data), `echo.` (says what it was asked). Classes other than IN are refused.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -289,7 +289,10 @@ impl State {
         let label = asked.name.split('.').next().unwrap_or_default();
         let label = label.to_ascii_lowercase();
         let mut replies = Replies::default();
-        let mode = self.mode.lock().unwrap().clone();
+        let mut mode = self.mode.lock().unwrap().clone();
+        if !asked.question.ends_with(&[0, 1]) {
+            mode = Mode::Code(5);
+        }
         let mut draft = Draft {
             flags: 0x8080 | asked.flags & 0x0110,
             sections: Default::default(),

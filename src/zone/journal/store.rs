@@ -239,6 +239,23 @@ impl Store {
         })
     }
 
+    /// At most `limit` entries from `low` to before `high`, in falling order of keys.
+    pub(super) fn range_back(
+        &self,
+        low: &[u8],
+        high: &[u8],
+        limit: usize,
+    ) -> Result<Vec<(Octets, Octets)>, StoreError> {
+        self.with("reading the database", |open| {
+            open.db
+                .range(low..high)
+                .rev()
+                .take(limit)
+                .map(|entry| entry.map(|(key, value)| (Octets(key), Octets(value))))
+                .collect()
+        })
+    }
+
     /// Applies a batch: all of it or nothing survives a crash. Not on disk before [`Self::sync`].
     pub(super) fn write(&self, batch: Batch) -> Result<(), StoreError> {
         let done = self.with("writing the database", |open| {

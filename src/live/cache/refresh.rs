@@ -1,0 +1,195 @@
+//! Asking again for what is kept: before its end, and after it while the old is given.
+//!
+//! A refresh is a task of the background, a bounded number of them at once; there is never more than one
+//! for an item.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::item::Item;
+use super::kind::Kind;
+use super::{Cache, REFRESH_LIMIT, is_of_zone};
+use crate::dns::{Rcode, flags};
+use crate::live::chain::Next;
+use crate::live::message::{Outcome, Proto, Request};
+
+/// Refreshes at once.
+const MOST_AT_ONCE: usize = 256;
+
+/// A refresh.
+pub(super) struct Refresh {
+    /// What is asked for again.
+    item: Arc<Item>,
+    /// The question.
+    request: Request,
+    /// What stands behind the cache.
+    next: Next,
+    /// Whether the item is past its end.
+    is_stale: bool,
+    /// Who waits for what is said.
+    told: Option<oneshot::Sender<Option<Outcome>>>,
+}
+
+impl Cache {
+    /// Has an item asked for again, unless that is under way or the queue is full.
+    pub(super) fn refresh_later(
+        &self,
+        item: &Arc<Item>,
+        request: &Request,
+        next: &Next,
+        now: Instant,
+        is_stale: bool,
+    ) {
+        if !item.begin_refresh(now) {
+            return;
+        }
+        let mut request = request.clone();
+        // Nobody waits for it: over a connection nothing is truncated.
+        request.origin.proto = Proto::Tcp;
+        let refresh = Refresh {
+            item: Arc::clone(item),
+            request,
+            next: next.clone(),
+            is_stale,
+            told: None,
+        };
+        self.counts.prefetches.inc();
+        if self.refreshes.try_send(refresh).is_err() {
+            item.end_refresh(None);
+        }
+    }
+
+    /// Asks for an item past its end before it is given; nothing when the old is to be given.
+    pub(super) async fn verify(
+        &self,
+        item: &Arc<Item>,
+        request: &Request,
+        next: &Next,
+        limit: Option<Duration>,
+    ) -> Option<Outcome> {
+        let now = self.clock.now();
+        let tracks = self
+            .config
+            .stale
+            .is_some_and(|stale| !stale.recheck.is_zero());
+        if tracks && !item.begin_refresh(now) || item.failed_lately(now) {
+            return None;
+        }
+        let (told, said) = oneshot::channel();
+        let mut refresh = Refresh {
+            item: Arc::clone(item),
+            request: request.clone(),
+            next: next.clone(),
+            is_stale: true,
+            told: None,
+        };
+        match limit {
+            None => self.refresh(refresh).await,
+            Some(limit) => {
+                refresh.told = Some(told);
+                self.refreshes.try_send(refresh).ok()?;
+                tokio::time::timeout(limit, said).await.ok()?.ok()?
+            }
+        }
+    }
+
+    /// Runs refreshes until told to stop.
+    pub(super) async fn refresh_all(
+        self: Arc<Self>,
+        mut waiting: mpsc::Receiver<Refresh>,
+        cancel: CancellationToken,
+    ) {
+        let mut running = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                Some(()) = running.next() => {}
+                Some(mut refresh) = waiting.recv(), if running.len() < MOST_AT_ONCE => {
+                    let cache = Arc::clone(&self);
+                    running.push(async move {
+                        let told = refresh.told.take();
+                        let item = Arc::clone(&refresh.item);
+                        let refreshed = tokio::time::timeout(REFRESH_LIMIT, cache.refresh(refresh)).await;
+                        if refreshed.is_err() {
+                            item.end_refresh(None);
+                        }
+                        if let Some(told) = told {
+                            // Who waited may have gone with the old.
+                            let _heard = told.send(refreshed.ok().flatten()).is_ok();
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    /// Asks for an item again. Gives what the client is told, nothing when the old stays.
+    async fn refresh(&self, refresh: Refresh) -> Option<Outcome> {
+        let Refresh {
+            item,
+            mut request,
+            next,
+            is_stale,
+            told: _,
+        } = refresh;
+        let wanted = request.flags;
+        request.flags |= flags::AD;
+        let outcome = next.run(&mut request).await;
+        request.flags = wanted;
+        let taken = match outcome {
+            Outcome::Reply(reply) if is_stale && !self.replaces(&reply, &request) => None,
+            Outcome::Reply(reply) => Some(self.take(reply, &request, true)),
+            Outcome::Failed(_) | Outcome::Dropped => None,
+        };
+        let prefers = self
+            .config
+            .stale
+            .is_some_and(|stale| stale.prefers_positive);
+        let is_usable =
+            |it: &super::Taken| !is_stale || !prefers || it.kind == Kind::Answer && it.is_answer;
+        let taken = taken.filter(is_usable);
+        if let Some(new) = taken.as_ref().and_then(|it| it.item.as_ref()) {
+            new.inherit(&item);
+        }
+        let recheck = self
+            .config
+            .stale
+            .map_or(Duration::ZERO, |stale| stale.recheck);
+        let failed = is_stale && taken.is_none() && !recheck.is_zero();
+        item.end_refresh(failed.then(|| self.clock.now() + recheck));
+        taken.map(|it| Outcome::Reply(it.reply))
+    }
+
+    /// Whether a reply may take the place of what is past its end (RFC 8767 section 4): a whole one that
+    /// says there is something or there is not.
+    fn replaces(&self, reply: &crate::live::message::Reply, request: &Request) -> bool {
+        let is_whole = reply.flags & flags::TC == 0;
+        if is_of_zone(reply) || !is_whole {
+            return false;
+        }
+        if self
+            .config
+            .stale
+            .is_some_and(|stale| stale.prefers_positive)
+        {
+            return true;
+        }
+        let judged = super::judge(reply, &request.name, request.qtype, None);
+        judged.kind != Kind::Other && [Rcode::NOERROR, Rcode::NXDOMAIN].contains(&reply.rcode)
+    }
+}
+
+impl Cache {
+    /// The item that is kept for a request, for tests.
+    #[cfg(test)]
+    pub(super) fn kept(&self, request: &Request) -> Option<Arc<Item>> {
+        let key = super::Key::of(request);
+        let denial = self.denial.get(key.as_octets());
+        denial.or_else(|| self.success.get(key.as_octets()))
+    }
+}

@@ -1,0 +1,1 @@
+//! `forward` over sockets of this process.

@@ -1,0 +1,276 @@
+//! `hosts`: names and addresses of a file, which is looked at now and then, and of lines in the Corefile.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwap;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use crate::corefile::{self, HostLine};
+use crate::dns::{Name, Rcode, Rdata, Record, Rtype, flags, wire_is_within};
+use crate::live::chain::{Handler, Next};
+use crate::live::message::{CLASS_IN, Failure, Outcome, Question, Reply, Request};
+use crate::ops::HandlerMetrics;
+
+/// The handler's word.
+const WORD: &str = "hosts";
+/// The largest file that is read.
+const MOST_OCTETS: u64 = 64 << 20;
+
+/// Names and addresses, both ways.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Table {
+    /// Addresses by name in lower case. A name that begins with `*` is for one more label in its place.
+    addresses: HashMap<Name, Vec<IpAddr>>,
+    /// Names by address.
+    names: HashMap<IpAddr, Vec<Name>>,
+}
+
+impl Table {
+    /// The table of lines, without names outside of the zones.
+    fn new(lines: impl Iterator<Item = HostLine>, config: &corefile::Hosts) -> Self {
+        let mut table = Self::default();
+        for HostLine { address, names } in lines {
+            for name in names {
+                if !config.zones.iter().any(|zone| name.is_within(zone)) {
+                    continue;
+                }
+                let is_pattern = name.labels().next() == Some(b"*");
+                if config.reverse && !is_pattern {
+                    table.names.entry(address).or_default().push(name.clone());
+                }
+                table.addresses.entry(name).or_default().push(address);
+            }
+        }
+        table
+    }
+
+    /// The addresses of a name in lower case; those of one family, the pattern's where the name has none.
+    fn find<'a>(&'a self, name: &'a Name, pattern: Option<&'a Name>, is_v6: bool) -> Vec<IpAddr> {
+        let of = |name: &Name| -> Vec<IpAddr> {
+            let all = self.addresses.get(name).into_iter().flatten();
+            all.filter(|address| address.is_ipv6() == is_v6)
+                .copied()
+                .collect()
+        };
+        let own = of(name);
+        match pattern {
+            Some(pattern) if own.is_empty() => of(pattern),
+            Some(_) | None => own,
+        }
+    }
+
+    /// How many addresses and names there are.
+    fn len(&self) -> usize {
+        let addresses = self.addresses.values().map(Vec::len).sum::<usize>();
+        addresses + self.names.values().map(Vec::len).sum::<usize>()
+    }
+}
+
+/// What tells one state of a file from another.
+type Stamp = (Option<SystemTime>, u64);
+
+/// The handler.
+pub struct Hosts {
+    /// What the Corefile says.
+    config: corefile::Hosts,
+    /// The lines of the Corefile.
+    inline: Table,
+    /// The file as it was read last.
+    file: ArcSwap<Table>,
+    /// The state of the file then.
+    stamp: Mutex<Option<Stamp>>,
+    /// What is counted.
+    metrics: HandlerMetrics,
+}
+
+impl Hosts {
+    /// The handler; the file is read.
+    #[must_use]
+    pub fn new(config: corefile::Hosts, metrics: &HandlerMetrics) -> Self {
+        let hosts = Self {
+            inline: Table::new(config.lines.iter().cloned(), &config),
+            file: ArcSwap::default(),
+            stamp: Mutex::new(None),
+            metrics: metrics.clone(),
+            config,
+        };
+        hosts.look();
+        hosts
+    }
+
+    /// Reads the file if it is another than before. One that cannot be read leaves the old.
+    fn look(&self) {
+        let file = &self.config.file;
+        let Ok(about) = std::fs::metadata(file) else {
+            return;
+        };
+        let stamp = (about.modified().ok(), about.len());
+        let mut last = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last == Some(stamp) || !about.is_file() {
+            return;
+        }
+        if about.len() > MOST_OCTETS {
+            tracing::warn!(file = %file.display(), bytes = about.len(), "hosts file is too large and not read");
+            *last = Some(stamp);
+            return;
+        }
+        let Ok(octets) = std::fs::read(file) else {
+            return;
+        };
+        let text = String::from_utf8_lossy(&octets);
+        let table = Table::new(text.lines().filter_map(HostLine::parse), &self.config);
+        let count = i64::try_from(table.len() + self.inline.len()).unwrap_or(i64::MAX);
+        self.file.store(Arc::new(table));
+        *last = Some(stamp);
+        let labels = vec![("hostsfile", file.display().to_string())];
+        self.metrics.hosts_entries.get_or_create(&labels).set(count);
+        let since = stamp
+            .0
+            .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+        self.metrics
+            .hosts_reload
+            .set(since.unwrap_or(Duration::ZERO).as_secs_f64());
+    }
+
+    /// Whether a name, lower-case wire form, is in one of our zones.
+    fn holds(&self, lower: &[u8]) -> bool {
+        let mut zones = self.config.zones.iter();
+        zones.any(|zone| wire_is_within(lower, zone.as_wire()))
+    }
+
+    /// Whether the next is asked for a name.
+    fn falls_through(&self, name: &Name) -> bool {
+        let mut zones = self.config.fallthrough.iter();
+        zones.any(|zone| name.is_within(zone))
+    }
+
+    /// The addresses of a name in lower case, of one family: the file's, then the Corefile's.
+    fn addresses(&self, name: &Name, is_v6: bool) -> Vec<IpAddr> {
+        let parent = name.parent().filter(|it| !it.is_root());
+        let pattern = parent.and_then(|parent| parent.child("*").ok());
+        let file = self.file.load();
+        let mut found = file.find(name, pattern.as_ref(), is_v6);
+        found.extend(self.inline.find(name, pattern.as_ref(), is_v6));
+        found
+    }
+
+    /// The data of an answer; nothing when the question is the next's.
+    fn data(&self, name: &Name, qtype: Rtype) -> Option<Vec<(Rtype, Rdata)>> {
+        let of = |addresses: Vec<IpAddr>| addresses.into_iter().map(Rdata::address).collect();
+        match qtype {
+            Rtype::PTR => {
+                let address = address_of(name)?;
+                let file = self.file.load();
+                let tables = [&**file, &self.inline];
+                let names = tables.iter().filter_map(|table| table.names.get(&address));
+                let data = names.flatten().map(|it| (Rtype::PTR, Rdata::name(it)));
+                Some(data.collect()).filter(|it: &Vec<_>| !it.is_empty())
+            }
+            Rtype::A => Some(of(self.addresses(name, false))),
+            Rtype::AAAA => Some(of(self.addresses(name, true))),
+            _ if self.config.fallthrough_unsupported && self.falls_through(name) => None,
+            _ => Some(Vec::new()),
+        }
+    }
+
+    /// What is said to a question; nothing when it is the next's.
+    fn reply(&self, request: &Request) -> Option<Outcome> {
+        let name = request.name.to_lower();
+        let is_ours = request.qclass == CLASS_IN
+            && (request.qtype == Rtype::PTR || self.holds(name.as_wire()));
+        let data = Some(request.qtype)
+            .filter(|_| is_ours)
+            .and_then(|it| self.data(&name, it))?;
+        if data.is_empty()
+            && self.addresses(&name, false).is_empty()
+            && self.addresses(&name, true).is_empty()
+        {
+            if self.falls_through(&name) {
+                return None;
+            }
+            // NXDOMAIN would need an SOA, and there is none.
+            return Some(Outcome::Failed(Failure {
+                rcode: Rcode::SERVFAIL,
+                by: WORD,
+                error: None,
+                extended: None,
+            }));
+        }
+        let mut reply = Reply::empty(WORD, Rcode::NOERROR, flags::AA);
+        reply.answers = data
+            .into_iter()
+            .map(|(rtype, rdata)| Record {
+                owner: request.name.clone(),
+                rtype,
+                ttl: self.config.ttl,
+                rdata,
+            })
+            .collect();
+        Some(Outcome::Reply(reply))
+    }
+
+    /// Looks at the file now and then.
+    async fn follow(self: Arc<Self>, cancel: CancellationToken) {
+        let mut ticks = tokio::time::interval(self.config.reload);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                _ = ticks.tick() => self.look(),
+            }
+        }
+    }
+}
+
+/// The address of a reverse name (RFC 1035 section 3.5, RFC 3596 section 2.5), in lower case; both have all
+/// their labels.
+fn address_of(name: &Name) -> Option<IpAddr> {
+    let labels: Vec<&[u8]> = name.labels().collect();
+    match labels.as_slice() {
+        [d, c, b, a, b"in-addr", b"arpa"] => {
+            let number = |label: &[u8]| std::str::from_utf8(label).ok()?.parse::<u8>().ok();
+            Some(Ipv4Addr::new(number(a)?, number(b)?, number(c)?, number(d)?).into())
+        }
+        [nibbles @ .., b"ip6", b"arpa"] if nibbles.len() == 32 => {
+            let mut value = 0_u128;
+            for label in nibbles.iter().rev() {
+                let [digit] = label else {
+                    return None;
+                };
+                value = value << 4 | u128::from(char::from(*digit).to_digit(16)?);
+            }
+            Some(IpAddr::from(Ipv6Addr::from(value)).to_canonical())
+        }
+        _ => None,
+    }
+}
+
+impl Handler for Hosts {
+    fn name(&self) -> &'static str {
+        WORD
+    }
+
+    fn passes(&self, question: &Question<'_>) -> bool {
+        question.qclass != CLASS_IN || question.qtype != Rtype::PTR && !self.holds(question.name)
+    }
+
+    fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {
+        match self.reply(request) {
+            Some(outcome) => std::future::ready(outcome).boxed(),
+            None => next.run(request),
+        }
+    }
+
+    fn background(self: Arc<Self>, cancel: CancellationToken) -> Option<BoxFuture<'static, ()>> {
+        let is_followed = !self.config.reload.is_zero();
+        is_followed.then(|| self.follow(cancel).boxed())
+    }
+}
+
+#[cfg(test)]
+mod tests;
