@@ -10,6 +10,7 @@ mod file;
 mod grammar;
 mod keys;
 mod kubernetes;
+mod questions;
 mod tls;
 mod transfer;
 
