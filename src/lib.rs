@@ -20,6 +20,8 @@ pub mod differences;
 pub mod dns;
 pub mod doctor;
 pub mod emit;
+#[cfg(test)]
+mod fuzz;
 pub mod gotext;
 pub mod live;
 pub mod ops;

@@ -12,7 +12,7 @@
     reason = "a helper of a test that fails fails the test"
 )]
 
-use self::handlers::{acl, cache, dns64, forward, hosts, rewrite, run, template};
+use self::handlers::{acl, cache, dns64, forward, hosts, loops, metrics, rewrite, run, template};
 use self::support::needs;
 
 #[path = "handlers/mod.rs"]
@@ -64,6 +64,21 @@ fn dns64_answers_as_coredns_does() {
 #[test]
 fn local_answers_as_coredns_does() {
     check_cases(dns64::LOCAL);
+}
+
+#[test]
+fn loop_ends_the_process_as_coredns_does() {
+    if !needs::lacks(&["coredns"]) {
+        loops::check_loops();
+        loops::check_no_loop();
+    }
+}
+
+#[test]
+fn the_counts_of_handlers_are_coredns_s() {
+    if !needs::lacks(&["coredns"]) {
+        metrics::check_metrics();
+    }
 }
 
 /// The oracle is tried: answers that differ in what is compared are not taken for one.

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::corefile::{self, Kept};
-use crate::dns::{Name, Ttl, flags, wire_is_within};
+use crate::dns::{Name, Rcode, Ttl, flags, wire_is_within};
 use crate::live::chain::{Handler, Next};
 use crate::live::message::{CLASS_IN, Outcome, Question, Reply, Request};
 use crate::ops::{Clock, HandlerMetrics};
@@ -323,7 +323,15 @@ impl Cache {
         match outcome {
             Outcome::Reply(reply) if is_of_zone(&reply) => Outcome::Reply(reply),
             Outcome::Reply(reply) => Outcome::Reply(self.take(reply, request, false).reply),
-            other @ (Outcome::Failed(_) | Outcome::Dropped) => other,
+            Outcome::Failed(failure) => {
+                // An upstream that does not answer is not asked again by each client that tries again.
+                if failure.rcode == Rcode::SERVFAIL && failure.error.is_some() {
+                    let reply = Reply::empty(WORD, Rcode::SERVFAIL, 0);
+                    self.take(reply, request, true);
+                }
+                Outcome::Failed(failure)
+            }
+            Outcome::Dropped => Outcome::Dropped,
         }
     }
 

@@ -9,5 +9,7 @@ pub mod cache;
 pub mod dns64;
 pub mod forward;
 pub mod hosts;
+pub mod loops;
+pub mod metrics;
 pub mod rewrite;
 pub mod template;

@@ -199,8 +199,8 @@ fn run(case: &Case, sides: &[Side; 2], findings: &Mutex<Findings>) {
     }
 }
 
-/// Starts one of the servers on a Corefile and waits until all its ports are open.
-fn start(is_ours: bool, corefile: &Path, folder: &Path, ports: &[SocketAddr]) -> Process {
+/// Starts one of the servers on a Corefile.
+pub fn spawn(is_ours: bool, corefile: &Path, folder: &Path) -> Process {
     let (name, program) = if is_ours {
         ("zonewright", needs::zonewright())
     } else {
@@ -214,7 +214,12 @@ fn start(is_ours: bool, corefile: &Path, folder: &Path, ports: &[SocketAddr]) ->
         command.arg("-conf").arg(corefile);
     }
     command.current_dir(folder);
-    let mut process = Process::spawn(name, &mut command, &folder.join(format!("log.{name}")));
+    Process::spawn(name, &mut command, &folder.join(format!("log.{name}")))
+}
+
+/// Starts one of the servers and waits until all its ports are open.
+fn start(is_ours: bool, corefile: &Path, folder: &Path, ports: &[SocketAddr]) -> Process {
+    let mut process = spawn(is_ours, corefile, folder);
     for port in ports {
         let open = || TcpStream::connect(port).ok().map(drop);
         process.wait_for(&format!("{port} is open"), PATIENCE, open);
@@ -222,16 +227,49 @@ fn start(is_ours: bool, corefile: &Path, folder: &Path, ports: &[SocketAddr]) ->
     process
 }
 
-/// Runs all cases of a table, or those whose names contain `HANDLERS_ONLY`.
+/// Runs all cases of a table, or those whose names contain `HANDLERS_ONLY`. Those that differ run again, few at once,
+/// for on a busy machine a server that is asked to wait 200 ms may wait for longer; what is wrong differs each time.
 ///
 /// # Panics
 /// When an answer differs and no difference is declared.
-pub fn run_all(cases: &[Case]) -> Findings {
+pub fn run_all(cases: &[Case]) {
     let only = std::env::var("HANDLERS_ONLY").unwrap_or_default();
-    let cases: Vec<&Case> = cases
+    let mut left: Vec<&Case> = cases
         .iter()
         .filter(|case| case.name.contains(&only))
         .collect();
+    let mut findings = Findings::default();
+    for at_once in [AT_ONCE, 3, 1] {
+        findings = run_some(&left, at_once);
+        let Findings {
+            compared,
+            used,
+            unexplained,
+        } = &findings;
+        eprintln!(
+            "{} configurations, {compared} comparisons, {} unexplained, {used:?}",
+            left.len(),
+            unexplained.len()
+        );
+        left.retain(|case| {
+            unexplained
+                .iter()
+                .any(|it| it.starts_with(&format!("{}: ", case.name)))
+        });
+        if left.is_empty() {
+            return;
+        }
+    }
+    let unexplained = findings.unexplained;
+    panic!(
+        "{} unexplained:\n{}",
+        unexplained.len(),
+        unexplained.join("\n")
+    );
+}
+
+/// Runs cases on servers of their own.
+fn run_some(cases: &[&Case], at_once: usize) -> Findings {
     let folder = tempfile::tempdir().unwrap();
     let mut texts = [String::new(), String::new()];
     let mut sides = Vec::new();
@@ -251,7 +289,7 @@ pub fn run_all(cases: &[Case]) -> Findings {
     });
     let (findings, next) = (Mutex::new(Findings::default()), AtomicUsize::new(0));
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..at_once {
             scope.spawn(|| {
                 while let Some(place) =
                     Some(next.fetch_add(1, Ordering::SeqCst)).filter(|it| *it < cases.len())
@@ -261,21 +299,5 @@ pub fn run_all(cases: &[Case]) -> Findings {
             });
         }
     });
-    let findings = findings.into_inner().unwrap();
-    let Findings {
-        compared,
-        used,
-        unexplained,
-    } = &findings;
-    eprintln!(
-        "{} configurations, {compared} comparisons, {used:?}",
-        cases.len()
-    );
-    assert!(
-        unexplained.is_empty(),
-        "{} unexplained:\n{}",
-        unexplained.len(),
-        unexplained.join("\n")
-    );
-    findings
+    findings.into_inner().unwrap()
 }

@@ -309,7 +309,7 @@ impl Zonewright {
 }
 
 /// A GET by HTTP: status code and body; none when nobody answers.
-fn http(port: u16, path: &str) -> Option<(u16, String)> {
+pub fn http(port: u16, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(ports::loopback(port)).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n");

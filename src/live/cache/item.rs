@@ -12,7 +12,7 @@ use crate::live::message::{Reply, Request};
 pub(super) struct Item {
     /// Its code.
     rcode: Rcode,
-    /// Its flags; of them AD and RA are given again.
+    /// Its flags; of them AA, AD and RA are given again.
     flags: u16,
     /// Its records, in the order of sections.
     sections: [Box<[Record]>; 3],
@@ -78,7 +78,7 @@ impl Item {
         i64::from(self.seconds) - i64::try_from(age).unwrap_or(i64::MAX)
     }
 
-    /// The reply to a question for it. AA is always set: some old resolvers take nothing without.
+    /// The reply to a question for it.
     pub(super) fn reply(&self, request: &Request, ttl: u32) -> Reply {
         let ttl = Ttl::decode(ttl);
         let [answers, authority, additional] = &self.sections;
@@ -89,7 +89,7 @@ impl Item {
             };
             section.iter().map(with_ttl).collect()
         };
-        let mut flags = flags::AA | self.flags & flags::RA | request.flags & flags::CD;
+        let mut flags = self.flags & (flags::AA | flags::RA) | request.flags & flags::CD;
         if request.dnssec_ok() || request.flags & flags::AD != 0 {
             flags |= self.flags & flags::AD;
         }

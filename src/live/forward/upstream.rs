@@ -23,6 +23,8 @@ use crate::ops::HandlerMetrics;
 const SEND_LIMIT: Duration = Duration::from_secs(2);
 /// The shortest and the longest that opening a connection may take.
 const DIAL_LIMITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
+/// The longest that opening a connection over TLS may take: half of what a query has in all.
+const TLS_LIMIT: Duration = Duration::from_millis(2500);
 /// What a new measure of opening counts against those before.
 const DIAL_WEIGHT: u64 = 4;
 
@@ -230,7 +232,10 @@ impl Upstream {
         }
         self.misses[place].inc();
         let began = Instant::now();
-        let limit = self.dial_limit();
+        let limit = match transport {
+            Transport::Udp | Transport::Tcp => self.dial_limit(),
+            Transport::Tls => self.dial_limit().min(TLS_LIMIT),
+        };
         let open = Connection::open(self.address, self.source, transport, self.tls.as_ref());
         let opened = timeout(limit, open).await;
         self.note_dial(began.elapsed());
@@ -292,7 +297,7 @@ impl Upstream {
     }
 
     /// Moves the average towards what opening took.
-    fn note_dial(&self, took: Duration) {
+    pub(super) fn note_dial(&self, took: Duration) {
         let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let before = self.dial_micros.load(Ordering::Relaxed);
         let after = before - before / DIAL_WEIGHT + took / DIAL_WEIGHT;

@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 mod damage;
+mod fuzz;
+mod power;
 mod tamper;
 
 use super::codec::SNAPSHOT;
@@ -139,8 +141,13 @@ proptest! {
     }
 }
 
-/// A version whose step has about 60 kB.
+/// A version whose step has about 60 kB; its serial is the turn.
 fn bulky(previous: Option<&Version>, turn: u32) -> Candidate {
+    bulky_at(previous, turn, Serial::decode(turn))
+}
+
+/// The same with another serial.
+fn bulky_at(previous: Option<&Version>, turn: u32, serial: Serial) -> Candidate {
     use crate::dns::{Rdata, Rtype, Ttl};
     use crate::zone::{Edit, Node};
     let before = previous.map_or_else(laws::empty, |version| version.contents.clone());
@@ -151,7 +158,6 @@ fn bulky(previous: Option<&Version>, turn: u32) -> Candidate {
         let mut records = vec![(Rtype::TXT, Ttl::ZERO, Rdata::txt(&text))];
         edit.set(Node::build(&name, &apex(), &mut records).unwrap(), 0);
     }
-    let serial = Serial::decode(turn);
     Candidate::new(
         previous,
         edit.finish(),
