@@ -215,7 +215,12 @@ impl Scope<'_> {
                 }
             }
             head if arguments.is_empty() => self.operand(head, dot),
-            _ => error("only a function takes what stands before |"),
+            Operand::Field(_)
+            | Operand::Variable(..)
+            | Operand::Group(..)
+            | Operand::Text(_)
+            | Operand::Number(_)
+            | Operand::Truth(_) => error("only a function takes what stands before |"),
         }
     }
 

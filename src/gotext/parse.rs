@@ -82,7 +82,7 @@ enum End {
     /// With the template.
     Template,
     /// With `end`.
-    End,
+    Closed,
     /// With `else`, and what stands behind it.
     Else(usize, Vec<Placed>),
 }
@@ -98,7 +98,7 @@ pub(super) fn parse(source: &str, fields: &[&str]) -> Result<Vec<Node>, ParseErr
     };
     match parser.nodes()? {
         (nodes, End::Template) => Ok(nodes),
-        (_, End::End | End::Else(..)) => Err(ParseError::new(
+        (_, End::Closed | End::Else(..)) => Err(ParseError::new(
             source.len(),
             "an end or else without if or with",
         )),
@@ -137,7 +137,7 @@ impl Parser<'_> {
             let first = words.first().map(|first| first.word.clone());
             match first {
                 None => return Err(ParseError::new(at, "an action without anything in it")),
-                Some(Word::Name(name)) if name == "end" => return Ok((nodes, End::End)),
+                Some(Word::Name(name)) if name == "end" => return Ok((nodes, End::Closed)),
                 Some(Word::Name(name)) if name == "else" => {
                     return Ok((nodes, End::Else(at, words[1..].to_vec())));
                 }
@@ -181,15 +181,17 @@ impl Parser<'_> {
             arms.push((pipeline, body));
             match end {
                 End::Template => return Err(ParseError::new(at, "if without end")),
-                End::End => return Ok(Node::If(arms, Vec::new())),
+                End::Closed => return Ok(Node::If(arms, Vec::new())),
                 End::Else(_, rest) if rest.is_empty() => {
-                    let otherwise = self.to_end(at)?;
+                    let otherwise = self.rest(at)?;
                     return Ok(Node::If(arms, otherwise));
                 }
-                End::Else(at, mut rest) => match rest.remove(0).word {
-                    Word::Name(name) if name == "if" => words = rest,
-                    _ => return Err(ParseError::new(at, "else is followed by nothing or if")),
-                },
+                End::Else(at, mut rest) => {
+                    if rest.remove(0).word != Word::Name("if".to_owned()) {
+                        return Err(ParseError::new(at, "else is followed by nothing or if"));
+                    }
+                    words = rest;
+                }
             }
         }
     }
@@ -203,17 +205,17 @@ impl Parser<'_> {
         let (body, end) = read?;
         let otherwise = match end {
             End::Template => return Err(ParseError::new(at, "with without end")),
-            End::End => Vec::new(),
-            End::Else(_, rest) if rest.is_empty() => self.to_end(at)?,
+            End::Closed => Vec::new(),
+            End::Else(_, rest) if rest.is_empty() => self.rest(at)?,
             End::Else(at, _) => return Err(ParseError::new(at, "else of with has no condition")),
         };
         Ok(Node::With(pipeline, body, otherwise))
     }
 
     /// Reads nodes to `end`.
-    fn to_end(&mut self, at: usize) -> Result<Vec<Node>, ParseError> {
+    fn rest(&mut self, at: usize) -> Result<Vec<Node>, ParseError> {
         match self.nodes()? {
-            (nodes, End::End) => Ok(nodes),
+            (nodes, End::Closed) => Ok(nodes),
             (_, End::Template | End::Else(..)) => Err(ParseError::new(at, "else without end")),
         }
     }
