@@ -415,6 +415,76 @@ pub const DIFFERENCES: &[Difference] = &[
         ],
         "needs a cluster: src/live/cache/tests.rs",
     ),
+    elsewhere(
+        "checking-disabled",
+        [
+            "the flag CD of a query, in replies of our own",
+            "copied",
+            "cleared",
+            "RFC 4035 section 3.1.6: an authoritative reply has it cleared",
+        ],
+        "tests/handlers.rs",
+    ),
+    elsewhere(
+        "opt-unasked",
+        [
+            "`acl` and `ederror` of `template`, where the client speaks no EDNS",
+            "an OPT in the reply, with DO",
+            "no OPT",
+            "RFC 6891 section 7: who does not speak EDNS is not spoken to in it",
+        ],
+        "no EDNS in the questions of tests/handlers/acl.rs",
+    ),
+    elsewhere(
+        "autopath-itself",
+        [
+            "a question for the search path itself, with `autopath`",
+            "SERVFAIL",
+            "the answer of any name",
+            "it is a name of the zone",
+        ],
+        "src/live/autopath/tests.rs",
+    ),
+    elsewhere(
+        "autopath-end",
+        [
+            "`autopath` where no handler answers one of the names",
+            "SERVFAIL without SOA",
+            "the first reply stands",
+            "what was asked for has an answer",
+        ],
+        "src/live/autopath/tests.rs",
+    ),
+    elsewhere(
+        "autopath-alias",
+        [
+            "`autopath` where the first name of the path is an alias",
+            "the alias twice",
+            "once",
+            "a name has one alias",
+        ],
+        "src/live/autopath/tests.rs",
+    ),
+    elsewhere(
+        "rewrite-question",
+        [
+            "`rewrite continue` of types and classes alone",
+            "the reply has the rewritten question",
+            "the client's own question",
+            "clients drop replies to what they did not ask",
+        ],
+        "src/live/rewrite/tests.rs",
+    ),
+    elsewhere(
+        "rewrite-options",
+        [
+            "options that `rewrite edns0` puts in without `revert`",
+            "come back in the reply",
+            "do not",
+            "they are for who is asked",
+        ],
+        "src/live/rewrite/edns.rs",
+    ),
 ];
 
 /// The table in Markdown.

@@ -22,6 +22,7 @@ pub mod doctor;
 pub mod emit;
 #[cfg(test)]
 mod fuzz;
+pub mod gotext;
 pub mod live;
 pub mod ops;
 pub mod pipeline;

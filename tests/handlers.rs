@@ -12,7 +12,7 @@
     reason = "a helper of a test that fails fails the test"
 )]
 
-use self::handlers::{cache, forward, hosts, loops, metrics, run};
+use self::handlers::{acl, cache, dns64, forward, hosts, loops, metrics, rewrite, run, template};
 use self::support::needs;
 
 #[path = "handlers/mod.rs"]
@@ -39,6 +39,31 @@ fn cache_answers_as_coredns_does() {
 #[test]
 fn hosts_answers_as_coredns_does() {
     check_cases(hosts::CASES);
+}
+
+#[test]
+fn rewrite_answers_as_coredns_does() {
+    check_cases(rewrite::CASES);
+}
+
+#[test]
+fn template_answers_as_coredns_does() {
+    check_cases(template::CASES);
+}
+
+#[test]
+fn acl_answers_as_coredns_does() {
+    check_cases(acl::CASES);
+}
+
+#[test]
+fn dns64_answers_as_coredns_does() {
+    check_cases(dns64::CASES);
+}
+
+#[test]
+fn local_answers_as_coredns_does() {
+    check_cases(dns64::LOCAL);
 }
 
 #[test]

@@ -172,6 +172,7 @@ impl Subject {
             hides_empty_services: false,
             seen: None,
             headless: None,
+            clients: None,
         };
         let zone = Arc::clone(&plan.forward[0].zone);
         let all: Vec<Arc<Zone>> = plan.zones().map(|plan| Arc::clone(&plan.zone)).collect();

@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 
 use crate::app::listeners::hostname;
 use crate::app::plan::Planned;
+use crate::app::questions;
 use crate::app::upstreams;
 use crate::corefile::{self, BindHost, Policy, ServerBlock};
 use crate::dns::Name;
@@ -39,7 +40,7 @@ pub(super) fn router_of(
     let chain = |block: &&ServerBlock| {
         let keys = block.zones.iter().map(|key| key.apex.clone()).collect();
         let chain = Block::new(
-            before(block, surroundings)?,
+            before(block, planned, surroundings)?,
             zones_of(block, planned),
             after(block, surroundings)?,
             shape_of(block),
@@ -53,10 +54,12 @@ pub(super) fn router_of(
 /// The handlers in front of the zones, in CoreDNS's order.
 fn before(
     block: &ServerBlock,
+    planned: &Planned<'_>,
     surroundings: Surroundings<'_>,
 ) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
     let on = &block.handlers;
+    handlers.extend(questions::first(block, planned, surroundings));
     if on.any {
         handlers.push(Arc::new(Any));
     }
@@ -71,6 +74,7 @@ fn before(
     if let Some(balance) = on.loadbalance.as_ref().filter(|it| !is_plain(it)) {
         handlers.push(Arc::new(loadbalance(balance)?));
     }
+    handlers.extend(questions::asked(block, planned, surroundings));
     if let Some(cache) = &on.cache {
         let Surroundings {
             clock,
@@ -81,6 +85,7 @@ fn before(
         let cache = Cache::new(cache.clone(), zones, Arc::clone(clock), metrics, server);
         handlers.push(Arc::new(cache));
     }
+    handlers.extend(questions::templates(block, surroundings));
     if let Some(hosts) = &on.hosts {
         handlers.push(Arc::new(Hosts::new(hosts.clone(), surroundings.metrics)));
     }

@@ -154,6 +154,12 @@ fn parts_of(
         zones: block.zones.iter().map(|key| key.apex.clone()).collect(),
         logs: block.logs.clone(),
         errors: block.errors.is_some(),
+        metadata: block
+            .handlers
+            .metadata
+            .as_ref()
+            .map(|metadata| metadata.zones.clone())
+            .unwrap_or_default(),
     };
     Ok(Parts {
         zones: Arc::new(ZoneSet::new(zones)),

@@ -7,6 +7,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::app::catalogs::plan_catalogs;
+use crate::app::clients;
 use crate::app::files::{PlannedFile, plan_file_zones, plan_overlays};
 use crate::app::hosts::hosts_of;
 use crate::cluster::{Kind, Kinds, SeenNamespaces, Selector};
@@ -121,6 +122,7 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
             cluster.plan.external.push(plan);
         }
     }
+    clients::plan_clients(config, &mut clusters);
     let mut files = Vec::new();
     for (place, cluster) in clusters.iter().enumerate() {
         plan_overlays(config, &cluster.plan, place, &mut files);
@@ -215,6 +217,7 @@ impl Zones {
                 Pods::Disabled | Pods::Verified => None,
             },
             headless: kubernetes.options.zonal.then(Arc::default),
+            clients: None,
         };
         let kept = kept_of(block, plan.zones()).collect();
         PlannedCluster {

@@ -1,5 +1,6 @@
 //! What is known of a cluster: facts in our own small types, indexed, and which keys a change dirties.
 
+mod clients;
 mod dirty;
 mod headless;
 mod holders;
@@ -10,6 +11,7 @@ mod pods;
 mod selector;
 mod state;
 
+pub use clients::ClientNamespaces;
 pub use dirty::Dirty;
 pub use headless::{HeadlessService, HeadlessServices, SeenService};
 pub use kinds::{Kinds, Part};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::address::DNS_PORT;
 use super::apex::{self, Apex};
+use super::autopath;
 use super::bind::{self, Bind};
 use super::catalog::{self, Catalog};
 use super::environment::Environment;
@@ -347,6 +348,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         take(word, directive, zones, &mut server, report);
     }
     zoned::check_zones(&server, &names, report);
+    autopath::check(&server, report);
     server
 }
 
@@ -354,10 +356,15 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
 fn repeats(word: Word) -> bool {
     match word {
         Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
+        Word::Acl | Word::Rewrite | Word::Template => true,
         Word::Catalog | Word::Forward | Word::Gate | Word::Transfer => true,
         Word::Any
+        | Word::Autopath
         | Word::Cache
         | Word::Bufsize
+        | Word::Dns64
+        | Word::Local
+        | Word::Metadata
         | Word::Chaos
         | Word::Errors
         | Word::External
@@ -385,6 +392,13 @@ fn take(
 ) {
     match word {
         Word::Any
+        | Word::Acl
+        | Word::Autopath
+        | Word::Rewrite
+        | Word::Template
+        | Word::Local
+        | Word::Dns64
+        | Word::Metadata
         | Word::Bufsize
         | Word::Cache
         | Word::Chaos

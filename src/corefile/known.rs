@@ -6,10 +6,14 @@ use super::place::Report;
 /// A directive we know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Word {
+    /// Who may ask what.
+    Acl,
     /// One record for questions of type ANY.
     Any,
     /// Start of authority and name servers of the zones.
     Apex,
+    /// The search path of clients.
+    Autopath,
     /// Addresses to listen on.
     Bind,
     /// What is kept of replies.
@@ -20,6 +24,8 @@ pub(super) enum Word {
     Catalog,
     /// What is told in class CH.
     Chaos,
+    /// IPv6 addresses for what has only IPv4.
+    Dns64,
     /// Logging of errors.
     Errors,
     /// A zone file.
@@ -38,10 +44,14 @@ pub(super) enum Word {
     History,
     /// The cluster.
     Kubernetes,
-    /// The order of addresses.
-    Loadbalance,
+    /// Names of the machine itself.
+    Local,
     /// Logging of queries.
     Log,
+    /// What is found out about queries.
+    Metadata,
+    /// The order of addresses.
+    Loadbalance,
     /// Questions that come back.
     Loop,
     /// Nothing but the answer.
@@ -54,6 +64,10 @@ pub(super) enum Word {
     Prometheus,
     /// Readiness over HTTP.
     Ready,
+    /// Other questions than those that came.
+    Rewrite,
+    /// Replies made from the question.
+    Template,
     /// Certificates.
     Tls,
     /// Who may have a zone.
@@ -64,13 +78,16 @@ pub(super) enum Word {
 
 /// The directives that work.
 const OURS: &[(&str, Word)] = &[
+    ("acl", Word::Acl),
     ("any", Word::Any),
     ("apex", Word::Apex),
+    ("autopath", Word::Autopath),
     ("bind", Word::Bind),
     ("cache", Word::Cache),
     ("bufsize", Word::Bufsize),
     ("catalog", Word::Catalog),
     ("chaos", Word::Chaos),
+    ("dns64", Word::Dns64),
     ("errors", Word::Errors),
     ("file", Word::File),
     ("forward", Word::Forward),
@@ -80,14 +97,18 @@ const OURS: &[(&str, Word)] = &[
     ("hosts", Word::Hosts),
     ("k8s_external", Word::External),
     ("kubernetes", Word::Kubernetes),
-    ("loadbalance", Word::Loadbalance),
+    ("local", Word::Local),
     ("log", Word::Log),
+    ("metadata", Word::Metadata),
+    ("loadbalance", Word::Loadbalance),
     ("loop", Word::Loop),
     ("minimal", Word::Minimal),
     ("multicluster", Word::Multicluster),
     ("nsid", Word::Nsid),
     ("prometheus", Word::Prometheus),
     ("ready", Word::Ready),
+    ("rewrite", Word::Rewrite),
+    ("template", Word::Template),
     ("tls", Word::Tls),
     ("transfer", Word::Transfer),
     ("tsig", Word::Tsig),
@@ -100,14 +121,11 @@ pub fn directives() -> impl Iterator<Item = &'static str> {
 
 /// The other directives of CoreDNS 1.14 and those we have planned.
 const NOT_YET: &[&str] = &[
-    "acl",
     "auto",
-    "autopath",
     "azure",
     "cancel",
     "clouddns",
     "debug",
-    "dns64",
     "dnssec",
     "dnstap",
     "erratic",
@@ -118,6 +136,9 @@ const NOT_YET: &[&str] = &[
     "header",
     "https",
     "https3",
+    "loadbalance",
+    "loop",
+    "minimal",
     "local",
     "metadata",
     "multisocket",
@@ -127,13 +148,11 @@ const NOT_YET: &[&str] = &[
     "proxyproto",
     "quic",
     "reload",
-    "rewrite",
     "root",
     "route53",
     "secondary",
     "shed",
     "sign",
-    "template",
     "timeouts",
     "trace",
     "view",

@@ -35,6 +35,18 @@ pub enum LogClass {
     Error,
 }
 
+impl LogClass {
+    /// The class as it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Denial => "denial",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// A piece of a log line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogPiece {

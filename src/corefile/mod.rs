@@ -9,14 +9,17 @@
 //! Only files are read here: the Corefile, what it imports, key files. Everything else that is named
 //! (folders, certificates, addresses) is looked at by those who use it.
 
+mod acl;
 mod address;
 mod apex;
 mod argument;
+mod autopath;
 mod bind;
 mod cache;
 mod catalog;
 mod chaos;
 mod config;
+mod dns64;
 mod environment;
 mod errors;
 mod external;
@@ -35,30 +38,39 @@ mod lexer;
 mod listener;
 mod listener_tls;
 mod loadbalance;
+mod local;
 mod log;
+mod metadata;
+mod mnemonic;
 mod multicluster;
 mod network;
 mod nsid;
 mod parser;
+mod pattern;
 mod place;
 mod prometheus;
 mod quantity;
 mod ready;
+mod rewrite;
 mod secret;
 mod sources;
+mod template;
 mod tls;
 mod transfer;
 mod tsig;
 mod zone;
 mod zoned;
 
+pub use acl::{Acl, AclAction, AclPolicy};
 pub use address::{DNS_PORT, HttpAddress, HttpAddressError, HttpHost};
 pub use apex::{Apex, NameServer};
+pub use autopath::{Autopath, SearchPath, search_names};
 pub use bind::{Bind, BindHost};
 pub use cache::{Cache, Kept, Prefetch, Stale};
 pub use catalog::{Catalog, CatalogEntry};
 pub use chaos::Chaos;
 pub use config::{Config, Loaded, Overrides, Rejected, ServerBlock, load, parse_text};
+pub use dns64::Dns64;
 pub use errors::Errors;
 pub use external::{External, external_options};
 pub use file::ZoneFile;
@@ -73,13 +85,22 @@ pub use kubernetes::{ApiLimits, ClientTls, Kubernetes, Options, Pods, Source, ku
 pub use listener::Listener;
 pub use listener_tls::{nsid_of, tls_of};
 pub use loadbalance::{Loadbalance, Policy};
+pub use local::Local;
 pub use log::{LogClass, LogField, LogPiece, LogRule};
+pub use metadata::Metadata;
+pub use mnemonic::{CLASS_ANY, class_name, type_name};
 pub use network::{Network, NotANetwork};
 pub use nsid::Nsid;
+pub use pattern::Pattern;
 pub use place::{Place, Problem};
 pub use prometheus::Prometheus;
 pub use ready::{Monitor, Ready};
+pub use rewrite::{
+    AnswerRule, EdnsAction, EdnsOption, EdnsRule, EdnsValue, NameMatch, NameRule, RewriteField,
+    RewriteRule, Variable, filled,
+};
 pub use secret::Secret;
+pub use template::Template;
 pub use tls::{ClientAuth, Tls};
 pub use transfer::{Allow, Peer, Secondary, Transfer};
 pub use tsig::{KeyFile, TsigKey, read_keys_again};

@@ -12,6 +12,7 @@ mod grammar;
 mod handlers;
 mod keys;
 mod kubernetes;
+mod questions;
 mod tls;
 mod transfer;
 

@@ -23,24 +23,47 @@ impl Rcode {
     pub const BADVERS: Self = Self(16);
 }
 
+/// The codes that have names (IANA's registry of DNS RCODEs).
+const MNEMONICS: &[(Rcode, &str)] = &[
+    (Rcode::NOERROR, "NOERROR"),
+    (Rcode::FORMERR, "FORMERR"),
+    (Rcode::SERVFAIL, "SERVFAIL"),
+    (Rcode::NXDOMAIN, "NXDOMAIN"),
+    (Rcode::NOTIMP, "NOTIMP"),
+    (Rcode::REFUSED, "REFUSED"),
+    (Rcode(6), "YXDOMAIN"),
+    (Rcode(7), "YXRRSET"),
+    (Rcode(8), "NXRRSET"),
+    (Rcode::NOTAUTH, "NOTAUTH"),
+    (Rcode(10), "NOTZONE"),
+    (Rcode(11), "DSOTYPENI"),
+    (Rcode::BADVERS, "BADVERS"),
+    (Rcode(16), "BADSIG"),
+    (Rcode(17), "BADKEY"),
+    (Rcode(18), "BADTIME"),
+    (Rcode(19), "BADMODE"),
+    (Rcode(20), "BADNAME"),
+    (Rcode(21), "BADALG"),
+    (Rcode(22), "BADTRUNC"),
+    (Rcode(23), "BADCOOKIE"),
+];
+
+impl Rcode {
+    /// The code of this name, whatever its letters' case.
+    #[must_use]
+    pub fn of_mnemonic(text: &str) -> Option<Self> {
+        let mut all = MNEMONICS.iter();
+        all.find(|(_, name)| name.eq_ignore_ascii_case(text))
+            .map(|(rcode, _)| *rcode)
+    }
+}
+
 impl std::fmt::Display for Rcode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mnemonic = match *self {
-            Self::NOERROR => "NOERROR",
-            Self::FORMERR => "FORMERR",
-            Self::SERVFAIL => "SERVFAIL",
-            Self::NXDOMAIN => "NXDOMAIN",
-            Self::NOTIMP => "NOTIMP",
-            Self::REFUSED => "REFUSED",
-            Self::NOTAUTH => "NOTAUTH",
-            Self::BADVERS => "BADVERS",
-            Self(6) => "YXDOMAIN",
-            Self(7) => "YXRRSET",
-            Self(8) => "NXRRSET",
-            Self(10) => "NOTZONE",
-            Self(other) => return write!(f, "RCODE{other}"),
-        };
-        f.write_str(mnemonic)
+        match MNEMONICS.iter().find(|(rcode, _)| rcode == self) {
+            Some((_, mnemonic)) => f.write_str(mnemonic),
+            None => write!(f, "RCODE{}", self.0),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ mod wire_reply;
 pub use cookie::CookieSecret;
 pub use header::{Rcode, flags};
 pub use name::{DecodeError, Name, ParseError};
-pub(crate) use name::{wire_is_within, wire_name_len};
+pub(crate) use name::{WireText, wire_is_within, wire_name_len};
 pub use rdata::{Rdata, Soa};
 pub use record::{Record, RrList, RrListIter, RrRef};
 pub use rtype::Rtype;

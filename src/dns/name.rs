@@ -7,7 +7,7 @@
 //! key as a prefix.
 
 use std::cmp::Ordering;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -406,16 +406,26 @@ impl FromStr for Name {
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_root() {
+        WireText(&self.0).fmt(f)
+    }
+}
+
+/// The text of an uncompressed wire name, as [`Name`] has it.
+#[derive(Clone, Copy)]
+pub(crate) struct WireText<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for WireText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == [0] {
             return f.write_str(".");
         }
-        for label in self.labels() {
+        for label in Labels(self.0) {
             for octet in label {
                 match octet {
                     b'.' | b'\\' | b'"' | b';' | b'@' | b'$' | b'(' | b')' => {
                         write!(f, "\\{}", char::from(*octet))?;
                     }
-                    0x21..=0x7e => write!(f, "{}", char::from(*octet))?,
+                    0x21..=0x7e => f.write_char(char::from(*octet))?,
                     other => write!(f, "\\{other:03}")?,
                 }
             }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use prometheus_client::metrics::counter::Counter;
 use tokio_util::sync::CancellationToken;
 
 use crate::dns::{Name, Rcode, Rtype};
@@ -31,6 +32,16 @@ pub trait Handler: Send + Sync {
     /// Whether what does not pass may have no transfer either.
     fn guards_transfers(&self) -> bool {
         false
+    }
+
+    /// What is said to a transfer that does not pass; `None` is for REFUSED.
+    fn refusal(&self, _question: &Question<'_>) -> Option<Outcome> {
+        None
+    }
+
+    /// Counts the queries that pass it on the way to the zones, if someone wants to know.
+    fn passed(&self) -> Option<Counter> {
+        None
     }
 
     /// Whether queries of classes other than IN come here.
@@ -58,6 +69,8 @@ pub struct Block {
     after: usize,
     /// The zones.
     zones: Arc<BlockZones>,
+    /// What counts queries that go straight to the zones.
+    passed: Vec<Counter>,
     /// What is done to every reply on its way out.
     pub shape: Shape,
 }
@@ -84,6 +97,7 @@ impl Block {
     ) -> Self {
         let zones = Arc::new(zones);
         let (fore, aft) = (before.len(), after.len());
+        let passed = before.iter().filter_map(|it| it.passed()).collect();
         let mut handlers = before;
         if !zones.set().all().is_empty() {
             handlers.push(Arc::<BlockZones>::clone(&zones));
@@ -94,6 +108,7 @@ impl Block {
             before: fore,
             after: aft,
             zones,
+            passed,
             shape,
         }
     }
@@ -122,6 +137,20 @@ impl Block {
     pub fn forbids(&self, question: &Question<'_>) -> bool {
         let mut guards = self.handlers.iter().filter(|it| it.guards_transfers());
         guards.any(|handler| !handler.passes(question))
+    }
+
+    /// What a handler says to a transfer that it forbids; `None` is for REFUSED.
+    #[must_use]
+    pub fn refusal(&self, question: &Question<'_>) -> Option<Outcome> {
+        let mut guards = self.handlers.iter().filter(|it| it.guards_transfers());
+        guards.find(|it| !it.passes(question))?.refusal(question)
+    }
+
+    /// Counts a query that was answered from the zones at once.
+    pub fn count_passed(&self) {
+        for count in &self.passed {
+            count.inc();
+        }
     }
 
     /// Whether something stands behind the zones.
@@ -226,6 +255,9 @@ impl Router {
 /// EDE 20 (RFC 8914 section 5.2): the name is none of ours.
 pub const NOT_AUTHORITATIVE: u16 = 20;
 
+/// What is said when a handler counts on another and there is none; CoreDNS's words.
+pub(super) const END_OF_CHAIN: &str = "no next plugin found";
+
 /// What stands behind a handler.
 #[derive(Clone)]
 pub struct Next {
@@ -280,8 +312,22 @@ impl Next {
             });
         }
         let last = block.handlers.last().map_or("", |handler| handler.name());
-        let error = format!("plugin/{last}: no next plugin found");
+        let error = format!("plugin/{last}: {END_OF_CHAIN}");
         Outcome::failed(last, Rcode::SERVFAIL, error)
+    }
+
+    /// Whether a zone says at once that it has no such name, and nothing else stands behind that has
+    /// something to say to it.
+    #[must_use]
+    pub fn is_missing(&self, question: &Question<'_>) -> bool {
+        let block = self.block();
+        let Some(between) = block.handlers.get(self.at..block.before) else {
+            return false;
+        };
+        between.iter().all(|handler| handler.passes(question))
+            && block
+                .zones
+                .is_missing(question, block.goes_on_after_zones())
     }
 
     /// Whether anything stands behind.

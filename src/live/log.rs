@@ -1,6 +1,6 @@
 //! `log` and `errors`: a line for each query that the rules name, in CoreDNS's format.
 //!
-//! Zone transfers have their own lines. `{/label}` is `-`: there is no metadata yet.
+//! Zone transfers have their own lines. `{/label}` is `-` where `metadata` is not on.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::corefile::{LogClass, LogField, LogPiece, LogRule};
 use crate::dns::{Name, Rcode, Rtype, flags};
+use crate::live::message::Metadata;
 
 /// EDNS flag DO, in the lower half of the OPT's TTL field (RFC 6891 section 6.1.3).
 const EDNS_DO: u32 = 0x8000;
@@ -21,6 +22,17 @@ pub struct Rules {
     pub logs: Vec<LogRule>,
     /// Whether it has `errors`.
     pub errors: bool,
+    /// The names, and those below them, for which `metadata` is on.
+    pub metadata: Vec<Name>,
+}
+
+/// What is known of an exchange besides its messages.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'a> {
+    /// Why the reply is no answer, if it is none.
+    pub error: Option<&'a str>,
+    /// What handlers found out about the query.
+    pub metadata: &'a Metadata,
 }
 
 /// A query and its reply, as they were on the wire.
@@ -30,8 +42,8 @@ pub struct Exchange<'a> {
     pub query: &'a [u8],
     /// The reply.
     pub reply: &'a [u8],
-    /// Why the reply is no answer, if it is none.
-    pub error: Option<&'a str>,
+    /// What is known besides the messages.
+    pub told: Told<'a>,
     /// Who asked.
     pub peer: SocketAddr,
     /// Where the query arrived.
@@ -112,10 +124,12 @@ impl QueryLog {
         if !rule.classes.contains(&class_of(&reply)) {
             return None;
         }
+        let knows = block.metadata.iter().any(|zone| name.is_within(zone));
         let mut line = String::new();
         for piece in &rule.format {
             match piece {
                 LogPiece::Text(text) => line.push_str(text),
+                LogPiece::Field(LogField::Metadata(_)) if !knows => line.push('-'),
                 LogPiece::Field(field) => push_field(&mut line, field, exchange, &query, &reply),
             }
         }
@@ -124,7 +138,7 @@ impl QueryLog {
 
     /// The line of a failed exchange, where `errors` is on.
     fn error_line(&self, exchange: &Exchange<'_>) -> Option<String> {
-        let why = exchange.error?;
+        let why = exchange.told.error?;
         let rcode = parse(exchange.reply).flags & 0xf;
         let (name, rtype, _) = parse(exchange.query).question?;
         self.block_of(&name).filter(|block| block.errors)?;
@@ -187,9 +201,34 @@ fn push_field(
         LogField::Rflags => line.write_str(&flag_names(reply.flags)),
         LogField::Rsize => write!(line, "{}", exchange.reply.len()),
         LogField::Duration => write!(line, "{}s", exchange.took.as_secs_f64()),
-        LogField::Metadata(_) => line.write_char('-'),
+        LogField::Metadata(label) => line.write_str(&found_out(label, exchange, reply)),
     };
     written.expect("a String takes all that is written");
+}
+
+/// What was found out about a query, or `-`.
+fn found_out(label: &str, exchange: &Exchange<'_>, reply: &Parsed) -> String {
+    let found = match label {
+        "log/class" => Some(class_of(reply).as_str().to_owned()),
+        "log/type" => Some(type_of(reply).to_owned()),
+        _ => exchange.told.metadata.get(label).cloned(),
+    };
+    let found = found.filter(|value| !value.is_empty());
+    found.unwrap_or_else(|| "-".to_owned())
+}
+
+/// What a reply is, as CoreDNS calls it.
+fn type_of(reply: &Parsed) -> &'static str {
+    let [answers, authority] = reply.counts;
+    match Rcode(reply.flags & 0xf) {
+        Rcode::NOERROR if answers > 0 => "NOERROR",
+        Rcode::NOERROR if reply.has_soa => "NODATA",
+        Rcode::NOERROR if authority > 0 => "DELEGATION",
+        Rcode::NOERROR => "NOERROR",
+        Rcode::NXDOMAIN if answers == 0 => "NXDOMAIN",
+        Rcode::SERVFAIL | Rcode::NOTIMP => "SERVERERROR",
+        _ => "OTHERERROR",
+    }
 }
 
 /// Writes an address as CoreDNS does, IPv6 in brackets.
@@ -285,6 +324,7 @@ mod tests {
             zones: vec!["z.".parse().unwrap()],
             logs: block.logs.clone(),
             errors: block.errors.is_some(),
+            metadata: vec![],
         };
         QueryLog::new(vec![rules]).unwrap()
     }
@@ -322,7 +362,10 @@ mod tests {
         log.line(&Exchange {
             query,
             reply,
-            error: None,
+            told: Told {
+                error: None,
+                metadata: &Metadata::new(),
+            },
             peer,
             local,
             proto: "udp",
@@ -372,10 +415,14 @@ mod tests {
     fn errors_logs_failures_alone() {
         let log = query_log("errors");
         let query = message(0, 0, false, false);
+        let metadata = Metadata::new();
         let exchange = |reply, error| Exchange {
             query: &query,
             reply,
-            error,
+            told: Told {
+                error,
+                metadata: &metadata,
+            },
             peer: "127.0.0.1:1".parse().unwrap(),
             local: "127.0.0.1:53".parse().unwrap(),
             proto: "udp",

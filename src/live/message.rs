@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use crate::dns::{Name, Query, Rcode, Record, Rtype};
+use crate::live::chain::END_OF_CHAIN;
 
 /// How a request came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,6 +81,9 @@ pub struct Edns {
     pub options: Vec<u8>,
 }
 
+/// What handlers found out about a query, by label.
+pub type Metadata = BTreeMap<Cow<'static, str>, String>;
+
 /// A query on its way through a chain.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -100,7 +104,7 @@ pub struct Request {
     /// How many times the server asked itself to get here.
     pub depth: u8,
     /// What handlers found out about it, by key, such as `kubernetes/service`.
-    pub metadata: BTreeMap<Cow<'static, str>, String>,
+    pub metadata: Metadata,
 }
 
 impl Request {
@@ -131,6 +135,18 @@ impl Request {
             name,
             qtype,
             ..self.clone()
+        }
+    }
+
+    /// What handlers look at, with its name in lower case.
+    #[must_use]
+    pub fn question<'n>(&self, lower: &'n Name) -> Question<'n> {
+        Question {
+            name: lower.as_wire(),
+            qtype: self.qtype,
+            qclass: self.qclass,
+            dnssec_ok: self.dnssec_ok(),
+            client: self.origin.client,
         }
     }
 
@@ -202,6 +218,15 @@ pub struct Failure {
     pub error: Option<String>,
     /// An extended error for the client (RFC 8914 section 4).
     pub extended: Option<u16>,
+}
+
+impl Failure {
+    /// Whether it only says that no handler answers.
+    #[must_use]
+    pub fn is_end_of_chain(&self) -> bool {
+        let error = self.error.as_deref();
+        error.is_some_and(|error| error.ends_with(END_OF_CHAIN))
+    }
 }
 
 impl Outcome {

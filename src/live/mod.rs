@@ -1,35 +1,52 @@
 //! What goes on around the zones at query time: the chain of a server block's handlers, what no zone can
 //! hold, and the logging of queries.
 
+mod acl;
 mod any;
+mod autopath;
 mod cache;
 pub mod chain;
 mod chaos;
+mod dns64;
 mod forward;
 mod hosts;
 mod loadbalance;
+mod local;
 mod log;
 mod loops;
 pub mod message;
+mod metadata;
+mod name_text;
 mod names;
 mod pods;
+mod rewrite;
 pub mod shuffle;
+mod tally;
+mod template;
 #[cfg(test)]
 pub(crate) mod testing;
 mod zonal;
 pub mod zones;
 
+pub use acl::{Acl, AclRule};
 pub use any::Any;
+pub use autopath::{Autopath, Search};
 pub use cache::Cache;
 pub use chain::{Block, Handler, Next, Router, Shape};
 pub use chaos::Chaos;
+pub use dns64::Dns64;
 pub use forward::{Forward, Upstream, UpstreamTls, random_id};
 pub use hosts::Hosts;
 pub use loadbalance::{BadWeights, Loadbalance, Weights};
-pub use log::{Exchange, QueryLog, Rules};
+pub use local::Local;
+pub use log::{Exchange, QueryLog, Rules, Told};
 pub use loops::Loop;
 pub use message::{Failure, Origin, Outcome, Proto, Question, Reply, Request};
+pub use metadata::{ClusterMetadata, Metadata};
 pub use names::{LiveAnswer, LiveNames};
 pub use pods::InsecurePods;
+pub use rewrite::Rewrite;
+pub use tally::Counts;
+pub use template::{ReadRecord, Templates};
 pub use zonal::{RenderService, ZonalNames};
 pub use zones::BlockZones;

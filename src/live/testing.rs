@@ -9,9 +9,10 @@ use futures_util::future::BoxFuture;
 use crate::dns::{Name, RecordText, Rtype};
 use crate::live::message::CLASS_IN;
 use crate::live::{
-    Block, BlockZones, Handler, Next, Origin, Outcome, Proto, Question, Reply, Request, Router,
-    Shape,
+    Block, BlockZones, Counts, Handler, Next, Origin, Outcome, Proto, Question, Reply, Request,
+    Router, Shape,
 };
+use crate::ops::HandlerMetrics;
 use crate::zone::{Zone, ZoneSet};
 
 /// A server of one block for all names, without zones.
@@ -34,6 +35,14 @@ pub(crate) fn chain_around(
     );
     let block = Block::new(before, zones, after, Shape::default());
     Arc::new(Router::new(vec![(vec![Name::root()], block)]))
+}
+
+/// Where handlers of tests count.
+pub(crate) const fn counts(metrics: &HandlerMetrics) -> Counts<'_> {
+    Counts {
+        metrics,
+        server: "dns://:53",
+    }
 }
 
 /// A request from `NAME TYPE [CLASS]`, as 192.0.2.1 sends it by UDP without EDNS.

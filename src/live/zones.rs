@@ -96,6 +96,23 @@ impl BlockZones {
         Some(answer)
     }
 
+    /// Whether a zone holds no such name and that is the answer; `goes_on` says whether something stands
+    /// behind the zones. Names whose alias leads nowhere are not missing.
+    #[must_use]
+    pub fn is_missing(&self, question: &Question<'_>, goes_on: bool) -> bool {
+        let zone = match self.find(question.name, question.qtype) {
+            Some(zone) if question.qclass == CLASS_IN => zone,
+            _ => return false,
+        };
+        let Some(version) = zone.current() else {
+            return false;
+        };
+        let (mut key, mut made) = (Vec::with_capacity(64), None);
+        let answer = self.look(&version, question.name, question.qtype, &mut key, &mut made);
+        answer.is_some_and(|answer| !answer.exists && answer.end().is_none())
+            && !(goes_on && self.falls_through(zone, question.name))
+    }
+
     /// Whether a name that is missing in a zone is asked of the next; lower-case wire form.
     #[must_use]
     pub fn falls_through(&self, zone: &Zone, lower: &[u8]) -> bool {

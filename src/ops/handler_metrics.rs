@@ -55,7 +55,23 @@ pub struct HandlerMetrics {
     pub hosts_entries: Family<Labels, Gauge>,
     /// When the hosts file that was read last was changed.
     pub hosts_reload: Number,
+    /// What handlers that look at questions count: those of [`QUESTIONS`].
+    questions: Vec<Family<Labels, Counter>>,
 }
+
+/// The counts of handlers that look at questions.
+const QUESTIONS: &[m::Metric] = &[
+    m::ACL_ALLOWED,
+    m::ACL_BLOCKED,
+    m::ACL_FILTERED,
+    m::ACL_DROPPED,
+    m::AUTOPATH_SUCCESS,
+    m::TEMPLATE_MATCHES,
+    m::TEMPLATE_FAILURES,
+    m::TEMPLATE_RR_FAILURES,
+    m::DNS64_TRANSLATED,
+    m::LOCAL_LOCALHOST,
+];
 
 impl Default for HandlerMetrics {
     fn default() -> Self {
@@ -76,11 +92,20 @@ impl Default for HandlerMetrics {
             cache_evictions: Family::default(),
             hosts_entries: Family::default(),
             hosts_reload: Number::default(),
+            questions: QUESTIONS.iter().map(|_| Family::default()).collect(),
         }
     }
 }
 
 impl HandlerMetrics {
+    /// The counts of one of [`QUESTIONS`]; those of another metric are scraped by nobody.
+    #[must_use]
+    pub fn questions(&self, metric: m::Metric) -> Family<Labels, Counter> {
+        let mut all = QUESTIONS.iter().zip(&self.questions);
+        let found = all.find(|(own, _)| **own == metric);
+        found.map(|(_, family)| family.clone()).unwrap_or_default()
+    }
+
     /// Has them scraped.
     pub fn register(&self, registry: &mut Registry) {
         let counters = [
@@ -96,6 +121,9 @@ impl HandlerMetrics {
             (m::CACHE_EVICTIONS, &self.cache_evictions),
         ];
         for (metric, family) in counters {
+            registry.register(metric.name, metric.help, family.clone());
+        }
+        for (metric, family) in QUESTIONS.iter().zip(&self.questions) {
             registry.register(metric.name, metric.help, family.clone());
         }
         let gauges = [

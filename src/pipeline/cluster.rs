@@ -136,6 +136,8 @@ impl Cluster {
     /// what is served. While the first rendering is held it learns what there is: what is served may hold
     /// more, so of anything else nothing is said.
     pub(super) fn tell_live(&mut self) {
+        // Who asks is no part of what is held.
+        self.tell_clients(self.all_dirty);
         self.live_is_behind |= self.holds_names();
         let extent = match (self.all_dirty, self.live_is_behind) {
             (true, false) => Extent::All,
@@ -175,6 +177,19 @@ impl Cluster {
                 let changed = self.dirty.namespaces.iter();
                 seen.publish(changed.map(|name| (Arc::clone(name), sees(name))));
             }
+        }
+    }
+
+    /// Publishes the namespaces of pods: all, or those that were rendered.
+    fn tell_clients(&self, is_whole: bool) {
+        let Some(clients) = &self.plan.clients else {
+            return;
+        };
+        if is_whole {
+            clients.publish_all(self.state.pods());
+        } else if !self.dirty.pods.is_empty() {
+            let changed = self.dirty.pods.keys();
+            clients.publish(changed.map(|at| (at, self.state.has_pod(at))));
         }
     }
 

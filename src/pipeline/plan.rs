@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::cluster::{
-    HeadlessService, HeadlessServices, Kinds, ObjectKey, SeenNamespaces, Service, ServiceForm,
-    State,
+    ClientNamespaces, HeadlessService, HeadlessServices, Kinds, ObjectKey, SeenNamespaces, Service,
+    ServiceForm, State,
 };
 use crate::dns::{Name, Ttl};
 use crate::schema::{ApexSettings, ExternalSettings, Front};
@@ -72,6 +72,8 @@ pub struct ClusterPlan {
     pub seen: Option<Arc<SeenNamespaces>>,
     /// Where the headless Services that are seen are published, if someone wants to know.
     pub headless: Option<Arc<HeadlessServices>>,
+    /// Where the namespaces of pods are published by address, if someone wants to know.
+    pub clients: Option<Arc<ClientNamespaces>>,
 }
 
 impl ClusterPlan {

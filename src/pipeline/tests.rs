@@ -169,6 +169,7 @@ fn plan() -> ClusterPlan {
         hides_empty_services: false,
         seen: None,
         headless: None,
+        clients: None,
     }
 }
 

@@ -18,7 +18,9 @@ use crate::dns::{
     MAX_MESSAGE_OCTETS, Mark, MessageWriter, Name, Query, Rcode, RrRef, Rtype, Section, Unreadable,
     flags,
 };
+use crate::live::Told;
 use crate::live::message::CLASS_IN;
+use crate::live::message::Metadata;
 use crate::live::shuffle::Dice;
 use crate::live::zones::elsewhere;
 use crate::live::{QueryLog, Question, Router, Shape};
@@ -82,6 +84,8 @@ pub(crate) struct Scratch {
     pub(super) dice: Dice,
     /// Why the reply is no answer, for `errors`.
     pub(crate) error: Option<String>,
+    /// What handlers found out about the query.
+    pub(crate) metadata: Metadata,
 }
 
 impl Scratch {
@@ -95,6 +99,7 @@ impl Scratch {
             additionals: Additionals::default(),
             dice: Dice::new(),
             error: None,
+            metadata: Metadata::new(),
         }
     }
 }
@@ -138,6 +143,16 @@ pub(super) struct Exchange<'a> {
     pub(super) signer: Signer,
 }
 
+impl Scratch {
+    /// What the log is told besides the messages.
+    pub(crate) fn told(&self) -> Told<'_> {
+        Told {
+            error: self.error.as_deref(),
+            metadata: &self.metadata,
+        }
+    }
+}
+
 impl Shared {
     /// When an answer begins, where queries are logged.
     pub(crate) fn log_start(&self) -> Option<Instant> {
@@ -149,7 +164,7 @@ impl Shared {
         &self,
         start: Option<Instant>,
         (query, reply): (&[u8], &[u8]),
-        error: Option<&str>,
+        told: Told<'_>,
         (peer, local): (SocketAddr, SocketAddr),
         proto: &'static str,
     ) {
@@ -158,7 +173,7 @@ impl Shared {
             log.log(&crate::live::Exchange {
                 query,
                 reply,
-                error,
+                told,
                 peer,
                 local,
                 proto,
@@ -170,6 +185,7 @@ impl Shared {
     /// Answers a request, or says that a transfer is due, or what is to be waited for.
     pub(crate) fn respond(&self, scratch: &mut Scratch, raw: &[u8], asker: Asker<'_>) -> Outcome {
         scratch.error = None;
+        scratch.metadata.clear();
         match self.begin(scratch, raw, asker) {
             // What can be answered from memory is ready at once.
             Outcome::Later(later) => match later.poll() {
@@ -359,6 +375,7 @@ impl Exchange<'_> {
         if is_for_next || elsewhere(&answer, qtype).is_some() {
             return self.later(scratch, place);
         }
+        block.count_passed();
         let stale = zone.may_be_old().then_some(Extended::STALE);
         self.write_answer(scratch, version, &answer, stale, block.shape)
     }

@@ -9,6 +9,7 @@ use hickory_server::server::Request;
 use tracing::{debug, info, warn};
 
 use crate::dns::{Name, Query, Rcode, Rtype, Section, Serial, flags};
+use crate::live;
 use crate::serve::dispatch::{Exchange, Outcome, Scratch};
 use crate::serve::reply::{Extended, Said, Signer, write_soa};
 use crate::serve::{Proto, TransferOutcome};
@@ -28,8 +29,16 @@ impl Exchange<'_> {
         };
         let block = shared.router.find(&scratch.lower, Rtype::SOA);
         let block = block.map(|place| &shared.router.blocks()[place]);
-        if block.is_some_and(|block| block.forbids(&self.question(&scratch.lower))) {
-            return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::PROHIBITED));
+        let question = self.question(&scratch.lower);
+        if let Some(block) = block.filter(|block| block.forbids(&question)) {
+            return match block.refusal(&question) {
+                None => self.fail_with(scratch, Rcode::REFUSED, Some(Extended::PROHIBITED)),
+                Some(live::Outcome::Dropped) => Outcome::Silent,
+                Some(live::Outcome::Failed(failure)) => {
+                    self.fail_with(scratch, failure.rcode, failure.extended.map(Extended))
+                }
+                Some(live::Outcome::Reply(reply)) => self.write(scratch, reply, block.shape),
+            };
         }
         let peer = self.peer_id();
         let Ok(permit) = self.permit(zone, &peer) else {

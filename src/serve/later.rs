@@ -6,6 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::dns::{Query, Rcode};
+use crate::live::message::Metadata;
 use crate::live::{self, Next, Origin, Request};
 use crate::serve::Proto;
 use crate::serve::dispatch::{Asker, Exchange, Outcome, Scratch, Shared};
@@ -15,6 +16,8 @@ use crate::serve::reply::{Extended, Signer};
 pub(crate) struct Answered {
     /// Its outcome.
     outcome: live::Outcome,
+    /// What handlers found out.
+    metadata: Metadata,
 }
 
 /// A request and the answer that is on its way.
@@ -80,7 +83,10 @@ impl Exchange<'_> {
         let next = Next::start(std::sync::Arc::clone(&self.shared.router), block);
         let answer = async move {
             let outcome = next.run(&mut request).await;
-            Answered { outcome }
+            Answered {
+                outcome,
+                metadata: request.metadata,
+            }
         };
         Outcome::Later(Box::new(Later {
             raw: self.query.raw.into(),
@@ -103,6 +109,7 @@ impl Shared {
         answered: Answered,
     ) -> Outcome {
         scratch.error = None;
+        scratch.metadata = answered.metadata;
         let Later {
             raw,
             address,

@@ -389,7 +389,7 @@ impl Connection {
         let octets = scratch.writer.take_signed();
         // The first two octets are the length.
         let reply = octets.get(2..).unwrap_or_default();
-        let (ends, error) = ((self.peer, self.local), scratch.error.as_deref());
+        let (ends, error) = ((self.peer, self.local), scratch.told());
         self.shared
             .log_reply(start, (request, reply), error, ends, "tcp");
         let written = None;

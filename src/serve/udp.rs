@@ -104,7 +104,7 @@ impl Worker {
             }
             Outcome::Reply => {}
         }
-        let (reply, error) = (self.scratch.writer.octets(), self.scratch.error.as_deref());
+        let (reply, error) = (self.scratch.writer.octets(), self.scratch.told());
         self.shared
             .log_reply(start, (raw, reply), error, (peer, self.local), "udp");
         send(&self.shared, socket, reply, peer).await;
@@ -124,7 +124,7 @@ impl Worker {
             Outcome::Silent | Outcome::Transfer(_) | Outcome::Later(_) => return,
             Outcome::Reply => {}
         }
-        let (reply, error) = (self.scratch.writer.octets(), self.scratch.error.as_deref());
+        let (reply, error) = (self.scratch.writer.octets(), self.scratch.told());
         self.shared
             .log_reply(start, (&raw, reply), error, (peer, self.local), "udp");
         send(&self.shared, socket, reply, peer).await;

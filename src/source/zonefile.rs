@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use self::check::{Check, owners};
 use self::reader::{MOST_PROBLEMS, Placed, Reader};
-use crate::dns::{Name, Serial, Soa};
+use crate::dns::{Name, Record, Rtype, Serial, Soa};
 use crate::zone::Node;
 
 /// What a file is for.
@@ -271,6 +271,58 @@ fn nodes_of(records: Vec<Placed>, grouped: &check::Owners, apex: &Name) -> (Vec<
         }
     }
     (nodes, spots)
+}
+
+/// Reads one record that stands alone, as text of a zone file: names without a dot at their end are below the
+/// root, and the TTL is an hour where none stands, as in CoreDNS.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn record(text: &str) -> Result<Record, String> {
+    let mut words: Vec<&str> = text.split_whitespace().collect();
+    let Some(owner) = words
+        .first()
+        .filter(|owner| !owner.starts_with(['$', ';', '@']))
+    else {
+        return Err(format!("\"{text}\" is no record"));
+    };
+    let owner = Name::parse(owner).map_err(|error| error.to_string())?;
+    // The class is that of the question, whatever is written.
+    let is_class = |word: &&str| {
+        ["CH", "HS", "CS"]
+            .iter()
+            .any(|it| word.eq_ignore_ascii_case(it))
+    };
+    let line = match words.iter().take(3).position(is_class) {
+        Some(place) if place > 0 => {
+            words[place] = "IN";
+            words.join(" ")
+        }
+        Some(_) | None => text.trim_start().to_owned(),
+    };
+    let mut open = |_: &Path| Ok(format!("$TTL 3600\n$ORIGIN .\n{line}\n").into_bytes());
+    let mut reader = Reader::new(&owner, &mut open);
+    reader.read_first(Path::new(""));
+    if let Some(problem) = reader.problems.first() {
+        return Err(format!("\"{text}\": {}", problem.message));
+    }
+    if let Some((soa, serial, _)) = &reader.soa {
+        return Ok(Record {
+            owner: owner.clone(),
+            rtype: Rtype::SOA,
+            ttl: soa.ttl,
+            rdata: soa.rdata(*serial),
+        });
+    }
+    match reader.records.pop() {
+        Some(placed) => Ok(Record {
+            owner: placed.owner,
+            rtype: placed.rtype,
+            ttl: placed.ttl,
+            rdata: placed.rdata,
+        }),
+        None => Err(format!("\"{text}\" is no record")),
+    }
 }
 
 #[cfg(test)]

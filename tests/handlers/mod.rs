@@ -4,8 +4,12 @@ pub mod ask;
 pub mod case;
 pub mod run;
 
+pub mod acl;
 pub mod cache;
+pub mod dns64;
 pub mod forward;
 pub mod hosts;
 pub mod loops;
 pub mod metrics;
+pub mod rewrite;
+pub mod template;
