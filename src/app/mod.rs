@@ -12,6 +12,7 @@ mod emit;
 mod export;
 mod failure;
 mod files;
+mod hosts;
 mod listeners;
 mod observe;
 mod past;

@@ -13,7 +13,7 @@ mod state;
 
 pub use clients::ClientNamespaces;
 pub use dirty::Dirty;
-pub use headless::{HeadlessService, HeadlessServices};
+pub use headless::{HeadlessService, HeadlessServices, SeenService};
 pub use kinds::{Kinds, Part};
 pub use model::{
     Cause, Change, Endpoint, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice,
