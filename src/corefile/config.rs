@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::address::DNS_PORT;
 use super::apex::{self, Apex};
-use super::autopath;
 use super::bind::{self, Bind};
 use super::catalog::{self, Catalog};
 use super::environment::Environment;
@@ -348,7 +347,6 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         take(word, directive, zones, &mut server, report);
     }
     zoned::check_zones(&server, &names, report);
-    autopath::check(&server, report);
     server
 }
 
