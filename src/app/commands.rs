@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::app::certificates::check_certificates;
 use crate::app::failure::{Failure, one_line};
 use crate::app::files::check_files;
 use crate::app::past::{PastError, StoredPast};
@@ -39,6 +40,7 @@ pub fn check(configuration: &Configuration) -> Result<(), Failure> {
     let loaded = load(configuration)?;
     check_sources(&loaded.config)?;
     check_files(&loaded.config)?;
+    check_certificates(&loaded.config)?;
     let blocks = loaded.config.servers.iter();
     let zones: Vec<String> = blocks
         .flat_map(corefile::ServerBlock::zones_written)

@@ -10,8 +10,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::app::certificates;
 use crate::app::chain::{self, Surroundings};
+use crate::app::hosts::bound_addresses;
 use crate::app::plan::{Planned, interface_addresses};
-use crate::app::reload::Reload;
+use crate::app::reload::{Contents, Reload};
 use crate::corefile::{
     self, BindHost, Config, HttpAddress, HttpHost, Listener, Nsid, Scheme, ServerBlock, TsigKey,
 };
@@ -20,13 +21,15 @@ use crate::dns::{CookieSecret, Name};
 use crate::live::{QueryLog, Rules};
 use crate::ops::{Clock, HandlerMetrics};
 use crate::serve::{Identity, Parts, Server, Settings};
-use crate::transfer::{Access, Peers, Rule, Secondary};
+use crate::transfer::{Access, Peers, Rule, Secondary, SecondaryTable};
 use crate::zone::{Zone, ZoneSet};
 
 /// The servers, and the files that they are to follow.
 pub(super) struct Bound {
     /// The servers.
     pub(super) servers: Vec<Server>,
+    /// What each secondary has, of all servers.
+    pub(super) table: Arc<SecondaryTable>,
     /// The files.
     pub(super) reloads: Vec<Reload>,
 }
@@ -52,23 +55,35 @@ pub(super) fn bind_servers(
             .collect();
         groups.entry(places).or_default().push(listener);
     }
+    let groups: Vec<(Vec<&ServerBlock>, Vec<Listener>)> = groups
+        .into_iter()
+        .map(|(places, listeners)| {
+            let blocks = places.iter().map(|place| &config.servers[*place]);
+            (blocks.collect(), listeners)
+        })
+        .collect();
     let mut notified = BTreeSet::new();
+    let secondaries: Vec<Vec<Secondary>> = groups
+        .iter()
+        .map(|(blocks, _)| secondaries_of(blocks, planned, &mut notified))
+        .collect();
+    // A secondary takes its zone from any of the servers that have it.
+    let table = Arc::new(SecondaryTable::of(secondaries.iter().flatten()));
     let (mut servers, mut reloads) = (Vec::new(), Vec::new());
-    for (places, listeners) in groups {
-        let blocks: Vec<&ServerBlock> =
-            places.iter().map(|place| &config.servers[*place]).collect();
+    for ((blocks, listeners), secondaries) in groups.into_iter().zip(secondaries) {
+        let told = (secondaries, Arc::clone(&table));
         let server_label = listeners.first().map_or_else(String::new, server_label);
         let surroundings = Surroundings {
             clock,
             metrics,
             server: &server_label,
         };
-        let parts = parts_of(&blocks, planned, settings, surroundings, &mut notified)?;
+        let parts = parts_of(&blocks, planned, settings, surroundings, told)?;
         reloads.extend(follow_keys(&blocks, &parts.keys));
         let mut server = Server::new(parts);
         let mut tls = None;
         for listener in &listeners {
-            for address in addresses_of(listener)? {
+            for address in addresses_of(listener, &blocks, &interface_addresses)? {
                 let bound = match listener.scheme {
                     Scheme::Dns => server.bind(address)?,
                     Scheme::Tls => {
@@ -89,7 +104,11 @@ pub(super) fn bind_servers(
         }
         servers.push(server);
     }
-    Ok(Bound { servers, reloads })
+    Ok(Bound {
+        servers,
+        table,
+        reloads,
+    })
 }
 
 /// A listener as metrics name it: `dns://:53`.
@@ -110,11 +129,10 @@ fn parts_of(
     planned: &Planned<'_>,
     settings: Settings,
     surroundings: Surroundings<'_>,
-    notified: &mut BTreeSet<(Name, SocketAddr)>,
+    (secondaries, table): (Vec<Secondary>, Arc<SecondaryTable>),
 ) -> anyhow::Result<Parts> {
     let mut zones: Vec<Arc<Zone>> = Vec::new();
     let mut access = HashMap::new();
-    let mut secondaries = Vec::new();
     for block in blocks {
         for apex in block.zones_written() {
             let Some(zone) = planned.zones.get(apex) else {
@@ -129,17 +147,6 @@ fn parts_of(
             access
                 .entry(apex.clone())
                 .or_insert_with(|| access_of(transfer));
-            for secondary in &transfer.secondaries {
-                // A zone on several listeners has its secondaries told once.
-                if notified.insert((apex.clone(), secondary.address)) {
-                    secondaries.push(Secondary {
-                        zone: apex.clone(),
-                        target: secondary.address,
-                        key: secondary.keys.first().cloned(),
-                        source: transfer.source_for(secondary.address.ip()),
-                    });
-                }
-            }
         }
     }
     let keys = keys_of(blocks.iter().flat_map(|block| &block.keys));
@@ -152,6 +159,7 @@ fn parts_of(
         zones: Arc::new(ZoneSet::new(zones)),
         access,
         secondaries,
+        table,
         router: Arc::new(chain::router_of(blocks, planned, surroundings)?),
         keys: Arc::new(KeyRing::new(keys)),
         identity: identity_of(blocks)?,
@@ -159,6 +167,34 @@ fn parts_of(
         clock: Arc::clone(surroundings.clock),
         query_log: QueryLog::new(blocks.iter().map(rules).collect()),
     })
+}
+
+/// Who is told of new versions by the server of some blocks, and by no server before it.
+fn secondaries_of(
+    blocks: &[&ServerBlock],
+    planned: &Planned<'_>,
+    notified: &mut BTreeSet<(Name, SocketAddr)>,
+) -> Vec<Secondary> {
+    let mut secondaries = Vec::new();
+    for block in blocks {
+        for apex in block.zones_written() {
+            let transfer = block.transfer_for(apex);
+            let Some(transfer) = transfer.filter(|_| planned.zones.get(apex).is_some()) else {
+                continue;
+            };
+            for secondary in &transfer.secondaries {
+                if notified.insert((apex.clone(), secondary.address)) {
+                    secondaries.push(Secondary {
+                        zone: apex.clone(),
+                        target: secondary.address,
+                        key: secondary.keys.first().cloned(),
+                        source: transfer.source_for(secondary.address.ip()),
+                    });
+                }
+            }
+        }
+    }
+    secondaries
 }
 
 /// What the server of some blocks tells of itself. Its cookies are good for this run.
@@ -228,6 +264,8 @@ fn follow_keys(blocks: &[&ServerBlock], ring: &Arc<KeyRing>) -> Option<Reload> {
     if files.is_empty() {
         return None;
     }
+    let files: Vec<PathBuf> = files.into_iter().collect();
+    let seen = Contents::of(&files);
     let blocks: Vec<ServerBlock> = blocks.iter().copied().cloned().collect();
     let ring = Arc::clone(ring);
     let take = move || {
@@ -237,15 +275,18 @@ fn follow_keys(blocks: &[&ServerBlock], ring: &Arc<KeyRing>) -> Option<Reload> {
         ring.replace(keys_of(&keys));
         Ok(())
     };
-    Some(Reload::new(
-        "keys",
-        files.into_iter().collect(),
-        Box::new(take),
-    ))
+    // The Corefile was read a while ago. What is wrong by now was right then, and stays in use.
+    let _wrong_now = take();
+    Some(Reload::new("keys", files, seen, Box::new(take)))
 }
 
-/// The addresses of a listener.
-fn addresses_of(listener: &Listener) -> anyhow::Result<Vec<SocketAddr>> {
+/// The addresses of a listener on which some of its blocks are not excepted; `local` gives those of an
+/// interface.
+fn addresses_of(
+    listener: &Listener,
+    blocks: &[&ServerBlock],
+    local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,
+) -> anyhow::Result<Vec<SocketAddr>> {
     let hosts = match &listener.host {
         None => vec![
             IpAddr::from(Ipv4Addr::UNSPECIFIED),
@@ -253,10 +294,15 @@ fn addresses_of(listener: &Listener) -> anyhow::Result<Vec<SocketAddr>> {
         ],
         Some(BindHost::Address(address)) => vec![*address],
         Some(BindHost::Interface(name)) => {
-            let found = interface_addresses(Some(name));
+            let mut found = local(Some(name));
             if found.is_empty() {
                 bail!("interface {name} has no address; see `ip address`, or bind an address");
             }
+            let excepted: Vec<Vec<IpAddr>> = blocks
+                .iter()
+                .map(|block| bound_addresses(&block.bind.except, local))
+                .collect();
+            found.retain(|address| !excepted.iter().all(|it| it.contains(address)));
             found
         }
     };
@@ -295,5 +341,31 @@ pub(super) async fn bind_http(
              another port"
         ),
         None => bail!("{what}: no address to listen on"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corefile::{Overrides, parse_text};
+
+    #[test]
+    fn an_address_that_is_excepted_of_an_interface_is_not_bound() {
+        let local = |_: Option<&str>| {
+            ["192.0.2.1", "192.0.2.2"]
+                .map(|it| it.parse().unwrap())
+                .into()
+        };
+        let bound = |lines: &str| -> Vec<String> {
+            let text = format!("z:53 {{\n{lines}\n}}\n");
+            let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
+            let listeners = loaded.config.listeners().into_iter();
+            let all = listeners
+                .flat_map(|(listener, blocks)| addresses_of(&listener, &blocks, &local).unwrap());
+            all.map(|address| address.to_string()).collect()
+        };
+        assert_eq!(bound("bind eth0"), ["192.0.2.1:53", "192.0.2.2:53"]);
+        let lines = "bind eth0 {\n except 192.0.2.2\n}";
+        assert_eq!(bound(lines), ["192.0.2.1:53"]);
     }
 }

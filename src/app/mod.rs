@@ -11,6 +11,7 @@ mod emit;
 mod export;
 mod failure;
 mod files;
+mod hosts;
 mod inputs;
 mod listeners;
 mod observe;

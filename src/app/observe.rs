@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::app::listeners::Bound;
 use crate::app::plan::Planned;
 use crate::audit::{HeldLine, SecondaryLine, SourceLine, Status, ZoneLine};
 use crate::dns::{Name, Rcode};
@@ -52,8 +53,8 @@ pub(super) struct Observed {
     gauges: OnceLock<Vec<Arc<ClusterGauges>>>,
     /// Counters of the servers.
     servers: Vec<Arc<Stats>>,
-    /// Secondaries of the servers.
-    secondaries: Vec<Arc<SecondaryTable>>,
+    /// Secondaries of all servers.
+    secondaries: Arc<SecondaryTable>,
     /// Problems of objects. The lock protects the list for one change or one reading.
     pub(super) problems: Arc<Mutex<Vec<String>>>,
     /// What some secondaries refuse, by zone. The lock protects the map for one change or one reading.
@@ -68,7 +69,7 @@ impl Observed {
     /// Handles on what is planned and bound.
     pub(super) fn new(
         planned: &Planned<'_>,
-        servers: &[Server],
+        bound: &Bound,
         clock: &Arc<dyn Clock>,
         state: &Path,
     ) -> Self {
@@ -96,8 +97,8 @@ impl Observed {
                 .map(|(plan, _)| plan.zone.apex().clone())
                 .collect(),
             gauges: OnceLock::new(),
-            servers: servers.iter().map(Server::stats).collect(),
-            secondaries: servers.iter().map(Server::secondaries).collect(),
+            servers: bound.servers.iter().map(Server::stats).collect(),
+            secondaries: Arc::clone(&bound.table),
             problems: Arc::default(),
             warnings: Arc::default(),
             clock: Arc::clone(clock),
@@ -136,10 +137,7 @@ impl Observed {
 
     /// All secondaries.
     fn secondaries(&self) -> Vec<SecondaryStatus> {
-        self.secondaries
-            .iter()
-            .flat_map(|table| table.snapshot())
-            .collect()
+        self.secondaries.snapshot()
     }
 }
 
@@ -163,6 +161,10 @@ fn held_line(held: &HeldChange) -> HeldLine {
         why: held.why.to_string(),
         since_ms: held.since_ms,
         until_ms: held.until_ms,
+        is_releasable: match held.why {
+            Why::Shrinks { .. } => true,
+            Why::Unsound { .. } => false,
+        },
     }
 }
 

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use crate::app::catalogs::plan_catalogs;
 use crate::app::files::{PlannedFile, plan_file_zones, plan_overlays};
+use crate::app::hosts::hosts_of;
 use crate::cluster::{Kind, Kinds, SeenNamespaces, Selector};
 use crate::corefile::{
-    self, Apex, BindHost, Config, External, Gate, History, Hold, Kubernetes, Pods, ServerBlock,
-    Source,
+    self, Apex, Config, External, Gate, History, Hold, Kubernetes, Pods, ServerBlock, Source,
 };
 use crate::dns::{Name, Ttl};
 use crate::live::{InsecurePods, LiveNames, ZonalNames};
@@ -77,11 +77,10 @@ impl Planned<'_> {
                 seen: Arc::clone(seen),
                 ttl: plan.ttl,
             }),
-            zonal: plan.headless.as_ref().map(|services| ZonalNames {
-                services: Arc::clone(services),
-                ttl: plan.ttl,
-                render: service_node,
-            }),
+            zonal: plan
+                .headless
+                .as_ref()
+                .map(|services| ZonalNames::new(Arc::clone(services), plan.ttl, service_node)),
         }
     }
 }
@@ -368,18 +367,10 @@ pub(super) fn memory_limits(kept: Retention) -> MemoryLimits {
 
 /// The addresses that a block's servers have: those it is bound to, else the machine's.
 fn own_addresses(block: &ServerBlock, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>) -> Vec<IpAddr> {
-    let addresses_of = |host: &BindHost| match host {
-        BindHost::Address(address) => vec![*address],
-        BindHost::Interface(name) => local(Some(name)),
-    };
-    let mut own: Vec<IpAddr> = if block.bind.hosts.is_empty() {
-        local(None)
-    } else {
-        let except: Vec<IpAddr> = block.bind.except.iter().flat_map(addresses_of).collect();
-        let mut bound: Vec<IpAddr> = block.bind.hosts.iter().flat_map(addresses_of).collect();
-        bound.retain(|address| !except.contains(address) && !address.is_unspecified());
-        if bound.is_empty() { local(None) } else { bound }
-    };
+    let mut own = hosts_of(block, local);
+    if own.is_empty() {
+        own = local(None);
+    }
     own.sort_unstable();
     own.dedup();
     own

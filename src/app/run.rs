@@ -18,13 +18,13 @@ use crate::app::commands::load;
 use crate::app::failure::{Failure, one_line};
 use crate::app::files::start_files;
 use crate::app::inputs::hold_inputs;
-use crate::app::listeners::{Bound, bind_http, bind_servers};
+use crate::app::listeners::{bind_http, bind_servers};
 use crate::app::observe::{Observed, samples, status};
 use crate::app::past::StoredPast;
 use crate::app::plan::{Planned, interface_addresses, plan};
 use crate::app::reload;
 use crate::app::source::Source;
-use crate::app::startup::{Gate, first_versions};
+use crate::app::startup::Gates;
 use crate::app::writer::{Opened, Writer, WriterThread};
 use crate::audit::serve_control;
 use crate::cli::{Configuration, State};
@@ -93,9 +93,9 @@ impl Process {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let planned = plan(config, &interface_addresses);
         let counts = HandlerMetrics::default();
-        let Bound { servers, reloads } =
-            bind_servers(config, &planned, Settings::default(), &clock, &counts)?;
-        let observed = Arc::new(Observed::new(&planned, &servers, &clock, &state.state));
+        let bound = bind_servers(config, &planned, Settings::default(), &clock, &counts)?;
+        let observed = Arc::new(Observed::new(&planned, &bound, &clock, &state.state));
+        let (servers, reloads) = (bound.servers, bound.reloads);
         let reads = Arc::clone(&observed);
         let metrics = Arc::new(Metrics::new(Arc::new(move || samples(&reads)), &counts));
         let ends = ends(&observed, &metrics);
@@ -132,7 +132,7 @@ impl Process {
         let sources = CancellationToken::new();
         let mut tasks = Tasks::new(cancel.clone());
         let draining = servers.iter().map(Server::draining).collect();
-        start_servers(servers, &first_versions(&planned), &mut tasks);
+        start_servers(servers, &Gates::of(&planned), &mut tasks);
         tasks.spawn(
             "keys and certificates",
             reload::run(reloads, cancel.clone()),
@@ -341,10 +341,11 @@ async fn bind_all_http(config: &Config, ends: &Ends) -> anyhow::Result<Vec<Bound
     Ok(bound)
 }
 
-/// Starts the servers' tasks, which begin when `gate` opens.
-fn start_servers(servers: Vec<Server>, gate: &Gate, tasks: &mut Tasks) {
+/// Starts the servers' tasks, which begin when the gate of their server opens.
+fn start_servers(servers: Vec<Server>, gates: &Gates, tasks: &mut Tasks) {
     let cancel = tasks.cancel().clone();
     for server in servers {
+        let gate = gates.for_zones(&server.zones());
         for (name, task) in server.run(&cancel) {
             // Names live as long as the process: there are as many as sockets and secondaries.
             let name: &'static str = Box::leak(name.into_boxed_str());

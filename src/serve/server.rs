@@ -60,8 +60,10 @@ pub struct Parts {
     pub zones: Arc<ZoneSet>,
     /// Who may have which zone; a zone that is not here is nobody's.
     pub access: HashMap<Name, Access>,
-    /// Who is told of new versions.
+    /// Who is told of new versions by this server.
     pub secondaries: Vec<Secondary>,
+    /// What each secondary has: those above, and those that another server tells of zones of this one.
+    pub table: Arc<SecondaryTable>,
     /// The server blocks: what answers which name.
     pub router: Arc<Router>,
     /// TSIG keys; they may change as it runs.
@@ -99,6 +101,7 @@ impl Server {
             zones,
             access,
             secondaries,
+            table,
             router,
             keys,
             identity,
@@ -106,11 +109,6 @@ impl Server {
             clock,
             query_log,
         } = parts;
-        let table = SecondaryTable::new(
-            secondaries
-                .iter()
-                .map(|of| (of.zone.clone(), of.target, of.key.clone())),
-        );
         Self {
             shared: Arc::new(Shared {
                 zones,
@@ -126,7 +124,7 @@ impl Server {
                 clock,
                 query_log,
                 stats: Arc::default(),
-                secondaries: Arc::new(table),
+                secondaries: table,
                 slots: Arc::new(Semaphore::new(settings.transfer.max_at_once)),
             }),
             secondaries,
@@ -178,6 +176,12 @@ impl Server {
         let address = listener.local_addr().map_err(fail)?;
         self.tcp.push((listener, Some(tls)));
         Ok(address)
+    }
+
+    /// The zones.
+    #[must_use]
+    pub fn zones(&self) -> Arc<ZoneSet> {
+        Arc::clone(&self.shared.zones)
     }
 
     /// The counters.

@@ -269,7 +269,7 @@ impl Setup {
     }
 
     /// The server with a clock.
-    fn server_with(self, clock: Arc<dyn Clock>) -> Server {
+    pub(crate) fn server_with(self, clock: Arc<dyn Clock>) -> Server {
         let rules = self.access.iter().map(|rule| {
             let mut words = rule.split(' ');
             Rule {
@@ -293,6 +293,7 @@ impl Setup {
                 .map(|z| (z.apex().clone(), access.clone()))
                 .collect(),
             zones: Arc::new(ZoneSet::new(self.zones)),
+            table: Arc::new(SecondaryTable::of(&self.secondaries)),
             secondaries: self.secondaries,
             keys: Arc::new(KeyRing::new(Keys::new(["k.", "other.", "mixed."].map(key)))),
             identity: Identity {

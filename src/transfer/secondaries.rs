@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use crate::dns::{Name, Rcode, Serial};
+use crate::transfer::Secondary;
 
 /// Who a request comes from: where, and signed by which key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +89,14 @@ pub struct SecondaryTable {
 }
 
 impl SecondaryTable {
-    /// A table of configured secondaries: zone, target, key.
+    /// A table of configured secondaries.
+    #[must_use]
+    pub fn of<'a>(secondaries: impl IntoIterator<Item = &'a Secondary>) -> Self {
+        let named = |it: &Secondary| (it.zone.clone(), it.target, it.key.clone());
+        Self::new(secondaries.into_iter().map(named))
+    }
+
+    /// A table of secondaries: zone, target, key.
     #[must_use]
     pub fn new(secondaries: impl IntoIterator<Item = (Name, SocketAddr, Option<Name>)>) -> Self {
         let mut table = Self::default();
