@@ -13,6 +13,7 @@ mod export;
 mod failure;
 mod files;
 mod hosts;
+mod inputs;
 mod listeners;
 mod observe;
 mod past;

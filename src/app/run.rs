@@ -17,6 +17,7 @@ use crate::app::ahead::ask_secondaries;
 use crate::app::commands::load;
 use crate::app::failure::{Failure, one_line};
 use crate::app::files::start_files;
+use crate::app::inputs::hold_inputs;
 use crate::app::listeners::{bind_http, bind_servers};
 use crate::app::observe::{Observed, samples, status};
 use crate::app::past::StoredPast;
@@ -149,13 +150,7 @@ impl Process {
         ask_secondaries(told, &tx, &mut tasks, &clock);
         start_files(&planned, &observed.files, &tx, &sources, &mut tasks, &clock)?;
         start_sources(&planned, &observed, &tx, &sources, &mut tasks, &clock).await?;
-        // A Corefile may have no zone: then nobody else holds the writer's inputs.
-        let end_of_sources = sources.clone();
-        tasks.spawn("inputs", async move {
-            end_of_sources.cancelled().await;
-            drop(tx);
-            Ok::<(), std::convert::Infallible>(())
-        });
+        hold_inputs(tx, &sources, &mut tasks);
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
         Ok(Self {
             tasks,

@@ -237,7 +237,7 @@ fn option(directive: &Directive, line: &Line, options: &mut Forward, report: &mu
             put(&mut options.tls, value);
         }
         "tls_servername" => {
-            let value = line.value("NAME", |text| target::server_name(text), report);
+            let value = line.value("NAME", target::server_name, report);
             put(&mut options.tls_server_name, value.map(Some));
         }
         "source_address" => {

@@ -329,7 +329,7 @@ impl State {
 
     /// The records and flags for a first label.
     fn fill(&self, label: &str, asked: &Asked<'_>, is_tcp: bool, draft: &mut Draft) {
-        let [answers, authority, additional] = &mut draft.sections;
+        let [answers, authority, _] = &mut draft.sections;
         let address = |ttl, octets: [u8; 4]| match asked.qtype {
             28 => {
                 let v6 = std::net::Ipv4Addr::from(octets).to_ipv6_mapped().octets();
@@ -339,20 +339,7 @@ impl State {
         };
         let ttl = number(label, "ttl").unwrap_or(300);
         let negative = number(label, "nx").or_else(|| number(label, "nodata"));
-        let codes = [
-            ("formerr", 1),
-            ("servfail", 2),
-            ("nx", 3),
-            ("nxbare", 3),
-            ("notimp", 4),
-        ];
-        let more = [("refused", 5), ("yxdomain", 6)];
-        let code = codes
-            .iter()
-            .chain(&more)
-            .find(|it| it.0 == label)
-            .map(|it| it.1);
-        let code = code.or_else(|| number(label, "nx").map(|_| 3));
+        let code = code_of(label);
         draft.flags |= code.unwrap_or_default();
         match label {
             "nx" | "nodata" => authority.push(soa(60)),
@@ -371,36 +358,8 @@ impl State {
                 there.splice(..2, target);
                 answers.push(there);
             }
-            "rich" => {
-                let rest = [0xc0, 17];
-                answers.push(record(
-                    ASKED,
-                    15,
-                    50,
-                    &[&[0, 9, 2][..], b"mx", &rest].concat(),
-                ));
-                answers.push(record(
-                    ASKED,
-                    33,
-                    50,
-                    &[&[0, 1, 0, 2, 0, 80, 2][..], b"sv", &rest].concat(),
-                ));
-                authority.push(record(
-                    &rest,
-                    2,
-                    70,
-                    &[b"\x02ns".as_slice(), &rest].concat(),
-                ));
-                let glue = [b"\x02ns".as_slice(), &rest].concat();
-                additional.push(record(&glue, 1, 80, &[10, 3, 3, 3]));
-                additional.push(record(&glue, 65, 90, b"\x00\x01\x00\x00\x01\x00\x03\x02h2"));
-            }
-            "big" | "fat" => {
-                for place in 0..40_u8 {
-                    let text = [&[30][..], &[b'a' + place % 26; 30]].concat();
-                    answers.push(record(ASKED, 16, 300, &text));
-                }
-            }
+            "rich" => rich(draft),
+            "big" | "fat" => answers.extend(strings()),
             "tcset" => {
                 draft.flags |= if is_tcp { 0 } else { 0x200 };
                 answers.push(address(300, [10, 1, 2, if is_tcp { 9 } else { 8 }]));
@@ -416,6 +375,43 @@ impl State {
             }
         }
     }
+}
+
+/// Forty strings of 30 octets.
+fn strings() -> impl Iterator<Item = Vec<u8>> {
+    (0..40_u8).map(|place| {
+        let text = [&[30][..], &[b'a' + place % 26; 30]].concat();
+        record(ASKED, 16, 300, &text)
+    })
+}
+
+/// Records with names in their data, in all sections.
+fn rich(draft: &mut Draft) {
+    let [answers, authority, additional] = &mut draft.sections;
+    let rest = [0xc0, 17];
+    let exchanger = [&[0, 9, 2][..], b"mx", &rest].concat();
+    let server = [&[0, 1, 0, 2, 0, 80, 2][..], b"sv", &rest].concat();
+    let name = [b"\x02ns".as_slice(), &rest].concat();
+    answers.push(record(ASKED, 15, 50, &exchanger));
+    answers.push(record(ASKED, 33, 50, &server));
+    authority.push(record(&rest, 2, 70, &name));
+    additional.push(record(&name, 1, 80, &[10, 3, 3, 3]));
+    additional.push(record(&name, 65, 90, b"\x00\x01\x00\x00\x01\x00\x03\x02h2"));
+}
+
+/// The response code for a first label.
+fn code_of(label: &str) -> Option<u16> {
+    let codes = [
+        ("formerr", 1),
+        ("servfail", 2),
+        ("nx", 3),
+        ("nxbare", 3),
+        ("notimp", 4),
+        ("refused", 5),
+        ("yxdomain", 6),
+    ];
+    let code = codes.iter().find(|it| it.0 == label).map(|it| it.1);
+    code.or_else(|| number(label, "nx").map(|_| 3))
 }
 
 /// What was asked, as a string with its length.

@@ -130,22 +130,25 @@ fn one(token: &Token, report: &mut Report) -> Option<Vec<Target>> {
     if path.is_file() {
         return of_file(token, path, report);
     }
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) => (host, port.parse().ok()),
-        None => (text, Some(name_port.unwrap_or(default_port))),
-    };
-    let is_name = !host.contains(['/', '\\', ' '])
-        && Name::parse(&format!("{}.", host.trim_end_matches('.'))).is_ok();
-    match port {
-        Some(port) if is_name && !host.is_empty() => {
-            Some(vec![target(TargetHost::Name(host.to_owned()), port)])
-        }
-        _ => {
+    match host_name(text, name_port.unwrap_or(default_port)) {
+        Some((host, port)) => Some(vec![target(TargetHost::Name(host.to_owned()), port)]),
+        None => {
             let message = format!("{} is no address, file or host name", token.shown());
             report.error(&token.place, message, mend);
             None
         }
     }
+}
+
+/// A host name with its port, if the text is one.
+fn host_name(text: &str, default_port: u16) -> Option<(&str, u16)> {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, port.parse().ok()?),
+        None => (text, default_port),
+    };
+    let absolute = format!("{}.", host.trim_end_matches('.'));
+    let is_name = !host.is_empty() && !host.contains(['/', '\\', ' ']);
+    (is_name && Name::parse(&absolute).is_ok()).then_some((host, port))
 }
 
 /// Splits `HOST%SERVERNAME[:PORT]`, brackets around host and server name or not.
