@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 
 use crate::app::failure::one_line;
-use crate::app::reload::Reload;
+use crate::app::follow::Reload;
 use crate::corefile::{self, ClientAuth, ServerBlock, Tls};
 use crate::serve::{TlsClients, TlsIdentity, TlsMaterial};
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::app::kept::Kept;
 use crate::app::listeners::hostname;
 use crate::app::plan::Planned;
 use crate::corefile::ServerBlock;
@@ -11,13 +12,13 @@ use crate::live::{Any, Block, BlockZones, Chaos, Handler, Router, Shape};
 use crate::zone::ZoneSet;
 
 /// What answers on a listener with these blocks.
-pub(super) fn router_of(blocks: &[&ServerBlock], planned: &Planned<'_>) -> Router {
+pub(super) fn router_of(blocks: &[&ServerBlock], planned: &Planned<'_>, kept: &mut Kept) -> Router {
     let chains = blocks.iter().map(|block| {
-        let keys = block.zones.iter().map(|key| key.apex.clone()).collect();
+        let keys: Vec<Name> = block.zones.iter().map(|key| key.apex.clone()).collect();
         let chain = Block::new(
-            before(block),
+            kept.exchange(&keys, before(block)),
             zones_of(block, planned),
-            after(block),
+            kept.exchange(&keys, after(block)),
             shape_of(block),
         );
         (keys, chain)

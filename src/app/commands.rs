@@ -13,18 +13,22 @@ use crate::app::render::render;
 use crate::app::source::Source;
 use crate::audit::{AuditError, Question, Refused, Request, answer, ask};
 use crate::cli::{Asking, Configuration};
-use crate::corefile::{self, Loaded, Overrides};
+use crate::corefile::{self, Loaded, Overrides, Rejected};
 use crate::dns::Name;
 use crate::ops::SystemClock;
 
-/// Reads the configuration; warnings are logged.
-pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
+/// Reads the configuration.
+pub(super) fn read(configuration: &Configuration) -> Result<Loaded, Rejected> {
     let overrides = Overrides {
         default_port: configuration.port,
     };
     let env = |name: &str| std::env::var(name).ok();
-    let loaded = corefile::load(&configuration.corefile, &overrides, &env)
-        .map_err(|rejected| Failure::unusable(rejected.to_string()))?;
+    corefile::load(&configuration.corefile, &overrides, &env)
+}
+
+/// Reads the configuration; warnings are logged.
+pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
+    let loaded = read(configuration).map_err(|rejected| Failure::unusable(rejected.to_string()))?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }

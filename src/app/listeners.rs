@@ -2,41 +2,61 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::app::follow::Reload;
+use crate::app::kept::Kept;
 use crate::app::plan::{Planned, interface_addresses};
-use crate::app::reload::Reload;
 use crate::app::{certificates, chain};
 use crate::corefile::{
-    self, BindHost, Config, HttpAddress, HttpHost, Listener, Nsid, Scheme, ServerBlock, TsigKey,
+    self, BindHost, Config, HttpAddress, HttpHost, Listener, Nsid, Scheme, ServerBlock, Sockets,
+    Timeouts, TsigKey,
 };
 use crate::dns::tsig::{self, KeyRing, Keys};
 use crate::dns::{CookieSecret, Name};
 use crate::live::{QueryLog, Rules};
 use crate::ops::Clock;
-use crate::serve::{Identity, Parts, Server, Settings};
+use crate::serve::{Common, Identity, Parts, Server, Settings};
 use crate::transfer::{Access, Peers, Rule, Secondary};
 use crate::zone::{Zone, ZoneSet};
 
-/// The servers, and the files that they are to follow.
-pub(super) struct Bound {
-    /// The servers.
-    pub(super) servers: Vec<Server>,
-    /// The files.
+/// A server that is made and not yet in use.
+pub(super) struct Made {
+    /// The server.
+    pub(super) server: Server,
+    /// Where it is to answer.
+    pub(super) listeners: Vec<Listener>,
+    /// The keys that its ring is to hold: it may be one that is in use.
+    pub(super) keys: Keys,
+    /// The files to follow.
     pub(super) reloads: Vec<Reload>,
 }
 
-/// Binds a server for every group of listeners that have the same blocks.
-pub(super) fn bind_servers(
+/// What goes on from one configuration to the next.
+pub(super) struct Lasting<'a> {
+    /// What all servers share.
+    pub(super) common: &'a Common,
+    /// Makes cookies.
+    pub(super) cookies: &'a CookieSecret,
+    /// The time.
+    pub(super) clock: &'a Arc<dyn Clock>,
+    /// The keys of the servers of now, by their listeners.
+    pub(super) rings: Vec<(Vec<Listener>, Arc<KeyRing>)>,
+    /// The handlers of now.
+    pub(super) handlers: Kept,
+}
+
+/// Makes a server for every group of listeners that have the same blocks.
+pub(super) fn make_servers(
     config: &Config,
     planned: &Planned<'_>,
-    settings: Settings,
-    clock: &Arc<dyn Clock>,
-) -> anyhow::Result<Bound> {
+    lasting: &mut Lasting<'_>,
+) -> anyhow::Result<Vec<Made>> {
     let mut groups: BTreeMap<Vec<usize>, Vec<Listener>> = BTreeMap::new();
     for (listener, blocks) in config.listeners() {
         let places = blocks
@@ -51,47 +71,120 @@ pub(super) fn bind_servers(
         groups.entry(places).or_default().push(listener);
     }
     let mut notified = BTreeSet::new();
-    let (mut servers, mut reloads) = (Vec::new(), Vec::new());
+    let mut made = Vec::new();
     for (places, listeners) in groups {
         let blocks: Vec<&ServerBlock> =
             places.iter().map(|place| &config.servers[*place]).collect();
-        let parts = parts_of(&blocks, planned, settings, clock, &mut notified)?;
-        reloads.extend(follow_keys(&blocks, &parts.keys));
-        let mut server = Server::new(parts);
-        let mut tls = None;
-        for listener in &listeners {
-            for address in addresses_of(listener)? {
-                let bound = match listener.scheme {
-                    Scheme::Dns => server.bind(address)?,
-                    Scheme::Tls => {
-                        let identity = match &tls {
-                            Some(identity) => Arc::clone(identity),
-                            None => {
-                                let (identity, reload) = certificates::open(&blocks)?;
-                                reloads.push(reload);
-                                Arc::clone(tls.insert(identity))
-                            }
-                        };
-                        server.bind_tls(address, identity)?
-                    }
-                };
-                let scheme = listener.scheme.as_str();
-                tracing::info!(address = %bound, scheme, "listening");
-            }
-        }
-        servers.push(server);
+        made.push(make(&blocks, listeners, planned, lasting, &mut notified)?);
     }
-    Ok(Bound { servers, reloads })
+    Ok(made)
 }
 
-/// What the server of some blocks needs.
-fn parts_of(
+/// Makes the server of some blocks.
+fn make(
+    blocks: &[&ServerBlock],
+    listeners: Vec<Listener>,
+    planned: &Planned<'_>,
+    lasting: &mut Lasting<'_>,
+    notified: &mut BTreeSet<(Name, SocketAddr)>,
+) -> anyhow::Result<Made> {
+    let Transfers {
+        zones,
+        access,
+        secondaries,
+    } = transfers(blocks, planned, notified);
+    // Who shares a listener with a server of before has its ring: those who are told go on with it.
+    let is_its = |(of, _): &(Vec<Listener>, _)| of.iter().any(|it| listeners.contains(it));
+    let ring = match lasting.rings.iter().position(is_its) {
+        Some(place) => lasting.rings.swap_remove(place).1,
+        None => Arc::default(),
+    };
+    let keys = keys_of(blocks.iter().flat_map(|block| &block.keys));
+    let mut reloads: Vec<Reload> = follow_keys(blocks, &ring).into_iter().collect();
+    let tls = if listeners.iter().any(|it| it.scheme == Scheme::Tls) {
+        let (identity, reload) = certificates::open(blocks)?;
+        reloads.push(reload);
+        Some(identity)
+    } else {
+        None
+    };
+    let rules = |block: &&ServerBlock| Rules {
+        zones: block.zones.iter().map(|key| key.apex.clone()).collect(),
+        logs: block.logs.clone(),
+        errors: block.errors.is_some(),
+    };
+    let nsid = corefile::nsid_of(blocks).map(|nsid| match nsid {
+        Nsid::Text(text) => text.clone(),
+        Nsid::Hostname => hostname(),
+    });
+    let server = Server::new(Parts {
+        zones: Arc::new(ZoneSet::new(zones)),
+        access,
+        secondaries,
+        router: Arc::new(chain::router_of(blocks, planned, &mut lasting.handlers)),
+        keys: ring,
+        tls,
+        identity: Identity {
+            nsid: nsid.map(|text| text.into_bytes().into()),
+            cookies: lasting.cookies.clone(),
+        },
+        settings: settings_of(blocks),
+        clock: Arc::clone(lasting.clock),
+        query_log: QueryLog::new(blocks.iter().map(rules).collect()),
+        common: lasting.common.clone(),
+    });
+    Ok(Made {
+        server,
+        listeners,
+        keys,
+        reloads,
+    })
+}
+
+/// The limits and times of the listeners of some blocks: of two that say the same the last counts.
+pub(super) fn settings_of(blocks: &[&ServerBlock]) -> Settings {
+    let mut settings = Settings::default();
+    for block in blocks {
+        let Timeouts {
+            read,
+            write,
+            idle,
+            max_queries,
+        } = block.operations.timeouts;
+        let tcp = &mut settings.tcp;
+        tcp.first_request_timeout = read.unwrap_or(tcp.first_request_timeout);
+        tcp.stall_timeout = write.unwrap_or(tcp.stall_timeout);
+        tcp.idle_timeout = idle.unwrap_or(tcp.idle_timeout);
+        tcp.max_queries = max_queries.or(tcp.max_queries);
+    }
+    // Of sockets the first.
+    let mut sockets = blocks.iter().filter_map(|block| block.operations.sockets);
+    settings.udp_sockets = match sockets.next() {
+        None => settings.udp_sockets,
+        Some(Sockets::Number(number)) => number.get(),
+        Some(Sockets::Processors) => {
+            std::thread::available_parallelism().map_or(settings.udp_sockets, NonZero::get)
+        }
+    };
+    settings
+}
+
+/// Which zones some blocks have, who may have them, and who is told.
+struct Transfers {
+    /// The zones.
+    zones: Vec<Arc<Zone>>,
+    /// Who may have which.
+    access: HashMap<Name, Access>,
+    /// Who is told of which.
+    secondaries: Vec<Secondary>,
+}
+
+/// What some blocks say about zones and transfers; `notified`: who is told already, by others.
+fn transfers(
     blocks: &[&ServerBlock],
     planned: &Planned<'_>,
-    settings: Settings,
-    clock: &Arc<dyn Clock>,
     notified: &mut BTreeSet<(Name, SocketAddr)>,
-) -> anyhow::Result<Parts> {
+) -> Transfers {
     let mut zones: Vec<Arc<Zone>> = Vec::new();
     let mut access = HashMap::new();
     let mut secondaries = Vec::new();
@@ -122,39 +215,20 @@ fn parts_of(
             }
         }
     }
-    let keys = keys_of(blocks.iter().flat_map(|block| &block.keys));
-    let rules = |block: &&ServerBlock| Rules {
-        zones: block.zones.iter().map(|key| key.apex.clone()).collect(),
-        logs: block.logs.clone(),
-        errors: block.errors.is_some(),
-    };
-    Ok(Parts {
-        zones: Arc::new(ZoneSet::new(zones)),
+    Transfers {
+        zones,
         access,
         secondaries,
-        router: Arc::new(chain::router_of(blocks, planned)),
-        keys: Arc::new(KeyRing::new(keys)),
-        identity: identity_of(blocks)?,
-        settings,
-        clock: Arc::clone(clock),
-        query_log: QueryLog::new(blocks.iter().map(rules).collect()),
-    })
+    }
 }
 
-/// What the server of some blocks tells of itself. Its cookies are good for this run.
-fn identity_of(blocks: &[&ServerBlock]) -> anyhow::Result<Identity> {
+/// What makes the cookies of this run.
+pub(super) fn new_cookies() -> anyhow::Result<CookieSecret> {
     let mut secret = [0; 16];
     if SystemRandom::new().fill(&mut secret).is_err() {
         bail!("the system gives no random numbers");
     }
-    let nsid = corefile::nsid_of(blocks).map(|nsid| match nsid {
-        Nsid::Text(text) => text.clone(),
-        Nsid::Hostname => hostname(),
-    });
-    Ok(Identity {
-        nsid: nsid.map(|text| text.into_bytes().into()),
-        cookies: CookieSecret::new(secret),
-    })
+    Ok(CookieSecret::new(secret))
 }
 
 /// The name of the machine, as far as it is known.
@@ -225,7 +299,7 @@ fn follow_keys(blocks: &[&ServerBlock], ring: &Arc<KeyRing>) -> Option<Reload> {
 }
 
 /// The addresses of a listener.
-fn addresses_of(listener: &Listener) -> anyhow::Result<Vec<SocketAddr>> {
+pub(super) fn addresses_of(listener: &Listener) -> anyhow::Result<Vec<SocketAddr>> {
     let hosts = match &listener.host {
         None => vec![
             IpAddr::from(Ipv4Addr::UNSPECIFIED),

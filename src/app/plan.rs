@@ -1,6 +1,7 @@
 //! From the configuration to zones: which clusters there are, which zones each is written into, what
 //! stands at their apex.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::num::NonZeroU64;
@@ -39,7 +40,7 @@ const MEMORY_BYTES: u64 = 16 << 20;
 #[derive(Debug)]
 pub struct PlannedCluster<'a> {
     /// The first directive that names it.
-    pub kubernetes: &'a Kubernetes,
+    pub kubernetes: Cow<'a, Kubernetes>,
     /// How it is rendered.
     pub plan: ClusterPlan,
     /// What its source is asked for.
@@ -90,7 +91,21 @@ impl Planned<'_> {
 /// the machine for `None`, loopback left out unless there is nothing else.
 #[must_use]
 pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>) -> Planned<'a> {
-    let mut zones = Zones::default();
+    plan_onto(config, local, &ZoneSet::default())
+}
+
+/// As [`plan`]; zones that are there already stay the same, with their versions and those who follow them.
+#[must_use]
+pub(super) fn plan_onto<'a>(
+    config: &'a Config,
+    local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,
+    there: &ZoneSet,
+) -> Planned<'a> {
+    let mut zones = Zones {
+        there,
+        known: HashMap::new(),
+        order: Vec::new(),
+    };
     let mut clusters: Vec<PlannedCluster<'a>> = Vec::new();
     for block in &config.servers {
         let own: Vec<IpAddr> = own_addresses(block, local);
@@ -117,8 +132,8 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
     for (place, cluster) in clusters.iter().enumerate() {
         plan_overlays(config, &cluster.plan, place, &mut files);
     }
-    plan_file_zones(config, &mut files, &mut zones.order);
-    let catalogs = plan_catalogs(config, &mut zones.order);
+    plan_file_zones(config, &mut files, &mut zones.order, there);
+    let catalogs = plan_catalogs(config, &mut zones.order, there);
     Planned {
         clusters,
         files,
@@ -135,16 +150,25 @@ fn kept_of<'a>(
     zones.map(|plan| kept(block.history_for(plan.zone.apex())))
 }
 
+/// The zone of this name: the one that is there already, or a new one.
+pub(super) fn zone_of(there: &ZoneSet, apex: &Name) -> Arc<Zone> {
+    match there.get(apex) {
+        Some(zone) => Arc::clone(zone),
+        None => Arc::new(Zone::new(apex)),
+    }
+}
+
 /// The zones that were planned so far.
-#[derive(Default)]
-struct Zones {
+struct Zones<'z> {
+    /// Those that were there before.
+    there: &'z ZoneSet,
     /// By name.
     known: HashMap<Name, Arc<Zone>>,
     /// In the order of the file.
     order: Vec<Arc<Zone>>,
 }
 
-impl Zones {
+impl Zones<'_> {
     /// Whether a zone was not planned yet.
     fn is_new(&self, zone: &Name) -> bool {
         !self.known.contains_key(zone)
@@ -152,9 +176,9 @@ impl Zones {
 
     /// Plans a zone.
     fn zone(&mut self, block: &ServerBlock, zone: &Name, apex: ApexSettings) -> ZonePlan {
-        let order = &mut self.order;
+        let (order, there) = (&mut self.order, self.there);
         let known = self.known.entry(zone.clone()).or_insert_with(|| {
-            let zone = Arc::new(Zone::new(zone));
+            let zone = zone_of(there, zone);
             order.push(Arc::clone(&zone));
             zone
         });
@@ -210,7 +234,7 @@ impl Zones {
         };
         let kept = kept_of(block, plan.zones()).collect();
         PlannedCluster {
-            kubernetes,
+            kubernetes: Cow::Borrowed(kubernetes),
             plan,
             wanted,
             kept,

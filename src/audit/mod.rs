@@ -10,7 +10,7 @@ mod show;
 mod status;
 
 pub use answer::{Question, Request, answer};
-pub use control::{Refused, ask, serve_control, socket_path};
+pub use control::{PastNow, Refused, ask, serve_control, socket_path};
 pub use moment::{Moment, MomentError};
 pub use past::{AuditError, Output, Past};
 pub(crate) use show::each_record;

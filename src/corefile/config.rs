@@ -9,6 +9,7 @@ use super::address::DNS_PORT;
 use super::apex::{self, Apex};
 use super::bind::{self, Bind};
 use super::catalog::{self, Catalog};
+use super::digest;
 use super::environment::Environment;
 use super::errors::{self, Errors};
 use super::external::{self, External};
@@ -23,6 +24,7 @@ use super::lexer::lex;
 use super::log::{self, LogRule};
 use super::multicluster;
 use super::nsid::{self, Nsid};
+use super::operations::{self, Operations};
 use super::parser::{self, Block, Directive};
 use super::place::{Place, Problem, Report};
 use super::prometheus::{self, Prometheus};
@@ -82,6 +84,8 @@ pub struct ServerBlock {
     pub errors: Option<Errors>,
     /// Logging of queries: the first rule that fits decides.
     pub logs: Vec<LogRule>,
+    /// What concerns the process and its listeners.
+    pub operations: Operations,
     /// Readiness over HTTP.
     pub ready: Option<Ready>,
     /// Liveness over HTTP.
@@ -112,6 +116,8 @@ pub struct Loaded {
     pub config: Config,
     /// What maybe is not as meant, in the order of places.
     pub warnings: Vec<Problem>,
+    /// Tells one text from another, imports and environment included, comments and places left out.
+    pub digest: String,
 }
 
 /// A configuration that cannot be used. Its `Display` is one problem a line, without the warnings.
@@ -121,6 +127,8 @@ pub struct Rejected {
     pub problems: Vec<Problem>,
     /// What maybe is not as meant.
     pub warnings: Vec<Problem>,
+    /// Tells one text from another, as in [`Loaded`].
+    pub digest: String,
 }
 
 impl fmt::Display for Rejected {
@@ -262,6 +270,7 @@ pub fn load(
                 mend: "name a file that is there and readable with --corefile".to_owned(),
             };
             Err(Rejected {
+                digest: problem.message.clone(),
                 problems: vec![problem],
                 warnings: Vec::new(),
             })
@@ -288,6 +297,7 @@ pub fn parse_text(
         let mend = "write a zone, '{', directives on lines of their own, and '}'";
         report.error(&Place::start_of(file), "there is no server block", mend);
     }
+    let mut digest = digest::of(&blocks);
     let Overrides { default_port } = *overrides;
     let mut servers = Vec::new();
     for block in &blocks {
@@ -307,9 +317,18 @@ pub fn parse_text(
         Ok(Loaded {
             config: Config { servers },
             warnings,
+            digest,
         })
     } else {
-        Err(Rejected { problems, warnings })
+        // An import that is not there is no word of the text, nor is a `}` that is missing.
+        problems
+            .iter()
+            .for_each(|problem| digest.push_str(&problem.message));
+        Err(Rejected {
+            problems,
+            warnings,
+            digest,
+        })
     }
 }
 
@@ -357,10 +376,12 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         gates: Vec::new(),
         errors: None,
         logs: Vec::new(),
+        operations: Operations::default(),
         ready: None,
         health: None,
         prometheus: None,
     };
+    let root = operations::root_of(directives);
     let mut once: Vec<(Word, &Place)> = Vec::new();
     for directive in directives {
         let Some(word) = known::word(&directive.name, report) else {
@@ -381,7 +402,12 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         } else {
             &names
         };
-        take(word, directive, zones, &mut server, report);
+        let root = root.clone();
+        let directive = Directive {
+            root,
+            ..directive.clone()
+        };
+        take(word, &directive, zones, &mut server, report);
     }
     check_zones(&server, &names, report);
     server
@@ -391,16 +417,21 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
 fn repeats(word: Word) -> bool {
     match word {
         Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
-        Word::Catalog | Word::Gate | Word::Transfer => true,
+        Word::Catalog | Word::Gate | Word::Reload | Word::Transfer => true,
         Word::Any
         | Word::Chaos
+        | Word::Debug
         | Word::Errors
         | Word::External
         | Word::Kubernetes
         | Word::Multicluster
+        | Word::Multisocket
         | Word::Nsid
+        | Word::Pprof
         | Word::Prometheus
         | Word::Ready
+        | Word::Root
+        | Word::Timeouts
         | Word::Tls
         | Word::Tsig => false,
     }
@@ -438,6 +469,14 @@ fn take(
             server.multicluster = Some(read);
         }
         Word::Nsid => server.nsid = Some(nsid::parse(directive, report)),
+        Word::Debug
+        | Word::Multisocket
+        | Word::Pprof
+        | Word::Reload
+        | Word::Root
+        | Word::Timeouts => {
+            operations::take(word, directive, &mut server.operations, report);
+        }
         Word::Prometheus => server.prometheus = Some(prometheus::parse(directive, report)),
         Word::Ready => server.ready = Some(ready::parse(directive, report)),
         Word::Tls => server.tls = tls::parse(directive, report),

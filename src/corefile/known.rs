@@ -16,6 +16,8 @@ pub(super) enum Word {
     Catalog,
     /// What is told in class CH.
     Chaos,
+    /// Lines of the level debug.
+    Debug,
     /// Logging of errors.
     Errors,
     /// A zone file.
@@ -34,12 +36,22 @@ pub(super) enum Word {
     Log,
     /// A set of clusters.
     Multicluster,
+    /// Sockets for each address.
+    Multisocket,
     /// The name of the server.
     Nsid,
+    /// Profiles of a Go program.
+    Pprof,
     /// Metrics over HTTP.
     Prometheus,
     /// Readiness over HTTP.
     Ready,
+    /// The Corefile is followed.
+    Reload,
+    /// Where relative paths begin.
+    Root,
+    /// Times of connections.
+    Timeouts,
     /// Certificates.
     Tls,
     /// Who may have a zone.
@@ -55,6 +67,7 @@ const OURS: &[(&str, Word)] = &[
     ("bind", Word::Bind),
     ("catalog", Word::Catalog),
     ("chaos", Word::Chaos),
+    ("debug", Word::Debug),
     ("errors", Word::Errors),
     ("file", Word::File),
     ("gate", Word::Gate),
@@ -64,9 +77,14 @@ const OURS: &[(&str, Word)] = &[
     ("kubernetes", Word::Kubernetes),
     ("log", Word::Log),
     ("multicluster", Word::Multicluster),
+    ("multisocket", Word::Multisocket),
     ("nsid", Word::Nsid),
+    ("pprof", Word::Pprof),
     ("prometheus", Word::Prometheus),
     ("ready", Word::Ready),
+    ("reload", Word::Reload),
+    ("root", Word::Root),
+    ("timeouts", Word::Timeouts),
     ("tls", Word::Tls),
     ("transfer", Word::Transfer),
     ("tsig", Word::Tsig),
@@ -87,7 +105,6 @@ const NOT_YET: &[&str] = &[
     "cache",
     "cancel",
     "clouddns",
-    "debug",
     "dns64",
     "dnssec",
     "dnstap",
@@ -106,21 +123,16 @@ const NOT_YET: &[&str] = &[
     "loop",
     "metadata",
     "minimal",
-    "multisocket",
     "nomad",
     "on",
-    "pprof",
     "proxyproto",
     "quic",
-    "reload",
     "rewrite",
-    "root",
     "route53",
     "secondary",
     "shed",
     "sign",
     "template",
-    "timeouts",
     "trace",
     "view",
     "whoami",

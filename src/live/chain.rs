@@ -6,6 +6,7 @@
 //! them from the zone at once. All others are owned [`Request`]s; what can be answered from memory is
 //! ready at the first poll.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -20,7 +21,7 @@ use crate::live::zones::BlockZones;
 pub const MAX_DEPTH: u8 = 8;
 
 /// A part of a chain.
-pub trait Handler: Send + Sync {
+pub trait Handler: Any + Send + Sync {
     /// Its word in the Corefile.
     fn name(&self) -> &'static str;
 
@@ -40,6 +41,13 @@ pub trait Handler: Send + Sync {
 
     /// Answers, or runs the next.
     fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome>;
+
+    /// Whether one that was made of a new configuration would do what this one does: then this one goes
+    /// on in its place, with what it holds (answers, connections, what it knows of other servers). For
+    /// handlers that hold something; `(new as &dyn Any).downcast_ref::<Self>()` says what the other is.
+    fn same_as(&self, _new: &dyn Handler) -> bool {
+        false
+    }
 
     /// What it does besides answering, until told to stop: files that are looked at, servers that are
     /// tried, answers that are refreshed.
@@ -148,6 +156,8 @@ impl Block {
 pub struct Router {
     /// The blocks, in the order of the file.
     blocks: Vec<Block>,
+    /// The keys of each block.
+    names: Vec<Vec<Name>>,
     /// Lower-case wire names of keys, with their blocks.
     keys: std::collections::HashMap<Box<[u8]>, usize>,
 }
@@ -158,11 +168,12 @@ impl Router {
     pub fn new(blocks: Vec<(Vec<Name>, Block)>) -> Self {
         let mut router = Self::default();
         for (place, (keys, block)) in blocks.into_iter().enumerate() {
-            for key in keys {
+            for key in &keys {
                 let wire: Box<[u8]> = key.to_lower().as_wire().into();
                 router.keys.entry(wire).or_insert(place);
             }
             router.blocks.push(block);
+            router.names.push(keys);
         }
         router
     }
@@ -171,6 +182,12 @@ impl Router {
     #[must_use]
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
+    }
+
+    /// The keys of each block, in the order of the file.
+    #[must_use]
+    pub fn keys(&self) -> &[Vec<Name>] {
+        &self.names
     }
 
     /// The place of the block whose key is the longest that holds a lower-case wire name. A DS question for

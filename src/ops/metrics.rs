@@ -101,6 +101,8 @@ metrics! {
     SECONDARY_SERIAL Gauge "zonewright_secondary_serial" ["zone", "secondary"] "Serial that the secondary took last; absent until it took one";
     SECONDARY_LAG_VERSIONS Gauge "zonewright_secondary_lag_versions" ["zone", "secondary"] "Versions that the secondary is behind";
     SECONDARY_LAG_SECONDS Gauge "zonewright_secondary_lag_seconds" ["zone", "secondary"] "Seconds since the oldest version that the secondary has not taken";
+    RELOAD_FAILED Counter "coredns_reload_failed" [] "Corefiles that were not taken into use: something was wrong with them";
+    RELOAD_VERSION Gauge "coredns_reload_version_info" ["hash", "value"] "1, with the digest of the Corefile that was taken last; absent before the first reload";
     STORE_BYTES Gauge "zonewright_store_bytes" [] "Octets of the store's files";
 }
 

@@ -7,4 +7,4 @@ mod tasks;
 pub mod telemetry;
 
 pub use clock::{Clock, SystemClock};
-pub use tasks::{TaskEnd, Tasks, panic_text};
+pub use tasks::{Name as TaskName, TaskEnd, Tasks, panic_text};

@@ -26,7 +26,7 @@ use crate::serve::handover::ixfr_serial;
 use crate::serve::later::Later;
 use crate::serve::reply::{Extended, Said, Signer, write_link, write_negative, write_referral};
 use crate::serve::shape::Dice;
-use crate::serve::{Identity, Proto, Settings, Stats};
+use crate::serve::{Identity, Proto, Settings, Stats, TlsIdentity};
 use crate::transfer::{Access, Asked, Job, SecondaryTable, TlsPeer, unix_seconds};
 use crate::zone::Version;
 use crate::zone::ZoneSet;
@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) router: Arc<Router>,
     /// TSIG keys.
     pub(crate) keys: Arc<KeyRing>,
+    /// What stands in front of the connections of TLS listeners.
+    pub(crate) tls: Option<Arc<TlsIdentity>>,
     /// Limits and times.
     pub(crate) settings: Settings,
     /// Tells the time.

@@ -3,6 +3,7 @@
 mod dispatch;
 mod handover;
 mod later;
+mod listener;
 mod options;
 mod reply;
 mod server;
@@ -16,8 +17,9 @@ mod tls;
 mod udp;
 
 pub use crate::live::Proto;
+pub use listener::{Answering, BindError, Listener, NamedTask};
 pub use options::Identity;
-pub use server::{BindError, NamedTask, Parts, Server};
+pub use server::{Common, Parts, Server, Told};
 pub use settings::{NotifySettings, Settings, TcpSettings, TransferSettings};
 pub use stats::{Count, Stats, TransferOutcome};
 pub use tls::{TlsClients, TlsError, TlsIdentity, TlsMaterial};

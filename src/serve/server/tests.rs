@@ -6,6 +6,7 @@ use hickory_server::proto::op::Message;
 
 use super::*;
 use crate::dns::Rtype;
+use crate::serve::Listener;
 use crate::serve::testing::{
     Running, Setup, answers, contents, ixfr, lines_of, name, publish, query, zone,
 };
@@ -95,8 +96,7 @@ async fn a_finished_transfer_is_known_of_its_secondary() {
 #[tokio::test]
 async fn a_busy_address_is_named() {
     let (_zone, running) = running();
-    let mut server = Setup::new(vec![]).server();
-    let error = server.bind(running.address).unwrap_err().to_string();
+    let error = Listener::bind(running.address, 1).unwrap_err().to_string();
     assert!(error.contains(&running.address.to_string()), "{error}");
 }
 
