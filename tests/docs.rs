@@ -151,7 +151,7 @@ fn every_option_of_k8s_external_stands_in_the_readme_and_no_other() {
 #[test]
 fn every_handler_and_option_stands_in_the_reference_and_no_other() {
     let text =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/handlers.md")).unwrap();
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/handlers.md")).unwrap();
     let sections: Vec<&str> = text.split("\n## `").skip(1).collect();
     let words: Vec<&str> = sections
         .iter()

@@ -3,31 +3,40 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use anyhow::{Context, bail};
+
 use crate::app::kept::Kept;
 use crate::app::listeners::hostname;
 use crate::app::plan::Planned;
-use crate::corefile::ServerBlock;
+use crate::corefile::{self, Policy, ServerBlock};
 use crate::dns::Name;
-use crate::live::{Any, Block, BlockZones, Chaos, Handler, Router, Shape};
+use crate::live::{Any, Block, BlockZones, Chaos, Handler, Loadbalance, Router, Shape, Weights};
 use crate::zone::ZoneSet;
 
 /// What answers on a listener with these blocks.
-pub(super) fn router_of(blocks: &[&ServerBlock], planned: &Planned<'_>, kept: &mut Kept) -> Router {
+///
+/// # Errors
+/// When a file that a handler needs cannot be used.
+pub(super) fn router_of(
+    blocks: &[&ServerBlock],
+    planned: &Planned<'_>,
+    kept: &mut Kept,
+) -> anyhow::Result<Router> {
     let chains = blocks.iter().map(|block| {
         let keys: Vec<Name> = block.zones.iter().map(|key| key.apex.clone()).collect();
         let chain = Block::new(
-            kept.exchange(&keys, before(block)),
+            kept.exchange(&keys, before(block)?),
             zones_of(block, planned),
             kept.exchange(&keys, after(block)),
             shape_of(block),
         );
-        (keys, chain)
+        Ok((keys, chain))
     });
-    Router::new(chains.collect())
+    Ok(Router::new(chains.collect::<anyhow::Result<_>>()?))
 }
 
 /// The handlers in front of the zones, in CoreDNS's order.
-fn before(block: &ServerBlock) -> Vec<Arc<dyn Handler>> {
+fn before(block: &ServerBlock) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
     let on = &block.handlers;
     if on.any {
@@ -41,7 +50,37 @@ fn before(block: &ServerBlock) -> Vec<Arc<dyn Handler>> {
             host: hostname(),
         }));
     }
-    handlers
+    if let Some(balance) = on.loadbalance.as_ref().filter(|it| !is_plain(it)) {
+        handlers.push(Arc::new(loadbalance(balance)?));
+    }
+    Ok(handlers)
+}
+
+/// Whether any order of addresses does.
+fn is_plain(balance: &corefile::Loadbalance) -> bool {
+    balance.policy == Policy::RoundRobin && balance.prefer.is_empty()
+}
+
+/// The handler of a `loadbalance` that needs one. A file of weights that is not there yet is looked for again.
+fn loadbalance(balance: &corefile::Loadbalance) -> anyhow::Result<Loadbalance> {
+    let weighted = match &balance.policy {
+        Policy::RoundRobin => None,
+        Policy::Weighted { file, reload } => {
+            let weights = match std::fs::read_to_string(file) {
+                Ok(text) => Loadbalance::read_weights(&text)
+                    .with_context(|| format!("{}: {}", balance.place, file.display()))?,
+                Err(error) if !reload.is_zero() => {
+                    tracing::warn!(file = %file.display(), %error, "weights cannot be read yet");
+                    Weights::new()
+                }
+                Err(error) => {
+                    bail!("{}: {}: {error}", balance.place, file.display());
+                }
+            };
+            Some((file.clone(), *reload, weights))
+        }
+    };
+    Ok(Loadbalance::new(weighted, balance.prefer.clone()))
 }
 
 /// The handlers behind the zones, in CoreDNS's order.
@@ -50,8 +89,13 @@ fn after(_block: &ServerBlock) -> Vec<Arc<dyn Handler>> {
 }
 
 /// What is done to the replies of a block on their way out.
-fn shape_of(_block: &ServerBlock) -> Shape {
-    Shape::default()
+fn shape_of(block: &ServerBlock) -> Shape {
+    let on = &block.handlers;
+    Shape {
+        shuffles: on.loadbalance.as_ref().is_some_and(is_plain),
+        is_minimal: on.minimal,
+        datagram_octets: on.bufsize,
+    }
 }
 
 /// The zones of a block.

@@ -121,7 +121,7 @@ fn make(
         zones: Arc::new(ZoneSet::new(zones)),
         access,
         secondaries,
-        router: Arc::new(chain::router_of(blocks, planned, &mut lasting.handlers)),
+        router: Arc::new(chain::router_of(blocks, planned, &mut lasting.handlers)?),
         keys: ring,
         tls,
         identity: Identity {

@@ -4,11 +4,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::config::{ServerBlock, closest};
+use super::config::ServerBlock;
 use super::parser::{Directive, Line};
 use super::place::{Place, Report};
 use super::quantity::duration_or_seconds;
 use super::zone;
+use super::zoned::closest;
 use crate::dns::{Name, Ttl};
 
 /// What was said about the apex of some zones. What was not said is `None`.

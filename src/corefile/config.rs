@@ -33,7 +33,8 @@ use super::tls::{self, Tls};
 use super::transfer::{self, Transfer};
 use super::tsig::{self, KeyFile, Tsig, TsigKey};
 use super::zone::{self, ZoneKey};
-use super::{listener, listener_tls, sources};
+use super::zoned::closest;
+use super::{listener, listener_tls, sources, zoned};
 use crate::dns::Name;
 
 /// A Corefile, read and checked. It never changes.
@@ -142,44 +143,6 @@ impl fmt::Display for Rejected {
 }
 
 impl std::error::Error for Rejected {}
-
-/// A directive that is for some zones and those below them.
-pub trait Zoned {
-    /// The zones.
-    fn zones(&self) -> &[Name];
-    /// Where it stands.
-    fn place(&self) -> &Place;
-
-    /// How many labels its closest zone at or above `zone` has; `None` when it has none.
-    fn closeness(&self, zone: &Name) -> Option<usize> {
-        let above = self.zones().iter().filter(|own| zone.is_within(own));
-        above.map(Name::label_count).max()
-    }
-}
-
-/// Implements [`Zoned`] by the fields of that name.
-macro_rules! zoned {
-    ($($directive:ty),*) => {$(
-        impl Zoned for $directive {
-            fn zones(&self) -> &[Name] {
-                &self.zones
-            }
-            fn place(&self) -> &Place {
-                &self.place
-            }
-        }
-    )*};
-}
-
-zoned!(Transfer, Apex, Gate, History, ZoneFile);
-
-/// Of several directives the one with the closest zone at or above `zone`.
-pub(super) fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
-    directives
-        .iter()
-        .max_by_key(|directive| directive.closeness(zone))
-        .filter(|directive| directive.closeness(zone).is_some())
-}
 
 impl ServerBlock {
     /// The clusters that the block writes.
@@ -409,7 +372,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         };
         take(word, &directive, zones, &mut server, report);
     }
-    check_zones(&server, &names, report);
+    zoned::check_zones(&server, &names, report);
     server
 }
 
@@ -419,11 +382,14 @@ fn repeats(word: Word) -> bool {
         Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
         Word::Catalog | Word::Gate | Word::Reload | Word::Transfer => true,
         Word::Any
+        | Word::Bufsize
         | Word::Chaos
         | Word::Debug
         | Word::Errors
         | Word::External
         | Word::Kubernetes
+        | Word::Loadbalance
+        | Word::Minimal
         | Word::Multicluster
         | Word::Multisocket
         | Word::Nsid
@@ -446,7 +412,7 @@ fn take(
     report: &mut Report,
 ) {
     match word {
-        Word::Any | Word::Chaos => {
+        Word::Any | Word::Bufsize | Word::Chaos | Word::Loadbalance | Word::Minimal => {
             handlers::take(word, directive, &mut server.handlers, report);
         }
         Word::Apex => server.apexes.push(apex::parse(directive, zones, report)),
@@ -487,56 +453,6 @@ fn take(
             let Tsig { keys, files } = tsig::parse(directive, report);
             server.keys.extend(keys);
             server.key_files.extend(files);
-        }
-    }
-}
-
-/// Checks what the directives of one block say about zones.
-fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
-    let catalogs = server.catalogs.iter().map(|catalog| &catalog.zone);
-    let with_apex: Vec<&Name> = server.cluster_zones().chain(catalogs).collect();
-    let of_cluster: Vec<&Name> = server.cluster_zones().collect();
-    let zones: Vec<&Name> = server.zones_written().collect();
-    let unasked = |place: &Place, own: &mut dyn Iterator<Item = &Name>, report: &mut Report| {
-        for zone in own {
-            if !keys.iter().any(|key| zone.is_within(key)) {
-                let message = format!("no query for {zone} comes to this block");
-                let mend = "add the zone to the keys of the block";
-                report.warn(place, message, mend);
-            }
-        }
-    };
-    for kubernetes in server.clusters() {
-        unasked(&kubernetes.place, &mut kubernetes.zones(), report);
-    }
-    if let Some(external) = &server.external {
-        unasked(&external.place, &mut external.zones(), report);
-    }
-    check_zoned("transfer", &server.transfers, &zones, report);
-    check_zoned("apex", &server.apexes, &with_apex, report);
-    check_zoned("gate", &server.gates, &of_cluster, report);
-    check_zoned("history", &server.histories, &zones, report);
-}
-
-/// Reports a zone that stands in two directives of one name, and warns about a directive that is for
-/// none of the zones.
-fn check_zoned<T: Zoned>(name: &str, directives: &[T], zones: &[&Name], report: &mut Report) {
-    for (index, directive) in directives.iter().enumerate() {
-        let place = directive.place();
-        for zone in directive.zones() {
-            let earlier = &directives[..index];
-            if let Some(other) = earlier.iter().find(|other| other.zones().contains(zone)) {
-                let message = format!(
-                    "there is a {name} for {zone} in line {} already",
-                    other.place().line
-                );
-                report.error(place, message, "join the two, or name other zones");
-                break;
-            }
-        }
-        if !zones.iter().any(|zone| directive.closeness(zone).is_some()) {
-            let message = format!("{name} is for no zone that this block writes");
-            report.warn(place, message, "name one of the zones of kubernetes");
         }
     }
 }

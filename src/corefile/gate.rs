@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use super::config::{ServerBlock, closest};
+use super::config::ServerBlock;
 use super::parser::Directive;
 use super::place::{Place, Report};
 use super::quantity::duration_or_seconds;
 use super::zone;
+use super::zoned::closest;
 use crate::dns::Name;
 
 /// What is held of some zones. What was not said is `None`.

@@ -3,11 +3,12 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use super::config::{ServerBlock, closest};
+use super::config::ServerBlock;
 use super::parser::Directive;
 use super::place::{Place, Report};
 use super::quantity::{duration_or_seconds, size};
 use super::zone;
+use super::zoned::closest;
 use crate::dns::Name;
 
 /// The bounds of a zone's history. What was not said is `None`.

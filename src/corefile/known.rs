@@ -12,6 +12,8 @@ pub(super) enum Word {
     Apex,
     /// Addresses to listen on.
     Bind,
+    /// The largest datagram.
+    Bufsize,
     /// A zone that lists zones.
     Catalog,
     /// What is told in class CH.
@@ -32,8 +34,12 @@ pub(super) enum Word {
     History,
     /// The cluster.
     Kubernetes,
+    /// The order of addresses.
+    Loadbalance,
     /// Logging of queries.
     Log,
+    /// Nothing but the answer.
+    Minimal,
     /// A set of clusters.
     Multicluster,
     /// Sockets for each address.
@@ -65,6 +71,7 @@ const OURS: &[(&str, Word)] = &[
     ("any", Word::Any),
     ("apex", Word::Apex),
     ("bind", Word::Bind),
+    ("bufsize", Word::Bufsize),
     ("catalog", Word::Catalog),
     ("chaos", Word::Chaos),
     ("debug", Word::Debug),
@@ -75,7 +82,9 @@ const OURS: &[(&str, Word)] = &[
     ("history", Word::History),
     ("k8s_external", Word::External),
     ("kubernetes", Word::Kubernetes),
+    ("loadbalance", Word::Loadbalance),
     ("log", Word::Log),
+    ("minimal", Word::Minimal),
     ("multicluster", Word::Multicluster),
     ("multisocket", Word::Multisocket),
     ("nsid", Word::Nsid),
@@ -101,7 +110,6 @@ const NOT_YET: &[&str] = &[
     "auto",
     "autopath",
     "azure",
-    "bufsize",
     "cache",
     "cancel",
     "clouddns",
@@ -118,11 +126,9 @@ const NOT_YET: &[&str] = &[
     "hosts",
     "https",
     "https3",
-    "loadbalance",
     "local",
     "loop",
     "metadata",
-    "minimal",
     "nomad",
     "on",
     "proxyproto",

@@ -4,10 +4,12 @@
 mod any;
 pub mod chain;
 mod chaos;
+mod loadbalance;
 mod log;
 pub mod message;
 mod names;
 mod pods;
+pub mod shuffle;
 #[cfg(test)]
 pub(crate) mod testing;
 mod zonal;
@@ -16,6 +18,7 @@ pub mod zones;
 pub use any::Any;
 pub use chain::{Block, Handler, Next, Router, Shape};
 pub use chaos::Chaos;
+pub use loadbalance::{BadWeights, Loadbalance, Weights};
 pub use log::{Exchange, QueryLog, Rules};
 pub use message::{Failure, Origin, Outcome, Proto, Question, Reply, Request};
 pub use names::{LiveAnswer, LiveNames};

@@ -19,13 +19,13 @@ use crate::dns::{
     flags,
 };
 use crate::live::message::CLASS_IN;
+use crate::live::shuffle::Dice;
 use crate::live::zones::elsewhere;
 use crate::live::{QueryLog, Question, Router, Shape};
 use crate::ops::Clock;
 use crate::serve::handover::ixfr_serial;
 use crate::serve::later::Later;
 use crate::serve::reply::{Extended, Said, Signer, write_link, write_negative, write_referral};
-use crate::serve::shape::Dice;
 use crate::serve::{Identity, Proto, Settings, Stats, TlsIdentity};
 use crate::transfer::{Access, Asked, Job, SecondaryTable, TlsPeer, unix_seconds};
 use crate::zone::Version;

@@ -73,6 +73,10 @@ impl Exchange<'_> {
         let Some(mut request) = Request::of(&self.query, origin) else {
             return self.fail(scratch, Rcode::FORMERR);
         };
+        let shape = self.shared.router.blocks()[block].shape;
+        if let (Some(edns), Some(most)) = (&mut request.edns, shape.datagram_octets) {
+            edns.size = edns.size.min(most);
+        }
         let next = Next::start(std::sync::Arc::clone(&self.shared.router), block);
         let answer = async move {
             let outcome = next.run(&mut request).await;

@@ -8,7 +8,6 @@ mod options;
 mod reply;
 mod server;
 mod settings;
-mod shape;
 mod stats;
 mod tcp;
 #[cfg(test)]

@@ -7,11 +7,11 @@ use crate::dns::{
     Ttl, flags,
 };
 use crate::live::chain::NOT_AUTHORITATIVE;
+use crate::live::shuffle::{is_shuffled, shuffle};
 use crate::live::zones::{NOT_READY, STALE};
 use crate::live::{Reply, Shape};
 use crate::serve::Proto;
 use crate::serve::dispatch::{Exchange, Outcome, Scratch};
-use crate::serve::shape::{is_shuffled, shuffle};
 use crate::transfer::unix_seconds;
 use crate::zone::Version;
 use crate::zone::lookup::{Link, LinkSet, Referral};

@@ -206,7 +206,6 @@ fn the_usual_cluster_corefile_is_refused_word_by_word() {
             "Corefile:13:5: forward: not supported yet; ",
             "Corefile:16:5: cache: not supported yet; ",
             "Corefile:19:5: loop: not supported yet; ",
-            "Corefile:21:5: loadbalance: not supported yet; ",
         ],
     );
 }

@@ -3,23 +3,25 @@
 use crate::dns::{Record, Rtype};
 
 /// Whether the records of a type are put into another order each time.
-pub(super) fn is_shuffled(rtype: Rtype) -> bool {
+#[must_use]
+pub fn is_shuffled(rtype: Rtype) -> bool {
     matches!(rtype, Rtype::A | Rtype::AAAA | Rtype::MX)
 }
 
 /// Random numbers that need not be secret (xorshift of 64 bits, Marsaglia 2003).
 #[derive(Debug)]
-pub(super) struct Dice(u64);
+pub struct Dice(u64);
 
 impl Dice {
     /// New dice, no two alike.
-    pub(super) fn new() -> Self {
+    #[must_use]
+    pub fn new() -> Self {
         use std::hash::{BuildHasher, RandomState};
         Self(RandomState::new().hash_one(0_u8) | 1)
     }
 
     /// A number.
-    fn roll(&mut self) -> u32 {
+    pub fn roll(&mut self) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -27,17 +29,14 @@ impl Dice {
     }
 
     /// A number, where one is wanted.
-    pub(super) fn turn(&mut self, is_wanted: bool) -> Option<u32> {
+    pub fn turn(&mut self, is_wanted: bool) -> Option<u32> {
         is_wanted.then(|| self.roll())
     }
 }
 
-/// Puts a section into CoreDNS's order: aliases, other records, addresses, mail exchangers; the last two each
-/// in an order of its own every time.
-pub(super) fn shuffle(records: &mut [Record], dice: &mut Dice) {
-    if !records.iter().any(|record| is_shuffled(record.rtype)) {
-        return;
-    }
+/// Puts a section into CoreDNS's order, aliases, other records, addresses, mail exchangers, and gives the last
+/// two.
+pub(super) fn parts(records: &mut [Record]) -> [&mut [Record]; 2] {
     let class = |record: &Record| match record.rtype {
         Rtype::CNAME => 0,
         Rtype::A | Rtype::AAAA => 2,
@@ -48,12 +47,28 @@ pub(super) fn shuffle(records: &mut [Record], dice: &mut Dice) {
     let addresses = records.partition_point(|record| class(record) < 2);
     let exchangers = records.partition_point(|record| class(record) < 3);
     let (front, exchangers) = records.split_at_mut(exchangers);
-    for part in [&mut front[addresses..], exchangers] {
+    [&mut front[addresses..], exchangers]
+}
+
+/// Puts a section into CoreDNS's order: aliases, other records, addresses, mail exchangers; the last two each
+/// in an order of its own every time.
+pub fn shuffle(records: &mut [Record], dice: &mut Dice) {
+    if !records.iter().any(|record| is_shuffled(record.rtype)) {
+        return;
+    }
+    let [addresses, exchangers] = parts(records);
+    for part in [addresses, exchangers] {
         // Fisher and Yates.
         for left in (1..part.len()).rev() {
             let other = usize::try_from(dice.roll()).unwrap_or(0) % (left + 1);
             part.swap(left, other);
         }
+    }
+}
+
+impl Default for Dice {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
