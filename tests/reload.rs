@@ -368,7 +368,7 @@ fn reloading_under_load_loses_nothing() {
     );
     assert!(!is_long || rate >= 20_000, "{rate} answers a second");
     let metrics = metrics(changing.site.metrics);
-    let failed = format!("coredns_reload_failed_total {}", changing.refused);
+    let failed = format!("coredns_reload_failed_total {}.0\n", changing.refused);
     assert!(metrics.contains(&failed), "{failed}\n{metrics}");
     let version = "coredns_reload_version_info{hash=\"sha512\",value=\"";
     assert!(metrics.contains(version), "{metrics}");

@@ -1,8 +1,8 @@
 //! The commands but `run`: each one reads, prints, and ends.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::app::failure::{Failure, one_line};
@@ -23,6 +23,18 @@ pub(super) fn read(configuration: &Configuration) -> Result<Loaded, Rejected> {
         default_port: configuration.port,
     };
     let env = |name: &str| std::env::var(name).ok();
+    if configuration.corefile == Path::new("-") {
+        // What is piped in comes once: a reload has the same text again.
+        static PIPED: OnceLock<String> = OnceLock::new();
+        let text = PIPED.get_or_init(|| {
+            let mut text = String::new();
+            if let Err(error) = io::stdin().read_to_string(&mut text) {
+                tracing::error!(%error, "standard input cannot be read");
+            }
+            text
+        });
+        return corefile::parse_text("stdin", text, &overrides, &env);
+    }
     corefile::load(&configuration.corefile, &overrides, &env)
 }
 

@@ -2,6 +2,7 @@
 //! imports it but `main` and the tests of the whole.
 
 mod ahead;
+mod banner;
 mod catalogs;
 mod certificates;
 mod chain;
@@ -29,6 +30,7 @@ mod source;
 mod startup;
 mod writer;
 
+pub use banner::{print_plugins, print_version};
 pub use commands::{check, diff, log, print_zones, release, show, status};
 pub use doctor::doctor;
 pub use emit::{Emission, emit};

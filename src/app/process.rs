@@ -13,6 +13,7 @@ use anyhow::{Context, anyhow, bail};
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 
+use crate::app::banner;
 use crate::app::commands::read;
 use crate::app::data::{self, Data, Surroundings};
 use crate::app::ends::{self, ObservedNow};
@@ -26,7 +27,7 @@ use crate::app::signals::{Signals, Wish};
 use crate::app::startup::first_versions;
 use crate::app::writer::Place;
 use crate::audit::{Past, serve_control};
-use crate::cli::{Configuration, State};
+use crate::cli::{Configuration, Start, State};
 use crate::corefile::{Config, Loaded, Rejected, ServerBlock};
 use crate::ops::http::Ends;
 use crate::ops::metrics::Metrics;
@@ -80,13 +81,16 @@ impl Process {
     pub(super) async fn start_and_wait(
         loaded: Loaded,
         configuration: &Configuration,
-        state: &State,
+        (state, start): (&State, &Start),
     ) -> Result<(), Failure> {
         let mut signals = Signals::listen()?;
         let process = tokio::select! {
             started = Self::start(loaded, configuration, state) => started?,
             _ = signals.end() => return Ok(()),
         };
+        if !start.quiet {
+            banner::print(&process.config, &process.seen)?;
+        }
         process.wait(&mut signals).await
     }
 

@@ -1,6 +1,10 @@
 //! Logs: text or JSON on standard error.
 
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -9,6 +13,35 @@ pub enum LogFormat {
     Text,
     /// One JSON object an event.
     Json,
+    /// As CoreDNS writes them, on standard output: `[INFO] text`, no time.
+    Coredns,
+}
+
+/// Writes `[LEVEL] text field=value …`.
+struct CorednsLines;
+
+impl<S, N> FormatEvent<S, N> for CorednsLines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> std::fmt::Result {
+        let level = *event.metadata().level();
+        let level = match level {
+            Level::ERROR => "ERROR",
+            Level::WARN => "WARNING",
+            Level::INFO => "INFO",
+            Level::DEBUG | Level::TRACE => "DEBUG",
+        };
+        write!(writer, "[{level}] ")?;
+        context.format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
 }
 
 /// The filter when nothing else is said.
@@ -27,6 +60,11 @@ pub fn start(format: LogFormat, filter: Option<&str>) -> Result<(), String> {
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
     let started = match format {
+        LogFormat::Coredns => builder
+            .with_ansi(false)
+            .event_format(CorednsLines)
+            .with_writer(std::io::stdout)
+            .try_init(),
         LogFormat::Text => builder.with_target(false).with_ansi(false).try_init(),
         LogFormat::Json => builder
             .json()

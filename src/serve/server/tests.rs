@@ -20,7 +20,7 @@ fn lines() -> Vec<String> {
 }
 
 /// A server of that zone.
-fn running() -> (Arc<crate::zone::Zone>, Running) {
+fn running() -> (Arc<Zone>, Running) {
     let lines = lines();
     let zone = zone(
         "z.",
@@ -153,4 +153,37 @@ async fn dig_and_kdig_verify_a_signed_transfer() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn sockets_and_connections_go_on_with_what_answers_now() {
+    let one = Setup::new(vec![crate::serve::testing::zone(
+        "z.",
+        1,
+        &["a A 10.0.0.1"],
+    )]);
+    let running = one.start();
+    let mut client = running.connect().await;
+    let question = crate::serve::testing::query(1, "a.z.", Rtype::A);
+    let said = |message: Vec<u8>| crate::serve::testing::answers(&[message]);
+    client.send(&question).await;
+    assert_eq!(
+        said(client.receive().await.unwrap()),
+        ["a.z. 60 IN A 10.0.0.1"]
+    );
+    let two = Setup::new(vec![crate::serve::testing::zone(
+        "z.",
+        1,
+        &["a A 10.0.0.2"],
+    )]);
+    running.answering.replace(&two.server());
+    client.send(&question).await;
+    assert_eq!(
+        said(client.receive().await.unwrap()),
+        ["a.z. 60 IN A 10.0.0.2"]
+    );
+    assert_eq!(
+        said(running.udp_raw(&question).await),
+        ["a.z. 60 IN A 10.0.0.2"]
+    );
 }
