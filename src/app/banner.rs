@@ -10,10 +10,7 @@ use crate::corefile::{self, BindHost, Config, Scheme};
 /// The version, in CoreDNS's form.
 fn version() -> String {
     let (os, machine) = (std::env::consts::OS, std::env::consts::ARCH);
-    format!(
-        "zonewright-{}\n{os}/{machine}\n",
-        env!("CARGO_PKG_VERSION")
-    )
+    format!("zonewright-{}\n{os}/{machine}\n", env!("CARGO_PKG_VERSION"))
 }
 
 /// `-version`.
@@ -29,8 +26,9 @@ pub fn print_version() -> Result<(), Failure> {
 /// # Errors
 /// When it cannot be printed.
 pub fn print_plugins() -> Result<(), Failure> {
-    let mut text = "Server types:\n  dns\n\nCaddyfile loaders:\n  flag\n  default\n\nOther plugins:\n"
-        .to_owned();
+    let mut text =
+        "Server types:\n  dns\n\nCaddyfile loaders:\n  flag\n  default\n\nOther plugins:\n"
+            .to_owned();
     for directive in corefile::directives() {
         text.push_str(&format!("  dns.{directive}\n"));
     }
@@ -40,7 +38,10 @@ pub fn print_plugins() -> Result<(), Failure> {
 /// Prints what was started.
 pub(super) fn print(config: &Config, digest: &str) -> Result<(), Failure> {
     let mut text = served(config);
-    let follows = config.servers.iter().any(|it| it.operations.reload.is_some());
+    let follows = config
+        .servers
+        .iter()
+        .any(|it| it.operations.reload.is_some());
     if follows {
         writeln!(
             text,
@@ -87,7 +88,9 @@ impl PidFile {
         let text = format!("{}\n", std::process::id());
         std::fs::write(path, text).map_err(|error| {
             let path = path.display();
-            Failure::unusable(format!("cannot write {path}: {error}; name another --pidfile"))
+            Failure::unusable(format!(
+                "cannot write {path}: {error}; name another --pidfile"
+            ))
         })?;
         Ok(Self(path.to_owned()))
     }

@@ -35,6 +35,10 @@ pub(super) struct Made {
     pub(super) keys: Keys,
     /// The files to follow.
     pub(super) reloads: Vec<Reload>,
+    /// Of each key of its blocks the zone, where queries are counted.
+    pub(super) counted: Vec<Option<String>>,
+    /// The first zone of each block that is counted, with the words that take part in its answers.
+    pub(super) words: Vec<(String, Vec<&'static str>)>,
 }
 
 /// What goes on from one configuration to the next.
@@ -133,11 +137,31 @@ fn make(
         query_log: QueryLog::new(blocks.iter().map(rules).collect()),
         common: lasting.common.clone(),
     });
+    let blocks = blocks.iter().zip(server.router().blocks());
+    let (mut counted, mut words) = (Vec::new(), Vec::new());
+    for (block, chain) in blocks {
+        let is_counted = block.prometheus.is_some();
+        let zones = block.zones.iter().map(|key| key.apex.to_string());
+        counted.extend(zones.map(|zone| is_counted.then_some(zone)));
+        if let Some(key) = block.zones.first().filter(|_| is_counted) {
+            let watching = [
+                ("prometheus", true),
+                ("errors", block.errors.is_some()),
+                ("log", !block.logs.is_empty()),
+            ];
+            let watching = watching.into_iter().filter(|(_, is_on)| *is_on);
+            let all = watching.map(|(word, _)| word);
+            let all = all.chain(chain.handlers().iter().map(|handler| handler.name()));
+            words.push((key.apex.to_string(), all.collect()));
+        }
+    }
     Ok(Made {
         server,
         listeners,
         keys,
         reloads,
+        counted,
+        words,
     })
 }
 

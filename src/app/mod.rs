@@ -7,6 +7,7 @@ mod catalogs;
 mod certificates;
 mod chain;
 mod commands;
+mod counts;
 mod data;
 mod doctor;
 mod emit;

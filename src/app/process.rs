@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::banner;
 use crate::app::commands::read;
+use crate::app::counts;
 use crate::app::data::{self, Data, Surroundings};
 use crate::app::ends::{self, ObservedNow};
 use crate::app::failure::{Failure, one_line};
@@ -32,6 +33,7 @@ use crate::corefile::{Config, Loaded, Rejected, ServerBlock};
 use crate::ops::http::Ends;
 use crate::ops::metrics::Metrics;
 use crate::ops::{Clock, SystemClock, TaskEnd, Tasks};
+use crate::serve::Common;
 
 /// How long tasks may take to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -113,7 +115,7 @@ impl Process {
         let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
         let reloads = ReloadsNow::default();
         let around = Surroundings {
-            metrics: metrics_of(&observed, &reloads),
+            metrics: metrics_of(&observed, &serving.common, &reloads),
             clock: Arc::clone(&clock),
         };
         let metrics = Arc::clone(&around.metrics);
@@ -403,10 +405,12 @@ fn ended_by(wish: Wish) -> Result<(), Failure> {
 }
 
 /// All metrics of the process.
-fn metrics_of(observed: &ObservedNow, reloads: &ReloadsNow) -> Arc<Metrics> {
+fn metrics_of(observed: &ObservedNow, common: &Common, reloads: &ReloadsNow) -> Arc<Metrics> {
+    let common = common.clone();
     let (observed, reloads) = (Arc::clone(observed), Arc::<Reloads>::clone(reloads));
     Arc::new(Metrics::new(Arc::new(move || {
         let mut all = samples(&observed.load());
+        counts::samples(&common, &mut all);
         reloads.samples(&mut all);
         all
     })))

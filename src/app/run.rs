@@ -1,27 +1,27 @@
 //! `run`: the server, from its parts to its end.
 
+use crate::app::banner::PidFile;
 use crate::app::commands::load;
 use crate::app::failure::Failure;
 use crate::app::process::Process;
-use crate::app::banner::PidFile;
 use crate::cli::{Configuration, Start, State};
 
 /// `run`.
 ///
 /// # Errors
 /// When the configuration, a socket or the state folder is not usable, or when a part failed.
-pub fn run(
-    configuration: &Configuration,
-    state: &State,
-    start: &Start,
-) -> Result<(), Failure> {
+pub fn run(configuration: &Configuration, state: &State, start: &Start) -> Result<(), Failure> {
     let loaded = load(configuration)?;
     let _pid_file = start.pidfile.as_deref().map(PidFile::write).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::running(error.to_string()))?;
-    let ended = runtime.block_on(Process::start_and_wait(loaded, configuration, (state, start)));
+    let ended = runtime.block_on(Process::start_and_wait(
+        loaded,
+        configuration,
+        (state, start),
+    ));
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     ended
 }

@@ -26,12 +26,29 @@ use crate::dns::tsig::KeyRing;
 use crate::live::{Block, Handler};
 use crate::ops::http::{self, Ends, EndsNow};
 use crate::ops::{Clock, Tasks};
+use crate::serve::tally::Tally;
 use crate::serve::{self, Answering, Common, NamedTask, Server, Settings};
 use crate::transfer::Secondary;
 use crate::zone::Zone;
 
 /// The sockets of one address.
 type Socket = (Scheme, SocketAddr);
+
+/// A socket, the place of its server, and itself if it is new.
+type NewSocket = (usize, Socket, Option<serve::Listener>);
+
+/// Of a server: the zones of its keys where they are counted, and the words of its blocks by zone.
+type Counts = (Vec<Option<String>>, Vec<(String, Vec<&'static str>)>);
+
+/// The address of a server as CoreDNS writes it in labels: `dns://:53`, `tls://127.0.0.1:853`.
+fn label((scheme, address): Socket) -> String {
+    let scheme = scheme.as_str();
+    if address.ip().is_unspecified() {
+        format!("{scheme}://:{}", address.port())
+    } else {
+        format!("{scheme}://{address}")
+    }
+}
 
 /// What serves now.
 pub(super) struct Serving {
@@ -63,7 +80,7 @@ pub(super) struct Prepared {
     /// The servers.
     servers: Vec<Made>,
     /// The sockets that each has, and those that are new.
-    sockets: Vec<(usize, Socket, Option<serve::Listener>)>,
+    sockets: Vec<NewSocket>,
     /// What is answered over HTTP, and the listeners that are new.
     http: Vec<(HttpAddress, Ends, Option<TcpListener>)>,
 }
@@ -167,24 +184,28 @@ impl Serving {
             http,
         } = prepared;
         let mut reloads = Vec::new();
-        let mut now = Vec::new();
+        let (mut now, mut counts) = (Vec::new(), Vec::new());
         for Made {
             server,
             listeners,
             keys,
             reloads: files,
+            counted,
+            words,
         } in servers
         {
             server.keys().replace(keys);
             reloads.extend(files);
             now.push((listeners, server));
+            counts.push((counted, words));
         }
         self.common.secondaries.configure(
             now.iter()
                 .flat_map(|(_, server)| server.secondaries())
                 .map(|of| (of.zone.clone(), of.target, of.key.clone())),
         );
-        self.take_sockets(&now, sockets, gate, tasks);
+        let counts = self.count(&sockets, &counts);
+        self.take_sockets(&now, (sockets, counts), gate, tasks);
         self.take_http(http, tasks);
         self.take_handlers(&now, tasks);
         let to_ask = self.take_told(&now, gate, tasks);
@@ -196,23 +217,44 @@ impl Serving {
         to_ask
     }
 
+    /// The counters of each socket, and which words take part where.
+    fn count(&self, sockets: &[NewSocket], counts: &[Counts]) -> Vec<Option<Tally>> {
+        let mut words = Vec::new();
+        let mut tallies = Vec::new();
+        for (place, socket, _) in sockets {
+            let (zones, of_blocks) = &counts[*place];
+            let server = label(*socket);
+            for (zone, names) in of_blocks {
+                for name in names {
+                    let enabled = (server.clone(), zone.clone(), *name);
+                    if !words.contains(&enabled) {
+                        words.push(enabled);
+                    }
+                }
+            }
+            tallies.push(Tally::new(&self.common.tallies, &server, zones));
+        }
+        self.common.tallies.set_words(words);
+        tallies
+    }
+
     /// Exchanges what answers on sockets that stay, starts new ones, ends the others.
     fn take_sockets(
         &mut self,
         servers: &[(Vec<Listener>, Server)],
-        sockets: Vec<(usize, Socket, Option<serve::Listener>)>,
+        (sockets, counts): (Vec<NewSocket>, Vec<Option<Tally>>),
         gate: Option<&Gate>,
         tasks: &mut Tasks,
     ) {
         let mut old = std::mem::take(&mut self.sockets);
-        for (place, socket, new) in sockets {
+        for ((place, socket, new), tally) in sockets.into_iter().zip(counts) {
             let server = &servers[place].1;
             let (answering, stop) = match old.remove(&socket) {
                 Some((answering, stop)) => {
-                    answering.replace(server);
+                    answering.replace(server, tally);
                     (answering, stop)
                 }
-                None => (Answering::new(server), CancellationToken::new()),
+                None => (Answering::new(server, tally), CancellationToken::new()),
             };
             let started = new.map(|it| it.run(&answering, &stop));
             for task in started.into_iter().flatten() {

@@ -159,7 +159,16 @@ pub struct Router {
     /// The keys of each block.
     names: Vec<Vec<Name>>,
     /// Lower-case wire names of keys, with their blocks.
-    keys: std::collections::HashMap<Box<[u8]>, usize>,
+    keys: std::collections::HashMap<Box<[u8]>, Found>,
+}
+
+/// A key that holds a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// The place of its block.
+    pub block: usize,
+    /// Its own place among the keys of all blocks.
+    pub key: usize,
 }
 
 impl Router {
@@ -167,10 +176,16 @@ impl Router {
     #[must_use]
     pub fn new(blocks: Vec<(Vec<Name>, Block)>) -> Self {
         let mut router = Self::default();
+        let mut count = 0;
         for (place, (keys, block)) in blocks.into_iter().enumerate() {
             for key in &keys {
                 let wire: Box<[u8]> = key.to_lower().as_wire().into();
-                router.keys.entry(wire).or_insert(place);
+                let found = Found {
+                    block: place,
+                    key: count,
+                };
+                router.keys.entry(wire).or_insert(found);
+                count += 1;
             }
             router.blocks.push(block);
             router.names.push(keys);
@@ -195,6 +210,12 @@ impl Router {
     /// section 3.1.4.1), where there is one.
     #[must_use]
     pub fn find(&self, lower_wire: &[u8], qtype: Rtype) -> Option<usize> {
+        self.find_key(lower_wire, qtype).map(|found| found.block)
+    }
+
+    /// The same, with the key.
+    #[must_use]
+    pub fn find_key(&self, lower_wire: &[u8], qtype: Rtype) -> Option<Found> {
         let own = self.longest(lower_wire);
         if qtype == Rtype::DS && self.keys.contains_key(lower_wire) && lower_wire.len() > 1 {
             let above = lower_wire.get(usize::from(lower_wire[0]) + 1..);
@@ -203,12 +224,12 @@ impl Router {
         own
     }
 
-    /// The place of the block with the longest key that holds a lower-case wire name.
-    fn longest(&self, lower_wire: &[u8]) -> Option<usize> {
+    /// The longest key that holds a lower-case wire name.
+    fn longest(&self, lower_wire: &[u8]) -> Option<Found> {
         let mut rest = lower_wire;
         loop {
-            if let Some(place) = self.keys.get(rest) {
-                return Some(*place);
+            if let Some(found) = self.keys.get(rest) {
+                return Some(*found);
             }
             let length = usize::from(*rest.first()?);
             if length == 0 {

@@ -4,7 +4,9 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Instant;
 
 use arc_swap::{ArcSwap, Guard};
 use futures_util::FutureExt;
@@ -13,8 +15,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio_util::sync::CancellationToken;
 
-use crate::serve::dispatch::Shared;
-use crate::serve::{Server, tcp, udp};
+use crate::serve::dispatch::{Scratch, Shared};
+use crate::serve::tally::{Counted, Tally};
+use crate::serve::{Proto, Server, tcp, udp};
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -48,24 +51,86 @@ fn mend(error: &io::Error) -> &'static str {
     }
 }
 
+/// What answers on a listener now.
+pub(crate) struct Now {
+    /// The server.
+    shared: Arc<Shared>,
+    /// Counts what it does on this listener.
+    tally: Option<Tally>,
+}
+
+impl Deref for Now {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl Now {
+    /// When an answer begins, where queries are logged or counted.
+    pub(crate) fn start(&self) -> Option<Instant> {
+        let is_watched = self.tally.is_some() || self.shared.query_log.is_some();
+        is_watched.then(|| self.shared.clock.now())
+    }
+
+    /// Logs and counts a query that began to be answered at `start`, with its reply.
+    pub(crate) fn note(
+        &self,
+        start: Option<Instant>,
+        (query, reply): (&[u8], &[u8]),
+        scratch: &Scratch,
+        (peer, local): (SocketAddr, SocketAddr),
+        proto: Proto,
+    ) {
+        let Some(start) = start else {
+            return;
+        };
+        let took = self.shared.clock.now().saturating_duration_since(start);
+        if let Some(tally) = &self.tally {
+            tally.count(&Counted {
+                proto,
+                peer,
+                noted: scratch.noted,
+                request: query.len(),
+                reply,
+                took,
+            });
+        }
+        if let Some(log) = &self.shared.query_log {
+            log.log(&crate::live::Exchange {
+                query,
+                reply,
+                error: scratch.error.as_deref(),
+                peer,
+                local,
+                proto: if proto == Proto::Udp { "udp" } else { "tcp" },
+                took,
+            });
+        }
+    }
+}
+
 /// What answers on a listener; may be exchanged while it runs.
 #[derive(Clone)]
-pub struct Answering(Arc<ArcSwap<Shared>>);
+pub struct Answering(Arc<ArcSwap<Now>>);
 
 impl Answering {
-    /// This server answers.
+    /// This server answers, counted by `tally`.
     #[must_use]
-    pub fn new(server: &Server) -> Self {
-        Self(Arc::new(ArcSwap::new(Arc::clone(&server.shared))))
+    pub fn new(server: &Server, tally: Option<Tally>) -> Self {
+        let shared = Arc::clone(&server.shared);
+        Self(Arc::new(ArcSwap::from_pointee(Now { shared, tally })))
     }
 
     /// From now on this server answers; what is being answered goes on as it began.
-    pub fn replace(&self, server: &Server) {
-        self.0.store(Arc::clone(&server.shared));
+    pub fn replace(&self, server: &Server, tally: Option<Tally>) {
+        let shared = Arc::clone(&server.shared);
+        self.0.store(Arc::new(Now { shared, tally }));
     }
 
     /// What answers now, for one request.
-    pub(crate) fn now(&self) -> Guard<Arc<Shared>> {
+    pub(crate) fn now(&self) -> Guard<Arc<Now>> {
         self.0.load()
     }
 }

@@ -9,6 +9,7 @@ mod reply;
 mod server;
 mod settings;
 mod stats;
+pub mod tally;
 mod tcp;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -13,6 +13,7 @@ use crate::dns::tsig::{Key, KeyRing};
 use crate::live::{QueryLog, Router};
 use crate::ops::Clock;
 use crate::serve::dispatch::Shared;
+use crate::serve::tally::Tallies;
 use crate::serve::{Identity, NamedTask, Settings, Stats, TlsIdentity};
 use crate::transfer::{Access, Notifier, Secondary, SecondaryTable};
 use crate::zone::{Zone, ZoneSet};
@@ -28,6 +29,8 @@ pub struct Common {
     pub secondaries: Arc<SecondaryTable>,
     /// Capacity for transfers.
     pub slots: Arc<Semaphore>,
+    /// Counts queries, where a block wants it.
+    pub tallies: Arc<Tallies>,
 }
 
 impl Common {
@@ -39,6 +42,7 @@ impl Common {
             draining: Arc::default(),
             secondaries: Arc::default(),
             slots: Arc::new(Semaphore::new(settings.transfer.max_at_once)),
+            tallies: Arc::default(),
         }
     }
 }
@@ -129,6 +133,7 @@ impl Server {
             draining,
             secondaries: table,
             slots,
+            tallies: _,
         } = common;
         Self {
             shared: Arc::new(Shared {

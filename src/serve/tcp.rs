@@ -24,8 +24,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::dns::HEADER_OCTETS;
-use crate::serve::dispatch::{Asker, Outcome, Scratch, Shared};
+use crate::serve::dispatch::{Asker, Outcome, Scratch};
 use crate::serve::later::Later;
+use crate::serve::listener::Now;
 use crate::serve::{Answering, Proto, Stats, TcpSettings, TlsIdentity};
 use crate::transfer::{Closed, Sink, TlsPeer};
 
@@ -357,7 +358,7 @@ impl Connection {
             }
             patience = settings.idle_timeout;
             let shared = Arc::clone(&self.answering.now());
-            let start = shared.log_start();
+            let start = shared.start();
             match shared.respond(&mut scratch, &request, self.asker()) {
                 Outcome::Silent => {}
                 Outcome::Transfer(job) => {
@@ -402,7 +403,7 @@ impl Connection {
     /// Logs a reply and hands it to the writer; false when there is none any more.
     async fn send(
         &self,
-        (shared, start): (&Shared, Option<Instant>),
+        (shared, start): (&Now, Option<Instant>),
         request: &[u8],
         scratch: &mut Scratch,
         queue: &mpsc::Sender<Outgoing>,
@@ -410,8 +411,8 @@ impl Connection {
         let octets = scratch.writer.take_signed();
         // The first two octets are the length.
         let reply = octets.get(2..).unwrap_or_default();
-        let (ends, error) = ((self.peer, self.local), scratch.error.as_deref());
-        shared.log_reply(start, (request, reply), error, ends, "tcp");
+        let ends = (self.peer, self.local);
+        shared.note(start, (request, reply), scratch, ends, self.asker().proto);
         let written = None;
         queue.send(Outgoing { octets, written }).await.is_ok()
     }
@@ -419,7 +420,7 @@ impl Connection {
     /// Answers a request whose answer has to be waited for.
     async fn finish(
         self: Arc<Self>,
-        (shared, start): (Arc<Shared>, Option<Instant>),
+        (shared, start): (Arc<Now>, Option<Instant>),
         later: Box<Later>,
         queue: mpsc::Sender<Outgoing>,
     ) {

@@ -340,7 +340,7 @@ pub(crate) fn run_also_on(server: &Server, more: Vec<Listener>) -> Running {
     let here = (IpAddr::from([127, 0, 0, 1]), 0).into();
     let listener = Listener::bind(here, shared.settings.udp_sockets).unwrap();
     let address = listener.address();
-    let answering = Answering::new(server);
+    let answering = Answering::new(server, None);
     let cancel = CancellationToken::new();
     let mut tasks = JoinSet::new();
     let listeners = more.into_iter().chain([listener]);

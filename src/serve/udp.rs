@@ -15,8 +15,9 @@ use tokio::net::UdpSocket;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::serve::dispatch::{Asker, Outcome, Scratch, Shared};
+use crate::serve::dispatch::{Asker, Outcome, Scratch};
 use crate::serve::later::{Answered, Later};
+use crate::serve::listener::Now;
 use crate::serve::{Answering, Proto, Stats};
 
 /// The largest request in a datagram that we read; a longer one is cut, and then malformed.
@@ -62,7 +63,7 @@ pub(crate) async fn serve(answering: Answering, socket: UdpSocket, cancel: Cance
 }
 
 /// A request whose answer has come: what it began with, when, itself, the answer.
-type Finished = (Arc<Shared>, Option<Instant>, Box<Later>, Answered);
+type Finished = (Arc<Now>, Option<Instant>, Box<Later>, Answered);
 
 /// What a task needs for its answers.
 struct Worker {
@@ -83,7 +84,7 @@ impl Worker {
     async fn answer(&mut self, socket: &UdpSocket, octets: usize, peer: SocketAddr) {
         let shared = self.answering.now();
         let raw = &self.request[..octets];
-        let start = shared.log_start();
+        let start = shared.start();
         let asker = Asker {
             address: peer,
             local: self.local,
@@ -107,8 +108,8 @@ impl Worker {
             }
             Outcome::Reply => {}
         }
-        let (reply, error) = (self.scratch.writer.octets(), self.scratch.error.as_deref());
-        shared.log_reply(start, (raw, reply), error, (peer, self.local), "udp");
+        let (reply, ends) = (self.scratch.writer.octets(), (peer, self.local));
+        shared.note(start, (raw, reply), &self.scratch, ends, Proto::Udp);
         send(&shared.stats, socket, reply, peer).await;
     }
 
@@ -120,8 +121,8 @@ impl Worker {
             Outcome::Silent | Outcome::Transfer(_) | Outcome::Later(_) => return,
             Outcome::Reply => {}
         }
-        let (reply, error) = (self.scratch.writer.octets(), self.scratch.error.as_deref());
-        shared.log_reply(start, (&raw, reply), error, (peer, self.local), "udp");
+        let (reply, ends) = (self.scratch.writer.octets(), (peer, self.local));
+        shared.note(start, (&raw, reply), &self.scratch, ends, Proto::Udp);
         send(&shared.stats, socket, reply, peer).await;
     }
 

@@ -176,7 +176,7 @@ async fn sockets_and_connections_go_on_with_what_answers_now() {
         1,
         &["a A 10.0.0.2"],
     )]);
-    running.answering.replace(&two.server());
+    running.answering.replace(&two.server(), None);
     client.send(&question).await;
     assert_eq!(
         said(client.receive().await.unwrap()),
