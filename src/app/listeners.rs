@@ -19,7 +19,7 @@ use crate::corefile::{
 };
 use crate::dns::tsig::{self, KeyRing, Keys};
 use crate::dns::{CookieSecret, Name};
-use crate::live::{QueryLog, Rules};
+use crate::live::{Consolidated, QueryLog, Rules};
 use crate::ops::Clock;
 use crate::serve::{Common, Identity, Parts, Server, Settings};
 use crate::transfer::{Access, Peers, Rule, Secondary};
@@ -115,7 +115,10 @@ fn make(
     let rules = |block: &&ServerBlock| Rules {
         zones: block.zones.iter().map(|key| key.apex.clone()).collect(),
         logs: block.logs.clone(),
-        errors: block.errors.is_some(),
+        errors: block
+            .errors
+            .as_ref()
+            .map(|errors| Arc::new(Consolidated::new(&errors.consolidations))),
     };
     let nsid = corefile::nsid_of(blocks).map(|nsid| match nsid {
         Nsid::Text(text) => text.clone(),

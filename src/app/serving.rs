@@ -213,6 +213,10 @@ impl Serving {
         self.follow = CancellationToken::new();
         let following = follow::run(reloads, self.follow.clone());
         tasks.spawn_until("keys and certificates", &self.follow, following);
+        for errors in now.iter().flat_map(|(_, server)| server.consolidated()) {
+            let task = Arc::clone(errors).run(Arc::clone(&self.clock), self.follow.clone());
+            start(("errors".to_owned(), task), None, &self.follow, tasks);
+        }
         self.servers = now;
         to_ask
     }

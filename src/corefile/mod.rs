@@ -57,7 +57,7 @@ pub use bind::{Bind, BindHost};
 pub use catalog::{Catalog, CatalogEntry};
 pub use chaos::Chaos;
 pub use config::{Config, Loaded, Overrides, Rejected, ServerBlock, load, parse_text};
-pub use errors::Errors;
+pub use errors::{Consolidate, Errors, Level};
 pub use external::{External, external_options};
 pub use file::ZoneFile;
 pub use gate::{Gate, Hold};

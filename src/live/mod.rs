@@ -4,6 +4,7 @@
 mod any;
 pub mod chain;
 mod chaos;
+mod consolidate;
 mod loadbalance;
 mod log;
 pub mod message;
@@ -18,6 +19,7 @@ pub mod zones;
 pub use any::Any;
 pub use chain::{Block, Handler, Next, Router, Shape};
 pub use chaos::Chaos;
+pub use consolidate::Consolidated;
 pub use loadbalance::{BadWeights, Loadbalance, Weights};
 pub use log::{Exchange, QueryLog, Rules};
 pub use message::{Failure, Origin, Outcome, Proto, Question, Reply, Request};

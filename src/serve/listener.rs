@@ -86,7 +86,8 @@ impl Now {
         let Some(start) = start else {
             return;
         };
-        let took = self.shared.clock.now().saturating_duration_since(start);
+        let now = self.shared.clock.now();
+        let took = now.saturating_duration_since(start);
         if let Some(tally) = &self.tally {
             tally.count(&Counted {
                 proto,
@@ -106,6 +107,7 @@ impl Now {
                 local,
                 proto: if proto == Proto::Udp { "udp" } else { "tcp" },
                 took,
+                now,
             });
         }
     }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::dns::Name;
 use crate::dns::tsig::{Key, KeyRing};
-use crate::live::{QueryLog, Router};
+use crate::live::{Consolidated, QueryLog, Router};
 use crate::ops::Clock;
 use crate::serve::dispatch::Shared;
 use crate::serve::tally::Tallies;
@@ -162,6 +162,12 @@ impl Server {
     #[must_use]
     pub fn router(&self) -> &Arc<Router> {
         &self.shared.router
+    }
+
+    /// What sums up errors, for as long as this server answers.
+    pub fn consolidated(&self) -> impl Iterator<Item = &Arc<Consolidated>> {
+        let log = self.shared.query_log.iter();
+        log.flat_map(QueryLog::consolidated)
     }
 
     /// The TSIG keys.
