@@ -1,6 +1,6 @@
 # What people and machines run. `make test` prepares a bare Debian 12 with Rust and Go by itself.
 
-.PHONY: help test lint bench interop cluster crash compare tools coredns advisories clean-tools
+.PHONY: help test lint bench interop cluster crash compare soak tools coredns advisories clean-tools
 .NOTPARALLEL:
 
 help: ## this list
@@ -13,7 +13,7 @@ lint: ## format, clippy, documentation, dependencies, scripts
 	tools/lint
 
 interop: ## tests with real secondaries: BIND, Knot, NSD, PowerDNS, Unbound
-	tools/with-tools bind,knot,nsd,pdns,unbound,dig,kdig tools/run-tests interop
+	tools/with-tools bind,knot,nsd,pdns,unbound,dig,kdig,faketime tools/run-tests interop
 
 cluster: ## tests with a real API server, and the secondaries behind it
 	tools/with-tools openssl,apiserver,bind,knot,nsd,pdns,unbound tools/run-tests cluster
@@ -22,7 +22,10 @@ crash: ## tests that kill the server at bad moments
 	tools/with-tools dig tools/run-tests crash
 
 compare: ## zonewright beside a real CoreDNS on generated clusters (COMPARE_CLUSTERS=200 COMPARE_SETS=21: all night)
-	tools/with-tools openssl,apiserver,coredns tools/run-tests compare
+	tools/with-tools openssl,namespaces,apiserver,coredns tools/run-tests compare
+
+soak: ## half an hour of changes into five secondaries while everything is killed (SOAK_SECONDS=180: as in CI)
+	SOAK_SECONDS=$${SOAK_SECONDS:-1800} tools/with-tools openssl,apiserver,bind,knot,nsd,pdns,unbound tools/run-tests soak
 
 bench: ## measurements, beside CoreDNS with the same cluster
 	tools/with-tools openssl,apiserver,coredns,dnsperf,nsd cargo bench --locked --bench '*'

@@ -144,6 +144,39 @@ pub enum Command {
         #[command(flatten)]
         asking: Asking,
     },
+    /// For each record: since which version it stands, by which object and field manager.
+    Blame {
+        /// ZONE, ZONE@SERIAL or ZONE@TIME.
+        zone: String,
+        /// Only this name.
+        name: Option<String>,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Whether the history is as it was written: hashes, chain, records. Exit code 1 when it is not.
+    Verify {
+        /// Only of this zone.
+        zone: Option<String>,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Versions as master files, or the whole history with causes and hashes, into a folder.
+    Export {
+        /// ZONE, ZONE@SERIAL or ZONE@TIME.
+        #[arg(required = true)]
+        zones: Vec<String>,
+        /// The folder; made when it is not there.
+        #[arg(long)]
+        to: PathBuf,
+        /// The whole history of each ZONE as JSON lines, in place of a master file.
+        #[arg(long)]
+        history: bool,
+        /// The state folder, of a running server or of one that is stopped.
+        #[command(flatten)]
+        state: State,
+    },
     /// Publishes what the gate holds of a zone.
     Release {
         /// The zone.

@@ -20,6 +20,8 @@ pub mod differences;
 pub mod dns;
 pub mod doctor;
 pub mod emit;
+#[cfg(test)]
+mod fuzz;
 pub mod live;
 pub mod ops;
 pub mod pipeline;

@@ -53,6 +53,14 @@ fn main() -> ExitCode {
             to,
             asking,
         } => app::diff(zone, from, to, &asking),
+        Command::Blame { zone, name, asking } => app::blame(zone, name, &asking),
+        Command::Verify { zone, asking } => app::verify(zone, &asking),
+        Command::Export {
+            zones,
+            to,
+            history,
+            state,
+        } => app::export(&zones, &to, history, &state.state),
         Command::Release { zone, asking } => app::release(zone, &asking),
         Command::Doctor {
             configuration,

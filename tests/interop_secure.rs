@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::json;
+use support::certificates::Certificates;
 use support::process::wait_for;
-use support::secondary::{Key, Kind, Plan, Secondary, Tls};
+use support::secondary::{Key, Kind, Plan, Secondary};
 use support::zonewright::Zonewright;
 use support::{needs, ports, wire};
 
@@ -140,65 +140,6 @@ fn e01_dig_and_kdig_verify_what_each_algorithm_signs() {
         &["@127.0.0.1", "-p", &port, "-y", &wrong, ZONE, "AXFR"],
     );
     assert_eq!(records(&text), 0, "{text}");
-}
-
-/// Certificates in files.
-struct Certificates {
-    issuer: Issuer<'static, KeyPair>,
-    folder: PathBuf,
-}
-
-impl Certificates {
-    fn new(folder: PathBuf) -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        fs::write(
-            folder.join("ca.pem"),
-            params.self_signed(&key).unwrap().pem(),
-        )
-        .unwrap();
-        Self {
-            issuer: Issuer::new(params, key),
-            folder,
-        }
-    }
-
-    /// Writes a certificate for a name, in files of that name.
-    fn write(&self, name: &str) {
-        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        // With the CA's own subject, OpenSSL takes it for self-signed.
-        params.distinguished_name.push(DnType::CommonName, name);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.signed_by(&key, &self.issuer).unwrap().pem();
-        fs::write(self.file(name, "key"), key.serialize_pem()).unwrap();
-        fs::write(self.file(name, "pem"), pem).unwrap();
-    }
-
-    fn file(&self, name: &str, kind: &str) -> PathBuf {
-        self.folder.join(format!("{name}.{kind}"))
-    }
-
-    /// What a secondary with the certificate of this name needs.
-    fn of_secondary(&self, name: &str, port: u16) -> Tls {
-        Tls {
-            port,
-            name: "ns.example".to_owned(),
-            ca: self.folder.join("ca.pem"),
-            certificate: self.file(name, "pem"),
-            key: self.file(name, "key"),
-        }
-    }
-
-    /// The line `tls` of the Corefile, and its block.
-    fn line(&self) -> String {
-        format!(
-            "    tls {} {} {} {{\n        client_auth verify_if_given\n    }}\n",
-            self.file("ns.example", "pem").display(),
-            self.file("ns.example", "key").display(),
-            self.folder.join("ca.pem").display()
-        )
-    }
 }
 
 /// A key file with one key.

@@ -183,6 +183,22 @@ pub fn diff(
     question(Request::Diff { zone, from, to }, asking)
 }
 
+/// `blame`.
+///
+/// # Errors
+/// When there is no answer.
+pub fn blame(zone: String, name: Option<String>, asking: &Asking) -> Result<(), Failure> {
+    question(Request::Blame { zone, name }, asking)
+}
+
+/// `verify`.
+///
+/// # Errors
+/// When there is no answer, or the history is not as it was written.
+pub fn verify(zone: Option<String>, asking: &Asking) -> Result<(), Failure> {
+    question(Request::Verify { zone }, asking)
+}
+
 /// `status`.
 ///
 /// # Errors
@@ -205,7 +221,7 @@ const STORE_TRIES: u32 = 250;
 const STORE_PAUSE: Duration = Duration::from_millis(20);
 
 /// Opens the store of a server that does not run; another command that reads it is waited for.
-fn stored_past(state: &Path) -> Result<StoredPast, Failure> {
+pub(super) fn stored_past(state: &Path) -> Result<StoredPast, Failure> {
     let mut tries = 0;
     loop {
         match StoredPast::open(state) {
@@ -219,6 +235,23 @@ fn stored_past(state: &Path) -> Result<StoredPast, Failure> {
     }
 }
 
+/// Why the store gave no answer, or one that says that something is wrong.
+pub(super) fn unanswered(error: &AuditError) -> Failure {
+    if error.is_the_question() {
+        Failure::unusable(error.to_string())
+    } else {
+        Failure::running(error.to_string())
+    }
+}
+
+/// Why a running server gave no answer.
+pub(super) fn refused(refused: Refused) -> Failure {
+    match refused {
+        Refused::Question(text) => Failure::unusable(text),
+        Refused::Server(text) => Failure::running(text),
+    }
+}
+
 /// Asks the running server, else the store itself.
 fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
     let Asking { state, output } = asking;
@@ -228,23 +261,19 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
     };
     let mut out = io::BufWriter::new(io::stdout().lock());
     let answered = match ask(&state.state, &question, &mut out) {
-        Some(answered) => answered.map_err(|refused| match refused {
-            Refused::Question(text) => Failure::unusable(text),
-            Refused::Server(text) => Failure::running(text),
-        }),
+        Some(answered) => answered.map_err(refused),
         None => match question.request {
             Request::Status | Request::Release { .. } => {
                 Err(Failure::running(AuditError::NoServer.to_string()))
             }
-            Request::Log { .. } | Request::Show { .. } | Request::Diff { .. } => {
+            Request::Log { .. }
+            | Request::Show { .. }
+            | Request::Diff { .. }
+            | Request::Blame { .. }
+            | Request::Verify { .. }
+            | Request::History { .. } => {
                 let past = stored_past(&state.state)?;
-                answer(&question, &past, &mut out).map_err(|error| {
-                    if error.is_the_question() {
-                        Failure::unusable(error.to_string())
-                    } else {
-                        Failure::running(error.to_string())
-                    }
-                })
+                answer(&question, &past, &mut out).map_err(|error| unanswered(&error))
             }
         },
     };

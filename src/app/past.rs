@@ -10,8 +10,8 @@ use crate::audit::{AuditError, Past, Status};
 use crate::dns::{Name, Serial};
 use crate::ops::{Clock, SystemClock};
 use crate::pipeline::{Input, millis};
-use crate::zone::journal::{Journal, OpenError, Reader};
-use crate::zone::{Contents, Step, ZoneSet};
+use crate::zone::journal::{Journal, OpenError, Reader, Topic, Verdict};
+use crate::zone::{Contents, Step, Version, ZoneSet};
 
 /// Tells how a running server stands.
 pub(super) type StatusOf = Arc<dyn Fn() -> Status + Send + Sync>;
@@ -97,6 +97,13 @@ impl StoredPast {
     }
 }
 
+impl StoredPast {
+    /// The current version of the running server.
+    fn near(&self, zone: &Name) -> Option<Arc<Version>> {
+        self.zones.as_ref()?.get(zone)?.current()
+    }
+}
+
 impl Past for StoredPast {
     fn zones(&self) -> Vec<Name> {
         self.reader
@@ -119,11 +126,35 @@ impl Past for StoredPast {
         }
     }
 
+    fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), String> {
+        self.reader
+            .moment(zone, seq)
+            .map_err(|error| error.to_string())
+    }
+
+    fn find(
+        &self,
+        zone: &Name,
+        topic: Topic,
+        high: u64,
+        call: &mut dyn FnMut(u64) -> Result<bool, AuditError>,
+    ) -> Result<(), AuditError> {
+        self.reader.find(zone, topic, high, call)
+    }
+
+    fn contents_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<Contents, String> {
+        let near = self.near(zone);
+        self.reader
+            .contents_of(zone, seq, name, near.as_deref())
+            .map_err(|error| error.to_string())
+    }
+
+    fn verify(&self, zone: &Name) -> Result<Verdict, String> {
+        self.reader.verify(zone).map_err(|error| error.to_string())
+    }
+
     fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, String> {
-        let near = self
-            .zones
-            .as_ref()
-            .and_then(|zones| zones.get(zone)?.current());
+        let near = self.near(zone);
         self.reader
             .contents_at(zone, seq, near.as_deref())
             .map_err(|error| error.to_string())

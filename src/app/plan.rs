@@ -125,6 +125,15 @@ pub(super) fn plan_onto<'a>(
         {
             let plan = zones.external(block, external, &own);
             cluster.kept.extend(kept_of(block, plan.zones()));
+            let first = cluster.plan.zones().count();
+            let is_open = |zone: &Name| {
+                let apex = block.apex_for(zone);
+                apex.is_none_or(|apex| apex.name_servers.is_empty())
+            };
+            let forward = (first..).zip(&plan.forward);
+            let open = forward.filter(|(_, zone)| is_open(zone.zone.apex()));
+            let open = open.map(|(place, _)| place);
+            cluster.plan.front.zones.extend(open);
             cluster.plan.external.push(plan);
         }
     }

@@ -306,6 +306,7 @@ impl Observer for Ears {
             records = version.contents.record_count(),
             added,
             removed,
+            hash = version.link.map(|link| link.hash.to_string()),
             "version published"
         );
         self.metrics.count_version(&zone, added, removed);

@@ -4,9 +4,9 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use crate::audit::moment::{Moment, TimeText};
-use crate::audit::past::{AuditError, Output, Past, step_of};
-use crate::audit::{diff, log, show, status};
+use crate::audit::moment::Moment;
+use crate::audit::past::{AuditError, Output, Past, begins};
+use crate::audit::{blame, diff, export, log, show, status, verify};
 use crate::dns::{Name, Serial};
 
 /// What is asked.
@@ -41,6 +41,25 @@ pub enum Request {
         from: String,
         /// Serial or time; now when absent.
         to: Option<String>,
+    },
+    /// Why the records of a version are there.
+    Blame {
+        /// `ZONE[@SERIAL|@TIME]`.
+        zone: String,
+        /// Only this name.
+        name: Option<String>,
+    },
+    /// Whether the history is as it was written.
+    Verify {
+        /// Only of this zone.
+        zone: Option<String>,
+    },
+    /// The history with all hashes, a page at a time.
+    History {
+        /// The zone.
+        zone: String,
+        /// The number of the version that was given last; the beginning when absent.
+        after: Option<u64>,
     },
     /// How things stand.
     Status,
@@ -92,10 +111,7 @@ pub fn answer(
                     .map(log::ObjectFilter::parse)
                     .transpose()?,
             };
-            let zones = match zone {
-                Some(zone) => vec![known_zone(past, zone)?],
-                None => past.zones(),
-            };
+            let zones = zones_of(past, zone)?;
             log::write(past, &zones, &filter, output, out)
         }
         Request::Show { zone, name } => {
@@ -115,6 +131,16 @@ pub fn answer(
             let to = version_at(past, &zone, to)?;
             diff::write(past, &zone, from, to, output, out)
         }
+        Request::Blame { zone, name } => {
+            let (zone, moment) = zone_and_moment(past, zone)?;
+            let name = name.as_deref().map(Name::parse).transpose()?;
+            let seq = version_at(past, &zone, moment)?;
+            blame::write(past, &zone, seq, name.as_ref(), output, out)
+        }
+        Request::Verify { zone } => verify::write(past, &zones_of(past, zone)?, output, out),
+        Request::History { zone, after } => {
+            export::write(past, &known_zone(past, zone)?, *after, out)
+        }
         Request::Status => {
             let status = past.status().ok_or(AuditError::NoServer)?;
             status::write(&status, output, out)
@@ -124,6 +150,14 @@ pub fn answer(
             let serial = past.release(&zone)?;
             status::write_released(&zone, serial, output, out)
         }
+    }
+}
+
+/// The zone that is named, or all.
+fn zones_of(past: &dyn Past, zone: &Option<String>) -> Result<Vec<Name>, AuditError> {
+    match zone {
+        Some(zone) => Ok(vec![known_zone(past, zone)?]),
+        None => Ok(past.zones()),
     }
 }
 
@@ -149,53 +183,50 @@ fn zone_and_moment(past: &dyn Past, text: &str) -> Result<(Name, Option<Moment>)
     }
 }
 
-/// The number of the version that is meant; the newest for `None`. Costs a binary search for a time, a
-/// walk over the kept versions for a serial.
+/// The number of the version that is meant; the newest for `None`. Costs a binary search, for serials and
+/// times rise with numbers.
 fn version_at(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<u64, AuditError> {
     let (oldest, newest) = past.range(zone).ok_or_else(|| AuditError::NoZone {
         zone: zone.clone(),
         known: past.zones(),
     })?;
-    let begins = || -> Result<String, AuditError> {
-        let first = step_of(past, zone, oldest)?;
-        Ok(format!(
-            "serial {}, {}",
-            first.serial,
-            TimeText(first.time_ms)
-        ))
+    let at = |seq| past.moment(zone, seq).map_err(AuditError::Store);
+    // The last version for which this holds; `oldest - 1` when it holds for none.
+    let last = |holds: &dyn Fn((Serial, u64)) -> bool| -> Result<u64, AuditError> {
+        let (mut low, mut high) = (oldest, newest + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if holds(at(middle)?) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low - 1)
     };
     match moment {
         None => Ok(newest),
-        Some(Moment::Serial(serial)) => {
-            for seq in (oldest..=newest).rev() {
-                if step_of(past, zone, seq)?.serial == Serial::decode(serial) {
-                    return Ok(seq);
-                }
+        Some(Moment::Serial(number)) => {
+            let serial = Serial::decode(number);
+            let seq = last(&|(at, _)| !at.is_after(serial))?;
+            if seq >= oldest && at(seq)?.0 == serial {
+                return Ok(seq);
             }
             Err(AuditError::NoSerial {
                 zone: zone.clone(),
-                serial,
-                begins: begins()?,
+                serial: number,
+                begins: begins(past, zone)?,
             })
         }
         Some(Moment::Time(ms)) => {
-            // The last version made at or before the time; times rise with numbers.
-            let (mut low, mut high) = (oldest, newest + 1);
-            while low < high {
-                let middle = low + (high - low) / 2;
-                if step_of(past, zone, middle)?.time_ms <= ms {
-                    low = middle + 1;
-                } else {
-                    high = middle;
-                }
-            }
-            if low == oldest {
+            let seq = last(&|(_, time_ms)| time_ms <= ms)?;
+            if seq < oldest {
                 return Err(AuditError::TooEarly {
                     zone: zone.clone(),
-                    begins: begins()?,
+                    begins: begins(past, zone)?,
                 });
             }
-            Ok(low - 1)
+            Ok(seq)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The control socket: questions to a running server, over a unix socket in the state folder.
 //!
 //! One question a connection: a line of JSON; the answer is a line `ok`, then the text; or a line `wrong …`
-//! (the question is at fault) or `error …`.
+//! (the question is at fault) or `error …`, or `broken …` and then the text.
 //! File permissions are the access control: the socket is the owner's alone.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::answer::{Question, answer};
-use crate::audit::past::Past;
+use crate::audit::past::{AuditError, Past};
 
 /// The longest question.
 const QUESTION_OCTETS: u64 = 64 * 1024;
@@ -57,6 +57,10 @@ pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Res
         match head.trim_end().split_once(' ') {
             Some(("wrong", text)) => return Ok(Err(Refused::Question(text.to_owned()))),
             Some(("error", text)) => return Ok(Err(Refused::Server(text.to_owned()))),
+            Some(("broken", text)) => {
+                io::copy(&mut reader, out)?;
+                return Ok(Err(Refused::Server(text.to_owned())));
+            }
             _ if head.trim_end() == "ok" => {}
             _ => return Ok(Err(Refused::Server("the server broke off".to_owned()))),
         }
@@ -127,18 +131,16 @@ async fn connection(mut stream: tokio::net::UnixStream, past: Arc<dyn Past + Sen
         let question: Question = serde_json::from_str(&line)
             .map_err(|error| format!("error the question is not understood: {error}"))?;
         let mut text = Vec::new();
-        answer(&question, &*past, &mut text).map_err(|error| {
-            let head = if error.is_the_question() {
-                "wrong"
-            } else {
-                "error"
-            };
-            format!("{head} {error}")
-        })?;
-        Ok::<_, String>(text)
+        let head = match answer(&question, &*past, &mut text) {
+            Ok(()) => "ok\n".to_owned(),
+            Err(error @ AuditError::Broken(_)) => format!("broken {error}\n"),
+            Err(error) if error.is_the_question() => return Err(format!("wrong {error}")),
+            Err(error) => return Err(format!("error {error}")),
+        };
+        Ok::<_, String>((head, text))
     });
     let sent = match made.await {
-        Ok(Ok(text)) => match writer.write_all(b"ok\n").await {
+        Ok(Ok((head, text))) => match writer.write_all(head.as_bytes()).await {
             Ok(()) => writer.write_all(&text).await,
             Err(error) => Err(error),
         },

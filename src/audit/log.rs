@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output, Past, step_of};
-use crate::cluster::Cause;
+use crate::cluster::{Cause, Kind, ObjectKey};
 use crate::dns::{Name, RecordText, RrList};
 use crate::zone::Step;
+use crate::zone::journal::Topic;
 
 /// The most causes a line of text names.
 const CAUSES_SHOWN: usize = 5;
@@ -69,6 +70,21 @@ impl ObjectFilter {
 }
 
 impl Filter {
+    /// What the versions that are wanted can be found by.
+    fn topic(&self) -> Option<Topic> {
+        let by_object = || {
+            let ObjectFilter {
+                kind,
+                namespace,
+                name,
+            } = self.object.as_ref()?;
+            let same = |known: &Kind| known.as_str().eq_ignore_ascii_case(kind);
+            let kind = Kind::ALL.into_iter().find(same)?;
+            Some(Topic::object(Some(kind), &ObjectKey::new(namespace, name)))
+        };
+        self.name.as_ref().map(Topic::name).or_else(by_object)
+    }
+
     /// Whether a step is wanted, its time aside.
     fn fits(&self, step: &Step) -> bool {
         let by_name = self.name.as_ref().is_none_or(|name| {
@@ -98,21 +114,58 @@ pub(super) fn write(
         let Some((oldest, newest)) = past.range(zone) else {
             continue;
         };
-        for seq in (oldest..=newest).rev() {
+        let mut one = |seq: u64| -> Result<bool, AuditError> {
+            let (_, time_ms) = past.moment(zone, seq).map_err(AuditError::Store)?;
+            if filter.since_ms.is_some_and(|since| time_ms < since) {
+                return Ok(false);
+            }
+            if filter.until_ms.is_some_and(|until| time_ms > until) {
+                return Ok(true);
+            }
             let step = step_of(past, zone, seq)?;
-            if filter.since_ms.is_some_and(|since| step.time_ms < since) {
-                break;
+            if filter.fits(&step) {
+                match output {
+                    Output::Text => write_text(zone, &step, filter.name.as_ref(), out)?,
+                    Output::Json => writeln!(out, "{}", version_json(zone, &step))?,
+                }
             }
-            if filter.until_ms.is_some_and(|until| step.time_ms > until) || !filter.fits(&step) {
-                continue;
-            }
-            match output {
-                Output::Text => write_text(zone, &step, filter.name.as_ref(), out)?,
-                Output::Json => writeln!(out, "{}", version_json(zone, &step))?,
+            Ok(true)
+        };
+        let high = match filter.until_ms {
+            Some(until) => last_until(past, zone, until, (oldest, newest))?,
+            None => newest,
+        };
+        match filter.topic() {
+            Some(topic) => past.find(zone, topic, high, &mut one)?,
+            None => {
+                for seq in (oldest..=high).rev() {
+                    if !one(seq)? {
+                        break;
+                    }
+                }
             }
         }
     }
     Ok(())
+}
+
+/// The last of these versions that was made at or before a time; the one before the first when none was.
+fn last_until(
+    past: &dyn Past,
+    zone: &Name,
+    until_ms: u64,
+    (oldest, newest): (u64, u64),
+) -> Result<u64, AuditError> {
+    let (mut low, mut high) = (oldest, newest + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if past.moment(zone, middle).map_err(AuditError::Store)?.1 <= until_ms {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low - 1)
 }
 
 /// One version for people.
@@ -179,7 +232,11 @@ pub(super) fn cause_text(cause: &Cause) -> String {
         known.push(format!("resourceVersion {}", origin.resource_version));
     }
     if !origin.manager.is_empty() {
-        known.push(format!("by {}", origin.manager));
+        let done = match &*origin.operation {
+            "" => String::new(),
+            operation => format!(", {operation}"),
+        };
+        known.push(format!("by {}{done}", origin.manager));
     }
     if !known.is_empty() {
         text.push_str(&format!(" ({})", known.join(", ")));
@@ -188,7 +245,7 @@ pub(super) fn cause_text(cause: &Cause) -> String {
 }
 
 /// One cause for machines.
-fn cause_json(cause: &Cause) -> Value {
+pub(super) fn cause_json(cause: &Cause) -> Value {
     let Cause {
         verb,
         kind,
@@ -197,12 +254,13 @@ fn cause_json(cause: &Cause) -> Value {
     } = cause;
     json!({
         "verb": verb.as_str(),
-        "kind": kind.map(crate::cluster::Kind::as_str),
+        "kind": kind.map(Kind::as_str),
         "namespace": &*key.namespace,
         "name": &*key.name,
         "uid": &*origin.uid,
         "resourceVersion": &*origin.resource_version,
         "manager": &*origin.manager,
+        "operation": &*origin.operation,
         "place": &*origin.place,
     })
 }
@@ -224,6 +282,8 @@ pub(super) fn version_json(zone: &Name, step: &Step) -> Value {
         "previous": step.from.as_ref().map(|(serial, _)| serial.encode()),
         "time": TimeText(step.time_ms).to_string(),
         "records": step.records,
+        "hash": step.link.map(|link| link.hash.to_string()),
+        "contentHash": step.link.map(|link| link.content.to_string()),
         "addedCount": step.added.len(),
         "removedCount": step.removed.len(),
         "causes": causes,

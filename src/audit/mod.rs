@@ -1,13 +1,16 @@
-//! The past, for people: log, show, diff, status, from the store or over the control socket.
+//! The past, for people: log, show, diff, blame, verify, export, status, from the store or over the control socket.
 
 mod answer;
+mod blame;
 mod control;
 mod diff;
+mod export;
 mod log;
 mod moment;
 mod past;
 mod show;
 mod status;
+mod verify;
 
 pub use answer::{Question, Request, answer};
 pub use control::{PastNow, Refused, ask, serve_control, socket_path};

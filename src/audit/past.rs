@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::audit::moment::MomentError;
+use crate::audit::moment::{MomentError, TimeText};
 use crate::audit::status;
 use crate::dns::{Name, ParseError, Serial};
+use crate::zone::journal::{ReadError, Topic, Verdict};
 use crate::zone::{Contents, Step};
 
 /// How an answer looks.
@@ -31,11 +32,38 @@ pub trait Past {
     /// # Errors
     /// When the store cannot read it, with the reason.
     fn step(&self, zone: &Name, seq: u64) -> Result<Option<Arc<Step>>, String>;
+    /// Serial and time of a version whose step is kept, milliseconds since 1970 UTC.
+    ///
+    /// # Errors
+    /// When the store cannot read it, with the reason.
+    fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), String>;
+    /// Calls with the numbers of the kept versions that may concern a topic, this one and below, falling,
+    /// until it gives false or an error.
+    ///
+    /// # Errors
+    /// What the call gives, or that the store cannot be read.
+    fn find(
+        &self,
+        zone: &Name,
+        topic: Topic,
+        high: u64,
+        call: &mut dyn FnMut(u64) -> Result<bool, AuditError>,
+    ) -> Result<(), AuditError>;
     /// The contents of a version.
     ///
     /// # Errors
     /// When the store cannot read it, with the reason.
     fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, String>;
+    /// As [`Self::contents`], of which only the records at one name have to be there.
+    ///
+    /// # Errors
+    /// When the store cannot read it, with the reason.
+    fn contents_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<Contents, String>;
+    /// Goes through all that is kept of a zone.
+    ///
+    /// # Errors
+    /// When the store cannot be read, with the reason; damage is no error.
+    fn verify(&self, zone: &Name) -> Result<Verdict, String>;
     /// How things stand; `None` when no server runs.
     fn status(&self) -> Option<status::Status>;
     /// Lets what is held of a zone be published; gives the serial it has then.
@@ -93,6 +121,9 @@ pub enum AuditError {
     /// An object was not written as it should.
     #[error("\"{0}\" names no object; write KIND/NAMESPACE/NAME, such as Service/shop/web")]
     Object(String),
+    /// The history is not as it was written; what was found is written already.
+    #[error("the history of {} is not as it was written", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    Broken(Vec<Name>),
     /// The store failed.
     #[error("the store cannot be read: {0}")]
     Store(String),
@@ -122,9 +153,25 @@ impl AuditError {
             | Self::NoName { .. }
             | Self::NotReleased(_)
             | Self::Object(_) => true,
-            Self::Store(_) | Self::Write(_) | Self::NoServer => false,
+            Self::Broken(_) | Self::Store(_) | Self::Write(_) | Self::NoServer => false,
         }
     }
+}
+
+impl From<ReadError> for AuditError {
+    fn from(error: ReadError) -> Self {
+        Self::Store(error.to_string())
+    }
+}
+
+/// Where the history of a zone begins, in words.
+pub(super) fn begins(past: &dyn Past, zone: &Name) -> Result<String, AuditError> {
+    let (oldest, _) = past.range(zone).ok_or_else(|| AuditError::NoZone {
+        zone: zone.clone(),
+        known: past.zones(),
+    })?;
+    let (serial, time_ms) = past.moment(zone, oldest).map_err(AuditError::Store)?;
+    Ok(format!("serial {serial}, {}", TimeText(time_ms)))
 }
 
 /// The zones there are, in words.

@@ -5,7 +5,7 @@ use std::io;
 use serde_json::json;
 
 use crate::audit::moment::TimeText;
-use crate::audit::past::{AuditError, Output, Past, step_of};
+use crate::audit::past::{AuditError, Output, Past};
 use crate::dns::{Name, RecordText, RrRef, Rtype, Serial};
 use crate::zone::Contents;
 
@@ -18,18 +18,24 @@ pub(super) fn write(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let step = step_of(past, zone, seq)?;
-    let contents = past.contents(zone, seq).map_err(AuditError::Store)?;
+    let (serial, time_ms) = past.moment(zone, seq).map_err(AuditError::Store)?;
+    let contents = match name {
+        Some(name) => past.contents_of(zone, seq, name),
+        None => past.contents(zone, seq),
+    }
+    .map_err(AuditError::Store)?;
     if output == Output::Text {
-        let time = TimeText(step.time_ms);
-        writeln!(
-            out,
-            "; {zone} serial {} of {time}, {} records",
-            step.serial, step.records
-        )?;
+        let time = TimeText(time_ms);
+        match name {
+            None => {
+                let records = contents.record_count();
+                writeln!(out, "; {zone} serial {serial} of {time}, {records} records")?;
+            }
+            Some(_) => writeln!(out, "; {zone} serial {serial} of {time}")?,
+        }
     }
     let mut found = name.is_none();
-    each_record(&contents, step.serial, |rr| {
+    each_record(&contents, serial, |rr| {
         let wanted = name.is_none_or(|name| rr.owner.eq_ignore_ascii_case(name.as_wire()));
         found |= wanted;
         match output {
@@ -41,7 +47,7 @@ pub(super) fn write(
     match name {
         Some(name) if !found => Err(AuditError::NoName {
             name: name.clone(),
-            serial: step.serial.encode(),
+            serial: serial.encode(),
         }),
         _ => Ok(()),
     }

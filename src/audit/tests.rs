@@ -8,7 +8,8 @@ use super::{
 };
 use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Rdata, RrList, RrRef, Serial, Soa, Ttl};
-use crate::zone::{Contents, Step};
+use crate::zone::journal::{Fault, Topic, Verdict};
+use crate::zone::{Contents, Hash, Step};
 
 /// The time of the third version: 2026-11-21T14:00:02Z.
 const THIRD_MS: u64 = 1_795_269_602_000;
@@ -19,6 +20,8 @@ struct Fake {
     steps: Vec<Arc<Step>>,
     /// How things stand.
     status: Option<Status>,
+    /// What going through the history gives.
+    verdict: Verdict,
 }
 
 /// A name.
@@ -67,6 +70,7 @@ fn cause(verb: Verb, service: &str, place: &str, version: &str) -> Cause {
             uid: "".into(),
             resource_version: version.into(),
             manager: if version.is_empty() { "" } else { "kubectl" }.into(),
+            operation: if version.is_empty() { "" } else { "Update" }.into(),
             place: place.into(),
         },
     }
@@ -86,6 +90,7 @@ impl Fake {
                 added,
                 causes,
                 records,
+                link: None,
             })
         };
         let web = cause(Verb::Listed, "web", "shop.yaml:4", "");
@@ -124,6 +129,15 @@ impl Fake {
         Self {
             steps,
             status: None,
+            verdict: Verdict {
+                oldest: (1, Some(Serial::decode(100)), THIRD_MS - 2000),
+                newest: (3, Serial::decode(200)),
+                versions: 3,
+                unhashed: 0,
+                anchor: Hash::ZERO,
+                head: Some(Hash::from_octets([0xab; 32])),
+                faults: Vec::new(),
+            },
         }
     }
 }
@@ -139,6 +153,34 @@ impl Past for Fake {
 
     fn step(&self, _: &Name, seq: u64) -> Result<Option<Arc<Step>>, String> {
         Ok(self.steps.iter().find(|step| step.seq == seq).cloned())
+    }
+
+    fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), String> {
+        let step = self.step(zone, seq)?.ok_or("no such version")?;
+        Ok((step.serial, step.time_ms))
+    }
+
+    fn find(
+        &self,
+        _: &Name,
+        _: Topic,
+        high: u64,
+        call: &mut dyn FnMut(u64) -> Result<bool, AuditError>,
+    ) -> Result<(), AuditError> {
+        for seq in (1..=high).rev() {
+            if !call(seq)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn contents_of(&self, zone: &Name, seq: u64, _: &Name) -> Result<Contents, String> {
+        self.contents(zone, seq)
+    }
+
+    fn verify(&self, _: &Name) -> Result<Verdict, String> {
+        Ok(self.verdict.clone())
     }
 
     fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, String> {
@@ -224,7 +266,7 @@ z. 200 2026-11-21T14:00:02.000Z +1 -1 (2 records)
     deleted Service shop/web (shop.yaml:4)
     applied Service shop/db (shop.yaml:9)
 z. 101 2026-11-21T14:00:01.000Z +1 -1 (2 records)
-    applied Service shop/web (resourceVersion 77, by kubectl)
+    applied Service shop/web (resourceVersion 77, by kubectl, Update)
 z. 100 2026-11-21T14:00:00.000Z +1 -0 (2 records)
     listed Service shop/web (shop.yaml:4)
 ";
@@ -330,7 +372,7 @@ fn diff_tells_the_net_difference_and_its_causes() {
 +z. 5 IN SOA ns.z. mbox.z. 200 300 30 86400 5
 -web.z. 5 IN A 192.0.2.1
 +db.z. 5 IN A 192.0.2.3
-; applied Service shop/web (resourceVersion 77, by kubectl)
+; applied Service shop/web (resourceVersion 77, by kubectl, Update)
 ; deleted Service shop/web (shop.yaml:4)
 ; applied Service shop/db (shop.yaml:9)
 ";
@@ -440,4 +482,63 @@ fn a_release_says_the_serial_or_why_not() {
         release("y.", Output::Text),
         Err("nothing of y. is held".into())
     );
+}
+
+#[test]
+fn blame_names_version_and_object_for_each_record() {
+    let blame = |zone: &str, name: Option<&str>, output| {
+        let request = Request::Blame {
+            zone: zone.into(),
+            name: name.map(Into::into),
+        };
+        asked(&Fake::new(), request, output)
+    };
+    let want = "\
+; z. serial 101 of 2026-11-21T14:00:01.000Z
+web.z. 5 IN A 192.0.2.2
+    since 101 2026-11-21T14:00:01.000Z
+    applied Service shop/web (resourceVersion 77, by kubectl, Update)
+";
+    for name in [None, Some("WEB.z")] {
+        assert_eq!(blame("z@101", name, Output::Text).as_deref(), Ok(want));
+    }
+    let json = blame("z", Some("db.z"), Output::Json).expect("it is answered");
+    assert!(
+        json.contains("\"serial\":200") && json.contains("\"name\":\"db\""),
+        "{json}"
+    );
+    let none = blame("z@100", Some("db.z"), Output::Text);
+    let want = "db.z. has no record in the version with serial 100";
+    assert_eq!(none, Err(want.to_owned()));
+}
+
+#[test]
+fn verify_says_what_holds_and_names_the_first_bad_version() {
+    let mut past = Fake::new();
+    let verify = |past: &Fake, output| {
+        let mut text = Vec::new();
+        let request = Request::Verify { zone: None };
+        let done = answer(&Question { request, output }, past, &mut text);
+        let text = String::from_utf8(text).expect("answers are UTF-8");
+        (text, done.map_err(|error| error.to_string()))
+    };
+    let hash = "ab".repeat(32);
+    let good = format!(
+        "z.: good; 3 versions since 2026-11-21T14:00:00.000Z, newest serial 200, hash {hash}\n"
+    );
+    assert_eq!(verify(&past, Output::Text), (good, Ok(())));
+    for (seq, what) in [(2, "it is another"), (3, "so is this")] {
+        past.verdict.faults.push(Fault {
+            seq,
+            serial: Some(99),
+            what: what.into(),
+        });
+    }
+    let bad = "\
+z.: BROKEN at serial 99 (version 2): it is another
+    also serial 99 (version 3): so is this
+";
+    let why = "the history of z. is not as it was written".to_owned();
+    assert_eq!(verify(&past, Output::Text), (bad.to_owned(), Err(why)));
+    assert!(verify(&past, Output::Json).0.contains("\"good\":false"));
 }

@@ -119,8 +119,11 @@ pub struct Origin {
     pub uid: Arc<str>,
     /// `metadata.resourceVersion`, empty when the object has none.
     pub resource_version: Arc<str>,
-    /// The field manager that wrote the object last, by `metadata.managedFields`; empty when unknown.
+    /// The field manager that last wrote fields records depend on, by `metadata.managedFields`; empty when
+    /// unknown.
     pub manager: Arc<str>,
+    /// What that manager did, `Apply` or `Update`; empty when unknown.
+    pub operation: Arc<str>,
     /// File and line of a manifest, `FILE:LINE`; empty for objects of an API server.
     pub place: Arc<str>,
 }

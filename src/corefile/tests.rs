@@ -7,6 +7,7 @@ mod catalog;
 mod directives;
 mod external;
 mod file;
+mod fuzz;
 mod grammar;
 mod keys;
 mod kubernetes;

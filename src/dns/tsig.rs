@@ -15,6 +15,7 @@
 mod key;
 mod reply;
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::dns::wire_query::RawRecord;
@@ -64,6 +65,18 @@ impl TsigError {
             Self::BadTime => 18,
             Self::BadTrunc => 22,
         }
+    }
+}
+
+/// As DNS calls it, with what it means.
+impl fmt::Display for TsigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BadSig => "BADSIG (the secrets differ, or the message was changed)",
+            Self::BadKey => "BADKEY (no such key here, or its algorithm is another)",
+            Self::BadTime => "BADTIME (the clocks differ)",
+            Self::BadTrunc => "BADTRUNC (the MAC is cut shorter than its algorithm allows)",
+        })
     }
 }
 

@@ -6,12 +6,15 @@
 //! is seen, too.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use crate::cluster::{Dirty, ObjectKey};
+use crate::cluster::{Dirty, EndpointSlice, ObjectKey, Service};
 use crate::dns::{Rdata, Record, Rtype};
-use crate::pipeline::plan::ZonePlan;
+use crate::pipeline::plan::{ExternalPlan, ZonePlan};
 use crate::pipeline::render::{Renderer, nodes_of};
-use crate::schema::{ApexSettings, NameServer, ZoneForm, apex_records, servers_in_front};
+use crate::schema::{
+    ApexSettings, NameServer, ZoneForm, apex_records, outer_addresses_in_front, servers_in_front,
+};
 use crate::zone::Node;
 
 impl<'a> Renderer<'a> {
@@ -19,7 +22,12 @@ impl<'a> Renderer<'a> {
     /// would stand without it has its addresses.
     pub(super) fn apex_of(&self, place: usize, plan: &ZonePlan) -> Vec<Record> {
         let apex = plan.zone.apex();
-        let servers = self.servers_of(place, plan);
+        let servers = match plan.apex.form {
+            ZoneForm::External => self.outer_server_of(place, plan),
+            ZoneForm::Forward | ZoneForm::Clusterset | ZoneForm::Reverse => {
+                self.servers_of(place, plan)
+            }
+        };
         if servers.is_empty() {
             return apex_records(apex, &plan.apex);
         }
@@ -59,14 +67,41 @@ impl<'a> Renderer<'a> {
         let Some(home) = home.filter(|_| front.zones.contains(&place)) else {
             return Vec::new();
         };
+        servers_in_front(front, &self.candidates(), home.zone.apex())
+    }
+
+    /// The name server of an external zone, by its own name and with the addresses that lead to us from
+    /// outside; none where there are none.
+    fn outer_server_of(&self, place: usize, plan: &ZonePlan) -> Vec<NameServer> {
+        let front = &self.plan.front;
+        let own = plan.apex.name_servers.first();
+        let external = |it: &&ExternalPlan| {
+            let mut zones = it.forward.iter();
+            zones.any(|zone| Arc::ptr_eq(&zone.zone, &plan.zone))
+        };
+        let (Some(own), Some(of)) = (own, self.plan.external.iter().find(external)) else {
+            return Vec::new();
+        };
+        if !front.zones.contains(&place) {
+            return Vec::new();
+        }
+        let addresses = outer_addresses_in_front(front, &self.candidates(), of.settings.headless);
+        let server = (!addresses.is_empty()).then(|| NameServer {
+            name: own.name.clone(),
+            addresses: addresses.into_iter().collect(),
+        });
+        server.into_iter().collect()
+    }
+
+    /// The exposed Services that hold one of our addresses, each with its slices.
+    fn candidates(&self) -> Vec<(&'a Service, impl Iterator<Item = &'a EndpointSlice> + Clone)> {
         let mut holders = BTreeMap::new();
         for key in self.holders_of_ours() {
             if let Some(service) = self.exposed(key) {
                 holders.insert(key, (service, self.state.slices_of(&service.key)));
             }
         }
-        let holders: Vec<_> = holders.into_values().collect();
-        servers_in_front(front, &holders, home.zone.apex())
+        holders.into_values().collect()
     }
 
     /// The Services that hold one of our addresses.

@@ -93,3 +93,33 @@ where
     };
     servers.into_iter().map(server).collect()
 }
+
+/// The addresses at which the Services in front of us are reached from outside the cluster: their outer ones;
+/// with `headless` those of the endpoints of headless ones that have none.
+#[must_use]
+pub fn outer_addresses_in_front<'a, S>(
+    front: &Front,
+    holders: &[(&'a Service, S)],
+    headless: bool,
+) -> BTreeSet<IpAddr>
+where
+    S: Iterator<Item = &'a EndpointSlice> + Clone,
+{
+    let mut addresses = BTreeSet::new();
+    for (service, slices) in holders {
+        let ours: Vec<&EndpointSlice> = slices
+            .clone()
+            .filter(|slice| front.is_behind(slice))
+            .collect();
+        match &service.external {
+            _ if ours.is_empty() => {}
+            Some(external) => addresses.extend(external.addresses.iter().copied()),
+            None if headless && service.form == ServiceForm::Headless => {
+                let endpoints = ours.iter().flat_map(|slice| slice.endpoints.iter());
+                addresses.extend(endpoints.flat_map(|it| it.addresses.iter().copied()));
+            }
+            None => {}
+        }
+    }
+    addresses
+}

@@ -18,7 +18,7 @@ pub use catalog::{CATALOG_TTL, CatalogLabels, CatalogMember, catalog_records, in
 pub use clusterset::{import_pointers, render_import};
 pub use endpoint::endpoint_label;
 pub use external::{ExternalSettings, external_name, external_pointers, render_external};
-pub use front::{Front, servers_in_front};
+pub use front::{Front, outer_addresses_in_front, servers_in_front};
 pub use pod::{pod_name, pod_record};
 pub use reverse::pointers;
 pub use service::{render_service, service_name};

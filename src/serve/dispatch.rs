@@ -189,7 +189,7 @@ impl Shared {
                 Verdict::Refused(refusal) => {
                     self.stats.tsig_refused.increase();
                     let peer = asker.address;
-                    warn!(%peer, key = %refusal.key_name, error = ?refusal.error, "tsig refused");
+                    warn!(%peer, key = %refusal.key_name, error = %refusal.error, "tsig refused");
                     exchange.signer = Signer::Refusal(Box::new(refusal));
                     return exchange.fail(scratch, Rcode::NOTAUTH);
                 }

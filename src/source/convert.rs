@@ -276,7 +276,10 @@ impl Reader<'_> {
             resource_version: self.unshared(&version),
             manager: self
                 .interner
-                .get(&metadata.managed_fields.0.unwrap_or_default()),
+                .get(&metadata.managed_fields.name.unwrap_or_default()),
+            operation: self
+                .interner
+                .get(&metadata.managed_fields.operation.unwrap_or_default()),
             place: Arc::clone(&self.setting.place),
         };
         let import = self.import_of_slice(&mut metadata.labels);

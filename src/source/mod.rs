@@ -13,6 +13,7 @@ pub mod convert;
 mod intern;
 pub mod kubernetes;
 mod liveness;
+mod managed;
 pub mod manifests;
 mod objects;
 mod problem;

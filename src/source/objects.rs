@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+
+use super::managed::LastManager;
 
 /// The label that names the Service of a slice.
 const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
@@ -32,7 +34,7 @@ pub(super) struct Metadata {
     /// `labels`, of which one is kept.
     #[serde(default)]
     pub(super) labels: Labels,
-    /// `managedFields`, of which one name is kept.
+    /// `managedFields`, of which one manager is kept.
     #[serde(default)]
     pub(super) managed_fields: LastManager,
 }
@@ -83,48 +85,6 @@ impl<'de> Deserialize<'de> for Labels {
                     }
                 }
                 Ok(labels)
-            }
-        }
-        deserializer.deserialize_any(Reader)
-    }
-}
-
-/// The name of the manager with the latest time in `managedFields`; of equal times the last one.
-#[derive(Debug, Default)]
-pub(super) struct LastManager(pub(super) Option<String>);
-
-/// One entry of `managedFields`; its field list, the long part, is skipped.
-#[derive(Debug, Deserialize)]
-struct ManagedEntry {
-    /// `manager`.
-    manager: Option<String>,
-    /// `time`, RFC 3339 in UTC: the order of the text is the order of time.
-    time: Option<String>,
-}
-
-impl<'de> Deserialize<'de> for LastManager {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// Reads the list entry by entry.
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = LastManager;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of managed fields")
-            }
-
-            fn visit_unit<E>(self) -> Result<LastManager, E> {
-                Ok(LastManager(None))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<LastManager, A::Error> {
-                let mut last: Option<ManagedEntry> = None;
-                while let Some(entry) = seq.next_element::<ManagedEntry>()? {
-                    if last.as_ref().is_none_or(|last| last.time <= entry.time) {
-                        last = Some(entry);
-                    }
-                }
-                Ok(LastManager(last.and_then(|entry| entry.manager)))
             }
         }
         deserializer.deserialize_any(Reader)

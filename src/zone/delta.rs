@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cluster::Cause;
-use crate::dns::{RrList, RrRef, Rtype, Serial, Soa};
-use crate::zone::{Contents, Edit, Node};
+use crate::dns::{Name, RrList, RrRef, Rtype, Serial, Soa, SortKey};
+use crate::zone::{Contents, Edit, Link, Node};
 
 /// The step from one version to the next, with its reasons. The first step of a zone comes from
 /// nothing and adds everything.
@@ -29,6 +29,8 @@ pub struct Step {
     pub causes: Vec<Vec<Cause>>,
     /// How many records the version has, SOA counted.
     pub records: usize,
+    /// The hashes of the version it leads to; `None` when it was stored before there were any.
+    pub link: Option<Link>,
 }
 
 impl Step {
@@ -36,6 +38,15 @@ impl Step {
     #[must_use]
     pub fn octets(&self) -> usize {
         self.removed.as_octets().len() + self.added.as_octets().len()
+    }
+
+    /// The sort keys of the owners whose records come or go; one may stand several times.
+    pub(crate) fn touched<'a>(&'a self, apex: &'a Name) -> impl Iterator<Item = Vec<u8>> + 'a {
+        let owners = self.removed.iter().chain(&self.added).map(|rr| rr.owner);
+        owners.filter_map(|owner| {
+            let key = SortKey::of_wire(owner, apex.as_wire())?;
+            Some(key.as_bytes().to_vec())
+        })
     }
 }
 
@@ -128,7 +139,7 @@ fn apply_owner(
     let text = |rr: &RrRef<'_>| crate::dns::RecordText(*rr).to_string();
     let apex = edit.contents().apex().clone();
     let outside = || DeltaError::Outside(owner.escape_ascii().to_string());
-    let name = crate::dns::Name::from_wire(owner).map_err(|_| outside())?;
+    let name = Name::from_wire(owner).map_err(|_| outside())?;
     let key = name.sort_key(&apex).ok_or_else(outside)?;
     let mut records: Vec<_> = match edit.contents().get(key.as_bytes()) {
         None => Vec::new(),

@@ -9,21 +9,28 @@
 //! h | zone id (4)              its head: newest serial and seq, oldest step, base
 //! d | zone id (4) | seq (8) | part (4)   a step
 //! s | zone id (4) | seq (8) | part (4)   a snapshot
+//! n | zone id (4) | hash of a name (8) | seq (8)     a step that touches the name ([`index`])
+//! r | zone id (4) | hash of a record (8) | seq (8)   a step that brings or takes the record
+//! o | zone id (4) | hash of an object (8) | seq (8)  a step that the object caused
+//! w | zone id (4) | seq (8)              a step that is too wide for these
 //! ```
 //!
 //! A zone rests on a base, which is its first step (written as the nodes it makes) or a snapshot, and on
-//! the steps after it. Only what the head names counts: steps and snapshots of any size are written
-//! before the batch that moves the head, so nothing half is ever visible. When the steps outgrow the base
+//! the steps after it; some older snapshots stay for whoever looks far back. Only what the head names
+//! counts: steps and snapshots of any size are written before the batch that moves the head, so nothing half is ever visible. When the steps outgrow the base
 //! a new snapshot is written a portion at a time between commits; a commit never costs what the zone
 //! costs. What a commit cannot link to (the history was lost or damaged) starts the zone anew under a
 //! new id; the old id's entries are removed a portion at a time.
 //!
 //! The journal belongs to one thread; [`Reader`]s may be used from others.
 
+mod causes;
 mod codec;
 mod commit;
 mod floor;
+mod index;
 mod load;
+mod one_name;
 mod reader;
 mod refusal;
 mod repair;
@@ -37,6 +44,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod upkeep;
+mod verify;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -55,10 +63,12 @@ use snapshot::SnapshotJob;
 use step::StepSize;
 use store::{Batch, Store};
 
+pub use index::Topic;
 pub use reader::{Order, ReadError, Reader, Steps, StoredZone};
 pub use refusal::OpenError;
 pub use retention::Retention;
 pub use store::StoreError;
+pub use verify::{Fault, Verdict};
 
 /// So many commits in a row may fail by damage before a new database is started.
 const DAMAGED_COMMITS: u32 = 2;
@@ -354,11 +364,11 @@ impl Journal {
                 notes: Vec::new(),
             });
         };
-        let newest = stored.head;
+        let newest = stored.head.clone();
         let (version, notes) = match load::restore(&self.store, &stored, limits) {
             Ok(sound) => {
                 let notes = match sound.fault {
-                    None => Vec::new(),
+                    None => verify::doubts(&sound.version),
                     Some(what) => {
                         self.cut(stored, &sound.version)?;
                         self.behind.insert(apex.clone());
@@ -400,6 +410,7 @@ impl Journal {
         let (last, id) = (head.seq, stored.id);
         head.serial = newest.serial;
         head.seq = newest.seq;
+        head.hash = newest.link.map(|link| link.hash);
         head.oldest = head.oldest.min(newest.seq);
         (head.kept_octets, head.since_base) = (0, 0);
         for seq in head.oldest..=newest.seq {

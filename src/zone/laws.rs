@@ -52,6 +52,15 @@ pub(super) fn any_history(most: usize) -> impl Strategy<Value = Vec<EditPlan>> {
     prop::collection::vec(any_edit(), 1..most)
 }
 
+/// A history that is the same in every run.
+pub(super) fn fixed_history(edits: usize) -> Vec<EditPlan> {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    (0..edits)
+        .map(|_| any_edit().new_tree(&mut runner).unwrap().current())
+        .collect()
+}
+
 /// The zone the histories are about.
 pub(super) fn apex() -> Name {
     "z.example.".parse().unwrap()
@@ -103,6 +112,7 @@ impl EditPlan {
                 uid: format!("uid-{}", touch.owner).into(),
                 resource_version: touch.set.to_string().into(),
                 manager: "kubectl".into(),
+                operation: "Apply".into(),
                 place: "".into(),
             },
         };
@@ -190,6 +200,7 @@ fn versions(history: &[EditPlan]) -> (Vec<Contents>, Vec<Arc<Step>>) {
             added: draft.added,
             causes: Vec::new(),
             records: draft.contents.record_count(),
+            link: None,
         }));
         contents.push(draft.contents);
     }

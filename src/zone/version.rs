@@ -4,7 +4,7 @@
 //! into a [`Journaled`], and only that can be published. Readers hold an `Arc<Version>` for a whole
 //! answer or a whole transfer; it carries the history that leads to it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +16,7 @@ use crate::cluster::Cause;
 use crate::dns::{Name, Rdata, Serial};
 use crate::zone::condensed::Condensed;
 use crate::zone::gate::HeldChange;
-use crate::zone::{Contents, Draft, Net, Step};
+use crate::zone::{ContentTree, Contents, Draft, Hash, Link, Net, Step};
 
 /// One version of a zone: contents under a serial, for ever.
 #[derive(Debug, Clone)]
@@ -35,12 +35,16 @@ pub struct Version {
     pub history: Vector<Arc<Step>>,
     /// The octets of the steps in `history`.
     history_octets: usize,
+    /// Its hashes; `None` when it was stored before there were any.
+    pub link: Option<Link>,
+    /// What the content's hash is made of.
+    tree: ContentTree,
     /// Differences to this version that secondaries asked for.
     condensed: Condensed,
 }
 
 impl Version {
-    /// A version from what a store kept of it.
+    /// A version from what a store kept of it. Costs what the zone costs.
     #[must_use]
     pub fn restore(
         seq: u64,
@@ -48,9 +52,12 @@ impl Version {
         time_ms: u64,
         contents: Contents,
         history: Vector<Arc<Step>>,
+        link: Option<Link>,
     ) -> Self {
         let octets = history.iter().map(|step| step.octets()).sum();
-        Self::with_history(seq, serial, time_ms, contents, (history, octets))
+        let tree = ContentTree::of(&contents);
+        let hashes = (link, tree);
+        Self::with_history(seq, serial, time_ms, contents, (history, octets), hashes)
     }
 
     /// A version whose history's octets are known.
@@ -60,6 +67,7 @@ impl Version {
         time_ms: u64,
         contents: Contents,
         (history, history_octets): (Vector<Arc<Step>>, usize),
+        (link, tree): (Option<Link>, ContentTree),
     ) -> Self {
         let soa_rdata = contents.soa().rdata(serial);
         Self {
@@ -70,8 +78,16 @@ impl Version {
             soa_rdata,
             history,
             history_octets,
+            link,
+            tree,
             condensed: Condensed::default(),
         }
+    }
+
+    /// The hash of the content as it stands.
+    #[must_use]
+    pub fn content_hash(&self) -> Hash {
+        self.tree.content_hash(&self.contents)
     }
 
     /// The octets of the steps that are kept in memory.
@@ -144,7 +160,7 @@ impl Candidate {
             added,
             soa_changed: _,
         } = draft;
-        let step = Arc::new(Step {
+        let mut step = Step {
             seq: previous.map_or(1, |version| version.seq + 1),
             time_ms,
             from: previous.map(|version| (version.serial, version.contents.soa().clone())),
@@ -154,7 +170,15 @@ impl Candidate {
             added,
             causes,
             records: contents.record_count(),
-        });
+            link: None,
+        };
+        let tree = tree_after(previous, &step, &contents);
+        let before = previous.and_then(|version| version.link);
+        let before = before.map_or(Hash::ZERO, |link| link.hash);
+        let content = tree.content_hash(&contents);
+        let link = Link::of(&step, contents.apex(), before, content);
+        step.link = Some(link);
+        let step = Arc::new(step);
         let (mut history, mut octets) = previous
             .map(|version| (version.history.clone(), version.history_octets))
             .unwrap_or_default();
@@ -164,7 +188,8 @@ impl Candidate {
         }
         trim(&mut history, &mut octets, limits);
         let kept = (history, octets);
-        let version = Version::with_history(step.seq, serial, time_ms, contents, kept);
+        let hashes = (Some(link), tree);
+        let version = Version::with_history(step.seq, serial, time_ms, contents, kept, hashes);
         Self { version, step }
     }
 
@@ -184,6 +209,20 @@ impl Candidate {
     #[must_use]
     pub fn journaled(self) -> Journaled {
         Journaled(self)
+    }
+}
+
+/// The tree of the contents that a step leads to.
+fn tree_after(previous: Option<&Version>, step: &Step, contents: &Contents) -> ContentTree {
+    let Some(previous) = previous else {
+        return ContentTree::of(contents);
+    };
+    let touched: BTreeSet<Vec<u8>> = step.touched(contents.apex()).collect();
+    // A piece has about 16 owners: where most are touched, all of them cost less.
+    if touched.len() > contents.owner_count() / 16 + 1 {
+        ContentTree::of(contents)
+    } else {
+        previous.tree.updated(contents, &touched)
     }
 }
 

@@ -377,7 +377,7 @@ pub fn object_path(object: &Value) -> String {
 }
 
 /// Where objects of its kind and namespace are created, and where this one is.
-fn paths(object: &Value) -> (String, String) {
+pub fn paths(object: &Value) -> (String, String) {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let version = text(&object["apiVersion"]).expect("an object has an apiVersion");
     let kind = text(&object["kind"])
@@ -399,7 +399,7 @@ fn paths(object: &Value) -> (String, String) {
 }
 
 /// A request with an optional body and its content type.
-fn request(method: Method, path: &str, body: Option<(&str, &Value)>) -> Request<Vec<u8>> {
+pub fn request(method: Method, path: &str, body: Option<(&str, &Value)>) -> Request<Vec<u8>> {
     let builder = Request::builder().method(method).uri(path);
     match body {
         None => builder.body(Vec::new()),

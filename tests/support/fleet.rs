@@ -73,6 +73,22 @@ pub struct Fleet {
 }
 
 impl Fleet {
+    /// Of secondaries that run.
+    pub fn new(members: Vec<Secondary>) -> Self {
+        Self {
+            members,
+            before: BTreeMap::new(),
+        }
+    }
+
+    /// How often this one took a zone whole for a reason of its own.
+    pub fn own_restarts(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Nsd => self.nsd_restarts(),
+            Kind::Bind | Kind::Knot | Kind::Pdns | Kind::Unbound => 0,
+        }
+    }
+
     /// The member of this kind.
     pub fn member(&mut self, kind: Kind) -> &mut Secondary {
         let place = self.members.iter().position(|member| member.kind == kind);
@@ -168,10 +184,7 @@ impl Fleet {
         let log = zonewright.log();
         assert!(!log.contains("kind=\"ixfr_as_axfr\""), "{log}");
         for (kind, transfers) in self.transfers(zonewright) {
-            let own_restarts = match kind {
-                Kind::Nsd => self.nsd_restarts(),
-                Kind::Bind | Kind::Knot | Kind::Pdns | Kind::Unbound => 0,
-            };
+            let own_restarts = self.own_restarts(kind);
             let most = zones + own_restarts;
             assert!(
                 (zones..=most).contains(&transfers.axfr),

@@ -37,6 +37,7 @@
 
 pub mod apiserver;
 pub mod cases;
+pub mod certificates;
 pub mod contents;
 pub mod fleet;
 pub mod needs;

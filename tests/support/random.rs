@@ -87,9 +87,9 @@ impl Cluster {
         }
     }
 
-    /// Something that was never there before.
+    /// Something that was not there before, or long ago: addresses are made of it.
     fn next_fresh(&mut self) -> u16 {
-        self.fresh += 1;
+        self.fresh = self.fresh % 40_000 + 1;
         self.fresh
     }
 

@@ -1,5 +1,7 @@
 //! By rule of RFC 8945; hickory's signer and verifier are the other side.
 
+mod fuzz;
+
 use hickory_server::proto::rr::TSigner;
 use hickory_server::proto::rr::rdata::tsig::TsigAlgorithm;
 

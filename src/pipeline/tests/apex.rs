@@ -261,3 +261,54 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn s48_the_name_server_of_an_external_zone_has_the_outer_addresses_of_the_service_in_front_of_us() {
+    let mut plan = front_plan();
+    plan.external = super::plan().external;
+    let place = plan.first_clusterset() + plan.clusterset.len();
+    plan.front.zones.insert(place);
+    let mut pipeline = listed(&plan);
+    let outer = |plan: &ClusterPlan| {
+        let zone = plan.external[0].forward[0].zone.current().unwrap();
+        let all = lines(&[zone.contents.clone()]);
+        let is_server = |line: &&String| line.contains(" NS ") || line.starts_with("ns1.");
+        all.iter().filter(is_server).cloned().collect::<Vec<_>>()
+    };
+    let with = |addresses: &[&str]| {
+        let mut lines = vec!["example.org. 5 IN NS ns1.a.example.org.".to_owned()];
+        let line = |address: &&str| format!("ns1.a.example.org. 5 IN A {address}");
+        lines.extend(addresses.iter().map(line));
+        lines
+    };
+    // CoreDNS has a name server without an address here; ours has one always.
+    assert_eq!(outer(&plan), with(&["10.0.0.10"]));
+    let front = |external: Option<External>, form: ServiceForm| {
+        Change::Applied(Fact::Service(Service {
+            key: ObjectKey::new("a", "dns"),
+            form,
+            ports: [].into(),
+            external: external.map(Arc::new),
+            origin: Origin::default(),
+        }))
+    };
+    let inner = ServiceForm::ClusterIp(["10.96.0.10".parse().unwrap()].into());
+    feed(&mut pipeline, front(None, inner.clone()));
+    feed(&mut pipeline, slice("dns", &[OURS], 5353));
+    pipeline.commit();
+    assert_eq!(outer(&plan), with(&["10.0.0.10"]));
+    let external = External {
+        addresses: ["192.0.2.53".parse().unwrap()].into(),
+        hosts: [].into(),
+    };
+    feed(&mut pipeline, front(Some(external), inner));
+    pipeline.commit();
+    assert_eq!(outer(&plan), with(&["192.0.2.53"]));
+    feed(&mut pipeline, front(None, ServiceForm::Headless));
+    pipeline.commit();
+    let headless = plan.external[0].settings.headless;
+    assert_eq!(
+        outer(&plan),
+        with(&[if headless { OURS } else { "10.0.0.10" }])
+    );
+}

@@ -143,6 +143,31 @@ fn g3_a_restart_changes_neither_labels_nor_serial() {
     assert_eq!(records(&before), records(&anew));
 }
 
+/// RFC 9432 section 4.3.1: a member that moves under the same label keeps what consumers know of it.
+#[test]
+fn g5_a_member_keeps_its_label_in_the_catalog_it_moves_to() {
+    let (a, b) = (there("a."), there("b."));
+    let first_label = |plan: &CatalogPlan| {
+        let owner = label(plan, "a.")?;
+        Some(owner.split('.').next()?.to_owned())
+    };
+    let mut old = catalog(&[&a, &b], None);
+    written(&old);
+    let kept = first_label(&old).unwrap();
+    // The old catalog says where it goes, the new one has it; then the old one has it no more.
+    let mut moving = catalog(&[&a, &b], Some(&old));
+    moving.members[0].1.moves_to = Some("other.invalid.".parse().unwrap());
+    let mut new = catalog(&[&a], None);
+    new.zone = awaited("other.invalid.");
+    written(&moving);
+    written(&new);
+    assert_eq!(first_label(&moving), Some(kept.clone()));
+    assert_eq!(first_label(&new), Some(kept));
+    old = catalog(&[&b], Some(&moving));
+    written(&old);
+    assert_eq!(first_label(&old), None);
+}
+
 #[test]
 fn g6_groups_and_moves_stand_below_the_member() {
     let a = there("a.");

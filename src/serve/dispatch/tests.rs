@@ -12,6 +12,7 @@ use crate::serve::testing::{
 use crate::zone::Zone;
 
 mod edns;
+mod fuzz;
 
 /// A server's answers without its sockets.
 struct Desk {
@@ -443,6 +444,35 @@ fn ixfr_over_udp_is_the_differences_or_the_single_soa() {
     publish(&zone, 7, &testing::contents("z.", 60, &lines));
     let octets = desk.octets(&ixfr(1, "z.", 6));
     assert_eq!(testing::answers(&[octets]).len(), 1);
+}
+
+/// RFC 1995 section 2 with RFC 6891: what fits is what the client can take.
+#[test]
+fn b06_with_edns_more_differences_fit_a_datagram() {
+    let lines = |net: u8| -> Vec<String> {
+        let changed = (0..12).map(|n| format!("changed{n} A 10.{net}.0.{n}"));
+        let kept = (0..60).map(|n| format!("kept{n} A 10.0.0.{n}"));
+        changed.chain(kept).collect()
+    };
+    let of = |net| {
+        let lines = lines(net);
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        testing::contents("z.", 60, &lines)
+    };
+    let zone = Arc::new(Zone::new(&name("z.")));
+    publish(&zone, 5, &of(1));
+    publish(&zone, 6, &of(2));
+    let mut desk = Desk::new(Setup::new(vec![zone]));
+    let raw = ixfr(1, "z.", 5);
+    let bare = desk.octets(&raw);
+    assert_eq!(testing::answers(&[bare]).len(), 1);
+    let with_edns = desk.octets(&with_opt(raw, 1232, 0, &[]));
+    assert!(
+        with_edns.len() > 512 && with_edns.len() <= 1232,
+        "{}",
+        with_edns.len()
+    );
+    assert_eq!(testing::answers(&[with_edns]).len(), 4 + 24);
 }
 
 #[test]

@@ -247,7 +247,7 @@ async fn f03_a_client_that_takes_nothing_is_closed_and_others_are_not_slowed() {
 }
 
 #[tokio::test]
-async fn a_transfer_shows_one_version_however_long_it_takes() {
+async fn a14_a15_a_reader_that_pauses_gets_its_own_version_whole() {
     let lines = large();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let zone = zone("z.", 1, &lines);

@@ -462,7 +462,8 @@ fn with_namespaces(
         let origin = Origin {
             uid: Arc::clone(&empty),
             resource_version: Arc::clone(&empty),
-            manager: empty,
+            manager: Arc::clone(&empty),
+            operation: empty,
             place,
         };
         let fact_key = FactKey {

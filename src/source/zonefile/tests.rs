@@ -1,5 +1,7 @@
 //! Master files in, records or places of faults out.
 
+mod fuzz;
+
 use std::collections::BTreeMap;
 use std::io;
 

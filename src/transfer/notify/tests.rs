@@ -1,6 +1,6 @@
 //! What is decided, by hand-set moments; datagrams over loopback; nothing sleeps.
 //!
-//! Cases of the reference's list have their number as prefix (D1 to D6, D8, D9). D7 (20 000 zones) has no
+//! Cases of the transfer list (`tests/transfer_list.rs`) have their number as prefix. D7 (20 000 zones) has no
 //! test: each target is told of each zone by a task of its own. D10: the notify set is what `to` names and
 //! never made from NS records; that a target stands in it once is tested with `transfer` in `corefile`.
 //! D11 needs DNSSEC.

@@ -1,12 +1,6 @@
 //! Whole transfers against the contents they are of; hickory reads the messages.
 //!
-//! Cases of the reference's list have their number as prefix. Elsewhere: A9 to A13 and B3, B6 to B8 in
-//! `serve/dispatch/tests.rs` (`axfr_is_for_zones…`, `what_cannot_be_read…`, `classes_and_operations…`,
-//! `ixfr_needs_the_soa…`, `ixfr_over_udp…`); A14 and A15 in `serve/tcp/tests.rs` (`a_transfer_shows_one_version…`,
-//! `a_client_that_takes_nothing…`); A16's limit in `serve/dispatch/tests.rs` (`over_the_limit…`), its size in the
-//! benches; A17 in `tests/situations.rs`; B10 to B12 with real secondaries in `tests/interop_check.rs` and
-//! `tests/interop.rs`; B22 in `zone/journal/tests.rs`: a serial is never set back. A18 cannot come: zones
-//! are fixed while the server runs. B21 needs DNSSEC.
+//! Cases of the transfer list (`tests/transfer_list.rs`) have their number as prefix.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -122,6 +116,128 @@ fn of(lines: &[String]) -> crate::zone::Contents {
         60,
         &lines.iter().map(String::as_str).collect::<Vec<_>>(),
     )
+}
+
+/// RFC 5936 section 3: cuts with their NS and glue, what is occluded by a cut or a DNAME, wildcards, names below
+/// levels without records.
+#[test]
+fn a17_all_a_zone_holds_is_sent_below_cuts_too() {
+    let lines = [
+        "a.b.c A 10.0.0.1",
+        "*.wild TXT t",
+        "cut NS ns.cut",
+        "ns.cut A 10.0.0.2",
+        "below.cut A 10.0.0.3",
+        "d DNAME e",
+        "under.d A 10.0.0.4",
+    ];
+    let version = zone("z.", 5, &lines).current().unwrap();
+    let sent = axfr_lines(&version, 16_384);
+    assert_eq!(sent.len(), lines.len() + 2, "{sent:?}");
+    for line in lines {
+        let (owner, rest) = line.split_once(' ').unwrap();
+        let (rtype, data) = rest.split_once(' ').unwrap();
+        let start = format!("{owner}.z. 60 IN {rtype} ");
+        let found = sent
+            .iter()
+            .any(|it| it.starts_with(&start) && it.contains(data));
+        assert!(found, "{line}: {sent:?}");
+    }
+    assert!(
+        sent.iter()
+            .all(|line| line.split(' ').next().unwrap().ends_with("z."))
+    );
+}
+
+/// What a client is given was decided; the zone may forget it meanwhile.
+#[test]
+fn b19_history_cut_while_it_is_sent_is_sent_to_its_end() {
+    let zone = Arc::new(Zone::new(&name("z.")));
+    let mut lines = many(400);
+    publish(&zone, 1, &of(&lines));
+    let before: BTreeSet<String> = lines_of(&zone.current().unwrap()).into_iter().collect();
+    for line in lines.iter_mut().take(100) {
+        *line = line.replace("A 10.", "A 11.");
+    }
+    let version = publish(&zone, 2, &of(&lines));
+    let after: BTreeSet<String> = lines_of(&version).into_iter().collect();
+    let decision = decide(&version, Serial::decode(1));
+    assert!(matches!(decision, Decision::Chain(_)));
+    let raw = ixfr(1, "z.", 1);
+    let asked = Query::parse(&raw).unwrap();
+    let mut packer = Packer::new(Head::new(&asked, 1232, None), 512, Arc::new(TestClock));
+    let messages = Arc::new(Mutex::new(Vec::new()));
+    let mut forgetful = Forgetful {
+        zone: Arc::clone(&zone),
+        kept: Kept(Arc::clone(&messages)),
+    };
+    drop(version);
+    let version = zone.current().unwrap();
+    let sent = futures_util::FutureExt::now_or_never(send(
+        &mut packer,
+        &version,
+        &decision,
+        &mut forgetful,
+    ));
+    assert!(sent.expect("nothing to wait for").is_ok());
+    assert!(matches!(
+        decide(&zone.current().unwrap(), Serial::decode(1)),
+        Decision::FullZone(_)
+    ));
+    let messages: Vec<Vec<u8>> = std::mem::take(&mut *messages.lock().unwrap())
+        .into_iter()
+        .map(|message| message[2..].to_vec())
+        .collect();
+    assert!(messages.len() >= 8, "{}", messages.len());
+    assert_eq!(applied(&before, &answers(&messages)), after);
+}
+
+/// Keeps messages; after each the zone has another version and nothing before it.
+struct Forgetful {
+    /// The zone.
+    zone: Arc<Zone>,
+    /// The messages.
+    kept: Kept,
+}
+
+impl Sink for Forgetful {
+    async fn send(&mut self, message: Vec<u8>) -> Result<(), Closed> {
+        let current = self.zone.current().unwrap();
+        let mut edit = crate::zone::Edit::new(&current.contents);
+        let mut soa = current.contents.soa().clone();
+        soa.ttl = crate::dns::Ttl::decode(soa.ttl.seconds() + 1);
+        edit.set_soa(soa);
+        let none = crate::zone::MemoryLimits {
+            steps: 1,
+            octets: 1,
+        };
+        let serial = current.serial.next(1);
+        let next =
+            crate::zone::Candidate::new(Some(&current), edit.finish(), serial, 0, vec![], none);
+        self.zone.publish(next.journaled());
+        self.kept.send(message).await
+    }
+
+    async fn finish(&mut self, message: Vec<u8>) -> Result<(), Closed> {
+        self.send(message).await
+    }
+}
+
+/// 40 000 records in place of a million, for the time a debug build takes.
+#[test]
+fn b20_a_step_of_many_records_is_many_messages_of_bounded_size() {
+    let zone = Arc::new(Zone::new(&name("z.")));
+    let keep: Vec<String> = many(60_000);
+    let mut first = keep.clone();
+    first.extend((0..20_000).map(|n| format!("old{n} A 10.2.{}.{}", n / 256, n % 256)));
+    publish(&zone, 1, &of(&first));
+    let mut second = keep;
+    second.extend((0..20_000).map(|n| format!("new{n} A 10.3.{}.{}", n / 256, n % 256)));
+    let version = publish(&zone, 2, &of(&second));
+    let messages = reply(&version, &ixfr(1, "z.", 1), Some(1), 16_384);
+    assert!(messages.len() > 20, "{}", messages.len());
+    assert!(messages.iter().all(|message| message.len() <= 16_384));
+    assert_eq!(answers(&messages).len(), 40_000 + 4);
 }
 
 /// RFC 5936 section 2.2: "the first message starts with the zone SOA, the last ends with it"; section 2.2.1:

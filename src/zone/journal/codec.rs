@@ -6,10 +6,14 @@
 //! the last part says that it is the last: parts of different writings never join.
 
 use crate::dns::{Serial, Soa, Ttl};
+use crate::zone::Hash;
 use crate::zone::journal::store::{Octets, Store, StoreError};
 
-/// The layout's version. A store with another one is refused.
-pub(super) const FORMAT: u32 = 1;
+/// The layout's version. A store with another one is refused, but for [`FORMAT_BEFORE`].
+pub(super) const FORMAT: u32 = 2;
+/// The layout without hashes and indexes. It is read as it stands and becomes [`FORMAT`] at once: what is
+/// new is written from then on, its steps are found by going through them.
+pub(super) const FORMAT_BEFORE: u32 = 1;
 /// Octets of a stream in one part. A value stays under 3.5 KiB: sled writes pages above 128 KiB as
 /// files of their own, unsynced and leaking, and a page is about 16 values.
 pub(super) const PART_OCTETS: usize = 3500;
@@ -26,6 +30,16 @@ pub(super) const HEAD: u8 = b'h';
 pub(super) const STEP: u8 = b'd';
 /// The kind of keys that hold snapshots.
 pub(super) const SNAPSHOT: u8 = b's';
+/// The kind of index keys by name.
+pub(super) const BY_NAME: u8 = b'n';
+/// The kind of index keys by record.
+pub(super) const BY_RECORD: u8 = b'r';
+/// The kind of index keys by object.
+pub(super) const BY_OBJECT: u8 = b'o';
+/// The kind of keys that name steps too wide for the indexes.
+pub(super) const WIDE: u8 = b'w';
+/// The kinds of keys that stand below a zone's id and are many.
+pub(super) const MANY: [u8; 6] = [STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, WIDE];
 
 /// The key of a record there is one of per zone.
 pub(super) fn zone_key(kind: u8, id: u32) -> [u8; 5] {
@@ -86,7 +100,7 @@ pub(super) struct Base {
 }
 
 /// Where a zone's history stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
     /// The serial of the newest version.
     pub(super) serial: Serial,
@@ -100,6 +114,14 @@ pub(super) struct Head {
     pub(super) base: Base,
     /// The octets of the steps after the base.
     pub(super) since_base: u64,
+    /// The first step that the indexes know.
+    pub(super) indexed: u64,
+    /// The hash of the newest version; `None` when it was stored before there were any.
+    pub(super) hash: Option<Hash>,
+    /// The octets of the steps from the last of the older snapshots to the base.
+    pub(super) since_older: u64,
+    /// Snapshots older than the base that are kept, oldest first.
+    pub(super) older: Vec<Base>,
 }
 
 impl Head {
@@ -128,6 +150,15 @@ impl Head {
             out.extend_from_slice(&number.to_be_bytes());
         }
         out.push(u8::from(self.base.snapshot));
+        out.extend_from_slice(&self.indexed.to_be_bytes());
+        out.push(u8::from(self.hash.is_some()));
+        out.extend_from_slice(self.hash.unwrap_or_default().as_octets());
+        out.extend_from_slice(&self.since_older.to_be_bytes());
+        for base in &self.older {
+            for number in [base.seq, base.octets] {
+                out.extend_from_slice(&number.to_be_bytes());
+            }
+        }
         seal(key, out)
     }
 
@@ -140,6 +171,23 @@ impl Head {
             let octets = numbers[index * 8..index * 8 + 8].try_into();
             u64::from_be_bytes(octets.expect("the slice has eight octets"))
         };
+        let (snapshot, rest) = snapshot.split_first()?;
+        let tail = match rest {
+            // As the layout before had it.
+            [] => Tail {
+                indexed: number(0) + 1,
+                hash: None,
+                since_older: 0,
+                older: Vec::new(),
+            },
+            rest => Tail::decode(rest)?,
+        };
+        let Tail {
+            indexed,
+            hash,
+            since_older,
+            older,
+        } = tail;
         Some(Self {
             serial: Serial::decode(u32::from_be_bytes(*serial)),
             seq: number(0),
@@ -147,10 +195,53 @@ impl Head {
             kept_octets: number(2),
             base: Base {
                 seq: number(3),
-                snapshot: *snapshot == [1],
+                snapshot: *snapshot == 1,
                 octets: number(4),
             },
             since_base: number(5),
+            indexed,
+            hash,
+            since_older,
+            older,
+        })
+    }
+}
+
+/// The end of a head, which the layout before did not have.
+struct Tail {
+    /// The first step that the indexes know.
+    indexed: u64,
+    /// The hash of the newest version.
+    hash: Option<Hash>,
+    /// The octets of the steps from the last of them to the base.
+    since_older: u64,
+    /// Older snapshots.
+    older: Vec<Base>,
+}
+
+impl Tail {
+    /// Reads it.
+    fn decode(octets: &[u8]) -> Option<Self> {
+        let (indexed, rest) = octets.split_first_chunk::<8>()?;
+        let (has_hash, rest) = rest.split_first()?;
+        let (hash, rest) = rest.split_first_chunk::<32>()?;
+        let (since_older, rest) = rest.split_first_chunk::<8>()?;
+        let (older, []) = rest.as_chunks::<16>() else {
+            return None;
+        };
+        let base = |octets: &[u8; 16]| {
+            let (seq, size) = octets.split_first_chunk::<8>()?;
+            Some(Base {
+                seq: u64::from_be_bytes(*seq),
+                snapshot: true,
+                octets: u64::from_be_bytes(size.try_into().ok()?),
+            })
+        };
+        Some(Self {
+            indexed: u64::from_be_bytes(*indexed),
+            hash: (*has_hash == 1).then_some(Hash::from_octets(*hash)),
+            since_older: u64::from_be_bytes(*since_older),
+            older: older.iter().map(base).collect::<Option<_>>()?,
         })
     }
 }

@@ -6,16 +6,16 @@ use crate::zone::journal::codec::{self, Base, Entry, HEAD, Head, PartWriter, STE
 use crate::zone::journal::refusal::OpenError;
 use crate::zone::journal::repair::Keep;
 use crate::zone::journal::scan::{garbage_of, scan};
-use crate::zone::journal::step;
 use crate::zone::journal::store::{Batch, Store, StoreError};
 use crate::zone::journal::upkeep::snapshot_job;
 use crate::zone::journal::{
     BATCH_ENTRIES, CommitError, DAMAGED_COMMITS, Journal, Stored, Zones, load, put_head,
 };
+use crate::zone::journal::{index, step};
 use crate::zone::{Candidate, MemoryLimits};
 
-/// What a step counts towards the limits besides its records' octets: numbers, causes, its key.
-const STEP_OCTETS: u64 = 128;
+/// What a step counts towards the limits besides its records' octets: numbers, causes, hashes, keys.
+const STEP_OCTETS: u64 = 256;
 
 /// What one candidate writes.
 struct Plan {
@@ -92,12 +92,20 @@ impl Journal {
         for (key, value) in entries {
             last.put(&key, value);
         }
+        for candidate in candidates {
+            if let Some(stored) = touched.get(candidate.version().contents.apex()) {
+                index::put(&mut last, candidate.step(), stored.id);
+            }
+        }
         for stored in touched.values() {
             put_head(&mut last, stored);
             put_zone(&mut last, stored);
         }
         self.store.write(last)?;
         self.store.sync()?;
+        for stored in touched.values() {
+            garbage.extend(self.snapshots_left(stored));
+        }
         self.zones_mut().extend(touched);
         self.garbage.extend(garbage);
         for candidate in candidates {
@@ -120,6 +128,7 @@ impl Journal {
             let mut stored = stored.clone();
             stored.head.serial = step.serial;
             stored.head.seq = step.seq;
+            stored.head.hash = step.link.map(|link| link.hash);
             stored.head.kept_octets += counted;
             stored.head.since_base += counted;
             self.retain(&mut stored);
@@ -143,6 +152,10 @@ impl Journal {
                 octets: 0,
             },
             since_base: 0,
+            indexed: step.seq,
+            hash: step.link.map(|link| link.hash),
+            since_older: 0,
+            older: Vec::new(),
         };
         Plan {
             stored: Stored {
@@ -235,6 +248,11 @@ impl Journal {
                 scan.zones.get(apex).is_some_and(|found| {
                     found.id == stored.id && found.head.seq >= stored.head.seq
                 }) && (!damaged || is_whole(&store, stored));
+            if let Some(found) = scan.zones.get(apex) {
+                // What a failed commit let go of is being removed.
+                let known = &found.head.older;
+                stored.head.older.retain(|base| known.contains(base));
+            }
             if !kept {
                 tracing::warn!(zone = %apex, "the zone's history is lost and starts anew");
             }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use imbl::Vector;
 
 use crate::dns::{Name, Serial};
-use crate::zone::journal::codec::{self, STEP, StreamError, Streamed};
+use crate::zone::journal::codec::{self, Base, STEP, StreamError, Streamed};
 use crate::zone::journal::store::{Store, StoreError};
 use crate::zone::journal::{Stored, codec::Head, step};
-use crate::zone::{Contents, MemoryLimits, Step, Version};
+use crate::zone::{Contents, Link, MemoryLimits, Step, Version};
 
 /// What a zone's version is made of.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub(super) struct State {
     pub(super) time_ms: u64,
     /// Its records.
     pub(super) contents: Contents,
+    /// Its hashes; `None` when the step that leads to it has none or was not looked at.
+    pub(super) link: Option<Link>,
 }
 
 /// The newest sound version and what was wrong after it.
@@ -33,8 +35,19 @@ pub(super) struct Sound {
 
 /// Reads the base of a zone.
 pub(super) fn read_base(store: &Store, stored: &Stored) -> Streamed<State> {
+    read_snapshot(store, stored, stored.head.base)
+}
+
+/// Reads what is nearest to a version: the base or an older snapshot.
+pub(super) fn read_near(store: &Store, stored: &Stored, seq: u64) -> Streamed<State> {
+    let all = stored.head.older.iter().copied().chain([stored.head.base]);
+    let nearest = all.min_by_key(|base| base.seq.abs_diff(seq));
+    read_snapshot(store, stored, nearest.unwrap_or(stored.head.base))
+}
+
+/// Reads a snapshot, or a first step as one.
+fn read_snapshot(store: &Store, stored: &Stored, base: Base) -> Streamed<State> {
     let apex = &stored.apex;
-    let base = stored.head.base;
     let (contents, serial, time_ms) = if base.snapshot {
         step::read_snapshot(store, apex, stored.id, base.seq)?
     } else {
@@ -49,6 +62,7 @@ pub(super) fn read_base(store: &Store, stored: &Stored) -> Streamed<State> {
         serial,
         time_ms,
         contents,
+        link: None,
     })
 }
 
@@ -78,6 +92,7 @@ impl State {
             serial: step.serial,
             time_ms: step.time_ms,
             contents,
+            link: step.link,
         };
         Ok(())
     }
@@ -95,6 +110,7 @@ impl State {
             serial: *serial,
             time_ms: 0,
             contents,
+            link: None,
         };
         Ok(())
     }
@@ -174,8 +190,13 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
         serial,
         time_ms,
         contents,
+        link,
     } = state;
-    let version = Version::restore(seq, serial, time_ms, contents, history.steps);
+    let link = link.or_else(|| {
+        let step = step::read_raw_step(store, stored.id, seq).ok()?;
+        step.link()
+    });
+    let version = Version::restore(seq, serial, time_ms, contents, history.steps, link);
     Ok(Sound { version, fault })
 }
 

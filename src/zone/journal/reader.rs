@@ -3,10 +3,11 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::dns::{Name, Serial};
-use crate::zone::journal::codec::StreamError;
+use crate::zone::journal::codec::{Head, StreamError};
+use crate::zone::journal::index::{Finder, Topic};
 use crate::zone::journal::load::{self, State};
 use crate::zone::journal::store::{Store, StoreError};
-use crate::zone::journal::{Stored, Zones};
+use crate::zone::journal::{Stored, Zones, step};
 use crate::zone::{Contents, Step, Version};
 
 /// How many steps back from a version at hand cost less than reading the zone's base.
@@ -99,7 +100,7 @@ impl Reader {
     }
 
     /// What the journal knows of a zone.
-    fn stored(&self, apex: &Name) -> Result<Stored, ReadError> {
+    pub(super) fn stored(&self, apex: &Name) -> Result<Stored, ReadError> {
         let zones = self.zones.read().unwrap_or_else(PoisonError::into_inner);
         zones
             .get(apex)
@@ -125,6 +126,46 @@ impl Reader {
                 Err(error) => return Err(unreadable(apex, seq, error)),
             }
         }
+    }
+
+    /// Serial and time of a version whose step is kept: cheaper than the step.
+    ///
+    /// # Errors
+    /// [`ReadError`] when there is no such step, or it cannot be read.
+    pub fn moment(&self, apex: &Name, seq: u64) -> Result<(Serial, u64), ReadError> {
+        let stored = self.stored(apex)?;
+        if !(stored.head.oldest..=stored.head.seq).contains(&seq) {
+            return Err(no_version(apex, seq, &stored));
+        }
+        step::peek_version(&self.store, stored.id, seq)
+            .map_err(|error| unreadable(apex, seq, error))
+    }
+
+    /// Calls with the numbers of the kept steps that may concern a topic, `high` and below, falling, until
+    /// it gives false or an error. Costs what is found, not what is kept, but for steps from before the
+    /// indexes.
+    ///
+    /// # Errors
+    /// What the call gives, or [`ReadError`].
+    pub fn find<E: From<ReadError>>(
+        &self,
+        apex: &Name,
+        topic: Topic,
+        high: u64,
+        mut call: impl FnMut(u64) -> Result<bool, E>,
+    ) -> Result<(), E> {
+        let stored = self.stored(apex)?;
+        let high = high.min(stored.head.seq);
+        let Head {
+            indexed, oldest, ..
+        } = stored.head;
+        let mut finder = Finder::new(topic, stored.id, indexed, oldest, high);
+        while let Some(seq) = finder.next(&self.store).map_err(ReadError::from)? {
+            if !call(seq)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The steps of a zone whose numbers lie within `seqs`, one after the other. Steps that leave the
@@ -180,8 +221,8 @@ impl Reader {
         near: Option<&Version>,
         stored: &Stored,
     ) -> Result<State, StreamError> {
-        let base_seq = stored.head.base.seq;
-        let from_base = base_seq.abs_diff(seq);
+        let all = stored.head.older.iter().chain([&stored.head.base]);
+        let from_base = all.map(|base| base.seq.abs_diff(seq)).min().unwrap_or(0);
         let near = near.filter(|near| {
             near.seq >= seq
                 && near.seq <= stored.head.seq
@@ -193,8 +234,9 @@ impl Reader {
                 serial: near.serial,
                 time_ms: near.time_ms,
                 contents: near.contents.clone(),
+                link: near.link,
             },
-            None => load::read_base(&self.store, stored)?,
+            None => load::read_near(&self.store, stored, seq)?,
         };
         while state.seq > seq {
             let step = load::read_step(&self.store, &stored.apex, stored.id, state.seq)?;
@@ -219,7 +261,7 @@ fn no_version(apex: &Name, seq: u64, stored: &Stored) -> ReadError {
 }
 
 /// The error for a version that does not read.
-fn unreadable(apex: &Name, seq: u64, error: StreamError) -> ReadError {
+pub(super) fn unreadable(apex: &Name, seq: u64, error: StreamError) -> ReadError {
     match error {
         StreamError::Damaged(what) => ReadError::Damaged {
             apex: apex.clone(),

@@ -11,7 +11,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::zone::journal::codec::{self, FORMAT, META_KEY};
+use crate::zone::journal::codec::{self, FORMAT, FORMAT_BEFORE, META_KEY};
 use crate::zone::journal::refusal::OpenError;
 use crate::zone::journal::salvage::copy_readable;
 use crate::zone::journal::sidefile::{sync_dir, write_durably};
@@ -344,6 +344,8 @@ fn check_format(path: &Path) -> Result<bool, OpenError> {
     };
     match fs::read_to_string(path.join(FORMAT_FILE)) {
         Ok(text) if text.trim_end() == format!("{FORMAT_TEXT}{FORMAT}") => return Ok(true),
+        // Written anew as the present one before anything else is: what follows the old one cannot read.
+        Ok(text) if text.trim_end() == format!("{FORMAT_TEXT}{FORMAT_BEFORE}") => return Ok(false),
         Ok(text) => {
             return Err(OpenError::OtherFormat {
                 dir: path.to_owned(),
@@ -439,6 +441,8 @@ fn check_meta(store: &Store) -> Result<(), StoreError> {
             codec::unseal(META_KEY, &value).ok_or_else(|| broken("its first record is damaged"))?;
         return if payload == FORMAT.to_be_bytes() {
             Ok(())
+        } else if payload == FORMAT_BEFORE.to_be_bytes() {
+            write_meta(store)
         } else {
             Err(broken("its layout is another"))
         };
@@ -446,6 +450,11 @@ fn check_meta(store: &Store) -> Result<(), StoreError> {
     if !store.range(&[0], &[0xff], 1)?.is_empty() {
         return Err(broken("its first record is missing"));
     }
+    write_meta(store)
+}
+
+/// Writes the database's own record.
+fn write_meta(store: &Store) -> Result<(), StoreError> {
     let mut batch = Batch::default();
     batch.put(
         META_KEY,

@@ -45,14 +45,19 @@ impl Copy<'_> {
         let Ok(Some(value)) = self.from.get(&key) else {
             return Ok(());
         };
-        let Some(head) = Head::decode(&key, &value) else {
+        let Some(mut head) = Head::decode(&key, &value) else {
             return Ok(());
         };
+        for base in &head.older {
+            self.stream(SNAPSHOT, id, base.seq, base.seq)?;
+        }
         if head.base.snapshot {
             self.stream(SNAPSHOT, id, head.base.seq, head.base.seq)?;
         }
         self.stream(STEP, id, head.first_needed(), head.seq)?;
-        self.batch.put(&key, value.to_vec());
+        // The indexes are not copied: what was copied is found by going through it.
+        head.indexed = head.seq + 1;
+        self.batch.put(&key, head.encode(&key));
         let name = codec::zone_key(ZONE, id);
         if let Ok(Some(value)) = self.from.get(&name) {
             self.batch.put(&name, value.to_vec());

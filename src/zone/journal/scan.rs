@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::dns::Name;
-use crate::zone::journal::codec::{self, HEAD, Head, SNAPSHOT, STEP, ZONE};
+use crate::zone::journal::codec::{self, HEAD, Head, MANY, SNAPSHOT, ZONE};
 use crate::zone::journal::store::{Store, StoreError};
 use crate::zone::journal::{BATCH_ENTRIES, Stored, Zones, load};
 
@@ -29,9 +29,9 @@ pub(super) struct Scan {
     pub(super) notes: Vec<String>,
 }
 
-/// All steps and snapshots of an id.
-pub(super) fn garbage_of(id: u32) -> [Garbage; 2] {
-    [STEP, SNAPSHOT].map(|kind| Garbage {
+/// All entries of an id but name and head.
+pub(super) fn garbage_of(id: u32) -> [Garbage; 6] {
+    MANY.map(|kind| Garbage {
         low: codec::zone_key(kind, id).to_vec(),
         high: codec::zone_key(kind, id + 1).to_vec(),
     })
@@ -101,13 +101,13 @@ fn find_garbage(store: &Store, scan: &mut Scan) -> Result<(), StoreError> {
     let known: BTreeMap<u32, Head> = scan
         .zones
         .values()
-        .map(|stored| (stored.id, stored.head))
+        .map(|stored| (stored.id, stored.head.clone()))
         .collect();
-    for kind in [STEP, SNAPSHOT] {
+    for kind in MANY {
         let mut from = codec::zone_key(kind, 0).to_vec();
         loop {
             let page = store.range(&from, &[kind + 1], 1)?;
-            let Some((Some(id), Some(seq))) = page
+            let Some((Some(id), seq)) = page
                 .first()
                 .map(|(key, _)| (codec::id_of(key), codec::seq_of(key)))
             else {
@@ -115,6 +115,7 @@ fn find_garbage(store: &Store, scan: &mut Scan) -> Result<(), StoreError> {
             };
             scan.next_id = scan.next_id.max(id + 1);
             let of_id = codec::zone_key(kind, id + 1).to_vec();
+            let seq = seq.unwrap_or(0);
             let of_seq = codec::part_key(kind, id, seq, u32::MAX).to_vec();
             match known.get(&id) {
                 None => scan.garbage.push(Garbage {
@@ -122,7 +123,8 @@ fn find_garbage(store: &Store, scan: &mut Scan) -> Result<(), StoreError> {
                     high: of_id.clone(),
                 }),
                 Some(head) if kind == SNAPSHOT => {
-                    if !head.base.snapshot || head.base.seq != seq {
+                    let is_base = head.base.snapshot && head.base.seq == seq;
+                    if !is_base && head.older.iter().all(|base| base.seq != seq) {
                         scan.garbage.push(Garbage {
                             low: codec::part_key(kind, id, seq, 0).to_vec(),
                             high: of_seq.clone(),

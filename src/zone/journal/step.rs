@@ -3,16 +3,13 @@
 //! A step carries everything there is in it, causes included; strings that repeat are written once. A
 //! first step is written as the nodes of its version, like a snapshot.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
 use crate::dns::{Name, RrList, RrRef, Rtype, Serial, Ttl};
+use crate::zone::journal::causes::{put_causes, take_causes};
 use crate::zone::journal::codec::{
     PartWriter, SNAPSHOT, STEP, Stream, StreamError, Streamed, put_counted, put_number, put_soa,
 };
 use crate::zone::journal::store::Store;
-use crate::zone::{Contents, Node, Step};
+use crate::zone::{Contents, Hash, Link, Node, Step};
 
 /// The step comes from a version before.
 const HAS_FROM: u8 = 1;
@@ -20,6 +17,8 @@ const HAS_FROM: u8 = 1;
 const SAME_SOA: u8 = 2;
 /// The added records are written as nodes: all of them, each node with one tag.
 const AS_NODES: u8 = 4;
+/// The version's hashes stand behind the causes.
+const HAS_LINK: u8 = 8;
 
 /// Writes a step. `contents` are those of its version: a first step is written as their nodes, which is
 /// smaller and reads back without sorting anything.
@@ -37,6 +36,7 @@ pub(super) fn write_step(
         (HAS_FROM, step.from.is_some()),
         (SAME_SOA, same_soa),
         (AS_NODES, tags.is_some()),
+        (HAS_LINK, step.link.is_some()),
     ] {
         flags |= if set { flag } else { 0 };
     }
@@ -56,7 +56,17 @@ pub(super) fn write_step(
     if !same_soa {
         put_soa(&mut head, &step.soa, step.serial);
     }
-    put_causes(&mut head, &step.causes);
+    put_causes(&mut head, &step.causes, step.link.is_some());
+    if let Some(Link {
+        previous,
+        content,
+        hash,
+    }) = &step.link
+    {
+        for hash in [previous, content, hash] {
+            head.extend_from_slice(hash.as_octets());
+        }
+    }
     if let Some(tags) = tags {
         put_number(&mut head, tags.len() as u64);
         out(parts, &head);
@@ -146,130 +156,6 @@ fn take_list(stream: &mut Stream<'_>) -> Streamed<RrList> {
     Ok(list)
 }
 
-/// The number that stands for a verb in the store, for ever.
-const fn verb_code(verb: Verb) -> u8 {
-    match verb {
-        Verb::Applied => 1,
-        Verb::Deleted => 2,
-        Verb::Listed => 3,
-        Verb::Vanished => 4,
-        Verb::Configured => 5,
-        Verb::Restored => 6,
-    }
-}
-
-/// The verb a number stands for.
-const fn verb_of(code: u8) -> Option<Verb> {
-    Some(match code {
-        1 => Verb::Applied,
-        2 => Verb::Deleted,
-        3 => Verb::Listed,
-        4 => Verb::Vanished,
-        5 => Verb::Configured,
-        6 => Verb::Restored,
-        _ => return None,
-    })
-}
-
-/// The number that stands for a kind in the store, for ever; never 0.
-const fn kind_code(kind: Kind) -> u8 {
-    match kind {
-        Kind::Namespace => 1,
-        Kind::Service => 2,
-        Kind::EndpointSlice => 3,
-        Kind::Pod => 4,
-        Kind::ServiceImport => 5,
-    }
-}
-
-/// The kind a number stands for.
-fn kind_of(code: u8) -> Option<Kind> {
-    Kind::ALL.into_iter().find(|kind| kind_code(*kind) == code)
-}
-
-/// Writes groups of causes, each distinct string once.
-fn put_causes(out: &mut Vec<u8>, groups: &[Vec<Cause>]) {
-    let mut places: HashMap<&str, u64> = HashMap::new();
-    let mut strings = Vec::new();
-    let mut body = Vec::new();
-    put_number(&mut body, groups.len() as u64);
-    for group in groups {
-        put_number(&mut body, group.len() as u64);
-        for cause in group {
-            body.push(verb_code(cause.verb));
-            body.push(cause.kind.map_or(0, kind_code));
-            for text in cause_texts(cause) {
-                let next = places.len() as u64;
-                let place = *places.entry(text).or_insert_with(|| {
-                    put_counted(&mut strings, text.as_bytes());
-                    next
-                });
-                put_number(&mut body, place);
-            }
-        }
-    }
-    put_number(out, places.len() as u64);
-    out.extend_from_slice(&strings);
-    out.extend_from_slice(&body);
-}
-
-/// The strings of a cause, in the order they are stored.
-fn cause_texts(cause: &Cause) -> [&str; 6] {
-    let Cause {
-        verb: _,
-        kind: _,
-        key: ObjectKey { namespace, name },
-        origin:
-            Origin {
-                uid,
-                resource_version,
-                manager,
-                place,
-            },
-    } = cause;
-    [namespace, name, uid, resource_version, manager, place]
-}
-
-/// Reads groups of causes.
-fn take_causes(stream: &mut Stream<'_>) -> Streamed<Vec<Vec<Cause>>> {
-    const MALFORMED: StreamError = StreamError::Damaged("a cause is malformed");
-    let mut strings: Vec<Arc<str>> = Vec::new();
-    for _ in 0..stream.count()? {
-        let text = std::str::from_utf8(stream.counted()?).map_err(|_| MALFORMED)?;
-        strings.push(text.into());
-    }
-    let mut groups = Vec::new();
-    for _ in 0..stream.count()? {
-        let mut group = Vec::new();
-        for _ in 0..stream.count()? {
-            let verb = verb_of(stream.octet()?).ok_or(MALFORMED)?;
-            let kind = match stream.octet()? {
-                0 => None,
-                code => Some(kind_of(code).ok_or(MALFORMED)?),
-            };
-            let mut texts: [Arc<str>; 6] = Default::default();
-            for text in &mut texts {
-                let place = stream.count()?;
-                *text = Arc::clone(strings.get(place).ok_or(MALFORMED)?);
-            }
-            let [namespace, name, uid, resource_version, manager, place] = texts;
-            group.push(Cause {
-                verb,
-                kind,
-                key: ObjectKey { namespace, name },
-                origin: Origin {
-                    uid,
-                    resource_version,
-                    manager,
-                    place,
-                },
-            });
-        }
-        groups.push(group);
-    }
-    Ok(groups)
-}
-
 /// What stands at the beginning of a step's record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StepSize {
@@ -291,7 +177,23 @@ pub(super) fn peek_step(store: &Store, id: u32, seq: u64) -> Streamed<StepSize> 
     })
 }
 
+/// Reads of a step only the serial and the time of its version.
+pub(super) fn peek_version(store: &Store, id: u32, seq: u64) -> Streamed<(Serial, u64)> {
+    let mut stream = Stream::new(store, STEP, id, seq);
+    stream.window = 1;
+    let flags = stream.octet()?;
+    stream.number()?;
+    let time_ms = stream.number()?;
+    stream.number()?;
+    stream.number()?;
+    if flags & HAS_FROM != 0 {
+        stream.soa()?;
+    }
+    Ok((Serial::decode(stream.number32()?), time_ms))
+}
+
 /// A step as read, its nodes apart when it was written so.
+#[derive(Clone)]
 pub(super) struct RawStep {
     /// The step; `added` is empty when there are nodes.
     step: Step,
@@ -320,7 +222,16 @@ pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawSte
         Some((_, soa)) if flags & SAME_SOA != 0 => soa.clone(),
         _ => stream.soa()?.0,
     };
-    let causes = take_causes(&mut stream)?;
+    let causes = take_causes(&mut stream, flags & HAS_LINK != 0)?;
+    let link = if flags & HAS_LINK == 0 {
+        None
+    } else {
+        Some(Link {
+            previous: take_hash(&mut stream)?,
+            content: take_hash(&mut stream)?,
+            hash: take_hash(&mut stream)?,
+        })
+    };
     let mut step = Step {
         seq,
         time_ms,
@@ -331,6 +242,7 @@ pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawSte
         added: RrList::default(),
         causes,
         records,
+        link,
     };
     let mut nodes = None;
     if flags & AS_NODES == 0 {
@@ -349,6 +261,11 @@ pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawSte
 }
 
 impl RawStep {
+    /// The hashes of its version.
+    pub(super) const fn link(&self) -> Option<Link> {
+        self.step.link
+    }
+
     /// The whole step.
     pub(super) fn into_step(self, apex: &Name) -> Step {
         let Self { mut step, nodes } = self;
@@ -377,6 +294,14 @@ impl RawStep {
         };
         (contents.record_count() == step.records).then_some((contents, step.serial, step.time_ms))
     }
+}
+
+/// Reads a hash.
+fn take_hash(stream: &mut Stream<'_>) -> Streamed<Hash> {
+    let octets = stream.take(32)?.try_into();
+    Ok(Hash::from_octets(
+        octets.expect("so many octets were taken"),
+    ))
 }
 
 /// Reads a node.

@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use crate::zone::journal::sidefile::sync_dir;
+
 /// How much of the database sled may keep in memory. Its default is 1 GiB; what we read at run time is
 /// the newest end of each zone. sled splits it into 256 parts, and
 /// each should hold a page of 16 values of 3.5 KiB, hence not less. Reasoned, not compared with 32 MiB.
@@ -239,6 +241,23 @@ impl Store {
         })
     }
 
+    /// At most `limit` entries from `low` to before `high`, in falling order of keys.
+    pub(super) fn range_back(
+        &self,
+        low: &[u8],
+        high: &[u8],
+        limit: usize,
+    ) -> Result<Vec<(Octets, Octets)>, StoreError> {
+        self.with("reading the database", |open| {
+            open.db
+                .range(low..high)
+                .rev()
+                .take(limit)
+                .map(|entry| entry.map(|(key, value)| (Octets(key), Octets(value))))
+                .collect()
+        })
+    }
+
     /// Applies a batch: all of it or nothing survives a crash. Not on disk before [`Self::sync`].
     pub(super) fn write(&self, batch: Batch) -> Result<(), StoreError> {
         let done = self.with("writing the database", |open| {
@@ -290,6 +309,12 @@ fn open_db(path: &Path) -> Result<Open, StoreError> {
             other => break other?,
         }
     };
-    let log = File::open(path.join("db")).map_err(|error| StoreError::io(DOING, error))?;
+    let failed = |error| StoreError::io(DOING, error);
+    let log = File::open(path.join("db")).map_err(failed)?;
+    // sled syncs what it writes to its files, but not the folder that names them: without this a log that
+    // was synced many times may be gone with its name after a loss of power.
+    for folder in [Some(path), path.parent()].into_iter().flatten() {
+        sync_dir(folder).map_err(failed)?;
+    }
     Ok(Open { db, log })
 }

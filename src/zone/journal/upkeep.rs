@@ -1,12 +1,14 @@
 //! Upkeep of history: limits, snapshots, removal, each a portion at a time.
 
+use std::collections::BTreeSet;
+
 use crate::zone::Version;
 use crate::zone::journal::codec::{self, Base, SNAPSHOT, STEP, StreamError};
 use crate::zone::journal::scan::Garbage;
 use crate::zone::journal::snapshot::SnapshotJob;
-use crate::zone::journal::step;
 use crate::zone::journal::store::{Batch, StoreError};
 use crate::zone::journal::{DAMAGED_COMMITS, Journal, Stored, put_head};
+use crate::zone::journal::{index, load, step};
 
 /// The most steps one commit may drop from a zone's history.
 const DROPPED_STEPS: usize = 64;
@@ -67,8 +69,20 @@ impl Journal {
                 head.kept_octets = head.kept_octets.saturating_sub(size.octets);
             }
             head.oldest += 1;
+            let oldest = head.oldest;
+            head.older.retain(|base| base.seq + 1 >= oldest);
             stored.oldest_size = None;
         }
+    }
+
+    /// Older snapshots that a head names no more.
+    pub(super) fn snapshots_left(&self, stored: &Stored) -> Vec<Garbage> {
+        let before = self.zones().get(&stored.apex).cloned();
+        let left = before.into_iter().filter(|it| it.id == stored.id);
+        left.flat_map(|before| before.head.older)
+            .filter(|base| !stored.head.older.contains(base))
+            .map(|base| parts_of_snapshot(stored.id, base.seq))
+            .collect()
     }
 
     /// Begins a snapshot when the steps have outgrown the base.
@@ -111,7 +125,7 @@ impl Journal {
             .collect();
         let mut room = portion;
         for stored in &stale {
-            room -= self.remove_steps(stored, room)?;
+            room = room.saturating_sub(self.remove_steps(stored, room)?);
         }
         while let (Some(some), true) = (self.garbage.front(), room > 0) {
             let removed = self.remove_some(&some.low, &some.high, room)?;
@@ -140,6 +154,16 @@ impl Journal {
         {
             stored.head.kept_octets += size.octets;
         }
+        // An older one is kept where the steps since the last kept one outgrow it: what is far back is
+        // found from near, and all snapshots together take no more than the steps.
+        let keeps_old = old.snapshot
+            && old.seq + 1 >= stored.head.oldest
+            && stored.head.since_older >= old.octets.max(SNAPSHOT_MIN_OCTETS);
+        if keeps_old {
+            stored.head.older.push(old);
+            stored.head.since_older = 0;
+        }
+        stored.head.since_older += job.since_base;
         stored.head.base = Base {
             seq: job.seq,
             snapshot: true,
@@ -150,30 +174,56 @@ impl Journal {
         put_head(&mut batch, &stored);
         self.store.write(batch)?;
         self.store.sync()?;
-        if old.snapshot {
-            self.garbage.push_back(Garbage {
-                low: codec::part_key(SNAPSHOT, stored.id, old.seq, 0).to_vec(),
-                high: codec::part_key(SNAPSHOT, stored.id, old.seq, u32::MAX).to_vec(),
-            });
+        if old.snapshot && !keeps_old {
+            self.garbage
+                .push_back(parts_of_snapshot(stored.id, old.seq));
         }
         self.zones_mut().insert(stored.apex.clone(), stored);
         Ok(())
     }
 
-    /// Removes entries of steps that left a zone's history; gives how many.
+    /// Removes entries of steps that left a zone's history; gives how many. A step goes with its index
+    /// entries; a wide one, which has but one, in portions.
     pub(super) fn remove_steps(&self, stored: &Stored, room: usize) -> Result<usize, StoreError> {
         let low = codec::part_key(STEP, stored.id, 0, 0);
         let high = codec::part_key(STEP, stored.id, stored.head.first_needed(), 0);
-        let removed = if room == 0 {
-            0
-        } else {
-            self.remove_some(&low, &high, room)?
-        };
-        if removed < room
-            && let Some(known) = self.zones_mut().get_mut(&stored.apex)
-        {
-            known.first_stored = stored.head.first_needed();
+        let mut removed = 0;
+        while removed < room {
+            let first = self.store.range(&low, &high, 1)?;
+            let Some(seq) = first.first().and_then(|(key, _)| codec::seq_of(key)) else {
+                if let Some(known) = self.zones_mut().get_mut(&stored.apex) {
+                    known.first_stored = stored.head.first_needed();
+                }
+                break;
+            };
+            removed += self.remove_step(stored, seq, room - removed)?;
         }
+        Ok(removed)
+    }
+
+    /// Removes a step, or of a wide one a portion; gives how many entries.
+    fn remove_step(&self, stored: &Stored, seq: u64, room: usize) -> Result<usize, StoreError> {
+        let low = codec::part_key(STEP, stored.id, seq, 0);
+        let high = codec::part_key(STEP, stored.id, seq + 1, 0);
+        let keys = match index::wide_entry(&self.store, stored.id, seq)? {
+            Some(key) => BTreeSet::from([key.to_vec()]),
+            None => match load::read_step(&self.store, &stored.apex, stored.id, seq) {
+                Ok(step) => index::keys_of(&step, stored.id),
+                // What cannot be read leaves its index entries behind: they lead nowhere.
+                Err(StreamError::Damaged(_)) => BTreeSet::new(),
+                Err(StreamError::Store(error)) => return Err(error),
+            },
+        };
+        let mut batch = Batch::default();
+        for key in &keys {
+            batch.delete(key);
+        }
+        let limit = if keys.len() > 1 { usize::MAX } else { room };
+        for (key, _) in &self.store.range(&low, &high, limit)? {
+            batch.delete(key);
+        }
+        let removed = batch.keys();
+        self.store.write(batch)?;
         Ok(removed)
     }
 
@@ -195,6 +245,14 @@ impl Journal {
         let removed = batch.keys();
         self.store.write(batch)?;
         Ok(removed)
+    }
+}
+
+/// The keys of a snapshot.
+fn parts_of_snapshot(id: u32, seq: u64) -> Garbage {
+    Garbage {
+        low: codec::part_key(SNAPSHOT, id, seq, 0).to_vec(),
+        high: codec::part_key(SNAPSHOT, id, seq, u32::MAX).to_vec(),
     }
 }
 

@@ -1,15 +1,7 @@
 //! Damage, lost files, a full disk.
 
 use super::*;
-
-/// A history that is the same in every run.
-fn fixed_history(edits: usize) -> Vec<EditPlan> {
-    use proptest::strategy::ValueTree;
-    let mut runner = proptest::test_runner::TestRunner::deterministic();
-    (0..edits)
-        .map(|_| laws::any_edit().new_tree(&mut runner).unwrap().current())
-        .collect()
-}
+use crate::zone::laws::fixed_history;
 
 /// Every version that was announced, by number.
 type Announced = BTreeMap<u64, Version>;

@@ -1,0 +1,149 @@
+//! `export`: versions and histories into files, each written aside and renamed when it is whole.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::app::commands::{print, refused, stored_past, unanswered};
+use crate::app::failure::Failure;
+use crate::app::past::StoredPast;
+use crate::audit::{Output, Question, Request, answer, ask};
+
+/// Who is asked: a running server, or the store once it was opened.
+struct Asked<'a> {
+    /// The state folder.
+    state: &'a Path,
+    /// The store, when no server runs.
+    past: Option<StoredPast>,
+}
+
+impl Asked<'_> {
+    /// The answer to a question.
+    fn answer(&mut self, request: Request, output: Output) -> Result<Vec<u8>, Failure> {
+        let question = Question { request, output };
+        let mut text = Vec::new();
+        if self.past.is_none() {
+            match ask(self.state, &question, &mut text) {
+                Some(answered) => return answered.map(|()| text).map_err(refused),
+                None => self.past = Some(stored_past(self.state)?),
+            }
+        }
+        if let Some(past) = &self.past {
+            answer(&question, past, &mut text).map_err(|error| unanswered(&error))?;
+        }
+        Ok(text)
+    }
+}
+
+/// `export`.
+///
+/// # Errors
+/// When a version is not there, or a file cannot be written.
+pub fn export(zones: &[String], to: &Path, history: bool, state: &Path) -> Result<(), Failure> {
+    let unwritten = |error: io::Error| Failure::unusable(format!("{}: {error}", to.display()));
+    fs::create_dir_all(to).map_err(unwritten)?;
+    let mut asked = Asked { state, past: None };
+    for zone in zones {
+        let written = if history {
+            write_history(&mut asked, zone, to)?
+        } else {
+            write_version(&mut asked, zone, to)?
+        };
+        print(&format!("{}\n", written.display()))?;
+    }
+    Ok(())
+}
+
+/// Writes a file aside and renames it.
+fn write_whole(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let unwritten = |error: io::Error| Failure::running(format!("{}: {error}", path.display()));
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".part");
+    let aside = PathBuf::from(aside);
+    let mut file = BufWriter::new(File::create(&aside).map_err(unwritten)?);
+    fill(&mut file)?;
+    let file = file
+        .into_inner()
+        .map_err(|error| unwritten(error.into_error()))?;
+    file.sync_all().map_err(unwritten)?;
+    fs::rename(&aside, path).map_err(unwritten)
+}
+
+/// A zone's name as part of a file's.
+fn file_stem(zone: &str) -> String {
+    let bare = zone.trim_end_matches('.').to_ascii_lowercase();
+    let bare = if bare.is_empty() {
+        "root".to_owned()
+    } else {
+        bare
+    };
+    bare.replace('/', "_")
+}
+
+/// One version as a master file, `ZONE.SERIAL.zone`.
+fn write_version(asked: &mut Asked<'_>, zone: &str, to: &Path) -> Result<PathBuf, Failure> {
+    let request = Request::Show {
+        zone: zone.to_owned(),
+        name: None,
+    };
+    let text = asked.answer(request, Output::Text)?;
+    // The first line is `; ZONE serial SERIAL of TIME, N records`.
+    let head = text.split(|octet| *octet == b'\n').next().unwrap_or(&[]);
+    let head = String::from_utf8_lossy(head);
+    let mut words = head.split(' ').skip(1);
+    let (name, serial) = (words.next().unwrap_or(zone), words.nth(1).unwrap_or("0"));
+    let path = to.join(format!("{}.{serial}.zone", file_stem(name)));
+    write_whole(&path, |file| {
+        file.write_all(&text)
+            .map_err(|error| Failure::running(format!("{}: {error}", path.display())))
+    })?;
+    Ok(path)
+}
+
+/// The whole history, `ZONE.ndjson`.
+fn write_history(asked: &mut Asked<'_>, zone: &str, to: &Path) -> Result<PathBuf, Failure> {
+    if zone.contains('@') {
+        return Err(Failure::unusable(format!(
+            "{zone}: --history is of the whole history; give ZONE alone"
+        )));
+    }
+    let path = to.join(format!("{}.ndjson", file_stem(zone)));
+    let unwritten = |error: io::Error| Failure::running(format!("{}: {error}", path.display()));
+    let mut page = |after| {
+        let zone = zone.to_owned();
+        asked.answer(Request::History { zone, after }, Output::Json)
+    };
+    let beginning = page(None)?;
+    let mut after = number_in(&beginning, "after", false)?;
+    write_whole(&path, |file| {
+        file.write_all(&beginning).map_err(unwritten)?;
+        loop {
+            let text = page(Some(after))?;
+            if text.is_empty() {
+                return Ok(());
+            }
+            after = number_in(&text, "version", true)?;
+            file.write_all(&text).map_err(unwritten)?;
+        }
+    })?;
+    Ok(path)
+}
+
+/// A number in the first line of a page, or in its last.
+fn number_in(page: &[u8], field: &str, last: bool) -> Result<u64, Failure> {
+    let mut lines = page
+        .split(|octet| *octet == b'\n')
+        .filter(|line| !line.is_empty());
+    let line = if last {
+        lines.next_back()
+    } else {
+        lines.next()
+    };
+    let value: Option<serde_json::Value> = line.and_then(|line| serde_json::from_slice(line).ok());
+    value
+        .and_then(|value| value.get(field)?.as_u64())
+        .ok_or_else(|| Failure::running("the history that was given is not understood".to_owned()))
+}

@@ -1,0 +1,184 @@
+//! `blame`: for each record since which version it stands, and by which object.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::audit::log::{cause_json, cause_text};
+use crate::audit::moment::TimeText;
+use crate::audit::past::{AuditError, Output, Past, begins, step_of};
+use crate::audit::show::each_record;
+use crate::cluster::Cause;
+use crate::dns::{Name, Record, RecordText, RrRef, Rtype};
+use crate::zone::Step;
+use crate::zone::digest::record_wire;
+use crate::zone::journal::Topic;
+
+/// How many steps are kept at hand while records of one name are looked up.
+const STEPS_AT_HAND: usize = 64;
+
+/// Writes the reasons of a version's records, or of those at one name; the SOA, which every version
+/// changes, aside.
+pub(super) fn write(
+    past: &dyn Past,
+    zone: &Name,
+    seq: u64,
+    name: Option<&Name>,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let (serial, time_ms) = past.moment(zone, seq).map_err(AuditError::Store)?;
+    let contents = match name {
+        Some(name) => past.contents_of(zone, seq, name),
+        None => past.contents(zone, seq),
+    }
+    .map_err(AuditError::Store)?;
+    let mut records = Vec::new();
+    each_record(&contents, serial, |rr| {
+        let wanted = name.is_none_or(|name| rr.owner.eq_ignore_ascii_case(name.as_wire()));
+        if wanted && rr.rtype != Rtype::SOA {
+            records.push(rr.to_record());
+        }
+        Ok::<_, AuditError>(())
+    })?;
+    if let (Some(name), true) = (name, records.is_empty()) {
+        return Err(AuditError::NoName {
+            name: name.clone(),
+            serial: serial.encode(),
+        });
+    }
+    let reasons = match name {
+        Some(_) => one_by_one(past, zone, seq, &records)?,
+        None => all_at_once(past, zone, seq, &records)?,
+    };
+    if output == Output::Text {
+        writeln!(out, "; {zone} serial {serial} of {}", TimeText(time_ms))?;
+    }
+    let begins = begins(past, zone)?;
+    for (record, reason) in records.iter().zip(reasons) {
+        let text = RecordText(record.view()).to_string();
+        match output {
+            Output::Text => write_text(&text, reason.as_ref(), &begins, out)?,
+            Output::Json => {
+                let reason = reason.map_or(Value::Null, |reason| reason.json());
+                writeln!(out, "{}", json!({ "record": text, "since": reason }))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Since when a record stands, and why.
+struct Reason {
+    /// The step that brought it.
+    step: Arc<Step>,
+    /// The group of its causes.
+    tag: u32,
+}
+
+impl Reason {
+    /// The causes.
+    fn causes(&self) -> &[Cause] {
+        let group = usize::try_from(self.tag).ok();
+        group
+            .and_then(|group| self.step.causes.get(group))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// For machines.
+    fn json(&self) -> Value {
+        let causes: Vec<Value> = self.causes().iter().map(cause_json).collect();
+        json!({
+            "serial": self.step.serial.encode(),
+            "time": TimeText(self.step.time_ms).to_string(),
+            "hash": self.step.link.map(|link| link.hash.to_string()),
+            "causes": causes,
+        })
+    }
+}
+
+/// The place of a record in a step's added ones: its group.
+fn tag_of(step: &Step, rr: RrRef<'_>) -> Option<u32> {
+    let same = |known: &RrRef<'_>| RrRef { tag: 0, ..*known } == RrRef { tag: 0, ..rr };
+    step.added.iter().find(same).map(|known| known.tag)
+}
+
+/// Looks each record up by the index. For the records of a name.
+fn one_by_one(
+    past: &dyn Past,
+    zone: &Name,
+    seq: u64,
+    records: &[Record],
+) -> Result<Vec<Option<Reason>>, AuditError> {
+    let mut at_hand: HashMap<u64, Arc<Step>> = HashMap::new();
+    let mut reasons = Vec::with_capacity(records.len());
+    for record in records {
+        let mut reason = None;
+        past.find(zone, Topic::record(record.view()), seq, &mut |seq| {
+            let step = match at_hand.get(&seq) {
+                Some(step) => Arc::clone(step),
+                None => step_of(past, zone, seq)?,
+            };
+            if at_hand.len() < STEPS_AT_HAND {
+                at_hand.insert(seq, Arc::clone(&step));
+            }
+            reason = tag_of(&step, record.view()).map(|tag| Reason { step, tag });
+            Ok(reason.is_none())
+        })?;
+        reasons.push(reason);
+    }
+    Ok(reasons)
+}
+
+/// Goes back through the history until every record is explained. For whole zones.
+fn all_at_once(
+    past: &dyn Past,
+    zone: &Name,
+    seq: u64,
+    records: &[Record],
+) -> Result<Vec<Option<Reason>>, AuditError> {
+    // Records in wire form, with their places.
+    let mut open: HashMap<Vec<u8>, usize> = HashMap::with_capacity(records.len());
+    let keys = records.iter().map(|record| record_wire(record.view()));
+    open.extend(keys.zip(0..));
+    let mut reasons: Vec<Option<Reason>> = Vec::new();
+    reasons.resize_with(records.len(), || None);
+    let oldest = past.range(zone).map_or(1, |(oldest, _)| oldest);
+    for seq in (oldest..=seq).rev() {
+        if open.is_empty() {
+            break;
+        }
+        let step = step_of(past, zone, seq)?;
+        for rr in &step.added {
+            if let Some(place) = open.remove(&record_wire(rr)) {
+                let (step, tag) = (Arc::clone(&step), rr.tag);
+                reasons[place] = Some(Reason { step, tag });
+            }
+        }
+    }
+    Ok(reasons)
+}
+
+/// One record for people.
+fn write_text(
+    record: &str,
+    reason: Option<&Reason>,
+    begins: &str,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    writeln!(out, "{record}")?;
+    let Some(reason) = reason else {
+        return Ok(writeln!(
+            out,
+            "    from before what is kept: history begins at {begins}"
+        )?);
+    };
+    let step = &reason.step;
+    writeln!(out, "    since {} {}", step.serial, TimeText(step.time_ms))?;
+    for cause in reason.causes() {
+        writeln!(out, "    {}", cause_text(cause))?;
+    }
+    Ok(())
+}

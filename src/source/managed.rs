@@ -1,0 +1,229 @@
+//! `managedFields`: who last wrote the fields that records depend on.
+//!
+//! Of the entries whose fields a record can depend on the latest counts (of equal times the last one); when
+//! there is none, as of an object that nobody's server keeps account of, the latest of all. So who
+//! annotates a Service is not named for a port that someone else changed. The field lists, the long
+//! part, are looked through and not kept.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// Fields of `spec` and `status` of any kind that records can depend on.
+const FIELDS: [&str; 14] = [
+    "f:clusterIP",
+    "f:clusterIPs",
+    "f:clusters",
+    "f:externalIPs",
+    "f:externalName",
+    "f:ips",
+    "f:loadBalancer",
+    "f:phase",
+    "f:podIP",
+    "f:podIPs",
+    "f:ports",
+    "f:publishNotReadyAddresses",
+    "f:selector",
+    "f:type",
+];
+/// Labels that say whose endpoints a slice has.
+const LABELS: [&str; 2] = [
+    "f:kubernetes.io/service-name",
+    "f:multicluster.kubernetes.io/service-name",
+];
+
+/// Who wrote last, and how.
+#[derive(Debug, Default)]
+pub(super) struct LastManager {
+    /// `manager`.
+    pub(super) name: Option<String>,
+    /// `operation`: `Apply` or `Update`.
+    pub(super) operation: Option<String>,
+}
+
+/// One entry of `managedFields`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ManagedEntry {
+    /// `manager`.
+    manager: Option<String>,
+    /// `operation`.
+    operation: Option<String>,
+    /// `time`, RFC 3339 in UTC: the order of the text is the order of time.
+    time: Option<String>,
+    /// `fieldsV1`, down to whether it matters.
+    #[serde(rename = "fieldsV1", default)]
+    fields: Option<Fields>,
+}
+
+/// Fields of an object that records can depend on.
+#[derive(Debug, Default, Deserialize)]
+struct Fields {
+    /// `spec`.
+    #[serde(rename = "f:spec", default)]
+    spec: Keys,
+    /// `status`.
+    #[serde(rename = "f:status", default)]
+    status: Keys,
+    /// `metadata`.
+    #[serde(rename = "f:metadata", default)]
+    metadata: Option<MetadataFields>,
+    /// `endpoints` of a slice.
+    #[serde(rename = "f:endpoints", default)]
+    endpoints: Option<IgnoredAny>,
+    /// `ports` of a slice.
+    #[serde(rename = "f:ports", default)]
+    ports: Option<IgnoredAny>,
+    /// `addressType` of a slice.
+    #[serde(rename = "f:addressType", default)]
+    address_type: Option<IgnoredAny>,
+}
+
+/// Fields of `metadata`.
+#[derive(Debug, Default, Deserialize)]
+struct MetadataFields {
+    /// `labels`.
+    #[serde(rename = "f:labels", default)]
+    labels: Keys,
+}
+
+impl Fields {
+    /// Whether records can depend on one of them.
+    fn matter(&self) -> bool {
+        let Self {
+            spec,
+            status,
+            metadata,
+            endpoints,
+            ports,
+            address_type,
+        } = self;
+        let labels = metadata.as_ref().is_some_and(|fields| fields.labels.0);
+        let of_slice = endpoints.is_some() || ports.is_some() || address_type.is_some();
+        spec.0 || status.0 || labels || of_slice
+    }
+}
+
+/// Whether a map has one of the keys that matter.
+#[derive(Debug, Default)]
+struct Keys(bool);
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// Reads the map key by key.
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Keys;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of fields")
+            }
+
+            fn visit_unit<E>(self) -> Result<Keys, E> {
+                Ok(Keys(false))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
+                let mut found = false;
+                while let Some(key) = map.next_key::<String>()? {
+                    map.next_value::<IgnoredAny>()?;
+                    found |= FIELDS.contains(&key.as_str()) || LABELS.contains(&key.as_str());
+                }
+                Ok(Keys(found))
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl<'de> Deserialize<'de> for LastManager {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// Reads the list entry by entry.
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = LastManager;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of managed fields")
+            }
+
+            fn visit_unit<E>(self) -> Result<LastManager, E> {
+                Ok(LastManager::default())
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<LastManager, A::Error> {
+                let mut last: Option<((bool, Option<String>), LastManager)> = None;
+                while let Some(entry) = seq.next_element::<ManagedEntry>()? {
+                    let matters = entry.fields.is_some_and(|fields| fields.matter());
+                    let rank = (matters, entry.time);
+                    if last.as_ref().is_none_or(|(known, _)| *known <= rank) {
+                        let manager = LastManager {
+                            name: entry.manager,
+                            operation: entry.operation,
+                        };
+                        last = Some((rank, manager));
+                    }
+                }
+                Ok(last.map(|(_, manager)| manager).unwrap_or_default())
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Manager and operation of a list.
+    fn last(list: &str) -> (String, String) {
+        let read: LastManager = serde_json::from_str(list).unwrap();
+        (
+            read.name.unwrap_or_default(),
+            read.operation.unwrap_or_default(),
+        )
+    }
+
+    #[test]
+    fn the_last_writer_of_a_field_that_matters_is_named() {
+        let entry = |name: &str, operation: &str, day: u8, fields: &str| {
+            format!(
+                r#"{{"manager":"{name}","operation":"{operation}","time":"2026-01-0{day}T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{fields}}}"#
+            )
+        };
+        let ports = r#"{"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{}}}}}"#;
+        let notes = r#"{"f:metadata":{"f:annotations":{"f:x":{}},"f:labels":{"f:team":{}}}}"#;
+        let whose = r#"{"f:metadata":{"f:labels":{"f:kubernetes.io/service-name":{}}}}"#;
+        let endpoints = r#"{"f:endpoints":{}}"#;
+        let list = |entries: &[String]| format!("[{}]", entries.join(","));
+        let alice = entry("alice", "Apply", 1, ports);
+        let bob = entry("bob", "Update", 3, notes);
+        for (entries, want) in [
+            (vec![alice.clone(), bob.clone()], ("alice", "Apply")),
+            (vec![bob.clone(), alice.clone()], ("alice", "Apply")),
+            (vec![bob.clone()], ("bob", "Update")),
+            (
+                vec![
+                    alice.clone(),
+                    entry("carol", "Update", 2, whose),
+                    bob.clone(),
+                ],
+                ("carol", "Update"),
+            ),
+            (
+                vec![alice.clone(), entry("dora", "Update", 1, endpoints)],
+                ("dora", "Update"),
+            ),
+            (vec![], ("", "")),
+        ] {
+            let (name, operation) = last(&list(&entries));
+            assert_eq!((&*name, &*operation), want);
+        }
+        assert_eq!(last("null"), (String::new(), String::new()));
+        assert_eq!(
+            last(r#"[{"manager":"m","fieldsV1":null}]"#),
+            ("m".to_owned(), String::new())
+        );
+    }
+}

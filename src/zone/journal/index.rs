@@ -1,0 +1,234 @@
+//! Which steps touch a name, bring or take a record, or come from an object: found without going through
+//! the history.
+//!
+//! Index entries are written in the batch that moves the head, with the step they are about, and go with
+//! it. They say where to look, no more: hashes of 8 octets may meet, and an entry may be left from a commit
+//! that failed, so whoever finds a step by them reads it. A step that would write more than
+//! [`WIDE_ENTRIES`] has one entry that says so instead, and is looked at in every search; the first
+//! version of a large zone is one. Steps from before [`Head::indexed`](super::codec::Head) are gone through.
+
+use std::collections::BTreeSet;
+
+use crate::cluster::{FactKey, Kind, ObjectKey};
+use crate::dns::{Name, RrRef};
+use crate::zone::Step;
+use crate::zone::digest::Hasher;
+use crate::zone::journal::codec::{self, BY_NAME, BY_OBJECT, BY_RECORD, WIDE};
+use crate::zone::journal::store::{Batch, Store, StoreError};
+
+/// The most index entries of one step.
+const WIDE_ENTRIES: usize = 2000;
+/// How many index entries are read at once.
+const PAGE: usize = 64;
+
+/// What steps are found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Topic {
+    /// The kind of keys.
+    kind: u8,
+    /// The beginning of the hash of what is looked for.
+    hash: [u8; 8],
+}
+
+impl Topic {
+    /// From a kind of keys and what is hashed.
+    fn new(kind: u8, fill: impl FnOnce(&mut Hasher)) -> Self {
+        let mut hasher = Hasher::new(kind);
+        fill(&mut hasher);
+        let mut hash = [0; 8];
+        hash.copy_from_slice(&hasher.finish().as_octets()[..8]);
+        Self { kind, hash }
+    }
+
+    /// Steps that touch a name.
+    #[must_use]
+    pub fn name(name: &Name) -> Self {
+        Self::owner(name.as_wire())
+    }
+
+    /// Steps that touch an owner in wire form.
+    fn owner(owner: &[u8]) -> Self {
+        Self::new(BY_NAME, |hasher| {
+            hasher.update(&owner.to_ascii_lowercase());
+        })
+    }
+
+    /// Steps that bring or take a record.
+    #[must_use]
+    pub fn record(rr: RrRef<'_>) -> Self {
+        Self::new(BY_RECORD, |hasher| hasher.record(rr))
+    }
+
+    /// Steps that an object caused; without a kind, what the configuration, a file or the store did under
+    /// this name.
+    #[must_use]
+    pub fn object(kind: Option<Kind>, key: &ObjectKey) -> Self {
+        Self::new(BY_OBJECT, |hasher| {
+            let kind = kind.map_or("", Kind::as_str);
+            for text in [kind, "/", &key.namespace, "/", &key.name] {
+                hasher.update(text.as_bytes());
+            }
+        })
+    }
+
+    /// Steps that an object caused.
+    #[must_use]
+    pub fn fact(key: &FactKey) -> Self {
+        Self::object(Some(key.kind), &key.key)
+    }
+
+    /// The key of the entry for a step.
+    fn key(&self, id: u32, seq: u64) -> [u8; 21] {
+        let mut key = [self.kind; 21];
+        key[1..5].copy_from_slice(&id.to_be_bytes());
+        key[5..13].copy_from_slice(&self.hash);
+        key[13..].copy_from_slice(&seq.to_be_bytes());
+        key
+    }
+}
+
+/// The key that says that a step is wide.
+fn wide_key(id: u32, seq: u64) -> [u8; 13] {
+    let mut key = [WIDE; 13];
+    key[1..5].copy_from_slice(&id.to_be_bytes());
+    key[5..].copy_from_slice(&seq.to_be_bytes());
+    key
+}
+
+/// The index entry of a wide step, if the store has it: such a step need not be read to know its entries.
+pub(super) fn wide_entry(store: &Store, id: u32, seq: u64) -> Result<Option<[u8; 13]>, StoreError> {
+    let key = wide_key(id, seq);
+    Ok(has(store, &key)?.then_some(key))
+}
+
+/// The keys of a step's index entries.
+pub(super) fn keys_of(step: &Step, id: u32) -> BTreeSet<Vec<u8>> {
+    let mut keys = BTreeSet::new();
+    let wide = || BTreeSet::from([wide_key(id, step.seq).to_vec()]);
+    let mut last: &[u8] = &[];
+    for rr in step.removed.iter().chain(&step.added) {
+        if rr.owner != last {
+            last = rr.owner;
+            keys.insert(Topic::owner(rr.owner).key(id, step.seq).to_vec());
+        }
+        keys.insert(Topic::record(rr).key(id, step.seq).to_vec());
+        if keys.len() > WIDE_ENTRIES {
+            return wide();
+        }
+    }
+    for cause in step.causes.iter().flatten() {
+        let topic = Topic::object(cause.kind, &cause.key);
+        keys.insert(topic.key(id, step.seq).to_vec());
+        if keys.len() > WIDE_ENTRIES {
+            return wide();
+        }
+    }
+    keys
+}
+
+/// Puts a step's index entries into a batch.
+pub(super) fn put(batch: &mut Batch, step: &Step, id: u32) {
+    for key in keys_of(step, id) {
+        let value = codec::seal(&key, Vec::new());
+        batch.put(&key, value);
+    }
+}
+
+/// Whether the store has an index entry, sound.
+pub(super) fn has(store: &Store, key: &[u8]) -> Result<bool, StoreError> {
+    let value = store.get(key)?;
+    Ok(value.is_some_and(|value| codec::unseal(key, &value) == Some(&[])))
+}
+
+/// Numbers of steps that may concern a topic, falling, found a page at a time.
+#[derive(Debug)]
+pub(super) struct Finder {
+    /// What is looked for.
+    topic: Topic,
+    /// The zone.
+    id: u32,
+    /// The first step that the indexes know.
+    indexed: u64,
+    /// The lowest number wanted.
+    low: u64,
+    /// Entries of the topic.
+    topic_source: Source,
+    /// Entries of wide steps.
+    wide_source: Source,
+    /// The next number below the indexed ones; `low - 1` or lower at the end.
+    plain: Option<u64>,
+}
+
+/// One falling row of numbers.
+#[derive(Debug)]
+struct Source {
+    /// Numbers read ahead, rising.
+    page: Vec<u64>,
+    /// The lowest number read so far; what is below is still to be read. `None` at the end.
+    below: Option<u64>,
+}
+
+impl Source {
+    /// The highest number left.
+    fn peek(
+        &mut self,
+        store: &Store,
+        low: &[u8],
+        key: impl Fn(u64) -> Vec<u8>,
+    ) -> Result<Option<u64>, StoreError> {
+        if self.page.is_empty()
+            && let Some(below) = self.below
+        {
+            let found = store.range_back(low, &key(below), PAGE)?;
+            let seq_of = |key: &[u8]| Some(u64::from_be_bytes(*key.last_chunk::<8>()?));
+            self.page = found.iter().filter_map(|(key, _)| seq_of(key)).collect();
+            self.page.reverse();
+            self.below = self.page.first().copied().filter(|_| found.len() == PAGE);
+        }
+        Ok(self.page.last().copied())
+    }
+}
+
+impl Finder {
+    /// Looks for a topic among the steps numbered `low` to `high`.
+    pub(super) fn new(topic: Topic, id: u32, indexed: u64, low: u64, high: u64) -> Self {
+        let source = || Source {
+            page: Vec::new(),
+            below: Some(high.saturating_add(1)),
+        };
+        Self {
+            topic,
+            id,
+            indexed,
+            low,
+            topic_source: source(),
+            wide_source: source(),
+            plain: Some(high.min(indexed.saturating_sub(1))),
+        }
+    }
+
+    /// The next number.
+    pub(super) fn next(&mut self, store: &Store) -> Result<Option<u64>, StoreError> {
+        let (topic, id) = (self.topic, self.id);
+        let first = self.low.max(self.indexed);
+        let by_topic = self
+            .topic_source
+            .peek(store, &topic.key(id, first), |seq| {
+                topic.key(id, seq).to_vec()
+            })?;
+        let wide = self.wide_source.peek(store, &wide_key(id, first), |seq| {
+            wide_key(id, seq).to_vec()
+        })?;
+        if let Some(next) = by_topic.max(wide) {
+            for source in [&mut self.topic_source, &mut self.wide_source] {
+                if source.page.last() == Some(&next) {
+                    source.page.pop();
+                }
+            }
+            return Ok(Some(next));
+        }
+        let next = self.plain.filter(|seq| *seq >= self.low && *seq > 0);
+        self.plain = next.map(|seq| seq - 1);
+        Ok(next)
+    }
+}

@@ -1,0 +1,424 @@
+//! The Corefiles that installers ship, unchanged, with CoreDNS and then with zonewright: the same answers,
+//! health and metrics.
+//!
+//! A stock Corefile names port 53, `/etc/resolv.conf` and the account of its pod. So the whole test runs in
+//! network and mount namespaces of its own (`tests/stock/enter.sh`): it starts itself again in there.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    missing_docs,
+    reason = "a helper of a test that fails fails the test"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::json;
+use socket2::{Domain, Socket, Type};
+use support::apiserver::{Access, ApiServer};
+use support::needs;
+use support::process::{Process, wait_for};
+use support::wire::{self, Query};
+
+mod support;
+
+/// Set inside of the namespaces.
+const INSIDE: &str = "ZW_INSIDE";
+/// How long a start may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Type HINFO.
+const HINFO: u16 = 13;
+
+#[test]
+fn stock_corefiles_run_unchanged_and_answer_as_with_coredns() {
+    if needs::lacks(&["apiserver", "coredns", "openssl", "namespaces"]) {
+        return;
+    }
+    if std::env::var_os(INSIDE).is_some() {
+        return compare_all();
+    }
+    let mut command = Command::new("unshare");
+    command
+        .args(["--map-root-user", "--net", "--mount", "--"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stock/enter.sh"))
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture"])
+        .arg("stock_corefiles_run_unchanged_and_answer_as_with_coredns")
+        .env(INSIDE, "1");
+    assert!(command.status().unwrap().success());
+}
+
+/// What a server said.
+#[derive(Debug, PartialEq, Eq)]
+struct Said {
+    /// Each question with its answer.
+    answers: Vec<(String, String)>,
+    /// `/health` and `/ready`.
+    http: Vec<String>,
+    /// The families of metrics that begin with `coredns_`.
+    metrics: BTreeSet<String>,
+}
+
+/// A Corefile and where it answers.
+struct Stock {
+    name: String,
+    server: SocketAddr,
+    health: Option<&'static str>,
+    ready: bool,
+    metrics: &'static str,
+}
+
+/// All of them, by both servers.
+fn compare_all() {
+    let api = ApiServer::start();
+    fill(&api);
+    write_account(&api);
+    fs::write("/etc/coredns/NodeHosts", "10.1.0.7 node1.test\n").unwrap();
+    fs::write("/etc/coredns/hosts", "10.1.0.8 listed.corp.example\n").unwrap();
+    let own = "own.test:53 {\n    forward . 127.0.0.54\n}\n";
+    fs::write("/etc/coredns/custom/own.server", own).unwrap();
+    fs::write("/etc/coredns/custom/log.override", "log\n").unwrap();
+    start_upstream();
+    let questions = questions();
+    let (mut wrong, mut compared) = (String::new(), 0);
+    let mut names: Vec<String> = fs::read_dir("tests/stock")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+        .filter_map(|name| name.strip_suffix(".Corefile").map(str::to_owned))
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 12, "{names:?}");
+    for name in names {
+        fs::copy(
+            format!("tests/stock/{name}.Corefile"),
+            "/etc/coredns/Corefile",
+        )
+        .unwrap();
+        let stock = stock(&name);
+        let theirs = run("CoreDNS", &stock, &questions, &needs::program("coredns"));
+        let ours = run("zonewright", &stock, &questions, &needs::zonewright());
+        for (one, other) in theirs.answers.iter().zip(&ours.answers) {
+            compared += 1;
+            if one != other {
+                wrong += &format!(
+                    "{name}: {}\n  CoreDNS:    {}\n  zonewright: {}\n",
+                    one.0, one.1, other.1
+                );
+            }
+        }
+        if theirs.http != ours.http {
+            wrong += &format!("{name}: {:?} and {:?}\n", theirs.http, ours.http);
+        }
+        let missing: Vec<&String> = theirs.metrics.difference(&ours.metrics).collect();
+        if !missing.is_empty() {
+            wrong += &format!("{name}: no metric {missing:?}\n");
+        }
+    }
+    eprintln!("{compared} answers compared");
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Where a Corefile answers.
+fn stock(name: &str) -> Stock {
+    let (server, metrics) = match name {
+        "nodelocal" => ("169.254.20.10:53", "127.0.0.1:9253"),
+        "openshift" => ("127.0.0.1:5353", "127.0.0.1:9153"),
+        "gardener" => ("127.0.0.1:8053", "127.0.0.1:9153"),
+        _ => ("127.0.0.1:53", "127.0.0.1:9153"),
+    };
+    Stock {
+        name: name.to_owned(),
+        server: server.parse().unwrap(),
+        health: Some(match name {
+            "nodelocal" => "169.254.20.10:8080",
+            _ => "127.0.0.1:8080",
+        }),
+        ready: name != "nodelocal",
+        metrics,
+    }
+}
+
+/// The cluster.
+fn fill(api: &ApiServer) {
+    let object = |kind: &str, version: &str, namespace: Option<&str>, name: &str, rest| {
+        let mut object: serde_json::Value = rest;
+        object["apiVersion"] = version.into();
+        object["kind"] = kind.into();
+        object["metadata"]["name"] = name.into();
+        if let Some(namespace) = namespace {
+            object["metadata"]["namespace"] = namespace.into();
+        }
+        api.create(&object);
+    };
+    object("Namespace", "v1", None, "shop", json!({}));
+    let ports = json!([{ "name": "http", "port": 80, "protocol": "TCP" }]);
+    let web = json!({ "spec": { "ports": ports, "clusterIP": "10.96.7.7" } });
+    object("Service", "v1", Some("shop"), "web", web);
+    let db = json!({ "spec": { "ports": ports, "clusterIP": "None" } });
+    object("Service", "v1", Some("shop"), "db", db);
+    let out = json!({ "spec": { "type": "ExternalName", "externalName": "api.test.example" } });
+    object("Service", "v1", Some("shop"), "out", out);
+    let slice = json!({
+        "metadata": { "labels": { "kubernetes.io/service-name": "db" } },
+        "addressType": "IPv4",
+        "endpoints": [
+            { "addresses": ["10.244.1.5"], "hostname": "db-0", "conditions": { "ready": true } },
+            { "addresses": ["10.244.1.6"], "hostname": "db-1", "conditions": { "ready": true } },
+        ],
+        "ports": [{ "name": "http", "port": 80, "protocol": "TCP" }],
+    });
+    object(
+        "EndpointSlice",
+        "discovery.k8s.io/v1",
+        Some("shop"),
+        "db-1",
+        slice,
+    );
+}
+
+/// What a pod finds of its account.
+fn write_account(api: &ApiServer) {
+    let text = fs::read_to_string(api.kubeconfig(Access::Admin)).unwrap();
+    let config: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let folder = Path::new("/var/run/secrets/kubernetes.io/serviceaccount");
+    let authority = config["clusters"][0]["cluster"]["certificate-authority"].as_str();
+    fs::copy(authority.unwrap(), folder.join("ca.crt")).unwrap();
+    let token = config["users"][0]["user"]["token"].as_str().unwrap();
+    fs::write(folder.join("token"), token).unwrap();
+    fs::write(folder.join("namespace"), "kube-system").unwrap();
+    ACCOUNT.set(api.address().port().to_string()).unwrap();
+}
+
+/// The API server's port, for the environment of pods.
+static ACCOUNT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+
+/// The questions: name, type, class.
+fn questions() -> Vec<(&'static str, u16, u16)> {
+    vec![
+        ("kubernetes.default.svc.cluster.local.", wire::A, 1),
+        ("web.shop.svc.cluster.local.", wire::A, 1),
+        ("web.shop.svc.cluster.local.", wire::AAAA, 1),
+        ("WEB.Shop.svc.cluster.local.", wire::A, 1),
+        ("web.shop.svc.cluster.local.svc.cluster.local.", wire::A, 1),
+        ("_http._tcp.web.shop.svc.cluster.local.", wire::SRV, 1),
+        ("db.shop.svc.cluster.local.", wire::A, 1),
+        ("db-0.db.shop.svc.cluster.local.", wire::A, 1),
+        ("out.shop.svc.cluster.local.", wire::A, 1),
+        ("no.shop.svc.cluster.local.", wire::A, 1),
+        ("10-1-2-3.shop.pod.cluster.local.", wire::A, 1),
+        ("dns-version.cluster.local.", wire::TXT, 1),
+        ("7.7.96.10.in-addr.arpa.", wire::PTR, 1),
+        ("5.1.244.10.in-addr.arpa.", wire::PTR, 1),
+        ("9.9.9.9.in-addr.arpa.", wire::PTR, 1),
+        ("api.test.example.", wire::A, 1),
+        ("api.test.example.", wire::AAAA, 1),
+        ("api.test.example.", wire::TXT, 1),
+        ("nx.test.example.", wire::A, 1),
+        ("node1.test.", wire::A, 1),
+        ("host.minikube.internal.", wire::A, 1),
+        ("www.corp.example.", wire::A, 1),
+        ("listed.corp.example.", wire::A, 1),
+        ("a.own.test.", wire::A, 1),
+        ("one.two.three.four.internal.cloudapp.net.", wire::A, 1),
+        ("x.reddog.microsoft.com.", wire::A, 1),
+        ("hostname.bind.", wire::TXT, 3),
+    ]
+}
+
+/// Starts a server with the Corefile, asks it, and ends it.
+fn run(kind: &str, stock: &Stock, questions: &[(&str, u16, u16)], program: &Path) -> Said {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(program);
+    command
+        .args(["-conf", "/etc/coredns/Corefile"])
+        .env("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        .env("KUBERNETES_SERVICE_PORT", ACCOUNT.get().unwrap())
+        .env("STATE_DIRECTORY", folder.path())
+        .current_dir(folder.path());
+    let label = format!("{kind} with {}", stock.name);
+    let mut process = Process::spawn(&label, &mut command, &folder.path().join("log"));
+    let server = stock.server;
+    let first = Query::new("web.shop.svc.cluster.local.", wire::A);
+    process.wait_for("a first answer", PATIENCE, || {
+        let reply = wire::udp(server, &first).ok()?;
+        (reply.rcode() == 0).then_some(())
+    });
+    let answers = questions
+        .iter()
+        .map(|(name, qtype, class)| {
+            let text = answer(server, name, *qtype, *class);
+            (format!("{name} {} {class}", wire::type_name(*qtype)), text)
+        })
+        .collect();
+    let mut http = Vec::new();
+    if let Some(address) = stock.health {
+        http.push(get(address, "/health"));
+    }
+    if stock.ready {
+        wait_for("ready", PATIENCE, String::new, || {
+            get("127.0.0.1:8181", "/ready")
+                .starts_with("200")
+                .then_some(())
+        });
+        http.push(get("127.0.0.1:8181", "/ready"));
+    }
+    let text = get(stock.metrics, "/metrics");
+    let metrics = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+        .filter_map(|line| line.split(' ').next())
+        .filter(|name| name.starts_with("coredns_") && !is_not_ours(name))
+        .map(str::to_owned)
+        .collect();
+    process.kill();
+    Said {
+        answers,
+        http,
+        metrics,
+    }
+}
+
+/// Families of parts of CoreDNS that zonewright does not have, empty in the stock Corefiles.
+fn is_not_ours(name: &str) -> bool {
+    let of = ["https", "quic", "grpc", "dnssec", "route53"];
+    of.iter().any(|part| name.contains(part))
+}
+
+/// An answer as text: code, flags, records, and what the authority section holds.
+fn answer(server: SocketAddr, name: &str, qtype: u16, class: u16) -> String {
+    let mut query = Query::new(name, qtype);
+    query.class = class;
+    let reply = wait_for("an answer", Duration::from_secs(20), String::new, || {
+        wire::udp(server, &query).ok()
+    });
+    let authority: BTreeSet<String> = reply
+        .authority
+        .iter()
+        .map(|record| wire::type_name(record.rtype))
+        .collect();
+    let flags = [(0x0400, "aa"), (0x0200, "tc"), (0x0080, "ra")];
+    let flags: Vec<&str> = flags
+        .iter()
+        .filter(|(bit, _)| reply.flags & bit != 0)
+        .map(|(_, name)| *name)
+        .collect();
+    let answers = wire::texts(&reply.answers).join(", ");
+    format!("{} {flags:?} {answers} {authority:?}", reply.rcode())
+}
+
+/// Code and body of an HTTP request.
+fn get(address: &str, path: &str) -> String {
+    let Ok(mut stream) = TcpStream::connect(address) else {
+        return "no connection".to_owned();
+    };
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let code = text.split(' ').nth(1).unwrap_or("").to_owned();
+    let body = text.split("\r\n\r\n").nth(1).unwrap_or("").to_owned();
+    format!("{code} {body}")
+}
+
+/// Upstream servers: by UDP on 127.0.0.54, by TCP on 127.0.0.53.
+fn start_upstream() {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+    // Beside servers that listen on all addresses: the more specific one gets the datagrams.
+    socket.set_reuse_port(true).unwrap();
+    socket.set_reuse_address(true).unwrap();
+    let address: SocketAddr = "127.0.0.54:53".parse().unwrap();
+    socket.bind(&address.into()).unwrap();
+    let socket: UdpSocket = socket.into();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        loop {
+            let (length, peer) = socket.recv_from(&mut buffer).unwrap();
+            socket.send_to(&reply(&buffer[..length]), peer).unwrap();
+        }
+    });
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.set_reuse_port(true).unwrap();
+    let address: SocketAddr = "127.0.0.53:53".parse().unwrap();
+    socket.bind(&address.into()).unwrap();
+    socket.listen(64).unwrap();
+    let listener: TcpListener = socket.into();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            std::thread::spawn(move || serve_stream(stream));
+        }
+    });
+}
+
+/// Answers what comes on a connection until its end.
+fn serve_stream(mut stream: TcpStream) {
+    let mut length = [0; 2];
+    while stream.read_exact(&mut length).is_ok() {
+        let mut request = vec![0; usize::from(u16::from_be_bytes(length))];
+        if stream.read_exact(&mut request).is_err() {
+            return;
+        }
+        let reply = reply(&request);
+        let mut framed = u16::try_from(reply.len()).unwrap().to_be_bytes().to_vec();
+        framed.extend(reply);
+        if stream.write_all(&framed).is_err() {
+            return;
+        }
+    }
+}
+
+/// The upstream's answer: A and PTR for all names but those that begin with `nx` and `no` and for 9.9.9.9.
+fn reply(request: &[u8]) -> Vec<u8> {
+    let message = wire::Message::decode(request).unwrap();
+    let (name, qtype, _) = message.questions[0].clone();
+    let question = 12 + name_octets(request);
+    let mut reply = request[..question + 4].to_vec();
+    let is_missing = name.starts_with("nx.") || name.starts_with("no.") || name.starts_with("9.9.");
+    let data: Option<Vec<u8>> = match qtype {
+        _ if is_missing => None,
+        wire::A => Some(vec![192, 0, 2, 80]),
+        wire::PTR => Some(b"\x04host\x04test\x00".to_vec()),
+        _ => None,
+    };
+    let is_missing = is_missing || qtype == HINFO;
+    // QR, RD, RA; NXDOMAIN.
+    reply[2] = 0x81;
+    reply[3] = if is_missing { 0x83 } else { 0x80 };
+    reply[4..12].copy_from_slice(&[0, 1, 0, 0, 0, 0, 0, 0]);
+    match data {
+        Some(data) => {
+            reply[7] = 1;
+            reply.extend([0xc0, 12]);
+            reply.extend(qtype.to_be_bytes());
+            reply.extend([0, 1, 0, 0, 1, 44]);
+            reply.extend(u16::try_from(data.len()).unwrap().to_be_bytes());
+            reply.extend(data);
+        }
+        None => {
+            reply[9] = 1;
+            reply.extend(b"\x04test\x00\x00\x06\x00\x01\x00\x00\x00\x3c\x00\x00");
+            let at = reply.len() - 2;
+            reply.extend(b"\x02ns\x00\x02hm\x00");
+            for number in [1_u32, 7200, 1800, 86400, 60] {
+                reply.extend(number.to_be_bytes());
+            }
+            let length = u16::try_from(reply.len() - at - 2).unwrap();
+            reply[at..at + 2].copy_from_slice(&length.to_be_bytes());
+        }
+    }
+    reply
+}
+
+/// The octets of the question's name.
+fn name_octets(request: &[u8]) -> usize {
+    let mut at = 12;
+    while request[at] != 0 {
+        at += usize::from(request[at]) + 1;
+    }
+    at + 1 - 12
+}

@@ -1,0 +1,65 @@
+//! A restart is no news: what was kept leads on, octet by octet.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test that fails fails the test"
+)]
+
+mod support;
+
+use support::product::{START, Site, ZONES, cluster_ip};
+use support::wire::{Connection, Query};
+
+/// Versions before the restart.
+const VERSIONS: u8 = 10;
+
+/// The messages of the answer to IXFR from a serial.
+fn increment(site: &Site, serial: u32) -> Vec<Vec<u8>> {
+    let mut raw = Query::new(ZONES[0], 251).encode();
+    raw[9] = 1;
+    raw.extend(b"\xc0\x0c\x00\x06\x00\x01\x00\x00\x00\x00\x00\x16\x00\x00");
+    raw.extend(serial.to_be_bytes());
+    raw.extend([0; 16]);
+    let mut connection = Connection::open(site.dns).unwrap();
+    connection.send(&raw).unwrap();
+    // One message: the steps are small.
+    vec![connection.receive().unwrap()]
+}
+
+#[test]
+fn j6_after_a_restart_increments_are_the_same_octets() {
+    let site = Site::new();
+    for number in 100..200 {
+        site.manifest(
+            &format!("base-{number}.yaml"),
+            &cluster_ip(&format!("base-{number}"), number, 80),
+        );
+    }
+    let mut server = site.start_answering();
+    let mut serials = vec![support::wire::serial(site.dns, ZONES[0]).unwrap()];
+    for number in 1..=VERSIONS {
+        site.manifest("new.yaml", &cluster_ip("new", number, 80));
+        let last = *serials.last().unwrap();
+        serials.push(site.new_serial(&mut server, ZONES[0], last));
+    }
+    let before: Vec<_> = serials
+        .iter()
+        .map(|serial| increment(&site, *serial))
+        .collect();
+    // A chain for each but the last.
+    assert!(before.iter().all(|messages| messages[0][3] & 15 == 0));
+    assert!(before[0][0].len() > before[usize::from(VERSIONS)][0].len());
+    for is_clean in [true, false] {
+        if is_clean {
+            assert!(server.terminate(START).success());
+        } else {
+            server.kill();
+        }
+        server = site.start_answering();
+        let after: Vec<_> = serials
+            .iter()
+            .map(|serial| increment(&site, *serial))
+            .collect();
+        assert!(before == after, "ended well: {is_clean}");
+    }
+    server.kill();
+}

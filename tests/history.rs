@@ -1,0 +1,341 @@
+//! The history as an auditor takes it away: `export --history` checked by code that knows the documented
+//! definition and nothing of the product, and the commands about it with and without a server.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use ring::digest::{SHA256, digest};
+use serde_json::Value;
+use support::product::{Site, cluster_ip, headless};
+use support::wire;
+
+/// An independent check of an exported history: the definition of the README, in plain code.
+mod independent {
+    use super::*;
+
+    /// Records in wire form by owner (labels from the right, lower case), type and data.
+    type Zone = BTreeMap<Vec<Vec<u8>>, BTreeMap<(u16, Vec<u8>), Vec<u8>>>;
+
+    /// SHA-256 of octets behind one that says what they are.
+    fn hash(what: u8, octets: &[u8]) -> Vec<u8> {
+        digest(&SHA256, &[&[what], octets].concat())
+            .as_ref()
+            .to_vec()
+    }
+
+    /// Octets from hexadecimal.
+    fn octets(value: &Value) -> Vec<u8> {
+        let text = value.as_str().expect("it is text");
+        (0..text.len() / 2)
+            .map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("it is hexadecimal"))
+            .collect()
+    }
+
+    /// Hexadecimal.
+    fn hex(octets: &[u8]) -> String {
+        octets.iter().map(|octet| format!("{octet:02x}")).collect()
+    }
+
+    /// The owner's length in a record.
+    fn owner_len(wire: &[u8]) -> usize {
+        let mut at = 0;
+        while wire[at] > 0 {
+            at += usize::from(wire[at]) + 1;
+        }
+        at + 1
+    }
+
+    /// Where a record stands in a zone.
+    fn place(wire: &[u8]) -> (Vec<Vec<u8>>, (u16, Vec<u8>)) {
+        let end = owner_len(wire);
+        let (mut labels, mut at) = (Vec::new(), 0);
+        while wire[at] > 0 {
+            let next = at + usize::from(wire[at]) + 1;
+            labels.push(wire[at + 1..next].to_ascii_lowercase());
+            at = next;
+        }
+        labels.reverse();
+        let rtype = u16::from_be_bytes([wire[end], wire[end + 1]]);
+        (labels, (rtype, wire[end + 10..].to_vec()))
+    }
+
+    /// A record comes.
+    fn insert(zone: &mut Zone, wire: Vec<u8>) -> Result<(), String> {
+        let (owner, key) = place(&wire);
+        match zone.entry(owner).or_default().insert(key, wire) {
+            None => Ok(()),
+            Some(_) => Err("a record comes that is there".into()),
+        }
+    }
+
+    /// A record goes.
+    fn remove(zone: &mut Zone, wire: &[u8]) -> Result<(), String> {
+        let (owner, key) = place(wire);
+        let records = zone
+            .get_mut(&owner)
+            .ok_or("a record goes that is not there")?;
+        if records.remove(&key).as_deref() != Some(wire) {
+            return Err("a record goes that is not there".into());
+        }
+        if records.is_empty() {
+            zone.remove(&owner);
+        }
+        Ok(())
+    }
+
+    /// The hash of the content.
+    fn content(zone: &Zone, soa: &[u8]) -> Vec<u8> {
+        let mut row: Vec<(Vec<u8>, usize)> = zone
+            .values()
+            .map(|records| {
+                let all: Vec<u8> = records.values().flatten().copied().collect();
+                let first = records.values().next().expect("an owner has records");
+                let owner = first[..owner_len(first)].to_ascii_lowercase();
+                let digits = hex(digest(&SHA256, &owner).as_ref());
+                let zeros = digits.chars().take_while(|digit| *digit == '0').count();
+                (hash(0, &all), zeros.min(4))
+            })
+            .collect();
+        for round in 1..=4 {
+            let mut next = Vec::new();
+            let mut piece = Vec::new();
+            let count = row.len();
+            for (at, (value, height)) in row.into_iter().enumerate() {
+                piece.extend(value);
+                if height >= round || at + 1 == count {
+                    next.push((hash(1, &piece), height));
+                    piece.clear();
+                }
+            }
+            row = next;
+        }
+        let mut soa = soa.to_vec();
+        // The serial stands before the last 16 octets of the data.
+        let at = soa.len() - 20;
+        soa[at..at + 4].fill(0);
+        soa.extend(row.into_iter().flat_map(|(value, _)| value));
+        hash(2, &soa)
+    }
+
+    /// What a version's hash is over.
+    fn version(line: &Value) -> Vec<u8> {
+        let mut all = octets(&line["previousHash"]);
+        all.extend(octets(&line["contentHash"]));
+        let number = |field: &str| line[field].as_u64().expect("it is a number");
+        for field in ["version", "timeMs", "records"] {
+            all.extend(number(field).to_be_bytes());
+        }
+        let count = |count: usize| u32::try_from(count).expect("it is small").to_be_bytes();
+        let list = |value: &Value| value.as_array().expect("it is a list").clone();
+        if line["previousSoa"].is_null() {
+            all.extend(count(0));
+        } else {
+            all.extend(count(1));
+            all.extend(octets(&line["previousSoa"]));
+        }
+        all.extend(octets(&line["soa"]));
+        let groups = list(&line["causes"]);
+        all.extend(count(groups.len()));
+        for group in groups {
+            let group = list(&group);
+            all.extend(count(group.len()));
+            for cause in group {
+                for field in [
+                    "verb",
+                    "kind",
+                    "namespace",
+                    "name",
+                    "uid",
+                    "resourceVersion",
+                    "manager",
+                    "operation",
+                    "place",
+                ] {
+                    let text = cause[field].as_str().unwrap_or("");
+                    all.extend(count(text.len()));
+                    all.extend(text.as_bytes());
+                }
+            }
+        }
+        for field in ["removed", "added"] {
+            let records = list(&line[field]);
+            all.extend(count(records.len()));
+            for record in records {
+                let cause = record["cause"].as_u64().expect("it is a number");
+                all.extend(count(usize::try_from(cause).expect("it is small")));
+                all.extend(octets(&record["wire"]));
+            }
+        }
+        hash(3, &all)
+    }
+
+    /// Goes through an exported history; gives the hash of its last version and how many there are.
+    pub(super) fn check(text: &str) -> Result<(String, usize), String> {
+        let mut zone = Zone::new();
+        let (mut previous, mut number) = (None::<String>, None::<u64>);
+        let mut versions = 0;
+        for line in text.lines() {
+            let line: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+            match line["type"].as_str() {
+                Some("zone") => number = line["after"].as_u64(),
+                Some("record") => insert(&mut zone, octets(&line["wire"]))?,
+                Some("version") => {
+                    let serial = &line["serial"];
+                    let fault = |what: &str| format!("serial {serial}: {what}");
+                    for record in line["removed"].as_array().into_iter().flatten() {
+                        remove(&mut zone, &octets(&record["wire"])).map_err(|what| fault(&what))?;
+                    }
+                    for record in line["added"].as_array().into_iter().flatten() {
+                        insert(&mut zone, octets(&record["wire"])).map_err(|what| fault(&what))?;
+                    }
+                    if line["version"].as_u64() != number.map(|number| number + 1) {
+                        return Err(fault("a version is missing"));
+                    }
+                    if line["contentHash"] != hex(&content(&zone, &octets(&line["soa"]))).as_str() {
+                        return Err(fault("another content"));
+                    }
+                    let own = hex(&version(&line));
+                    if line["hash"] != own.as_str() {
+                        return Err(fault("another hash"));
+                    }
+                    if previous.is_some_and(|previous| line["previousHash"] != previous.as_str()) {
+                        return Err(fault("another version before"));
+                    }
+                    number = line["version"].as_u64();
+                    previous = Some(own);
+                    versions += 1;
+                }
+                _ => return Err("a line of no known type".into()),
+            }
+        }
+        Ok((previous.ok_or("there are no versions")?, versions))
+    }
+}
+
+/// A site with a history of some versions; the server is stopped.
+fn with_history() -> Site {
+    let site = Site::new();
+    site.write(
+        "Corefile",
+        &site.corefile("history {\n        versions 4\n    }"),
+    );
+    let services: Vec<String> = (0..60_u8)
+        .map(|number| cluster_ip(&format!("s{number}"), number, 80))
+        .collect();
+    site.manifest("many.yaml", &services.join("---\n"));
+    site.manifest("web.yaml", &headless("web", 1, &[1]));
+    let mut server = site.start_answering();
+    let mut serial = wire::serial(site.dns, "cluster.local.").expect("it answers");
+    for hosts in [&[1, 2][..], &[2], &[2, 3, 4], &[], &[5], &[5, 6]] {
+        site.manifest("web.yaml", &headless("web", 1, hosts));
+        serial = site.new_serial(&mut server, "cluster.local.", serial);
+    }
+    for command in [
+        &["verify"][..],
+        &["export", "cluster.local", "--history", "--to", "live"],
+        &["export", "cluster.local", "--to", "live"],
+    ] {
+        site.ask(command);
+    }
+    server.terminate(support::product::START);
+    site
+}
+
+#[test]
+fn an_exported_history_is_checked_without_the_product() {
+    let site = with_history();
+    site.ask(&["export", "cluster.local", "--history", "--to", "out"]);
+    let read = |name: &str| std::fs::read_to_string(site.path(name)).expect("it was written");
+    let text = read("out/cluster.local.ndjson");
+    assert_eq!(
+        text,
+        read("live/cluster.local.ndjson"),
+        "with and without a server"
+    );
+    let (hash, versions) = independent::check(&text).expect("the history holds");
+    assert_eq!(versions, 4, "as many as `history` keeps");
+    assert!(
+        text.contains("\"type\":\"record\""),
+        "what stood before is there"
+    );
+    let verified: Value = serde_json::from_str(
+        site.ask(&["verify", "cluster.local", "--output", "json"])
+            .trim(),
+    )
+    .expect("it is JSON");
+    assert_eq!(verified["hash"], hash.as_str());
+    assert_eq!(verified["good"], true);
+    // What is altered anywhere is found, also by a stranger.
+    let last = text.lines().count() - 1;
+    for (line, from, to) in [
+        (last, "\"timeMs\":1", "\"timeMs\":2"),
+        (last, "\"verb\":\"applied\"", "\"verb\":\"deleted\""),
+        (last - 1, "\"added\":[{", "\"added\":[],\"was\":[{"),
+        (1, "\"wire\":\"", "\"wire\":\"0161"),
+    ] {
+        let altered: Vec<String> = text
+            .lines()
+            .enumerate()
+            .map(|(at, text)| {
+                if at == line {
+                    text.replacen(from, to, 1)
+                } else {
+                    text.to_owned()
+                }
+            })
+            .collect();
+        let altered = altered.join("\n");
+        assert_ne!(altered, text.trim_end(), "{from}");
+        assert!(independent::check(&altered).is_err(), "{from} -> {to}");
+    }
+    let without: Vec<&str> = text
+        .lines()
+        .enumerate()
+        .filter(|(at, _)| *at != last - 1)
+        .map(|(_, line)| line)
+        .collect();
+    assert!(independent::check(&without.join("\n")).is_err());
+}
+
+#[test]
+fn exported_master_files_are_the_versions() {
+    let site = with_history();
+    let log = site.ask(&["log", "cluster.local", "--output", "json"]);
+    let serials: Vec<String> = log
+        .lines()
+        .map(|line| {
+            let version: Value = serde_json::from_str(line).expect("it is JSON");
+            version["serial"].to_string()
+        })
+        .collect();
+    let oldest = format!("cluster.local@{}", serials[3]);
+    site.ask(&["export", "cluster.local", &oldest, "--to", "out"]);
+    for serial in [&serials[0], &serials[3]] {
+        let file = std::fs::read_to_string(site.path(&format!("out/cluster.local.{serial}.zone")));
+        let shown = site.ask(&["show", &format!("cluster.local@{serial}")]);
+        assert_eq!(file.expect("it was written"), shown);
+    }
+    let name = "web.test.svc.cluster.local.";
+    for serial in &serials {
+        let at = format!("cluster.local@{serial}");
+        let all = site.ask(&["show", &at]);
+        let of_name: Vec<&str> = all.lines().filter(|line| line.starts_with(name)).collect();
+        let shown = site.run(&["show", &at, name, "--state", "state"]);
+        let shown = String::from_utf8(shown.stdout).expect("answers are UTF-8");
+        let shown: Vec<&str> = shown
+            .lines()
+            .filter(|line| !line.starts_with(';'))
+            .collect();
+        assert_eq!(shown, of_name, "{at}");
+    }
+    let blamed = site.ask(&["blame", "cluster.local", name]);
+    assert!(blamed.contains("10.244.1.6\n    since "), "{blamed}");
+    assert!(
+        blamed.contains("EndpointSlice test/web-1 (web.yaml:"),
+        "{blamed}"
+    );
+    // A Service from the first version, which is not kept any more.
+    let blamed = site.ask(&["blame", "cluster.local", "s7.test.svc.cluster.local."]);
+    assert!(blamed.contains("from before what is kept"), "{blamed}");
+}

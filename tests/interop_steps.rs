@@ -1,0 +1,239 @@
+//! Awkward steps, the end of serials and wrong clocks, with real secondaries.
+//!
+//! The zone comes from a file, so that each version is exactly what its step needs.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a helper of a test that fails fails the test"
+)]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use support::fleet::{Fleet, Places};
+use support::secondary::Key;
+use support::zonewright::Zonewright;
+use support::{needs, wire};
+
+mod support;
+
+/// The zone.
+const ZONE: &str = "steps.example";
+/// How long the slowest secondary may take to follow.
+const FOLLOW: Duration = Duration::from_secs(40);
+
+/// A zone file with a primary and all five secondaries.
+struct Subject {
+    zonewright: Zonewright,
+    fleet: Fleet,
+    file: PathBuf,
+}
+
+/// The text of the zone: an SOA with this serial and these fields, padding, and these lines.
+fn text(serial: u32, soa: &str, ns: &str, lines: &str) -> String {
+    let mut text =
+        format!("$ORIGIN {ZONE}.\n$TTL 60\n@ {soa} {serial} 300 30 86400 5\n@ NS {ns}\n");
+    text += "ns1 A 127.0.0.1\nns2 A 127.0.0.1\n";
+    for number in 0..150 {
+        writeln!(text, "padding-{number} A 192.0.2.{number}").unwrap();
+    }
+    text + lines
+}
+
+/// The usual SOA fields.
+const SOA: &str = "60 SOA ns1 hostmaster";
+
+impl Subject {
+    /// Starts everything with a first version; all have it.
+    fn start(serial: u32, lines: &str) -> Self {
+        let mut zonewright = Zonewright::prepare(&[ZONE]);
+        let file = zonewright.folder().join("db");
+        fs::write(&file, text(serial, SOA, "ns1", lines)).unwrap();
+        let places = Places::choose();
+        zonewright.configure(&format!(
+            "    file {} {ZONE} {{\n        reload 1s\n    }}\n{}",
+            file.display(),
+            places.corefile()
+        ));
+        zonewright.start();
+        let fleet = places.start(&zonewright);
+        fleet.wait_until_equal(&zonewright, FOLLOW);
+        fleet.assert_equal(&zonewright);
+        Self {
+            zonewright,
+            fleet,
+            file,
+        }
+    }
+
+    /// Makes the text the next version and waits until it is served; its serial.
+    fn publish(&mut self, text: &str) -> u32 {
+        let before = self.zonewright.serial(ZONE);
+        let aside = self.file.with_extension("next");
+        fs::write(&aside, text).unwrap();
+        fs::rename(aside, &self.file).unwrap();
+        let server = self.zonewright.address();
+        self.zonewright.wait_for("the next version", FOLLOW, || {
+            wire::serial(server, ZONE).filter(|serial| Some(*serial) != before)
+        })
+    }
+
+    /// All have exactly what we have, and nobody took the zone whole again.
+    fn check(&mut self, what: &str) {
+        eprintln!("{what}");
+        self.fleet.wait_until_equal(&self.zonewright, FOLLOW);
+        self.fleet.assert_equal(&self.zonewright);
+        self.fleet.assert_no_second_axfr(&self.zonewright);
+    }
+}
+
+/// A set of five addresses with a TTL, and what else a step needs.
+fn set(ttl: u32, addresses: usize, more: &str) -> String {
+    let mut lines = String::new();
+    for number in 1..=addresses {
+        writeln!(lines, "set {ttl} A 198.51.100.{number}").unwrap();
+    }
+    lines + more
+}
+
+#[test]
+fn b09_b10_b11_b12_b18_five_secondaries_apply_awkward_steps_by_ixfr() {
+    if needs::lacks(&["bind", "knot", "nsd", "pdns", "unbound"]) {
+        return;
+    }
+    let usual = "emptied A 192.0.2.7\nalias CNAME Target\ntarget A 192.0.2.9\nMiXed TXT \"a\"\n";
+    let mut subject = Subject::start(1, &set(60, 5, usual));
+    let mut serial = 1;
+    let mut step = |subject: &mut Subject, what: &str, soa: &str, ns: &str, lines: &str| {
+        serial += 1;
+        subject.publish(&text(serial, soa, ns, lines));
+        subject.check(what);
+    };
+    let it = &mut subject;
+    step(it, "B9: another TTL", SOA, "ns1", &set(300, 5, usual));
+    step(
+        it,
+        "B10: one more with a new TTL",
+        SOA,
+        "ns1",
+        &set(120, 6, usual),
+    );
+    let cased = usual
+        .replace("MiXed", "mIxEd")
+        .replace("CNAME Target", "CNAME tARGET");
+    step(it, "B11: other letters", SOA, "ns1", &set(120, 6, &cased));
+    let more = format!("{cased}new A 192.0.2.77\n");
+    step(
+        it,
+        "B11: other letters and a change",
+        SOA,
+        "ns1",
+        &set(120, 6, &more),
+    );
+    let alias = usual.replace("emptied A 192.0.2.7", "emptied CNAME target");
+    step(it, "B12: A to CNAME", SOA, "ns1", &set(120, 6, &alias));
+    step(it, "B12: and back", SOA, "ns1", &set(120, 6, usual));
+    step(it, "B12: another NS", SOA, "ns2", &set(120, 6, usual));
+    let gone = usual.replace("emptied A 192.0.2.7\n", "");
+    step(it, "B12: a name emptied", SOA, "ns2", &set(120, 6, &gone));
+    step(
+        it,
+        "B18: another mailbox",
+        "60 SOA ns1 Operator",
+        "ns2",
+        &set(120, 6, &gone),
+    );
+    step(
+        it,
+        "B18: the SOA's own TTL",
+        "90 SOA ns1 Operator",
+        "ns2",
+        &set(120, 6, &gone),
+    );
+    eprintln!("{:?}", subject.fleet.transfers(&subject.zonewright));
+}
+
+/// Four versions across 2^32 while all are away: one step leads them there, NSD too, which does not follow
+/// a chain across.
+#[test]
+fn b14_five_secondaries_follow_across_the_wrap_by_ixfr() {
+    if needs::lacks(&["bind", "knot", "nsd", "pdns", "unbound"]) {
+        return;
+    }
+    // In two leaps: a file's serial counts where it is ahead of the clock, by less than half the circle.
+    let mut subject = Subject::start(3_900_000_000, &set(60, 1, ""));
+    let last = subject.publish(&text(u32::MAX - 1, SOA, "ns1", &set(60, 2, "")));
+    assert_eq!(last, u32::MAX - 1);
+    subject.check("before the end of serials");
+    for member in &mut subject.fleet.members {
+        member.stop();
+    }
+    let mut serials = Vec::new();
+    for (number, serial) in [u32::MAX, 1, 3].into_iter().enumerate() {
+        serials.push(subject.publish(&text(serial, SOA, "ns1", &set(60, 3 + number, ""))));
+    }
+    eprintln!("{serials:?}");
+    assert!(serials[2] < 1 << 31, "beyond 2^32: {serials:?}");
+    for member in &mut subject.fleet.members {
+        member.resume();
+    }
+    subject.check("B14: across 2^32");
+}
+
+/// A client whose clock is ten minutes ahead is told so, and it is in our log; with the right time it is
+/// served.
+#[test]
+fn k4_a_clock_that_is_off_is_said_and_recovered_from() {
+    if needs::lacks(&["kdig", "faketime"]) {
+        return;
+    }
+    let mut zonewright = Zonewright::prepare(&[ZONE]);
+    let file = zonewright.folder().join("db");
+    fs::write(&file, text(1, SOA, "ns1", "")).unwrap();
+    let key = Key::example();
+    zonewright.configure(&format!(
+        "    file {} {ZONE}\n    tsig {{\n        secret {} {} {}\n    }}\n    transfer {{\n        allow \
+         127.0.0.1 key {}\n    }}\n",
+        file.display(),
+        key.name,
+        key.secret,
+        key.algorithm,
+        key.name
+    ));
+    zonewright.start();
+    let port = zonewright.address().port().to_string();
+    let asked = |offset: &str| {
+        let output = Command::new(needs::program("faketime"))
+            .args(["-f", offset])
+            .arg(needs::program("kdig"))
+            .args(["@127.0.0.1", "-p", &port, "-y"])
+            .arg(format!("{}:{}:{}", key.algorithm, key.name, key.secret))
+            .args(["+tcp", ZONE, "AXFR"])
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text + &String::from_utf8_lossy(&output.stderr)
+    };
+    for offset in ["+10m", "-10m"] {
+        let text = asked(offset);
+        assert!(
+            text.contains("BADTIME") && !text.contains("padding-1."),
+            "{offset}: {text}"
+        );
+    }
+    let log = zonewright.log();
+    let said: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("BADTIME"))
+        .collect();
+    assert!(
+        !said.is_empty() && said.iter().all(|line| line.contains(&key.name)),
+        "{log}"
+    );
+    let text = asked("+0m");
+    assert!(text.contains("padding-1."), "{text}");
+    assert_eq!(zonewright.log().matches("BADTIME").count(), said.len());
+}
