@@ -93,6 +93,9 @@ pub enum Command {
         /// The configuration.
         #[command(flatten)]
         configuration: Configuration,
+        /// Also print what each block will do with queries and zones.
+        #[arg(long)]
+        explain: bool,
     },
     /// The zones as the sources stand now, as master files; no state, no socket.
     Render {

@@ -33,7 +33,10 @@ fn main() -> ExitCode {
             state,
             start,
         } => app::run(&configuration, &state, &start),
-        Command::Check { configuration } => app::check(&configuration),
+        Command::Check {
+            configuration,
+            explain,
+        } => app::check(&configuration, explain),
         Command::Render {
             configuration,
             zone,

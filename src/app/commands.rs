@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::app::explain::explain;
 use crate::app::failure::{Failure, one_line};
 use crate::app::files::check_files;
 use crate::app::past::{PastError, StoredPast};
@@ -51,8 +52,11 @@ pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
 ///
 /// # Errors
 /// With every problem of the configuration.
-pub fn check(configuration: &Configuration) -> Result<(), Failure> {
+pub fn check(configuration: &Configuration, explains: bool) -> Result<(), Failure> {
     let loaded = load(configuration)?;
+    if explains {
+        print(&explain(&loaded.config))?;
+    }
     check_sources(&loaded.config)?;
     check_files(&loaded.config)?;
     let blocks = loaded.config.servers.iter();

@@ -19,6 +19,7 @@ use crate::app::counts;
 use crate::app::data::{self, Data, Surroundings};
 use crate::app::ends::{self, ObservedNow};
 use crate::app::failure::{Failure, one_line};
+use crate::app::health;
 use crate::app::observe::{Observed, samples, status};
 use crate::app::past::StoredPast;
 use crate::app::plan::{interface_addresses, plan, plan_onto};
@@ -139,8 +140,16 @@ impl Process {
             cancel,
         );
         tasks.spawn("control socket", control);
+        let health = health::run(
+            Arc::clone(&serving.health),
+            Arc::clone(&around.metrics),
+            Arc::clone(&clock),
+            tasks.cancel().clone(),
+        );
+        tasks.spawn("health of ourselves", health);
         data.follow((inputs, Vec::new()), to_ask, &mut tasks, &clock)
             .await?;
+        set_debug(&config);
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
         Ok(Self {
             configuration: configuration.clone(),
@@ -226,6 +235,7 @@ impl Process {
         }
         match self.reload(loaded).await {
             Ok(()) => {
+                set_debug(&self.config);
                 self.reloads.taken(&self.seen);
                 let digest = &self.seen;
                 tracing::info!("plugin/reload: Running configuration SHA512 = {digest}");
@@ -437,6 +447,12 @@ fn lameduck_of(config: &Config) -> Duration {
 /// How long a block wants to go on answering.
 fn health_of(block: &ServerBlock) -> Option<Duration> {
     block.health.as_ref().map(|health| health.lameduck)
+}
+
+/// Logs more where a block has `debug`.
+fn set_debug(config: &Config) {
+    let mut blocks = config.servers.iter();
+    crate::ops::telemetry::set_debug(blocks.any(|block| block.operations.debug));
 }
 
 /// What a task's end means.

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::data::ToAsk;
 use crate::app::follow;
+use crate::app::health::HealthNow;
 use crate::app::kept::Kept;
 use crate::app::listeners::{
     Lasting, Made, addresses_of, bind_http, make_servers, new_cookies, settings_of,
@@ -64,6 +65,8 @@ pub(super) struct Serving {
     sockets: BTreeMap<Socket, (Answering, CancellationToken)>,
     /// The HTTP listeners.
     http: BTreeMap<HttpAddress, (EndsNow, CancellationToken)>,
+    /// The HTTP listeners that tell health.
+    pub(super) health: HealthNow,
     /// The handlers that do something besides answering.
     handlers: Vec<(Arc<dyn Handler>, CancellationToken)>,
     /// Who is told of versions, of which zone, with which keys.
@@ -95,6 +98,7 @@ impl Serving {
             servers: Vec::new(),
             sockets: BTreeMap::new(),
             http: BTreeMap::new(),
+            health: HealthNow::default(),
             handlers: Vec::new(),
             told: Vec::new(),
             follow: CancellationToken::new(),
@@ -278,6 +282,9 @@ impl Serving {
         http: Vec<(HttpAddress, Ends, Option<TcpListener>)>,
         tasks: &mut Tasks,
     ) {
+        let telling = http.iter().filter(|(_, ends, _)| ends.health);
+        let telling = telling.map(|(address, _, _)| address.clone());
+        self.health.store(Arc::new(telling.collect()));
         let mut old = std::mem::take(&mut self.http);
         for (address, ends, new) in http {
             let what = ends.what();
@@ -368,6 +375,7 @@ impl Serving {
             servers: _,
             sockets,
             http,
+            health: _,
             handlers,
             told,
             follow,

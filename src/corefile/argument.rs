@@ -29,6 +29,12 @@ impl Directive {
         }
     }
 
+    /// Its name and its arguments.
+    pub(super) fn words(&self) -> Vec<String> {
+        let all = [&self.name].into_iter().chain(&self.arguments);
+        all.map(|token| token.text.clone()).collect()
+    }
+
     /// A word as a path: a relative one begins in the block's `root`.
     pub(super) fn path(&self, text: &str) -> PathBuf {
         match &self.root {

@@ -85,6 +85,8 @@ pub struct ServerBlock {
     pub errors: Option<Errors>,
     /// Logging of queries: the first rule that fits decides.
     pub logs: Vec<LogRule>,
+    /// Its directives as they were written, name and arguments.
+    pub written: Vec<Vec<String>>,
     /// What concerns the process and its listeners.
     pub operations: Operations,
     /// Readiness over HTTP.
@@ -339,6 +341,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         gates: Vec::new(),
         errors: None,
         logs: Vec::new(),
+        written: directives.iter().map(Directive::words).collect(),
         operations: Operations::default(),
         ready: None,
         health: None,

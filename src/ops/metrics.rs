@@ -165,6 +165,9 @@ impl Sample {
     }
 }
 
+/// Upper bounds of how long our own health takes to say, in seconds: CoreDNS's.
+const HEALTH_BUCKETS: [f64; 5] = [0.000_25, 0.002_5, 0.025, 0.25, 2.5];
+
 /// Gives the values that are read at scrape.
 pub type Gather = Arc<dyn Fn() -> Vec<Sample> + Send + Sync>;
 
@@ -192,6 +195,10 @@ pub struct Metrics {
     pub problems: Gauge,
     /// What became of held versions.
     pub gate: Family<Labels, Counter>,
+    /// How long our own health took to say.
+    pub health_seconds: Histogram,
+    /// How often it said nothing.
+    pub health_failures: Counter,
 }
 
 impl Metrics {
@@ -209,6 +216,8 @@ impl Metrics {
             commit_failures: Counter::default(),
             problems: Gauge::default(),
             gate: Family::default(),
+            health_seconds: Histogram::new(HEALTH_BUCKETS),
+            health_failures: Counter::default(),
         };
         let registry = &mut metrics.registry;
         registry.register(VERSIONS.name, VERSIONS.help, metrics.versions.clone());
@@ -237,6 +246,10 @@ impl Metrics {
             OBJECT_PROBLEMS.help,
             metrics.problems.clone(),
         );
+        let histogram = metrics.health_seconds.clone();
+        registry.register(HEALTH_DURATION.name, HEALTH_DURATION.help, histogram);
+        let failures = metrics.health_failures.clone();
+        registry.register(HEALTH_FAILURES.name, HEALTH_FAILURES.help, failures);
         registry.register(GATE.name, GATE.help, metrics.gate.clone());
         registry.register_collector(Box::new(Gathered(gather)));
         metrics

@@ -157,25 +157,17 @@ async fn dig_and_kdig_verify_a_signed_transfer() {
 
 #[tokio::test]
 async fn sockets_and_connections_go_on_with_what_answers_now() {
-    let one = Setup::new(vec![crate::serve::testing::zone(
-        "z.",
-        1,
-        &["a A 10.0.0.1"],
-    )]);
+    let one = Setup::new(vec![zone("z.", 1, &["a A 10.0.0.1"])]);
     let running = one.start();
     let mut client = running.connect().await;
-    let question = crate::serve::testing::query(1, "a.z.", Rtype::A);
-    let said = |message: Vec<u8>| crate::serve::testing::answers(&[message]);
+    let question = query(1, "a.z.", Rtype::A);
+    let said = |message: Vec<u8>| answers(&[message]);
     client.send(&question).await;
     assert_eq!(
         said(client.receive().await.unwrap()),
         ["a.z. 60 IN A 10.0.0.1"]
     );
-    let two = Setup::new(vec![crate::serve::testing::zone(
-        "z.",
-        1,
-        &["a A 10.0.0.2"],
-    )]);
+    let two = Setup::new(vec![zone("z.", 1, &["a A 10.0.0.2"])]);
     running.answering.replace(&two.server(), None);
     client.send(&question).await;
     assert_eq!(

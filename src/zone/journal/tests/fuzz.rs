@@ -3,10 +3,10 @@
 //! The octets are put where the database keeps them, under their keys: below the checks that sled makes
 //! of its own files. Half of them get a right check sum, so that what lies behind it is reached.
 
-use super::damage::fixed_history;
 use super::*;
 use crate::fuzz::{Fuzz, Outcome};
 use crate::zone::journal::codec::{seal, unseal};
+use crate::zone::laws::fixed_history;
 
 /// Entries of a store: keys with their values.
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;

@@ -11,8 +11,8 @@ mod trace;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use super::damage::fixed_history;
 use super::*;
+use crate::zone::laws::fixed_history;
 use disk::{Dice, Disk, End};
 use trace::Call;
 
