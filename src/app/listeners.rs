@@ -9,9 +9,10 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::app::addresses::interface_addresses;
 use crate::app::follow::Reload;
 use crate::app::kept::Kept;
-use crate::app::plan::{Planned, interface_addresses};
+use crate::app::plan::Planned;
 use crate::app::{certificates, chain};
 use crate::corefile::{
     self, BindHost, Config, HttpAddress, HttpHost, Listener, Nsid, Scheme, ServerBlock, Sockets,
@@ -140,6 +141,23 @@ fn make(
         query_log: QueryLog::new(blocks.iter().map(rules).collect()),
         common: lasting.common.clone(),
     });
+    let (counted, words) = counts_of(blocks, &server);
+    Ok(Made {
+        server,
+        listeners,
+        keys,
+        reloads,
+        counted,
+        words,
+    })
+}
+
+/// Of a server: the zone of each key, where its queries are counted; and the first zone of each block that
+/// is counted, with the words that take part in its answers.
+pub(super) type Counts = (Vec<Option<String>>, Vec<(String, Vec<&'static str>)>);
+
+/// What is counted of the queries of some blocks.
+fn counts_of(blocks: &[&ServerBlock], server: &Server) -> Counts {
     let blocks = blocks.iter().zip(server.router().blocks());
     let (mut counted, mut words) = (Vec::new(), Vec::new());
     for (block, chain) in blocks {
@@ -158,14 +176,7 @@ fn make(
             words.push((key.apex.to_string(), all.collect()));
         }
     }
-    Ok(Made {
-        server,
-        listeners,
-        keys,
-        reloads,
-        counted,
-        words,
-    })
+    (counted, words)
 }
 
 /// The limits and times of the listeners of some blocks: of two that say the same the last counts.

@@ -1,6 +1,7 @@
 //! The wiring: builds the parts from the configuration, binds, supervises, shuts down in order. Nobody
 //! imports it but `main` and the tests of the whole.
 
+mod addresses;
 mod ahead;
 mod banner;
 mod catalogs;
@@ -34,6 +35,7 @@ mod source;
 mod startup;
 mod writer;
 
+pub use addresses::interface_addresses;
 pub use banner::{print_plugins, print_version};
 pub use commands::{blame, check, diff, log, print_zones, release, show, status, verify};
 pub use doctor::doctor;
@@ -41,6 +43,6 @@ pub use emit::{Emission, emit};
 pub use export::export;
 pub use failure::Failure;
 pub use files::PlannedFile;
-pub use plan::{Planned, PlannedCluster, interface_addresses, plan};
+pub use plan::{Planned, PlannedCluster, plan};
 pub use render::{RenderedZone, render};
 pub use run::run;

@@ -7,12 +7,12 @@ use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use crate::app::addresses::own_addresses;
 use crate::app::catalogs::plan_catalogs;
 use crate::app::files::{PlannedFile, plan_file_zones, plan_overlays};
 use crate::cluster::{Kind, Kinds, SeenNamespaces, Selector};
 use crate::corefile::{
-    self, Apex, BindHost, Config, External, Gate, History, Hold, Kubernetes, Pods, ServerBlock,
-    Source,
+    self, Apex, Config, External, Gate, History, Hold, Kubernetes, Pods, ServerBlock, Source,
 };
 use crate::dns::{Name, Ttl};
 use crate::live::{InsecurePods, LiveNames, ZonalNames};
@@ -390,25 +390,6 @@ pub(super) fn memory_limits(kept: Retention) -> MemoryLimits {
     }
 }
 
-/// The addresses that a block's servers have: those it is bound to, else the machine's.
-fn own_addresses(block: &ServerBlock, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>) -> Vec<IpAddr> {
-    let addresses_of = |host: &BindHost| match host {
-        BindHost::Address(address) => vec![*address],
-        BindHost::Interface(name) => local(Some(name)),
-    };
-    let mut own: Vec<IpAddr> = if block.bind.hosts.is_empty() {
-        local(None)
-    } else {
-        let except: Vec<IpAddr> = block.bind.except.iter().flat_map(addresses_of).collect();
-        let mut bound: Vec<IpAddr> = block.bind.hosts.iter().flat_map(addresses_of).collect();
-        bound.retain(|address| !except.contains(address) && !address.is_unspecified());
-        if bound.is_empty() { local(None) } else { bound }
-    };
-    own.sort_unstable();
-    own.dedup();
-    own
-}
-
 /// Where the block's servers are reached, and which zones of a cluster have no name servers by
 /// configuration: those of its own names and of addresses.
 fn front(block: &ServerBlock, kubernetes: &Kubernetes, own: &[IpAddr]) -> Front {
@@ -497,23 +478,4 @@ fn apex_settings(
         ttl: field(|apex| apex.ttl).unwrap_or(defaults.ttl),
         form: defaults.form,
     }
-}
-
-/// The addresses of an interface, or of the machine for `None`: loopback only when there is nothing
-/// else, link-local IPv6 never.
-#[must_use]
-pub fn interface_addresses(interface: Option<&str>) -> Vec<IpAddr> {
-    let all = if_addrs::get_if_addrs().unwrap_or_default();
-    let wanted: Vec<IpAddr> = all
-        .iter()
-        .filter(|entry| interface.is_none_or(|name| entry.name == name))
-        .filter(|entry| !entry.is_link_local())
-        .map(if_addrs::Interface::ip)
-        .collect();
-    let outer: Vec<IpAddr> = wanted
-        .iter()
-        .copied()
-        .filter(|address| !address.is_loopback())
-        .collect();
-    if outer.is_empty() { wanted } else { outer }
 }

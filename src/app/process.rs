@@ -13,6 +13,7 @@ use anyhow::{Context, anyhow, bail};
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 
+use crate::app::addresses::interface_addresses;
 use crate::app::banner;
 use crate::app::commands::read;
 use crate::app::counts;
@@ -22,7 +23,7 @@ use crate::app::failure::{Failure, one_line};
 use crate::app::health;
 use crate::app::observe::{Observed, samples, status};
 use crate::app::past::StoredPast;
-use crate::app::plan::{interface_addresses, plan, plan_onto};
+use crate::app::plan::{plan, plan_onto};
 use crate::app::reload::{Reloads, ReloadsNow, Rhythm};
 use crate::app::serving::Serving;
 use crate::app::signals::{Signals, Wish};

@@ -17,7 +17,7 @@ use crate::app::follow;
 use crate::app::health::HealthNow;
 use crate::app::kept::Kept;
 use crate::app::listeners::{
-    Lasting, Made, addresses_of, bind_http, make_servers, new_cookies, settings_of,
+    Counts, Lasting, Made, addresses_of, bind_http, make_servers, new_cookies, settings_of,
 };
 use crate::app::plan::Planned;
 use crate::app::startup::Gate;
@@ -37,9 +37,6 @@ type Socket = (Scheme, SocketAddr);
 
 /// A socket, the place of its server, and itself if it is new.
 type NewSocket = (usize, Socket, Option<serve::Listener>);
-
-/// Of a server: the zones of its keys where they are counted, and the words of its blocks by zone.
-type Counts = (Vec<Option<String>>, Vec<(String, Vec<&'static str>)>);
 
 /// The address of a server as CoreDNS writes it in labels: `dns://:53`, `tls://127.0.0.1:853`.
 fn label((scheme, address): Socket) -> String {

@@ -321,32 +321,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
     let catalogs = catalog::names(directives);
     let mut without_catalogs = names.clone();
     without_catalogs.retain(|name| !catalogs.contains(name));
-    let mut server = ServerBlock {
-        place: place.clone(),
-        zones,
-        bind: Bind::default(),
-        kubernetes: None,
-        multicluster: None,
-        external: None,
-        files: Vec::new(),
-        catalogs: Vec::new(),
-        transfers: Vec::new(),
-        keys: Vec::new(),
-        key_files: Vec::new(),
-        tls: None,
-        nsid: None,
-        handlers: Handlers::default(),
-        apexes: Vec::new(),
-        histories: Vec::new(),
-        gates: Vec::new(),
-        errors: None,
-        logs: Vec::new(),
-        written: directives.iter().map(Directive::words).collect(),
-        operations: Operations::default(),
-        ready: None,
-        health: None,
-        prometheus: None,
-    };
+    let mut server = without_directives(block, zones);
     let root = operations::root_of(directives);
     let mut once: Vec<(Word, &Place)> = Vec::new();
     for directive in directives {
@@ -377,6 +352,36 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
     }
     zoned::check_zones(&server, &names, report);
     server
+}
+
+/// A block before its directives are read.
+fn without_directives(block: &Block, zones: Vec<ZoneKey>) -> ServerBlock {
+    ServerBlock {
+        place: block.place.clone(),
+        zones,
+        bind: Bind::default(),
+        kubernetes: None,
+        multicluster: None,
+        external: None,
+        files: Vec::new(),
+        catalogs: Vec::new(),
+        transfers: Vec::new(),
+        keys: Vec::new(),
+        key_files: Vec::new(),
+        tls: None,
+        nsid: None,
+        handlers: Handlers::default(),
+        apexes: Vec::new(),
+        histories: Vec::new(),
+        gates: Vec::new(),
+        errors: None,
+        logs: Vec::new(),
+        written: block.directives.iter().map(Directive::words).collect(),
+        operations: Operations::default(),
+        ready: None,
+        health: None,
+        prometheus: None,
+    }
 }
 
 /// Whether a directive may stand several times in a block.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
@@ -311,6 +311,11 @@ impl Collector for Gathered {
                 MetricKind::Histogram => MetricType::Histogram,
             };
             let mut descriptor = encoder.encode_descriptor(metric.name, metric.help, None, kind)?;
+            if metric.labels.is_empty() {
+                // Without labels there are no braces either, as Prometheus's own clients write it.
+                write_value(descriptor, &samples[0])?;
+                continue;
+            }
             for sample in samples {
                 let labels: Labels = metric
                     .labels
@@ -318,19 +323,22 @@ impl Collector for Gathered {
                     .copied()
                     .zip(sample.labels.iter().cloned())
                     .collect();
-                let mut family = descriptor.encode_family(&labels)?;
-                match metric.kind {
-                    MetricKind::Counter => ConstCounter::new(sample.value).encode(family)?,
-                    MetricKind::Gauge => ConstGauge::new(sample.value).encode(family)?,
-                    MetricKind::Histogram => {
-                        let count = sample.buckets.iter().map(|(_, count)| count).sum();
-                        let buckets = &sample.buckets;
-                        family.encode_histogram::<Labels>(sample.value, count, buckets, None)?;
-                    }
-                }
+                write_value(descriptor.encode_family(&labels)?, sample)?;
             }
         }
         Ok(())
+    }
+}
+
+/// Writes the value of a sample.
+fn write_value(mut encoder: MetricEncoder<'_>, sample: &Sample) -> fmt::Result {
+    match sample.metric.kind {
+        MetricKind::Counter => ConstCounter::new(sample.value).encode(encoder),
+        MetricKind::Gauge => ConstGauge::new(sample.value).encode(encoder),
+        MetricKind::Histogram => {
+            let count = sample.buckets.iter().map(|(_, count)| count).sum();
+            encoder.encode_histogram::<Labels>(sample.value, count, &sample.buckets, None)
+        }
     }
 }
 

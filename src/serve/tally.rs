@@ -436,7 +436,7 @@ mod tests {
         let [(request, _), (reply, octets)] = of.sizes(1);
         assert_eq!((request[1], reply[2]), (2, 2));
         assert!((octets - 202.0).abs() < 1e-9);
-        assert_eq!(Tally::new(&tallies, "dns://:53", &[None]).is_none(), true);
+        assert!(Tally::new(&tallies, "dns://:53", &[None]).is_none());
     }
 
     #[test]
