@@ -26,7 +26,7 @@ use zonewright::cluster::Change;
 use zonewright::dns::CookieSecret;
 use zonewright::ops::SystemClock;
 use zonewright::serve::{Identity, Parts, Server, Settings};
-use zonewright::transfer::Secondary;
+use zonewright::transfer::{Secondary, SecondaryTable};
 use zonewright::zone::ZoneSet;
 
 use writer::{Subject, quantiles, slice};
@@ -53,16 +53,18 @@ fn notify_times(subject: &Subject, runtime: &tokio::runtime::Runtime) -> Vec<Dur
     });
     let zone = Arc::clone(&subject.zone);
     let _guard = runtime.enter();
+    let secondaries = vec![Secondary {
+        zone: zone.apex().clone(),
+        target: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), target.port()),
+        key: None,
+        source: None,
+    }];
     let server = Server::new(Parts {
         router: Arc::default(),
         zones: Arc::new(ZoneSet::new(vec![Arc::clone(&zone)])),
         access: std::collections::HashMap::new(),
-        secondaries: vec![Secondary {
-            zone: zone.apex().clone(),
-            target: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), target.port()),
-            key: None,
-            source: None,
-        }],
+        table: Arc::new(SecondaryTable::of(&secondaries)),
+        secondaries,
         keys: Arc::default(),
         identity: Identity {
             nsid: None,

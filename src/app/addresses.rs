@@ -2,25 +2,18 @@
 
 use std::net::IpAddr;
 
-use crate::corefile::{BindHost, ServerBlock};
+use crate::app::hosts::hosts_of;
+use crate::corefile::ServerBlock;
 
 /// The addresses that a block's servers have: those it is bound to, else the machine's.
 pub(super) fn own_addresses(
     block: &ServerBlock,
     local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,
 ) -> Vec<IpAddr> {
-    let addresses_of = |host: &BindHost| match host {
-        BindHost::Address(address) => vec![*address],
-        BindHost::Interface(name) => local(Some(name)),
-    };
-    let mut own: Vec<IpAddr> = if block.bind.hosts.is_empty() {
-        local(None)
-    } else {
-        let except: Vec<IpAddr> = block.bind.except.iter().flat_map(addresses_of).collect();
-        let mut bound: Vec<IpAddr> = block.bind.hosts.iter().flat_map(addresses_of).collect();
-        bound.retain(|address| !except.contains(address) && !address.is_unspecified());
-        if bound.is_empty() { local(None) } else { bound }
-    };
+    let mut own = hosts_of(block, local);
+    if own.is_empty() {
+        own = local(None);
+    }
     own.sort_unstable();
     own.dedup();
     own

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 
-use crate::app::failure::one_line;
-use crate::app::follow::Reload;
-use crate::corefile::{self, ClientAuth, ServerBlock, Tls};
+use crate::app::failure::{Failure, one_line};
+use crate::app::follow::{Contents, Reload};
+use crate::corefile::{self, ClientAuth, Config, Scheme, ServerBlock, Tls};
 use crate::serve::{TlsClients, TlsIdentity, TlsMaterial};
 
 /// The TLS of the listeners of some blocks, and the files to follow.
@@ -15,10 +15,12 @@ pub(super) fn open(blocks: &[&ServerBlock]) -> anyhow::Result<(Arc<TlsIdentity>,
     let Some(tls) = corefile::tls_of(blocks).cloned() else {
         bail!("tls:// needs a certificate: write tls CERT KEY in its block");
     };
-    let identity = TlsIdentity::new(&read(&tls)?).with_context(|| place(&tls))?;
-    let identity = Arc::new(identity);
     let files = [Some(&tls.certificate), Some(&tls.key), tls.ca.as_ref()];
     let files: Vec<PathBuf> = files.into_iter().flatten().cloned().collect();
+    // Before they are read: what changes meanwhile is seen again.
+    let seen = Contents::of(&files);
+    let identity = TlsIdentity::new(&read(&tls)?).with_context(|| place(&tls))?;
+    let identity = Arc::new(identity);
     let used = Arc::clone(&identity);
     let take = move || {
         let taken = read(&tls).and_then(|material| {
@@ -27,7 +29,31 @@ pub(super) fn open(blocks: &[&ServerBlock]) -> anyhow::Result<(Arc<TlsIdentity>,
         });
         taken.map_err(|error| vec![one_line(&error)])
     };
-    Ok((identity, Reload::new("certificates", files, Box::new(take))))
+    let reload = Reload::new("certificates", files, seen, Box::new(take));
+    Ok((identity, reload))
+}
+
+/// Opens the certificates of all TLS listeners, for `check`.
+pub(super) fn check_certificates(config: &Config) -> Result<(), Failure> {
+    let mut wrong: Vec<String> = Vec::new();
+    for (listener, blocks) in config.listeners() {
+        let opened = match listener.scheme {
+            Scheme::Dns => continue,
+            Scheme::Tls => open(&blocks),
+        };
+        if let Err(error) = opened {
+            let line = one_line(&error);
+            // Blocks share listeners.
+            if !wrong.contains(&line) {
+                wrong.push(line);
+            }
+        }
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::unusable(wrong.join("\n")))
+    }
 }
 
 /// What stands in front of an error.

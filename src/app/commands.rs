@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::app::certificates::check_certificates;
 use crate::app::explain::explain;
 use crate::app::failure::{Failure, one_line};
 use crate::app::files::check_files;
@@ -59,6 +60,7 @@ pub fn check(configuration: &Configuration, explains: bool) -> Result<(), Failur
     }
     check_sources(&loaded.config)?;
     check_files(&loaded.config)?;
+    check_certificates(&loaded.config)?;
     let blocks = loaded.config.servers.iter();
     let zones: Vec<String> = blocks
         .flat_map(corefile::ServerBlock::zones_written)

@@ -11,7 +11,7 @@ use crate::cli::{Configuration, State};
 use crate::corefile::{self, Config, ServerBlock};
 use crate::dns::tsig::{self, Key};
 use crate::dns::{Name, Serial};
-use crate::doctor::{Diagnosis, Patient, diagnose, probe};
+use crate::doctor::{Diagnosis, OurSerial, Patient, diagnose, probe};
 use crate::ops::SystemClock;
 
 /// `doctor`.
@@ -20,13 +20,17 @@ use crate::ops::SystemClock;
 /// When the configuration is not usable, or something is wrong with a secondary.
 pub fn doctor(configuration: &Configuration, state: &State) -> Result<(), Failure> {
     let loaded = load(configuration)?;
-    let serials = our_serials(state);
-    if serials.is_none() {
+    let is_running = our_serials(state).is_some();
+    if !is_running {
         tracing::warn!(
             "no server runs with this state folder: serials are not compared; see --state"
         );
     }
-    let patients = patients(&loaded.config, &serials.unwrap_or_default());
+    let ours = |zone: &Name| {
+        let serials = is_running.then(|| our_serials(state)).flatten()?;
+        serials.get(&zone.to_string()).copied().map(Serial::decode)
+    };
+    let patients = patients(&loaded.config);
     if patients.is_empty() {
         let message = "the Corefile names no secondary: write transfer { to ADDRESS }";
         return Err(Failure::unusable(message));
@@ -39,7 +43,14 @@ pub fn doctor(configuration: &Configuration, state: &State) -> Result<(), Failur
     let lines: Vec<(String, bool)> = std::thread::scope(|scope| {
         let visits: Vec<_> = by_address
             .values()
-            .map(|patients| scope.spawn(|| patients.iter().map(|it| visit(it)).collect::<Vec<_>>()))
+            .map(|patients| {
+                scope.spawn(|| {
+                    patients
+                        .iter()
+                        .map(|it| visit(it, &ours))
+                        .collect::<Vec<_>>()
+                })
+            })
             .collect();
         let done = visits
             .into_iter()
@@ -59,10 +70,10 @@ pub fn doctor(configuration: &Configuration, state: &State) -> Result<(), Failur
 }
 
 /// Tries one zone at one secondary: the line, and whether all is well.
-fn visit(patient: &Patient) -> (String, bool) {
-    let findings = probe(patient, &SystemClock);
+fn visit(patient: &Patient, ours: &OurSerial<'_>) -> (String, bool) {
+    let findings = probe(patient, ours, &SystemClock);
     let key = patient.key.as_ref().map(|key| key.name());
-    let diagnosis = diagnose(&findings, patient.ours, key);
+    let diagnosis = diagnose(&findings, key);
     let is_well = match diagnosis {
         Diagnosis::Well(_) => true,
         Diagnosis::Ill { .. } => false,
@@ -87,7 +98,7 @@ fn our_serials(state: &State) -> Option<BTreeMap<String, u32>> {
 }
 
 /// Each zone at each secondary, in the order of the Corefile.
-fn patients(config: &Config, serials: &BTreeMap<String, u32>) -> Vec<Patient> {
+fn patients(config: &Config) -> Vec<Patient> {
     let mut patients: Vec<Patient> = Vec::new();
     for block in &config.servers {
         for zone in block.zones_written() {
@@ -99,13 +110,11 @@ fn patients(config: &Config, serials: &BTreeMap<String, u32>) -> Vec<Patient> {
                 if patients.iter().any(is_known) {
                     continue;
                 }
-                let serial = serials.get(&zone.to_string()).copied();
                 patients.push(Patient {
                     zone: zone.clone(),
                     address: to.address,
                     key: key_of(block, to).map(Arc::new),
                     source: transfer.source_for(to.address.ip()),
-                    ours: serial.map(Serial::decode),
                 });
             }
         }

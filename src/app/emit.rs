@@ -9,10 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 use crate::app::addresses::interface_addresses;
 use crate::app::commands::{load, print};
 use crate::app::failure::Failure;
+use crate::app::hosts::hosts_of;
 use crate::cli::Configuration;
-use crate::corefile::{BindHost, Config, Secondary, ServerBlock};
+use crate::corefile::{Config, Scheme, Secondary, ServerBlock};
 use crate::dns::Name;
 use crate::emit::{Feed, FeedKey, PLACEHOLDER, Software};
+use crate::transfer::TlsDemand;
 
 /// What is asked of `emit` beside the Corefile.
 #[derive(Debug, Clone, clap::Args)]
@@ -116,7 +118,7 @@ fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
             push_new(&mut feed.notifiers, &source);
         }
         if emission.primary.is_empty() {
-            for address in primaries_of(it.block, listen.ip()) {
+            for address in primaries_of(it, listen.ip())? {
                 push_new(&mut feed.primaries, &address);
             }
         }
@@ -170,15 +172,22 @@ fn key_of(given: &Given<'_>, with_secret: bool) -> Option<FeedKey> {
 
 /// Where a block's server is found by an address of this family: where it is bound, else its name
 /// servers' addresses, else the machine's.
-fn primaries_of(block: &ServerBlock, from: IpAddr) -> Vec<SocketAddr> {
-    let mut hosts: Vec<IpAddr> = Vec::new();
-    for host in &block.bind.hosts {
-        match host {
-            BindHost::Address(address) => hosts.push(*address),
-            BindHost::Interface(name) => hosts.extend(interface_addresses(Some(name))),
-        }
-    }
-    hosts.retain(|host| !host.is_unspecified());
+fn primaries_of(given: &Given<'_>, from: IpAddr) -> Result<Vec<SocketAddr>, String> {
+    let Given { block, zone, to } = given;
+    let demands_tls = match to.tls {
+        TlsDemand::Free => false,
+        TlsDemand::Any | TlsDemand::Named(_) => true,
+    };
+    let plain = || block.zones.iter().filter(|key| key.scheme == Scheme::Dns);
+    let holding = plain().find(|key| zone.is_within(&key.apex));
+    let key = holding.or_else(|| plain().next());
+    let Some(key) = key.filter(|_| !demands_tls) else {
+        return Err(format!(
+            "{zone} goes to {} over TLS alone: emit writes plain transfers; configure the secondary by hand",
+            to.address
+        ));
+    };
+    let mut hosts = hosts_of(block, &interface_addresses);
     if hosts.is_empty() {
         let servers = block.apexes.iter().flat_map(|apex| &apex.name_servers);
         hosts.extend(servers.flat_map(|server| &server.addresses));
@@ -186,11 +195,10 @@ fn primaries_of(block: &ServerBlock, from: IpAddr) -> Vec<SocketAddr> {
     if hosts.is_empty() {
         hosts = interface_addresses(None);
     }
-    let port = block.zones.first().map_or(53, |key| key.port);
     let same_family = hosts.iter().filter(|host| host.is_ipv4() == from.is_ipv4());
-    same_family
-        .map(|host| SocketAddr::new(*host, port))
-        .collect()
+    Ok(same_family
+        .map(|host| SocketAddr::new(*host, key.port))
+        .collect())
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Key files and certificates are read again when they change.
 //!
 //! The files are looked at every two seconds, by their content: that also sees what is replaced by a rename
-//! or by moving a link, as Secrets are in a pod. What is wrong with the new content is logged, and the old
-//! stays in use.
+//! or by moving a link, as Secrets are in a pod. New content is taken once two looks find the same: files
+//! that belong together are not taken in halves. What is wrong with it is logged, and the old stays in use.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ring::digest::{Digest, SHA256, digest};
+use ring::digest::{SHA256, digest};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
@@ -23,35 +23,45 @@ pub(super) struct Reload {
     what: &'static str,
     /// The files.
     files: Vec<PathBuf>,
-    /// What each held when it was looked at last; nothing when it could not be read.
-    seen: Vec<Option<Digest>>,
+    /// What they held when that was taken into use.
+    seen: Contents,
+    /// What they held at the last look, where that is not yet taken.
+    waiting: Option<Contents>,
     /// Takes new content into use.
     take: Take,
 }
 
 impl Reload {
-    /// Files whose content is in use already.
-    pub(super) fn new(what: &'static str, files: Vec<PathBuf>, take: Take) -> Self {
-        let seen = files.iter().map(content).collect();
+    /// Files whose content is in use already; `seen` is what they held before that was read.
+    pub(super) fn new(what: &'static str, files: Vec<PathBuf>, seen: Contents, take: Take) -> Self {
         Self {
             what,
             files,
             seen,
+            waiting: None,
             take,
         }
     }
 
     /// Looks at the files, and takes what is new into use. Gives what came of it, when there was a change.
     fn look(&mut self) -> Option<Result<(), Vec<String>>> {
-        let now: Vec<_> = self.files.iter().map(content).collect();
-        let is_same = |(a, b): (&Option<Digest>, &Option<Digest>)| {
-            a.as_ref().map(AsRef::as_ref) == b.as_ref().map(AsRef::as_ref)
-        };
-        if self.seen.iter().zip(&now).all(is_same) {
+        let now = Contents::of(&self.files);
+        let before = self.waiting.take();
+        if now == self.seen {
+            return None;
+        }
+        if before.as_ref() != Some(&now) {
+            self.waiting = Some(now);
             return None;
         }
         self.seen = now;
         Some((self.take)())
+    }
+
+    /// Takes what the files hold now: it may be newer than what is in use. What is wrong by now was right
+    /// then, and stays in use.
+    pub(super) fn settle(&mut self) {
+        let _wrong_now = (self.take)();
     }
 
     /// Looks, and logs what came of it.
@@ -73,9 +83,19 @@ impl Reload {
     }
 }
 
-/// What tells one content of a file from another.
-fn content(file: &PathBuf) -> Option<Digest> {
-    Some(digest(&SHA256, &std::fs::read(file).ok()?))
+/// What tells one state of some files from another: a digest of each, nothing for one that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Contents(Vec<Option<Vec<u8>>>);
+
+impl Contents {
+    /// What these files hold now.
+    pub(super) fn of(files: &[PathBuf]) -> Self {
+        let digest_of = |file: &PathBuf| {
+            let octets = std::fs::read(file).ok()?;
+            Some(digest(&SHA256, &octets).as_ref().to_vec())
+        };
+        Self(files.iter().map(digest_of).collect())
+    }
 }
 
 /// Looks at all files again and again until told to stop.
@@ -121,18 +141,36 @@ mod tests {
             1 => Err(vec!["wrong".to_owned()]),
             _ => Ok(()),
         });
-        let mut reload = Reload::new("keys", vec![file.clone()], take);
+        let files = vec![file.clone()];
+        let seen = Contents::of(&files);
+        let mut reload = Reload::new("keys", files, seen, take);
         assert_eq!(reload.look(), None);
         std::fs::write(&file, "one").unwrap();
-        assert_eq!(reload.look(), None);
+        assert_eq!((reload.look(), reload.look()), (None, None));
         std::fs::write(&file, "two").unwrap();
-        assert_eq!(reload.look(), Some(Ok(())));
+        assert_eq!((reload.look(), reload.look()), (None, Some(Ok(()))));
         assert_eq!(reload.look(), None);
         std::fs::remove_file(&file).unwrap();
+        assert_eq!(reload.look(), None);
         assert_eq!(reload.look(), Some(Err(vec!["wrong".to_owned()])));
         assert_eq!(reload.look(), None);
-        std::fs::write(&file, "two").unwrap();
-        assert_eq!(reload.look(), Some(Ok(())));
+        std::fs::write(&file, "half").unwrap();
+        assert_eq!(reload.look(), None);
+        // It was still being written.
+        std::fs::write(&file, "whole").unwrap();
+        assert_eq!((reload.look(), reload.look()), (None, Some(Ok(()))));
         assert_eq!(taken.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn a_change_between_reading_and_following_is_not_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "one").unwrap();
+        let files = vec![file.clone()];
+        let seen = Contents::of(&files);
+        std::fs::write(&file, "two").unwrap();
+        let mut reload = Reload::new("keys", files, seen, Box::new(|| Ok(())));
+        assert_eq!((reload.look(), reload.look()), (None, Some(Ok(()))));
     }
 }

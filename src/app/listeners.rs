@@ -9,8 +9,8 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::app::addresses::interface_addresses;
-use crate::app::follow::Reload;
+use crate::app::follow::{Contents, Reload};
+use crate::app::hosts::bound_addresses;
 use crate::app::kept::Kept;
 use crate::app::plan::Planned;
 use crate::app::{certificates, chain};
@@ -320,6 +320,8 @@ fn follow_keys(blocks: &[&ServerBlock], ring: &Arc<KeyRing>) -> Option<Reload> {
     if files.is_empty() {
         return None;
     }
+    let files: Vec<PathBuf> = files.into_iter().collect();
+    let seen = Contents::of(&files);
     let blocks: Vec<ServerBlock> = blocks.iter().copied().cloned().collect();
     let ring = Arc::clone(ring);
     let take = move || {
@@ -329,15 +331,16 @@ fn follow_keys(blocks: &[&ServerBlock], ring: &Arc<KeyRing>) -> Option<Reload> {
         ring.replace(keys_of(&keys));
         Ok(())
     };
-    Some(Reload::new(
-        "keys",
-        files.into_iter().collect(),
-        Box::new(take),
-    ))
+    Some(Reload::new("keys", files, seen, Box::new(take)))
 }
 
-/// The addresses of a listener.
-pub(super) fn addresses_of(listener: &Listener) -> anyhow::Result<Vec<SocketAddr>> {
+/// The addresses of a listener on which some of its blocks are not excepted; `local` gives those of an
+/// interface.
+pub(super) fn addresses_of(
+    listener: &Listener,
+    blocks: &[&ServerBlock],
+    local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,
+) -> anyhow::Result<Vec<SocketAddr>> {
     let hosts = match &listener.host {
         None => vec![
             IpAddr::from(Ipv4Addr::UNSPECIFIED),
@@ -345,10 +348,15 @@ pub(super) fn addresses_of(listener: &Listener) -> anyhow::Result<Vec<SocketAddr
         ],
         Some(BindHost::Address(address)) => vec![*address],
         Some(BindHost::Interface(name)) => {
-            let found = interface_addresses(Some(name));
+            let mut found = local(Some(name));
             if found.is_empty() {
                 bail!("interface {name} has no address; see `ip address`, or bind an address");
             }
+            let excepted: Vec<Vec<IpAddr>> = blocks
+                .iter()
+                .map(|block| bound_addresses(&block.bind.except, local))
+                .collect();
+            found.retain(|address| !excepted.iter().all(|it| it.contains(address)));
             found
         }
     };
@@ -387,5 +395,31 @@ pub(super) async fn bind_http(
              another port"
         ),
         None => bail!("{what}: no address to listen on"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corefile::{Overrides, parse_text};
+
+    #[test]
+    fn an_address_that_is_excepted_of_an_interface_is_not_bound() {
+        let local = |_: Option<&str>| {
+            ["192.0.2.1", "192.0.2.2"]
+                .map(|it| it.parse().unwrap())
+                .into()
+        };
+        let bound = |lines: &str| -> Vec<String> {
+            let text = format!("z:53 {{\n{lines}\n}}\n");
+            let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
+            let listeners = loaded.config.listeners().into_iter();
+            let all = listeners
+                .flat_map(|(listener, blocks)| addresses_of(&listener, &blocks, &local).unwrap());
+            all.map(|address| address.to_string()).collect()
+        };
+        assert_eq!(bound("bind eth0"), ["192.0.2.1:53", "192.0.2.2:53"]);
+        let lines = "bind eth0 {\n except 192.0.2.2\n}";
+        assert_eq!(bound(lines), ["192.0.2.1:53"]);
     }
 }

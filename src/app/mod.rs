@@ -19,6 +19,7 @@ mod failure;
 mod files;
 mod follow;
 mod health;
+mod hosts;
 mod kept;
 mod listeners;
 mod observe;

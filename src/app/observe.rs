@@ -157,6 +157,10 @@ fn held_line(held: &HeldChange) -> HeldLine {
         why: held.why.to_string(),
         since_ms: held.since_ms,
         until_ms: held.until_ms,
+        is_releasable: match held.why {
+            Why::Shrinks { .. } => true,
+            Why::Unsound { .. } => false,
+        },
     }
 }
 

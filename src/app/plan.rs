@@ -78,11 +78,10 @@ impl Planned<'_> {
                 seen: Arc::clone(seen),
                 ttl: plan.ttl,
             }),
-            zonal: plan.headless.as_ref().map(|services| ZonalNames {
-                services: Arc::clone(services),
-                ttl: plan.ttl,
-                render: service_node,
-            }),
+            zonal: plan
+                .headless
+                .as_ref()
+                .map(|services| ZonalNames::new(Arc::clone(services), plan.ttl, service_node)),
         }
     }
 }

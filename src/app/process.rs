@@ -27,7 +27,7 @@ use crate::app::plan::{plan, plan_onto};
 use crate::app::reload::{Reloads, ReloadsNow, Rhythm};
 use crate::app::serving::Serving;
 use crate::app::signals::{Signals, Wish};
-use crate::app::startup::first_versions;
+use crate::app::startup::Gates;
 use crate::app::writer::Place;
 use crate::audit::{Past, serve_control};
 use crate::cli::{Configuration, Start, State};
@@ -131,8 +131,8 @@ impl Process {
         let (data, inputs) = opened?;
         let cancel = CancellationToken::new();
         let mut tasks = Tasks::new(cancel.clone());
-        let gate = first_versions(&planned);
-        let to_ask = serving.take(prepared, Some(&gate), &mut tasks);
+        let gates = Gates::of(&planned);
+        let to_ask = serving.take(prepared, Some(&gates), &mut tasks);
         let past = Arc::new(ArcSwap::from_pointee(past_of(&data, &observed, &clock)));
         let now = Arc::clone(&past);
         let control = serve_control(

@@ -12,16 +12,17 @@ use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::app::addresses::interface_addresses;
 use crate::app::data::ToAsk;
-use crate::app::follow;
+use crate::app::follow::{self, Reload};
 use crate::app::health::HealthNow;
 use crate::app::kept::Kept;
 use crate::app::listeners::{
     Counts, Lasting, Made, addresses_of, bind_http, make_servers, new_cookies, settings_of,
 };
 use crate::app::plan::Planned;
-use crate::app::startup::Gate;
-use crate::corefile::{Config, HttpAddress, Listener, Scheme};
+use crate::app::startup::{Gate, Gates};
+use crate::corefile::{Config, HttpAddress, Listener, Scheme, ServerBlock};
 use crate::dns::CookieSecret;
 use crate::dns::tsig::KeyRing;
 use crate::live::{Block, Handler};
@@ -127,7 +128,9 @@ impl Serving {
         let mut sockets = Vec::new();
         for (place, made) in servers.iter().enumerate() {
             for listener in &made.listeners {
-                for address in addresses_of(listener)? {
+                for address in
+                    addresses_of(listener, &blocks_on(config, listener), &interface_addresses)?
+                {
                     let socket = (listener.scheme, address);
                     let new = match self.sockets.contains_key(&socket) {
                         true => None,
@@ -159,9 +162,7 @@ impl Serving {
         listener: &Listener,
         address: SocketAddr,
     ) -> anyhow::Result<serve::Listener> {
-        let on_it = config.listeners().into_iter();
-        let blocks = on_it.filter(|(it, _)| it == listener).flat_map(|it| it.1);
-        let settings = settings_of(&blocks.collect::<Vec<_>>());
+        let settings = settings_of(&blocks_on(config, listener));
         let bound = match listener.scheme {
             Scheme::Dns => serve::Listener::bind(address, settings.udp_sockets)?,
             Scheme::Tls => serve::Listener::bind_tls(address)?,
@@ -171,12 +172,12 @@ impl Serving {
         Ok(bound)
     }
 
-    /// Takes a configuration into use. Who serves and tells for the first time waits for `gate`. Gives the
+    /// Takes a configuration into use. Who serves and tells for the first time waits for its gate. Gives the
     /// secondaries that were not told of versions before.
     pub(super) fn take(
         &mut self,
         prepared: Prepared,
-        gate: Option<&Gate>,
+        gates: Option<&Gates>,
         tasks: &mut Tasks,
     ) -> ToAsk {
         let Prepared {
@@ -206,10 +207,12 @@ impl Serving {
                 .map(|of| (of.zone.clone(), of.target, of.key.clone())),
         );
         let counts = self.count(&sockets, &counts);
-        self.take_sockets(&now, (sockets, counts), gate, tasks);
+        self.take_sockets(&now, (sockets, counts), gates, tasks);
         self.take_http(http, tasks);
         self.take_handlers(&now, tasks);
-        let to_ask = self.take_told(&now, gate, tasks);
+        let to_ask = self.take_told(&now, gates, tasks);
+        // The Corefile was read a while ago.
+        reloads.iter_mut().for_each(Reload::settle);
         self.follow.cancel();
         self.follow = CancellationToken::new();
         let following = follow::run(reloads, self.follow.clone());
@@ -248,7 +251,7 @@ impl Serving {
         &mut self,
         servers: &[(Vec<Listener>, Server)],
         (sockets, counts): (Vec<NewSocket>, Vec<Option<Tally>>),
-        gate: Option<&Gate>,
+        gates: Option<&Gates>,
         tasks: &mut Tasks,
     ) {
         let mut old = std::mem::take(&mut self.sockets);
@@ -262,8 +265,9 @@ impl Serving {
                 None => (Answering::new(server, tally), CancellationToken::new()),
             };
             let started = new.map(|it| it.run(&answering, &stop));
+            let gate = gates.map(|gates| gates.for_zones(server.zones()));
             for task in started.into_iter().flatten() {
-                start(task, gate, &stop, tasks);
+                start(task, gate.as_ref(), &stop, tasks);
             }
             self.sockets.insert(socket, (answering, stop));
         }
@@ -329,7 +333,7 @@ impl Serving {
     fn take_told(
         &mut self,
         servers: &[(Vec<Listener>, Server)],
-        gate: Option<&Gate>,
+        gates: Option<&Gates>,
         tasks: &mut Tasks,
     ) -> ToAsk {
         let mut old = std::mem::take(&mut self.told);
@@ -348,7 +352,8 @@ impl Serving {
                     Arc::clone(&told.zone),
                     Arc::clone(&told.keys),
                 );
-                start(told.run(stop.clone()), gate, &stop, tasks);
+                let gate = gates.map(|gates| gates.for_zones(server.zones()));
+                start(told.run(stop.clone()), gate.as_ref(), &stop, tasks);
                 new.extend(server.asked().filter(|(secondary, _)| *secondary == of.0));
                 self.told.push((of, stop));
             }
@@ -391,6 +396,14 @@ impl Prepared {
         let mut servers = self.servers.iter();
         servers.any(|made| !made.server.secondaries().is_empty())
     }
+}
+
+/// The blocks on a listener.
+fn blocks_on<'a>(config: &'a Config, listener: &Listener) -> Vec<&'a ServerBlock> {
+    let all = config.listeners().into_iter();
+    all.filter(|(it, _)| it == listener)
+        .flat_map(|(_, blocks)| blocks)
+        .collect()
 }
 
 /// Starts a task, once `gate` is open.

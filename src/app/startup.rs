@@ -1,8 +1,9 @@
 //! `startup_timeout`: the first clients need not hear SERVFAIL while a cluster is listed.
 //!
 //! The sockets are bound before the sources are asked, and queries wait in them until every zone has a
-//! version, but no longer than the timeout of its cluster. Zones of ServiceImports, which a cluster may
-//! not have, are not waited for. Versions from the store are served at once.
+//! version, but no longer than the timeout of its cluster. A server waits for the clusters that it has
+//! zones of. Zones of ServiceImports, which a cluster may not have, are not waited for. Versions from the
+//! store are served at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +11,23 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared, join_all};
 
-use crate::app::plan::Planned;
-use crate::zone::Zone;
+use crate::app::plan::{Planned, PlannedCluster};
+use crate::zone::{Zone, ZoneSet};
 
 /// Opens when servers may begin to answer.
 pub(super) type Gate = Shared<BoxFuture<'static, ()>>;
 
-/// Opens when every zone has its first version, or the time for it is over.
-pub(super) fn first_versions(planned: &Planned<'_>) -> Gate {
-    let waits: Vec<_> = planned
-        .clusters
-        .iter()
-        .map(|cluster| {
+/// What is waited for, by cluster.
+pub(super) struct Gates {
+    /// The zones of a cluster that are waited for, and what opens when each has its first version or the time
+    /// for it is over.
+    clusters: Vec<(Vec<Arc<Zone>>, Gate)>,
+}
+
+impl Gates {
+    /// The gates of all clusters.
+    pub(super) fn of(planned: &Planned<'_>) -> Self {
+        let gate_of = |cluster: &PlannedCluster<'_>| {
             let without: Vec<_> = cluster
                 .plan
                 .dispensable_zones()
@@ -29,12 +35,24 @@ pub(super) fn first_versions(planned: &Planned<'_>) -> Gate {
                 .collect();
             let zones = cluster.plan.zones().map(|plan| &plan.zone);
             let zones = zones.filter(|zone| !without.iter().any(|it| Arc::ptr_eq(it, zone)));
-            let zones = zones.map(Arc::clone);
+            let zones: Vec<_> = zones.map(Arc::clone).collect();
             let limit = cluster.kubernetes.options.startup_timeout;
-            wait(cluster.plan.source.clone(), zones.collect(), limit)
-        })
-        .collect();
-    join_all(waits).map(|_| ()).boxed().shared()
+            let gate = wait(cluster.plan.source.clone(), zones.clone(), limit);
+            (zones, gate.boxed().shared())
+        };
+        Self {
+            clusters: planned.clusters.iter().map(gate_of).collect(),
+        }
+    }
+
+    /// Opens when a server with these zones may begin to answer.
+    pub(super) fn for_zones(&self, served: &ZoneSet) -> Gate {
+        let is_served = |zone: &Arc<Zone>| served.get(zone.apex()).is_some();
+        let clusters = self.clusters.iter();
+        let gates = clusters.filter(|(zones, _)| zones.iter().any(is_served));
+        let gates = gates.map(|(_, gate)| gate.clone());
+        join_all(gates).map(|_| ()).boxed().shared()
+    }
 }
 
 /// Waits for the first versions of one cluster.
@@ -70,5 +88,31 @@ mod tests {
         let version = testing::zone("z.", 1, &[]).current().unwrap();
         zone.restore(Version::clone(&version));
         assert!(waiting.now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_server_waits_for_the_clusters_of_its_own_zones_alone() {
+        let zone = |apex: &str| Arc::new(Zone::new(&Name::parse(apex).unwrap()));
+        let (listed, unlisted, file) = (zone("a"), zone("b"), zone("c"));
+        let gate = |is_open: bool| -> Gate {
+            let ended = async move {
+                if !is_open {
+                    std::future::pending::<()>().await;
+                }
+            };
+            ended.boxed().shared()
+        };
+        let gates = Gates {
+            clusters: vec![
+                (vec![Arc::clone(&listed)], gate(true)),
+                (vec![Arc::clone(&unlisted)], gate(false)),
+            ],
+        };
+        let opens = |zones: &[&Arc<Zone>]| {
+            let zones = ZoneSet::new(zones.iter().copied().cloned().collect());
+            gates.for_zones(&zones).now_or_never().is_some()
+        };
+        assert!(opens(&[&listed]) && opens(&[&file]) && opens(&[]));
+        assert!(!opens(&[&unlisted]) && !opens(&[&listed, &unlisted]));
     }
 }

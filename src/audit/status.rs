@@ -52,6 +52,8 @@ pub struct HeldLine {
     pub since_ms: u64,
     /// Until when at most, milliseconds since 1970 UTC; absent: until it is released or mended.
     pub until_ms: Option<u64>,
+    /// Whether it can be released; else it has to be mended.
+    pub is_releasable: bool,
 }
 
 /// A source.
@@ -159,14 +161,23 @@ fn held_text(zone: &str, held: &HeldLine) -> String {
         why,
         since_ms,
         until_ms,
+        is_releasable,
     } = held;
     let since = TimeText(*since_ms);
-    match until_ms {
-        Some(until) => format!(
-            "HELD since {since}: {why}; published at {}, or by: zonewright release {zone}",
-            TimeText(*until)
-        ),
-        None => format!("HELD since {since}: {why}"),
+    let release = format!("by: zonewright release {zone}");
+    match (until_ms, is_releasable) {
+        (Some(until), true) => {
+            let until = TimeText(*until);
+            format!("HELD since {since}: {why}; published at {until}, or {release}")
+        }
+        (Some(until), false) => {
+            format!(
+                "HELD since {since}: {why}; published at {}",
+                TimeText(*until)
+            )
+        }
+        (None, true) => format!("HELD since {since}: {why}; published {release}"),
+        (None, false) => format!("HELD since {since}: {why}"),
     }
 }
 
@@ -209,4 +220,27 @@ fn secondary_text(line: &SecondaryLine) -> String {
         serial(line.acknowledged),
         serial(line.took)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_for_ever_says_how_it_is_released() {
+        let held = |until_ms, is_releasable| HeldLine {
+            why: "it would lose 9 of 10 records".into(),
+            since_ms: 0,
+            until_ms,
+            is_releasable,
+        };
+        let release = "by: zonewright release z.";
+        let ends = |line: &HeldLine, end: &str| held_text("z.", line).ends_with(end);
+        assert!(ends(
+            &held(None, true),
+            &format!("records; published {release}")
+        ));
+        assert!(ends(&held(Some(1), true), &format!(", or {release}")));
+        assert!(ends(&held(None, false), "records"));
+    }
 }

@@ -425,6 +425,7 @@ fn status_tells_sources_zones_secondaries_and_problems() {
             why: "it would lose 90 of 100 records".into(),
             since_ms: THIRD_MS,
             until_ms: Some(THIRD_MS + 3_600_000),
+            is_releasable: true,
         }),
     };
     past.status = Some(Status {

@@ -20,40 +20,79 @@ pub struct HeadlessService {
 /// readers look without a lock. A change of one Service costs one Service.
 #[derive(Debug, Default)]
 pub struct HeadlessServices {
-    /// The Services; `None` until everything was listed for the first time.
-    services: ArcSwapOption<HashMap<ObjectKey, Arc<HeadlessService>>>,
+    /// What is known; `None` until everything was listed for the first time.
+    known: ArcSwapOption<Known>,
+}
+
+/// What is known of the headless Services.
+#[derive(Debug, Default, Clone)]
+struct Known {
+    /// Those that are seen.
+    services: HashMap<ObjectKey, Arc<HeadlessService>>,
+    /// Whether nothing is said of others.
+    is_partial: bool,
+}
+
+/// What is known of one headless Service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SeenService {
+    /// It is there.
+    Seen(Arc<HeadlessService>),
+    /// There is none.
+    Missing,
+    /// That is not known yet.
+    Unknown,
 }
 
 impl HeadlessServices {
-    /// Whether anything is known.
+    /// What is known of a Service.
     #[must_use]
-    pub fn is_known(&self) -> bool {
-        self.services.load().is_some()
+    pub fn get(&self, key: &ObjectKey) -> SeenService {
+        let known = self.known.load();
+        let found = known.as_ref().and_then(|known| known.services.get(key));
+        match (found, known.as_ref().is_some_and(|known| !known.is_partial)) {
+            (Some(service), _) => SeenService::Seen(Arc::clone(service)),
+            (None, true) => SeenService::Missing,
+            (None, false) => SeenService::Unknown,
+        }
     }
 
-    /// A Service, if it is one of them.
+    /// How many Services are seen.
     #[must_use]
-    pub fn get(&self, key: &ObjectKey) -> Option<Arc<HeadlessService>> {
-        let services = self.services.load();
-        services.as_ref()?.get(key).cloned()
+    pub fn count(&self) -> usize {
+        let known = self.known.load();
+        known.as_ref().map_or(0, |known| known.services.len())
     }
 
     /// These are all there are.
     pub fn publish_all(&self, all: impl Iterator<Item = HeadlessService>) {
-        let all = all.map(|it| (it.service.key.clone(), Arc::new(it)));
-        self.services.store(Some(Arc::new(all.collect())));
+        self.publish_known(all, false);
+    }
+
+    /// These are seen; nothing is said of others.
+    pub fn publish_some(&self, some: impl Iterator<Item = HeadlessService>) {
+        self.publish_known(some, true);
+    }
+
+    /// Publishes what is known.
+    fn publish_known(&self, services: impl Iterator<Item = HeadlessService>, is_partial: bool) {
+        let services = services.map(|it| (it.service.key.clone(), Arc::new(it)));
+        let services = services.collect();
+        self.known.store(Some(Arc::new(Known {
+            services,
+            is_partial,
+        })));
     }
 
     /// These have changed, each with what it is now.
     pub fn publish(&self, changed: impl Iterator<Item = (ObjectKey, Option<HeadlessService>)>) {
-        let before = self.services.load_full().unwrap_or_default();
-        let mut services = HashMap::clone(&before);
+        let mut known = self.known.load().as_deref().cloned().unwrap_or_default();
         for (key, service) in changed {
             match service {
-                Some(service) => services.insert(key, Arc::new(service)),
-                None => services.remove(&key),
+                Some(service) => known.services.insert(key, Arc::new(service)),
+                None => known.services.remove(&key),
             };
         }
-        self.services.store(Some(Arc::new(services)));
+        self.known.store(Some(Arc::new(known)));
     }
 }

@@ -11,7 +11,7 @@ mod selector;
 mod state;
 
 pub use dirty::Dirty;
-pub use headless::{HeadlessService, HeadlessServices};
+pub use headless::{HeadlessService, HeadlessServices, SeenService};
 pub use kinds::{Kinds, Part};
 pub use model::{
     Cause, Change, Endpoint, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice,

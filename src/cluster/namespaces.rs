@@ -9,42 +9,70 @@ use imbl::HashSet;
 /// readers look without a lock. A change of one namespace costs one namespace.
 #[derive(Debug, Default)]
 pub struct SeenNamespaces {
-    /// The names; `None` until the namespaces were listed for the first time.
-    names: ArcSwapOption<HashSet<Arc<str>>>,
+    /// What is known; `None` until the namespaces were listed for the first time.
+    known: ArcSwapOption<Known>,
+}
+
+/// What is known of the namespaces.
+#[derive(Debug, Default, Clone)]
+struct Known {
+    /// Those that are seen.
+    names: HashSet<Arc<str>>,
+    /// Whether nothing is said of others.
+    is_partial: bool,
 }
 
 impl SeenNamespaces {
-    /// Whether a namespace is seen; `None` while nothing is known.
+    /// Whether a namespace is seen; `None` while that is not known.
     #[must_use]
     pub fn contains(&self, name: &str) -> Option<bool> {
-        let names = self.names.load();
-        names.as_ref().map(|names| names.contains(name))
+        let known = self.known.load();
+        known.as_ref()?.says(|names| names.contains(name))
     }
 
-    /// Whether any namespace is seen; `None` while nothing is known.
+    /// Whether any namespace is seen; `None` while that is not known.
     #[must_use]
     pub fn has_any(&self) -> Option<bool> {
-        let names = self.names.load();
-        names.as_ref().map(|names| !names.is_empty())
+        let known = self.known.load();
+        known.as_ref()?.says(|names| !names.is_empty())
     }
 
     /// From now on exactly these are seen.
     pub fn publish_all(&self, names: impl Iterator<Item = Arc<str>>) {
-        self.names.store(Some(Arc::new(names.collect())));
+        self.publish_known(names, false);
+    }
+
+    /// These are seen; nothing is said of others.
+    pub fn publish_some(&self, names: impl Iterator<Item = Arc<str>>) {
+        self.publish_known(names, true);
+    }
+
+    /// Publishes what is known.
+    fn publish_known(&self, names: impl Iterator<Item = Arc<str>>, is_partial: bool) {
+        let names = names.collect();
+        self.known
+            .store(Some(Arc::new(Known { names, is_partial })));
     }
 
     /// These have changed: each with whether it is seen now.
     pub fn publish(&self, changed: impl Iterator<Item = (Arc<str>, bool)>) {
-        let before = self.names.load_full().unwrap_or_default();
-        let mut names = HashSet::clone(&before);
+        let mut known = self.known.load().as_deref().cloned().unwrap_or_default();
         for (name, is_seen) in changed {
             if is_seen {
-                names.insert(name);
+                known.names.insert(name);
             } else {
-                names.remove(&name);
+                known.names.remove(&name);
             }
         }
-        self.names.store(Some(Arc::new(names)));
+        self.known.store(Some(Arc::new(known)));
+    }
+}
+
+impl Known {
+    /// Whether something is so; a no is only known where all is.
+    fn says(&self, is_so: impl FnOnce(&HashSet<Arc<str>>) -> bool) -> Option<bool> {
+        let is_so = is_so(&self.names);
+        (is_so || !self.is_partial).then_some(is_so)
     }
 }
 
@@ -70,5 +98,17 @@ mod tests {
         seen.publish([("a".into(), false), ("c".into(), true)].into_iter());
         let now = ["a", "b", "c"].map(|name| seen.contains(name).unwrap());
         assert_eq!(now, [false, true, true]);
+    }
+
+    #[test]
+    fn of_what_is_not_among_some_nothing_is_said() {
+        let seen = SeenNamespaces::default();
+        seen.publish_some(std::iter::empty());
+        assert_eq!(seen.has_any(), None);
+        seen.publish_some(["a".into()].into_iter());
+        let said = (seen.contains("a"), seen.contains("b"), seen.has_any());
+        assert_eq!(said, (Some(true), None, Some(true)));
+        seen.publish_all(["a".into()].into_iter());
+        assert_eq!(seen.contains("b"), Some(false));
     }
 }

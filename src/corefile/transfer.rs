@@ -2,7 +2,8 @@
 //! changes.
 //!
 //! `to` is CoreDNS's, with `key` and `tls` added; `to *` means `allow *`. `allow` and ranges are ours, and
-//! so is `tls` on a line of its own, which demands TLS of all. NOTIFY goes out in datagrams always.
+//! so is `tls` on a line of its own, which demands TLS of all. NOTIFY goes out in datagrams,
+//! from the third try over TCP too, and never over TLS.
 
 use std::net::{IpAddr, SocketAddr};
 

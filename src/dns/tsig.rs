@@ -343,16 +343,18 @@ impl Session {
     }
 }
 
-/// Signs a request of ours, without length in front; gives its MAC, which its reply's covers.
+/// Signs a request of ours, without length in front; gives its MAC, which its reply's covers. A MAC that is
+/// cut goes under the name of the whole algorithm: peers that cut know no other.
 pub fn sign_request(key: &Key, octets: &mut Vec<u8>, now: u64) -> Vec<u8> {
     let original_id = u16::from_be_bytes([octets[0], octets[1]]);
-    let mac = key.mac(&[octets, &variables(key, key.algorithm, now, FUDGE, 0, &[])]);
+    let named = key.algorithm.uncut();
+    let mac = key.mac(&[octets, &variables(key, named, now, FUDGE, 0, &[])]);
     append(
         octets,
         0,
         &Fields {
             key_name: key.name.as_wire(),
-            algorithm: key.algorithm.wire(),
+            algorithm: named.wire(),
             time: now,
             original_id,
             error: 0,
@@ -369,12 +371,14 @@ pub fn is_reply_valid(key: &Key, request_mac: &[u8], raw: &[u8], tsig_at: usize,
     let Some(tsig) = Tsig::parse(raw, tsig_at) else {
         return false;
     };
+    let Some(named) = tsig.algorithm_of(key) else {
+        return false;
+    };
     let mut before = Vec::with_capacity(2 + request_mac.len());
     push_sized(&mut before, request_mac);
     tsig.key_name == key.name
-        && key.algorithm.is_named(tsig.algorithm.as_wire())
         && tsig.mac.len() >= key.algorithm.mac_octets()
-        && check_mac((key, key.algorithm), &tsig, &before, raw, tsig_at) == MacCheck::Right
+        && check_mac((key, named), &tsig, &before, raw, tsig_at) == MacCheck::Right
         && tsig.is_in_time(now)
 }
 

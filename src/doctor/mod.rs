@@ -4,7 +4,7 @@
 
 mod probe;
 
-pub use probe::{Patient, probe};
+pub use probe::{OurSerial, Patient, probe};
 
 use std::fmt;
 use std::io;
@@ -20,8 +20,32 @@ pub enum Reached<T> {
     Closed,
     /// No answer in time.
     Silent,
+    /// It took the question and broke off.
+    Broken(io::Error),
     /// The question could not be sent.
     Failed(io::Error),
+}
+
+impl<T> Reached<T> {
+    /// What an answer says.
+    fn map<U>(self, say: impl FnOnce(T) -> U) -> Reached<U> {
+        match self {
+            Self::Answered(answer) => Reached::Answered(say(answer)),
+            Self::Closed => Reached::Closed,
+            Self::Silent => Reached::Silent,
+            Self::Broken(error) => Reached::Broken(error),
+            Self::Failed(error) => Reached::Failed(error),
+        }
+    }
+}
+
+/// Our serial, before the secondary was asked for its own the last time and after that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ours {
+    /// Before: what the secondary could have.
+    pub before: Serial,
+    /// After.
+    pub after: Serial,
 }
 
 /// What a question for the SOA gave.
@@ -55,6 +79,8 @@ pub struct Findings {
     pub tcp: Reached<SoaAnswer>,
     /// NOTIFY.
     pub notify: Reached<NotifyAnswer>,
+    /// Our serial, as far as it is known.
+    pub ours: Option<Ours>,
 }
 
 /// What it comes to: one line.
@@ -91,9 +117,9 @@ fn ill(what: impl Into<String>, mend: impl Into<String>) -> Diagnosis {
     }
 }
 
-/// What the findings come to; `ours` is our serial, as far as it is known, `key` what signs.
+/// What the findings come to; `key` is what signs.
 #[must_use]
-pub fn diagnose(findings: &Findings, ours: Option<Serial>, key: Option<&Name>) -> Diagnosis {
+pub fn diagnose(findings: &Findings, key: Option<&Name>) -> Diagnosis {
     let (udp, tcp) = match (way("UDP", &findings.udp), way("TCP", &findings.tcp)) {
         (Ok(udp), Ok(tcp)) => (udp, tcp),
         (Err(_), Err(Diagnosis::Ill { what, mend: _ })) => {
@@ -104,7 +130,7 @@ pub fn diagnose(findings: &Findings, ours: Option<Serial>, key: Option<&Name>) -
     };
     let notify = match &findings.notify {
         Reached::Answered(notify) => notify,
-        Reached::Closed | Reached::Silent | Reached::Failed(_) => {
+        Reached::Closed | Reached::Silent | Reached::Broken(_) | Reached::Failed(_) => {
             let mend = "let NOTIFY (UDP, from here) through, and allow it for the zone";
             return ill("no answer to NOTIFY, though it answers queries", mend);
         }
@@ -116,7 +142,7 @@ pub fn diagnose(findings: &Findings, ours: Option<Serial>, key: Option<&Name>) -
         return diagnosis;
     }
     let theirs = udp.serial.or(tcp.serial);
-    of_serials(theirs, ours, notify, key)
+    of_serials(theirs, findings.ours, notify, key)
 }
 
 /// The answer over one way, or what is wrong with the way.
@@ -126,6 +152,10 @@ fn way<'a>(name: &str, reached: &'a Reached<SoaAnswer>) -> Result<&'a SoaAnswer,
         Reached::Answered(answer) => Ok(answer),
         Reached::Closed => Err(ill(format!("nobody listens on {name}"), mend)),
         Reached::Silent => Err(ill(format!("no answer over {name}"), mend)),
+        Reached::Broken(error) => {
+            let mend = format!("see its log: it does not answer queries over {name}");
+            Err(ill(format!("no answer over {name}: {error}"), mend))
+        }
         Reached::Failed(error) => {
             let mend = "correct source behind transfer, or the routes from here";
             Err(ill(format!("cannot send over {name}: {error}"), mend))
@@ -195,7 +225,7 @@ fn of_zone(answer: &SoaAnswer, notify: &NotifyAnswer) -> Option<Diagnosis> {
 /// What the serials come to.
 fn of_serials(
     theirs: Option<Serial>,
-    ours: Option<Serial>,
+    ours: Option<Ours>,
     notify: &NotifyAnswer,
     key: Option<&Name>,
 ) -> Diagnosis {
@@ -207,21 +237,27 @@ fn of_serials(
         text.push_str(&format!(", clock {ahead:+} s"));
     }
     match (theirs, ours) {
-        (Some(theirs), Some(ours)) if theirs == ours => {
+        (Some(theirs), Some(Ours { before: _, after })) if theirs == after => {
             Diagnosis::Well(format!("{text}, serial {theirs} as ours"))
         }
-        (Some(theirs), Some(ours)) if theirs.is_after(ours) => {
+        (Some(theirs), Some(Ours { before: _, after })) if theirs.is_after(after) => {
             let mend = "it followed another primary or a lost disk of ours: publish a version \
                         above it, or let it fetch the zone anew";
             ill(
-                format!("its serial {theirs} is ahead of ours, {ours}"),
+                format!("its serial {theirs} is ahead of ours, {after}"),
                 mend,
             )
         }
-        (Some(theirs), Some(ours)) => {
+        (Some(theirs), Some(Ours { before, after: _ })) if before.is_after(theirs) => {
             let mend = "see its log for failed transfers; allow it with to or allow, with its key";
-            ill(format!("its serial {theirs} is behind ours, {ours}"), mend)
+            ill(
+                format!("its serial {theirs} is behind ours, {before}"),
+                mend,
+            )
         }
+        (Some(theirs), Some(Ours { before: _, after })) => Diagnosis::Well(format!(
+            "{text}, serial {theirs} follows ours, {after} by now"
+        )),
         (Some(theirs), None) => {
             Diagnosis::Well(format!("{text}, serial {theirs}; ours is not known here"))
         }

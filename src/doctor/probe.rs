@@ -3,11 +3,11 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ring::rand::{SecureRandom, SystemRandom};
 
-use super::{Findings, NotifyAnswer, Reached, SoaAnswer};
+use super::{Findings, NotifyAnswer, Ours, Reached, SoaAnswer};
 use crate::dns::tsig::{self, Key, reply_tsig};
 use crate::dns::{HEADER_OCTETS, Name, Rcode, Rtype, Serial, flags, tsig_place};
 use crate::ops::Clock;
@@ -35,55 +35,75 @@ pub struct Patient {
     pub key: Option<Arc<Key>>,
     /// Where they leave from.
     pub source: Option<IpAddr>,
-    /// Our serial, if it is known.
-    pub ours: Option<Serial>,
 }
 
+/// Says which serial of a zone we have now, if that is known.
+pub type OurSerial<'a> = dyn Fn(&Name) -> Option<Serial> + Sync + 'a;
+
 /// Asks all there is to ask. Takes a few seconds where nobody answers.
-pub fn probe(patient: &Patient, clock: &dyn Clock) -> Findings {
-    let mut udp = soa_by(patient, datagram);
-    let tcp = soa_by(patient, stream);
+pub fn probe(patient: &Patient, ours: &OurSerial<'_>, clock: &dyn Clock) -> Findings {
+    let tcp = soa_by(patient, stream, clock);
     let notify = notify(patient, clock);
-    let is_ours = |reached: &Reached<SoaAnswer>| match reached {
-        Reached::Answered(answer) => patient.ours.is_none() || answer.serial == patient.ours,
-        Reached::Closed | Reached::Silent | Reached::Failed(_) => true,
-    };
     let was_told = matches!(
         &notify,
         Reached::Answered(answer) if answer.rcode == Rcode::NOERROR && answer.is_signed
     );
+    // The zone may change meanwhile: what it is to have is what we have now.
+    let before = ours(&patient.zone);
+    let mut udp = soa_by(patient, datagram, clock);
     // What NOTIFY has set off takes a moment.
     for _ in 0..LOOKS {
-        if !was_told || is_ours(&udp) {
+        if !was_told || !is_behind(&udp, before) {
             break;
         }
         std::thread::park_timeout(LOOK_PAUSE);
-        udp = soa_by(patient, datagram);
+        udp = soa_by(patient, datagram, clock);
     }
-    Findings { udp, tcp, notify }
+    let after = ours(&patient.zone);
+    let ours = before.zip(after);
+    Findings {
+        udp,
+        tcp,
+        notify,
+        ours: ours.map(|(before, after)| Ours { before, after }),
+    }
+}
+
+/// Whether a secondary that answers lacks a serial of ours.
+fn is_behind(reached: &Reached<SoaAnswer>, ours: Option<Serial>) -> bool {
+    match (reached, ours) {
+        (Reached::Answered(answer), Some(ours)) => {
+            answer.serial.is_none_or(|theirs| ours.is_after(theirs))
+        }
+        (Reached::Answered(_), None) => false,
+        (Reached::Closed | Reached::Silent | Reached::Broken(_) | Reached::Failed(_), _) => false,
+    }
 }
 
 /// A way to ask.
-type Way = fn(&Patient, &[u8]) -> io::Result<Vec<u8>>;
+type Way = fn(&Patient, &[u8], &dyn Clock) -> Reached<Vec<u8>>;
 
 /// Asks for the SOA.
-fn soa_by(patient: &Patient, way: Way) -> Reached<SoaAnswer> {
-    let asked = message(0, &patient.zone).and_then(|(_, octets)| way(patient, &octets));
-    reached(asked.map(|raw| SoaAnswer {
+fn soa_by(patient: &Patient, way: Way, clock: &dyn Clock) -> Reached<SoaAnswer> {
+    let asked = match message(0, &patient.zone) {
+        Ok(octets) => way(patient, &octets, clock),
+        Err(error) => Reached::Failed(error),
+    };
+    asked.map(|raw| SoaAnswer {
         rcode: rcode_of(&raw),
         serial: serial_of(&raw),
-    }))
+    })
 }
 
 /// Sends a NOTIFY without a SOA: a secondary looks then, whatever it has.
 fn notify(patient: &Patient, clock: &dyn Clock) -> Reached<NotifyAnswer> {
-    let now = unix_seconds(clock);
-    let asked = message(NOTIFY | flags::AA, &patient.zone).and_then(|(_, mut octets)| {
-        let key = patient.key.as_ref();
-        let mac = key.map(|key| tsig::sign_request(key, &mut octets, now));
-        datagram(patient, &octets).map(|raw| (raw, mac))
-    });
-    reached(asked.map(|(raw, mac)| {
+    let mut octets = match message(NOTIFY | flags::AA, &patient.zone) {
+        Ok(octets) => octets,
+        Err(error) => return Reached::Failed(error),
+    };
+    let key = patient.key.as_ref();
+    let mac = key.map(|key| tsig::sign_request(key, &mut octets, unix_seconds(clock)));
+    datagram(patient, &octets, clock).map(|raw| {
         let tsig = reply_tsig(&raw);
         let now = unix_seconds(clock);
         let is_signed = match (&patient.key, mac, tsig_place(&raw)) {
@@ -98,28 +118,28 @@ fn notify(patient: &Patient, clock: &dyn Clock) -> Reached<NotifyAnswer> {
             is_signed,
             clock_ahead: time.map(|time| time.cast_signed() - now.cast_signed()),
         }
-    }))
+    })
 }
 
-/// What an exchange came to.
-fn reached<T>(exchanged: io::Result<T>) -> Reached<T> {
-    match exchanged {
-        Ok(answer) => Reached::Answered(answer),
-        Err(error) => {
-            let is = |kinds: &[ErrorKind]| kinds.contains(&error.kind());
-            if is(&[ErrorKind::ConnectionRefused, ErrorKind::ConnectionReset]) {
-                Reached::Closed
-            } else if is(&[ErrorKind::WouldBlock, ErrorKind::TimedOut]) {
-                Reached::Silent
-            } else {
-                Reached::Failed(error)
-            }
-        }
+/// What an error of a socket means before anything was taken.
+fn reached<T>(error: io::Error) -> Reached<T> {
+    let is = |kinds: &[ErrorKind]| kinds.contains(&error.kind());
+    if is(&[ErrorKind::ConnectionRefused, ErrorKind::ConnectionReset]) {
+        Reached::Closed
+    } else if is_timeout(&error) {
+        Reached::Silent
+    } else {
+        Reached::Failed(error)
     }
 }
 
-/// A message with one question, for the SOA, and its ID.
-fn message(flags: u16, zone: &Name) -> io::Result<(u16, Vec<u8>)> {
+/// Whether an error says that nothing came in time.
+fn is_timeout(error: &io::Error) -> bool {
+    [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind())
+}
+
+/// A message with one question, for the SOA.
+fn message(flags: u16, zone: &Name) -> io::Result<Vec<u8>> {
     let mut id = [0; 2];
     SystemRandom::new()
         .fill(&mut id)
@@ -130,52 +150,101 @@ fn message(flags: u16, zone: &Name) -> io::Result<(u16, Vec<u8>)> {
     octets.extend_from_slice(zone.as_wire());
     octets.extend_from_slice(&Rtype::SOA.0.to_be_bytes());
     octets.extend_from_slice(&[0, 1]);
-    Ok((u16::from_be_bytes(id), octets))
+    Ok(octets)
 }
 
 /// Asks by UDP.
-fn datagram(patient: &Patient, octets: &[u8]) -> io::Result<Vec<u8>> {
+fn datagram(patient: &Patient, octets: &[u8], clock: &dyn Clock) -> Reached<Vec<u8>> {
+    match try_datagrams(patient, octets, clock) {
+        Ok(raw) => Reached::Answered(raw),
+        Err(error) => reached(error),
+    }
+}
+
+/// Sends a datagram a few times until it is answered.
+fn try_datagrams(patient: &Patient, octets: &[u8], clock: &dyn Clock) -> io::Result<Vec<u8>> {
     let any: IpAddr = match patient.address {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let socket = UdpSocket::bind((patient.source.unwrap_or(any), 0))?;
     socket.connect(patient.address)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
     let mut raw = vec![0; 4096];
     let mut last = io::Error::from(ErrorKind::TimedOut);
     for _ in 0..TRIES {
         socket.send(octets)?;
-        match socket.recv(&mut raw) {
-            Ok(length) if is_answer(octets, &raw[..length]) => {
-                raw.truncate(length);
-                return Ok(raw);
+        let end = clock.now() + PATIENCE;
+        // What is no answer to this question is passed over.
+        while let Some(left) = left_until(end, clock) {
+            socket.set_read_timeout(Some(left))?;
+            match socket.recv(&mut raw) {
+                Ok(length) if is_answer(octets, &raw[..length]) => {
+                    raw.truncate(length);
+                    return Ok(raw);
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    last = error;
+                    break;
+                }
             }
-            Ok(_) => {}
-            Err(error) => last = error,
         }
     }
     Err(last)
 }
 
 /// Asks by TCP, from whatever address the system chooses.
-fn stream(patient: &Patient, octets: &[u8]) -> io::Result<Vec<u8>> {
-    let mut stream = TcpStream::connect_timeout(&patient.address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn stream(patient: &Patient, octets: &[u8], clock: &dyn Clock) -> Reached<Vec<u8>> {
+    let connected = TcpStream::connect_timeout(&patient.address, PATIENCE);
+    let exchanged = match connected {
+        Ok(stream) => exchange(stream, octets, clock.now() + PATIENCE, clock),
+        Err(error) => return reached(error),
+    };
+    match exchanged {
+        Ok(raw) if is_answer(octets, &raw) => Reached::Answered(raw),
+        Ok(_) => Reached::Broken(io::Error::other("the answer is to another question")),
+        Err(error) if is_timeout(&error) => Reached::Silent,
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            Reached::Broken(io::Error::other("it closes the connection"))
+        }
+        Err(error) => Reached::Broken(error),
+    }
+}
+
+/// Asks over a connection; the whole answer has to be there by `end`.
+fn exchange(
+    mut stream: TcpStream,
+    octets: &[u8],
+    end: Instant,
+    clock: &dyn Clock,
+) -> io::Result<Vec<u8>> {
     let length = u16::try_from(octets.len()).map_err(io::Error::other)?;
     let mut framed = length.to_be_bytes().to_vec();
     framed.extend_from_slice(octets);
+    stream.set_write_timeout(Some(PATIENCE))?;
     stream.write_all(&framed)?;
+    let mut fill = |into: &mut [u8]| -> io::Result<()> {
+        let mut filled = 0;
+        while filled < into.len() {
+            let left = left_until(end, clock).ok_or(ErrorKind::TimedOut)?;
+            stream.set_read_timeout(Some(left))?;
+            match stream.read(&mut into[filled..])? {
+                0 => return Err(ErrorKind::UnexpectedEof.into()),
+                more => filled += more,
+            }
+        }
+        Ok(())
+    };
     let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
+    fill(&mut length)?;
     let mut raw = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut raw)?;
-    if is_answer(octets, &raw) {
-        Ok(raw)
-    } else {
-        Err(io::Error::other("the answer is to another question"))
-    }
+    fill(&mut raw)?;
+    Ok(raw)
+}
+
+/// The time that is left, if any is.
+fn left_until(end: Instant, clock: &dyn Clock) -> Option<Duration> {
+    Some(end.saturating_duration_since(clock.now())).filter(|left| !left.is_zero())
 }
 
 /// Whether octets answer a question of ours.

@@ -1,7 +1,9 @@
 //! What each finding comes to. Real secondaries, well and broken, are tried in `tests`.
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::*;
@@ -27,15 +29,22 @@ fn taken() -> NotifyAnswer {
     }
 }
 
+/// Our serial before and after.
+fn ours(before: u32, after: u32) -> Option<Ours> {
+    let [before, after] = [before, after].map(Serial::decode);
+    Some(Ours { before, after })
+}
+
 /// The diagnosis of a secondary at serial 5, ours being 5.
 fn of(notify: NotifyAnswer) -> String {
     let findings = Findings {
         udp: soa(5),
         tcp: soa(5),
         notify: Reached::Answered(notify),
+        ours: ours(5, 5),
     };
     let key: Name = "k.".parse().unwrap();
-    diagnose(&findings, Some(Serial::decode(5)), Some(&key)).to_string()
+    diagnose(&findings, Some(&key)).to_string()
 }
 
 #[test]
@@ -99,7 +108,7 @@ fn each_fault_is_named_with_its_mend() {
 
 #[test]
 fn serials_are_compared_by_their_arithmetic() {
-    for (ours, theirs, want) in [
+    for (own, theirs, want) in [
         (5, 4, "behind"),
         (5, 6, "ahead"),
         (1, u32::MAX, "behind"),
@@ -109,8 +118,9 @@ fn serials_are_compared_by_their_arithmetic() {
             udp: soa(theirs),
             tcp: soa(theirs),
             notify: Reached::Answered(taken()),
+            ours: ours(own, own),
         };
-        let said = diagnose(&findings, Some(Serial::decode(ours)), None).to_string();
+        let said = diagnose(&findings, None).to_string();
         assert!(said.starts_with("ILL") && said.contains(want), "{said}");
     }
 }
@@ -131,8 +141,9 @@ fn ways_that_are_closed_are_told_apart() {
             udp,
             tcp,
             notify: Reached::Silent,
+            ours: None,
         };
-        let said = diagnose(&findings, None, None).to_string();
+        let said = diagnose(&findings, None).to_string();
         assert!(said.contains(want), "{said}");
     }
 }
@@ -187,11 +198,10 @@ fn badtime_tells_how_far_the_clocks_differ() {
         address,
         key: Some(Arc::new(key())),
         source: None,
-        ours: None,
     };
     let findings = std::thread::scope(|scope| {
         scope.spawn(answer);
-        probe(&patient, &Ahead(Duration::from_secs(600)))
+        probe(&patient, &|_| None, &Ahead(Duration::from_secs(600)))
     });
     let Reached::Answered(notify) = findings.notify else {
         panic!("{findings:?}");
@@ -199,4 +209,122 @@ fn badtime_tells_how_far_the_clocks_differ() {
     assert_eq!(notify.tsig_error, 18);
     let ahead = notify.clock_ahead.unwrap();
     assert!((-602..=-598).contains(&ahead), "{ahead}");
+}
+
+/// The answer of a secondary with this serial.
+fn answer_to(question: &[u8], serial: u32) -> Vec<u8> {
+    let mut raw = question.to_vec();
+    raw[2] |= 0x84;
+    raw[6..8].copy_from_slice(&[0, 1]);
+    raw.extend_from_slice(&[0xc0, 12, 0, 6, 0, 1, 0, 0, 0, 5, 0, 22, 0, 0]);
+    raw.extend_from_slice(&serial.to_be_bytes());
+    raw.extend_from_slice(&[0; 16]);
+    raw
+}
+
+/// What a secondary does with a connection.
+type OnConnection = fn(TcpStream);
+
+/// Probes a secondary that says these serials by UDP, one after the other, NOTIFY included, and then the last
+/// for ever.
+fn probed(serials: &[u32], on_connection: OnConnection, ours: &OurSerial<'_>) -> Findings {
+    let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = tcp.local_addr().unwrap();
+    let udp = UdpSocket::bind(address).unwrap();
+    let is_done = AtomicBool::new(false);
+    let patient = Patient {
+        zone: "z.".parse().unwrap(),
+        address,
+        key: None,
+        source: None,
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| on_connection(tcp.accept().unwrap().0));
+        scope.spawn(|| {
+            let mut serials = serials.iter().peekable();
+            let mut raw = [0; 512];
+            loop {
+                let (length, peer) = udp.recv_from(&mut raw).unwrap();
+                if is_done.load(Ordering::Relaxed) {
+                    return;
+                }
+                let serial = **serials.peek().unwrap();
+                if serials.len() > 1 {
+                    serials.next();
+                }
+                let answer = answer_to(&raw[..length], serial);
+                udp.send_to(&answer, peer).unwrap();
+            }
+        });
+        let findings = probe(&patient, ours, &SystemClock);
+        is_done.store(true, Ordering::Relaxed);
+        let waker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        waker.send_to(&[0], address).unwrap();
+        findings
+    })
+}
+
+/// Answers one question as a secondary of serial 5.
+fn answer_once(mut stream: TcpStream) {
+    let mut length = [0; 2];
+    stream.read_exact(&mut length).unwrap();
+    let mut question = vec![0; usize::from(u16::from_be_bytes(length))];
+    stream.read_exact(&mut question).unwrap();
+    let answer = answer_to(&question, 5);
+    let length = u16::try_from(answer.len()).unwrap();
+    stream.write_all(&length.to_be_bytes()).unwrap();
+    stream.write_all(&answer).unwrap();
+}
+
+#[test]
+fn a_secondary_that_follows_a_zone_that_changes_is_well() {
+    let asked = AtomicU32::new(0);
+    // Ours is 7, then 9 when it is looked at again.
+    let ours = |_: &Name| {
+        let before = asked.fetch_add(1, Ordering::Relaxed);
+        Some(Serial::decode(7 + 2 * before))
+    };
+    let findings = probed(&[5, 5, 8], answer_once, &ours);
+    let said = diagnose(&findings, None).to_string();
+    assert!(said.ends_with("serial 8 follows ours, 9 by now"), "{said}");
+    assert!(said.starts_with("well"), "{said}");
+}
+
+#[test]
+fn a_secondary_that_took_what_came_meanwhile_is_not_ahead() {
+    let asked = AtomicU32::new(0);
+    let ours = |_: &Name| {
+        let before = asked.fetch_add(1, Ordering::Relaxed);
+        Some(Serial::decode(7 + before))
+    };
+    let findings = probed(&[5, 8], answer_once, &ours);
+    let said = diagnose(&findings, None).to_string();
+    assert!(said.ends_with("serial 8 as ours"), "{said}");
+}
+
+#[test]
+fn a_connection_that_is_closed_without_an_answer_is_told_as_that() {
+    let close: OnConnection = |mut stream| {
+        let mut question = [0; 21];
+        stream.read_exact(&mut question).unwrap();
+    };
+    let findings = probed(&[5], close, &|_| None);
+    let said = diagnose(&findings, None).to_string();
+    assert!(
+        said.contains("no answer over TCP: it closes the connection"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_answer_that_comes_drop_by_drop_is_given_up() {
+    let drip: OnConnection = |mut stream| {
+        stream.write_all(&[1, 0]).unwrap();
+        // As long as someone listens.
+        while stream.write_all(&[0]).is_ok() {
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
+    };
+    let findings = probed(&[5], drip, &|_| None);
+    assert!(matches!(findings.tcp, Reached::Silent), "{findings:?}");
 }

@@ -2,7 +2,7 @@
 
 use crate::dns::{Name, Rdata};
 use crate::live::pods::{InsecurePods, PodAnswer};
-use crate::live::zonal::{ZonalNames, labels_before};
+use crate::live::zonal::{ZonalNames, labels_before, last_before};
 use crate::zone::{Contents, Node};
 
 /// What answers for names of a zone that no version holds.
@@ -35,9 +35,10 @@ impl LiveNames {
     /// What a name says that `contents` do not hold, in lower-case wire form; it lies in their zone.
     #[must_use]
     pub fn answer(&self, contents: &Contents, name: &[u8]) -> LiveAnswer {
-        let labels = labels_before(name, contents.apex());
-        match (labels.first().copied(), &self.pods, &self.zonal) {
-            (Some(b"pod"), Some(pods), _) => match pods.answer(contents, &labels) {
+        let last = last_before(name, contents.apex());
+        let labels = || labels_before(name, contents.apex());
+        match (last, &self.pods, &self.zonal) {
+            (Some(b"pod"), Some(pods), _) => match pods.answer(contents, &labels()) {
                 PodAnswer::Address(address) => {
                     let (rtype, rdata) = Rdata::address(address);
                     let mut parts = vec![(rtype, pods.ttl, rdata)];
@@ -49,7 +50,7 @@ impl LiveNames {
                 PodAnswer::Missing => LiveAnswer::Missing,
                 PodAnswer::Unknown => LiveAnswer::Unknown,
             },
-            (Some(b"svc"), _, Some(zonal)) => zonal.answer(contents, &labels),
+            (Some(b"svc"), _, Some(zonal)) => zonal.answer(contents, &labels()),
             (_, _, _) => LiveAnswer::Missing,
         }
     }

@@ -22,7 +22,8 @@ pub(super) struct Cluster {
     pub(super) plan: ClusterPlan,
     /// What is to be rendered.
     pub(super) dirty: Dirty,
-    /// Whether everything has to be rendered: before the first complete rendering of this run.
+    /// Whether everything has to be rendered: before the first rendering of this run, and when the last file
+    /// under a zone was read only later.
     pub(super) all_dirty: bool,
     /// Whether the zones of ServiceImports have to be rendered whole: before these were first listed.
     pub(super) imports_dirty: bool,
@@ -43,17 +44,19 @@ impl Cluster {
     pub(super) fn is_due(&self) -> bool {
         let new_imports = self.imports_dirty && self.state.has_imports();
         let is_dirty = self.all_dirty || new_imports || !self.dirty.is_empty();
-        let is_whole = self.state.is_synced() && !self.is_blind();
-        is_whole && (is_dirty || self.overlays.values().any(Overlay::is_due))
+        let is_due = |(zone, overlay): (&usize, &Overlay)| overlay.is_due() && self.is_begun(*zone);
+        self.state.is_synced() && (is_dirty || self.overlays.iter().any(is_due))
     }
 
-    /// Whether a file under one of its zones was not read yet.
-    pub(super) fn is_blind(&self) -> bool {
-        self.overlays.values().any(|overlay| overlay.file.is_none())
+    /// Whether all is known that a zone, by its place, is written from.
+    fn is_begun(&self, zone: usize) -> bool {
+        let overlay = self.overlays.get(&zone);
+        let is_read = overlay.is_none_or(|overlay| overlay.file.is_some());
+        is_read && (self.state.has_imports() || !self.plan.needs_imports(zone))
     }
 
-    /// Notes on every zone since when its source is away. Zones that need ServiceImports need all else
-    /// too.
+    /// Notes on every zone since when its source is away, or the file under it cannot be used. Zones that
+    /// need ServiceImports need all else too.
     pub(super) fn tell_stale(&self) {
         let read = |gauge: &AtomicU64| Some(gauge.load(Ordering::Relaxed)).filter(|at| *at > 0);
         let all = read(&self.gauges.stale_since_ms);
@@ -61,11 +64,13 @@ impl Cluster {
         for (place, zone) in self.plan.zones().enumerate() {
             let needs_imports = self.plan.needs_imports(place);
             let own = imports.filter(|_| needs_imports);
-            let since = [all, own].into_iter().flatten().min();
-            // A version from the store stays stale until the imports were seen.
-            if since.is_some() || !needs_imports || self.state.has_imports() {
-                zone.zone.set_stale_since_ms(since);
-            }
+            let overlay = self.overlays.get(&place);
+            let file = overlay.and_then(|overlay| overlay.bad_since_ms);
+            let is_written = self.is_begun(place) && !(needs_imports && self.imports_dirty);
+            // A version from the store stays stale until it could be written anew.
+            let before = zone.zone.stale_since_ms().filter(|_| !is_written);
+            let since = [all, own, file, before].into_iter().flatten().min();
+            zone.zone.set_stale_since_ms(since);
         }
     }
 }
@@ -94,13 +99,11 @@ impl Cluster {
         } else {
             render_dirty_over(state, plan, dirty, imports && self.imports_dirty, below)
         };
-        // A zone that cannot be written yet is not begun.
-        let is_begun = |zone| imports || !plan.needs_imports(zone);
-        rendering.layers.retain(|layer| is_begun(layer.zone));
+        rendering.layers.retain(|layer| self.is_begun(layer.zone));
         let drafts = std::mem::take(&mut rendering.drafts)
             .into_iter()
             .enumerate();
-        let drafts = drafts.map(|(zone, draft)| is_begun(zone).then_some(draft));
+        let drafts = drafts.map(|(zone, draft)| self.is_begun(zone).then_some(draft));
         let drafts = drafts.collect();
         self.take_in(Some(drafts), now, ready);
         Some(rendering)
@@ -130,21 +133,26 @@ impl Cluster {
     }
 
     /// Tells the live layer what was rendered, unless a zone of names is held: what it answers goes with
-    /// what is served.
+    /// what is served. While the first rendering is held it learns what there is: what is served may hold
+    /// more, so of anything else nothing is said.
     pub(super) fn tell_live(&mut self) {
         self.live_is_behind |= self.holds_names();
-        if !self.live_is_behind {
-            self.tell_namespaces(self.all_dirty);
-            self.tell_headless(self.all_dirty);
-        }
+        let extent = match (self.all_dirty, self.live_is_behind) {
+            (true, false) => Extent::All,
+            (true, true) => Extent::Some,
+            (false, false) => Extent::Changed,
+            (false, true) => return,
+        };
+        self.tell_namespaces(extent);
+        self.tell_headless(extent);
     }
 
     /// Tells the live layer all that it was not told, once nothing is held any more.
     pub(super) fn catch_up_live(&mut self) {
         if self.live_is_behind && !self.holds_names() {
             self.live_is_behind = false;
-            self.tell_namespaces(true);
-            self.tell_headless(true);
+            self.tell_namespaces(Extent::All);
+            self.tell_headless(Extent::All);
         }
     }
 
@@ -154,30 +162,48 @@ impl Cluster {
         names.into_iter().any(Guard::holds)
     }
 
-    /// Publishes which namespaces are seen: all, or where they differ from what was published.
-    fn tell_namespaces(&self, is_whole: bool) {
+    /// Publishes which namespaces are seen.
+    fn tell_namespaces(&self, extent: Extent) {
         let Some(seen) = &self.plan.seen else { return };
         let sees = |name: &Arc<str>| self.plan.sees_namespace(&self.state, name);
-        if is_whole {
-            let names = self.state.namespaces().filter(|name| sees(name));
-            seen.publish_all(names.cloned());
-        } else if !self.dirty.namespaces.is_empty() {
-            let changed = self.dirty.namespaces.iter();
-            seen.publish(changed.map(|name| (Arc::clone(name), sees(name))));
+        let all = || self.state.namespaces().filter(|name| sees(name)).cloned();
+        match extent {
+            Extent::All => seen.publish_all(all()),
+            Extent::Some => seen.publish_some(all()),
+            Extent::Changed if self.dirty.namespaces.is_empty() => {}
+            Extent::Changed => {
+                let changed = self.dirty.namespaces.iter();
+                seen.publish(changed.map(|name| (Arc::clone(name), sees(name))));
+            }
         }
     }
 
-    /// Publishes the headless Services that are seen, those that were rendered.
-    fn tell_headless(&self, is_whole: bool) {
+    /// Publishes the headless Services that are seen.
+    fn tell_headless(&self, extent: Extent) {
         let Some(headless) = &self.plan.headless else {
             return;
         };
         let now = |key: &ObjectKey| (key.clone(), self.plan.headless_service(&self.state, key));
-        if is_whole {
+        let all = || {
             let services = self.state.services();
-            headless.publish_all(services.filter_map(|service| now(&service.key).1));
-        } else if !self.dirty.services.is_empty() {
-            headless.publish(self.dirty.services.keys().map(now));
+            services.filter_map(|service| now(&service.key).1)
+        };
+        match extent {
+            Extent::All => headless.publish_all(all()),
+            Extent::Some => headless.publish_some(all()),
+            Extent::Changed if self.dirty.services.is_empty() => {}
+            Extent::Changed => headless.publish(self.dirty.services.keys().map(now)),
         }
     }
+}
+
+/// How much the live layer is told.
+#[derive(Debug, Clone, Copy)]
+enum Extent {
+    /// All there is.
+    All,
+    /// What there is, but there may be more.
+    Some,
+    /// What differs from what it was told last.
+    Changed,
 }

@@ -58,6 +58,7 @@ impl<S: Store> Pipeline<S> {
         if !candidates.is_empty() && !self.write(candidates) {
             return false;
         }
+        self.seen.clear();
         self.settle_guards();
         for (place, rendering) in rendered {
             self.settle(place, rendering);
@@ -75,8 +76,8 @@ impl<S: Store> Pipeline<S> {
         guards.filter_map(Guard::deadline).min()
     }
 
-    /// The next version of a zone.
-    pub(super) fn next_version(&self, ready: Ready, now_ms: u64) -> Candidate {
+    /// The next version of a zone, with the zone.
+    pub(super) fn next_version(&self, ready: Ready, now_ms: u64) -> (Arc<Zone>, Candidate) {
         let Ready {
             zone,
             limits,
@@ -93,7 +94,9 @@ impl<S: Store> Pipeline<S> {
         let serial = next_serial(last, floor, now_ms / 1000);
         let serial = wanted.map_or(serial, |wanted| serial.later(wanted));
         let ZoneDraft { draft, causes } = draft;
-        Candidate::new(previous.as_deref(), draft, serial, now_ms, causes, limits)
+        let previous = previous.as_deref();
+        let candidate = Candidate::new(previous, draft, serial, now_ms, causes, limits);
+        (zone, candidate)
     }
 
     /// Tells the guards that the commit worked, and others what the guards say.
@@ -111,12 +114,16 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// Journal, then swap, then count. False when the journal refused.
-    pub(super) fn write(&mut self, candidates: Vec<Candidate>) -> bool {
+    pub(super) fn write(&mut self, next: Vec<(Arc<Zone>, Candidate)>) -> bool {
         let start = self.clock.now();
-        let sizes: Vec<(usize, usize)> = candidates
-            .iter()
-            .map(|candidate| (candidate.step().added.len(), candidate.step().removed.len()))
-            .collect();
+        let size_of = |candidate: &Candidate| {
+            let step = candidate.step();
+            (step.added.len(), step.removed.len())
+        };
+        let (zones, candidates): (Vec<_>, Vec<_>) = next
+            .into_iter()
+            .map(|(zone, candidate)| ((zone, size_of(&candidate)), candidate))
+            .unzip();
         let journaled = match self.store.commit(candidates) {
             Ok(journaled) => journaled,
             Err(error) => {
@@ -124,18 +131,10 @@ impl<S: Store> Pipeline<S> {
                 return false;
             }
         };
-        for (version, (added, removed)) in journaled.into_iter().zip(sizes) {
-            let apex = version.apex();
-            let of_clusters = self.clusters.iter().flat_map(|it| it.plan.zones());
-            let zone = of_clusters
-                .map(|plan| &plan.zone)
-                .chain(self.file_zones())
-                .chain(self.catalogs.iter().map(|it| &it.plan.zone))
-                .find(|zone| zone.apex() == apex);
-            if let Some(zone) = zone {
-                let version = zone.publish(version);
-                self.observer.published(&version, added, removed);
-            }
+        for (version, (zone, (added, removed))) in journaled.into_iter().zip(zones) {
+            debug_assert_eq!(zone.apex(), version.apex(), "stores keep the order");
+            let version = zone.publish(version);
+            self.observer.published(&version, added, removed);
         }
         let end = self.clock.now();
         self.last_commit = Some(end);
@@ -151,7 +150,6 @@ impl<S: Store> Pipeline<S> {
 
     /// Notes that a cluster's dirty keys are rendered and durable.
     fn settle(&mut self, place: usize, rendering: Rendering) {
-        self.seen.clear();
         let Some(cluster) = self.clusters.get_mut(place) else {
             return;
         };
@@ -159,19 +157,21 @@ impl<S: Store> Pipeline<S> {
             cluster.tell_live();
         }
         cluster.dirty = Dirty::default();
+        let mut is_fresh = cluster.all_dirty;
         for layer in rendering.layers {
             if let Some(overlay) = cluster.overlays.get_mut(&layer.zone) {
+                is_fresh |= overlay.is_due();
                 overlay.layer = Some(layer.layer);
                 overlay.shown = layer.shown;
             }
         }
+        is_fresh |= cluster.imports_dirty && cluster.state.has_imports();
         cluster.imports_dirty = !cluster.state.has_imports();
-        if cluster.all_dirty {
-            cluster.all_dirty = false;
-            if !cluster.overlays.is_empty() {
-                cluster.tell_stale();
-            }
-            cluster.gauges.synced.store(1, Ordering::Relaxed);
+        cluster.all_dirty = false;
+        if is_fresh {
+            cluster.tell_stale();
+        }
+        if cluster.gauges.synced.swap(1, Ordering::Relaxed) == 0 {
             self.observer.synced(place);
         }
         let mut new = Vec::new();

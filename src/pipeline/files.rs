@@ -40,6 +40,8 @@ pub(super) struct HeldFile {
     plan: FilePlan,
     /// What it said last, and whether that is to be published.
     content: Option<(Arc<ZoneFile>, bool)>,
+    /// Since when it cannot be used; `None` while it can. Milliseconds since 1970 UTC.
+    bad_since_ms: Option<u64>,
     /// What looks at its drafts. An edited file is meant: there is no gate.
     guard: Guard,
 }
@@ -91,6 +93,7 @@ impl<S: Store> Pipeline<S> {
         let held = |plan| HeldFile {
             plan,
             content: None,
+            bad_since_ms: None,
             guard: Guard::default(),
         };
         self.files = files.into_iter().map(held).collect();
@@ -105,40 +108,35 @@ impl<S: Store> Pipeline<S> {
         match (input, &held.plan) {
             (FileInput::Read { content, seen }, FilePlan::Zone { zone: _, limits: _ }) => {
                 held.content = Some((content, true));
+                held.bad_since_ms = None;
                 self.seen.push(seen);
             }
             (FileInput::Read { content, seen }, FilePlan::Overlay { cluster, zone }) => {
-                let cluster = self.clusters.get_mut(*cluster);
-                if let Some(overlay) = cluster.and_then(|it| it.overlays.get_mut(zone)) {
+                if let Some(cluster) = self.clusters.get_mut(*cluster)
+                    && let Some(overlay) = cluster.overlays.get_mut(zone)
+                {
+                    // What was not begun is rendered from nothing.
+                    cluster.all_dirty |= overlay.file.is_none();
                     overlay.file = Some(content);
+                    overlay.bad_since_ms = None;
                 }
                 self.seen.push(seen);
             }
             (FileInput::Bad { since }, FilePlan::Zone { zone, limits: _ }) => {
+                held.bad_since_ms.get_or_insert(millis(since));
                 if zone.stale_since_ms().is_none() {
-                    zone.set_stale_since_ms(Some(millis(since)));
+                    zone.set_stale_since_ms(held.bad_since_ms);
                 }
             }
-            // The cluster's names are as they should be.
-            (
-                FileInput::Bad { since: _ },
-                FilePlan::Overlay {
-                    cluster: _,
-                    zone: _,
-                },
-            ) => {}
+            (FileInput::Bad { since }, FilePlan::Overlay { cluster, zone }) => {
+                if let Some(cluster) = self.clusters.get_mut(*cluster)
+                    && let Some(overlay) = cluster.overlays.get_mut(zone)
+                {
+                    overlay.bad_since_ms.get_or_insert(millis(since));
+                    cluster.tell_stale();
+                }
+            }
         }
-    }
-
-    /// The zones that are files.
-    pub(super) fn file_zones(&self) -> impl Iterator<Item = &Arc<Zone>> {
-        self.files.iter().filter_map(|held| match &held.plan {
-            FilePlan::Zone { zone, limits: _ } => Some(zone),
-            FilePlan::Overlay {
-                cluster: _,
-                zone: _,
-            } => None,
-        })
     }
 
     /// Adds what may be published of the zones that are files.
@@ -173,8 +171,7 @@ impl<S: Store> Pipeline<S> {
                 (&held.plan, &mut held.content)
             {
                 *due = false;
-                zone.set_stale_since_ms(None);
-                self.seen.clear();
+                zone.set_stale_since_ms(held.bad_since_ms);
             }
         }
     }

@@ -196,6 +196,9 @@ impl Guard {
 
     /// What is kept aside, if it may leave now; for a zone without a new draft, too.
     pub(super) fn leave(&mut self, zone: &Zone, now: Now) -> Option<ZoneDraft> {
+        if self.kept.is_none() && self.ahead.is_none() {
+            return None;
+        }
         let current = zone.current();
         let served = current.as_ref().map(|version| &version.contents);
         let again = |contents: &Contents| {
@@ -278,7 +281,8 @@ impl Guard {
         let contents = &draft.contents;
         let apex = contents.apex();
         let mut faults = BTreeMap::new();
-        if !std::mem::replace(&mut self.is_checked, true) {
+        let is_first = !std::mem::replace(&mut self.is_checked, true);
+        if is_first {
             for node in contents.nodes() {
                 let found = check(apex, node.key(), Some(node));
                 // What was published before stays so.
@@ -288,8 +292,12 @@ impl Guard {
                 self.warn(node.key(), found.warnings);
             }
         }
-        let mut keys: BTreeSet<Key> = owners_of(draft).map(|(key, _)| key).collect();
-        // A first version may lack its top.
+        let mut keys = BTreeSet::new();
+        // All that a first version has was looked at above.
+        if !(is_first && served.is_none()) {
+            keys.extend(owners_of(draft).map(|(key, _)| key));
+        }
+        // It may lack its top.
         if served.is_none() {
             keys.insert(Key::default());
         }

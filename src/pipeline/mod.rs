@@ -304,6 +304,7 @@ impl<S: Store> Pipeline<S> {
                 let Some(cluster) = self.clusters.get_mut(cluster) else {
                     return;
                 };
+                let causes = cluster.dirty.causes.len();
                 cluster.state.apply(change, &mut cluster.dirty);
                 cluster
                     .gauges
@@ -312,7 +313,10 @@ impl<S: Store> Pipeline<S> {
                 for (gauge, kind) in cluster.gauges.objects.iter().zip(Kind::ALL) {
                     gauge.store(cluster.state.count(kind) as u64, Ordering::Relaxed);
                 }
-                self.seen.push(seen);
+                // Nobody waits for what changes nothing.
+                if cluster.dirty.causes.len() > causes {
+                    self.seen.push(seen);
+                }
             }
             Input::Stale {
                 cluster,
@@ -381,8 +385,8 @@ impl<S: Store> Pipeline<S> {
             Part::Imports => &gauges.imports_stale_since_ms,
         };
         gauge.store(since_ms, Ordering::Relaxed);
-        // Until the files under its zones are read, the cluster cannot be rendered: what is stale stays so.
-        if since_ms > 0 || !cluster.is_blind() {
+        // What an earlier run published stays stale until this one has rendered the cluster.
+        if since_ms > 0 || !cluster.all_dirty {
             cluster.tell_stale();
         }
     }

@@ -27,6 +27,8 @@ pub(super) struct Overlay {
     pub(super) shown: Option<Arc<ZoneFile>>,
     /// The cluster's names as they were rendered last.
     pub(super) layer: Option<Contents>,
+    /// Since when it cannot be used; `None` while it can. Milliseconds since 1970 UTC.
+    pub(super) bad_since_ms: Option<u64>,
 }
 
 impl Overlay {
@@ -36,6 +38,7 @@ impl Overlay {
             file: None,
             shown: None,
             layer: None,
+            bad_since_ms: None,
         }
     }
 

@@ -380,6 +380,8 @@ impl<'a> Renderer<'a> {
         for ((place, edit), plan) in self.edits.into_iter().enumerate().zip(self.plan.zones()) {
             let edit = match self.below.overlays.get(&place) {
                 None => edit,
+                // What is rendered of a zone whose file is not known is not used.
+                Some(overlay) if overlay.file.is_none() => edit,
                 Some(overlay) => {
                     let is_new = self.is_whole || overlay.layer.is_none();
                     let gone = is_new.then_some(&self.gone);

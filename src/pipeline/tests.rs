@@ -15,8 +15,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cluster::{
-    Endpoint, EndpointSlice, External, Fact, FactKey, HeadlessService, ImportForm, ImportOfSlice,
-    Kinds, Namespace, ObjectKey, Origin, Pod, Port, Protocol, SeenNamespaces, Service, ServiceForm,
+    Endpoint, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice, Kinds, Namespace,
+    ObjectKey, Origin, Pod, Port, Protocol, SeenNamespaces, SeenService, Service, ServiceForm,
     ServiceImport, SliceForm, SlicePort,
 };
 use crate::dns::{RecordText, Ttl};
@@ -541,7 +541,7 @@ fn fresh(options: &ClusterPlan, told: Kinds, objects: &Objects) -> (Vec<Contents
 
 /// What is published beside the zones: which of a few namespaces are seen, and which headless Services,
 /// with their endpoints.
-type Beside = ([Option<bool>; 3], Vec<Option<Arc<HeadlessService>>>);
+type Beside = ([Option<bool>; 3], Vec<SeenService>);
 
 /// What is published beside the zones.
 fn seen(plan: &ClusterPlan) -> Beside {
@@ -767,6 +767,65 @@ fn the_live_layer_knows_the_namespaces_before_the_first_version_is_shown() {
     assert!(pipeline.commit());
     let told = told.lock().unwrap();
     assert!(!told.is_empty() && told.iter().all(|known| *known == Some(true)));
+}
+
+#[test]
+fn what_an_earlier_run_published_stays_stale_until_this_one_has_rendered() {
+    let plan = plan();
+    let apex = &plan.forward[0].zone;
+    apex.set_stale_since_ms(Some(5));
+    let mut pipeline = pipeline(plan.clone());
+    let (cluster, part) = (0, Part::Cluster);
+    for kind in Kinds::BASE.iter() {
+        feed(&mut pipeline, Change::Listed(kind, Vec::new()));
+    }
+    pipeline.take(Input::Fresh { cluster, part });
+    assert_eq!(apex.stale_since_ms(), Some(5));
+    pipeline.store.refusals = 1;
+    assert!(!pipeline.commit());
+    assert_eq!(apex.stale_since_ms(), Some(5));
+    assert!(pipeline.commit());
+    assert_eq!(apex.stale_since_ms(), None);
+}
+
+/// Notes how many latencies each commit tells.
+struct Counting(Arc<Mutex<Vec<usize>>>);
+
+impl Observer for Counting {
+    fn published(&self, _: &Version, _: usize, _: usize) {}
+    fn committed(&self, _: Duration, latencies: &[Duration]) {
+        self.0.lock().unwrap().push(latencies.len());
+    }
+    fn failed(&self, _: &str) {}
+    fn problems(&self, _: &mut dyn Iterator<Item = &Problem>, _: &[Problem]) {}
+    fn synced(&self, _: usize) {}
+}
+
+#[test]
+fn a_latency_is_told_of_what_changed_something_and_once() {
+    let told = Arc::default();
+    let observer = Box::new(Counting(Arc::clone(&told)));
+    let clock = StillClock::at(1_000);
+    let mut pipeline = Pipeline::new(vec![plan()], NoStore::default(), clock, observer);
+    for kind in Kinds::BASE.iter() {
+        feed(&mut pipeline, Change::Listed(kind, Vec::new()));
+    }
+    assert!(pipeline.commit());
+    feed(&mut pipeline, Change::Applied(namespace("a")));
+    assert!(pipeline.commit());
+    told.lock().unwrap().clear();
+    for _ in 0..5 {
+        feed(&mut pipeline, Change::Applied(namespace("a")));
+        assert!(pipeline.commit());
+    }
+    assert_eq!(pipeline.seen.len(), 0);
+    feed(&mut pipeline, Change::Applied(namespace("a")));
+    feed(
+        &mut pipeline,
+        Change::Applied(files::at_address("10.0.0.1")),
+    );
+    assert!(pipeline.commit());
+    assert_eq!(*told.lock().unwrap(), [1]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tokio::sync::Semaphore;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::dns::edns::Wishes;
 use crate::dns::tsig::{self, KeyRing, Verdict};
@@ -188,8 +188,12 @@ impl Shared {
                 Verdict::Malformed => return exchange.fail(scratch, Rcode::FORMERR),
                 Verdict::Refused(refusal) => {
                     self.stats.tsig_refused.increase();
-                    let peer = asker.address;
-                    warn!(%peer, key = %refusal.key_name, error = %refusal.error, "tsig refused");
+                    let (peer, key, error) = (asker.address, &refusal.key_name, refusal.error);
+                    if self.secondaries.knows(peer.ip()) {
+                        warn!(%peer, %key, %error, "tsig refused");
+                    } else {
+                        debug!(%peer, %key, %error, "tsig refused");
+                    }
                     exchange.signer = Signer::Refusal(Box::new(refusal));
                     return exchange.fail(scratch, Rcode::NOTAUTH);
                 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use hickory_server::net::xfer::Protocol;
 use hickory_server::proto::rr::{LowerName, RData};
 use hickory_server::server::Request;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use crate::dns::{Name, Query, Rcode, Rtype, Section, Serial, flags};
-use crate::serve::Proto;
 use crate::serve::dispatch::{Exchange, Outcome, Scratch};
 use crate::serve::reply::{Extended, Said, Signer, write_soa};
+use crate::serve::{Proto, TransferOutcome};
 use crate::transfer::{
-    Applicant, Asked, Denial, Head, Job, JobStart, Permit, SecondaryId, one_message,
+    Applicant, Asked, Denial, Head, Job, JobStart, Permit, SecondaryId, TransferKind, one_message,
 };
 use crate::zone::{Version, Zone};
 
@@ -78,7 +78,13 @@ impl Exchange<'_> {
                 };
                 let key = peer.key.as_ref().map(tracing::field::debug);
                 let (zone, peer) = (zone.apex(), peer.address);
-                warn!(%zone, %peer, key, tls = self.asker.tls.is_some(), reason, "transfer denied");
+                let tls = self.asker.tls.is_some();
+                // A secondary that is not let in wants a look; of strangers there may be many.
+                if shared.secondaries.knows(peer.ip()) {
+                    warn!(%zone, %peer, key, tls, reason, "transfer denied");
+                } else {
+                    debug!(%zone, %peer, key, tls, reason, "transfer denied");
+                }
             })
     }
 
@@ -98,7 +104,14 @@ impl Exchange<'_> {
     /// The differences in one datagram if they fit, else the current SOA alone.
     fn datagram(self, scratch: &mut Scratch, version: &Version, client: Serial) -> Outcome {
         let flags = self.begin(scratch, Said::of(version)) | flags::AA;
-        one_message(&mut scratch.writer, version, client);
+        if let Some(records) = one_message(&mut scratch.writer, version, client) {
+            let octets = scratch.writer.octets().len() as u64;
+            let (kind, outcome) = (TransferKind::Ixfr, TransferOutcome::Done);
+            self.shared.stats.transfer(kind, outcome, records, octets);
+            let (zone, peer) = (version.contents.apex(), self.asker.address);
+            let (serial, from_serial) = (version.serial.encode(), client.encode());
+            info!(%zone, serial, from_serial, %peer, records, "differences sent in one datagram");
+        }
         self.finish(scratch, flags, Rcode::NOERROR)
     }
 

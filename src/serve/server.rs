@@ -170,6 +170,12 @@ impl Server {
         log.flat_map(QueryLog::consolidated)
     }
 
+    /// The zones.
+    #[must_use]
+    pub fn zones(&self) -> &ZoneSet {
+        &self.shared.zones
+    }
+
     /// The TSIG keys.
     #[must_use]
     pub fn keys(&self) -> &Arc<KeyRing> {

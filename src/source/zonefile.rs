@@ -192,14 +192,8 @@ impl ZoneFile {
 pub struct Reading {
     /// What they say.
     pub content: Result<ZoneFile, BadFile>,
-    /// The files, the first one first.
+    /// The files, the first one first; a file that is included twice stands twice.
     pub files: Vec<PathBuf>,
-}
-
-/// Reads a zone file from disk.
-#[must_use]
-pub fn read(path: &Path, apex: &Name, role: Role) -> Reading {
-    read_with(path, apex, role, &mut |path| std::fs::read(path))
 }
 
 /// Reads a zone file that is at hand.

@@ -85,13 +85,22 @@ async fn ask(
     };
     let socket = UdpSocket::bind((secondary.source.unwrap_or(any), 0)).await?;
     socket.connect(secondary.target).await?;
+    // One question for all tries: an answer to an earlier one is as good.
+    let question = Question::new(&secondary.zone, key, unix_seconds(clock))?;
     for _ in 0..settings.tries {
-        let question = Question::new(&secondary.zone, key, unix_seconds(clock))?;
-        socket.send(&question.octets).await?;
+        if let Err(error) = socket.send(&question.octets).await
+            && !is_told_of_before(&error)
+        {
+            return Err(error);
+        }
         let answered = async {
             let mut raw = vec![0; ANSWER_OCTETS];
             loop {
-                let octets = socket.recv(&mut raw).await?;
+                let octets = match socket.recv(&mut raw).await {
+                    Ok(octets) => octets,
+                    Err(error) if is_told_of_before(&error) => continue,
+                    Err(error) => return Err(error),
+                };
                 match question.read(&raw[..octets], key, unix_seconds(clock)) {
                     Answer::Other => {}
                     Answer::None => return Ok::<_, io::Error>(None),
@@ -104,6 +113,18 @@ async fn ask(
         }
     }
     Ok(None)
+}
+
+/// Whether an error is the fate of a datagram that was sent before (ICMP): a secondary that starts is there
+/// for the next.
+fn is_told_of_before(error: &io::Error) -> bool {
+    [
+        io::ErrorKind::ConnectionRefused,
+        io::ErrorKind::ConnectionReset,
+        io::ErrorKind::HostUnreachable,
+        io::ErrorKind::NetworkUnreachable,
+    ]
+    .contains(&error.kind())
 }
 
 /// What a datagram says.
@@ -217,6 +238,8 @@ fn first_serial(raw: &[u8], at: usize, question: &[u8]) -> Option<Serial> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
     use crate::dns::tsig::Algorithm;
     use crate::ops::SystemClock;
@@ -344,5 +367,63 @@ mod tests {
             vec![answer(raw, 10), octets]
         };
         assert_eq!(asked(signed, true).await, [(zone(), Serial::decode(11))]);
+    }
+
+    /// Asks a target with some patience.
+    async fn ask_at(target: SocketAddr) -> Vec<(Name, Serial)> {
+        let secondary = Secondary {
+            zone: zone(),
+            target,
+            key: None,
+            source: None,
+        };
+        let settings = AskSettings {
+            tries: 5,
+            wait: Duration::from_millis(200),
+        };
+        ask_serials(vec![(secondary, None)], settings, Arc::new(SystemClock)).await
+    }
+
+    #[tokio::test]
+    async fn a_secondary_that_starts_while_it_is_asked_says_its_serial() {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let target = socket.local_addr().unwrap();
+        drop(socket);
+        let mut asking = Box::pin(ask_at(target));
+        // The first datagram has found nobody.
+        assert!((&mut asking).now_or_never().is_none());
+        let socket = UdpSocket::bind(target).await.unwrap();
+        let starting = async {
+            let mut raw = vec![0; 512];
+            let (octets, from) = socket.recv_from(&mut raw).await.unwrap();
+            let answer = answer(&raw[..octets], 8);
+            socket.send_to(&answer, from).await.unwrap();
+            std::future::pending::<()>().await;
+        };
+        let found = tokio::select! {
+            found = asking => found,
+            () = starting => unreachable!("it never ends"),
+        };
+        assert_eq!(found, [(zone(), Serial::decode(8))]);
+    }
+
+    #[tokio::test]
+    async fn an_answer_to_an_earlier_try_counts() {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let target = socket.local_addr().unwrap();
+        let slow = async {
+            let mut first = vec![0; 512];
+            let (octets, from) = socket.recv_from(&mut first).await.unwrap();
+            first.truncate(octets);
+            let mut second = vec![0; 512];
+            socket.recv_from(&mut second).await.unwrap();
+            socket.send_to(&answer(&first, 9), from).await.unwrap();
+            std::future::pending::<()>().await;
+        };
+        let found = tokio::select! {
+            found = ask_at(target) => found,
+            () = slow => unreachable!("it never ends"),
+        };
+        assert_eq!(found, [(zone(), Serial::decode(9))]);
     }
 }

@@ -256,20 +256,30 @@ async fn send_delta<S: Sink>(
 }
 
 /// Writes the answer to an IXFR into one message that has its question already: the differences if they
-/// fit, else the single SOA (RFC 1995 section 2). Gives the kind that was sent.
-pub(crate) fn one_message(writer: &mut MessageWriter, version: &Version, client: Serial) -> bool {
+/// fit, else the single SOA (RFC 1995 section 2). Gives how many records the differences have, where these
+/// were written.
+pub(crate) fn one_message(
+    writer: &mut MessageWriter,
+    version: &Version,
+    client: Serial,
+) -> Option<u64> {
     let mark = writer.mark();
     if let Decision::Chain(delta) = decide(version, client)
         && let Some(old) = ixfr::old_soa(&delta)
     {
-        if ixfr::sequence(version, &delta, &old).all(|rr| writer.record(Section::Answer, rr)) {
-            return true;
+        let mut records = 0;
+        let mut put = |rr| {
+            records += 1;
+            writer.record(Section::Answer, rr)
+        };
+        if ixfr::sequence(version, &delta, &old).all(&mut put) {
+            return Some(records);
         }
         writer.rollback(mark);
     }
     let fits = writer.record(Section::Answer, axfr::soa_record(version));
     debug_assert!(fits, "a SOA fits any message");
-    false
+    None
 }
 
 #[cfg(test)]

@@ -85,3 +85,29 @@ fn one_secondary_has_one_key() {
     let refused = printed(lines, Software::Bind, None).unwrap_err();
     assert!(refused.contains("different keys"), "{refused}");
 }
+
+#[test]
+fn the_port_is_that_of_the_listener_that_has_the_zone_without_tls() {
+    let feed = |keys: &str, to: &str| {
+        let text = format!(
+            "{keys} {{\nbind 192.0.2.1\nkubernetes cluster.local\ntls a b\ntransfer {{\n to 192.0.2.9 {to}\n}}\n}}\n"
+        );
+        let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
+        let emission = Emission {
+            software: Software::Bind,
+            secondary: None,
+            primary: Vec::new(),
+            with_secrets: false,
+            no_catalog: false,
+            dir: None,
+        };
+        feed_of(&loaded.config, &emission).map(|feed| feed.primaries)
+    };
+    let at = |port| Ok(vec![SocketAddr::new([192, 0, 2, 1].into(), port)]);
+    let mixed = "tls://cluster.local:853 example.org:54 cluster.local:5300";
+    assert_eq!(feed(mixed, ""), at(5300));
+    for refused in [feed(mixed, "tls"), feed("tls://cluster.local:853", "")] {
+        let error = refused.unwrap_err();
+        assert!(error.contains("over TLS alone"), "{error}");
+    }
+}

@@ -63,8 +63,10 @@ fn e01_each_algorithm_verifies_what_it_signed() {
                 matches!(verdict, Verdict::Valid(_)),
                 "{algorithm:?}: {verdict:?}"
             );
+            // Requests of ours name the whole algorithm.
+            let shorter = algorithm.wire().len() - algorithm.uncut().wire().len();
             assert_eq!(
-                raw.len(),
+                raw.len() + shorter,
                 query(7, "z.", Rtype::SOA).len() + key.tsig_octets()
             );
         }
@@ -82,6 +84,25 @@ fn hickory_verifies_our_requests() {
 }
 
 /// RFC 8945 section 5.2.1: an unknown key, or another algorithm: BADKEY.
+#[test]
+fn requests_with_a_cut_mac_name_the_whole_algorithm_and_replies_may_name_either() {
+    let half = Key::new(&name("half."), Algorithm::Sha256Half, b"x");
+    let (raw, mac) = signed(&half, NOW);
+    let at = tsig_place(&raw).unwrap();
+    let tsig = Tsig::parse(&raw, at).unwrap();
+    assert_eq!((tsig.algorithm, tsig.mac.len()), (name("hmac-sha256."), 16));
+    for named in [Algorithm::Sha256, Algorithm::Sha256Half] {
+        let Verdict::Valid(mut session) = verify(&keys(), &raw, at, NOW) else {
+            panic!("it is signed rightly");
+        };
+        session.named = named;
+        let mut reply = query(7, "z.", Rtype::SOA);
+        session.sign(&mut reply, 0, NOW);
+        let at = tsig_place(&reply).unwrap();
+        assert!(is_reply_valid(&half, &mac, &reply, at, NOW), "{named:?}");
+    }
+}
+
 #[test]
 fn e03_an_unknown_key_or_another_algorithm_is_badkey() {
     assert_eq!(word(&signed(&key("nobody."), NOW).0, NOW), "BadKey");

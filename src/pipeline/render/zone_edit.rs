@@ -30,8 +30,12 @@ impl ZoneEdit {
 
     /// The tag of a group of causes.
     pub(in crate::pipeline) fn tag(&mut self, causes: &BTreeSet<u32>) -> u32 {
+        if let Some(known) = self.tags.get(causes) {
+            return *known;
+        }
         let next = u32::try_from(self.tags.len()).expect("fewer than 2^32 groups in one batch");
-        *self.tags.entry(causes.clone()).or_insert(next)
+        self.tags.insert(causes.clone(), next);
+        next
     }
 
     /// Sets what stands at and below a name to exactly these nodes.

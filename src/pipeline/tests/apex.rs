@@ -271,7 +271,7 @@ fn s48_the_name_server_of_an_external_zone_has_the_outer_addresses_of_the_servic
     let mut pipeline = listed(&plan);
     let outer = |plan: &ClusterPlan| {
         let zone = plan.external[0].forward[0].zone.current().unwrap();
-        let all = lines(&[zone.contents.clone()]);
+        let all = lines(std::slice::from_ref(&zone.contents));
         let is_server = |line: &&String| line.contains(" NS ") || line.starts_with("ns1.");
         all.iter().filter(is_server).cloned().collect::<Vec<_>>()
     };

@@ -381,16 +381,23 @@ fn a_folder_that_loses_its_files_is_held() {
 
 #[test]
 fn the_first_rendering_after_a_restart_is_held_against_the_stored_version() {
-    let before = Subject::of_ten();
-    let mut subject = Subject::new(before.plan.clone());
+    let plan = ClusterPlan {
+        seen: Some(Arc::default()),
+        ..Subject::of_ten().plan
+    };
+    let mut subject = Subject::new(plan);
     assert_eq!(subject.names(), 10);
     subject.relist(0..0);
     assert_eq!((subject.names(), subject.heard().len()), (10, 2));
+    // What is there is known to the live layer meanwhile; what is served may have more.
+    let seen = Arc::clone(subject.plan.seen.as_ref().unwrap());
+    assert_eq!((seen.contains("a"), seen.contains("b")), (Some(true), None));
     subject.relist(0..10);
     assert_eq!(
         subject.heard(),
         ["cluster.local. recovered", "10.in-addr.arpa. recovered"]
     );
+    assert_eq!(seen.contains("b"), Some(false));
     assert_eq!(subject.zone().current().unwrap().seq, 1);
 }
 

@@ -139,6 +139,8 @@ fn a_part_that_is_away_makes_only_its_zones_stale() {
         Change::Listed(Kind::ServiceImport, Vec::new()),
     );
     pipeline.take(fresh(Part::Imports));
+    assert_eq!(stale(), [None, None, None, restored, None, None]);
+    assert!(pipeline.commit());
     assert_eq!(stale(), [None; 6]);
     pipeline.take(Input::Stale {
         cluster,

@@ -444,6 +444,13 @@ fn ixfr_over_udp_is_the_differences_or_the_single_soa() {
     publish(&zone, 7, &testing::contents("z.", 60, &lines));
     let octets = desk.octets(&ixfr(1, "z.", 6));
     assert_eq!(testing::answers(&[octets]).len(), 1);
+    // Only the differences are a transfer, of six records.
+    let stats = &desk.shared.stats;
+    let done = stats.transfers(
+        crate::transfer::TransferKind::Ixfr,
+        crate::serve::TransferOutcome::Done,
+    );
+    assert_eq!((done.get(), stats.transfer_records.get()), (1, 6));
 }
 
 /// RFC 1995 section 2 with RFC 6891: what fits is what the client can take.
@@ -770,11 +777,8 @@ fn headless_services() -> crate::cluster::HeadlessServices {
 
 #[test]
 fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
-    let zonal = crate::live::ZonalNames {
-        services: Arc::new(headless_services()),
-        ttl: crate::dns::Ttl::decode(9),
-        render: crate::pipeline::service_node,
-    };
+    let (services, ttl) = (Arc::new(headless_services()), crate::dns::Ttl::decode(9));
+    let zonal = crate::live::ZonalNames::new(services, ttl, crate::pipeline::service_node);
     let lines = ["h1.s.n.svc A 10.0.0.1", "h2.s.n.svc A 10.0.0.2"];
     let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
     let live = LiveNames {

@@ -290,6 +290,43 @@ async fn a_server_from_the_past_is_listed_again() {
 }
 
 #[tokio::test]
+async fn a_server_that_refuses_for_a_while_and_comes_back_from_the_past_is_listed_again() {
+    let fake = fake(|asked, before| match (asked.is_watch(), before) {
+        (true, 0) => Reply::status(503, "starting"),
+        (true, _) => Reply::quiet(),
+        (false, 0) => Reply::page("10", "", &[&service("a", 1)]),
+        (false, _) => Reply::page("3", "", &[&service("b", 2)]),
+    })
+    .await;
+    let mut bench = Bench::of(&fake).await;
+    assert_eq!(bench.change().await, "all: a");
+    assert_eq!(bench.change().await, "all: b");
+}
+
+#[tokio::test]
+async fn a_server_from_the_past_that_tells_nothing_is_listed_again() {
+    let fake = fake(|asked, before| match (asked.is_watch(), before) {
+        (true, 0) => Reply::lines(&[]),
+        (true, _) => Reply::quiet(),
+        (false, 0) => Reply::page("10", "", &[&service("a", 1)]),
+        (false, _) => Reply::page("3", "", &[&service("b", 2)]),
+    })
+    .await;
+    let settings = Settings {
+        // However short a watch was, it has lasted.
+        least_watch: Duration::ZERO,
+        ..quick()
+    };
+    let auth = Auth::Endpoint {
+        url: fake.url(),
+        tls: None,
+    };
+    let mut bench = Bench::start(auth, settings).await;
+    assert_eq!(bench.change().await, "all: a");
+    assert_eq!(bench.change().await, "all: b");
+}
+
+#[tokio::test]
 async fn a_list_that_breaks_off_changes_nothing() {
     let fake = fake(|asked, before| match (asked.is_watch(), before) {
         (true, _) => Reply::quiet(),

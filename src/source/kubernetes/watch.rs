@@ -81,7 +81,8 @@ pub(super) struct KindWatch<'a> {
     closed_at_once: u32,
     /// Whether the older version of the kind's API is asked for.
     older: bool,
-    /// Whether the server may be another than the one that gave us our position.
+    /// Whether the server may be another than the one that gave us our position, or have gone back: after
+    /// every fault, and after a watch that told nothing.
     is_doubtful: bool,
 }
 
@@ -129,7 +130,7 @@ impl<'a> KindWatch<'a> {
                 End::Fault(fault) => fault,
             };
             let closes = self.closed_at_once >= LIST_AFTER_CLOSES;
-            self.is_doubtful |= matches!(fault, Fault::Transport(_) | Fault::Silent(_));
+            self.is_doubtful = true;
             if fault.loses_position() || (closes && fault == Fault::ClosedAtOnce) {
                 position = None;
                 self.closed_at_once = 0;
@@ -335,6 +336,8 @@ impl<'a> KindWatch<'a> {
                 Ok(())
             }
             Ok(Heard::Nothing) if lasted >= settings.least_watch => {
+                // A server that has gone back is silent until it is where we are.
+                self.is_doubtful = true;
                 self.closed_at_once = 0;
                 Ok(())
             }

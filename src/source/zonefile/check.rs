@@ -100,24 +100,38 @@ impl Check<'_> {
         }
     }
 
-    /// Whether a name has an address, by its own records or by a wildcard.
+    /// Whether a name of the zone has an address, by its own records or by the wildcard below its closest
+    /// encloser (RFC 4592 section 3.3.1).
     fn has_address(&self, name: &Name) -> bool {
-        let mut at = Some(name.clone());
-        let mut owner = name.clone();
-        while let Some(parent) = at {
-            let places = self.at(&owner);
-            if !places.is_empty() || parent == *self.apex {
-                return [Rtype::A, Rtype::AAAA]
-                    .iter()
-                    .any(|rtype| self.of_type(places, *rtype).next().is_some());
-            }
-            at = parent.parent();
-            match at.as_ref().map(|parent| parent.child("*")) {
-                Some(Ok(wildcard)) => owner = wildcard,
-                Some(Err(_)) | None => return false,
+        let mut encloser = name.clone();
+        while encloser != *self.apex && !self.exists(&encloser) {
+            match encloser.parent() {
+                Some(parent) => encloser = parent,
+                None => return false,
             }
         }
-        false
+        if encloser == *name {
+            return self.has_own_address(name);
+        }
+        let wildcard = encloser.child("*");
+        wildcard.is_ok_and(|wildcard| self.has_own_address(&wildcard))
+    }
+
+    /// Whether a name has an address by its own records.
+    fn has_own_address(&self, name: &Name) -> bool {
+        let places = self.at(name);
+        [Rtype::A, Rtype::AAAA]
+            .iter()
+            .any(|rtype| self.of_type(places, *rtype).next().is_some())
+    }
+
+    /// Whether a name of the zone has records, or names below it.
+    fn exists(&self, name: &Name) -> bool {
+        let Some(key) = name.sort_key(self.apex) else {
+            return false;
+        };
+        let next = self.owners.range(&key..).next();
+        next.is_some_and(|(next, _)| next.as_bytes().starts_with(key.as_bytes()))
     }
 
     /// The delegation at or above a name.
@@ -186,7 +200,8 @@ impl Check<'_> {
             }
             if let Some(target) = target_of(server)
                 && target.is_within(owner)
-                && !self.has_address(&target)
+                // No wildcard holds below a cut.
+                && !self.has_own_address(&target)
             {
                 let message = format!(
                     "name server {target} lies within what it serves and has no address here"

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{BadFile, Role, ZoneFile, read};
+use super::{BadFile, Role, ZoneFile, read_with};
 use crate::dns::Name;
 use crate::ops::Clock;
 
@@ -98,6 +98,18 @@ fn stamps(paths: impl IntoIterator<Item = PathBuf>) -> Stamps {
     paths.into_iter().map(of).collect()
 }
 
+/// What files are like, without keeping the runtime waiting for a slow disk.
+async fn look_at(paths: Vec<PathBuf>) -> Stamps {
+    match tokio::task::spawn_blocking(|| stamps(paths)).await {
+        Ok(stamps) => stamps,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime ends.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
 /// Logs what is wrong with the file of a zone, and what that means.
 pub fn tell(zone: &Name, bad: &BadFile) {
     for problem in &bad.problems {
@@ -147,19 +159,15 @@ impl Follower {
             names,
             reload: _,
         } = &self.settings;
-        // The stamps of files that are known are taken before: what changes meanwhile is seen again.
-        let before = stamps(self.stamps.iter().map(|(path, _)| path.clone()));
-        let reading = read(path, apex, *role);
-        let known = |path: &PathBuf| before.iter().find(|(known, _)| known == path);
-        self.stamps = reading
-            .files
-            .iter()
-            .map(|path| {
-                known(path)
-                    .cloned()
-                    .unwrap_or_else(|| (path.clone(), stamp(path)))
-            })
-            .collect();
+        // Stamps are taken before a file is opened: what changes meanwhile is seen again.
+        let mut opened = Stamps::new();
+        let reading = read_with(path, apex, *role, &mut |path| {
+            if !opened.iter().any(|(known, _)| known == path) {
+                opened.push((path.to_owned(), stamp(path)));
+            }
+            std::fs::read(path)
+        });
+        self.stamps = opened;
         let content = reading.content.map(|content| content.within(names, apex));
         let problems = match &content {
             Ok(_) => Vec::new(),
@@ -171,14 +179,14 @@ impl Follower {
 
     /// Whether the files are not what they were when they were read, once they stand still.
     async fn is_changed(&self) -> bool {
-        let look = || stamps(self.stamps.iter().map(|(path, _)| path.clone()));
-        let mut last = look();
+        let look = || look_at(self.stamps.iter().map(|(path, _)| path.clone()).collect());
+        let mut last = look().await;
         if last == self.stamps {
             return false;
         }
         for _ in 0..QUIET_TRIES {
             tokio::time::sleep(QUIET).await;
-            let now = look();
+            let now = look().await;
             if now == last {
                 break;
             }

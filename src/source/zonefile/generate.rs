@@ -108,8 +108,10 @@ fn modified(modifier: &[u8], number: u32) -> Result<String, String> {
     if parts.next().is_some() || width > 255 {
         return Err(form());
     }
-    let value = u32::try_from(i64::from(number) + offset)
-        .map_err(|_| format!("\"${{{text}}}\" of {number} is no number from 0 to 4294967295"))?;
+    let value = i64::from(number).checked_add(offset);
+    let value = value
+        .and_then(|value| u32::try_from(value).ok())
+        .ok_or_else(|| format!("\"${{{text}}}\" of {number} is no number from 0 to 4294967295"))?;
     match base {
         "d" => Ok(format!("{value:0width$}")),
         "o" => Ok(format!("{value:0width$o}")),

@@ -252,6 +252,10 @@ fn generate_makes_many_of_one_line() {
             &["z. 60 IN TXT \"a\"", "z. 60 IN TXT \"b\""],
         ),
         (
+            "$GENERATE 1-1 h${9223372036854775807} A 192.0.2.1",
+            &["d/main:5:15: \"${9223372036854775807}\" of 1 is no number from 0 to 4294967295"],
+        ),
+        (
             "$GENERATE 1-2",
             &["d/main:5:1: write: $GENERATE START-STOP[/STEP] OWNER [TTL] [CLASS] TYPE DATA"],
         ),
@@ -441,6 +445,19 @@ fn what_a_zone_may_not_hold() {
         (
             "@ NS b.w\n*.w A 192.0.2.1",
             &["z. 60 IN NS b.w.z.", "*.w.z. 60 IN A 192.0.2.1"],
+        ),
+        (
+            // RFC 4592: a name below the wildcard's parent that exists hides the wildcard.
+            "@ NS b.v.w\n*.w A 192.0.2.1\nv.w TXT x",
+            &["d/main:5:1: name server b.v.w.z. has no address in the zone: add A or AAAA"],
+        ),
+        (
+            "@ NS b.v.w\n*.w A 192.0.2.1\nx.b.v.w TXT x",
+            &["d/main:5:1: name server b.v.w.z. has no address in the zone: add A or AAAA"],
+        ),
+        (
+            "s NS ns.s\n*.s A 192.0.2.1",
+            &["d/main:5:1: name server ns.s.z. lies within what it serves and has no address here"],
         ),
         (
             "@ NS b.y.\ns NS ns.s\ns NS b.y.",

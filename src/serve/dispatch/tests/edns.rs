@@ -1,5 +1,7 @@
 //! EDNS options by rule: each when asked for, and only then.
 
+use std::time::Instant;
+
 use std::sync::atomic::Ordering;
 
 use super::*;
@@ -211,6 +213,20 @@ async fn replies_over_tls_are_padded_to_whole_blocks_when_asked() {
     }
 }
 
+/// A clock at this second.
+#[derive(Debug)]
+struct At(u64);
+
+impl Clock for At {
+    fn now(&self) -> Instant {
+        testing::TestClock.now()
+    }
+
+    fn wall(&self) -> std::time::SystemTime {
+        std::time::UNIX_EPOCH + std::time::Duration::from_secs(self.0)
+    }
+}
+
 #[test]
 fn i04_cookie_lengths_and_a_cookie_without_a_question() {
     let mut desk = Desk::with(&["www A 10.0.0.1"]);
@@ -226,7 +242,18 @@ fn i04_cookie_lengths_and_a_cookie_without_a_question() {
     let mut forged = ours.clone();
     forged[20] ^= 1;
     let again = desk.octets(&asking(query(1, "www.z.", Rtype::A), &[(COOKIE, &forged)]));
-    assert_eq!(opts(&again).1, [(COOKIE, ours)]);
+    assert_eq!(opts(&again).1, [(COOKIE, ours.clone())]);
+    // Under a later clock the forged one would be kept if it were taken for ours; ours is renewed in time.
+    let mut later = Desk {
+        shared: Setup::new(vec![zone("z.", 5, &["www A 10.0.0.1"])])
+            .server_with(Arc::new(At(NOW + 1000)))
+            .shared,
+        scratch: Scratch::new(),
+    };
+    let again = later.octets(&asking(query(1, "www.z.", Rtype::A), &[(COOKIE, &ours)]));
+    assert_eq!(opts(&again).1, [(COOKIE, ours)], "still new");
+    let again = later.octets(&asking(query(1, "www.z.", Rtype::A), &[(COOKIE, &forged)]));
+    assert_ne!(opts(&again).1, [(COOKIE, forged)], "replaced");
     // RFC 7873 section 5.4: no question.
     let mut bare = vec![0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(desk.code(&bare), (1, None));
