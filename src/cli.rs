@@ -35,12 +35,23 @@ pub struct Cli {
 /// Where the configuration is.
 #[derive(Debug, Clone, Args)]
 pub struct Configuration {
-    /// The Corefile.
+    /// The Corefile; `-` is what is piped in.
     #[arg(long, default_value = "Corefile")]
     pub corefile: PathBuf,
     /// The port of server blocks that name none.
     #[arg(long, default_value_t = 53)]
     pub port: u16,
+}
+
+/// How the server starts.
+#[derive(Debug, Clone, Args)]
+pub struct Start {
+    /// A file for the process's id, while it runs.
+    #[arg(long)]
+    pub pidfile: Option<PathBuf>,
+    /// Do not print where which zones are served.
+    #[arg(long)]
+    pub quiet: bool,
 }
 
 /// Where the state is.
@@ -73,12 +84,18 @@ pub enum Command {
         /// The state folder.
         #[command(flatten)]
         state: State,
+        /// How it starts.
+        #[command(flatten)]
+        start: Start,
     },
     /// Every problem of the configuration, with its place and the mend.
     Check {
         /// The configuration.
         #[command(flatten)]
         configuration: Configuration,
+        /// Also print what each block will do with queries and zones.
+        #[arg(long)]
+        explain: bool,
     },
     /// The zones as the sources stand now, as master files; no state, no socket.
     Render {
@@ -197,31 +214,84 @@ pub enum Command {
     },
 }
 
-/// Turns CoreDNS's flags into ours: `-conf FILE`, `-dns.port N` (one dash or two, with `=` or without)
-/// mean `run`. Other arguments stay as they are.
+/// What a command line of CoreDNS's wants.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Translated {
+    /// A command of ours.
+    Ours(Vec<String>),
+    /// The version: `-version`.
+    Version,
+    /// The directives: `-plugins`.
+    Plugins,
+    /// Something that CoreDNS refuses, too: why.
+    Wrong(String),
+}
+
+/// CoreDNS's flags that take a value, and ours.
+const WITH_VALUE: &[(&str, &str)] = &[
+    ("conf", "--corefile"),
+    ("dns.port", "--port"),
+    ("p", "--port"),
+    ("pidfile", "--pidfile"),
+];
+/// CoreDNS's flags that take none.
+const WITHOUT_VALUE: &[&str] = &["quiet", "version", "plugins"];
+
+/// Turns CoreDNS's flags into ours: `-conf FILE`, `-dns.port N` and so on (one dash or two, with `=` or
+/// without) mean `run`, with log lines as CoreDNS writes them. Other command lines stay as they are.
 #[must_use]
-pub fn translate(args: Vec<String>) -> Vec<String> {
-    let is_coredns = args.get(1).is_some_and(|arg| {
-        ["conf", "dns.port"]
-            .iter()
-            .any(|flag| flag_value(arg, flag).is_some())
-    });
-    if !is_coredns {
-        return args;
+pub fn translate(args: Vec<String>) -> Translated {
+    let with_value = |arg: &str| {
+        let mut flags = WITH_VALUE.iter();
+        flags.find_map(|(flag, ours)| flag_value(arg, flag).map(|value| (*ours, value)))
+    };
+    let without_value = |arg: &str| {
+        let mut flags = WITHOUT_VALUE.iter();
+        flags.find(|flag| flag_value(arg, flag).is_some()).copied()
+    };
+    // `--version` of ours prints the same.
+    let is_coredns = |arg: &String| with_value(arg).is_some() || without_value(arg).is_some();
+    if !args.get(1).is_some_and(is_coredns) {
+        return Translated::Ours(args);
     }
     let mut translated: Vec<String> = args.iter().take(1).cloned().collect();
     translated.push("run".into());
-    for arg in args.into_iter().skip(1) {
-        let known = [("conf", "--corefile"), ("dns.port", "--port")]
-            .iter()
-            .find_map(|(flag, ours)| flag_value(&arg, flag).map(|value| (*ours, value)));
-        match known {
-            Some((ours, Some(value))) => translated.push(format!("{ours}={value}")),
-            Some((ours, None)) => translated.push(ours.to_owned()),
-            None => translated.push(arg),
-        }
+    if !args.iter().any(|arg| arg.starts_with("--log-format")) {
+        translated.push("--log-format=coredns".into());
     }
-    translated
+    let mut rest = args.into_iter().skip(1);
+    while let Some(arg) = rest.next() {
+        let value = match (with_value(&arg), without_value(&arg)) {
+            (_, Some("version")) => return Translated::Version,
+            (_, Some("plugins")) => return Translated::Plugins,
+            (_, Some(_)) => {
+                translated.push("--quiet".into());
+                continue;
+            }
+            (Some((ours, Some(value))), None) => (ours, Some(value)),
+            (Some((ours, None)), None) => (ours, rest.next()),
+            (None, None) if arg.starts_with("--") => {
+                // One of ours; a value of its own comes with it.
+                let has_value = arg.contains('=');
+                translated.push(arg);
+                translated.extend((!has_value).then(|| rest.next()).flatten());
+                continue;
+            }
+            (None, None) => {
+                return Translated::Wrong(format!(
+                    "unknown flag or extra command line argument: {arg}"
+                ));
+            }
+        };
+        let (ours, Some(value)) = value else {
+            return Translated::Wrong(format!("flag needs an argument: {arg}"));
+        };
+        // CoreDNS's word for what is piped in.
+        let is_piped = ours == "--corefile" && value == "stdin";
+        let value = if is_piped { "-" } else { value.as_str() };
+        translated.push(format!("{ours}={value}"));
+    }
+    Translated::Ours(translated)
 }
 
 /// Whether an argument is a flag of that name, and the value after its `=`.
@@ -247,22 +317,40 @@ mod tests {
 
     #[test]
     fn flags_of_coredns_run_the_server() {
+        let run = "zonewright run --log-format=coredns";
         for (line, want) in [
             (
                 "zonewright -conf F -dns.port 1053",
-                "zonewright run --corefile F --port 1053",
+                format!("{run} --corefile=F --port=1053"),
             ),
-            ("zonewright --conf=F", "zonewright run --corefile=F"),
             (
-                "zonewright -conf F --state S",
-                "zonewright run --corefile F --state S",
+                "zonewright --conf=F -p=1053 -quiet",
+                format!("{run} --corefile=F --port=1053 --quiet"),
+            ),
+            (
+                "zonewright -conf F --state S --pidfile P",
+                format!("{run} --corefile=F --state S --pidfile=P"),
+            ),
+            (
+                "zonewright -conf stdin --log-format=json",
+                "zonewright run --corefile=- --log-format=json".to_owned(),
             ),
             (
                 "zonewright check --corefile F",
-                "zonewright check --corefile F",
+                "zonewright check --corefile F".to_owned(),
             ),
         ] {
-            assert_eq!(translate(args(line)), args(want), "{line}");
+            assert_eq!(
+                translate(args(line)),
+                Translated::Ours(args(&want)),
+                "{line}"
+            );
+        }
+        let other = |line: &str| translate(args(line));
+        assert_eq!(other("zonewright -version"), Translated::Version);
+        assert_eq!(other("zonewright -conf F -plugins"), Translated::Plugins);
+        for line in ["zonewright -conf F extra", "zonewright -conf"] {
+            assert!(matches!(other(line), Translated::Wrong(_)), "{line}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use zonewright::app::Failure;
-use zonewright::cli::{Cli, Command, translate};
+use zonewright::cli::{Cli, Command, Translated, translate};
 use zonewright::{app, ops};
 
 /// The first rendering allocates several times what stays; this allocator gives it back to the system.
@@ -12,7 +12,13 @@ use zonewright::{app, ops};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(translate(std::env::args().collect()));
+    let args = match translate(std::env::args().collect()) {
+        Translated::Ours(args) => args,
+        Translated::Version => return ended(app::print_version()),
+        Translated::Plugins => return ended(app::print_plugins()),
+        Translated::Wrong(why) => return Failure::unusable(why).report(),
+    };
+    let cli = Cli::parse_from(args);
     let Cli {
         command,
         log_format,
@@ -25,8 +31,12 @@ fn main() -> ExitCode {
         Command::Run {
             configuration,
             state,
-        } => app::run(&configuration, &state),
-        Command::Check { configuration } => app::check(&configuration),
+            start,
+        } => app::run(&configuration, &state, &start),
+        Command::Check {
+            configuration,
+            explain,
+        } => app::check(&configuration, explain),
         Command::Render {
             configuration,
             zone,
@@ -65,6 +75,11 @@ fn main() -> ExitCode {
         } => app::emit(&configuration, &emission),
         Command::Status { asking } => app::status(&asking),
     };
+    ended(done)
+}
+
+/// The exit code.
+fn ended(done: Result<(), Failure>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

@@ -1,8 +1,9 @@
-//! What secondaries have is asked once at the start, before anything new is published.
+//! What secondaries have is asked when they are configured: at the start, before anything new is published.
 
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::dns::tsig::Key;
 use crate::ops::{Clock, Tasks};
@@ -13,14 +14,15 @@ use crate::transfer::{AskSettings, Secondary, ask_serials};
 pub(super) fn ask_secondaries(
     told: Vec<(Secondary, Option<Arc<Key>>)>,
     inputs: &mpsc::Sender<Input>,
+    stop: &CancellationToken,
     tasks: &mut Tasks,
     clock: &Arc<dyn Clock>,
 ) {
     if told.is_empty() {
         return;
     }
-    let (inputs, clock, cancel) = (inputs.clone(), Arc::clone(clock), tasks.cancel().clone());
-    tasks.spawn("asking of secondaries", async move {
+    let (inputs, clock, cancel) = (inputs.clone(), Arc::clone(clock), stop.clone());
+    tasks.spawn_until("asking of secondaries", stop, async move {
         let asking = ask_serials(told, AskSettings::default(), clock);
         tokio::select! {
             serials = asking => {

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::app::plan::{EXPIRE, REFRESH, RETRY, kept, memory_limits};
+use crate::app::plan::{EXPIRE, REFRESH, RETRY, kept, memory_limits, zone_of};
 use crate::corefile::{Apex, CatalogEntry, Config, ServerBlock};
 use crate::dns::{Name, Soa, Ttl};
 use crate::pipeline::CatalogPlan;
 use crate::schema::{CATALOG_TTL, CatalogMember, invalid};
-use crate::zone::Zone;
 use crate::zone::journal::Retention;
+use crate::zone::{Zone, ZoneSet};
 
 /// Plans the catalogs; their zones are added to `zones`, which holds all others already.
 pub(super) fn plan_catalogs(
     config: &Config,
     zones: &mut Vec<Arc<Zone>>,
+    there: &ZoneSet,
 ) -> Vec<(CatalogPlan, Retention)> {
     let mut catalogs = Vec::new();
     for block in &config.servers {
@@ -23,7 +24,7 @@ pub(super) fn plan_catalogs(
                 continue;
             }
             let kept = kept(block.history_for(&catalog.zone));
-            let zone = Arc::new(Zone::new(&catalog.zone));
+            let zone = zone_of(there, &catalog.zone);
             let entries = block.catalog_entries(catalog).into_iter();
             let members = entries.filter_map(|entry| {
                 let zone = zones.iter().find(|zone| *zone.apex() == entry.zone)?;

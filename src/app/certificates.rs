@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 
 use crate::app::failure::{Failure, one_line};
-use crate::app::reload::{Contents, Reload};
+use crate::app::follow::{Contents, Reload};
 use crate::corefile::{self, ClientAuth, Config, Scheme, ServerBlock, Tls};
 use crate::serve::{TlsClients, TlsIdentity, TlsMaterial};
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 
+use crate::app::kept::Kept;
 use crate::app::listeners::hostname;
 use crate::app::plan::Planned;
 use crate::app::questions;
@@ -36,13 +37,14 @@ pub(super) fn router_of(
     blocks: &[&ServerBlock],
     planned: &Planned<'_>,
     surroundings: Surroundings<'_>,
+    kept: &mut Kept,
 ) -> anyhow::Result<Router> {
     let chain = |block: &&ServerBlock| {
-        let keys = block.zones.iter().map(|key| key.apex.clone()).collect();
+        let keys: Vec<Name> = block.zones.iter().map(|key| key.apex.clone()).collect();
         let chain = Block::new(
-            before(block, planned, surroundings)?,
+            kept.exchange(&keys, before(block, planned, surroundings)?),
             zones_of(block, planned),
-            after(block, surroundings)?,
+            kept.exchange(&keys, after(block, surroundings)?),
             shape_of(block),
         );
         Ok((keys, chain))

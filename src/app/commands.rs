@@ -1,11 +1,12 @@
 //! The commands but `run`: each one reads, prints, and ends.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::app::certificates::check_certificates;
+use crate::app::explain::explain;
 use crate::app::failure::{Failure, one_line};
 use crate::app::files::check_files;
 use crate::app::past::{PastError, StoredPast};
@@ -14,18 +15,34 @@ use crate::app::render::render;
 use crate::app::source::Source;
 use crate::audit::{AuditError, Question, Refused, Request, answer, ask};
 use crate::cli::{Asking, Configuration};
-use crate::corefile::{self, Loaded, Overrides};
+use crate::corefile::{self, Loaded, Overrides, Rejected};
 use crate::dns::Name;
 use crate::ops::SystemClock;
 
-/// Reads the configuration; warnings are logged.
-pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
+/// Reads the configuration.
+pub(super) fn read(configuration: &Configuration) -> Result<Loaded, Rejected> {
     let overrides = Overrides {
         default_port: configuration.port,
     };
     let env = |name: &str| std::env::var(name).ok();
-    let loaded = corefile::load(&configuration.corefile, &overrides, &env)
-        .map_err(|rejected| Failure::unusable(rejected.to_string()))?;
+    if configuration.corefile == Path::new("-") {
+        // What is piped in comes once: a reload has the same text again.
+        static PIPED: OnceLock<String> = OnceLock::new();
+        let text = PIPED.get_or_init(|| {
+            let mut text = String::new();
+            if let Err(error) = io::stdin().read_to_string(&mut text) {
+                tracing::error!(%error, "standard input cannot be read");
+            }
+            text
+        });
+        return corefile::parse_text("stdin", text, &overrides, &env);
+    }
+    corefile::load(&configuration.corefile, &overrides, &env)
+}
+
+/// Reads the configuration; warnings are logged.
+pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
+    let loaded = read(configuration).map_err(|rejected| Failure::unusable(rejected.to_string()))?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
@@ -36,8 +53,11 @@ pub(super) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
 ///
 /// # Errors
 /// With every problem of the configuration.
-pub fn check(configuration: &Configuration) -> Result<(), Failure> {
+pub fn check(configuration: &Configuration, explains: bool) -> Result<(), Failure> {
     let loaded = load(configuration)?;
+    if explains {
+        print(&explain(&loaded.config))?;
+    }
     check_sources(&loaded.config)?;
     check_files(&loaded.config)?;
     check_certificates(&loaded.config)?;

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::app::addresses::interface_addresses;
 use crate::app::commands::{load, print};
 use crate::app::failure::Failure;
 use crate::app::hosts::hosts_of;
-use crate::app::plan::interface_addresses;
 use crate::cli::Configuration;
 use crate::corefile::{Config, Scheme, Secondary, ServerBlock};
 use crate::dns::Name;

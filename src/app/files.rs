@@ -7,15 +7,15 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::failure::Failure;
-use crate::app::plan::{Planned, kept, memory_limits};
+use crate::app::plan::{Planned, kept, memory_limits, zone_of};
 use crate::corefile::{self, Config};
 use crate::dns::Name;
 use crate::ops::{Clock, SystemClock, Tasks};
 use crate::pipeline::{ClusterPlan, FileInput, FilePlan, Input};
 use crate::source::zonefile::follow::{FileEvent, FileStats, Follower, Settings, tell};
 use crate::source::zonefile::{BadFile, Role};
-use crate::zone::Zone;
 use crate::zone::journal::Retention;
+use crate::zone::{Zone, ZoneSet};
 
 /// Events of a file that wait to be carried.
 const WAITING_EVENTS: usize = 4;
@@ -81,6 +81,7 @@ pub(super) fn plan_file_zones(
     config: &Config,
     files: &mut Vec<PlannedFile>,
     zones: &mut Vec<Arc<Zone>>,
+    there: &ZoneSet,
 ) {
     for block in &config.servers {
         for (apex, file) in block.file_zones() {
@@ -88,7 +89,7 @@ pub(super) fn plan_file_zones(
             if zones.iter().any(|zone| zone.apex() == apex) {
                 continue;
             }
-            let zone = Arc::new(Zone::new(apex));
+            let zone = zone_of(there, apex);
             let kept = kept(block.history_for(apex));
             zones.push(Arc::clone(&zone));
             files.push(PlannedFile {
@@ -172,12 +173,12 @@ pub(super) fn start_files(
         };
         let (tx, mut events) = mpsc::channel(WAITING_EVENTS);
         let cancel = stop.clone();
-        tasks.spawn("zone file", async move {
+        tasks.spawn_until("zone file", stop, async move {
             follower.run(tx, cancel).await;
             Ok::<_, std::convert::Infallible>(())
         });
         let inputs = inputs.clone();
-        tasks.spawn("file carrier", async move {
+        tasks.spawn_until("file carrier", stop, async move {
             let mut next = Some(first);
             while let Some(event) = next {
                 let input = input_of(event);

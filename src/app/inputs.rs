@@ -14,7 +14,7 @@ pub(super) fn hold_inputs(
     tasks: &mut Tasks,
 ) {
     let end = sources.clone();
-    tasks.spawn("inputs", async move {
+    tasks.spawn_until("inputs", sources, async move {
         end.cancelled().await;
         drop(inputs);
         Ok::<(), std::convert::Infallible>(())

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,38 +11,60 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::app::certificates;
 use crate::app::chain::{self, Surroundings};
+use crate::app::follow::{Contents, Reload};
 use crate::app::hosts::bound_addresses;
-use crate::app::plan::{Planned, interface_addresses};
-use crate::app::reload::{Contents, Reload};
+use crate::app::kept::Kept;
+use crate::app::plan::Planned;
 use crate::corefile::{
-    self, BindHost, Config, HttpAddress, HttpHost, Listener, Nsid, Scheme, ServerBlock, TsigKey,
+    self, BindHost, Config, HttpAddress, HttpHost, Listener, Nsid, Scheme, ServerBlock, Sockets,
+    Timeouts, TsigKey,
 };
 use crate::dns::tsig::{self, KeyRing, Keys};
 use crate::dns::{CookieSecret, Name};
-use crate::live::{QueryLog, Rules};
+use crate::live::{Consolidated, QueryLog, Rules};
 use crate::ops::{Clock, HandlerMetrics};
-use crate::serve::{Identity, Parts, Server, Settings};
-use crate::transfer::{Access, Peers, Rule, Secondary, SecondaryTable};
+use crate::serve::{Common, Identity, Parts, Server, Settings};
+use crate::transfer::{Access, Peers, Rule, Secondary};
 use crate::zone::{Zone, ZoneSet};
 
-/// The servers, and the files that they are to follow.
-pub(super) struct Bound {
-    /// The servers.
-    pub(super) servers: Vec<Server>,
-    /// What each secondary has, of all servers.
-    pub(super) table: Arc<SecondaryTable>,
-    /// The files.
+/// A server that is made and not yet in use.
+pub(super) struct Made {
+    /// The server.
+    pub(super) server: Server,
+    /// Where it is to answer.
+    pub(super) listeners: Vec<Listener>,
+    /// The keys that its ring is to hold: it may be one that is in use.
+    pub(super) keys: Keys,
+    /// The files to follow.
     pub(super) reloads: Vec<Reload>,
+    /// Of each key of its blocks the zone, where queries are counted.
+    pub(super) counted: Vec<Option<String>>,
+    /// The first zone of each block that is counted, with the words that take part in its answers.
+    pub(super) words: Vec<(String, Vec<&'static str>)>,
 }
 
-/// Binds a server for every group of listeners that have the same blocks.
-pub(super) fn bind_servers(
+/// What goes on from one configuration to the next.
+pub(super) struct Lasting<'a> {
+    /// What all servers share.
+    pub(super) common: &'a Common,
+    /// Makes cookies.
+    pub(super) cookies: &'a CookieSecret,
+    /// The time.
+    pub(super) clock: &'a Arc<dyn Clock>,
+    /// The keys of the servers of now, by their listeners.
+    pub(super) rings: Vec<(Vec<Listener>, Arc<KeyRing>)>,
+    /// What handlers count.
+    pub(super) metrics: &'a HandlerMetrics,
+    /// The handlers of now.
+    pub(super) handlers: Kept,
+}
+
+/// Makes a server for every group of listeners that have the same blocks.
+pub(super) fn make_servers(
     config: &Config,
     planned: &Planned<'_>,
-    settings: Settings,
-    clock: &Arc<dyn Clock>,
-    metrics: &HandlerMetrics,
-) -> anyhow::Result<Bound> {
+    lasting: &mut Lasting<'_>,
+) -> anyhow::Result<Vec<Made>> {
     let mut groups: BTreeMap<Vec<usize>, Vec<Listener>> = BTreeMap::new();
     for (listener, blocks) in config.listeners() {
         let places = blocks
@@ -55,59 +78,93 @@ pub(super) fn bind_servers(
             .collect();
         groups.entry(places).or_default().push(listener);
     }
-    let groups: Vec<(Vec<&ServerBlock>, Vec<Listener>)> = groups
-        .into_iter()
-        .map(|(places, listeners)| {
-            let blocks = places.iter().map(|place| &config.servers[*place]);
-            (blocks.collect(), listeners)
-        })
-        .collect();
     let mut notified = BTreeSet::new();
-    let secondaries: Vec<Vec<Secondary>> = groups
-        .iter()
-        .map(|(blocks, _)| secondaries_of(blocks, planned, &mut notified))
-        .collect();
-    // A secondary takes its zone from any of the servers that have it.
-    let table = Arc::new(SecondaryTable::of(secondaries.iter().flatten()));
-    let (mut servers, mut reloads) = (Vec::new(), Vec::new());
-    for ((blocks, listeners), secondaries) in groups.into_iter().zip(secondaries) {
-        let server_label = listeners.first().map_or_else(String::new, server_label);
-        let surroundings = Surroundings {
-            clock,
-            metrics,
-            server: &server_label,
-        };
-        let told = (secondaries, Arc::clone(&table));
-        let parts = parts_of(&blocks, planned, settings, surroundings, told)?;
-        reloads.extend(follow_keys(&blocks, &parts.keys));
-        let mut server = Server::new(parts);
-        let mut tls = None;
-        for listener in &listeners {
-            for address in addresses_of(listener, &blocks, &interface_addresses)? {
-                let bound = match listener.scheme {
-                    Scheme::Dns => server.bind(address)?,
-                    Scheme::Tls => {
-                        let identity = match &tls {
-                            Some(identity) => Arc::clone(identity),
-                            None => {
-                                let (identity, reload) = certificates::open(&blocks)?;
-                                reloads.push(reload);
-                                Arc::clone(tls.insert(identity))
-                            }
-                        };
-                        server.bind_tls(address, identity)?
-                    }
-                };
-                let scheme = listener.scheme.as_str();
-                tracing::info!(address = %bound, scheme, "listening");
-            }
-        }
-        servers.push(server);
+    let mut made = Vec::new();
+    for (places, listeners) in groups {
+        let blocks: Vec<&ServerBlock> =
+            places.iter().map(|place| &config.servers[*place]).collect();
+        made.push(make(&blocks, listeners, planned, lasting, &mut notified)?);
     }
-    Ok(Bound {
-        servers,
-        table,
+    Ok(made)
+}
+
+/// Makes the server of some blocks.
+fn make(
+    blocks: &[&ServerBlock],
+    listeners: Vec<Listener>,
+    planned: &Planned<'_>,
+    lasting: &mut Lasting<'_>,
+    notified: &mut BTreeSet<(Name, SocketAddr)>,
+) -> anyhow::Result<Made> {
+    let Transfers {
+        zones,
+        access,
+        secondaries,
+    } = transfers(blocks, planned, notified);
+    // Who shares a listener with a server of before has its ring: those who are told go on with it.
+    let is_its = |(of, _): &(Vec<Listener>, _)| of.iter().any(|it| listeners.contains(it));
+    let ring = match lasting.rings.iter().position(is_its) {
+        Some(place) => lasting.rings.swap_remove(place).1,
+        None => Arc::default(),
+    };
+    let keys = keys_of(blocks.iter().flat_map(|block| &block.keys));
+    let mut reloads: Vec<Reload> = follow_keys(blocks, &ring).into_iter().collect();
+    let tls = if listeners.iter().any(|it| it.scheme == Scheme::Tls) {
+        let (identity, reload) = certificates::open(blocks)?;
+        reloads.push(reload);
+        Some(identity)
+    } else {
+        None
+    };
+    let rules = |block: &&ServerBlock| Rules {
+        zones: block.zones.iter().map(|key| key.apex.clone()).collect(),
+        logs: block.logs.clone(),
+        errors: block
+            .errors
+            .as_ref()
+            .map(|errors| Arc::new(Consolidated::new(&errors.consolidations))),
+        metadata: block
+            .handlers
+            .metadata
+            .as_ref()
+            .map(|metadata| metadata.zones.clone())
+            .unwrap_or_default(),
+    };
+    let server_label = listeners.first().map_or_else(String::new, server_label);
+    let surroundings = Surroundings {
+        clock: lasting.clock,
+        metrics: lasting.metrics,
+        server: &server_label,
+    };
+    let router = chain::router_of(blocks, planned, surroundings, &mut lasting.handlers)?;
+    let nsid = corefile::nsid_of(blocks).map(|nsid| match nsid {
+        Nsid::Text(text) => text.clone(),
+        Nsid::Hostname => hostname(),
+    });
+    let server = Server::new(Parts {
+        zones: Arc::new(ZoneSet::new(zones)),
+        access,
+        secondaries,
+        router: Arc::new(router),
+        keys: ring,
+        tls,
+        identity: Identity {
+            nsid: nsid.map(|text| text.into_bytes().into()),
+            cookies: lasting.cookies.clone(),
+        },
+        settings: settings_of(blocks),
+        clock: Arc::clone(lasting.clock),
+        query_log: QueryLog::new(blocks.iter().map(rules).collect()),
+        common: lasting.common.clone(),
+    });
+    let (counted, words) = counts_of(blocks, &server);
+    Ok(Made {
+        server,
+        listeners,
+        keys,
         reloads,
+        counted,
+        words,
     })
 }
 
@@ -123,16 +180,80 @@ fn server_label(listener: &Listener) -> String {
     }
 }
 
-/// What the server of some blocks needs.
-fn parts_of(
+/// Of a server: the zone of each key, where its queries are counted; and the first zone of each block that
+/// is counted, with the words that take part in its answers.
+pub(super) type Counts = (Vec<Option<String>>, Vec<(String, Vec<&'static str>)>);
+
+/// What is counted of the queries of some blocks.
+fn counts_of(blocks: &[&ServerBlock], server: &Server) -> Counts {
+    let blocks = blocks.iter().zip(server.router().blocks());
+    let (mut counted, mut words) = (Vec::new(), Vec::new());
+    for (block, chain) in blocks {
+        let is_counted = block.prometheus.is_some();
+        let zones = block.zones.iter().map(|key| key.apex.to_string());
+        counted.extend(zones.map(|zone| is_counted.then_some(zone)));
+        if let Some(key) = block.zones.first().filter(|_| is_counted) {
+            let watching = [
+                ("prometheus", true),
+                ("errors", block.errors.is_some()),
+                ("log", !block.logs.is_empty()),
+            ];
+            let watching = watching.into_iter().filter(|(_, is_on)| *is_on);
+            let all = watching.map(|(word, _)| word);
+            let all = all.chain(chain.handlers().iter().map(|handler| handler.name()));
+            words.push((key.apex.to_string(), all.collect()));
+        }
+    }
+    (counted, words)
+}
+
+/// The limits and times of the listeners of some blocks: of two that say the same the last counts.
+pub(super) fn settings_of(blocks: &[&ServerBlock]) -> Settings {
+    let mut settings = Settings::default();
+    for block in blocks {
+        let Timeouts {
+            read,
+            write,
+            idle,
+            max_queries,
+        } = block.operations.timeouts;
+        let tcp = &mut settings.tcp;
+        tcp.first_request_timeout = read.unwrap_or(tcp.first_request_timeout);
+        tcp.stall_timeout = write.unwrap_or(tcp.stall_timeout);
+        tcp.idle_timeout = idle.unwrap_or(tcp.idle_timeout);
+        tcp.max_queries = max_queries.or(tcp.max_queries);
+    }
+    // Of sockets the first.
+    let mut sockets = blocks.iter().filter_map(|block| block.operations.sockets);
+    settings.udp_sockets = match sockets.next() {
+        None => settings.udp_sockets,
+        Some(Sockets::Number(number)) => number.get(),
+        Some(Sockets::Processors) => {
+            std::thread::available_parallelism().map_or(settings.udp_sockets, NonZero::get)
+        }
+    };
+    settings
+}
+
+/// Which zones some blocks have, who may have them, and who is told.
+struct Transfers {
+    /// The zones.
+    zones: Vec<Arc<Zone>>,
+    /// Who may have which.
+    access: HashMap<Name, Access>,
+    /// Who is told of which.
+    secondaries: Vec<Secondary>,
+}
+
+/// What some blocks say about zones and transfers; `notified`: who is told already, by others.
+fn transfers(
     blocks: &[&ServerBlock],
     planned: &Planned<'_>,
-    settings: Settings,
-    surroundings: Surroundings<'_>,
-    (secondaries, table): (Vec<Secondary>, Arc<SecondaryTable>),
-) -> anyhow::Result<Parts> {
+    notified: &mut BTreeSet<(Name, SocketAddr)>,
+) -> Transfers {
     let mut zones: Vec<Arc<Zone>> = Vec::new();
     let mut access = HashMap::new();
+    let mut secondaries = Vec::new();
     for block in blocks {
         for apex in block.zones_written() {
             let Some(zone) = planned.zones.get(apex) else {
@@ -147,48 +268,8 @@ fn parts_of(
             access
                 .entry(apex.clone())
                 .or_insert_with(|| access_of(transfer));
-        }
-    }
-    let keys = keys_of(blocks.iter().flat_map(|block| &block.keys));
-    let rules = |block: &&ServerBlock| Rules {
-        zones: block.zones.iter().map(|key| key.apex.clone()).collect(),
-        logs: block.logs.clone(),
-        errors: block.errors.is_some(),
-        metadata: block
-            .handlers
-            .metadata
-            .as_ref()
-            .map(|metadata| metadata.zones.clone())
-            .unwrap_or_default(),
-    };
-    Ok(Parts {
-        zones: Arc::new(ZoneSet::new(zones)),
-        access,
-        secondaries,
-        table,
-        router: Arc::new(chain::router_of(blocks, planned, surroundings)?),
-        keys: Arc::new(KeyRing::new(keys)),
-        identity: identity_of(blocks)?,
-        settings,
-        clock: Arc::clone(surroundings.clock),
-        query_log: QueryLog::new(blocks.iter().map(rules).collect()),
-    })
-}
-
-/// Who is told of new versions by the server of some blocks, and by no server before it.
-fn secondaries_of(
-    blocks: &[&ServerBlock],
-    planned: &Planned<'_>,
-    notified: &mut BTreeSet<(Name, SocketAddr)>,
-) -> Vec<Secondary> {
-    let mut secondaries = Vec::new();
-    for block in blocks {
-        for apex in block.zones_written() {
-            let transfer = block.transfer_for(apex);
-            let Some(transfer) = transfer.filter(|_| planned.zones.get(apex).is_some()) else {
-                continue;
-            };
             for secondary in &transfer.secondaries {
+                // A zone on several listeners has its secondaries told once.
                 if notified.insert((apex.clone(), secondary.address)) {
                     secondaries.push(Secondary {
                         zone: apex.clone(),
@@ -200,23 +281,20 @@ fn secondaries_of(
             }
         }
     }
-    secondaries
+    Transfers {
+        zones,
+        access,
+        secondaries,
+    }
 }
 
-/// What the server of some blocks tells of itself. Its cookies are good for this run.
-fn identity_of(blocks: &[&ServerBlock]) -> anyhow::Result<Identity> {
+/// What makes the cookies of this run.
+pub(super) fn new_cookies() -> anyhow::Result<CookieSecret> {
     let mut secret = [0; 16];
     if SystemRandom::new().fill(&mut secret).is_err() {
         bail!("the system gives no random numbers");
     }
-    let nsid = corefile::nsid_of(blocks).map(|nsid| match nsid {
-        Nsid::Text(text) => text.clone(),
-        Nsid::Hostname => hostname(),
-    });
-    Ok(Identity {
-        nsid: nsid.map(|text| text.into_bytes().into()),
-        cookies: CookieSecret::new(secret),
-    })
+    Ok(CookieSecret::new(secret))
 }
 
 /// The name of the machine, as far as it is known.
@@ -281,14 +359,12 @@ fn follow_keys(blocks: &[&ServerBlock], ring: &Arc<KeyRing>) -> Option<Reload> {
         ring.replace(keys_of(&keys));
         Ok(())
     };
-    // The Corefile was read a while ago. What is wrong by now was right then, and stays in use.
-    let _wrong_now = take();
     Some(Reload::new("keys", files, seen, Box::new(take)))
 }
 
 /// The addresses of a listener on which some of its blocks are not excepted; `local` gives those of an
 /// interface.
-fn addresses_of(
+pub(super) fn addresses_of(
     listener: &Listener,
     blocks: &[&ServerBlock],
     local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,

@@ -5,17 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::app::listeners::Bound;
 use crate::app::plan::Planned;
 use crate::audit::{HeldLine, SecondaryLine, SourceLine, Status, ZoneLine};
 use crate::dns::{Name, Rcode};
 use crate::ops::Clock;
 use crate::ops::metrics::{self as m, Sample};
 use crate::pipeline::{ClusterGauges, ZonePlan, millis};
-use crate::serve::{Proto, Server, Stats, TransferOutcome};
+use crate::serve::{Common, Proto, Stats, TransferOutcome};
 use crate::source::zonefile::follow::FileStats;
 use crate::source::{ErrorClass, SourceStats};
-use crate::transfer::{SecondaryStatus, SecondaryTable, TransferKind};
+use crate::transfer::{SecondaryStatus, TransferKind};
 use crate::zone::gate::{HeldChange, Why};
 use crate::zone::{Version, ZoneSet};
 
@@ -51,10 +50,8 @@ pub(super) struct Observed {
     catalogs: Vec<Name>,
     /// Gauges of the clusters, once the writer runs.
     gauges: OnceLock<Vec<Arc<ClusterGauges>>>,
-    /// Counters of the servers.
-    servers: Vec<Arc<Stats>>,
-    /// Secondaries of all servers.
-    secondaries: Arc<SecondaryTable>,
+    /// What all servers share: counters, secondaries.
+    common: Common,
     /// Problems of objects. The lock protects the list for one change or one reading.
     pub(super) problems: Arc<Mutex<Vec<String>>>,
     /// What some secondaries refuse, by zone. The lock protects the map for one change or one reading.
@@ -69,7 +66,7 @@ impl Observed {
     /// Handles on what is planned and bound.
     pub(super) fn new(
         planned: &Planned<'_>,
-        bound: &Bound,
+        common: &Common,
         clock: &Arc<dyn Clock>,
         state: &Path,
     ) -> Self {
@@ -97,8 +94,7 @@ impl Observed {
                 .map(|(plan, _)| plan.zone.apex().clone())
                 .collect(),
             gauges: OnceLock::new(),
-            servers: bound.servers.iter().map(Server::stats).collect(),
-            secondaries: Arc::clone(&bound.table),
+            common: common.clone(),
             problems: Arc::default(),
             warnings: Arc::default(),
             clock: Arc::clone(clock),
@@ -137,7 +133,7 @@ impl Observed {
 
     /// All secondaries.
     fn secondaries(&self) -> Vec<SecondaryStatus> {
-        self.secondaries.snapshot()
+        self.common.secondaries.snapshot()
     }
 }
 
@@ -385,7 +381,7 @@ fn secondary_samples(observed: &Observed, out: &mut Vec<Sample>) {
 
 /// The servers' values, summed over all.
 fn server_samples(observed: &Observed, out: &mut Vec<Sample>) {
-    let sum = |of: &dyn Fn(&Stats) -> u64| number(observed.servers.iter().map(|s| of(s)).sum());
+    let sum = |of: &dyn Fn(&Stats) -> u64| number(of(&observed.common.stats));
     for (proto, name) in Proto::ALL {
         for rcode in (0..=16).map(Rcode) {
             let value = sum(&|stats| stats.replies(proto, rcode).get());

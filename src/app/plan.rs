@@ -1,15 +1,16 @@
 //! From the configuration to zones: which clusters there are, which zones each is written into, what
 //! stands at their apex.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use crate::app::addresses::own_addresses;
 use crate::app::catalogs::plan_catalogs;
 use crate::app::clients;
 use crate::app::files::{PlannedFile, plan_file_zones, plan_overlays};
-use crate::app::hosts::hosts_of;
 use crate::cluster::{Kind, Kinds, SeenNamespaces, Selector};
 use crate::corefile::{
     self, Apex, Config, External, Gate, History, Hold, Kubernetes, Pods, ServerBlock, Source,
@@ -40,7 +41,7 @@ const MEMORY_BYTES: u64 = 16 << 20;
 #[derive(Debug)]
 pub struct PlannedCluster<'a> {
     /// The first directive that names it.
-    pub kubernetes: &'a Kubernetes,
+    pub kubernetes: Cow<'a, Kubernetes>,
     /// How it is rendered.
     pub plan: ClusterPlan,
     /// What its source is asked for.
@@ -90,7 +91,21 @@ impl Planned<'_> {
 /// the machine for `None`, loopback left out unless there is nothing else.
 #[must_use]
 pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>) -> Planned<'a> {
-    let mut zones = Zones::default();
+    plan_onto(config, local, &ZoneSet::default())
+}
+
+/// As [`plan`]; zones that are there already stay the same, with their versions and those who follow them.
+#[must_use]
+pub(super) fn plan_onto<'a>(
+    config: &'a Config,
+    local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,
+    there: &ZoneSet,
+) -> Planned<'a> {
+    let mut zones = Zones {
+        there,
+        known: HashMap::new(),
+        order: Vec::new(),
+    };
     let mut clusters: Vec<PlannedCluster<'a>> = Vec::new();
     for block in &config.servers {
         let own: Vec<IpAddr> = own_addresses(block, local);
@@ -127,8 +142,8 @@ pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>)
     for (place, cluster) in clusters.iter().enumerate() {
         plan_overlays(config, &cluster.plan, place, &mut files);
     }
-    plan_file_zones(config, &mut files, &mut zones.order);
-    let catalogs = plan_catalogs(config, &mut zones.order);
+    plan_file_zones(config, &mut files, &mut zones.order, there);
+    let catalogs = plan_catalogs(config, &mut zones.order, there);
     Planned {
         clusters,
         files,
@@ -145,16 +160,25 @@ fn kept_of<'a>(
     zones.map(|plan| kept(block.history_for(plan.zone.apex())))
 }
 
+/// The zone of this name: the one that is there already, or a new one.
+pub(super) fn zone_of(there: &ZoneSet, apex: &Name) -> Arc<Zone> {
+    match there.get(apex) {
+        Some(zone) => Arc::clone(zone),
+        None => Arc::new(Zone::new(apex)),
+    }
+}
+
 /// The zones that were planned so far.
-#[derive(Default)]
-struct Zones {
+struct Zones<'z> {
+    /// Those that were there before.
+    there: &'z ZoneSet,
     /// By name.
     known: HashMap<Name, Arc<Zone>>,
     /// In the order of the file.
     order: Vec<Arc<Zone>>,
 }
 
-impl Zones {
+impl Zones<'_> {
     /// Whether a zone was not planned yet.
     fn is_new(&self, zone: &Name) -> bool {
         !self.known.contains_key(zone)
@@ -162,9 +186,9 @@ impl Zones {
 
     /// Plans a zone.
     fn zone(&mut self, block: &ServerBlock, zone: &Name, apex: ApexSettings) -> ZonePlan {
-        let order = &mut self.order;
+        let (order, there) = (&mut self.order, self.there);
         let known = self.known.entry(zone.clone()).or_insert_with(|| {
-            let zone = Arc::new(Zone::new(zone));
+            let zone = zone_of(there, zone);
             order.push(Arc::clone(&zone));
             zone
         });
@@ -221,7 +245,7 @@ impl Zones {
         };
         let kept = kept_of(block, plan.zones()).collect();
         PlannedCluster {
-            kubernetes,
+            kubernetes: Cow::Borrowed(kubernetes),
             plan,
             wanted,
             kept,
@@ -368,17 +392,6 @@ pub(super) fn memory_limits(kept: Retention) -> MemoryLimits {
     }
 }
 
-/// The addresses that a block's servers have: those it is bound to, else the machine's.
-fn own_addresses(block: &ServerBlock, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>) -> Vec<IpAddr> {
-    let mut own = hosts_of(block, local);
-    if own.is_empty() {
-        own = local(None);
-    }
-    own.sort_unstable();
-    own.dedup();
-    own
-}
-
 /// Where the block's servers are reached, and which zones of a cluster have no name servers by
 /// configuration: those of its own names and of addresses.
 fn front(block: &ServerBlock, kubernetes: &Kubernetes, own: &[IpAddr]) -> Front {
@@ -467,23 +480,4 @@ fn apex_settings(
         ttl: field(|apex| apex.ttl).unwrap_or(defaults.ttl),
         form: defaults.form,
     }
-}
-
-/// The addresses of an interface, or of the machine for `None`: loopback only when there is nothing
-/// else, link-local IPv6 never.
-#[must_use]
-pub fn interface_addresses(interface: Option<&str>) -> Vec<IpAddr> {
-    let all = if_addrs::get_if_addrs().unwrap_or_default();
-    let wanted: Vec<IpAddr> = all
-        .iter()
-        .filter(|entry| interface.is_none_or(|name| entry.name == name))
-        .filter(|entry| !entry.is_link_local())
-        .map(if_addrs::Interface::ip)
-        .collect();
-    let outer: Vec<IpAddr> = wanted
-        .iter()
-        .copied()
-        .filter(|address| !address.is_loopback())
-        .collect();
-    if outer.is_empty() { wanted } else { outer }
 }

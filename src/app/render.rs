@@ -7,7 +7,8 @@ use anyhow::{Context, bail};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::plan::{PlannedCluster, interface_addresses, plan};
+use crate::app::addresses::interface_addresses;
+use crate::app::plan::{PlannedCluster, plan};
 use crate::app::source::Source;
 use crate::audit::each_record;
 use crate::cluster::{Kind, Part};

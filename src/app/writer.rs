@@ -46,10 +46,18 @@ impl Store for JournalStore {
     }
 }
 
+/// Where versions become durable.
+pub(super) enum Place {
+    /// In a folder that is to be opened.
+    Folder(PathBuf),
+    /// In what an earlier writer left open.
+    Open(Box<Journal>),
+}
+
 /// What the thread is given.
 pub(super) struct Writer {
-    /// The state folder.
-    pub(super) state: PathBuf,
+    /// Where versions become durable.
+    pub(super) store: Place,
     /// The clusters, each with what is kept of its zones.
     pub(super) clusters: Vec<(ClusterPlan, Vec<Retention>)>,
     /// The zone files, each with what is kept of its zone.
@@ -78,8 +86,8 @@ pub(super) struct Opened {
     pub(super) gauges: Vec<Arc<ClusterGauges>>,
 }
 
-/// The thread.
-pub(super) type WriterThread = JoinHandle<anyhow::Result<()>>;
+/// The thread: it ends with the store when nobody has anything to say to it any more.
+pub(super) type WriterThread = JoinHandle<anyhow::Result<Journal>>;
 
 impl Writer {
     /// Starts the thread; the store is open when the receiver gives something.
@@ -92,10 +100,10 @@ impl Writer {
         Ok((thread, rx))
     }
 
-    /// Opens, restores, works, closes.
-    fn run(self, opened: oneshot::Sender<Opened>) -> anyhow::Result<()> {
+    /// Opens, restores, works.
+    fn run(self, opened: oneshot::Sender<Opened>) -> anyhow::Result<Journal> {
         let Self {
-            state,
+            store,
             clusters,
             files,
             catalogs,
@@ -106,11 +114,7 @@ impl Writer {
             warnings,
             awaits_secondaries,
         } = self;
-        let wall = Arc::clone(&clock);
-        let (mut journal, report) = Journal::open(&state, Arc::new(move || millis(wall.wall())))?;
-        for note in &report.notes {
-            tracing::warn!("{note}");
-        }
+        let mut journal = open(store, &clock)?;
         let now_ms = millis(clock.wall());
         for (plan, kept) in &clusters {
             for (zone, kept) in plan.zones().zip(kept) {
@@ -149,17 +153,29 @@ impl Writer {
             pipeline
         };
         let gauges = pipeline.gauges();
-        if opened.send(Opened { reader, gauges }).is_err() {
-            return Ok(());
-        }
+        // Who waited for this may be gone; then there are no senders either, and the end is near.
+        drop(opened.send(Opened { reader, gauges }));
         let JournalStore(journal) = pipeline.run(&mut inputs);
-        journal
-            .close()
-            .context("the store could not be closed cleanly")
+        Ok(journal)
     }
 }
 
-/// Puts the version that the store holds back into its zone. It is stale until the source has been seen.
+/// Opens the store, if it is not open.
+fn open(store: Place, clock: &Arc<dyn Clock>) -> anyhow::Result<Journal> {
+    let state = match store {
+        Place::Open(journal) => return Ok(*journal),
+        Place::Folder(state) => state,
+    };
+    let wall = Arc::clone(clock);
+    let (journal, report) = Journal::open(&state, Arc::new(move || millis(wall.wall())))?;
+    for note in &report.notes {
+        tracing::warn!("{note}");
+    }
+    Ok(journal)
+}
+
+/// Puts the version that the store holds back into its zone; one that is there already goes on. It is
+/// stale until the source has been seen.
 fn restore(
     journal: &mut Journal,
     zone: &Zone,
@@ -168,6 +184,12 @@ fn restore(
     now_ms: u64,
 ) -> anyhow::Result<()> {
     journal.set_retention(zone.apex(), kept);
+    if zone.current().is_some() {
+        zone.set_stale_since_ms(Some(now_ms));
+        // What was held is rendered and judged anew.
+        zone.set_held(None);
+        return Ok(());
+    }
     let loaded = journal.load(zone.apex(), limits)?;
     for note in loaded.notes {
         tracing::warn!("{note}");

@@ -75,13 +75,16 @@ pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Res
     Some(exchange().unwrap_or_else(|error| Err(Refused::Server(error.to_string()))))
 }
 
+/// Gives what answers come from now.
+pub type PastNow = Arc<dyn Fn() -> Arc<dyn Past + Send + Sync> + Send + Sync>;
+
 /// Listens on the socket and answers until cancelled.
 ///
 /// # Errors
 /// When the socket cannot be made.
 pub async fn serve_control(
     state: PathBuf,
-    past: Arc<dyn Past + Send + Sync>,
+    past: PastNow,
     cancel: CancellationToken,
 ) -> io::Result<()> {
     let path = socket_path(&state);
@@ -101,7 +104,7 @@ pub async fn serve_control(
             accepted = listener.accept(), if connections.len() < QUESTIONS_AT_ONCE => {
                 match accepted {
                     Ok((stream, _)) => {
-                        connections.spawn(connection(stream, Arc::clone(&past)));
+                        connections.spawn(connection(stream, past()));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "control socket accepts nothing for a moment");

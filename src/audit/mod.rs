@@ -13,7 +13,7 @@ mod status;
 mod verify;
 
 pub use answer::{Question, Request, answer};
-pub use control::{Refused, ask, serve_control, socket_path};
+pub use control::{PastNow, Refused, ask, serve_control, socket_path};
 pub use moment::{Moment, MomentError};
 pub use past::{AuditError, Output, Past};
 pub(crate) use show::each_record;

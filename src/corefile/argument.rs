@@ -1,5 +1,7 @@
 //! How many words an option takes, and what to say when it gets others.
 
+use std::path::PathBuf;
+
 use super::address::HttpAddress;
 use super::lexer::Token;
 use super::parser::{Directive, Line};
@@ -24,6 +26,20 @@ impl Directive {
                 report.error(&token.place, message, mend);
                 None
             }
+        }
+    }
+
+    /// Its name and its arguments.
+    pub(super) fn words(&self) -> Vec<String> {
+        let all = [&self.name].into_iter().chain(&self.arguments);
+        all.map(|token| token.text.clone()).collect()
+    }
+
+    /// A word as a path: a relative one begins in the block's `root`.
+    pub(super) fn path(&self, text: &str) -> PathBuf {
+        match &self.root {
+            Some(root) => root.join(text),
+            None => PathBuf::from(text),
         }
     }
 

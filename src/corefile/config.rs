@@ -9,6 +9,7 @@ use super::address::DNS_PORT;
 use super::apex::{self, Apex};
 use super::bind::{self, Bind};
 use super::catalog::{self, Catalog};
+use super::digest;
 use super::environment::Environment;
 use super::errors::{self, Errors};
 use super::external::{self, External};
@@ -23,6 +24,7 @@ use super::lexer::lex;
 use super::log::{self, LogRule};
 use super::multicluster;
 use super::nsid::{self, Nsid};
+use super::operations::{self, Operations};
 use super::parser::{self, Block, Directive};
 use super::place::{Place, Problem, Report};
 use super::prometheus::{self, Prometheus};
@@ -83,6 +85,10 @@ pub struct ServerBlock {
     pub errors: Option<Errors>,
     /// Logging of queries: the first rule that fits decides.
     pub logs: Vec<LogRule>,
+    /// Its directives as they were written, name and arguments.
+    pub written: Vec<Vec<String>>,
+    /// What concerns the process and its listeners.
+    pub operations: Operations,
     /// Readiness over HTTP.
     pub ready: Option<Ready>,
     /// Liveness over HTTP.
@@ -113,6 +119,8 @@ pub struct Loaded {
     pub config: Config,
     /// What maybe is not as meant, in the order of places.
     pub warnings: Vec<Problem>,
+    /// Tells one text from another, imports and environment included, comments and places left out.
+    pub digest: String,
 }
 
 /// A configuration that cannot be used. Its `Display` is one problem a line, without the warnings.
@@ -122,6 +130,8 @@ pub struct Rejected {
     pub problems: Vec<Problem>,
     /// What maybe is not as meant.
     pub warnings: Vec<Problem>,
+    /// Tells one text from another, as in [`Loaded`].
+    pub digest: String,
 }
 
 impl fmt::Display for Rejected {
@@ -225,6 +235,7 @@ pub fn load(
                 mend: "name a file that is there and readable with --corefile".to_owned(),
             };
             Err(Rejected {
+                digest: problem.message.clone(),
                 problems: vec![problem],
                 warnings: Vec::new(),
             })
@@ -251,6 +262,7 @@ pub fn parse_text(
         let mend = "write a zone, '{', directives on lines of their own, and '}'";
         report.error(&Place::start_of(file), "there is no server block", mend);
     }
+    let mut digest = digest::of(&blocks);
     let Overrides { default_port } = *overrides;
     let mut servers = Vec::new();
     for block in &blocks {
@@ -270,9 +282,18 @@ pub fn parse_text(
         Ok(Loaded {
             config: Config { servers },
             warnings,
+            digest,
         })
     } else {
-        Err(Rejected { problems, warnings })
+        // An import that is not there is no word of the text, nor is a `}` that is missing.
+        problems
+            .iter()
+            .for_each(|problem| digest.push_str(&problem.message));
+        Err(Rejected {
+            problems,
+            warnings,
+            digest,
+        })
     }
 }
 
@@ -300,30 +321,8 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
     let catalogs = catalog::names(directives);
     let mut without_catalogs = names.clone();
     without_catalogs.retain(|name| !catalogs.contains(name));
-    let mut server = ServerBlock {
-        place: place.clone(),
-        zones,
-        bind: Bind::default(),
-        kubernetes: None,
-        multicluster: None,
-        external: None,
-        files: Vec::new(),
-        catalogs: Vec::new(),
-        transfers: Vec::new(),
-        keys: Vec::new(),
-        key_files: Vec::new(),
-        tls: None,
-        nsid: None,
-        handlers: Handlers::default(),
-        apexes: Vec::new(),
-        histories: Vec::new(),
-        gates: Vec::new(),
-        errors: None,
-        logs: Vec::new(),
-        ready: None,
-        health: None,
-        prometheus: None,
-    };
+    let mut server = without_directives(block, zones);
+    let root = operations::root_of(directives);
     let mut once: Vec<(Word, &Place)> = Vec::new();
     for directive in directives {
         let Some(word) = known::word(&directive.name, report) else {
@@ -344,10 +343,45 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
         } else {
             &names
         };
-        take(word, directive, zones, &mut server, report);
+        let root = root.clone();
+        let directive = Directive {
+            root,
+            ..directive.clone()
+        };
+        take(word, &directive, zones, &mut server, report);
     }
     zoned::check_zones(&server, &names, report);
     server
+}
+
+/// A block before its directives are read.
+fn without_directives(block: &Block, zones: Vec<ZoneKey>) -> ServerBlock {
+    ServerBlock {
+        place: block.place.clone(),
+        zones,
+        bind: Bind::default(),
+        kubernetes: None,
+        multicluster: None,
+        external: None,
+        files: Vec::new(),
+        catalogs: Vec::new(),
+        transfers: Vec::new(),
+        keys: Vec::new(),
+        key_files: Vec::new(),
+        tls: None,
+        nsid: None,
+        handlers: Handlers::default(),
+        apexes: Vec::new(),
+        histories: Vec::new(),
+        gates: Vec::new(),
+        errors: None,
+        logs: Vec::new(),
+        written: block.directives.iter().map(Directive::words).collect(),
+        operations: Operations::default(),
+        ready: None,
+        health: None,
+        prometheus: None,
+    }
 }
 
 /// Whether a directive may stand several times in a block.
@@ -355,7 +389,7 @@ fn repeats(word: Word) -> bool {
     match word {
         Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
         Word::Acl | Word::Rewrite | Word::Template => true,
-        Word::Catalog | Word::Forward | Word::Gate | Word::Transfer => true,
+        Word::Catalog | Word::Forward | Word::Gate | Word::Reload | Word::Transfer => true,
         Word::Any
         | Word::Autopath
         | Word::Cache
@@ -364,6 +398,7 @@ fn repeats(word: Word) -> bool {
         | Word::Local
         | Word::Metadata
         | Word::Chaos
+        | Word::Debug
         | Word::Errors
         | Word::External
         | Word::Hosts
@@ -372,9 +407,13 @@ fn repeats(word: Word) -> bool {
         | Word::Loadbalance
         | Word::Minimal
         | Word::Multicluster
+        | Word::Multisocket
         | Word::Nsid
+        | Word::Pprof
         | Word::Prometheus
         | Word::Ready
+        | Word::Root
+        | Word::Timeouts
         | Word::Tls
         | Word::Tsig => false,
     }
@@ -427,6 +466,14 @@ fn take(
             server.multicluster = Some(read);
         }
         Word::Nsid => server.nsid = Some(nsid::parse(directive, report)),
+        Word::Debug
+        | Word::Multisocket
+        | Word::Pprof
+        | Word::Reload
+        | Word::Root
+        | Word::Timeouts => {
+            operations::take(word, directive, &mut server.operations, report);
+        }
         Word::Prometheus => server.prometheus = Some(prometheus::parse(directive, report)),
         Word::Ready => server.ready = Some(ready::parse(directive, report)),
         Word::Tls => server.tls = tls::parse(directive, report),

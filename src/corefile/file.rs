@@ -25,7 +25,7 @@ const OPTIONS: &str = "reload and fallthrough";
 pub struct ZoneFile {
     /// Where it stands.
     pub place: Place,
-    /// The file, relative to the working folder.
+    /// The file, relative to `root` or the working folder.
     pub path: PathBuf,
     /// The zones, each with this content; at least one.
     pub zones: Vec<Name>,
@@ -50,7 +50,7 @@ pub(super) fn parse(
     };
     let mut file = ZoneFile {
         place,
-        path: PathBuf::from(&path.text),
+        path: directive.path(&path.text),
         zones: zone::arguments(zones, block_zones, report),
         reload: Some(DEFAULT_RELOAD),
         fallthrough: Vec::new(),

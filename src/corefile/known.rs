@@ -26,6 +26,8 @@ pub(super) enum Word {
     Chaos,
     /// IPv6 addresses for what has only IPv4.
     Dns64,
+    /// Lines of the level debug.
+    Debug,
     /// Logging of errors.
     Errors,
     /// A zone file.
@@ -58,8 +60,12 @@ pub(super) enum Word {
     Minimal,
     /// A set of clusters.
     Multicluster,
+    /// Sockets for each address.
+    Multisocket,
     /// The name of the server.
     Nsid,
+    /// Profiles of a Go program.
+    Pprof,
     /// Metrics over HTTP.
     Prometheus,
     /// Readiness over HTTP.
@@ -68,6 +74,12 @@ pub(super) enum Word {
     Rewrite,
     /// Replies made from the question.
     Template,
+    /// The Corefile is followed.
+    Reload,
+    /// Where relative paths begin.
+    Root,
+    /// Times of connections.
+    Timeouts,
     /// Certificates.
     Tls,
     /// Who may have a zone.
@@ -87,6 +99,7 @@ const OURS: &[(&str, Word)] = &[
     ("bufsize", Word::Bufsize),
     ("catalog", Word::Catalog),
     ("chaos", Word::Chaos),
+    ("debug", Word::Debug),
     ("dns64", Word::Dns64),
     ("errors", Word::Errors),
     ("file", Word::File),
@@ -104,11 +117,16 @@ const OURS: &[(&str, Word)] = &[
     ("loop", Word::Loop),
     ("minimal", Word::Minimal),
     ("multicluster", Word::Multicluster),
+    ("multisocket", Word::Multisocket),
     ("nsid", Word::Nsid),
+    ("pprof", Word::Pprof),
     ("prometheus", Word::Prometheus),
     ("ready", Word::Ready),
     ("rewrite", Word::Rewrite),
     ("template", Word::Template),
+    ("reload", Word::Reload),
+    ("root", Word::Root),
+    ("timeouts", Word::Timeouts),
     ("tls", Word::Tls),
     ("transfer", Word::Transfer),
     ("tsig", Word::Tsig),
@@ -125,7 +143,6 @@ const NOT_YET: &[&str] = &[
     "azure",
     "cancel",
     "clouddns",
-    "debug",
     "dnssec",
     "dnstap",
     "erratic",
@@ -136,24 +153,14 @@ const NOT_YET: &[&str] = &[
     "header",
     "https",
     "https3",
-    "loadbalance",
-    "loop",
-    "minimal",
-    "local",
-    "metadata",
-    "multisocket",
     "nomad",
     "on",
-    "pprof",
     "proxyproto",
     "quic",
-    "reload",
-    "root",
     "route53",
     "secondary",
     "shed",
     "sign",
-    "timeouts",
     "trace",
     "view",
     "whoami",

@@ -17,6 +17,7 @@ pub(super) fn parse(directive: Directive, block_zones: &[Name], report: &mut Rep
         arguments,
         open,
         lines,
+        root,
     } = directive;
     let is_ours = |line: &super::parser::Line| {
         let text = line.name.text.as_str();
@@ -28,6 +29,7 @@ pub(super) fn parse(directive: Directive, block_zones: &[Name], report: &mut Rep
         arguments,
         open,
         lines: ours,
+        root,
     };
     for line in &others {
         directive.unknown_option(line, OPTIONS, report);

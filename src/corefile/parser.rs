@@ -13,6 +13,8 @@
 //! words behind a block's `}`. After an error reading goes on where it is likely to make sense.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::vec;
 
 use super::environment::{self, Environment};
@@ -42,6 +44,8 @@ pub(super) struct Directive {
     pub(super) open: Option<Place>,
     /// The lines of its block.
     pub(super) lines: Vec<Line>,
+    /// The folder that its relative paths begin in, if not the working folder.
+    pub(super) root: Option<Arc<PathBuf>>,
 }
 
 /// One line of a directive's block.
@@ -336,6 +340,7 @@ impl Parser<'_> {
             arguments: Vec::new(),
             open: None,
             lines: Vec::new(),
+            root: None,
         };
         loop {
             match self.peek() {

@@ -93,9 +93,9 @@ pub(super) fn parse(directive: &Directive, report: &mut Report) -> Option<Tls> {
     }
     Some(Tls {
         place,
-        certificate: certificate.text.as_str().into(),
-        key: key.text.as_str().into(),
-        ca: ca.map(|ca| ca.text.as_str().into()),
+        certificate: directive.path(&certificate.text),
+        key: directive.path(&key.text),
+        ca: ca.map(|ca| directive.path(&ca.text)),
         client_auth,
     })
 }

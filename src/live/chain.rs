@@ -6,6 +6,7 @@
 //! them from the zone at once. All others are owned [`Request`]s; what can be answered from memory is
 //! ready at the first poll.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -21,7 +22,7 @@ use crate::live::zones::BlockZones;
 pub const MAX_DEPTH: u8 = 8;
 
 /// A part of a chain.
-pub trait Handler: Send + Sync {
+pub trait Handler: Any + Send + Sync {
     /// Its word in the Corefile.
     fn name(&self) -> &'static str;
 
@@ -51,6 +52,13 @@ pub trait Handler: Send + Sync {
 
     /// Answers, or runs the next.
     fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome>;
+
+    /// Whether one that was made of a new configuration would do what this one does: then this one goes
+    /// on in its place, with what it holds (answers, connections, what it knows of other servers). For
+    /// handlers that hold something; `(new as &dyn Any).downcast_ref::<Self>()` says what the other is.
+    fn same_as(&self, _new: &dyn Handler) -> bool {
+        false
+    }
 
     /// What it does besides answering, until told to stop: files that are looked at, servers that are
     /// tried, answers that are refreshed.
@@ -177,8 +185,19 @@ impl Block {
 pub struct Router {
     /// The blocks, in the order of the file.
     blocks: Vec<Block>,
+    /// The keys of each block.
+    names: Vec<Vec<Name>>,
     /// Lower-case wire names of keys, with their blocks.
-    keys: std::collections::HashMap<Box<[u8]>, usize>,
+    keys: std::collections::HashMap<Box<[u8]>, Found>,
+}
+
+/// A key that holds a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// The place of its block.
+    pub block: usize,
+    /// Its own place among the keys of all blocks.
+    pub key: usize,
 }
 
 impl Router {
@@ -186,12 +205,19 @@ impl Router {
     #[must_use]
     pub fn new(blocks: Vec<(Vec<Name>, Block)>) -> Self {
         let mut router = Self::default();
+        let mut count = 0;
         for (place, (keys, block)) in blocks.into_iter().enumerate() {
-            for key in keys {
+            for key in &keys {
                 let wire: Box<[u8]> = key.to_lower().as_wire().into();
-                router.keys.entry(wire).or_insert(place);
+                let found = Found {
+                    block: place,
+                    key: count,
+                };
+                router.keys.entry(wire).or_insert(found);
+                count += 1;
             }
             router.blocks.push(block);
+            router.names.push(keys);
         }
         router
     }
@@ -202,11 +228,23 @@ impl Router {
         &self.blocks
     }
 
+    /// The keys of each block, in the order of the file.
+    #[must_use]
+    pub fn keys(&self) -> &[Vec<Name>] {
+        &self.names
+    }
+
     /// The place of the block whose key is the longest that holds a lower-case wire name. A DS question for
     /// the very name of a key goes to the block above, which has the other side of the cut (RFC 4035
     /// section 3.1.4.1), where there is one.
     #[must_use]
     pub fn find(&self, lower_wire: &[u8], qtype: Rtype) -> Option<usize> {
+        self.find_key(lower_wire, qtype).map(|found| found.block)
+    }
+
+    /// The same, with the key.
+    #[must_use]
+    pub fn find_key(&self, lower_wire: &[u8], qtype: Rtype) -> Option<Found> {
         let own = self.longest(lower_wire);
         if qtype == Rtype::DS && self.keys.contains_key(lower_wire) && lower_wire.len() > 1 {
             let above = lower_wire.get(usize::from(lower_wire[0]) + 1..);
@@ -215,12 +253,12 @@ impl Router {
         own
     }
 
-    /// The place of the block with the longest key that holds a lower-case wire name.
-    fn longest(&self, lower_wire: &[u8]) -> Option<usize> {
+    /// The longest key that holds a lower-case wire name.
+    fn longest(&self, lower_wire: &[u8]) -> Option<Found> {
         let mut rest = lower_wire;
         loop {
-            if let Some(place) = self.keys.get(rest) {
-                return Some(*place);
+            if let Some(found) = self.keys.get(rest) {
+                return Some(*found);
             }
             let length = usize::from(*rest.first()?);
             if length == 0 {

@@ -4,10 +4,13 @@
 
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::corefile::{LogClass, LogField, LogPiece, LogRule};
 use crate::dns::{Name, Rcode, Rtype, flags};
+use crate::live::Consolidated;
+use crate::live::consolidate::{self, Fate};
 use crate::live::message::Metadata;
 
 /// EDNS flag DO, in the lower half of the OPT's TTL field (RFC 6891 section 6.1.3).
@@ -20,8 +23,8 @@ pub struct Rules {
     pub zones: Vec<Name>,
     /// Its `log` rules, in order.
     pub logs: Vec<LogRule>,
-    /// Whether it has `errors`.
-    pub errors: bool,
+    /// Its `errors`, with what is summed up.
+    pub errors: Option<Arc<Consolidated>>,
     /// The names, and those below them, for which `metadata` is on.
     pub metadata: Vec<Name>,
 }
@@ -52,6 +55,8 @@ pub struct Exchange<'a> {
     pub proto: &'static str,
     /// How long the answer took.
     pub took: Duration,
+    /// When it was there.
+    pub now: Instant,
 }
 
 /// Logs queries.
@@ -76,6 +81,8 @@ struct Parsed {
     has_soa: bool,
     /// Size and flags of the OPT.
     edns: Option<(u16, u32)>,
+    /// Octets without compression of owners and without OPT, as CoreDNS counts a reply.
+    plain_octets: usize,
 }
 
 impl QueryLog {
@@ -84,7 +91,7 @@ impl QueryLog {
     pub fn new(blocks: Vec<Rules>) -> Option<Self> {
         let blocks: Vec<Rules> = blocks
             .into_iter()
-            .filter(|block| block.errors || !block.logs.is_empty())
+            .filter(|block| block.errors.is_some() || !block.logs.is_empty())
             .collect();
         (!blocks.is_empty()).then_some(Self { blocks })
     }
@@ -94,9 +101,18 @@ impl QueryLog {
         if let Some(line) = self.line(exchange) {
             tracing::info!("{line}");
         }
-        if let Some(line) = self.error_line(exchange) {
-            tracing::error!("{line}");
+        if let Some((text, errors)) = self.error_line(exchange) {
+            match errors.seen(&text, exchange.now) {
+                Fate::Logged(level) => consolidate::log(level, &format!("plugin/errors: {text}")),
+                Fate::Counted => {}
+            }
         }
+    }
+
+    /// What is summed up, and has to be looked at.
+    pub fn consolidated(&self) -> impl Iterator<Item = &Arc<Consolidated>> {
+        let errors = self.blocks.iter().filter_map(|block| block.errors.as_ref());
+        errors.filter(|it| !it.is_empty())
     }
 
     /// The block whose zone is the longest that holds a name.
@@ -136,14 +152,14 @@ impl QueryLog {
         Some(line)
     }
 
-    /// The line of a failed exchange, where `errors` is on.
-    fn error_line(&self, exchange: &Exchange<'_>) -> Option<String> {
+    /// What is said of a failed exchange, where `errors` is on.
+    fn error_line(&self, exchange: &Exchange<'_>) -> Option<(String, &Consolidated)> {
         let why = exchange.told.error?;
         let rcode = parse(exchange.reply).flags & 0xf;
         let (name, rtype, _) = parse(exchange.query).question?;
-        self.block_of(&name).filter(|block| block.errors)?;
+        let errors = self.block_of(&name)?.errors.as_deref()?;
         let rtype = Rtype(rtype);
-        Some(format!("plugin/errors: {rcode} {name} {rtype}: {why}"))
+        Some((format!("{rcode} {name} {rtype}: {why}"), errors))
     }
 }
 
@@ -199,7 +215,7 @@ fn push_field(
         }
         LogField::Rcode => write!(line, "{}", Rcode(reply.flags & 0xf)),
         LogField::Rflags => line.write_str(&flag_names(reply.flags)),
-        LogField::Rsize => write!(line, "{}", exchange.reply.len()),
+        LogField::Rsize => write!(line, "{}", reply.plain_octets),
         LogField::Duration => write!(line, "{}s", exchange.took.as_secs_f64()),
         LogField::Metadata(label) => line.write_str(&found_out(label, exchange, reply)),
     };
@@ -289,14 +305,16 @@ fn fill(message: &[u8], parsed: &mut Parsed) -> Option<()> {
     let counts = [number(6)?, number(8)?, number(10)?];
     parsed.counts = [counts[0], counts[1]];
     let mut at = 12;
+    parsed.plain_octets = at;
     if number(4)? > 0 {
         let (name, end) = Name::decode(message, at).ok()?;
+        parsed.plain_octets += name.as_wire().len() + 4;
         parsed.question = Some((name, number(end)?, number(end + 2)?));
         at = end + 4;
     }
     for (section, count) in counts.into_iter().enumerate() {
         for _ in 0..count {
-            let (_, end) = Name::decode(message, at).ok()?;
+            let (owner, end) = Name::decode(message, at).ok()?;
             let rtype = Rtype(number(end)?);
             let low = u32::from(number(end + 4)?) << 16 | u32::from(number(end + 6)?);
             match (section, rtype) {
@@ -304,16 +322,38 @@ fn fill(message: &[u8], parsed: &mut Parsed) -> Option<()> {
                 (2, Rtype::OPT) => parsed.edns = Some((number(end + 2)?, low)),
                 _ => {}
             }
-            at = end + 10 + usize::from(number(end + 8)?);
+            let data = usize::from(number(end + 8)?);
+            if rtype != Rtype::OPT {
+                let of_names = names_in(message, rtype, end + 10).unwrap_or(data);
+                parsed.plain_octets += owner.as_wire().len() + 10 + of_names;
+            }
+            at = end + 10 + data;
         }
     }
     Some(())
+}
+
+/// The octets of data without compression, for types whose data may have compressed names (RFC 1035).
+fn names_in(message: &[u8], rtype: Rtype, at: usize) -> Option<usize> {
+    let name = |at: usize| Name::decode(message, at).ok();
+    let length = |(name, _): &(Name, usize)| name.as_wire().len();
+    match rtype {
+        Rtype::CNAME | Rtype::NS | Rtype::PTR => Some(length(&name(at)?)),
+        Rtype::MX => Some(2 + length(&name(at + 2)?)),
+        Rtype::SOA => {
+            let first = name(at)?;
+            let second = name(first.1)?;
+            Some(length(&first) + length(&second) + 20)
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::corefile::{Overrides, parse_text};
+    use crate::ops::{Clock, SystemClock};
 
     /// A query log from the `log` and `errors` lines of a block for `z`.
     fn query_log(lines: &str) -> QueryLog {
@@ -323,7 +363,7 @@ mod tests {
         let rules = Rules {
             zones: vec!["z.".parse().unwrap()],
             logs: block.logs.clone(),
-            errors: block.errors.is_some(),
+            errors: block.errors.as_ref().map(|_| Arc::default()),
             metadata: vec![],
         };
         QueryLog::new(vec![rules]).unwrap()
@@ -370,6 +410,7 @@ mod tests {
             local,
             proto: "udp",
             took,
+            now: SystemClock.now(),
         })
     }
 
@@ -382,7 +423,7 @@ mod tests {
         );
         assert_eq!(
             line(&log, &query, &reply).unwrap(),
-            "127.0.0.1:35809 - 4660 \"A IN www.z. udp 34 true 1232\" NOERROR qr,aa,rd 39 0.000333s"
+            "127.0.0.1:35809 - 4660 \"A IN www.z. udp 34 true 1232\" NOERROR qr,aa,rd 44 0.000333s"
         );
         let plain = message(0, 0, false, false);
         let said = line(&log, &plain, &reply).unwrap();
@@ -427,17 +468,17 @@ mod tests {
             local: "127.0.0.1:53".parse().unwrap(),
             proto: "udp",
             took: Duration::ZERO,
+            now: SystemClock.now(),
         };
         let failed = message(0x8002, 0, false, false);
         assert_eq!(
             log.error_line(&exchange(&failed, Some("the zone has no version yet")))
-                .unwrap(),
-            "plugin/errors: 2 WwW.z. A: the zone has no version yet"
+                .unwrap()
+                .0,
+            "2 WwW.z. A: the zone has no version yet"
         );
-        assert_eq!(
-            log.error_line(&exchange(&message(0x8400, 1, false, false), None)),
-            None
-        );
+        let good = message(0x8400, 1, false, false);
+        assert!(log.error_line(&exchange(&good, None)).is_none());
     }
 
     #[test]

@@ -44,6 +44,12 @@ impl BlockZones {
         }
     }
 
+    /// What replies from them are said to be by.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        WORD
+    }
+
     /// The zones.
     #[must_use]
     pub const fn set(&self) -> &ZoneSet {

@@ -5,10 +5,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arc_swap::ArcSwap;
 use axum::Router;
-use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
-use axum::routing::get;
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -40,44 +40,59 @@ impl std::fmt::Debug for Ends {
     }
 }
 
+/// What a listener answers now; it may be exchanged while it runs.
+pub type EndsNow = Arc<ArcSwap<Ends>>;
+
 /// Serves until cancelled.
 ///
 /// # Errors
 /// When the listener fails for good.
-pub async fn serve(listener: TcpListener, ends: Ends, cancel: CancellationToken) -> io::Result<()> {
-    let server =
-        axum::serve(listener, router(ends)).with_graceful_shutdown(cancel.cancelled_owned());
+pub async fn serve(
+    listener: TcpListener,
+    ends: EndsNow,
+    cancel: CancellationToken,
+) -> io::Result<()> {
+    let answer = move |uri: Uri| {
+        let ends = ends.load_full();
+        async move { ends.answer(uri.path()) }
+    };
+    let router = Router::new().fallback(answer);
+    let server = axum::serve(listener, router).with_graceful_shutdown(cancel.cancelled_owned());
     server.into_future().await
 }
 
-/// The routes of a listener.
-fn router(ends: Ends) -> Router {
-    let mut router = Router::new();
-    if let Some(metrics) = ends.metrics {
-        let answer = move || async move {
-            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            ([(header::CONTENT_TYPE, kind)], metrics())
-        };
-        router = router.route("/metrics", get(answer));
+impl Ends {
+    /// The directive that the listener is called after.
+    #[must_use]
+    pub fn what(&self) -> &'static str {
+        match (&self.metrics, self.health) {
+            (Some(_), _) => "prometheus",
+            (None, true) => "health",
+            (None, false) => "ready",
+        }
     }
-    if ends.health {
-        router = router.route("/health", get(|| async { "OK" }));
-    }
-    if let Some(ready) = ends.ready {
-        let stopping = ends.stopping;
-        let answer = move || async move {
-            if stopping.load(Ordering::Relaxed) {
-                return (StatusCode::SERVICE_UNAVAILABLE, "Shutting down".to_owned())
-                    .into_response();
+
+    /// The answer for a path. As in CoreDNS the method does not matter.
+    fn answer(&self, path: &str) -> Response {
+        match (path, &self.metrics, self.health, &self.ready) {
+            ("/metrics", Some(metrics), _, _) => {
+                let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+                ([(header::CONTENT_TYPE, kind)], metrics()).into_response()
             }
-            let missing = ready();
-            if missing.is_empty() {
-                "OK".into_response()
-            } else {
-                (StatusCode::SERVICE_UNAVAILABLE, missing.join(",")).into_response()
+            ("/health", _, true, _) => "OK".into_response(),
+            ("/ready", _, _, Some(ready)) => {
+                let unavailable = |text| (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+                if self.stopping.load(Ordering::Relaxed) {
+                    return unavailable("Shutting down".to_owned());
+                }
+                let missing = ready();
+                if missing.is_empty() {
+                    "OK".into_response()
+                } else {
+                    unavailable(missing.join(","))
+                }
             }
-        };
-        router = router.route("/ready", get(answer));
+            _ => (StatusCode::NOT_FOUND, "404 page not found\n").into_response(),
+        }
     }
-    router
 }

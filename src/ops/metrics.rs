@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
@@ -129,6 +129,25 @@ metrics! {
     CACHE_EVICTIONS Counter "coredns_cache_evictions" ["server", "type", "zones", "view"] "Replies that made room for others: success, denial";
     HOSTS_ENTRIES Gauge "coredns_hosts_entries" ["hostsfile"] "Addresses and names of the hosts file and of lines in the Corefile";
     HOSTS_RELOAD Gauge "coredns_hosts_reload_timestamp_seconds" [] "When the hosts file that was read last was changed, seconds since 1970";
+    COREDNS_BUILD_INFO Gauge "coredns_build_info" ["version", "revision", "goversion"] "1, with the version that runs; revision and goversion are empty";
+    DNS_REQUESTS Counter "coredns_dns_requests" ["server", "zone", "view", "proto", "family", "type"] "Queries, in blocks with prometheus; zone is the key of the block, dropped where none fits; family is 1 for IPv4, 2 for IPv6";
+    DNS_DURATION Histogram "coredns_dns_request_duration_seconds" ["server", "zone", "view"] "How long answers took";
+    DNS_REQUEST_BYTES Histogram "coredns_dns_request_size_bytes" ["server", "zone", "view", "proto"] "Octets of queries on the wire";
+    DNS_RESPONSE_BYTES Histogram "coredns_dns_response_size_bytes" ["server", "zone", "view", "proto"] "Octets of replies on the wire, so compressed and with OPT, unlike CoreDNS";
+    DNS_DO_REQUESTS Counter "coredns_dns_do_requests" ["server", "zone", "view"] "Queries with the DO bit";
+    DNS_RESPONSES Counter "coredns_dns_responses" ["server", "zone", "view", "rcode", "plugin"] "Replies, with the directive that made them; empty when the server did";
+    PLUGIN_ENABLED Gauge "coredns_plugin_enabled" ["server", "zone", "view", "name"] "1 for each directive that takes part in answers, by the first key of its block";
+    PANICS Counter "coredns_panics" [] "Handlers that panicked; the query got SERVFAIL";
+    HEALTH_DURATION Histogram "coredns_health_request_duration_seconds" [] "How long our own /health took, asked every second";
+    HEALTH_FAILURES Counter "coredns_health_request_failures" [] "How often our own /health did not answer";
+    CPU_SECONDS Counter "process_cpu_seconds" [] "Time of processors that was used";
+    RESIDENT_BYTES Gauge "process_resident_memory_bytes" [] "Memory in use";
+    VIRTUAL_BYTES Gauge "process_virtual_memory_bytes" [] "Memory that is mapped";
+    OPEN_FDS Gauge "process_open_fds" [] "Open file descriptors";
+    MAX_FDS Gauge "process_max_fds" [] "The most file descriptors that may be open";
+    START_TIME Gauge "process_start_time_seconds" [] "When the process began, seconds since 1970";
+    RELOAD_FAILED Counter "coredns_reload_failed" [] "Corefiles that were not taken into use: something was wrong with them";
+    RELOAD_VERSION Gauge "coredns_reload_version_info" ["hash", "value"] "1, with the digest of the Corefile that was taken last; absent before the first reload";
     STORE_BYTES Gauge "zonewright_store_bytes" [] "Octets of the store's files";
 }
 
@@ -139,11 +158,28 @@ pub struct Sample {
     pub metric: Metric,
     /// The values of its labels, in their order.
     pub labels: Vec<String>,
-    /// The value.
+    /// The value; of a histogram the sum.
     pub value: f64,
+    /// Of a histogram the bounds of its buckets and how many values lie in each (not below).
+    pub buckets: Vec<(f64, u64)>,
 }
 
 impl Sample {
+    /// A histogram with its labels; `counts`: one for each bound, and one above all.
+    #[must_use]
+    pub fn histogram(
+        metric: Metric,
+        labels: &[&str],
+        bounds: &[f64],
+        (counts, sum): (Vec<u64>, f64),
+    ) -> Self {
+        let bounds = bounds.iter().copied().chain([f64::MAX]);
+        Self {
+            buckets: bounds.zip(counts).collect(),
+            ..Self::new(metric, labels, sum)
+        }
+    }
+
     /// A value with its labels.
     #[must_use]
     pub fn new(metric: Metric, labels: &[&str], value: f64) -> Self {
@@ -152,9 +188,13 @@ impl Sample {
             metric,
             labels: labels.iter().map(ToString::to_string).collect(),
             value,
+            buckets: Vec::new(),
         }
     }
 }
+
+/// Upper bounds of how long our own health takes to say, in seconds: CoreDNS's.
+const HEALTH_BUCKETS: [f64; 5] = [0.000_25, 0.002_5, 0.025, 0.25, 2.5];
 
 /// Gives the values that are read at scrape.
 pub type Gather = Arc<dyn Fn() -> Vec<Sample> + Send + Sync>;
@@ -183,6 +223,10 @@ pub struct Metrics {
     pub problems: Gauge,
     /// What became of held versions.
     pub gate: Family<Labels, Counter>,
+    /// How long our own health took to say.
+    pub health_seconds: Histogram,
+    /// How often it said nothing.
+    pub health_failures: Counter,
 }
 
 impl Metrics {
@@ -200,6 +244,8 @@ impl Metrics {
             commit_failures: Counter::default(),
             problems: Gauge::default(),
             gate: Family::default(),
+            health_seconds: Histogram::new(HEALTH_BUCKETS),
+            health_failures: Counter::default(),
         };
         let registry = &mut metrics.registry;
         registry.register(VERSIONS.name, VERSIONS.help, metrics.versions.clone());
@@ -228,6 +274,10 @@ impl Metrics {
             OBJECT_PROBLEMS.help,
             metrics.problems.clone(),
         );
+        let histogram = metrics.health_seconds.clone();
+        registry.register(HEALTH_DURATION.name, HEALTH_DURATION.help, histogram);
+        let failures = metrics.health_failures.clone();
+        registry.register(HEALTH_FAILURES.name, HEALTH_FAILURES.help, failures);
         registry.register(GATE.name, GATE.help, metrics.gate.clone());
         handlers.register(registry);
         registry.register_collector(Box::new(Gathered(gather)));
@@ -286,9 +336,15 @@ impl Collector for Gathered {
             let metric = samples[0].metric;
             let kind = match metric.kind {
                 MetricKind::Counter => MetricType::Counter,
-                MetricKind::Gauge | MetricKind::Histogram => MetricType::Gauge,
+                MetricKind::Gauge => MetricType::Gauge,
+                MetricKind::Histogram => MetricType::Histogram,
             };
             let mut descriptor = encoder.encode_descriptor(metric.name, metric.help, None, kind)?;
+            if metric.labels.is_empty() {
+                // Without labels there are no braces either, as Prometheus's own clients write it.
+                write_value(descriptor, &samples[0])?;
+                continue;
+            }
             for sample in samples {
                 let labels: Labels = metric
                     .labels
@@ -296,16 +352,22 @@ impl Collector for Gathered {
                     .copied()
                     .zip(sample.labels.iter().cloned())
                     .collect();
-                let family = descriptor.encode_family(&labels)?;
-                match metric.kind {
-                    MetricKind::Counter => ConstCounter::new(sample.value).encode(family)?,
-                    MetricKind::Gauge | MetricKind::Histogram => {
-                        ConstGauge::new(sample.value).encode(family)?;
-                    }
-                }
+                write_value(descriptor.encode_family(&labels)?, sample)?;
             }
         }
         Ok(())
+    }
+}
+
+/// Writes the value of a sample.
+fn write_value(mut encoder: MetricEncoder<'_>, sample: &Sample) -> fmt::Result {
+    match sample.metric.kind {
+        MetricKind::Counter => ConstCounter::new(sample.value).encode(encoder),
+        MetricKind::Gauge => ConstGauge::new(sample.value).encode(encoder),
+        MetricKind::Histogram => {
+            let count = sample.buckets.iter().map(|(_, count)| count).sum();
+            encoder.encode_histogram::<Labels>(sample.value, count, &sample.buckets, None)
+        }
     }
 }
 

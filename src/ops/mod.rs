@@ -9,4 +9,4 @@ pub mod telemetry;
 
 pub use clock::{Clock, SystemClock};
 pub use handler_metrics::HandlerMetrics;
-pub use tasks::{TaskEnd, Tasks, panic_text};
+pub use tasks::{Name as TaskName, TaskEnd, Tasks, panic_text};

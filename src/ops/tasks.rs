@@ -1,33 +1,37 @@
 //! The supervised set of tasks: every task has a name, and none may end before shutdown.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
 
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+/// The name of a task.
+pub type Name = Cow<'static, str>;
+
 /// Why a task is no more.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskEnd {
     /// It returned although nobody asked it to.
     #[error("task \"{0}\" ended before shutdown")]
-    Early(&'static str),
+    Early(Name),
     /// It failed.
     #[error("task \"{0}\" failed: {1}")]
-    Failed(&'static str, String),
+    Failed(Name, String),
     /// It panicked.
     #[error("task \"{0}\" panicked: {1}")]
-    Panicked(&'static str, String),
+    Panicked(Name, String),
 }
 
 /// The tasks of the process.
 #[derive(Debug)]
 pub struct Tasks {
     /// The running tasks.
-    set: JoinSet<(&'static str, Result<(), String>)>,
-    /// The tasks' names, for those that panic.
-    names: HashMap<Id, &'static str>,
+    set: JoinSet<Result<(), String>>,
+    /// The running tasks' names, and what tells each to end.
+    names: HashMap<Id, (Name, CancellationToken)>,
     /// Cancelled when the process is to end.
     cancel: CancellationToken,
 }
@@ -50,34 +54,50 @@ impl Tasks {
     }
 
     /// Starts a task. It has to run until the token is cancelled.
-    pub fn spawn<F, E>(&mut self, name: &'static str, task: F)
+    pub fn spawn<F, E>(&mut self, name: impl Into<Name>, task: F)
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: std::fmt::Display,
     {
-        let handle = self
-            .set
-            .spawn(async move { (name, task.await.map_err(|error| error.to_string())) });
-        self.names.insert(handle.id(), name);
+        let stop = self.cancel.clone();
+        self.spawn_until(name, &stop, task);
     }
 
-    /// Waits until a task ends. Before shutdown any end is an error; afterwards `None` once all ended.
+    /// Starts a task that has to run until `stop` is cancelled: that, or the token of all tasks.
+    pub fn spawn_until<F, E>(&mut self, name: impl Into<Name>, stop: &CancellationToken, task: F)
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: std::fmt::Display,
+    {
+        let ended = async move { task.await.map_err(|error| error.to_string()) };
+        let handle = self.set.spawn(ended);
+        self.names.insert(handle.id(), (name.into(), stop.clone()));
+    }
+
+    /// Waits until a task ends. An end before it was told to is an error; `None` when there is no task.
     pub async fn next_end(&mut self) -> Option<Result<(), TaskEnd>> {
-        let joined = self.set.join_next().await?;
+        let joined = self.set.join_next_with_id().await?;
         Some(self.judge(joined))
     }
 
     /// Whether an end was in order.
     fn judge(
-        &self,
-        joined: Result<(&'static str, Result<(), String>), JoinError>,
+        &mut self,
+        joined: Result<(Id, Result<(), String>), JoinError>,
     ) -> Result<(), TaskEnd> {
+        let id = match &joined {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let (name, stop) = match self.names.remove(&id) {
+            Some(known) => known,
+            None => ("unknown".into(), self.cancel.clone()),
+        };
         match joined {
-            Ok((_, Ok(()))) if self.cancel.is_cancelled() => Ok(()),
-            Ok((name, Ok(()))) => Err(TaskEnd::Early(name)),
-            Ok((name, Err(error))) => Err(TaskEnd::Failed(name, error)),
+            Ok((_, Ok(()))) if stop.is_cancelled() || self.cancel.is_cancelled() => Ok(()),
+            Ok((_, Ok(()))) => Err(TaskEnd::Early(name)),
+            Ok((_, Err(error))) => Err(TaskEnd::Failed(name, error)),
             Err(error) => {
-                let name = self.names.get(&error.id()).copied().unwrap_or("unknown");
                 let text = match error.try_into_panic() {
                     Ok(payload) => panic_text(&*payload),
                     Err(error) => error.to_string(),
@@ -103,17 +123,31 @@ mod tests {
     use super::*;
 
     #[tokio::test]
+    async fn a_task_with_a_token_of_its_own_ends_with_that() {
+        let mut tasks = Tasks::new(CancellationToken::new());
+        let stop = CancellationToken::new();
+        tasks.spawn_until("short", &stop, async { Ok::<_, String>(()) });
+        assert!(matches!(
+            tasks.next_end().await,
+            Some(Err(TaskEnd::Early(_)))
+        ));
+        stop.cancel();
+        tasks.spawn_until("told", &stop, async { Ok::<_, String>(()) });
+        assert!(matches!(tasks.next_end().await, Some(Ok(()))));
+    }
+
+    #[tokio::test]
     async fn a_task_that_ends_early_is_an_error_and_after_shutdown_it_is_none() {
         let mut tasks = Tasks::new(CancellationToken::new());
         tasks.spawn("short", async { Ok::<_, String>(()) });
         assert!(matches!(
             tasks.next_end().await,
-            Some(Err(TaskEnd::Early("short")))
+            Some(Err(TaskEnd::Early(name))) if name == "short"
         ));
         tasks.spawn("bad", async { Err("why") });
         assert!(matches!(
             tasks.next_end().await,
-            Some(Err(TaskEnd::Failed("bad", _)))
+            Some(Err(TaskEnd::Failed(name, _))) if name == "bad"
         ));
         tasks.spawn("boom", async {
             if tokio::task::try_id().is_some() {
@@ -123,7 +157,7 @@ mod tests {
             }
         });
         assert!(
-            matches!(tasks.next_end().await, Some(Err(TaskEnd::Panicked("boom", text))) if text == "boom")
+            matches!(tasks.next_end().await, Some(Err(TaskEnd::Panicked(_, text))) if text == "boom")
         );
         tasks.cancel().cancel();
         tasks.spawn("late", async { Ok::<_, String>(()) });

@@ -1,6 +1,13 @@
 //! Logs: text or JSON on standard error.
 
+use std::sync::OnceLock;
+
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::reload::Handle;
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -9,6 +16,35 @@ pub enum LogFormat {
     Text,
     /// One JSON object an event.
     Json,
+    /// As CoreDNS writes them, on standard output: `[INFO] text`, no time.
+    Coredns,
+}
+
+/// Writes `[LEVEL] text field=value …`.
+struct CorednsLines;
+
+impl<S, N> FormatEvent<S, N> for CorednsLines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> std::fmt::Result {
+        let level = *event.metadata().level();
+        let level = match level {
+            Level::ERROR => "ERROR",
+            Level::WARN => "WARNING",
+            Level::INFO => "INFO",
+            Level::DEBUG | Level::TRACE => "DEBUG",
+        };
+        write!(writer, "[{level}] ")?;
+        context.format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
 }
 
 /// The filter when nothing else is said.
@@ -20,19 +56,69 @@ const DEFAULT_FILTER: &str =
 /// # Errors
 /// A filter that cannot be read, with the reason.
 pub fn start(format: LogFormat, filter: Option<&str>) -> Result<(), String> {
+    let is_chosen = filter.is_some();
     let filter = EnvFilter::builder()
         .parse(filter.unwrap_or(DEFAULT_FILTER))
         .map_err(|error| format!("the log filter is not understood: {error}"))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_target(false)
+        .with_ansi(false);
     let started = match format {
-        LogFormat::Text => builder.with_target(false).with_ansi(false).try_init(),
-        LogFormat::Json => builder
-            .json()
-            .flatten_event(true)
-            .with_target(false)
-            .try_init(),
+        LogFormat::Coredns => {
+            let builder = builder
+                .event_format(CorednsLines)
+                .with_writer(std::io::stdout);
+            let builder = builder.with_filter_reloading();
+            keep(builder.reload_handle(), is_chosen);
+            builder.try_init()
+        }
+        LogFormat::Text => {
+            let builder = builder.with_writer(std::io::stderr).with_filter_reloading();
+            keep(builder.reload_handle(), is_chosen);
+            builder.try_init()
+        }
+        LogFormat::Json => {
+            let builder = builder
+                .json()
+                .flatten_event(true)
+                .with_writer(std::io::stderr);
+            let builder = builder.with_filter_reloading();
+            keep(builder.reload_handle(), is_chosen);
+            builder.try_init()
+        }
     };
     started.map_err(|error| format!("logging cannot start: {error}"))
+}
+
+/// Takes another filter.
+type Refilter = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Changes what is logged; nothing where the command line chose it.
+static REFILTER: OnceLock<Refilter> = OnceLock::new();
+
+/// Keeps the handle on the filter.
+fn keep<S: 'static>(handle: Handle<EnvFilter, S>, is_chosen: bool) {
+    if is_chosen {
+        return;
+    }
+    let refilter: Refilter = Box::new(move |text| {
+        let filter = EnvFilter::builder().parse_lossy(text);
+        if let Err(error) = handle.reload(filter) {
+            tracing::warn!(%error, "the log filter stays as it was");
+        }
+    });
+    // Logging starts once.
+    drop(REFILTER.set(refilter));
+}
+
+/// Logs lines of the level debug, too, or not; where the command line chose what is logged, that stays.
+pub fn set_debug(is_on: bool) {
+    if let Some(refilter) = REFILTER.get() {
+        if is_on {
+            refilter(&DEFAULT_FILTER.replacen("info", "debug", 1));
+        } else {
+            refilter(DEFAULT_FILTER);
+        }
+    }
 }

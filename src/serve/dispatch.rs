@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use tokio::sync::Semaphore;
 use tracing::{debug, warn};
@@ -28,7 +27,8 @@ use crate::ops::Clock;
 use crate::serve::handover::ixfr_serial;
 use crate::serve::later::Later;
 use crate::serve::reply::{Extended, Said, Signer, write_link, write_negative, write_referral};
-use crate::serve::{Identity, Proto, Settings, Stats};
+use crate::serve::tally::Noted;
+use crate::serve::{Identity, Proto, Settings, Stats, TlsIdentity};
 use crate::transfer::{Access, Asked, Job, SecondaryTable, TlsPeer, unix_seconds};
 use crate::zone::Version;
 use crate::zone::ZoneSet;
@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) router: Arc<Router>,
     /// TSIG keys.
     pub(crate) keys: Arc<KeyRing>,
+    /// What stands in front of the connections of TLS listeners.
+    pub(crate) tls: Option<Arc<TlsIdentity>>,
     /// Limits and times.
     pub(crate) settings: Settings,
     /// Tells the time.
@@ -86,6 +88,8 @@ pub(crate) struct Scratch {
     pub(crate) error: Option<String>,
     /// What handlers found out about the query.
     pub(crate) metadata: Metadata,
+    /// What is counted of the question and its reply.
+    pub(crate) noted: Noted,
 }
 
 impl Scratch {
@@ -100,6 +104,7 @@ impl Scratch {
             dice: Dice::new(),
             error: None,
             metadata: Metadata::new(),
+            noted: Noted::default(),
         }
     }
 }
@@ -154,38 +159,11 @@ impl Scratch {
 }
 
 impl Shared {
-    /// When an answer begins, where queries are logged.
-    pub(crate) fn log_start(&self) -> Option<Instant> {
-        self.query_log.as_ref().map(|_| self.clock.now())
-    }
-
-    /// Logs a query that began to be answered at `start`, with its reply.
-    pub(crate) fn log_reply(
-        &self,
-        start: Option<Instant>,
-        (query, reply): (&[u8], &[u8]),
-        told: Told<'_>,
-        (peer, local): (SocketAddr, SocketAddr),
-        proto: &'static str,
-    ) {
-        if let (Some(log), Some(start)) = (&self.query_log, start) {
-            let took = self.clock.now().saturating_duration_since(start);
-            log.log(&crate::live::Exchange {
-                query,
-                reply,
-                told,
-                peer,
-                local,
-                proto,
-                took,
-            });
-        }
-    }
-
     /// Answers a request, or says that a transfer is due, or what is to be waited for.
     pub(crate) fn respond(&self, scratch: &mut Scratch, raw: &[u8], asker: Asker<'_>) -> Outcome {
         scratch.error = None;
         scratch.metadata.clear();
+        scratch.noted = Noted::default();
         match self.begin(scratch, raw, asker) {
             // What can be answered from memory is ready at once.
             Outcome::Later(later) => match later.poll() {
@@ -291,6 +269,8 @@ impl Exchange<'_> {
         scratch.lower.clear();
         scratch.lower.extend_from_slice(query.name());
         scratch.lower.make_ascii_lowercase();
+        scratch.noted.qtype = Some(query.qtype());
+        scratch.noted.dnssec_ok = query.opt.is_some_and(|opt| opt.dnssec_ok);
         match query.qclass() {
             CLASS_IN => {}
             CLASS_ANY => return self.fail(scratch, Rcode::FORMERR),
@@ -317,7 +297,7 @@ impl Exchange<'_> {
     /// Answers a question of a class other than IN: a matter of handlers alone.
     fn other_class(self, scratch: &mut Scratch) -> Outcome {
         let router = &self.shared.router;
-        let place = router.find(&scratch.lower, self.query.qtype());
+        let place = self.block(scratch);
         let place = place.filter(|place| router.blocks()[*place].takes_all_classes());
         match place {
             Some(place) if !self.query.qtype().is_meta() => self.later(scratch, place),
@@ -336,11 +316,19 @@ impl Exchange<'_> {
         }
     }
 
+    /// The block that the question is for; notes which of its keys.
+    fn block(&self, scratch: &mut Scratch) -> Option<usize> {
+        let router = &self.shared.router;
+        let found = router.find_key(&scratch.lower, self.query.qtype());
+        scratch.noted.key = found.map(|found| found.key);
+        found.map(|found| found.block)
+    }
+
     /// Answers from a zone at once, if the block's handlers have nothing to say to it; else lets them.
     fn answer(self, scratch: &mut Scratch) -> Outcome {
         let shared = self.shared;
         let qtype = self.query.qtype();
-        let Some(place) = shared.router.find(&scratch.lower, qtype) else {
+        let Some(place) = self.block(scratch) else {
             return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NOT_AUTHORITATIVE));
         };
         let block = &shared.router.blocks()[place];
@@ -362,6 +350,7 @@ impl Exchange<'_> {
         if qtype == Rtype::SOA && zone.apex().as_wire() == scratch.lower {
             self.note_asked(zone, Asked::Soa);
         }
+        scratch.noted.by = zones.word();
         let mut made = None;
         let seen = zones.look(version, &scratch.lower, qtype, &mut scratch.key, &mut made);
         let Some(answer) = seen else {

@@ -27,8 +27,10 @@ impl Exchange<'_> {
         let Some(zone) = name.and_then(|name| shared.zones.get(&name)) else {
             return self.fail_with(scratch, Rcode::NOTAUTH, Some(Extended::NOT_AUTHORITATIVE));
         };
-        let block = shared.router.find(&scratch.lower, Rtype::SOA);
-        let block = block.map(|place| &shared.router.blocks()[place]);
+        let found = shared.router.find_key(&scratch.lower, Rtype::SOA);
+        scratch.noted.key = found.map(|found| found.key);
+        scratch.noted.by = "transfer";
+        let block = found.map(|found| &shared.router.blocks()[found.block]);
         let question = self.question(&scratch.lower);
         if let Some(block) = block.filter(|block| block.forbids(&question)) {
             return match block.refusal(&question) {

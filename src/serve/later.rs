@@ -1,6 +1,8 @@
 //! A request whose reply has to be waited for.
 
 use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -8,9 +10,11 @@ use futures_util::future::BoxFuture;
 use crate::dns::{Query, Rcode};
 use crate::live::message::Metadata;
 use crate::live::{self, Next, Origin, Request};
+use crate::ops::panic_text;
 use crate::serve::Proto;
 use crate::serve::dispatch::{Asker, Exchange, Outcome, Scratch, Shared};
 use crate::serve::reply::{Extended, Signer};
+use crate::serve::tally::Noted;
 
 /// What the chain of a block says in the end.
 pub(crate) struct Answered {
@@ -34,6 +38,8 @@ pub(crate) struct Later {
     signer: Signer,
     /// Whose chain it is.
     block: usize,
+    /// What is counted of it.
+    noted: Noted,
     /// The answer.
     answer: BoxFuture<'static, Answered>,
 }
@@ -80,9 +86,19 @@ impl Exchange<'_> {
         if let (Some(edns), Some(most)) = (&mut request.edns, shape.datagram_octets) {
             edns.size = edns.size.min(most);
         }
-        let next = Next::start(std::sync::Arc::clone(&self.shared.router), block);
+        let next = Next::start(Arc::clone(&self.shared.router), block);
+        let stats = Arc::clone(&self.shared.stats);
         let answer = async move {
-            let outcome = next.run(&mut request).await;
+            // What a handler held is gone with the request that it panicked at.
+            let answered = AssertUnwindSafe(next.run(&mut request))
+                .catch_unwind()
+                .await;
+            let outcome = answered.unwrap_or_else(|panic| {
+                stats.panics.increase();
+                let text = panic_text(&*panic);
+                tracing::error!("Recovered from panic in server: {text}");
+                live::Outcome::failed("", Rcode::SERVFAIL, format!("panic: {text}"))
+            });
             Answered {
                 outcome,
                 metadata: request.metadata,
@@ -95,6 +111,7 @@ impl Exchange<'_> {
             proto: self.asker.proto,
             signer: self.signer,
             block,
+            noted: scratch.noted,
             answer: answer.boxed(),
         }))
     }
@@ -117,12 +134,14 @@ impl Shared {
             proto,
             signer,
             block,
+            noted,
             answer: _,
         } = later;
         let Ok(query) = Query::parse(&raw) else {
             return Outcome::Silent;
         };
         let wishes = query.opt.and_then(|opt| opt.wishes()).unwrap_or_default();
+        scratch.noted = noted;
         let exchange = Exchange {
             shared: self,
             query,
@@ -139,9 +158,11 @@ impl Shared {
             live::Outcome::Dropped => Outcome::Silent,
             live::Outcome::Failed(failure) => {
                 scratch.error = failure.error;
+                scratch.noted.by = failure.by;
                 exchange.fail_with(scratch, failure.rcode, failure.extended.map(Extended))
             }
             live::Outcome::Reply(reply) => {
+                scratch.noted.by = reply.by;
                 let shape = self.router.blocks()[block].shape;
                 exchange.write(scratch, reply, shape)
             }

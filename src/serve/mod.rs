@@ -3,11 +3,13 @@
 mod dispatch;
 mod handover;
 mod later;
+mod listener;
 mod options;
 mod reply;
 mod server;
 mod settings;
 mod stats;
+pub mod tally;
 mod tcp;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -15,8 +17,9 @@ mod tls;
 mod udp;
 
 pub use crate::live::Proto;
+pub use listener::{Answering, BindError, Listener, NamedTask};
 pub use options::Identity;
-pub use server::{BindError, NamedTask, Parts, Server};
+pub use server::{Common, Parts, Server, Told};
 pub use settings::{NotifySettings, Settings, TcpSettings, TransferSettings};
 pub use stats::{Count, Stats, TransferOutcome};
 pub use tls::{TlsClients, TlsError, TlsIdentity, TlsMaterial};

@@ -215,6 +215,7 @@ impl Exchange<'_> {
             Signer::Session(mut session) => session.sign(octets, base, now()),
             Signer::Refusal(refusal) => refusal.sign(octets, base, now()),
         }
+        scratch.noted.rcode = rcode;
         let replies = self.shared.stats.replies(self.asker.proto, rcode);
         replies.increase();
         Outcome::Reply

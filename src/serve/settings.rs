@@ -30,6 +30,8 @@ pub struct TcpSettings {
     pub idle_timeout: Duration,
     /// How long the client may take nothing of what we send.
     pub stall_timeout: Duration,
+    /// The most requests of one connection; any number unless there is one.
+    pub max_queries: Option<u64>,
     /// The most transfers at once on one connection.
     pub max_transfers: usize,
     /// How long running transfers may go on once the server stops.
@@ -86,6 +88,7 @@ impl Default for TcpSettings {
             first_request_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_secs(60),
+            max_queries: None,
             max_transfers: 8,
             drain_timeout: Duration::from_secs(5),
         }

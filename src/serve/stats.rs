@@ -90,6 +90,8 @@ pub struct Stats {
     pub tcp_accept_errors: Count,
     /// Datagrams dropped because too many waited for an answer from elsewhere.
     pub udp_overload: Count,
+    /// Handlers that panicked.
+    pub panics: Count,
     /// Datagrams that could not be sent.
     pub udp_send_errors: Count,
 }

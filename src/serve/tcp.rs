@@ -24,9 +24,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::dns::HEADER_OCTETS;
-use crate::serve::dispatch::{Asker, Outcome, Scratch, Shared};
+use crate::serve::dispatch::{Asker, Outcome, Scratch};
 use crate::serve::later::Later;
-use crate::serve::{Proto, TcpSettings, TlsIdentity};
+use crate::serve::listener::Now;
+use crate::serve::{Answering, Proto, Stats, TcpSettings, TlsIdentity};
 use crate::transfer::{Closed, Sink, TlsPeer};
 
 /// Messages that wait for the writer of a connection.
@@ -36,15 +37,17 @@ const READ_OCTETS: usize = 1024;
 /// How long accepting rests when the process has no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Accepts connections until told to stop, then lets running transfers end within the drain time. `tls`:
-/// stands in front of what is read and written.
+/// Accepts connections until told to stop, then lets running transfers end within the drain time.
+/// `is_tls`: whether TLS stands in front of what is read and written.
 pub(crate) async fn serve(
-    shared: Arc<Shared>,
+    answering: Answering,
     listener: TcpListener,
-    tls: Option<Arc<TlsIdentity>>,
+    is_tls: bool,
     cancel: CancellationToken,
 ) {
-    let settings = shared.settings.tcp;
+    // How many connections there may be is settled when the listener starts.
+    let settings = answering.now().settings.tcp;
+    let stats = Arc::clone(&answering.now().stats);
     let places = Places::new(&settings);
     let mut connections = JoinSet::new();
     loop {
@@ -54,22 +57,31 @@ pub(crate) async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
                     let Some(place) = places.take(peer.ip()) else {
-                        shared.stats.tcp_refused.increase();
+                        stats.tcp_refused.increase();
                         debug!(%peer, "too many connections");
                         continue;
                     };
-                    shared.stats.tcp_accepted.increase();
+                    stats.tcp_accepted.increase();
                     let connection = Connection {
-                        shared: Arc::clone(&shared),
+                        answering: answering.clone(),
+                        stats: Arc::clone(&stats),
                         peer,
                         local: stream.local_addr().unwrap_or(peer),
                         tls: None,
                         cancel: cancel.clone(),
                     };
-                    connections.spawn(connection.run(stream, tls.clone(), place));
+                    let tls = is_tls.then(|| answering.now().tls.clone());
+                    match tls {
+                        None => connections.spawn(connection.run(stream, None, place)),
+                        Some(Some(tls)) => {
+                            connections.spawn(connection.run(stream, Some(tls), place))
+                        }
+                        // A TLS listener without a certificate serves nobody.
+                        Some(None) => continue,
+                    };
                 }
                 Err(error) => {
-                    shared.stats.tcp_accept_errors.increase();
+                    stats.tcp_accept_errors.increase();
                     if rests_after(&error) {
                         warn!(%error, "accepting connections pauses");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -202,8 +214,10 @@ impl Sink for Queue {
 
 /// One connection.
 pub(crate) struct Connection {
-    /// What all listeners share.
-    pub(crate) shared: Arc<Shared>,
+    /// What answers.
+    pub(crate) answering: Answering,
+    /// Counts.
+    pub(crate) stats: Arc<Stats>,
     /// The client.
     pub(crate) peer: SocketAddr,
     /// Our address.
@@ -221,7 +235,7 @@ impl Connection {
             debug!(peer = %self.peer, %error, "a connection is gone already");
             return;
         }
-        let stats = Arc::clone(&self.shared.stats);
+        let stats = Arc::clone(&self.stats);
         stats.tcp_open.increase();
         match tls {
             None => self.serve(stream).await,
@@ -242,7 +256,7 @@ impl Connection {
         stream: TcpStream,
         tls: &TlsIdentity,
     ) -> Option<(TlsStream<TcpStream>, TlsPeer)> {
-        let patience = self.shared.settings.tcp.first_request_timeout;
+        let patience = self.answering.now().settings.tcp.first_request_timeout;
         tokio::select! {
             () = self.cancel.cancelled() => None,
             shaken = timeout(patience, tls.accept(stream)) => {
@@ -251,9 +265,9 @@ impl Connection {
                     Ok(Err(error)) => error,
                     Err(late) => late.into(),
                 };
-                self.shared.stats.tls_failed.increase();
+                self.stats.tls_failed.increase();
                 // A secondary that cannot come in wants a look; of strangers there may be many.
-                if self.shared.secondaries.knows(self.peer.ip()) {
+                if self.answering.now().secondaries.knows(self.peer.ip()) {
                     warn!(peer = %self.peer, %error, "tls handshake failed");
                 } else {
                     debug!(peer = %self.peer, %error, "tls handshake failed");
@@ -270,7 +284,7 @@ impl Connection {
     {
         let (reader, writer) = tokio::io::split(stream);
         let (queue, outgoing) = mpsc::channel(QUEUE);
-        let stall = self.shared.settings.tcp.stall_timeout;
+        let stall = self.answering.now().settings.tcp.stall_timeout;
         let mut writing = JoinSet::new();
         writing.spawn(write_all(writer, outgoing, stall));
         let mut transfers = JoinSet::new();
@@ -295,7 +309,7 @@ impl Connection {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 if error.kind() == ErrorKind::TimedOut {
-                    self.shared.stats.tcp_timed_out.increase();
+                    self.stats.tcp_timed_out.increase();
                 }
                 debug!(peer = %self.peer, %error, "writing to a connection failed");
             }
@@ -310,11 +324,12 @@ impl Connection {
         queue: mpsc::Sender<Outgoing>,
         transfers: &mut JoinSet<()>,
     ) -> End {
-        let settings = self.shared.settings.tcp;
+        let settings = self.answering.now().settings.tcp;
         let mut reader = BufReader::with_capacity(READ_OCTETS, reader);
         let mut request = Vec::new();
         let mut scratch = Scratch::new();
         let mut patience = settings.first_request_timeout;
+        let mut requests: u64 = 0;
         loop {
             while transfers.len() >= settings.max_transfers {
                 transfers.join_next().await.into_iter().for_each(log_end);
@@ -327,7 +342,7 @@ impl Connection {
                         read = &mut reading => break read,
                         Some(ended) = transfers.join_next() => log_end(ended),
                         () = tokio::time::sleep(patience), if transfers.is_empty() => {
-                            self.shared.stats.tcp_timed_out.increase();
+                            self.stats.tcp_timed_out.increase();
                             return End::Finished;
                         }
                     }
@@ -342,22 +357,29 @@ impl Connection {
                 }
             }
             patience = settings.idle_timeout;
-            let start = self.shared.log_start();
-            match self.shared.respond(&mut scratch, &request, self.asker()) {
+            let shared = Arc::clone(&self.answering.now());
+            let start = shared.start();
+            match shared.respond(&mut scratch, &request, self.asker()) {
                 Outcome::Silent => {}
                 Outcome::Transfer(job) => {
                     transfers.spawn(job.run(Queue(queue.clone())));
                 }
                 Outcome::Later(later) => {
-                    transfers.spawn(Arc::clone(self).finish(start, later, queue.clone()));
+                    let begun = (Arc::clone(&shared), start);
+                    transfers.spawn(Arc::clone(self).finish(begun, later, queue.clone()));
                 }
                 Outcome::Reply => {
-                    if !self.send(start, &request, &mut scratch, &queue).await {
+                    if !self
+                        .send((&shared, start), &request, &mut scratch, &queue)
+                        .await
+                    {
                         return End::Unfit;
                     }
                 }
             }
-            if self.shared.draining.load(Ordering::Relaxed) {
+            requests += 1;
+            let has_enough = settings.max_queries.is_some_and(|most| requests >= most);
+            if has_enough || shared.draining.load(Ordering::Relaxed) {
                 return End::Finished;
             }
         }
@@ -381,7 +403,7 @@ impl Connection {
     /// Logs a reply and hands it to the writer; false when there is none any more.
     async fn send(
         &self,
-        start: Option<Instant>,
+        (shared, start): (&Now, Option<Instant>),
         request: &[u8],
         scratch: &mut Scratch,
         queue: &mpsc::Sender<Outgoing>,
@@ -389,9 +411,8 @@ impl Connection {
         let octets = scratch.writer.take_signed();
         // The first two octets are the length.
         let reply = octets.get(2..).unwrap_or_default();
-        let (ends, error) = ((self.peer, self.local), scratch.told());
-        self.shared
-            .log_reply(start, (request, reply), error, ends, "tcp");
+        let ends = (self.peer, self.local);
+        shared.note(start, (request, reply), scratch, ends, self.asker().proto);
         let written = None;
         queue.send(Outgoing { octets, written }).await.is_ok()
     }
@@ -399,17 +420,20 @@ impl Connection {
     /// Answers a request whose answer has to be waited for.
     async fn finish(
         self: Arc<Self>,
-        start: Option<Instant>,
+        (shared, start): (Arc<Now>, Option<Instant>),
         later: Box<Later>,
         queue: mpsc::Sender<Outgoing>,
     ) {
         let (later, answered) = later.wait().await;
         let request: Box<[u8]> = later.raw().into();
         let mut scratch = Scratch::new();
-        match self.shared.complete(&mut scratch, *later, answered) {
+        match shared.complete(&mut scratch, *later, answered) {
             Outcome::Silent | Outcome::Transfer(_) | Outcome::Later(_) => {}
             Outcome::Reply => {
-                if !self.send(start, &request, &mut scratch, &queue).await {
+                if !self
+                    .send((&shared, start), &request, &mut scratch, &queue)
+                    .await
+                {
                     debug!(peer = %self.peer, "a connection ended before an answer came");
                 }
             }

@@ -18,7 +18,9 @@ use crate::dns::tsig::{Algorithm, Key, KeyRing, Keys};
 use crate::dns::{CookieSecret, Name, Rdata, RecordText, Rtype, Serial, Soa, Ttl};
 use crate::live::{Block, BlockZones, Handler, LiveNames, Router, Shape};
 use crate::ops::Clock;
-use crate::serve::{Identity, Parts, Server, Settings, Stats};
+use crate::serve::{
+    Answering, Common, Identity, Listener, Parts, Server, Settings, Stats, TlsIdentity,
+};
 use crate::transfer::{Access, Rule, Secondary, SecondaryTable, TlsDemand};
 use crate::zone::{Candidate, Contents, Edit, MemoryLimits, Node, Version, Zone, ZoneSet};
 
@@ -219,6 +221,8 @@ pub(crate) struct Running {
     pub(crate) table: Arc<SecondaryTable>,
     /// Asks the clients of connections to go.
     pub(crate) draining: Arc<AtomicBool>,
+    /// What answers.
+    pub(crate) answering: Answering,
     /// Stops it.
     pub(crate) cancel: CancellationToken,
     /// Its tasks.
@@ -245,6 +249,8 @@ pub(crate) struct Setup {
     pub(crate) secondaries: Vec<Secondary>,
     /// Limits and times.
     pub(crate) settings: Settings,
+    /// What stands in front of TLS connections.
+    pub(crate) tls: Option<Arc<TlsIdentity>>,
 }
 
 impl Setup {
@@ -260,6 +266,7 @@ impl Setup {
             rules: vec![],
             secondaries: vec![],
             settings: Settings::default(),
+            tls: None,
         }
     }
 
@@ -270,6 +277,10 @@ impl Setup {
 
     /// The server with a clock.
     pub(crate) fn server_with(self, clock: Arc<dyn Clock>) -> Server {
+        let common = Common::new(&self.settings);
+        let told = self.secondaries.iter();
+        let told = told.map(|of| (of.zone.clone(), of.target, of.key.clone()));
+        common.secondaries.configure(told);
         let rules = self.access.iter().map(|rule| {
             let mut words = rule.split(' ');
             Rule {
@@ -293,7 +304,6 @@ impl Setup {
                 .map(|z| (z.apex().clone(), access.clone()))
                 .collect(),
             zones: Arc::new(ZoneSet::new(self.zones)),
-            table: Arc::new(SecondaryTable::of(&self.secondaries)),
             secondaries: self.secondaries,
             keys: Arc::new(KeyRing::new(Keys::new(["k.", "other.", "mixed."].map(key)))),
             identity: Identity {
@@ -303,37 +313,48 @@ impl Setup {
             settings: self.settings,
             clock,
             query_log: None,
+            tls: self.tls,
+            common,
         })
     }
 
     /// Starts it with the machine's clock.
     pub(crate) fn start_at_real_time(self) -> Running {
-        run(self.server_with(Arc::new(crate::ops::SystemClock)))
+        run(&self.server_with(Arc::new(crate::ops::SystemClock)))
     }
 
     /// Starts it on a free port of 127.0.0.1.
     pub(crate) fn start(self) -> Running {
-        run(self.server())
+        run(&self.server())
     }
 }
 
 /// Starts a server on a free port of 127.0.0.1.
-pub(crate) fn run(mut server: Server) -> Running {
-    let address = server
-        .bind((IpAddr::from([127, 0, 0, 1]), 0).into())
-        .unwrap();
-    let (stats, table) = (server.stats(), server.secondaries());
-    let draining = server.draining();
+pub(crate) fn run(server: &Server) -> Running {
+    run_also_on(server, vec![])
+}
+
+/// Starts a server on a free port of 127.0.0.1 and on other listeners.
+pub(crate) fn run_also_on(server: &Server, more: Vec<Listener>) -> Running {
+    let shared = &server.shared;
+    let here = (IpAddr::from([127, 0, 0, 1]), 0).into();
+    let listener = Listener::bind(here, shared.settings.udp_sockets).unwrap();
+    let address = listener.address();
+    let answering = Answering::new(server, None);
     let cancel = CancellationToken::new();
     let mut tasks = JoinSet::new();
-    for (_, task) in server.run(&cancel) {
+    let listeners = more.into_iter().chain([listener]);
+    let serving = listeners.flat_map(|it| it.run(&answering, &cancel));
+    let telling = server.told().map(|told| told.run(cancel.clone()));
+    for (_, task) in serving.chain(telling) {
         tasks.spawn(task);
     }
     Running {
         address,
-        stats,
-        table,
-        draining,
+        stats: Arc::clone(&shared.stats),
+        table: Arc::clone(&shared.secondaries),
+        draining: Arc::clone(&shared.draining),
+        answering,
         cancel,
         tasks,
     }

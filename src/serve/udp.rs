@@ -15,9 +15,10 @@ use tokio::net::UdpSocket;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::serve::Proto;
-use crate::serve::dispatch::{Asker, Outcome, Scratch, Shared};
+use crate::serve::dispatch::{Asker, Outcome, Scratch};
 use crate::serve::later::{Answered, Later};
+use crate::serve::listener::Now;
+use crate::serve::{Answering, Proto, Stats};
 
 /// The largest request in a datagram that we read; a longer one is cut, and then malformed.
 const REQUEST_OCTETS: usize = 4096;
@@ -29,9 +30,9 @@ const MAX_WAITING: usize = 4096;
 const BURST: usize = 64;
 
 /// Answers what comes to a socket until told to stop.
-pub(crate) async fn serve(shared: Arc<Shared>, socket: UdpSocket, cancel: CancellationToken) {
+pub(crate) async fn serve(answering: Answering, socket: UdpSocket, cancel: CancellationToken) {
     let mut worker = Worker {
-        shared,
+        answering,
         scratch: Scratch::new(),
         request: vec![0; REQUEST_OCTETS].into_boxed_slice(),
         local: socket.local_addr().unwrap_or(UNKNOWN),
@@ -39,9 +40,9 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: UdpSocket, cancel: Cancel
     };
     loop {
         tokio::select! {
-            () = cancel.cancelled() => return,
-            Some((start, later, answered)) = worker.waiting.next() => {
-                worker.finish(&socket, start, later, answered).await;
+            () = cancel.cancelled() => break,
+            Some(finished) = worker.waiting.next() => {
+                worker.finish(&socket, finished).await;
                 continue;
             }
             ready = socket.readable() => if let Err(error) = ready {
@@ -58,15 +59,16 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: UdpSocket, cancel: Cancel
         }
         tokio::task::coop::consume_budget().await;
     }
+    worker.drain(&socket).await;
 }
 
-/// A request whose answer has come: when it began, itself, the answer.
-type Finished = (Option<Instant>, Box<Later>, Answered);
+/// A request whose answer has come: what it began with, when, itself, the answer.
+type Finished = (Arc<Now>, Option<Instant>, Box<Later>, Answered);
 
 /// What a task needs for its answers.
 struct Worker {
-    /// What all listeners share.
-    shared: Arc<Shared>,
+    /// What answers.
+    answering: Answering,
     /// Space to answer in.
     scratch: Scratch,
     /// The request.
@@ -80,65 +82,75 @@ struct Worker {
 impl Worker {
     /// Answers the request of so many octets.
     async fn answer(&mut self, socket: &UdpSocket, octets: usize, peer: SocketAddr) {
+        let shared = self.answering.now();
         let raw = &self.request[..octets];
-        let start = self.shared.log_start();
+        let start = shared.start();
         let asker = Asker {
             address: peer,
             local: self.local,
             proto: Proto::Udp,
             tls: None,
         };
-        match self.shared.respond(&mut self.scratch, raw, asker) {
+        match shared.respond(&mut self.scratch, raw, asker) {
             // Transfers begin on connections only.
             Outcome::Silent | Outcome::Transfer(_) => return,
             Outcome::Later(later) => {
                 if self.waiting.len() < MAX_WAITING {
+                    let shared = Arc::clone(&shared);
                     self.waiting.push(Box::pin(async move {
                         let (later, answered) = later.wait().await;
-                        (start, later, answered)
+                        (shared, start, later, answered)
                     }));
                 } else {
-                    self.shared.stats.udp_overload.increase();
+                    shared.stats.udp_overload.increase();
                 }
                 return;
             }
             Outcome::Reply => {}
         }
-        let (reply, error) = (self.scratch.writer.octets(), self.scratch.told());
-        self.shared
-            .log_reply(start, (raw, reply), error, (peer, self.local), "udp");
-        send(&self.shared, socket, reply, peer).await;
+        let (reply, ends) = (self.scratch.writer.octets(), (peer, self.local));
+        shared.note(start, (raw, reply), &self.scratch, ends, Proto::Udp);
+        send(&shared.stats, socket, reply, peer).await;
     }
 
     /// Answers a request whose answer has come.
-    async fn finish(
-        &mut self,
-        socket: &UdpSocket,
-        start: Option<Instant>,
-        later: Box<Later>,
-        answered: Answered,
-    ) {
+    async fn finish(&mut self, socket: &UdpSocket, (shared, start, later, answered): Finished) {
         let peer = later.address();
         let raw: Box<[u8]> = later.raw().into();
-        match self.shared.complete(&mut self.scratch, *later, answered) {
+        match shared.complete(&mut self.scratch, *later, answered) {
             Outcome::Silent | Outcome::Transfer(_) | Outcome::Later(_) => return,
             Outcome::Reply => {}
         }
-        let (reply, error) = (self.scratch.writer.octets(), self.scratch.told());
-        self.shared
-            .log_reply(start, (&raw, reply), error, (peer, self.local), "udp");
-        send(&self.shared, socket, reply, peer).await;
+        let (reply, ends) = (self.scratch.writer.octets(), (peer, self.local));
+        shared.note(start, (&raw, reply), &self.scratch, ends, Proto::Udp);
+        send(&shared.stats, socket, reply, peer).await;
+    }
+
+    /// Answers what has come already, for as long as an answer may take: nobody else would.
+    async fn drain(mut self, socket: &UdpSocket) {
+        while let Ok((octets, peer)) = socket.try_recv_from(&mut self.request) {
+            self.answer(socket, octets, peer).await;
+        }
+        let patience = self.answering.now().settings.tcp.drain_timeout;
+        let waiting = async {
+            while let Some(finished) = self.waiting.next().await {
+                self.finish(socket, finished).await;
+            }
+        };
+        if tokio::time::timeout(patience, waiting).await.is_err() {
+            debug!("some answers did not come before the end");
+        }
     }
 }
 
 /// Sends a reply.
-async fn send(shared: &Shared, socket: &UdpSocket, reply: &[u8], peer: SocketAddr) {
+async fn send(stats: &Stats, socket: &UdpSocket, reply: &[u8], peer: SocketAddr) {
     let sent = match socket.try_send_to(reply, peer) {
         Err(error) if error.kind() == ErrorKind::WouldBlock => socket.send_to(reply, peer).await,
         other => other,
     };
     if let Err(error) = sent {
-        shared.stats.udp_send_errors.increase();
+        stats.udp_send_errors.increase();
         debug!(%peer, %error, "sending a datagram failed");
     }
 }

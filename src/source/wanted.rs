@@ -7,7 +7,7 @@ use crate::cluster::{Kind, Kinds, Selector};
 
 /// What is wanted of a cluster. Both sources keep to it, each in its way: an API server is not asked
 /// for more, of manifests the rest is passed over.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wanted {
     /// The kinds of objects.
     pub kinds: Kinds,

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use arc_swap::ArcSwap;
+
 use crate::dns::{Name, Rcode, Serial};
-use crate::transfer::Secondary;
 
 /// Who a request comes from: where, and signed by which key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,48 +80,53 @@ pub struct SecondaryStatus {
     pub transfer: Option<(TransferKind, SystemTime)>,
 }
 
+impl SecondaryStatus {
+    /// Nothing is known yet.
+    const fn new(zone: Name, target: SocketAddr, key: Option<Name>) -> Self {
+        Self {
+            zone,
+            target,
+            key,
+            notified: None,
+            acknowledged: None,
+            given_up: 0,
+            asked: None,
+            serial: None,
+            version_seq: None,
+            transfer: None,
+        }
+    }
+}
+
 /// What is known of all secondaries.
 #[derive(Debug, Default)]
 pub struct SecondaryTable {
     /// Addresses that are some secondary's: all others need no lock.
-    addresses: HashSet<IpAddr>,
-    /// By zone. The lock is held for a few field writes.
+    addresses: ArcSwap<HashSet<IpAddr>>,
+    /// By zone. The lock is held for a few field writes, or while the table is configured.
     zones: Mutex<HashMap<Name, Vec<SecondaryStatus>>>,
 }
 
 impl SecondaryTable {
-    /// A table of configured secondaries.
-    #[must_use]
-    pub fn of<'a>(secondaries: impl IntoIterator<Item = &'a Secondary>) -> Self {
-        let named = |it: &Secondary| (it.zone.clone(), it.target, it.key.clone());
-        Self::new(secondaries.into_iter().map(named))
-    }
-
-    /// A table of secondaries: zone, target, key.
-    #[must_use]
-    pub fn new(secondaries: impl IntoIterator<Item = (Name, SocketAddr, Option<Name>)>) -> Self {
-        let mut table = Self::default();
-        let zones = table
-            .zones
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+    /// Takes a new list of secondaries, zone, target, key: of those that stay it is still known what they have.
+    pub fn configure(
+        &self,
+        secondaries: impl IntoIterator<Item = (Name, SocketAddr, Option<Name>)>,
+    ) {
+        let mut zones = self.lock();
+        let mut addresses = HashSet::new();
+        let mut known: Vec<SecondaryStatus> = zones.drain().flat_map(|(_, all)| all).collect();
         for (zone, target, key) in secondaries {
-            table.addresses.insert(target.ip().to_canonical());
-            let of_zone: &mut Vec<_> = zones.entry(zone.clone()).or_default();
-            of_zone.push(SecondaryStatus {
-                zone,
-                target,
-                key,
-                notified: None,
-                acknowledged: None,
-                given_up: 0,
-                asked: None,
-                serial: None,
-                version_seq: None,
-                transfer: None,
-            });
+            addresses.insert(target.ip().to_canonical());
+            let is_it =
+                |it: &SecondaryStatus| it.zone == zone && it.target == target && it.key == key;
+            let status = match known.iter().position(is_it) {
+                Some(place) => known.swap_remove(place),
+                None => SecondaryStatus::new(zone.clone(), target, key),
+            };
+            zones.entry(zone).or_default().push(status);
         }
-        table
+        self.addresses.store(Arc::new(addresses));
     }
 
     /// All of it, for people and metrics.
@@ -146,7 +152,7 @@ impl SecondaryTable {
 
     /// Whether a request from this address may be a secondary's.
     pub(crate) fn knows(&self, address: IpAddr) -> bool {
-        self.addresses.contains(&address.to_canonical())
+        self.addresses.load().contains(&address.to_canonical())
     }
 
     /// A secondary asked for something. An IXFR names the serial it has.

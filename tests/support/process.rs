@@ -164,13 +164,16 @@ impl Process {
     /// When it has not ended within `limit`.
     pub fn terminate(&mut self, limit: Duration) -> ExitStatus {
         self.signal(Signal::TERM);
+        self.wait_for_end(limit)
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Panics
+    /// When it has not ended within `limit`.
+    pub fn wait_for_end(&mut self, limit: Duration) -> ExitStatus {
         let (name, log) = (self.name.clone(), self.log.clone());
-        wait_for(
-            "the end after SIGTERM",
-            limit,
-            || tail(&name, &log),
-            || self.ended(),
-        )
+        wait_for("the end", limit, || tail(&name, &log), || self.ended())
     }
 
     /// SIGKILL to it and to the children it made (NSD answers from them), then waits for the end of all.

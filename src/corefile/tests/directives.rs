@@ -211,13 +211,73 @@ fn errors_go_to_stdout() {
     for (line, want) in [
         ("errors file", "1:8: errors cannot be logged to 'file'"),
         (
-            "errors {\n consolidate 5m x\n}",
-            "2:2: errors consolidate: not supported yet",
+            "errors {\n consolidate 5m\n}",
+            "2:2: consolidate takes two to four arguments, there are 1",
+        ),
+        ("errors {\n consolidate 5 x\n}", "2:14: consolidate '5'"),
+        (
+            "errors {\n consolidate 5m x fatal\n}",
+            "2:19: consolidate: 'fatal' is no level, nor show_first at the end",
+        ),
+        (
+            "errors {\n consolidate 5m x show_first info\n}",
+            "2:19: consolidate: 'show_first' is no level, nor show_first at the end",
         ),
         (
             "errors\nerrors",
             "2:1: errors stands already in line 2 of this block",
         ),
+    ] {
+        assert_eq!(faults(line), [want], "{line}");
+    }
+}
+
+#[test]
+fn errors_are_consolidated_at_a_level() {
+    let errors = block("errors {\n consolidate 5m ^2 warning show_first\n consolidate 1h x\n}");
+    let [first, second] = <[_; 2]>::try_from(errors.errors.unwrap().consolidations).unwrap();
+    assert_eq!(first.level, crate::corefile::Level::Warning);
+    assert_eq!((first.show_first, second.show_first), (true, false));
+    assert_eq!(second.period, Duration::from_secs(3600));
+    assert_eq!(second.level, crate::corefile::Level::Error);
+}
+
+#[test]
+fn the_process_and_its_listeners_are_told() {
+    let server = block(
+        "reload 10s 8s\ntimeouts {\n read 5\n idle 1m\n maxtcpqueries 3\n}\nmultisocket 4\ndebug",
+    );
+    let operations = server.operations;
+    let reload = operations.reload.unwrap();
+    assert_eq!(
+        (reload.interval, reload.jitter),
+        (Duration::from_secs(10), Duration::from_secs(5))
+    );
+    assert_eq!(operations.timeouts.read, Some(Duration::from_secs(5)));
+    assert_eq!(operations.timeouts.write, None);
+    assert_eq!(operations.timeouts.max_queries, Some(3));
+    assert!(operations.debug);
+    let rooted = block("file db\nroot /zones\ntls c k");
+    assert_eq!(rooted.files[0].path, std::path::Path::new("/zones/db"));
+    assert_eq!(rooted.tls.unwrap().key, std::path::Path::new("/zones/k"));
+    for (line, want) in [
+        ("reload 1s", "1:8: reload: interval '1s' is too short"),
+        (
+            "reload 10s 10ms",
+            "1:12: reload: jitter '10ms' is too short",
+        ),
+        (
+            "timeouts {\n read 25h\n}",
+            "2:7: read '25h': not between 1s and 24h",
+        ),
+        ("timeouts", "1:1: timeouts says nothing"),
+        (
+            "multisocket 1025",
+            "1:13: multisocket: '1025' is no number of sockets",
+        ),
+        ("debug all", "1:7: debug: 'all' is one argument too many"),
+        ("root", "1:1: root names no folder"),
+        ("pprof {\n cpu\n}", "2:2: pprof has no option 'cpu'"),
     ] {
         assert_eq!(faults(line), [want], "{line}");
     }

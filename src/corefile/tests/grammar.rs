@@ -200,7 +200,7 @@ fn the_usual_cluster_corefile_is_refused_word_by_word() {
     loadbalance
 }
 ";
-    check_problems(text, &["Corefile:20:5: reload: not supported yet; "]);
+    check_problems(text, &[]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use hickory_server::proto::op::Message;
 
 use super::*;
 use crate::dns::Rtype;
+use crate::serve::Listener;
 use crate::serve::testing::{
     Running, Setup, answers, contents, ixfr, lines_of, name, publish, query, zone,
 };
@@ -19,7 +20,7 @@ fn lines() -> Vec<String> {
 }
 
 /// A server of that zone.
-fn running() -> (Arc<crate::zone::Zone>, Running) {
+fn running() -> (Arc<Zone>, Running) {
     let lines = lines();
     let zone = zone(
         "z.",
@@ -95,8 +96,7 @@ async fn a_finished_transfer_is_known_of_its_secondary() {
 #[tokio::test]
 async fn a_busy_address_is_named() {
     let (_zone, running) = running();
-    let mut server = Setup::new(vec![]).server();
-    let error = server.bind(running.address).unwrap_err().to_string();
+    let error = Listener::bind(running.address, 1).unwrap_err().to_string();
     assert!(error.contains(&running.address.to_string()), "{error}");
 }
 
@@ -153,4 +153,29 @@ async fn dig_and_kdig_verify_a_signed_transfer() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn sockets_and_connections_go_on_with_what_answers_now() {
+    let one = Setup::new(vec![zone("z.", 1, &["a A 10.0.0.1"])]);
+    let running = one.start();
+    let mut client = running.connect().await;
+    let question = query(1, "a.z.", Rtype::A);
+    let said = |message: Vec<u8>| answers(&[message]);
+    client.send(&question).await;
+    assert_eq!(
+        said(client.receive().await.unwrap()),
+        ["a.z. 60 IN A 10.0.0.1"]
+    );
+    let two = Setup::new(vec![zone("z.", 1, &["a A 10.0.0.2"])]);
+    running.answering.replace(&two.server(), None);
+    client.send(&question).await;
+    assert_eq!(
+        said(client.receive().await.unwrap()),
+        ["a.z. 60 IN A 10.0.0.2"]
+    );
+    assert_eq!(
+        said(running.udp_raw(&question).await),
+        ["a.z. 60 IN A 10.0.0.2"]
+    );
 }

@@ -14,6 +14,7 @@ use tokio_rustls::client::TlsStream as ClientStream;
 
 use super::*;
 use crate::dns::Rtype;
+use crate::serve::Listener;
 use crate::serve::testing::{self, Running, Setup, answers, query, soon, with_opt, zone};
 use crate::transfer::{Rule, TlsDemand};
 
@@ -114,12 +115,11 @@ impl Secure {
         });
         setup.access.clear();
         let identity = Arc::new(TlsIdentity::new(material).unwrap());
-        let mut server = setup.server();
-        let address = server
-            .bind_tls(([127, 0, 0, 1], 0).into(), Arc::clone(&identity))
-            .unwrap();
+        setup.tls = Some(Arc::clone(&identity));
+        let listener = Listener::bind_tls(([127, 0, 0, 1], 0).into()).unwrap();
+        let address = listener.address();
         Self {
-            running: testing::run(server),
+            running: testing::run_also_on(&setup.server(), vec![listener]),
             address,
             identity,
         }

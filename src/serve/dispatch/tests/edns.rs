@@ -1,5 +1,7 @@
 //! EDNS options by rule: each when asked for, and only then.
 
+use std::time::Instant;
+
 use std::sync::atomic::Ordering;
 
 use super::*;

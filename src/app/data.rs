@@ -1,0 +1,325 @@
+//! The data side: sources, zone files, and the writer's thread, which follow one plan.
+//!
+//! When a new configuration plans other zones it ends and another begins with the same store; what is
+//! served meanwhile are the versions that are there.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::ahead::ask_secondaries;
+use crate::app::failure::one_line;
+use crate::app::files::start_files;
+use crate::app::inputs::hold_inputs;
+use crate::app::observe::Observed;
+use crate::app::plan::{Planned, PlannedCluster};
+use crate::app::source::Source;
+use crate::app::writer::{Opened, Place, Writer, WriterThread};
+use crate::cluster::Part;
+use crate::dns::tsig::Key;
+use crate::ops::metrics::Metrics;
+use crate::ops::{Clock, Tasks, panic_text};
+use crate::pipeline::Input;
+use crate::source::{SourceEvent, SourceStats, Wanted};
+use crate::transfer::Secondary;
+use crate::zone::journal::{Journal, Reader};
+
+/// Changes that wait for the writer before sources are held back.
+const WAITING_CHANGES: usize = 1024;
+/// How long until a source that could not be opened is tried again.
+const OPEN_AGAIN: Duration = Duration::from_secs(2);
+
+/// Secondaries, each with the key of what is said to it.
+pub(super) type ToAsk = Vec<(Secondary, Option<Arc<Key>>)>;
+
+/// The data side as it runs.
+pub(super) struct Data {
+    /// What it follows.
+    pub(super) planned: Arc<Planned<'static>>,
+    /// What can be seen of it.
+    pub(super) observed: Arc<Observed>,
+    /// Reads the history.
+    pub(super) reader: Reader,
+    /// The way to the writer; weak, so that it ends when nobody feeds it.
+    pub(super) inputs: mpsc::WeakSender<Input>,
+    /// The writer's thread.
+    writer: WriterThread,
+    /// Ends sources, files and, with them, the writer.
+    stop: CancellationToken,
+}
+
+/// What the data side needs of the process.
+pub(super) struct Surroundings {
+    /// Hears of versions.
+    pub(super) metrics: Arc<Metrics>,
+    /// The time.
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl Data {
+    /// Starts the writer and waits until its store is open and all versions in it are restored. The sender
+    /// is for [`Self::follow`], and must not be kept.
+    pub(super) async fn open(
+        store: Place,
+        planned: Arc<Planned<'static>>,
+        observed: Arc<Observed>,
+        awaits_secondaries: bool,
+        around: &Surroundings,
+    ) -> anyhow::Result<(Self, mpsc::Sender<Input>)> {
+        let (tx, inputs) = mpsc::channel(WAITING_CHANGES);
+        let clusters = planned.clusters.iter();
+        let files = planned.files.iter();
+        let writer = Writer {
+            store,
+            clusters: clusters
+                .map(|one| (one.plan.clone(), one.kept.clone()))
+                .collect(),
+            files: files.map(|one| (one.plan.clone(), one.kept)).collect(),
+            catalogs: planned.catalogs.clone(),
+            inputs,
+            clock: Arc::clone(&around.clock),
+            metrics: Arc::clone(&around.metrics),
+            problems: Arc::clone(&observed.problems),
+            warnings: Arc::clone(&observed.warnings),
+            awaits_secondaries,
+        };
+        let (writer, opened) = writer.start()?;
+        let Ok(Opened { reader, gauges }) = opened.await else {
+            join(writer).await?;
+            bail!("the writer ended at the start");
+        };
+        observed.set_gauges(gauges);
+        let data = Self {
+            planned,
+            observed,
+            reader,
+            inputs: tx.downgrade(),
+            writer,
+            stop: CancellationToken::new(),
+        };
+        Ok((data, tx))
+    }
+
+    /// Starts what feeds the writer: files, sources, and the question what secondaries have.
+    pub(super) async fn follow(
+        &self,
+        (inputs, opened): (mpsc::Sender<Input>, Vec<Source>),
+        to_ask: ToAsk,
+        tasks: &mut Tasks,
+        clock: &Arc<dyn Clock>,
+    ) -> anyhow::Result<()> {
+        let Self {
+            planned,
+            observed,
+            stop,
+            ..
+        } = self;
+        ask_secondaries(to_ask, &inputs, stop, tasks, clock);
+        start_files(planned, &observed.files, &inputs, stop, tasks, clock)?;
+        self.start_sources(opened, &inputs, tasks, clock).await?;
+        hold_inputs(inputs, stop, tasks);
+        Ok(())
+    }
+
+    /// Asks secondaries that were not there when the sources were started.
+    pub(super) fn ask(&self, to_ask: ToAsk, tasks: &mut Tasks, clock: &Arc<dyn Clock>) {
+        if let Some(inputs) = self.inputs.upgrade() {
+            ask_secondaries(to_ask, &inputs, &self.stop, tasks, clock);
+        }
+    }
+
+    /// Whether the writer is no more.
+    pub(super) fn has_ended(&self) -> bool {
+        self.writer.is_finished()
+    }
+
+    /// Tells sources and files to end; the writer does when they have.
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Ends everything; gives the store.
+    pub(super) async fn end(self) -> anyhow::Result<Journal> {
+        self.stop.cancel();
+        join(self.writer).await
+    }
+
+    /// Starts the sources and what carries their events to the writer; `opened`: those that are open
+    /// already, all or none.
+    async fn start_sources(
+        &self,
+        opened: Vec<Source>,
+        inputs: &mpsc::Sender<Input>,
+        tasks: &mut Tasks,
+        clock: &Arc<dyn Clock>,
+    ) -> anyhow::Result<()> {
+        let stop = &self.stop;
+        let mut opened = opened.into_iter();
+        for (place, cluster) in self.planned.clusters.iter().enumerate() {
+            let stats = Arc::clone(&self.observed.sources[place].stats);
+            let source = match opened.next() {
+                Some(source) => Some(source),
+                None => first_open(cluster, clock, &stats).await?,
+            };
+            let (from, wanted) = (cluster.kubernetes.source.clone(), cluster.wanted.clone());
+            let (tx, events) = mpsc::channel(WAITING_CHANGES);
+            let (clock, cancel) = (Arc::clone(clock), stop.clone());
+            tasks.spawn_until("source", stop, async move {
+                let source = match source {
+                    Some(source) => Some(source),
+                    None => open_later(&from, &wanted, &clock, &stats, &cancel).await,
+                };
+                if let Some(source) = source {
+                    source.run(tx, cancel).await;
+                }
+                Ok::<_, std::convert::Infallible>(())
+            });
+            let carry = carry(place, events, inputs.clone());
+            tasks.spawn_until("carrier", stop, async move {
+                carry.await;
+                Ok::<_, std::convert::Infallible>(())
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The folder of the store, to be opened.
+pub(super) fn in_folder(state: &Path) -> Place {
+    Place::Folder(state.to_owned())
+}
+
+/// Waits for the end of a writer; gives the store.
+async fn join(writer: WriterThread) -> anyhow::Result<Journal> {
+    match tokio::task::spawn_blocking(|| writer.join()).await? {
+        Ok(ended) => ended,
+        Err(panic) => Err(anyhow!("the writer panicked: {}", panic_text(&*panic))),
+    }
+}
+
+/// Opens all sources of a plan, and reads its files, to see that they can be used.
+pub(super) async fn try_out(
+    planned: &Planned<'_>,
+    observed: &Observed,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<Vec<Source>> {
+    for file in &planned.files {
+        file.read_once(Arc::clone(clock))?;
+    }
+    let mut opened = Vec::new();
+    for (cluster, seen) in planned.clusters.iter().zip(&observed.sources) {
+        opened.push(open(cluster, clock, &seen.stats).await?);
+    }
+    Ok(opened)
+}
+
+/// Opens the source of a cluster.
+async fn open(
+    cluster: &PlannedCluster<'_>,
+    clock: &Arc<dyn Clock>,
+    stats: &Arc<SourceStats>,
+) -> anyhow::Result<Source> {
+    let kubernetes = &cluster.kubernetes;
+    let (wanted, clock) = (cluster.wanted.clone(), Arc::clone(clock));
+    Source::open(&kubernetes.source, wanted, clock, Arc::clone(stats))
+        .await
+        .with_context(|| format!("{}: {}", kubernetes.place, kubernetes.word()))
+}
+
+/// Opens the source of a cluster at the start; one that cannot be opened is tried again when all zones
+/// have versions from the store.
+async fn first_open(
+    cluster: &PlannedCluster<'_>,
+    clock: &Arc<dyn Clock>,
+    stats: &Arc<SourceStats>,
+) -> anyhow::Result<Option<Source>> {
+    let mut zones = cluster.plan.zones();
+    match open(cluster, clock, stats).await {
+        Ok(source) => Ok(Some(source)),
+        Err(error) if zones.all(|plan| plan.zone.current().is_some()) => {
+            let error = one_line(&error);
+            tracing::error!(
+                error,
+                "the stored versions are served as stale; the source is tried again"
+            );
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Tries to open a source until it can be opened; `None` when cancelled before.
+async fn open_later(
+    from: &crate::corefile::Source,
+    wanted: &Wanted,
+    clock: &Arc<dyn Clock>,
+    stats: &Arc<SourceStats>,
+    cancel: &CancellationToken,
+) -> Option<Source> {
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return None,
+            () = tokio::time::sleep(OPEN_AGAIN) => {}
+        }
+        let (clock, stats) = (Arc::clone(clock), Arc::clone(stats));
+        if let Ok(source) = Source::open(from, wanted.clone(), clock, stats).await {
+            return Some(source);
+        }
+    }
+}
+
+/// Carries a source's events to the writer until the source ends.
+async fn carry(
+    cluster: usize,
+    mut events: mpsc::Receiver<SourceEvent>,
+    inputs: mpsc::Sender<Input>,
+) {
+    while let Some(event) = events.recv().await {
+        let input = match event {
+            SourceEvent::Changed { change, seen } => Input::Change {
+                cluster,
+                change,
+                seen,
+            },
+            SourceEvent::Stale {
+                part,
+                since,
+                reason,
+            } => {
+                match part {
+                    Part::Cluster => tracing::error!(
+                        reason,
+                        "the source is away; the last version is served as stale"
+                    ),
+                    Part::Imports => tracing::error!(
+                        reason,
+                        "ServiceImports are away; the last version of their zones is served as stale"
+                    ),
+                }
+                Input::Stale {
+                    cluster,
+                    part,
+                    since,
+                }
+            }
+            SourceEvent::Fresh(part) => {
+                match part {
+                    Part::Cluster => tracing::info!(cluster, "the source is there"),
+                    Part::Imports => tracing::info!(cluster, "ServiceImports are there"),
+                }
+                Input::Fresh { cluster, part }
+            }
+            SourceEvent::Problem(problem) => {
+                tracing::warn!("{problem}");
+                continue;
+            }
+        };
+        if inputs.send(input).await.is_err() {
+            return;
+        }
+    }
+}

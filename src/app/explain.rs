@@ -1,0 +1,187 @@
+//! `check --explain`: what each block of a Corefile will do with queries and zones.
+
+use std::fmt::Write;
+
+use crate::corefile::{BindHost, Config, HANDLER_OPTIONS, Pods, ServerBlock, Source};
+use crate::dns::Name;
+
+/// The text for all blocks.
+pub(super) fn explain(config: &Config) -> String {
+    let mut text = String::new();
+    for block in &config.servers {
+        explain_block(block, &mut text);
+    }
+    text
+}
+
+/// A line of the text.
+fn line(text: &mut String, what: &str, says: &str) {
+    writeln!(text, "  {what:<12}{says}").expect("a String takes all that is written");
+}
+
+/// What one block does.
+fn explain_block(block: &ServerBlock, text: &mut String) {
+    let keys: Vec<String> = block
+        .zones
+        .iter()
+        .map(|key| format!("{}://{}:{}", key.scheme.as_str(), key.apex, key.port))
+        .collect();
+    writeln!(text, "{}: {}", block.place, keys.join(" ")).expect("a String takes all");
+    line(text, "listens on", &hosts(block));
+    let words = words_of(block);
+    if !words.is_empty() {
+        line(text, "handlers", &words.join(", "));
+    }
+    for zone in block.zones_written() {
+        line(text, "zone", &zone_line(block, zone));
+        for secondary in block
+            .transfer_for(zone)
+            .iter()
+            .flat_map(|it| &it.secondaries)
+        {
+            line(text, "", &format!("told of changes: {}", secondary.address));
+        }
+    }
+    for cluster in block.clusters() {
+        for zone in &cluster.forward_zones {
+            if cluster.options.pods == Pods::Insecure {
+                let says = format!(
+                    "A-B-C-D.NAMESPACE.pod.{zone} (pods insecure): in no zone, so no secondary has them"
+                );
+                line(text, "live", &says);
+            }
+            if cluster.options.zonal {
+                let says =
+                    format!("TOPOLOGY.pin._zone.SERVICE.NAMESPACE.svc.{zone} (zonal): in no zone");
+                line(text, "live", &says);
+            }
+        }
+    }
+    for words in &block.written {
+        if let [word, from, to @ ..] = words.as_slice()
+            && word == "forward"
+        {
+            line(text, "forwarded", &format!("{from} to {}", to.join(" ")));
+        }
+    }
+    line(text, "the rest", &rest(block));
+}
+
+/// The handlers of a block, in the order of the chain.
+fn words_of(block: &ServerBlock) -> Vec<&'static str> {
+    let has = |word: &str| {
+        block
+            .written
+            .iter()
+            .any(|it| it.first().is_some_and(|it| it == word))
+    };
+    let all = HANDLER_OPTIONS.iter().map(|(word, _)| *word);
+    all.filter(|word| has(word)).collect()
+}
+
+/// Where a block listens.
+fn hosts(block: &ServerBlock) -> String {
+    let host = |host: &BindHost| match host {
+        BindHost::Address(address) => address.to_string(),
+        BindHost::Interface(name) => format!("the addresses of {name}"),
+    };
+    let all: Vec<String> = block.bind.hosts.iter().map(host).collect();
+    let except: Vec<String> = block.bind.except.iter().map(host).collect();
+    let mut says = match all.is_empty() {
+        true => "all addresses".to_owned(),
+        false => all.join(", "),
+    };
+    if !except.is_empty() {
+        says.push_str(&format!(" but {}", except.join(", ")));
+    }
+    says
+}
+
+/// Where a zone comes from, and who may have it.
+fn zone_line(block: &ServerBlock, zone: &Name) -> String {
+    let mut clusters = block.clusters();
+    let from = if let Some(cluster) = clusters.find(|it| it.zones().any(|own| own == zone)) {
+        let source = match &cluster.source {
+            Source::InCluster => "the cluster we run in".to_owned(),
+            Source::Kubeconfig { file, .. } => format!("the cluster of {}", file.display()),
+            Source::Endpoint { url, .. } => format!("the API server {url}"),
+            Source::Manifests { dir } => format!("manifests in {}", dir.display()),
+        };
+        match block.overlay_of(zone) {
+            None => source,
+            Some((file, _)) => format!("{source}, then {}", file.path.display()),
+        }
+    } else if let Some((_, file)) = block.file_zones().find(|(own, _)| *own == zone) {
+        format!("the file {}", file.path.display())
+    } else if block.catalogs.iter().any(|catalog| catalog.zone == *zone) {
+        "a catalog".to_owned()
+    } else {
+        "outside names of the cluster".to_owned()
+    };
+    let who = match block.transfer_for(zone) {
+        None => "transferred to nobody".to_owned(),
+        Some(transfer) => {
+            let to = transfer.secondaries.iter().map(|it| it.address.to_string());
+            let allow = transfer.allow.iter().map(|it| match it.peer {
+                crate::corefile::Peer::Anyone => "anyone".to_owned(),
+                crate::corefile::Peer::Network(network) => {
+                    format!("{}/{}", network.address(), network.prefix_bits())
+                }
+            });
+            let all: Vec<String> = to.chain(allow).collect();
+            match all.is_empty() {
+                true => "transferred to nobody".to_owned(),
+                false => format!("transferred to {}", all.join(", ")),
+            }
+        }
+    };
+    format!("{zone} from {from}; {who}")
+}
+
+/// What becomes of names that no zone of the block has.
+fn rest(block: &ServerBlock) -> String {
+    let words = words_of(block);
+    let answering = ["hosts", "template", "forward"];
+    let answering: Vec<&str> = answering
+        .into_iter()
+        .filter(|word| words.contains(word))
+        .collect();
+    if !answering.is_empty() {
+        return format!(
+            "answered by {}, where they are for the name",
+            answering.join(", then ")
+        );
+    }
+    if words.is_empty() {
+        "REFUSED".to_owned()
+    } else {
+        "SERVFAIL: no handler answers them".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corefile::{Overrides, parse_text};
+
+    #[test]
+    fn each_block_says_what_is_transferred_live_and_refused() {
+        let text = "cluster.local:53 10.96.0.0/16:53 {\n kubernetes {\n  manifests m\n  pods insecure\n }\n \
+                    transfer cluster.local {\n  to 192.0.2.1\n  allow 10.0.0.0/8\n }\n}\n\
+                    tls://z {\n bind 127.0.0.1\n file db\n any\n tls c k\n}\n";
+        let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
+        let want = "Corefile:1:1: dns://cluster.local.:53 dns://96.10.in-addr.arpa.:53\n  \
+                    listens on  all addresses\n  \
+                    zone        cluster.local. from manifests in m; transferred to 192.0.2.1:53, 10.0.0.0/8\n  \
+                    \x20           told of changes: 192.0.2.1:53\n  \
+                    zone        96.10.in-addr.arpa. from manifests in m; transferred to nobody\n  \
+                    live        A-B-C-D.NAMESPACE.pod.cluster.local. (pods insecure): in no zone, so no secondary has them\n  \
+                    the rest    REFUSED\n\
+                    Corefile:11:1: tls://z.:853\n  \
+                    listens on  127.0.0.1\n  \
+                    handlers    any\n  \
+                    zone        z. from the file db; transferred to nobody\n  \
+                    the rest    SERVFAIL: no handler answers them\n";
+        assert_eq!(explain(&loaded.config), want);
+    }
+}

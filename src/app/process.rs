@@ -1,0 +1,472 @@
+//! The running process: started, told to reload, ended.
+//!
+//! Order of the start: configuration, store (restored versions are served from here on), sockets, sources.
+//! Order of a reload: the new Corefile is read and checked, everything that may fail is done aside, then it is taken
+//! into use; a bad one changes nothing. Order of the end: not ready, keep answering for the lame-duck time, stop
+//! accepting, let transfers end, close the store. A second signal ends at once.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use arc_swap::ArcSwap;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::addresses::interface_addresses;
+use crate::app::banner;
+use crate::app::commands::read;
+use crate::app::counts;
+use crate::app::data::{self, Data, Surroundings};
+use crate::app::ends::{self, ObservedNow};
+use crate::app::failure::{Failure, one_line};
+use crate::app::health;
+use crate::app::observe::{Observed, samples, status};
+use crate::app::past::StoredPast;
+use crate::app::plan::{plan, plan_onto};
+use crate::app::reload::{Reloads, ReloadsNow, Rhythm};
+use crate::app::serving::Serving;
+use crate::app::signals::{Signals, Wish};
+use crate::app::startup::Gates;
+use crate::app::writer::Place;
+use crate::audit::{Past, serve_control};
+use crate::cli::{Configuration, Start, State};
+use crate::corefile::{Config, Loaded, Rejected, ServerBlock};
+use crate::ops::http::Ends;
+use crate::ops::metrics::Metrics;
+use crate::ops::{Clock, HandlerMetrics, SystemClock, TaskEnd, Tasks};
+use crate::serve::Common;
+
+/// How long tasks may take to end.
+const GRACE: Duration = Duration::from_secs(10);
+/// How often the writer is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+/// How long new sources may take to open.
+const OPENING: Duration = Duration::from_secs(30);
+
+/// The running process.
+pub(super) struct Process {
+    /// Where the Corefile is.
+    configuration: Configuration,
+    /// The state folder.
+    state: State,
+    /// Its configuration.
+    config: Config,
+    /// The digest of the Corefile that was looked at last, good or bad.
+    seen: String,
+    /// The tasks.
+    tasks: Tasks,
+    /// What serves.
+    serving: Serving,
+    /// What makes versions; nothing for a moment while one takes the place of another.
+    data: Option<Data>,
+    /// What can be seen of it.
+    observed: ObservedNow,
+    /// What HTTP listeners answer.
+    ends: Ends,
+    /// What the control socket answers from.
+    past: Arc<ArcSwap<StoredPast>>,
+    /// What came of reloading.
+    reloads: ReloadsNow,
+    /// What the data side needs.
+    around: Surroundings,
+}
+
+/// Why a reload did not come about.
+enum NotReloaded {
+    /// Nothing changed.
+    Refused(anyhow::Error),
+    /// The process cannot go on.
+    Broken(anyhow::Error),
+}
+
+impl Process {
+    /// Starts everything, waits for a signal or a failure, ends everything.
+    pub(super) async fn start_and_wait(
+        loaded: Loaded,
+        configuration: &Configuration,
+        (state, start): (&State, &Start),
+    ) -> Result<(), Failure> {
+        let mut signals = Signals::listen()?;
+        let process = tokio::select! {
+            started = Self::start(loaded, configuration, state) => started?,
+            _ = signals.end() => return Ok(()),
+        };
+        if !start.quiet {
+            banner::print(&process.config, &process.seen)?;
+        }
+        process.wait(&mut signals).await
+    }
+
+    /// Builds the parts and starts them.
+    async fn start(
+        loaded: Loaded,
+        configuration: &Configuration,
+        state: &State,
+    ) -> anyhow::Result<Self> {
+        let Loaded {
+            config,
+            warnings: _,
+            digest,
+        } = loaded;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let planned = Arc::new(plan(&config, &interface_addresses).into_owned());
+        let counts = HandlerMetrics::default();
+        let mut serving = Serving::new(&clock, &counts)?;
+        let first = Observed::new(&planned, &serving.common, &clock, &state.state);
+        let first = Arc::new(first);
+        let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
+        let reloads = ReloadsNow::default();
+        let around = Surroundings {
+            metrics: metrics_of(&observed, &serving.common, &reloads, &counts),
+            clock: Arc::clone(&clock),
+        };
+        let metrics = Arc::clone(&around.metrics);
+        let ends = ends::ends(&observed, Arc::new(move || metrics.text()));
+        let prepared = serving
+            .prepare(&config, &planned, ends::wanted(&config, &ends))
+            .await?;
+        let store = data::in_folder(&state.state);
+        let awaits = prepared.has_secondaries();
+        let opened = Data::open(store, Arc::clone(&planned), first, awaits, &around).await;
+        let (data, inputs) = opened?;
+        let cancel = CancellationToken::new();
+        let mut tasks = Tasks::new(cancel.clone());
+        let gates = Gates::of(&planned);
+        let to_ask = serving.take(prepared, Some(&gates), &mut tasks);
+        let past = Arc::new(ArcSwap::from_pointee(past_of(&data, &observed, &clock)));
+        let now = Arc::clone(&past);
+        let control = serve_control(
+            state.state.clone(),
+            Arc::new(move || Arc::<StoredPast>::clone(&now.load()) as Arc<dyn Past + Send + Sync>),
+            cancel,
+        );
+        tasks.spawn("control socket", control);
+        let health = health::run(
+            Arc::clone(&serving.health),
+            Arc::clone(&around.metrics),
+            Arc::clone(&clock),
+            tasks.cancel().clone(),
+        );
+        tasks.spawn("health of ourselves", health);
+        data.follow((inputs, Vec::new()), to_ask, &mut tasks, &clock)
+            .await?;
+        set_debug(&config);
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
+        Ok(Self {
+            configuration: configuration.clone(),
+            state: state.clone(),
+            config,
+            seen: digest,
+            tasks,
+            serving,
+            data: Some(data),
+            observed,
+            ends,
+            past,
+            reloads,
+            around,
+        })
+    }
+
+    /// Waits for the end and brings it about.
+    async fn wait(mut self, signals: &mut Signals) -> Result<(), Failure> {
+        let mut rhythm = Rhythm::of(&self.config);
+        let mut look = Box::pin(rhythm.wait());
+        let failed = loop {
+            let reloaded = tokio::select! {
+                wish = signals.next() => match wish {
+                    Wish::Quit => {
+                        tracing::info!("SIGQUIT: ending at once");
+                        return Ok(());
+                    }
+                    Wish::End(signal) => {
+                        tracing::info!("{signal}: shutting down");
+                        break None;
+                    }
+                    Wish::Reload => {
+                        tracing::info!("SIGUSR1: reloading");
+                        self.look(true).await
+                    }
+                },
+                end = self.tasks.next_end() => match end {
+                    Some(Ok(())) => continue,
+                    end => break Some(describe(end)),
+                },
+                () = &mut look => self.look(false).await,
+                () = tokio::time::sleep(LOOK) => match &self.data {
+                    Some(data) if !data.has_ended() => continue,
+                    Some(_) | None => break Some(anyhow!("the writer ended")),
+                },
+            };
+            if let Err(error) = reloaded {
+                break Some(error);
+            }
+            rhythm = Rhythm::of(&self.config);
+            look = Box::pin(rhythm.wait());
+        };
+        self.end(failed, signals).await
+    }
+
+    /// Looks at the Corefile; one that is other than the last, or any where `always`, is taken into use,
+    /// unless something is wrong with it.
+    ///
+    /// # Errors
+    /// When the process cannot go on.
+    async fn look(&mut self, always: bool) -> anyhow::Result<()> {
+        let configuration = self.configuration.clone();
+        let read = tokio::task::spawn_blocking(move || read(&configuration)).await?;
+        let digest = match &read {
+            Ok(loaded) => &loaded.digest,
+            Err(rejected) => &rejected.digest,
+        };
+        if !always && *digest == self.seen {
+            return Ok(());
+        }
+        self.seen.clone_from(digest);
+        let loaded = match read {
+            Ok(loaded) => loaded,
+            Err(rejected) => {
+                self.refuse_text(&rejected);
+                return Ok(());
+            }
+        };
+        tracing::info!("Reloading");
+        for warning in &loaded.warnings {
+            tracing::warn!("{warning}");
+        }
+        match self.reload(loaded).await {
+            Ok(()) => {
+                set_debug(&self.config);
+                self.reloads.taken(&self.seen);
+                let digest = &self.seen;
+                tracing::info!("plugin/reload: Running configuration SHA512 = {digest}");
+                tracing::info!("Reloading complete");
+                Ok(())
+            }
+            Err(NotReloaded::Refused(error)) => {
+                self.reloads.refused();
+                let error = one_line(&error);
+                tracing::error!(
+                    error,
+                    "plugin/reload: Corefile changed but reload failed; the old configuration stays"
+                );
+                Ok(())
+            }
+            Err(NotReloaded::Broken(error)) => Err(error),
+        }
+    }
+
+    /// Says what is wrong with a Corefile.
+    fn refuse_text(&self, rejected: &Rejected) {
+        self.reloads.refused();
+        for problem in &rejected.problems {
+            tracing::error!("{problem}");
+        }
+        let problems = rejected.problems.len();
+        tracing::warn!(
+            problems,
+            "plugin/reload: Corefile parse failed; the old configuration stays"
+        );
+    }
+
+    /// Takes a configuration into use.
+    async fn reload(&mut self, loaded: Loaded) -> Result<(), NotReloaded> {
+        let Loaded { config, .. } = loaded;
+        let Some(data) = &self.data else {
+            return Err(NotReloaded::Broken(anyhow!("there is no writer")));
+        };
+        let there = Arc::clone(&data.planned.zones);
+        let new = plan_onto(&config, &interface_addresses, &there);
+        let same_data = new.has_same_data(&data.planned);
+        let planned = if same_data {
+            Arc::clone(&data.planned)
+        } else {
+            Arc::new(new.into_owned())
+        };
+        let clock = Arc::clone(&self.around.clock);
+        let wanted = ends::wanted(&config, &self.ends);
+        let prepared = self.serving.prepare(&config, &planned, wanted).await;
+        let prepared = prepared.map_err(NotReloaded::Refused)?;
+        if same_data {
+            let to_ask = self.serving.take(prepared, None, &mut self.tasks);
+            data.ask(to_ask, &mut self.tasks, &clock);
+            self.config = config;
+            return Ok(());
+        }
+        let state = &self.state.state;
+        let observed = Observed::new(&planned, &self.serving.common, &clock, state);
+        let observed = Arc::new(observed);
+        let opening = data::try_out(&planned, &observed, &clock);
+        let opened = match tokio::time::timeout(OPENING, opening).await {
+            Ok(opened) => opened,
+            Err(late) => Err(late).context("the sources do not open in time"),
+        };
+        let opened = opened.map_err(NotReloaded::Refused)?;
+        let awaits = prepared.has_secondaries();
+        self.exchange_data(planned, observed, awaits, (prepared, opened))
+            .await
+            .map_err(NotReloaded::Broken)?;
+        self.config = config;
+        Ok(())
+    }
+
+    /// Ends the data side and begins another with the same store; what is served meanwhile are the
+    /// versions that are there.
+    async fn exchange_data(
+        &mut self,
+        planned: Arc<crate::app::plan::Planned<'static>>,
+        observed: Arc<Observed>,
+        awaits: bool,
+        (prepared, opened): (
+            crate::app::serving::Prepared,
+            Vec<crate::app::source::Source>,
+        ),
+    ) -> anyhow::Result<()> {
+        let Some(old) = self.data.take() else {
+            bail!("there is no writer");
+        };
+        let store = Place::Open(Box::new(old.end().await?));
+        let begun = Data::open(store, planned, Arc::clone(&observed), awaits, &self.around);
+        let (data, inputs) = begun.await?;
+        self.observed.store(observed);
+        let clock = Arc::clone(&self.around.clock);
+        self.past
+            .store(Arc::new(past_of(&data, &self.observed, &clock)));
+        // Those who stay are asked again: a new writer publishes nothing before it knows what they have.
+        let _new = self.serving.take(prepared, None, &mut self.tasks);
+        let to_ask = self.serving.to_ask();
+        let fed = data.follow((inputs, opened), to_ask, &mut self.tasks, &clock);
+        fed.await?;
+        self.data = Some(data);
+        Ok(())
+    }
+
+    /// Ends everything.
+    async fn end(
+        self,
+        failed: Option<anyhow::Error>,
+        signals: &mut Signals,
+    ) -> Result<(), Failure> {
+        let Self {
+            config,
+            mut tasks,
+            serving,
+            data,
+            ends,
+            ..
+        } = self;
+        let lameduck = lameduck_of(&config);
+        ends.stopping.store(true, Ordering::Relaxed);
+        serving.common.draining.store(true, Ordering::Relaxed);
+        match &failed {
+            None => tracing::info!(lameduck_ms = lameduck.as_millis(), "shutting down"),
+            Some(error) => tracing::error!(error = one_line(error), "a part failed; ending"),
+        }
+        if failed.is_none() && !lameduck.is_zero() {
+            tokio::select! {
+                () = tokio::time::sleep(lameduck) => {}
+                wish = signals.end() => return ended_by(wish),
+            }
+        }
+        if let Some(data) = &data {
+            data.stop();
+        }
+        serving.stop();
+        tasks.cancel().cancel();
+        let all_ended = async { while tasks.next_end().await.is_some() {} };
+        tokio::select! {
+            ended = tokio::time::timeout(GRACE, all_ended) => {
+                if ended.is_err() {
+                    tracing::warn!("some tasks did not end in time");
+                }
+            }
+            wish = signals.end() => return ended_by(wish),
+        }
+        drop(tasks);
+        let closed = match data {
+            None => Ok(()),
+            Some(data) => close(data).await,
+        };
+        match (failed, closed) {
+            (Some(error), Err(why)) if error.to_string() == "the writer ended" => {
+                Err(Failure::running(one_line(&why)))
+            }
+            (Some(error), _) | (None, Err(error)) => Err(Failure::running(one_line(&error))),
+            (None, Ok(())) => {
+                tracing::info!("ended");
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Waits for the writer's end and closes its store.
+async fn close(data: Data) -> anyhow::Result<()> {
+    let journal = data.end().await?;
+    let closed = tokio::task::spawn_blocking(|| journal.close()).await?;
+    closed.context("the store could not be closed cleanly")
+}
+
+/// How the process ends at a second signal.
+fn ended_by(wish: Wish) -> Result<(), Failure> {
+    match wish {
+        Wish::Quit => Ok(()),
+        Wish::End(_) | Wish::Reload => Err(Failure::running("ended by a second signal")),
+    }
+}
+
+/// All metrics of the process.
+fn metrics_of(
+    observed: &ObservedNow,
+    common: &Common,
+    reloads: &ReloadsNow,
+    handlers: &HandlerMetrics,
+) -> Arc<Metrics> {
+    let common = common.clone();
+    let (observed, reloads) = (Arc::clone(observed), Arc::<Reloads>::clone(reloads));
+    let gather = move || {
+        let mut all = samples(&observed.load());
+        counts::samples(&common, &mut all);
+        reloads.samples(&mut all);
+        all
+    };
+    Arc::new(Metrics::new(Arc::new(gather), handlers))
+}
+
+/// The past, as the control socket tells of it.
+fn past_of(data: &Data, observed: &ObservedNow, clock: &Arc<dyn Clock>) -> StoredPast {
+    let asks = Arc::clone(observed);
+    StoredPast::of_server(
+        data.reader.clone(),
+        Arc::clone(&data.planned.zones),
+        Arc::new(move || status(&asks.load())),
+        data.inputs.clone(),
+        Arc::clone(clock),
+    )
+}
+
+/// How long to go on answering after the first signal: the longest that a block says.
+fn lameduck_of(config: &Config) -> Duration {
+    let healths = config.servers.iter().filter_map(health_of);
+    healths.max().unwrap_or_default()
+}
+
+/// How long a block wants to go on answering.
+fn health_of(block: &ServerBlock) -> Option<Duration> {
+    block.health.as_ref().map(|health| health.lameduck)
+}
+
+/// Logs more where a block has `debug`.
+fn set_debug(config: &Config) {
+    let mut blocks = config.servers.iter();
+    crate::ops::telemetry::set_debug(blocks.any(|block| block.operations.debug));
+}
+
+/// What a task's end means.
+fn describe(end: Option<Result<(), TaskEnd>>) -> anyhow::Error {
+    match end {
+        Some(Err(end)) => end.into(),
+        Some(Ok(())) | None => anyhow!("a task ended"),
+    }
+}

@@ -1,0 +1,432 @@
+//! What serves: listeners, handlers, those who are told of versions, HTTP; and how a new configuration takes
+//! their place.
+//!
+//! Everything that may fail is done first, aside ([`Serving::prepare`]): servers are made, new addresses bound. Then
+//! [`Serving::take`] puts it into use, which cannot fail. What both configurations have goes on untouched.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::addresses::interface_addresses;
+use crate::app::data::ToAsk;
+use crate::app::follow::{self, Reload};
+use crate::app::health::HealthNow;
+use crate::app::kept::Kept;
+use crate::app::listeners::{
+    Counts, Lasting, Made, addresses_of, bind_http, make_servers, new_cookies, settings_of,
+};
+use crate::app::plan::Planned;
+use crate::app::startup::{Gate, Gates};
+use crate::corefile::{Config, HttpAddress, Listener, Scheme, ServerBlock};
+use crate::dns::CookieSecret;
+use crate::dns::tsig::KeyRing;
+use crate::live::{Block, Handler};
+use crate::ops::http::{self, Ends, EndsNow};
+use crate::ops::{Clock, HandlerMetrics, Tasks};
+use crate::serve::tally::Tally;
+use crate::serve::{self, Answering, Common, NamedTask, Server, Settings};
+use crate::transfer::Secondary;
+use crate::zone::Zone;
+
+/// The sockets of one address.
+type Socket = (Scheme, SocketAddr);
+
+/// A socket, the place of its server, and itself if it is new.
+type NewSocket = (usize, Socket, Option<serve::Listener>);
+
+/// The address of a server as CoreDNS writes it in labels: `dns://:53`, `tls://127.0.0.1:853`.
+fn label((scheme, address): Socket) -> String {
+    let scheme = scheme.as_str();
+    if address.ip().is_unspecified() {
+        format!("{scheme}://:{}", address.port())
+    } else {
+        format!("{scheme}://{address}")
+    }
+}
+
+/// What serves now.
+pub(super) struct Serving {
+    /// What all servers share.
+    pub(super) common: Common,
+    /// What handlers count.
+    metrics: HandlerMetrics,
+    /// Makes the cookies of this run.
+    cookies: CookieSecret,
+    /// The time.
+    clock: Arc<dyn Clock>,
+    /// The servers, with their listeners.
+    servers: Vec<(Vec<Listener>, Server)>,
+    /// The sockets that are served.
+    sockets: BTreeMap<Socket, (Answering, CancellationToken)>,
+    /// The HTTP listeners.
+    http: BTreeMap<HttpAddress, (EndsNow, CancellationToken)>,
+    /// The HTTP listeners that tell health.
+    pub(super) health: HealthNow,
+    /// The handlers that do something besides answering.
+    handlers: Vec<(Arc<dyn Handler>, CancellationToken)>,
+    /// Who is told of versions, of which zone, with which keys.
+    told: Vec<(Told, CancellationToken)>,
+    /// Ends the following of keys and certificates.
+    follow: CancellationToken,
+}
+
+/// A secondary that is told of versions, the zone, the keys.
+type Told = (Secondary, Arc<Zone>, Arc<KeyRing>);
+
+/// A configuration that can be taken into use at once.
+pub(super) struct Prepared {
+    /// The servers.
+    servers: Vec<Made>,
+    /// The sockets that each has, and those that are new.
+    sockets: Vec<NewSocket>,
+    /// What is answered over HTTP, and the listeners that are new.
+    http: Vec<(HttpAddress, Ends, Option<TcpListener>)>,
+}
+
+impl Serving {
+    /// Nothing yet.
+    pub(super) fn new(clock: &Arc<dyn Clock>, metrics: &HandlerMetrics) -> anyhow::Result<Self> {
+        Ok(Self {
+            metrics: metrics.clone(),
+            common: Common::new(&Settings::default()),
+            cookies: new_cookies()?,
+            clock: Arc::clone(clock),
+            servers: Vec::new(),
+            sockets: BTreeMap::new(),
+            http: BTreeMap::new(),
+            health: HealthNow::default(),
+            handlers: Vec::new(),
+            told: Vec::new(),
+            follow: CancellationToken::new(),
+        })
+    }
+
+    /// Makes and binds everything that a configuration wants; nothing that is in use changes.
+    pub(super) async fn prepare(
+        &self,
+        config: &Config,
+        planned: &Planned<'_>,
+        ends: Vec<(HttpAddress, Ends)>,
+    ) -> anyhow::Result<Prepared> {
+        let rings = self.servers.iter();
+        let rings = rings.map(|(of, server)| (of.clone(), Arc::clone(server.keys())));
+        let blocks = self.servers.iter().flat_map(|(_, server)| {
+            let router = server.router();
+            let handlers = router.blocks().iter().map(|it| it.handlers().to_vec());
+            router.keys().iter().cloned().zip(handlers)
+        });
+        let mut lasting = Lasting {
+            common: &self.common,
+            cookies: &self.cookies,
+            clock: &self.clock,
+            rings: rings.collect(),
+            metrics: &self.metrics,
+            handlers: Kept::new(blocks.collect()),
+        };
+        let servers = make_servers(config, planned, &mut lasting)?;
+        let mut sockets = Vec::new();
+        for (place, made) in servers.iter().enumerate() {
+            for listener in &made.listeners {
+                for address in
+                    addresses_of(listener, &blocks_on(config, listener), &interface_addresses)?
+                {
+                    let socket = (listener.scheme, address);
+                    let new = match self.sockets.contains_key(&socket) {
+                        true => None,
+                        false => Some(self.bind(config, listener, address)?),
+                    };
+                    sockets.push((place, socket, new));
+                }
+            }
+        }
+        let mut http = Vec::new();
+        for (address, ends) in ends {
+            let new = match self.http.contains_key(&address) {
+                true => None,
+                false => Some(bind_http(&address, ends.what()).await?),
+            };
+            http.push((address, ends, new));
+        }
+        Ok(Prepared {
+            servers,
+            sockets,
+            http,
+        })
+    }
+
+    /// Binds an address.
+    fn bind(
+        &self,
+        config: &Config,
+        listener: &Listener,
+        address: SocketAddr,
+    ) -> anyhow::Result<serve::Listener> {
+        let settings = settings_of(&blocks_on(config, listener));
+        let bound = match listener.scheme {
+            Scheme::Dns => serve::Listener::bind(address, settings.udp_sockets)?,
+            Scheme::Tls => serve::Listener::bind_tls(address)?,
+        };
+        let scheme = listener.scheme.as_str();
+        tracing::info!(address = %bound.address(), scheme, "listening");
+        Ok(bound)
+    }
+
+    /// Takes a configuration into use. Who serves and tells for the first time waits for its gate. Gives the
+    /// secondaries that were not told of versions before.
+    pub(super) fn take(
+        &mut self,
+        prepared: Prepared,
+        gates: Option<&Gates>,
+        tasks: &mut Tasks,
+    ) -> ToAsk {
+        let Prepared {
+            servers,
+            sockets,
+            http,
+        } = prepared;
+        let mut reloads = Vec::new();
+        let (mut now, mut counts) = (Vec::new(), Vec::new());
+        for Made {
+            server,
+            listeners,
+            keys,
+            reloads: files,
+            counted,
+            words,
+        } in servers
+        {
+            server.keys().replace(keys);
+            reloads.extend(files);
+            now.push((listeners, server));
+            counts.push((counted, words));
+        }
+        self.common.secondaries.configure(
+            now.iter()
+                .flat_map(|(_, server)| server.secondaries())
+                .map(|of| (of.zone.clone(), of.target, of.key.clone())),
+        );
+        let counts = self.count(&sockets, &counts);
+        self.take_sockets(&now, (sockets, counts), gates, tasks);
+        self.take_http(http, tasks);
+        self.take_handlers(&now, tasks);
+        let to_ask = self.take_told(&now, gates, tasks);
+        // The Corefile was read a while ago.
+        reloads.iter_mut().for_each(Reload::settle);
+        self.follow.cancel();
+        self.follow = CancellationToken::new();
+        let following = follow::run(reloads, self.follow.clone());
+        tasks.spawn_until("keys and certificates", &self.follow, following);
+        for errors in now.iter().flat_map(|(_, server)| server.consolidated()) {
+            let task = Arc::clone(errors).run(Arc::clone(&self.clock), self.follow.clone());
+            start(("errors".to_owned(), task), None, &self.follow, tasks);
+        }
+        self.servers = now;
+        to_ask
+    }
+
+    /// The counters of each socket, and which words take part where.
+    fn count(&self, sockets: &[NewSocket], counts: &[Counts]) -> Vec<Option<Tally>> {
+        let mut words = Vec::new();
+        let mut tallies = Vec::new();
+        for (place, socket, _) in sockets {
+            let (zones, of_blocks) = &counts[*place];
+            let server = label(*socket);
+            for (zone, names) in of_blocks {
+                for name in names {
+                    let enabled = (server.clone(), zone.clone(), *name);
+                    if !words.contains(&enabled) {
+                        words.push(enabled);
+                    }
+                }
+            }
+            tallies.push(Tally::new(&self.common.tallies, &server, zones));
+        }
+        self.common.tallies.set_words(words);
+        tallies
+    }
+
+    /// Exchanges what answers on sockets that stay, starts new ones, ends the others.
+    fn take_sockets(
+        &mut self,
+        servers: &[(Vec<Listener>, Server)],
+        (sockets, counts): (Vec<NewSocket>, Vec<Option<Tally>>),
+        gates: Option<&Gates>,
+        tasks: &mut Tasks,
+    ) {
+        let mut old = std::mem::take(&mut self.sockets);
+        for ((place, socket, new), tally) in sockets.into_iter().zip(counts) {
+            let server = &servers[place].1;
+            let (answering, stop) = match old.remove(&socket) {
+                Some((answering, stop)) => {
+                    answering.replace(server, tally);
+                    (answering, stop)
+                }
+                None => (Answering::new(server, tally), CancellationToken::new()),
+            };
+            let started = new.map(|it| it.run(&answering, &stop));
+            let gate = gates.map(|gates| gates.for_zones(server.zones()));
+            for task in started.into_iter().flatten() {
+                start(task, gate.as_ref(), &stop, tasks);
+            }
+            self.sockets.insert(socket, (answering, stop));
+        }
+        for ((scheme, address), (_, stop)) in old {
+            tracing::info!(%address, scheme = scheme.as_str(), "no longer listening");
+            stop.cancel();
+        }
+    }
+
+    /// The same for HTTP.
+    fn take_http(
+        &mut self,
+        http: Vec<(HttpAddress, Ends, Option<TcpListener>)>,
+        tasks: &mut Tasks,
+    ) {
+        let telling = http.iter().filter(|(_, ends, _)| ends.health);
+        let telling = telling.map(|(address, _, _)| address.clone());
+        self.health.store(Arc::new(telling.collect()));
+        let mut old = std::mem::take(&mut self.http);
+        for (address, ends, new) in http {
+            let what = ends.what();
+            let (now, stop) = match old.remove(&address) {
+                Some((now, stop)) => {
+                    now.store(Arc::new(ends));
+                    (now, stop)
+                }
+                None => (
+                    Arc::new(ArcSwap::from_pointee(ends)),
+                    CancellationToken::new(),
+                ),
+            };
+            if let Some(listener) = new {
+                let serving = http::serve(listener, Arc::clone(&now), stop.clone());
+                tasks.spawn_until(what, &stop, serving);
+            }
+            self.http.insert(address, (now, stop));
+        }
+        old.into_values().for_each(|(_, stop)| stop.cancel());
+    }
+
+    /// Lets what handlers do besides answering go on where they stay, and begin or end where not.
+    fn take_handlers(&mut self, servers: &[(Vec<Listener>, Server)], tasks: &mut Tasks) {
+        let mut old = std::mem::take(&mut self.handlers);
+        let blocks = servers
+            .iter()
+            .flat_map(|(_, server)| server.router().blocks());
+        for handler in blocks.flat_map(Block::handlers) {
+            let known = old.iter().position(|(it, _)| Arc::ptr_eq(it, handler));
+            if let Some(place) = known {
+                self.handlers.push(old.swap_remove(place));
+                continue;
+            }
+            let stop = CancellationToken::new();
+            if let Some(task) = Arc::clone(handler).background(stop.clone()) {
+                start((handler.name().to_owned(), task), None, &stop, tasks);
+                self.handlers.push((Arc::clone(handler), stop));
+            }
+        }
+        old.into_iter().for_each(|(_, stop)| stop.cancel());
+    }
+
+    /// Goes on telling those who stay, begins and ends with others. Gives those who are new.
+    fn take_told(
+        &mut self,
+        servers: &[(Vec<Listener>, Server)],
+        gates: Option<&Gates>,
+        tasks: &mut Tasks,
+    ) -> ToAsk {
+        let mut old = std::mem::take(&mut self.told);
+        let mut new = Vec::new();
+        for (_, server) in servers {
+            for told in server.told() {
+                let is_it =
+                    |((secondary, zone, keys), _): &(Told, _)| told.is_same(secondary, zone, keys);
+                if let Some(place) = old.iter().position(is_it) {
+                    self.told.push(old.swap_remove(place));
+                    continue;
+                }
+                let stop = CancellationToken::new();
+                let of = (
+                    told.secondary.clone(),
+                    Arc::clone(&told.zone),
+                    Arc::clone(&told.keys),
+                );
+                let gate = gates.map(|gates| gates.for_zones(server.zones()));
+                start(told.run(stop.clone()), gate.as_ref(), &stop, tasks);
+                new.extend(server.asked().filter(|(secondary, _)| *secondary == of.0));
+                self.told.push((of, stop));
+            }
+        }
+        old.into_iter().for_each(|(_, stop)| stop.cancel());
+        new
+    }
+
+    /// All secondaries that are told of versions.
+    pub(super) fn to_ask(&self) -> ToAsk {
+        let servers = self.servers.iter();
+        servers.flat_map(|(_, server)| server.asked()).collect()
+    }
+
+    /// Ends everything.
+    pub(super) fn stop(&self) {
+        let Self {
+            common: _,
+            metrics: _,
+            cookies: _,
+            clock: _,
+            servers: _,
+            sockets,
+            http,
+            health: _,
+            handlers,
+            told,
+            follow,
+        } = self;
+        sockets.values().for_each(|(_, stop)| stop.cancel());
+        http.values().for_each(|(_, stop)| stop.cancel());
+        handlers.iter().for_each(|(_, stop)| stop.cancel());
+        told.iter().for_each(|(_, stop)| stop.cancel());
+        follow.cancel();
+    }
+}
+
+impl Prepared {
+    /// All secondaries that are to be told of versions.
+    pub(super) fn has_secondaries(&self) -> bool {
+        let mut servers = self.servers.iter();
+        servers.any(|made| !made.server.secondaries().is_empty())
+    }
+}
+
+/// The blocks on a listener.
+fn blocks_on<'a>(config: &'a Config, listener: &Listener) -> Vec<&'a ServerBlock> {
+    let all = config.listeners().into_iter();
+    all.filter(|(it, _)| it == listener)
+        .flat_map(|(_, blocks)| blocks)
+        .collect()
+}
+
+/// Starts a task, once `gate` is open.
+fn start(
+    (name, task): NamedTask,
+    gate: Option<&Gate>,
+    stop: &CancellationToken,
+    tasks: &mut Tasks,
+) {
+    let (gate, cancel) = (gate.cloned(), stop.clone());
+    tasks.spawn_until(name, stop, async move {
+        if let Some(gate) = gate {
+            tokio::select! {
+                () = gate => {}
+                () = cancel.cancelled() => {}
+            }
+        }
+        task.await;
+        Ok::<_, std::convert::Infallible>(())
+    });
+}

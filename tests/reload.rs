@@ -1,0 +1,429 @@
+//! A Corefile that is rewritten again and again under load: no query is lost, no connection is reset, no
+//! serial changes, and a transfer that is slow comes to its end.
+//!
+//! `RELOAD_SECONDS=60 ZW_BIN=target/release/zonewright cargo test --release --test reload` is the long form, which also
+//! asks for 20 000 answers a second.
+
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use socket2::{Domain, Socket, Type};
+use support::process::{Process, now};
+use support::product::{CHANGE, START, Site, ZONES, cluster_ip, headless};
+use support::wire::{self, Message, Query};
+
+/// Type AXFR.
+const AXFR: u16 = 252;
+/// Queries of one socket that wait for their answers.
+const WINDOW: u16 = 32;
+/// Hosts of the large zone.
+const HOSTS: usize = 24_000;
+/// Octets the slow reader takes at once.
+const SIP: usize = 16 * 1024;
+
+/// How long the short form lasts.
+const SHORT: Duration = Duration::from_secs(20);
+
+/// How long to go on, and whether that is the long form.
+fn length() -> (Duration, bool) {
+    let seconds = std::env::var("RELOAD_SECONDS").ok();
+    let seconds = seconds.map(|text| text.parse().expect("RELOAD_SECONDS is a number"));
+    match seconds {
+        None => (SHORT, false),
+        Some(seconds) => (Duration::from_secs(seconds), true),
+    }
+}
+
+/// What the askers have in common.
+#[derive(Default)]
+struct Load {
+    /// Set to end them.
+    is_over: AtomicBool,
+    /// Answers so far.
+    answers: AtomicU64,
+}
+
+/// The answer is the one that is expected.
+fn check(octets: &[u8]) -> u16 {
+    let message = Message::decode(octets).expect("an answer can be read");
+    assert_eq!(message.rcode(), 0, "{message:?}");
+    assert_eq!(message.answers.len(), 1, "{message:?}");
+    message.id
+}
+
+/// Asks over one UDP socket, `WINDOW` queries at a time, until it is over.
+fn ask_udp(server: SocketAddr, load: &Load) {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    socket.connect(server).expect("loopback can be reached");
+    let patience = Some(Duration::from_secs(5));
+    socket.set_read_timeout(patience).expect("it is a socket");
+    let mut query = Query::new("web.test.svc.cluster.local.", 1).encode();
+    let mut send = |id: u16| {
+        query[..2].copy_from_slice(&id.to_be_bytes());
+        socket.send(&query).expect("a datagram leaves");
+    };
+    let mut waiting = std::collections::BTreeSet::new();
+    let mut next: u16 = 0;
+    let mut buffer = [0; 512];
+    loop {
+        let is_over = load.is_over.load(Ordering::Relaxed);
+        if is_over && waiting.is_empty() {
+            return;
+        }
+        while !is_over && waiting.len() < usize::from(WINDOW) {
+            next = next.wrapping_add(1);
+            assert!(waiting.insert(next));
+            send(next);
+        }
+        let octets = socket.recv(&mut buffer);
+        let octets = octets.unwrap_or_else(|error| panic!("{} lost: {error}", waiting.len()));
+        assert!(waiting.remove(&check(&buffer[..octets])));
+        load.answers.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Asks over one connection until it is over.
+fn ask_tcp(server: SocketAddr, load: &Load) {
+    let mut connection = wire::Connection::open(server).expect("it listens");
+    let query = Query::new("web.test.svc.cluster.local.", 1).encode();
+    while !load.is_over.load(Ordering::Relaxed) {
+        connection.send(&query).expect("the connection stays");
+        check(&connection.receive().expect("the connection stays"));
+        load.answers.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A transfer whose reader takes a sip now and then.
+struct Slow {
+    /// The connection.
+    stream: TcpStream,
+    /// What came.
+    octets: Vec<u8>,
+}
+
+impl Slow {
+    /// Asks for the large zone, with little room for what comes.
+    fn begin(server: SocketAddr) -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket can be made");
+        socket.set_recv_buffer_size(SIP).expect("it is a socket");
+        socket.connect(&server.into()).expect("it listens");
+        let mut stream = TcpStream::from(socket);
+        let query = Query::new("big.test.", AXFR).encode();
+        let length = u16::try_from(query.len()).expect("a query is short");
+        stream.write_all(&length.to_be_bytes()).expect("it is open");
+        stream.write_all(&query).expect("it is open");
+        let octets = Vec::new();
+        Self { stream, octets }
+    }
+
+    /// Takes a sip.
+    fn sip(&mut self) {
+        let mut buffer = [0; SIP];
+        let octets = self.stream.read(&mut buffer).expect("it is not reset");
+        self.octets.extend_from_slice(&buffer[..octets]);
+    }
+
+    /// Reads the rest; gives the serials of the first and the last SOA and the number of records.
+    fn finish(mut self) -> (u32, u32, usize) {
+        let patience = Some(Duration::from_secs(20));
+        self.stream.set_read_timeout(patience).expect("it is open");
+        let mut records = Vec::new();
+        let mut at = 0;
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            while let Some(head) = self.octets.get(at..at + 2) {
+                let length = usize::from(u16::from_be_bytes([head[0], head[1]]));
+                let Some(message) = self.octets.get(at + 2..at + 2 + length) else {
+                    break;
+                };
+                let message = Message::decode(message).expect("a message can be read");
+                assert_eq!(message.rcode(), 0);
+                records.extend(message.answers);
+                at += 2 + length;
+            }
+            let last = records.last().and_then(wire::Record::serial);
+            if let Some(last) = last.filter(|_| records.len() > 1) {
+                let first = records[0].serial().expect("a SOA comes first");
+                return (first, last, records.len());
+            }
+            let octets = self.stream.read(&mut buffer).expect("it is not reset");
+            assert!(octets > 0, "it ended after {} records", records.len());
+            self.octets.extend_from_slice(&buffer[..octets]);
+        }
+    }
+}
+
+/// The site, its Corefiles, its server.
+struct Changing {
+    /// The folder.
+    site: Site,
+    /// The server.
+    server: Process,
+    /// Where one of the Corefiles also listens.
+    other: SocketAddr,
+    /// How many were taken.
+    taken: usize,
+    /// How many were refused.
+    refused: usize,
+}
+
+impl Changing {
+    /// Starts it.
+    fn start() -> Self {
+        let site = Site::new();
+        let both = [cluster_ip("web", 1, 80), headless("set", 1, &[1, 2])];
+        site.manifest("shop.yaml", &both.join("---\n"));
+        let text = "x".repeat(200);
+        let soa = "$TTL 60\n@ SOA ns h 1 300 30 86400 5\n@ NS ns\nns A 192.0.2.1\n";
+        let hosts = format!("$GENERATE 1-{HOSTS} host$ TXT {text}\n");
+        site.write("big", &format!("{soa}{hosts}"));
+        let small = "$TTL 60\n@ SOA ns h 1 300 30 86400 5\n@ NS ns\nns A 192.0.2.1\n";
+        site.write("small", small);
+        let other = support::ports::free_address();
+        let mut changing = Self {
+            server: {
+                site.write("Corefile", &corefile(&site, other, Form::Base));
+                site.start_answering()
+            },
+            site,
+            other,
+            taken: 0,
+            refused: 0,
+        };
+        let dns = changing.site.dns;
+        let wait = "the large zone";
+        changing
+            .server
+            .wait_for(wait, START, || wire::serial(dns, "big.test."));
+        changing
+    }
+
+    /// Writes a form of the Corefile, tells the server, and waits until it has seen to it.
+    fn change(&mut self, form: Form) {
+        let text = corefile(&self.site, self.other, form);
+        self.site.write("Corefile", &text);
+        self.server.signal(Signal::USR1);
+        let (line, count) = match form {
+            Form::Broken | Form::Busy => {
+                self.refused += 1;
+                ("the old configuration stays", self.refused)
+            }
+            Form::Base
+            | Form::Logs
+            | Form::Access
+            | Form::History
+            | Form::MoreZones
+            | Form::MoreListeners => {
+                self.taken += 1;
+                ("Reloading complete", self.taken)
+            }
+        };
+        let log = self.site.path("log");
+        let done = || {
+            let log = fs::read_to_string(&log).unwrap_or_default();
+            (log.matches(line).count() >= count).then_some(())
+        };
+        self.server
+            .wait_for(&format!("{form:?}: {line}"), CHANGE, done);
+    }
+
+    /// The serials of all zones that every form has.
+    fn serials(&self) -> Vec<Option<u32>> {
+        let zones = ZONES.iter().copied().chain(["big.test."]);
+        zones
+            .map(|zone| wire::serial(self.site.dns, zone))
+            .collect()
+    }
+}
+
+/// What a Corefile differs in from the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// In nothing.
+    Base,
+    /// Queries are logged.
+    Logs,
+    /// It cannot be read.
+    Broken,
+    /// It wants a port that another process has.
+    Busy,
+    /// Others may transfer.
+    Access,
+    /// Less of the past is kept.
+    History,
+    /// There is a zone more.
+    MoreZones,
+    /// It listens on another port, too.
+    MoreListeners,
+}
+
+/// The forms, in the order in which they come again and again.
+const FORMS: [Form; 9] = [
+    Form::Logs,
+    Form::Broken,
+    Form::Access,
+    Form::Busy,
+    Form::MoreListeners,
+    Form::Base,
+    Form::History,
+    Form::MoreZones,
+    Form::Base,
+];
+
+/// The Corefile of a form.
+fn corefile(site: &Site, other: SocketAddr, form: Form) -> String {
+    let port = site.dns.port();
+    let more = match form {
+        Form::Logs => "log other.test",
+        Form::Broken => "no_such_directive\n    ttl",
+        Form::History => "history {\n        versions 200\n    }",
+        Form::Base | Form::Busy | Form::Access | Form::MoreZones | Form::MoreListeners => "",
+    };
+    let allow = if form == Form::Access {
+        "allow 127.0.0.1 127.0.0.2"
+    } else {
+        "allow 127.0.0.1"
+    };
+    let base = site.corefile(more);
+    let big = format!(
+        "big.test:{port} {{\n    bind 127.0.0.1\n    file big\n    transfer {{\n        {allow}\n    }}\n}}\n"
+    );
+    let last = match form {
+        Form::MoreZones => {
+            format!("small.test:{port} {{\n    bind 127.0.0.1\n    file small\n}}\n")
+        }
+        Form::MoreListeners => format!(
+            "small.test:{} {{\n    bind 127.0.0.1\n    file small\n}}\n",
+            other.port()
+        ),
+        // The health listener of the first block is one of TCP.
+        Form::Busy => format!(
+            "small.test:{} {{\n    bind 127.0.0.1\n    file small\n}}\n",
+            site.health.port()
+        ),
+        Form::Base | Form::Logs | Form::Broken | Form::Access | Form::History => String::new(),
+    };
+    format!("{base}{big}{last}")
+}
+
+#[test]
+fn reloading_under_load_loses_nothing() {
+    let (length, is_long) = length();
+    let mut changing = Changing::start();
+    let dns = changing.site.dns;
+    let before = changing.serials();
+    assert!(before.iter().all(Option::is_some), "{before:?}");
+    let load = Arc::new(Load::default());
+    let ask: [fn(SocketAddr, &Load); 5] = [ask_udp, ask_udp, ask_udp, ask_tcp, ask_tcp];
+    let askers: Vec<JoinHandle<()>> = ask
+        .iter()
+        .map(|ask| {
+            let (ask, load) = (*ask, Arc::clone(&load));
+            thread::spawn(move || ask(dns, &load))
+        })
+        .collect();
+    let mut slow = Slow::begin(dns);
+    let start = now();
+    let mut forms = FORMS.iter().cycle();
+    while now().duration_since(start) < length {
+        let form = *forms.next().expect("they come again and again");
+        changing.change(form);
+        slow.sip();
+        assert_eq!(changing.serials(), before, "{form:?}");
+        let (other, has_it) = (changing.other, form == Form::MoreListeners);
+        changing.server.wait_for("the other listener", CHANGE, || {
+            let there = wire::serial(other, "small.test.").is_some();
+            (there == has_it).then_some(())
+        });
+        assert!(
+            askers.iter().all(|asker| !asker.is_finished()),
+            "an asker gave up at {form:?}"
+        );
+    }
+    let took = now().duration_since(start);
+    load.is_over.store(true, Ordering::Relaxed);
+    for asker in askers {
+        asker.join().expect("no query is lost, no connection reset");
+    }
+    let (first, last, records) = slow.finish();
+    assert_eq!((Some(first), last), (before[3], first));
+    assert_eq!(records, HOSTS + 4);
+    let answers = load.answers.load(Ordering::Relaxed);
+    let rate = answers / took.as_secs().max(1);
+    println!(
+        "{answers} answers in {took:?}, {rate} a second; {} reloads, {} refused",
+        changing.taken, changing.refused
+    );
+    assert!(
+        changing.taken > 3 && changing.refused > 1,
+        "too few reloads"
+    );
+    assert!(!is_long || rate >= 20_000, "{rate} answers a second");
+    let metrics = metrics(changing.site.metrics);
+    let failed = format!("coredns_reload_failed_total {}.0\n", changing.refused);
+    assert!(metrics.contains(&failed), "{failed}\n{metrics}");
+    let version = "coredns_reload_version_info{hash=\"sha512\",value=\"";
+    assert!(metrics.contains(version), "{metrics}");
+    assert!(changing.server.terminate(START).success());
+}
+
+/// What `/metrics` says.
+fn metrics(address: SocketAddr) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let request = "GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).expect("it is open");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+}
+
+#[test]
+fn a_corefile_that_is_followed_is_taken_when_it_changes_and_a_bad_one_is_said_once() {
+    let site = Site::new();
+    site.manifest("web.yaml", &cluster_ip("web", 1, 80));
+    let base = site.corefile("reload 2s 0s");
+    site.write("Corefile", &base);
+    let mut server = site.start_answering();
+    let serial = wire::serial(site.dns, ZONES[0]).expect("it answers");
+    site.write(
+        "Corefile",
+        &format!("{base}oops {{\n    nonsense\n    more\n}}\n"),
+    );
+    let refused = "plugin/reload: Corefile parse failed";
+    let log = site.path("log");
+    let count = |what: &str| {
+        let log = fs::read_to_string(&log).unwrap_or_default();
+        log.matches(what).count()
+    };
+    server.wait_for("the refusal", CHANGE, || {
+        (count(refused) == 1).then_some(())
+    });
+    // All that is wrong is said, each with its place.
+    assert_eq!(count("unknown directive"), 2);
+    // Only places and comments differ: nothing to do. The next change is taken.
+    site.write("Corefile", &format!("# a comment\n\n{base}"));
+    let more = base.replace("ttl 5", "ttl 7");
+    site.write("Corefile", &more);
+    server.wait_for("the reload", CHANGE, || {
+        (count("Reloading complete") == 1).then_some(())
+    });
+    assert_eq!(count(refused), 1);
+    // Another TTL is another content, and so another serial.
+    site.new_serial(&mut server, ZONES[0], serial);
+    server.signal(Signal::HUP);
+    server.wait_for("SIGHUP passed over", CHANGE, || {
+        (count("SIGHUP: passed over") == 1).then_some(())
+    });
+    assert!(wire::serial(site.dns, ZONES[0]).is_some());
+    server.signal(Signal::QUIT);
+    let ended = server.wait_for_end(START);
+    assert!(ended.success());
+}
