@@ -25,8 +25,8 @@ use tokio_util::sync::CancellationToken;
 use zonewright::cluster::Change;
 use zonewright::dns::CookieSecret;
 use zonewright::ops::SystemClock;
-use zonewright::serve::{Identity, Parts, Server, Settings};
-use zonewright::transfer::{Secondary, SecondaryTable};
+use zonewright::serve::{Common, Identity, Parts, Server, Settings};
+use zonewright::transfer::Secondary;
 use zonewright::zone::ZoneSet;
 
 use writer::{Subject, quantiles, slice};
@@ -59,23 +59,30 @@ fn notify_times(subject: &Subject, runtime: &tokio::runtime::Runtime) -> Vec<Dur
         key: None,
         source: None,
     }];
+    let settings = Settings::default();
+    let common = Common::new(&settings);
+    common
+        .secondaries
+        .configure([(zone.apex().clone(), target, None)]);
     let server = Server::new(Parts {
         router: Arc::default(),
         zones: Arc::new(ZoneSet::new(vec![Arc::clone(&zone)])),
         access: std::collections::HashMap::new(),
-        table: Arc::new(SecondaryTable::of(&secondaries)),
         secondaries,
         keys: Arc::default(),
         identity: Identity {
             nsid: None,
             cookies: CookieSecret::new([0; 16]),
         },
-        settings: Settings::default(),
+        tls: None,
+        settings,
         clock: Arc::new(SystemClock),
         query_log: None,
+        common,
     });
     let cancel = CancellationToken::new();
-    for (_, task) in server.run(&cancel) {
+    for told in server.told() {
+        let (_, task) = told.run(cancel.clone());
         runtime.spawn(task);
     }
     hears.recv().unwrap();

@@ -214,14 +214,17 @@ fn errors_go_to_stdout() {
             "errors {\n consolidate 5m\n}",
             "2:2: consolidate takes two to four arguments, there are 1",
         ),
-        ("errors {\n consolidate 5 x\n}", "2:14: consolidate '5'"),
+        (
+            "errors {\n consolidate 5 x\n}",
+            "2:14: consolidate '5': not a duration such as 300ms, 30s or 1h5m",
+        ),
         (
             "errors {\n consolidate 5m x fatal\n}",
-            "2:19: consolidate: 'fatal' is no level, nor show_first at the end",
+            "2:17: consolidate: 'fatal' is no level, nor show_first at the end",
         ),
         (
             "errors {\n consolidate 5m x show_first info\n}",
-            "2:19: consolidate: 'show_first' is no level, nor show_first at the end",
+            "2:17: consolidate: 'show_first' is no level, nor show_first at the end",
         ),
         (
             "errors\nerrors",
