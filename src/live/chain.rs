@@ -318,6 +318,14 @@ impl Next {
         }
     }
 
+    /// The zones of a block, and what stands behind them: for signed questions, whose answers are what a
+    /// secondary holds.
+    #[must_use]
+    pub fn at_zones(router: Arc<Router>, block: usize) -> Self {
+        let at = router.blocks[block].before;
+        Self { router, block, at }
+    }
+
     /// Runs the rest of the chain. At its end: a block of zones alone has nothing to do with the name
     /// (REFUSED), a handler that counted on another is an error (SERVFAIL, as CoreDNS).
     pub fn run(self, request: &mut Request) -> BoxFuture<'_, Outcome> {

@@ -332,7 +332,13 @@ impl Exchange<'_> {
             return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NOT_AUTHORITATIVE));
         };
         let block = &shared.router.blocks()[place];
-        if !block.reaches_zones(&self.question(&scratch.lower)) {
+        let question = self.question(&scratch.lower);
+        let goes_on = if self.is_signed() {
+            !block.forbids(&question)
+        } else {
+            block.reaches_zones(&question)
+        };
+        if !goes_on {
             return self.later(scratch, place);
         }
         let zones = block.zones();
@@ -366,7 +372,22 @@ impl Exchange<'_> {
         }
         block.count_passed();
         let stale = zone.may_be_old().then_some(Extended::STALE);
-        self.write_answer(scratch, version, &answer, stale, block.shape)
+        let shape = self.shape_of(place);
+        self.write_answer(scratch, version, &answer, stale, shape)
+    }
+
+    /// Whether the request is signed by a key of ours: its answer is what a secondary holds, and no handler
+    /// changes it. Those that forbid are asked all the same.
+    pub(super) const fn is_signed(&self) -> bool {
+        matches!(self.signer, Signer::Session(_))
+    }
+
+    /// What is done to the reply on its way out.
+    pub(super) fn shape_of(&self, block: usize) -> Shape {
+        if self.is_signed() {
+            return Shape::default();
+        }
+        self.shared.router.blocks()[block].shape
     }
 
     /// Writes what a version says.

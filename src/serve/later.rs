@@ -82,11 +82,17 @@ impl Exchange<'_> {
         let Some(mut request) = Request::of(&self.query, origin) else {
             return self.fail(scratch, Rcode::FORMERR);
         };
-        let shape = self.shared.router.blocks()[block].shape;
+        let shape = self.shape_of(block);
         if let (Some(edns), Some(most)) = (&mut request.edns, shape.datagram_octets) {
             edns.size = edns.size.min(most);
         }
-        let next = Next::start(Arc::clone(&self.shared.router), block);
+        let router = Arc::clone(&self.shared.router);
+        let is_forbidden = || router.blocks()[block].forbids(&self.question(&scratch.lower));
+        let next = if self.is_signed() && !is_forbidden() {
+            Next::at_zones(router, block)
+        } else {
+            Next::start(router, block)
+        };
         let stats = Arc::clone(&self.shared.stats);
         let answer = async move {
             // What a handler held is gone with the request that it panicked at.
@@ -163,7 +169,7 @@ impl Shared {
             }
             live::Outcome::Reply(reply) => {
                 scratch.noted.by = reply.by;
-                let shape = self.router.blocks()[block].shape;
+                let shape = exchange.shape_of(block);
                 exchange.write(scratch, reply, shape)
             }
         }

@@ -809,3 +809,17 @@ fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
         );
     }
 }
+
+#[test]
+fn a_signed_question_gets_what_the_zone_holds_and_no_handler_changes_it() {
+    let mut setup = Setup::new(vec![zone("z.", 5, &["www A 10.1.0.1"])]);
+    setup.handlers[0] = vec![Arc::new(crate::live::testing::Counting::default())];
+    setup.shape.is_minimal = true;
+    let mut desk = Desk::new(setup);
+    let address = |message: &Message| line(&message.answers[0]);
+    let plain = desk.ask(&query(1, "www.z.", Rtype::A));
+    assert_eq!(address(&plain), "www.z. 300 IN A 10.0.0.1");
+    let mut raw = query(2, "www.z.", Rtype::A);
+    tsig::sign_request(&key("k."), &mut raw, NOW);
+    assert_eq!(address(&desk.ask(&raw)), "www.z. 60 IN A 10.1.0.1");
+}
