@@ -4,59 +4,10 @@
 //! Each difference that the comparison can meet has a rule there that makes our answer of CoreDNS's; an
 //! answer that no rule gives fails it, and so does a rule that nothing needs.
 
-/// Where a difference is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
-    /// By the comparison with CoreDNS on generated clusters.
-    Compared,
-    /// Elsewhere, for the reason and at the place this says.
-    Elsewhere(&'static str),
-}
+mod kind;
 
-/// One difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Difference {
-    /// Its name.
-    pub id: &'static str,
-    /// What it is about.
-    pub what: &'static str,
-    /// What CoreDNS does.
-    pub coredns: &'static str,
-    /// What we do.
-    pub ours: &'static str,
-    /// Why.
-    pub why: &'static str,
-    /// Where it is shown.
-    pub shown: Shown,
-}
-
-/// One that the comparison meets.
-const fn compared(id: &'static str, [what, coredns, ours, why]: [&'static str; 4]) -> Difference {
-    Difference {
-        id,
-        what,
-        coredns,
-        ours,
-        why,
-        shown: Shown::Compared,
-    }
-}
-
-/// One that it cannot meet.
-const fn elsewhere(
-    id: &'static str,
-    [what, coredns, ours, why]: [&'static str; 4],
-    place: &'static str,
-) -> Difference {
-    Difference {
-        id,
-        what,
-        coredns,
-        ours,
-        why,
-        shown: Shown::Elsewhere(place),
-    }
-}
+pub use kind::{Difference, Shown};
+use kind::{compared, elsewhere};
 
 /// All of them.
 pub const DIFFERENCES: &[Difference] = &[

@@ -73,6 +73,15 @@ const QUESTIONS: &[m::Metric] = &[
     m::LOCAL_LOCALHOST,
 ];
 
+/// The counts of a metric; one without labels is there from the start, as in CoreDNS.
+fn questions_of(metric: &m::Metric) -> Family<Labels, Counter> {
+    let family = Family::<Labels, Counter>::default();
+    if metric.labels.is_empty() {
+        drop(family.get_or_create(&Vec::new()));
+    }
+    family
+}
+
 impl Default for HandlerMetrics {
     fn default() -> Self {
         Self {
@@ -92,7 +101,7 @@ impl Default for HandlerMetrics {
             cache_evictions: Family::default(),
             hosts_entries: Family::default(),
             hosts_reload: Number::default(),
-            questions: QUESTIONS.iter().map(|_| Family::default()).collect(),
+            questions: QUESTIONS.iter().map(questions_of).collect(),
         }
     }
 }

@@ -220,11 +220,11 @@ fn errors_go_to_stdout() {
         ),
         (
             "errors {\n consolidate 5m x fatal\n}",
-            "2:17: consolidate: 'fatal' is no level, nor show_first at the end",
+            "2:19: consolidate: 'fatal' is no level, nor show_first at the end",
         ),
         (
-            "errors {\n consolidate 5m x show_first info\n}",
-            "2:17: consolidate: 'show_first' is no level, nor show_first at the end",
+            "errors {\n consolidate 5m x show_first error\n}",
+            "2:19: consolidate: 'show_first' is no level, nor show_first at the end",
         ),
         (
             "errors\nerrors",

@@ -26,7 +26,7 @@ fn acl_has_zones_types_and_nets() {
             "acl {\n allow type\n block type a BOGUS\n filter net 10.0.0.0/33 x\n drop all\n deny\n}"
         ),
         [
-            "2:8: type names nothing",
+            "2:8: 'type' names nothing",
             "3:13: 'a' is no type",
             "3:15: 'BOGUS' is no type",
             "4:13: '10.0.0.0/33' is no range of addresses",
