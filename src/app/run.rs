@@ -14,6 +14,9 @@ pub fn run(configuration: &Configuration, state: &State, start: &Start) -> Resul
     let loaded = load(configuration)?;
     let _pid_file = start.pidfile.as_deref().map(PidFile::write).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        // Sockets are looked at after so many turns of tasks that do not rest: beside many transfers
+        // queries must not wait for the default of 61.
+        .event_interval(8)
         .enable_all()
         .build()
         .map_err(|error| Failure::running(error.to_string()))?;

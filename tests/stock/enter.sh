@@ -5,11 +5,12 @@ set -eu
 ip link set lo up
 for address in 169.254.20.10 10.96.0.10; do ip addr add "$address/32" dev lo; done
 kept=$(mktemp -d)
-for name in passwd group hosts nsswitch.conf ssl ld.so.cache localtime alternatives; do
-    [ ! -e "/etc/$name" ] || cp -aL "/etc/$name" "$kept/" 2>/dev/null || cp -a "/etc/$name" "$kept/"
+mkdir "$kept/ssl"
+for name in passwd group hosts nsswitch.conf ld.so.cache localtime ssl/openssl.cnf; do
+    [ ! -e "/etc/$name" ] || cp -L "/etc/$name" "$kept/$name"
 done
 mount -t tmpfs tmpfs /etc
-cp -a "$kept/." /etc/
+cp -r "$kept/." /etc/
 rm -rf "$kept"
 echo "nameserver 127.0.0.54" >/etc/resolv.conf
 mkdir -p /etc/coredns/custom
