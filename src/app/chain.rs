@@ -41,12 +41,14 @@ pub(super) fn router_of(
 ) -> anyhow::Result<Router> {
     let chain = |block: &&ServerBlock| {
         let keys: Vec<Name> = block.zones.iter().map(|key| key.apex.clone()).collect();
-        let chain = Block::new(
-            kept.exchange(&keys, before(block, planned, surroundings)?),
-            zones_of(block, planned),
-            kept.exchange(&keys, after(block, surroundings)?),
-            shape_of(block),
-        );
+        let made = [
+            before(block, planned, surroundings)?,
+            after(block, surroundings)?,
+        ];
+        let mut taken = made.clone().map(|handlers| kept.exchange(&keys, handlers));
+        forget_answers(&made, &mut taken);
+        let [fore, aft] = taken;
+        let chain = Block::new(fore, zones_of(block, planned), aft, shape_of(block));
         Ok((keys, chain))
     };
     let chains: anyhow::Result<Vec<_>> = blocks.iter().map(chain).collect();
@@ -92,6 +94,24 @@ fn before(
         handlers.push(Arc::new(Hosts::new(hosts.clone(), surroundings.metrics)));
     }
     Ok(handlers)
+}
+
+/// A cache that goes on goes on empty, as a new one, when something behind it is not what it was: its answers
+/// are from there. `made` are the new handlers in front of the zones and behind them, `taken` those that are used.
+fn forget_answers(made: &[Vec<Arc<dyn Handler>>; 2], taken: &mut [Vec<Arc<dyn Handler>>; 2]) {
+    let Some(cache) = made[0].iter().position(|it| it.name() == "cache") else {
+        return;
+    };
+    let behind = |of: &[Vec<Arc<dyn Handler>>; 2]| -> Vec<Arc<dyn Handler>> {
+        let [fore, aft] = of;
+        let behind = fore.iter().skip(cache + 1).chain(aft);
+        // What looks for loops answers nothing.
+        behind.filter(|it| it.name() != "loop").cloned().collect()
+    };
+    let mut pairs = behind(made).into_iter().zip(behind(taken));
+    if pairs.any(|(new, used)| Arc::ptr_eq(&new, &used)) {
+        taken[0][cache] = Arc::clone(&made[0][cache]);
+    }
 }
 
 /// Whether any order of addresses does.
@@ -199,4 +219,55 @@ fn fallthrough_of(block: &ServerBlock) -> HashMap<Name, Vec<Name>> {
             .for_each(|apex| add(apex, &file.fallthrough));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corefile::{Overrides, parse_text};
+    use crate::ops::SystemClock;
+
+    /// The handlers of a block with these directives, taken from `kept` where they are the same.
+    fn handlers(directives: &str, kept: Kept) -> (Vec<Name>, Vec<Arc<dyn Handler>>) {
+        let text = format!(". {{\n{directives}\n}}\n");
+        let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
+        let planned = crate::app::plan::plan(&loaded.config, &|_| Vec::new());
+        let blocks: Vec<&ServerBlock> = loaded.config.servers.iter().collect();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let surroundings = Surroundings {
+            clock: &clock,
+            metrics: &HandlerMetrics::default(),
+            server: "dns://:53",
+        };
+        let mut kept = kept;
+        let router = router_of(&blocks, &planned, surroundings, &mut kept).unwrap();
+        let handlers = router.blocks()[0].handlers().to_vec();
+        (vec![Name::root()], handlers)
+    }
+
+    /// The words of those handlers of now that go on.
+    fn going_on(before: &str, after: &str) -> Vec<&'static str> {
+        let old = handlers(before, Kept::default());
+        let (_, new) = handlers(after, Kept::new(vec![old.clone()]));
+        let is_old = |it: &&Arc<dyn Handler>| old.1.iter().any(|old| Arc::ptr_eq(old, it));
+        new.iter().filter(is_old).map(|it| it.name()).collect()
+    }
+
+    #[test]
+    fn a_cache_goes_on_unless_what_is_behind_it_is_another() {
+        let rest = "hosts {\n10.0.0.1 a.test\nfallthrough\n}\nforward . 192.0.2.1";
+        let with = |first: &str| format!("{first}\n{rest}");
+        assert_eq!(
+            going_on(&with("cache 30"), &with("log\ncache 30")),
+            ["cache", "hosts", "forward"]
+        );
+        assert_eq!(
+            going_on(&with("cache 30"), &with("cache 31")),
+            ["hosts", "forward"]
+        );
+        let other = with("cache 30").replace("192.0.2.1", "192.0.2.2");
+        assert_eq!(going_on(&with("cache 30"), &other), ["hosts"]);
+        let other = with("cache 30").replace("10.0.0.1", "10.0.0.2");
+        assert_eq!(going_on(&with("cache 30"), &other), ["forward"]);
+    }
 }

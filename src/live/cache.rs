@@ -4,6 +4,7 @@
 //! secondary would say. For a name that such a zone lacks and leaves to the next, the reply of the next is kept,
 //! but given only while the zone still lacks the name. What is kept is ready at the first poll.
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -441,6 +442,17 @@ impl Handler for Cache {
         let mut zones = self.zones.iter();
         zones.any(|zone| wire_is_within(question.name, zone.as_wire()))
             || !self.takes(question.name)
+    }
+
+    fn same_as(&self, new: &dyn Handler) -> bool {
+        let Some(new) = (new as &dyn Any).downcast_ref::<Self>() else {
+            return false;
+        };
+        let config = corefile::Cache {
+            place: new.config.place.clone(),
+            ..self.config.clone()
+        };
+        config == new.config && self.zones == new.zones
     }
 
     fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {

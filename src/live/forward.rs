@@ -4,6 +4,8 @@
 //! health checked in the background until it answers, and is passed over once enough checks failed. When
 //! all are down one of them is tried all the same: then it is likely that the checks are what is wrong.
 
+use std::any::Any;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -299,6 +301,28 @@ impl Handler for Forward {
 
     fn takes_all_classes(&self) -> bool {
         true
+    }
+
+    fn same_as(&self, new: &dyn Handler) -> bool {
+        let Some(new) = (new as &dyn Any).downcast_ref::<Self>() else {
+            return false;
+        };
+        // Files and names may say something else than they did: what came of targets is compared, and
+        // certificates are always new.
+        let config = corefile::Forward {
+            place: new.config.place.clone(),
+            targets: new.config.targets.clone(),
+            ..self.config.clone()
+        };
+        let addresses = |of: &Self| -> Vec<SocketAddr> {
+            let upstreams = of.upstreams.iter();
+            upstreams.map(|upstream| upstream.address).collect()
+        };
+        let is_tls = self.upstreams.iter().any(|upstream| upstream.tls.is_some());
+        !is_tls
+            && config == new.config
+            && self.has_next == new.has_next
+            && addresses(self) == addresses(new)
     }
 
     fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {

@@ -1,5 +1,6 @@
 //! `hosts`: names and addresses of a file, which is looked at now and then, and of lines in the Corefile.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -257,6 +258,17 @@ impl Handler for Hosts {
 
     fn passes(&self, question: &Question<'_>) -> bool {
         question.qclass != CLASS_IN || question.qtype != Rtype::PTR && !self.holds(question.name)
+    }
+
+    fn same_as(&self, new: &dyn Handler) -> bool {
+        let Some(new) = (new as &dyn Any).downcast_ref::<Self>() else {
+            return false;
+        };
+        let config = corefile::Hosts {
+            place: new.config.place.clone(),
+            ..self.config.clone()
+        };
+        config == new.config
     }
 
     fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {

@@ -223,7 +223,7 @@ fn errors_go_to_stdout() {
             "2:19: consolidate: 'fatal' is no level, nor show_first at the end",
         ),
         (
-            "errors {\n consolidate 5m x show_first error\n}",
+            "errors {\n consolidate 5m x show_first show_first\n}",
             "2:19: consolidate: 'show_first' is no level, nor show_first at the end",
         ),
         (
