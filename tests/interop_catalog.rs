@@ -173,12 +173,16 @@ fn serial_of_catalog(member: &Secondary, catalog: &str) -> Option<u32> {
     reply.answers.first()?.serial()
 }
 
-/// The directives before, while and after zones move.
-fn catalogs_over_time() -> [String; 3] {
+/// The directives before zones move, when it is announced, when they do, and when it is over.
+fn catalogs_over_time() -> [String; 4] {
     let [old, new] = BOTH;
     let (moves, other) = ("20.in-addr.arpa", "30.in-addr.arpa");
     let before =
         format!("    catalog {old} cluster.local {moves}\n    catalog {new} 10.in-addr.arpa\n");
+    let announced = format!(
+        "    catalog {old} cluster.local {moves} {{\n        coo {new}\n    }}\n    \
+         catalog {new} 10.in-addr.arpa\n"
+    );
     let moving = format!(
         "    catalog {old} cluster.local {moves} {{\n        coo {new}\n    }}\n    \
          catalog {new} 10.in-addr.arpa cluster.local {moves}\n"
@@ -186,7 +190,7 @@ fn catalogs_over_time() -> [String; 3] {
     let after = format!(
         "    catalog {old} {other}\n    catalog {new} 10.in-addr.arpa cluster.local {moves}\n"
     );
-    [before, moving, after]
+    [before, announced, moving, after]
 }
 
 /// Asks all again and again; the answers, and who gave none.
@@ -224,7 +228,7 @@ fn g5_a_zone_that_moves_to_another_catalog_is_served_again_at_once() {
     ];
     let mut zonewright = Zonewright::prepare(&[]);
     manifests(&zonewright);
-    let [before, moving, after] = catalogs_over_time();
+    let [before, announced, moving, after] = catalogs_over_time();
     configure_with(&mut zonewright, &zones, &BOTH, &before, &readers);
     zonewright.start();
     let mut members: Vec<Secondary> = readers
@@ -247,8 +251,13 @@ fn g5_a_zone_that_moves_to_another_catalog_is_served_again_at_once() {
         .collect();
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| ask_until(&addresses, &done));
-        // The last one changes the old catalog alone.
-        for (directives, changed) in [(&moving, &BOTH[..]), (&after, &BOTH[..1])] {
+        // One catalog changes at a time: BIND asks for another try later when it sees a zone in the new one
+        // before it heard from the old one that it moves.
+        for (directives, changed) in [
+            (&announced, &BOTH[..1]),
+            (&moving, &BOTH[1..]),
+            (&after, &BOTH[..1]),
+        ] {
             zonewright.stop();
             configure_with(&mut zonewright, &zones, &BOTH, directives, &readers);
             zonewright.start();
