@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
 use crate::dns::edns::Wishes;
-use crate::dns::tsig::{self, KeyRing, Verdict};
+use crate::dns::tsig::{self, KeyRing, TsigError, Verdict};
 use crate::dns::{
     MAX_MESSAGE_OCTETS, Mark, MessageWriter, Name, Query, Rcode, RrRef, Rtype, Section, Unreadable,
     flags,
@@ -205,7 +205,9 @@ impl Shared {
                 Verdict::Refused(refusal) => {
                     self.stats.tsig_refused.increase();
                     let (peer, key, error) = (asker.address, &refusal.key_name, refusal.error);
-                    if self.secondaries.knows(peer.ip()) {
+                    // Whose clock is off has the key.
+                    let is_known = self.secondaries.knows(peer.ip()) || error == TsigError::BadTime;
+                    if is_known {
                         warn!(%peer, %key, %error, "tsig refused");
                     } else {
                         debug!(%peer, %key, %error, "tsig refused");
