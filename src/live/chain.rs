@@ -455,7 +455,7 @@ mod tests {
             zone("y.", 1, &["a CNAME a.z."]),
             zone("z.", 1, &["a CNAME a.y."]),
         ];
-        let server = chain_around(vec![], zones, vec![]);
+        let server = chain_around(vec![], zones, vec![Arc::new(Counting::default())]);
         let said = ask(&server, "a.y. A");
         assert_eq!(
             said.matches("CNAME").count(),

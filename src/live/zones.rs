@@ -260,12 +260,13 @@ fn reply_of(version: &Version, answer: &Answer<'_>, asked: &Name, stale: Option<
 }
 
 /// Completes a reply that ends with an alias to a name that is not in its zone, if the server can tell what
-/// stands there. If it cannot, the alias stands alone: so says a secondary.
+/// stands there. If it cannot, and where a block has zones alone, the alias stands alone: so says a secondary.
 async fn follow(mut reply: Reply, request: &mut Request, next: Next) -> Outcome {
     let Some(last) = reply.answers.last() else {
         return Outcome::Reply(reply);
     };
-    let open = last.rtype == Rtype::CNAME
+    let open = !next.block().is_plain()
+        && last.rtype == Rtype::CNAME
         && ![Rtype::CNAME, Rtype::ANY].contains(&request.qtype)
         && reply.rcode == Rcode::NOERROR
         && reply.authority.is_empty();

@@ -369,7 +369,8 @@ impl Exchange<'_> {
             && answer.end().is_none()
             && block.goes_on_after_zones()
             && zones.falls_through(zone, &scratch.lower);
-        if is_for_next || elsewhere(&answer, qtype).is_some() {
+        let is_followed = !block.is_plain() && elsewhere(&answer, qtype).is_some();
+        if is_for_next || is_followed {
             return self.later(scratch, place);
         }
         block.count_passed();
