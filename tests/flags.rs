@@ -3,8 +3,7 @@
 mod support;
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::Write;
 use std::process::{Command, Stdio};
 
 use support::needs::zonewright;
@@ -20,16 +19,6 @@ fn command(site: &Site, args: &[&str]) -> Command {
         .current_dir(state.parent().expect("it lies in the folder"))
         .args(args);
     command
-}
-
-/// What `/metrics` says.
-fn metrics(site: &Site) -> String {
-    let mut stream = TcpStream::connect(site.metrics).expect("it listens");
-    let request = "GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
-    stream.write_all(request.as_bytes()).expect("it is open");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    answer
 }
 
 #[test]
@@ -70,7 +59,7 @@ fn flags_of_coredns_start_what_looks_like_it() {
     ] {
         assert!(said.contains(&line), "no {line:?} in\n{said}");
     }
-    let count = metrics(&site);
+    let count = site.metrics();
     let at = format!("server=\"dns://127.0.0.1:{port}\",zone=\"cluster.local.\",view=\"\"");
     for line in [
         format!("coredns_dns_requests_total{{{at},proto=\"udp\",family=\"1\",type=\"A\"}} 1.0"),
@@ -86,7 +75,7 @@ fn flags_of_coredns_start_what_looks_like_it() {
     }
     // Asked by itself every second.
     server.wait_for("its own health", CHANGE, || {
-        let count = metrics(&site);
+        let count = site.metrics();
         let none = "coredns_health_request_duration_seconds_count 0\n";
         (!count.contains(none)).then_some(())
     });

@@ -367,22 +367,12 @@ fn reloading_under_load_loses_nothing() {
         "too few reloads"
     );
     assert!(!is_long || rate >= 20_000, "{rate} answers a second");
-    let metrics = metrics(changing.site.metrics);
+    let metrics = changing.site.metrics();
     let failed = format!("coredns_reload_failed_total {}.0\n", changing.refused);
     assert!(metrics.contains(&failed), "{failed}\n{metrics}");
     let version = "coredns_reload_version_info{hash=\"sha512\",value=\"";
     assert!(metrics.contains(version), "{metrics}");
     assert!(changing.server.terminate(START).success());
-}
-
-/// What `/metrics` says.
-fn metrics(address: SocketAddr) -> String {
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    let request = "GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
-    stream.write_all(request.as_bytes()).expect("it is open");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    answer
 }
 
 #[test]

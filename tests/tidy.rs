@@ -126,8 +126,8 @@ fn test_faults(file: &str, text: &str, helpers: &BTreeSet<String>) -> Vec<String
         if is_test && function.is_some_and(|line| line.contains("fn test")) {
             faults.push(format!("{place}: a test's name is a statement"));
         }
-        if line.starts_with("#[ignore") && !line.contains('=') {
-            faults.push(format!("{place}: an ignored test says why"));
+        if line.starts_with("#[ignore") {
+            faults.push(format!("{place}: a test that is not run shows nothing"));
         }
         if is_test {
             let body = body_of(&lines[number + 1..]);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::audit::log::{cause_json, cause_text};
 use crate::audit::moment::TimeText;
-use crate::audit::past::{AuditError, Output, Past, begins, step_of};
+use crate::audit::past::{AuditError, Output, Past, begins, contents_at, step_of};
 use crate::audit::show::each_record;
 use crate::cluster::Cause;
 use crate::dns::{Name, Record, RecordText, RrRef, Rtype};
@@ -30,11 +30,7 @@ pub(super) fn write(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let (serial, time_ms) = past.moment(zone, seq).map_err(AuditError::Store)?;
-    let contents = match name {
-        Some(name) => past.contents_of(zone, seq, name),
-        None => past.contents(zone, seq),
-    }
-    .map_err(AuditError::Store)?;
+    let contents = contents_at(past, zone, seq, name)?;
     let mut records = Vec::new();
     each_record(&contents, serial, |rr| {
         let wanted = name.is_none_or(|name| rr.owner.eq_ignore_ascii_case(name.as_wire()));

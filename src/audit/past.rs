@@ -189,3 +189,17 @@ pub(super) fn step_of(past: &dyn Past, zone: &Name, seq: u64) -> Result<Arc<Step
         .map_err(AuditError::Store)?
         .ok_or_else(|| AuditError::Store(format!("version {seq} of {zone} is missing")))
 }
+
+/// A version's records: all, or those that a name needs.
+pub(super) fn contents_at(
+    past: &dyn Past,
+    zone: &Name,
+    seq: u64,
+    name: Option<&Name>,
+) -> Result<Contents, AuditError> {
+    match name {
+        Some(name) => past.contents_of(zone, seq, name),
+        None => past.contents(zone, seq),
+    }
+    .map_err(AuditError::Store)
+}

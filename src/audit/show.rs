@@ -5,7 +5,7 @@ use std::io;
 use serde_json::json;
 
 use crate::audit::moment::TimeText;
-use crate::audit::past::{AuditError, Output, Past};
+use crate::audit::past::{AuditError, Output, Past, contents_at};
 use crate::dns::{Name, RecordText, RrRef, Rtype, Serial};
 use crate::zone::Contents;
 
@@ -19,11 +19,7 @@ pub(super) fn write(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let (serial, time_ms) = past.moment(zone, seq).map_err(AuditError::Store)?;
-    let contents = match name {
-        Some(name) => past.contents_of(zone, seq, name),
-        None => past.contents(zone, seq),
-    }
-    .map_err(AuditError::Store)?;
+    let contents = contents_at(past, zone, seq, name)?;
     if output == Output::Text {
         let time = TimeText(time_ms);
         match name {

@@ -28,3 +28,50 @@ impl Clock for SystemClock {
         SystemTime::now()
     }
 }
+
+/// A clock of tests: it stands still unless moved.
+#[cfg(test)]
+#[derive(Debug)]
+pub(crate) struct HandClock {
+    /// Where intervals start.
+    start: Instant,
+    /// Seconds since 1970 at the start.
+    wall: u64,
+    /// Seconds that went by since.
+    gone: std::sync::atomic::AtomicU64,
+}
+
+#[cfg(test)]
+impl HandClock {
+    /// A clock at the given second since 1970.
+    #[allow(clippy::disallowed_methods, reason = "the start is any instant at all")]
+    pub(crate) fn at(seconds: u64) -> std::sync::Arc<Self> {
+        std::sync::Arc::new(Self {
+            start: Instant::now(),
+            wall: seconds,
+            gone: 0.into(),
+        })
+    }
+
+    /// Lets so many seconds go by.
+    pub(crate) fn advance(&self, seconds: u64) {
+        self.gone
+            .fetch_add(seconds, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// The seconds that went by.
+    fn gone(&self) -> u64 {
+        self.gone.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+impl Clock for HandClock {
+    fn now(&self) -> Instant {
+        self.start + std::time::Duration::from_secs(self.gone())
+    }
+
+    fn wall(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(self.wall + self.gone())
+    }
+}

@@ -7,6 +7,8 @@ pub mod metrics;
 mod tasks;
 pub mod telemetry;
 
+#[cfg(test)]
+pub(crate) use clock::HandClock;
 pub use clock::{Clock, SystemClock};
 pub use handler_metrics::HandlerMetrics;
 pub use tasks::{Name as TaskName, TaskEnd, Tasks, panic_text};

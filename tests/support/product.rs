@@ -38,6 +38,12 @@ pub struct Site {
 }
 
 impl Site {
+    /// What `/metrics` says.
+    pub fn metrics(&self) -> String {
+        let said = super::zonewright::http(self.metrics.port(), "/metrics");
+        said.expect("it answers").1
+    }
+
     /// A new folder with an empty `manifests`, and ports of its own.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");

@@ -1,45 +1,13 @@
 //! `cache` on a clock that the tests move.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
 
 use super::*;
 use crate::dns::{Rcode, Rdata, Record, Rtype};
 use crate::live::chain::Router;
 use crate::live::testing::{ask, chain, chain_around, request, text};
+use crate::ops::HandClock;
 use crate::serve::testing::zone;
-
-/// A clock that a test moves.
-#[derive(Debug)]
-struct HandClock {
-    start: Instant,
-    seconds: AtomicU64,
-}
-
-impl HandClock {
-    fn new() -> Arc<Self> {
-        Arc::new(Self {
-            start: tokio::time::Instant::now().into_std(),
-            seconds: AtomicU64::new(0),
-        })
-    }
-
-    /// Moves it.
-    fn advance(&self, seconds: u64) {
-        self.seconds.fetch_add(seconds, Ordering::Relaxed);
-    }
-}
-
-impl Clock for HandClock {
-    fn now(&self) -> Instant {
-        self.start + Duration::from_secs(self.seconds.load(Ordering::Relaxed))
-    }
-
-    fn wall(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH
-    }
-}
 
 /// What stands behind: each question gets the next of these, then no more than a code.
 #[derive(Default)]
@@ -110,7 +78,7 @@ fn cache(lines: &str, clock: Arc<HandClock>) -> Arc<Cache> {
 
 impl Setup {
     fn new(lines: &str, script: Vec<Outcome>) -> Self {
-        let clock = HandClock::new();
+        let clock = HandClock::at(0);
         let cache = cache(lines, Arc::clone(&clock));
         let script = Arc::new(Script(Mutex::new(script.into())));
         let server = chain(
@@ -318,7 +286,7 @@ async fn names_of_zones_are_never_kept_but_what_they_leave_to_the_next_is() {
         vec![reply(0, &["x.z. 60 10.9.9.9"])].into(),
     )));
     let held = zone("z.", 1, &["www A 10.1.0.1"]);
-    let cache = cache("", HandClock::new());
+    let cache = cache("", HandClock::at(0));
     let fore: Vec<Arc<dyn Handler>> = vec![Arc::clone(&cache) as Arc<dyn Handler>];
     let server = chain_around(fore, vec![held], vec![script]);
     assert_eq!(

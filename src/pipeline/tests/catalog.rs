@@ -51,7 +51,7 @@ fn catalog(zones: &[&Arc<Zone>], before: Option<&CatalogPlan>) -> CatalogPlan {
 
 /// A writer of this catalog, after one commit.
 fn written(plan: &CatalogPlan) -> Pipeline<NoStore> {
-    let clock = StillClock::at(1_000);
+    let clock = HandClock::at(1_000);
     let pipeline = Pipeline::new(Vec::new(), NoStore::default(), clock, Box::new(Deaf));
     let mut pipeline = pipeline.with_catalogs(vec![plan.clone()]);
     assert!(pipeline.commit());
@@ -255,7 +255,7 @@ fn a_catalog_that_the_store_refused_is_tried_again() {
         refusals: 1,
         ..NoStore::default()
     };
-    let pipeline = Pipeline::new(Vec::new(), store, StillClock::at(1_000), Box::new(Deaf));
+    let pipeline = Pipeline::new(Vec::new(), store, HandClock::at(1_000), Box::new(Deaf));
     let mut pipeline = pipeline.with_catalogs(vec![plan.clone()]);
     assert!(!pipeline.commit());
     assert!(plan.zone.current().is_none());

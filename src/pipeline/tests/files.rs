@@ -235,7 +235,7 @@ fn of_file() -> (Arc<Zone>, Pipeline<NoStore>) {
         },
     };
     let empty = Vec::new();
-    let clock = StillClock::at(1_000);
+    let clock = HandClock::at(1_000);
     let pipeline = Pipeline::new(empty, NoStore::default(), clock, Box::new(Deaf));
     (zone, pipeline.with_files(vec![plan]))
 }

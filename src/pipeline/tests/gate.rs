@@ -1,42 +1,10 @@
 //! The gate: what a list, a reload or a restart takes away is held, what is deleted before our eyes is not.
 
+mod checks;
+mod law;
+
 use super::*;
 use crate::zone::gate::GateSettings;
-
-/// A clock that goes when told.
-#[derive(Debug)]
-struct HandClock {
-    /// Where intervals start.
-    start: Instant,
-    /// Seconds that went by.
-    gone: Mutex<u64>,
-}
-
-impl HandClock {
-    /// A clock at 1000 seconds after 1970.
-    #[allow(clippy::disallowed_methods, reason = "the start is any instant at all")]
-    fn new() -> Arc<Self> {
-        Arc::new(Self {
-            start: Instant::now(),
-            gone: Mutex::new(0),
-        })
-    }
-
-    /// Lets time go by.
-    fn advance(&self, seconds: u64) {
-        *self.gone.lock().unwrap() += seconds;
-    }
-}
-
-impl Clock for HandClock {
-    fn now(&self) -> Instant {
-        self.start + Duration::from_secs(*self.gone.lock().unwrap())
-    }
-
-    fn wall(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_secs(1000 + *self.gone.lock().unwrap())
-    }
-}
 
 /// Hears what the gate does.
 #[derive(Clone, Default)]
@@ -99,7 +67,7 @@ fn gated(mut plan: ClusterPlan, gate: GateSettings) -> ClusterPlan {
 impl Subject {
     /// A writer that saw nothing yet.
     fn new(plan: ClusterPlan) -> Self {
-        let (clock, heard) = (HandClock::new(), Ears::default());
+        let (clock, heard) = (HandClock::at(1_000), Ears::default());
         let observer = Box::new(heard.clone());
         let plans = vec![plan.clone()];
         let pipeline = Pipeline::new(plans, NoStore::default(), clock.clone(), observer);
@@ -440,151 +408,4 @@ fn a_gate_that_is_off_holds_nothing() {
     subject.relist(0..10);
     subject.relist(0..0);
     assert_eq!((subject.names(), subject.heard().len()), (0, 0));
-}
-
-#[test]
-fn a_secondary_ahead_of_us_gets_a_version_above_its_own() {
-    let mut subject = Subject::new(plan());
-    subject.pipeline = subject.pipeline.awaiting_secondaries();
-    subject.relist(0..1);
-    assert!(subject.zone().current().is_none());
-    let apex: Name = "cluster.local.".parse().unwrap();
-    let serials = vec![
-        (apex.clone(), Serial::decode(4_000)),
-        (apex.clone(), Serial::decode(5_000)),
-    ];
-    subject.pipeline.take(Input::Secondaries(serials));
-    assert!(subject.pipeline.commit());
-    assert_eq!(subject.serial(), 5_001);
-    // One that is behind changes nothing; one that is ahead has the same content under a later serial.
-    subject
-        .pipeline
-        .take(Input::Secondaries(vec![(apex.clone(), Serial::decode(7))]));
-    assert!(subject.pipeline.commit());
-    assert_eq!(subject.serial(), 5_001);
-    subject.pipeline.take(Input::Secondaries(vec![(
-        apex,
-        Serial::decode(2_000_000_000),
-    )]));
-    assert!(subject.pipeline.commit());
-    assert_eq!(subject.serial(), 2_000_000_001);
-    assert_eq!(subject.names(), 1);
-    let step = Arc::clone(subject.zone().current().unwrap().history.last().unwrap());
-    assert!(step.added.is_empty() && step.removed.is_empty());
-    assert_eq!(step.causes[0][0].key.to_string(), "the secondaries");
-    assert!(subject.pipeline.commit());
-    assert_eq!(subject.zone().current().unwrap().seq, step.seq);
-}
-
-#[test]
-fn what_bind_refuses_is_said_once() {
-    let mut subject = Subject::new(plan());
-    let slice = |count: u8| {
-        let endpoint = |number| Endpoint {
-            addresses: [IpAddr::from([10, 1, 0, number])].into(),
-            hostname: None,
-            fqdn: None,
-            pod: None,
-            zone: None,
-        };
-        Fact::EndpointSlice(EndpointSlice {
-            key: ObjectKey::new("a", "x"),
-            service: Some("s".into()),
-            import: None,
-            form: SliceForm::Ipv4,
-            ports: Vec::new().into(),
-            endpoints: (0..count).map(endpoint).collect(),
-            origin: Origin::default(),
-        })
-    };
-    let headless = Fact::Service(Service {
-        key: ObjectKey::new("a", "s"),
-        form: ServiceForm::Headless,
-        ports: Vec::new().into(),
-        external: None,
-        origin: Origin::default(),
-    });
-    subject.list_all(0..0);
-    feed(&mut subject.pipeline, Change::Applied(headless));
-    for (count, want) in [
-        (100, None),
-        (101, Some("cluster.local. has 1 warnings")),
-        (102, Some("cluster.local. has 1 warnings")),
-        (100, Some("cluster.local. has 0 warnings")),
-    ] {
-        feed(&mut subject.pipeline, Change::Applied(slice(count)));
-        assert!(subject.pipeline.commit());
-        let mut heard = subject.heard();
-        heard.retain(|line| line.starts_with("cluster.local."));
-        assert_eq!(heard.last().map(String::as_str), want);
-        let is_said = heard.iter().any(|line| line.contains("BIND refuses"));
-        assert_eq!(is_said, count == 101, "{heard:?}");
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-
-    /// The law of the gate: whatever was held and let out, in the end the zones are what rendering all
-    /// gives; and what is let out leads from the served version to it.
-    #[test]
-    fn what_was_held_equals_full_rendering_once_it_is_out(
-        options in any_options(),
-        events in prop::collection::vec(any_event(), 1..40),
-    ) {
-        let gate = GateSettings { shrink_percent: 10, at_least: 2, hold: None };
-        let mut subject = Subject::new(gated(same_options(&options), gate));
-        let mut objects: Objects =
-            ["a", "b"].map(namespace).into_iter().map(|fact| (key_of(&fact), fact)).collect();
-        let told = subject.plan.kinds;
-        for kind in told.iter() {
-            feed(&mut subject.pipeline, list(&objects, kind));
-        }
-        prop_assert!(subject.pipeline.commit());
-        for event in events {
-            match event {
-                Event::Apply(fact) if !told.contains(fact.kind()) => {}
-                Event::Delete(key) if !told.contains(key.kind) => {}
-                Event::Relist(kind, ..) if !told.contains(kind) => {}
-                Event::Apply(fact) => {
-                    objects.insert(key_of(&fact), fact.clone());
-                    feed(&mut subject.pipeline, Change::Applied(fact));
-                }
-                Event::Delete(key) => {
-                    objects.remove(&key);
-                    feed(&mut subject.pipeline, Change::Deleted(key, Origin::default()));
-                }
-                Event::Relist(kind, applied, deleted) => {
-                    objects.retain(|key, _| key.kind != kind || deleted.contains(key));
-                    for fact in applied.into_iter().filter(|fact| fact.kind() == kind) {
-                        objects.insert(key_of(&fact), fact);
-                    }
-                    feed(&mut subject.pipeline, list(&objects, kind));
-                }
-                Event::Commit => prop_assert!(subject.pipeline.commit()),
-            }
-        }
-        prop_assert!(subject.pipeline.commit());
-        let before = contents(&subject.plan);
-        let zones: Vec<_> = subject.plan.zones().map(|it| Arc::clone(&it.zone)).collect();
-        let held: Vec<bool> = zones.iter().map(|zone| zone.held().is_some()).collect();
-        for zone in &zones {
-            let _answer = subject.release(&zone.apex().to_string());
-        }
-        prop_assert!(subject.pipeline.commit());
-        let after = contents(&subject.plan);
-        let (want, want_seen) = fresh(&options, told, &objects);
-        prop_assert_eq!(lines(&after), lines(&want));
-        prop_assert_eq!(seen(&subject.plan), want_seen);
-        for (place, zone) in zones.iter().enumerate().filter(|(place, _)| held[*place]) {
-            let version = zone.current().unwrap();
-            let step = version.history.last().unwrap();
-            prop_assert!(zone.held().is_none());
-            prop_assert!(step.apply(&before[place]).unwrap().same_as(&after[place]));
-            let named = step.removed.iter().chain(step.added.iter()).all(|rr| {
-                usize::try_from(rr.tag).is_ok_and(|tag| step.causes.get(tag).is_some_and(|it| !it.is_empty()))
-            });
-            prop_assert!(named, "a record without a cause");
-        }
-    }
 }

@@ -290,3 +290,103 @@ fn s94_the_apex_of_an_external_zone_has_a_name_server_with_its_address() {
     assert_eq!(said(&plan, "ns1.a.example.org."), ["A 10.0.0.10"]);
     assert_eq!(said(&plan, "x.t.example.org."), ["NXDOMAIN"]);
 }
+
+#[test]
+fn s11_an_empty_service_that_is_ignored_has_no_name_and_no_pointer() {
+    let plan = ClusterPlan {
+        hides_empty_services: true,
+        ..plan()
+    };
+    let mut pipeline = one_service(&plan, 0);
+    let names = ["s.a.svc.cluster.local.", "9.9.9.10.in-addr.arpa."];
+    let found = |plan: &ClusterPlan| names.map(|name| at(plan, name).len());
+    assert_eq!(found(&plan), [0, 0]);
+    feed(&mut pipeline, Change::Applied(slice_of(1)));
+    assert!(pipeline.commit());
+    assert_eq!(found(&plan), [1, 1]);
+    feed(&mut pipeline, Change::Applied(slice_of(0)));
+    assert!(pipeline.commit());
+    assert_eq!(found(&plan), [0, 0]);
+}
+
+#[test]
+fn s2_an_empty_service_has_its_address_by_default() {
+    let plan = plan();
+    one_service(&plan, 0);
+    assert_eq!(at(&plan, "s.a.svc.cluster.local.").len(), 1);
+}
+
+/// A pod with addresses.
+fn pod(name: &str, addresses: &[&str]) -> Fact {
+    Fact::Pod(Pod {
+        key: ObjectKey::new("a", name),
+        addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+        origin: Origin::default(),
+    })
+}
+
+#[test]
+fn s56_pods_of_one_address_are_one_name_until_the_last_is_gone() {
+    let plan = ClusterPlan {
+        kinds: Kinds::BASE.with(Kind::Pod),
+        ..plan()
+    };
+    let mut pipeline = pipeline(plan.clone());
+    for kind in Kinds::BASE.iter() {
+        let facts = Vec::from_iter((kind == Kind::Namespace).then(|| namespace("a")));
+        feed(&mut pipeline, Change::Listed(kind, facts));
+    }
+    let pods = vec![pod("p", &["10.1.0.1", "fd00::1"]), pod("q", &["10.1.0.1"])];
+    feed(&mut pipeline, Change::Listed(Kind::Pod, pods));
+    assert!(pipeline.commit());
+    let (v4, v6) = (
+        "10-1-0-1.a.pod.cluster.local.",
+        "fd00--1.a.pod.cluster.local.",
+    );
+    assert_eq!(at(&plan, v4), [format!("{v4} 5 IN A 10.1.0.1")]);
+    assert_eq!(at(&plan, v6), [format!("{v6} 5 IN AAAA fd00::1")]);
+    let key = |name| FactKey {
+        kind: Kind::Pod,
+        key: ObjectKey::new("a", name),
+    };
+    feed(&mut pipeline, Change::Deleted(key("p"), Origin::default()));
+    assert!(pipeline.commit());
+    assert_eq!((at(&plan, v4).len(), at(&plan, v6).len()), (1, 0));
+    // s90: changed and gone in one batch
+    feed(&mut pipeline, Change::Applied(pod("q", &["10.1.0.2"])));
+    feed(&mut pipeline, Change::Deleted(key("q"), Origin::default()));
+    assert!(pipeline.commit());
+    assert!(
+        !lines(&contents(&plan))
+            .iter()
+            .any(|line| line.contains(".pod."))
+    );
+}
+
+#[test]
+fn s87_a_pod_that_keeps_its_address_makes_no_version() {
+    let plan = ClusterPlan {
+        kinds: Kinds::BASE.with(Kind::Pod),
+        ..plan()
+    };
+    let mut pipeline = pipeline(plan.clone());
+    for kind in plan.kinds.iter() {
+        let facts = Vec::from_iter((kind == Kind::Namespace).then(|| namespace("a")));
+        feed(&mut pipeline, Change::Listed(kind, facts));
+    }
+    feed(&mut pipeline, Change::Applied(pod("p", &["10.1.0.1"])));
+    assert!(pipeline.commit());
+    let commits = pipeline.store.commits;
+    feed(&mut pipeline, Change::Applied(pod("p", &["10.1.0.1"])));
+    assert!(pipeline.commit());
+    assert_eq!(pipeline.store.commits, commits);
+    feed(&mut pipeline, Change::Applied(pod("p", &["10.1.0.2"])));
+    let cluster = &pipeline.clusters[0];
+    let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, false);
+    assert_eq!(
+        (rendering.services_rendered, rendering.pods_rendered),
+        (0, 2)
+    );
+    assert!(pipeline.commit());
+    assert_eq!(pipeline.store.commits, commits + 1);
+}

@@ -1,17 +1,18 @@
 //! The source against a server that does what servers do on bad days.
 
+mod access;
+mod past;
+
 mod imports;
-
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 use super::fake::{Asked, Fake, Reply, Script};
 use super::*;
 use crate::cluster::{Change, Fact, Kinds, Selector};
 use crate::ops::SystemClock;
 use crate::source::{About, ErrorClass, Problem};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 /// How long a test waits for what must come.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -241,92 +242,6 @@ async fn after_a_bookmark_the_watch_goes_on_from_it() {
 }
 
 #[tokio::test]
-async fn gone_as_an_event_lists_again() {
-    let fake = fake(|asked, before| match (asked.is_watch(), before) {
-        (true, 0) => Reply::lines(&[&event("ERROR", "{\"code\":410,\"message\":\"too old\"}")]),
-        (true, _) => Reply::quiet(),
-        (false, 0) => Reply::page("10", "", &[&service("a", 1)]),
-        (false, _) => Reply::page("20", "", &[&service("b", 2)]),
-    })
-    .await;
-    let mut bench = Bench::of(&fake).await;
-    assert_eq!(bench.change().await, "all: a");
-    assert_eq!(bench.change().await, "all: b");
-    bench.fresh().await;
-    assert_eq!(bench.errors(ErrorClass::Gone), 1);
-    assert_eq!(
-        fake.asked("services", true)[1].part("resourceVersion"),
-        "20"
-    );
-}
-
-#[tokio::test]
-async fn gone_as_a_status_lists_again() {
-    let fake = fake(|asked, before| match (asked.is_watch(), before) {
-        (true, 0) => Reply::status(410, "too old resource version"),
-        (true, _) => Reply::quiet(),
-        (false, 0) => Reply::page("10", "", &[&service("a", 1)]),
-        (false, _) => Reply::page("20", "", &[&service("b", 2)]),
-    })
-    .await;
-    let mut bench = Bench::of(&fake).await;
-    assert_eq!(bench.change().await, "all: a");
-    assert_eq!(bench.change().await, "all: b");
-    assert_eq!(bench.errors(ErrorClass::Gone), 1);
-}
-
-#[tokio::test]
-async fn a_server_from_the_past_is_listed_again() {
-    let fake = fake(|asked, before| match (asked.is_watch(), before) {
-        (true, 0) => Reply::status(504, "Timeout: Too large resource version: 10, current: 3"),
-        (true, _) => Reply::quiet(),
-        (false, 0) => Reply::page("10", "", &[&service("a", 1)]),
-        (false, _) => Reply::page("3", "", &[&service("b", 2)]),
-    })
-    .await;
-    let mut bench = Bench::of(&fake).await;
-    assert_eq!(bench.change().await, "all: a");
-    assert_eq!(bench.change().await, "all: b");
-}
-
-#[tokio::test]
-async fn a_server_that_refuses_for_a_while_and_comes_back_from_the_past_is_listed_again() {
-    let fake = fake(|asked, before| match (asked.is_watch(), before) {
-        (true, 0) => Reply::status(503, "starting"),
-        (true, _) => Reply::quiet(),
-        (false, 0) => Reply::page("10", "", &[&service("a", 1)]),
-        (false, _) => Reply::page("3", "", &[&service("b", 2)]),
-    })
-    .await;
-    let mut bench = Bench::of(&fake).await;
-    assert_eq!(bench.change().await, "all: a");
-    assert_eq!(bench.change().await, "all: b");
-}
-
-#[tokio::test]
-async fn a_server_from_the_past_that_tells_nothing_is_listed_again() {
-    let fake = fake(|asked, before| match (asked.is_watch(), before) {
-        (true, 0) => Reply::lines(&[]),
-        (true, _) => Reply::quiet(),
-        (false, 0) => Reply::page("10", "", &[&service("a", 1)]),
-        (false, _) => Reply::page("3", "", &[&service("b", 2)]),
-    })
-    .await;
-    let settings = Settings {
-        // However short a watch was, it has lasted.
-        least_watch: Duration::ZERO,
-        ..quick()
-    };
-    let auth = Auth::Endpoint {
-        url: fake.url(),
-        tls: None,
-    };
-    let mut bench = Bench::start(auth, settings).await;
-    assert_eq!(bench.change().await, "all: a");
-    assert_eq!(bench.change().await, "all: b");
-}
-
-#[tokio::test]
 async fn a_list_that_breaks_off_changes_nothing() {
     let fake = fake(|asked, before| match (asked.is_watch(), before) {
         (true, _) => Reply::quiet(),
@@ -402,87 +317,6 @@ async fn a_bad_object_costs_no_other_object() {
 }
 
 #[tokio::test]
-async fn watches_closed_at_once_do_not_spin_and_are_stale() {
-    let fake = fake(|asked, _| match asked.is_watch() {
-        true => Reply::lines(&[]),
-        false => Reply::page("10", "", &[]),
-    })
-    .await;
-    let settings = Settings {
-        backoff_longest: Duration::from_millis(400),
-        ..quick()
-    };
-    let auth = Auth::Endpoint {
-        url: fake.url(),
-        tls: None,
-    };
-    let mut bench = Bench::start(auth, settings).await;
-    let reason = bench.stale().await;
-    assert!(reason.contains("closes each watch at once"), "{reason}");
-    let watches = fake.asked("services", true).len();
-    // from 20 ms doubling, half of it at least: seven in 500 ms, and a slow machine's share; a spin
-    // makes thousands
-    assert!((1..=20).contains(&watches), "{watches} watches");
-    // and is polled by list meanwhile
-    bench.change().await;
-    assert!(bench.errors(ErrorClass::Closed) >= 2);
-}
-
-#[tokio::test]
-async fn bookmarks_with_an_instant_close_do_not_spin() {
-    let fake = fake(|asked, _| match asked.is_watch() {
-        true => Reply::lines(&[&bookmark(11)]),
-        false => Reply::page("10", "", &[]),
-    })
-    .await;
-    let bench = Bench::of(&fake).await;
-    let begin = SystemClock.now();
-    let six = fake.until(|fake| fake.asked("services", true).len() >= 6);
-    timeout(DEADLINE, six).await.expect("six watches");
-    // five waits of at least half of 20, 40, 80, 160, 200 ms
-    let took = SystemClock.now().duration_since(begin);
-    assert!(took >= Duration::from_millis(250), "{took:?}");
-    drop(bench);
-}
-
-#[tokio::test]
-async fn a_refusal_names_kind_and_verb_once_and_is_got_over() {
-    let allowed = Arc::new(AtomicBool::new(false));
-    let script_allowed = Arc::clone(&allowed);
-    let fake = fake(move |asked, before| {
-        match (asked.is_watch(), script_allowed.load(Ordering::SeqCst)) {
-            (false, false) => Reply::status(
-                403,
-                "services is forbidden: User \"dns\" cannot list resource \"services\"",
-            ),
-            (false, true) => Reply::page("10", "", &[&service("a", 1)]),
-            (true, _) if before < 2 => Reply::status(
-                403,
-                "services is forbidden: User \"dns\" cannot watch resource \"services\"",
-            ),
-            (true, _) => Reply::quiet(),
-        }
-    })
-    .await;
-    let mut bench = Bench::of(&fake).await;
-    let problem = bench.problem().await;
-    assert_eq!(problem.about, About::Kind(Kind::Service));
-    assert_eq!(
-        problem.to_string(),
-        "may not list services: services is forbidden: User \"dns\" cannot list resource \
-         \"services\"; the ClusterRole needs list and watch on services"
-    );
-    let stale = bench.stale().await;
-    assert!(stale.starts_with("may not list services"), "{stale}");
-    assert!(bench.errors(ErrorClass::Forbidden) >= 2);
-    allowed.store(true, Ordering::SeqCst);
-    // also shows that the first problem was said once
-    let problem = bench.problem().await.to_string();
-    assert!(problem.starts_with("may not watch services: "), "{problem}");
-    bench.fresh().await;
-}
-
-#[tokio::test]
 async fn a_slow_page_is_waited_for_and_a_silent_one_is_given_up() {
     let fake = fake(|asked, before| match (asked.is_watch(), before) {
         (true, _) => Reply::quiet(),
@@ -504,97 +338,6 @@ async fn a_slow_page_is_waited_for_and_a_silent_one_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_connection_that_went_silent_is_given_up() {
-    let fake = fake(|asked, before| match (asked.is_watch(), before) {
-        (true, 0) => Reply::quiet(),
-        (true, _) => Reply::lines(&[&event("ADDED", &service("a", 11))]),
-        (false, _) => Reply::page("10", "", &[]),
-    })
-    .await;
-    let settings = Settings {
-        watch_seconds: 0,
-        watch_slack: Duration::from_millis(300),
-        ..quick()
-    };
-    let auth = Auth::Endpoint {
-        url: fake.url(),
-        tls: None,
-    };
-    let mut bench = Bench::start(auth, settings).await;
-    assert_eq!(bench.change().await, "all: ");
-    assert_eq!(bench.change().await, "+a@11");
-    assert_eq!(bench.errors(ErrorClass::Transport), 1);
-}
-
-#[tokio::test]
-async fn a_server_that_is_away_makes_stale_and_back_again_resumes() {
-    let serving = |position: &'static str| {
-        script(move |asked, before| match (asked.is_watch(), before) {
-            (true, 0) => Reply::lines(&[&event("ADDED", &service("a", 11))]),
-            (true, _) => Reply::quiet(),
-            (false, _) => Reply::page(position, "", &[]),
-        })
-    };
-    let fake = Fake::start(serving("10")).await;
-    let mut bench = Bench::of(&fake).await;
-    for expected in ["all: ", "+a@11"] {
-        assert_eq!(bench.change().await, expected);
-    }
-    let address = fake.address;
-    fake.stop().await;
-    let reason = bench.stale().await;
-    assert!(reason.contains("cannot reach the API server"), "{reason}");
-    assert!(bench.stats.is_stale());
-    let fake = Fake::start_at(address, serving("11")).await;
-    bench.fresh().await;
-    assert!(!bench.stats.is_stale());
-    assert_eq!(
-        fake.asked("services", true)[0].part("resourceVersion"),
-        "11"
-    );
-    let lists = fake.asked("services", false);
-    assert_eq!(lists.len(), 1, "resumed, not listed");
-    assert_eq!(lists[0].part("limit"), "1", "only asked where it is");
-}
-
-#[tokio::test]
-async fn a_server_that_is_away_at_the_start_is_waited_for() {
-    let serving = || script(|_, _| Reply::page("10", "", &[]));
-    let fake = Fake::start(serving()).await;
-    let (address, url) = (fake.address, fake.url());
-    fake.stop().await;
-    let mut bench = Bench::start(Auth::Endpoint { url, tls: None }, quick()).await;
-    bench.stale().await;
-    let fake = Fake::start_at(address, serving()).await;
-    assert_eq!(bench.change().await, "all: ");
-    drop(fake);
-}
-
-#[tokio::test]
-async fn a_watch_that_breaks_off_goes_on_where_it_was() {
-    let (tx, first) = Reply::open();
-    let first = Mutex::new(Some(first));
-    let fake = fake(move |asked, before| match (asked.is_watch(), before) {
-        (true, 0) => first.lock().unwrap().take().unwrap(),
-        (true, 1) => Reply::Broken,
-        (true, _) => Reply::lines(&[&event("ADDED", &service("b", 12))]),
-        (false, 0) => Reply::page("10", "", &[]),
-        (false, _) => Reply::page("11", "", &[]),
-    })
-    .await;
-    let mut bench = Bench::of(&fake).await;
-    bench.fresh().await;
-    tx.send(event("ADDED", &service("a", 11))).unwrap();
-    assert_eq!(bench.change().await, "+a@11");
-    drop(tx);
-    assert_eq!(bench.change().await, "+b@12");
-    assert_eq!(
-        fake.asked("services", true)[2].part("resourceVersion"),
-        "11"
-    );
-}
-
-#[tokio::test]
 async fn an_event_that_is_no_json_lists_again() {
     let fake = fake(|asked, before| match (asked.is_watch(), before) {
         (true, 0) => Reply::lines(&["{\"type\":\"ADDED\",\"object\":{oops}}"]),
@@ -608,148 +351,6 @@ async fn an_event_that_is_no_json_lists_again() {
     assert_eq!(bench.change().await, "all: ");
     assert_eq!(bench.change().await, "all: a");
     assert_eq!(bench.errors(ErrorClass::Malformed), 2);
-}
-
-#[tokio::test]
-async fn too_many_requests_are_not_hidden_by_the_clients_own_retries() {
-    let fake = fake(|asked, before| match (asked.is_watch(), before) {
-        (true, _) => Reply::quiet(),
-        (false, 0 | 1) => Reply::status(429, "slow down"),
-        (false, 2) => Reply::status(503, "not yet"),
-        (false, _) => Reply::page("10", "", &[]),
-    })
-    .await;
-    let mut bench = Bench::of(&fake).await;
-    assert_eq!(bench.change().await, "all: ");
-    assert_eq!(bench.errors(ErrorClass::Status), 3);
-}
-
-/// A kubeconfig that names a token file.
-fn kubeconfig(dir: &std::path::Path, url: &str) -> std::path::PathBuf {
-    let file = dir.join("config");
-    let text = format!(
-        "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters:\n- {{name: c, cluster: {{server: \
-         '{url}'}}}}\nusers:\n- {{name: u, user: {{tokenFile: token}}}}\ncontexts:\n- {{name: c, \
-         context: {{cluster: c, user: u}}}}\n"
-    );
-    std::fs::write(&file, text).unwrap();
-    file
-}
-
-#[tokio::test]
-async fn a_replaced_token_is_taken_up_at_the_first_refusal() {
-    let dir = tempfile::TempDir::new().unwrap();
-    let token = dir.path().join("token");
-    std::fs::write(&token, "old").unwrap();
-    let accepted = Arc::new(Mutex::new("old".to_owned()));
-    let script_accepted = Arc::clone(&accepted);
-    let (tx, first) = Reply::open();
-    let first = Mutex::new(Some(first));
-    let script: Arc<Script> = Arc::new(move |asked: &Asked, before: usize| {
-        if asked.token.as_deref() != Some(&**script_accepted.lock().unwrap()) {
-            return Reply::status(401, "Unauthorized");
-        }
-        match (asked.plural.as_str(), asked.is_watch()) {
-            ("services", true) if before == 0 => first.lock().unwrap().take().unwrap(),
-            (_, true) => Reply::quiet(),
-            (_, false) => Reply::page("10", "", &[]),
-        }
-    });
-    let fake = Fake::start(script).await;
-    let file = kubeconfig(dir.path(), &fake.url());
-    let mut bench = Bench::start(
-        Auth::Kubeconfig {
-            file,
-            context: None,
-        },
-        quick(),
-    )
-    .await;
-    bench.fresh().await;
-    std::fs::write(&token, "new").unwrap();
-    "new".clone_into(&mut accepted.lock().unwrap());
-    tx.send(event("ADDED", &service("a", 11))).unwrap();
-    assert_eq!(bench.change().await, "+a@11");
-    drop(tx);
-    let renewed = fake.until(|fake| {
-        fake.asked("services", true)
-            .last()
-            .unwrap()
-            .token
-            .as_deref()
-            == Some("new")
-    });
-    timeout(DEADLINE, renewed).await.expect("the new token");
-    assert_eq!(bench.errors(ErrorClass::Unauthorized), 1);
-}
-
-#[tokio::test]
-async fn credentials_that_stay_refused_are_a_problem() {
-    let fake = fake(|_, _| Reply::status(401, "Unauthorized")).await;
-    let mut bench = Bench::of(&fake).await;
-    let problem = bench.problem().await.to_string();
-    assert!(
-        problem.starts_with("credentials refused when asking for services"),
-        "{problem}"
-    );
-}
-
-/// Why there is no client.
-async fn refused(auth: Auth) -> String {
-    let stats = Arc::new(SourceStats::default());
-    let clock = Arc::new(SystemClock);
-    KubernetesSource::connect(auth, Wanted::default(), quick(), clock, stats)
-        .await
-        .unwrap_err()
-        .to_string()
-}
-
-#[tokio::test]
-async fn wrong_configuration_says_what_to_do_in_one_line() {
-    let dir = tempfile::TempDir::new().unwrap();
-    let missing = dir.path().join("missing");
-    let told = refused(Auth::Kubeconfig {
-        file: missing.clone(),
-        context: None,
-    })
-    .await;
-    assert_eq!(
-        told,
-        format!(
-            "kubeconfig {}: No such file or directory (os error 2); name a kubeconfig file that can be read",
-            missing.display()
-        )
-    );
-    let file = kubeconfig(dir.path(), "http://127.0.0.1:1");
-    let told = refused(Auth::Kubeconfig {
-        file,
-        context: Some("other".to_owned()),
-    })
-    .await;
-    assert!(told.contains("other"), "{told}");
-    for url in ["127.0.0.1:6443", "ftp://a", "http://", "::"] {
-        let told = refused(Auth::Endpoint {
-            url: url.to_owned(),
-            tls: None,
-        })
-        .await;
-        assert!(
-            told.starts_with(&format!("endpoint {url:?} is not a URL")),
-            "{told}"
-        );
-        assert!(!told.contains('\n'), "{told}");
-    }
-    let tls = Tls {
-        cert: missing.clone(),
-        key: missing.clone(),
-        ca: missing,
-    };
-    let auth = Auth::Endpoint {
-        url: "https://127.0.0.1:1".to_owned(),
-        tls: Some(tls),
-    };
-    let told = refused(auth).await;
-    assert!(told.starts_with("tls file "), "{told}");
 }
 
 #[tokio::test]

@@ -32,16 +32,35 @@ const LINES: &[&str] = &[
     "srv SRV 0 1 81 host.elsewhere.",
 ];
 
-/// The answer as text: owners and types, then what the SOA says.
-fn ask(qname: &str, qtype: &str) -> String {
-    let zone = zone("z.", 1, LINES);
+/// What an answer of a zone with these lines says.
+fn said(
+    apex: &str,
+    lines: &[&str],
+    qname: &str,
+    qtype: &str,
+    words: impl Fn(&Answer<'_>, &[u8]) -> Vec<String>,
+) -> String {
+    let zone = zone(apex, 1, lines);
     let version = zone.current().unwrap();
     let lower = name(qname).to_lower();
     let mut key = Vec::new();
     let answer = lookup(&version, lower.as_wire(), qtype.parse().unwrap(), &mut key);
-    let mut words: Vec<String> = answer
-        .links()
-        .map(|link| {
+    words(&answer, lower.as_wire()).join(", ")
+}
+
+/// How an answer ends.
+fn end_of(answer: &Answer<'_>) -> String {
+    match (answer.exists, answer.negative) {
+        (true, false) => "end".to_owned(),
+        (true, true) => "nodata".to_owned(),
+        (false, _) => "nxdomain".to_owned(),
+    }
+}
+
+/// The answer as text: owners and types, then what the SOA says.
+fn ask(qname: &str, qtype: &str) -> String {
+    said("z.", LINES, qname, qtype, |answer, _| {
+        let links = answer.links().map(|link| {
             let owner = link.owner.map_or("?".to_owned(), |wire| {
                 crate::dns::Name::from_wire(wire).unwrap().to_string()
             });
@@ -49,14 +68,9 @@ fn ask(qname: &str, qtype: &str) -> String {
                 LinkSet::Soa => format!("{owner} SOA"),
                 LinkSet::Rrset(rrset) => format!("{owner} {}*{}", rrset.rtype, rrset.count),
             }
-        })
-        .collect();
-    words.push(match (answer.exists, answer.negative) {
-        (true, false) => "end".to_owned(),
-        (true, true) => "nodata".to_owned(),
-        (false, _) => "nxdomain".to_owned(),
-    });
-    words.join(", ")
+        });
+        links.chain([end_of(answer)]).collect()
+    })
 }
 
 #[test]
@@ -167,40 +181,28 @@ const WILD: &[&str] = &[
 
 /// As [`ask`], of [`WILD`].
 fn ask_wild(qname: &str, qtype: &str) -> String {
-    let zone = zone("example.", 1, WILD);
-    let version = zone.current().unwrap();
-    let lower = name(qname).to_lower();
-    let mut key = Vec::new();
-    let answer = lookup(&version, lower.as_wire(), qtype.parse().unwrap(), &mut key);
     let shown = |wire: &[u8]| crate::dns::Name::from_wire(wire).unwrap().to_string();
-    let mut words: Vec<String> = answer
-        .links()
-        .map(|link| match link.set {
-            LinkSet::Soa => "SOA".to_owned(),
-            LinkSet::Rrset(rrset) => {
-                format!(
-                    "{} {}",
-                    link.owner.map_or("?".to_owned(), shown),
-                    rrset.rtype
-                )
-            }
-        })
-        .collect();
-    if let Some(referral) = answer.referral {
-        let cut = &referral.below.unwrap_or(lower.as_wire())[referral.skip..];
-        words.push(format!(
-            "referral {}*{}",
-            shown(cut),
-            referral.servers.count
+    let words = |answer: &Answer<'_>, lower: &[u8]| {
+        let mut words: Vec<String> = answer
+            .links()
+            .map(|link| match link.set {
+                LinkSet::Soa => "SOA".to_owned(),
+                LinkSet::Rrset(rrset) => {
+                    let owner = link.owner.map_or("?".to_owned(), shown);
+                    format!("{owner} {}", rrset.rtype)
+                }
+            })
+            .collect();
+        words.push(answer.referral.map_or_else(
+            || end_of(answer),
+            |referral| {
+                let cut = &referral.below.unwrap_or(lower)[referral.skip..];
+                format!("referral {}*{}", shown(cut), referral.servers.count)
+            },
         ));
-    } else {
-        words.push(match (answer.exists, answer.negative) {
-            (true, false) => "end".to_owned(),
-            (true, true) => "nodata".to_owned(),
-            (false, _) => "nxdomain".to_owned(),
-        });
-    }
-    words.join(", ")
+        words
+    };
+    said("example.", WILD, qname, qtype, words)
 }
 
 /// RFC 4592 section 2.2.1, answer by answer.

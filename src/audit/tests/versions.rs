@@ -1,0 +1,196 @@
+//! Log, show and diff.
+
+use super::*;
+
+/// `show`.
+fn show(zone: &str) -> Result<String, String> {
+    let zone = zone.to_owned();
+    asked(
+        &Fake::new(),
+        Request::Show { zone, name: None },
+        Output::Text,
+    )
+}
+
+/// `diff` of `z.`.
+fn diff(from: &str, to: Option<&str>) -> Result<String, String> {
+    let request = Request::Diff {
+        zone: "z".into(),
+        from: from.into(),
+        to: to.map(Into::into),
+    };
+    asked(&Fake::new(), request, Output::Text)
+}
+
+/// `log` with these filters: since, until, name, object.
+fn log(filters: [Option<&str>; 4]) -> Result<String, String> {
+    let [since, until, name, object] = filters.map(|filter| filter.map(ToOwned::to_owned));
+    let request = Request::Log {
+        zone: None,
+        since,
+        until,
+        name,
+        object,
+    };
+    asked(&Fake::new(), request, Output::Text)
+}
+
+/// The serials that a log lists.
+fn serials(log: Result<String, String>) -> Vec<String> {
+    let text = log.expect("it is answered");
+    let versions = text.lines().filter(|line| line.starts_with("z. "));
+    versions
+        .filter_map(|line| line.split(' ').nth(1).map(ToOwned::to_owned))
+        .collect()
+}
+
+#[test]
+fn log_tells_versions_newest_first_with_their_causes() {
+    let want = "\
+z. 200 2026-11-21T14:00:02.000Z +1 -1 (2 records)
+    deleted Service shop/web (shop.yaml:4)
+    applied Service shop/db (shop.yaml:9)
+z. 101 2026-11-21T14:00:01.000Z +1 -1 (2 records)
+    applied Service shop/web (resourceVersion 77, by kubectl, Update)
+z. 100 2026-11-21T14:00:00.000Z +1 -0 (2 records)
+    listed Service shop/web (shop.yaml:4)
+";
+    assert_eq!(log([None; 4]).as_deref(), Ok(want));
+}
+
+#[test]
+fn log_is_filtered_by_time_name_and_object() {
+    for (filters, want) in [
+        (
+            [Some("2026-11-21T14:00:01Z"), None, None, None],
+            vec!["200", "101"],
+        ),
+        (
+            [None, Some("2026-11-21T14:00:01Z"), None, None],
+            vec!["101", "100"],
+        ),
+        (
+            [Some("2s ago"), Some("1s ago"), None, None],
+            vec!["200", "101"],
+        ),
+        ([Some("1s ago"), Some("2s ago"), None, None], vec![]),
+        (
+            [None, None, Some("WEB.z."), None],
+            vec!["200", "101", "100"],
+        ),
+        ([None, None, Some("db.z."), None], vec!["200"]),
+        ([None, None, Some("eb.z."), None], vec![]),
+        ([None, None, None, Some("service/shop/db")], vec!["200"]),
+        (
+            [None, None, None, Some("Service/shop/web")],
+            vec!["200", "101", "100"],
+        ),
+        ([None, None, None, Some("EndpointSlice/shop/web")], vec![]),
+    ] {
+        assert_eq!(serials(log(filters)), want, "{filters:?}");
+    }
+    let shown = log([None, Some("2026-11-21T14:00:01Z"), Some("web.z."), None]);
+    let shown = shown.expect("it is answered");
+    assert!(
+        shown.contains("    - web.z. 5 IN A 192.0.2.1\n    + web.z. 5 IN A 192.0.2.2\n"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn show_writes_a_version_as_a_master_file() {
+    let want = "\
+; z. serial 101 of 2026-11-21T14:00:01.000Z, 2 records
+z. 5 IN SOA ns.z. mbox.z. 101 300 30 86400 5
+web.z. 5 IN A 192.0.2.2
+";
+    assert_eq!(show("z@101").as_deref(), Ok(want));
+}
+
+#[test]
+fn versions_are_found_by_serial_and_by_time() {
+    for (moment, want) in [
+        ("z", 200),
+        ("Z.", 200),
+        ("z@100", 100),
+        ("z@200", 200),
+        ("z@2026-11-21T14:00:00Z", 100),
+        ("z@2026-11-21T14:00:00.999Z", 100),
+        ("z@2026-11-21T14:00:01Z", 101),
+        ("z@2026-11-21T15:00:00+01:00", 100),
+        ("z@2027-01-01", 200),
+        ("z@1s ago", 200),
+        ("z@2s ago", 101),
+    ] {
+        let head = show(moment).unwrap_or_else(|error| panic!("{moment}: {error}"));
+        assert!(
+            head.starts_with(&format!("; z. serial {want} of")),
+            "{moment}: {head}"
+        );
+    }
+    let begins = "history begins at serial 100, 2026-11-21T14:00:00.000Z";
+    for (moment, want) in [
+        (
+            "z@102",
+            format!("no version of z. with serial 102 is kept: {begins}"),
+        ),
+        (
+            "z@2026-11-21",
+            format!("nothing is kept of z. at that time: {begins}"),
+        ),
+        (
+            "z@4s ago",
+            format!("nothing is kept of z. at that time: {begins}"),
+        ),
+        ("y", "no zone y. here; there are z.".to_owned()),
+    ] {
+        assert_eq!(show(moment), Err(want), "{moment}");
+    }
+}
+
+#[test]
+fn diff_tells_the_net_difference_and_its_causes() {
+    let want = "\
+--- z. 100 2026-11-21T14:00:00.000Z
++++ z. 200 2026-11-21T14:00:02.000Z
+-z. 5 IN SOA ns.z. mbox.z. 100 300 30 86400 5
++z. 5 IN SOA ns.z. mbox.z. 200 300 30 86400 5
+-web.z. 5 IN A 192.0.2.1
++db.z. 5 IN A 192.0.2.3
+; applied Service shop/web (resourceVersion 77, by kubectl, Update)
+; deleted Service shop/web (shop.yaml:4)
+; applied Service shop/db (shop.yaml:9)
+";
+    assert_eq!(diff("100", None).as_deref(), Ok(want));
+    assert_eq!(diff("100", Some("1s ago")).as_deref(), Ok(want));
+    assert_eq!(
+        diff("200", None).as_deref(),
+        Ok("; both are z. serial 200\n")
+    );
+}
+
+#[test]
+fn diff_the_other_way_takes_back_what_came() {
+    let back = diff("200", Some("101")).expect("it is answered");
+    assert!(back.starts_with("--- z. 200 "), "{back}");
+    assert!(
+        back.contains("\n-db.z. 5 IN A 192.0.2.3\n+web.z. 5 IN A 192.0.2.2\n"),
+        "{back}"
+    );
+}
+
+#[test]
+fn machines_read_a_json_object_a_line() {
+    let request = Request::Diff {
+        zone: "z".into(),
+        from: "101".into(),
+        to: None,
+    };
+    let text = asked(&Fake::new(), request, Output::Json).expect("it is answered");
+    let read: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!(read["from"], 101);
+    assert_eq!(read["to"], 200);
+    assert_eq!(read["removed"][0], "web.z. 5 IN A 192.0.2.2");
+    assert_eq!(read["versions"][0]["causes"][1][0]["name"], "db");
+    assert_eq!(read["versions"][0]["added"][0]["cause"], 1);
+}

@@ -1,0 +1,83 @@
+//! What is said of content before it is out, and of secondaries that are ahead.
+
+use super::*;
+
+#[test]
+fn a_secondary_ahead_of_us_gets_a_version_above_its_own() {
+    let mut subject = Subject::new(plan());
+    subject.pipeline = subject.pipeline.awaiting_secondaries();
+    subject.relist(0..1);
+    assert!(subject.zone().current().is_none());
+    let apex: Name = "cluster.local.".parse().unwrap();
+    let serials = vec![
+        (apex.clone(), Serial::decode(4_000)),
+        (apex.clone(), Serial::decode(5_000)),
+    ];
+    subject.pipeline.take(Input::Secondaries(serials));
+    assert!(subject.pipeline.commit());
+    assert_eq!(subject.serial(), 5_001);
+    // One that is behind changes nothing; one that is ahead has the same content under a later serial.
+    subject
+        .pipeline
+        .take(Input::Secondaries(vec![(apex.clone(), Serial::decode(7))]));
+    assert!(subject.pipeline.commit());
+    assert_eq!(subject.serial(), 5_001);
+    subject.pipeline.take(Input::Secondaries(vec![(
+        apex,
+        Serial::decode(2_000_000_000),
+    )]));
+    assert!(subject.pipeline.commit());
+    assert_eq!(subject.serial(), 2_000_000_001);
+    assert_eq!(subject.names(), 1);
+    let step = Arc::clone(subject.zone().current().unwrap().history.last().unwrap());
+    assert!(step.added.is_empty() && step.removed.is_empty());
+    assert_eq!(step.causes[0][0].key.to_string(), "the secondaries");
+    assert!(subject.pipeline.commit());
+    assert_eq!(subject.zone().current().unwrap().seq, step.seq);
+}
+
+#[test]
+fn what_bind_refuses_is_said_once() {
+    let mut subject = Subject::new(plan());
+    let slice = |count: u8| {
+        let endpoint = |number| Endpoint {
+            addresses: [IpAddr::from([10, 1, 0, number])].into(),
+            hostname: None,
+            fqdn: None,
+            pod: None,
+            zone: None,
+        };
+        Fact::EndpointSlice(EndpointSlice {
+            key: ObjectKey::new("a", "x"),
+            service: Some("s".into()),
+            import: None,
+            form: SliceForm::Ipv4,
+            ports: Vec::new().into(),
+            endpoints: (0..count).map(endpoint).collect(),
+            origin: Origin::default(),
+        })
+    };
+    let headless = Fact::Service(Service {
+        key: ObjectKey::new("a", "s"),
+        form: ServiceForm::Headless,
+        ports: Vec::new().into(),
+        external: None,
+        origin: Origin::default(),
+    });
+    subject.list_all(0..0);
+    feed(&mut subject.pipeline, Change::Applied(headless));
+    for (count, want) in [
+        (100, None),
+        (101, Some("cluster.local. has 1 warnings")),
+        (102, Some("cluster.local. has 1 warnings")),
+        (100, Some("cluster.local. has 0 warnings")),
+    ] {
+        feed(&mut subject.pipeline, Change::Applied(slice(count)));
+        assert!(subject.pipeline.commit());
+        let mut heard = subject.heard();
+        heard.retain(|line| line.starts_with("cluster.local."));
+        assert_eq!(heard.last().map(String::as_str), want);
+        let is_said = heard.iter().any(|line| line.contains("BIND refuses"));
+        assert_eq!(is_said, count == 101, "{heard:?}");
+    }
+}

@@ -1,0 +1,172 @@
+//! Names that no zone holds: pods and topology.
+
+use super::*;
+
+/// A desk for a zone with `pods insecure`, in which the namespace `a` is seen if anything is known.
+fn pods_desk(is_known: bool) -> Desk {
+    let pods = crate::live::InsecurePods {
+        seen: Arc::default(),
+        ttl: crate::dns::Ttl::decode(9),
+    };
+    if is_known {
+        pods.seen.publish_all(["a".into()].into_iter());
+    }
+    let lines = ["s.a.svc A 10.0.0.1", "alias.a.svc CNAME fd00--7.a.pod.z."];
+    let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
+    let live = LiveNames {
+        pods: Some(pods),
+        zonal: None,
+    };
+    setup.live.insert(name("z."), live);
+    Desk::new(setup)
+}
+
+/// Answers, NODATA or NXDOMAIN with the zone's SOA, or SERVFAIL, as text.
+fn said_of_pod(desk: &mut Desk, qname: &str, qtype: Rtype) -> String {
+    let message = desk.ask(&query(1, qname, qtype));
+    assert_eq!(
+        message.authorities.is_empty(),
+        !message.answers.is_empty()
+            || message.metadata.response_code == hickory_server::proto::op::ResponseCode::ServFail
+    );
+    let answers = message.answers.iter().map(line).collect::<Vec<_>>();
+    format!(
+        "{} {}",
+        message.metadata.response_code.low(),
+        answers.join(", ")
+    )
+}
+
+#[test]
+fn s53_s54_s55_insecure_pods_are_answered_from_their_names() {
+    let mut desk = pods_desk(true);
+    for (qname, qtype, want) in [
+        (
+            "10-0-0-7.a.pod.z.",
+            Rtype::A,
+            "0 10-0-0-7.a.pod.z. 9 IN A 10.0.0.7",
+        ),
+        ("10-0-0-7.a.pod.z.", Rtype::AAAA, "0 "),
+        ("10-0-0-7.a.pod.z.", Rtype::SRV, "0 "),
+        (
+            "10-0-0-7.a.pod.z.",
+            Rtype::ANY,
+            "0 10-0-0-7.a.pod.z. 9 IN A 10.0.0.7",
+        ),
+        (
+            "FD00--7.A.pod.z.",
+            Rtype::AAAA,
+            "0 FD00--7.A.pod.z. 9 IN AAAA fd00::7",
+        ),
+        ("blah.a.pod.z.", Rtype::A, "3 "),
+        ("10-0-0-7.b.pod.z.", Rtype::A, "3 "),
+        ("x.10-0-0-7.a.pod.z.", Rtype::A, "3 "),
+        ("a.pod.z.", Rtype::A, "0 "),
+        ("pod.z.", Rtype::A, "0 "),
+        ("b.pod.z.", Rtype::A, "3 "),
+        ("nothing.z.", Rtype::A, "3 "),
+    ] {
+        assert_eq!(
+            said_of_pod(&mut desk, qname, qtype),
+            want,
+            "{qname} {qtype}"
+        );
+    }
+    let alias = said_of_pod(&mut desk, "alias.a.svc.z.", Rtype::AAAA);
+    assert!(
+        alias.starts_with("0 ") && alias.ends_with("fd00--7.a.pod.z. 9 IN AAAA fd00::7"),
+        "{alias}"
+    );
+}
+
+#[test]
+fn while_namespaces_are_unknown_no_pod_is_denied() {
+    let mut desk = pods_desk(false);
+    for (qname, want) in [
+        ("10-0-0-7.a.pod.z.", "0 10-0-0-7.a.pod.z. 9 IN A 10.0.0.7"),
+        ("10-0-0-7.b.pod.z.", "2 "),
+        ("b.pod.z.", "2 "),
+        ("blah.b.pod.z.", "3 "),
+        ("nothing.z.", "3 "),
+    ] {
+        assert_eq!(said_of_pod(&mut desk, qname, Rtype::A), want, "{qname}");
+    }
+    let unknown = with_opt(query(1, "10-0-0-7.b.pod.z.", Rtype::A), 1232, 0, &[]);
+    assert_eq!(desk.code(&unknown), (2, Some(14)));
+}
+
+/// A headless Service with endpoints in the topology zones `eu` and `us`.
+fn headless_services() -> crate::cluster::HeadlessServices {
+    use crate::cluster::{
+        Endpoint, EndpointSlice, HeadlessService, HeadlessServices, ObjectKey, Origin, Protocol,
+        Service, ServiceForm, SliceForm, SlicePort,
+    };
+    let key = ObjectKey::new("n", "s");
+    let endpoint = |last: u8, zone: &str| Endpoint {
+        addresses: [std::net::IpAddr::from([10, 0, 0, last])].into(),
+        hostname: Some(format!("h{last}").into()),
+        fqdn: None,
+        pod: None,
+        zone: Some(zone.into()),
+    };
+    let slice = EndpointSlice {
+        key: ObjectKey::new("n", "s-1"),
+        service: Some("s".into()),
+        import: None,
+        form: SliceForm::Ipv4,
+        ports: [SlicePort {
+            name: "".into(),
+            protocol: Protocol::Tcp,
+            number: Some(80),
+        }]
+        .into(),
+        endpoints: [endpoint(1, "eu"), endpoint(2, "us")].into(),
+        origin: Origin::default(),
+    };
+    let service = Service {
+        key: key.clone(),
+        form: ServiceForm::Headless,
+        ports: [].into(),
+        external: None,
+        origin: Origin::default(),
+    };
+    let services = HeadlessServices::default();
+    let slices = vec![slice];
+    services.publish([(key, Some(HeadlessService { service, slices }))].into_iter());
+    services
+}
+
+#[test]
+fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
+    let (services, ttl) = (Arc::new(headless_services()), crate::dns::Ttl::decode(9));
+    let zonal = crate::live::ZonalNames::new(services, ttl, crate::pipeline::service_node);
+    let lines = ["h1.s.n.svc A 10.0.0.1", "h2.s.n.svc A 10.0.0.2"];
+    let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
+    let live = LiveNames {
+        pods: None,
+        zonal: Some(zonal),
+    };
+    setup.live.insert(name("z."), live);
+    let mut desk = Desk::new(setup);
+    let message = desk.ask(&query(1, "EU.pin._zone.s.n.svc.z.", Rtype::SRV));
+    let want = "EU.pin._zone.s.n.svc.z. 9 IN SRV 0 100 80 h1.s.n.svc.z.";
+    assert_eq!(message.answers.iter().map(line).collect::<Vec<_>>(), [want]);
+    assert_eq!(message.additionals.len(), 1);
+    let message = desk.ask(&query(1, "us.prefer._zone.s.n.svc.z.", Rtype::A));
+    let want = "us.prefer._zone.s.n.svc.z. 9 IN A 10.0.0.2";
+    assert_eq!(message.answers.iter().map(line).collect::<Vec<_>>(), [want]);
+    for (qname, rcode) in [
+        ("ap.pin._zone.s.n.svc.z.", 0),
+        ("pin._zone.s.n.svc.z.", 0),
+        ("us.near._zone.s.n.svc.z.", 3),
+        ("us.pin._zone.t.n.svc.z.", 3),
+    ] {
+        let message = desk.ask(&query(1, qname, Rtype::A));
+        let counts = (message.answers.len(), message.authorities.len());
+        assert_eq!(
+            (message.metadata.response_code.low(), counts),
+            (rcode, (0, 1)),
+            "{qname}"
+        );
+    }
+}

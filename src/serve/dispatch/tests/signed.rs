@@ -1,0 +1,73 @@
+//! Signed questions and what they get.
+
+use super::*;
+
+#[test]
+fn e09_e11_signed_requests_get_signed_replies_also_refusals_and_truncated_ones() {
+    let many: Vec<String> = (0..100).map(|n| format!("many A 10.0.0.{n}")).collect();
+    let lines: Vec<&str> = many.iter().map(String::as_str).collect();
+    let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
+    setup.access = vec!["192.0.2.7 other."];
+    let mut desk = Desk::new(setup);
+    let sign = |mut raw: Vec<u8>| {
+        let mac = tsig::sign_request(&key("k."), &mut raw, NOW);
+        (raw, mac)
+    };
+    let check = |octets: &[u8], mac: &[u8]| {
+        let at = crate::dns::tsig_place(octets).expect("the reply is signed");
+        assert!(tsig::is_reply_valid(&key("k."), mac, octets, at, NOW));
+    };
+    let (raw, mac) = sign(with_opt(query(1, "many.z.", Rtype::A), 512, 0, &[]));
+    let octets = desk.octets(&raw);
+    check(&octets, &mac);
+    assert!(octets.len() <= 512);
+    let message = Message::from_vec(&octets).unwrap();
+    assert!(message.metadata.truncation && message.edns.is_some());
+    let (raw, mac) = sign(with_opt(query(1, "z.", Rtype::AXFR), 512, 0, &[]));
+    let Got::Octets(octets) = desk.give(&raw, Proto::Tcp) else {
+        panic!("no reply")
+    };
+    assert_eq!(code_of(&octets), (5, Some(18)));
+    check(&octets, &mac);
+    let mut notify = query(1, "z.", Rtype::SOA);
+    notify[2] = 4 << 3;
+    let (raw, mac) = sign(notify);
+    check(&desk.octets(&raw), &mac);
+}
+
+#[test]
+fn e07_a_refused_signature_is_notauth_and_one_out_of_place_formerr() {
+    let mut desk = Desk::with(&["www A 10.0.0.1"]);
+    let mut raw = query(1, "www.z.", Rtype::A);
+    tsig::sign_request(&key("nobody."), &mut raw, NOW);
+    let octets = desk.octets(&raw);
+    assert_eq!(code_of(&octets), (9, None));
+    assert!(crate::dns::tsig_place(&octets).is_some());
+    let mut first = query(1, "www.z.", Rtype::A);
+    tsig::sign_request(&key("k."), &mut first, NOW);
+    assert_eq!(desk.code(&first).0, 0);
+    // RFC 8945 section 5.1: TSIG elsewhere than last, or twice, is FORMERR.
+    assert_eq!(desk.code(&with_opt(first.clone(), 512, 0, &[])), (1, None));
+    let record = first[query(1, "www.z.", Rtype::A).len()..].to_vec();
+    let mut in_answer = first.clone();
+    in_answer[7] = 1;
+    in_answer[11] = 0;
+    assert_eq!(desk.code(&in_answer), (1, None), "in the answer section");
+    count(&mut first, 3);
+    first.extend_from_slice(&record);
+    assert_eq!(desk.code(&first), (1, None));
+}
+
+#[test]
+fn a_signed_question_gets_what_the_zone_holds_and_no_handler_changes_it() {
+    let mut setup = Setup::new(vec![zone("z.", 5, &["www A 10.1.0.1"])]);
+    setup.handlers[0] = vec![Arc::new(crate::live::testing::Counting::default())];
+    setup.shape.is_minimal = true;
+    let mut desk = Desk::new(setup);
+    let address = |message: &Message| line(&message.answers[0]);
+    let plain = desk.ask(&query(1, "www.z.", Rtype::A));
+    assert_eq!(address(&plain), "www.z. 300 IN A 10.0.0.1");
+    let mut raw = query(2, "www.z.", Rtype::A);
+    tsig::sign_request(&key("k."), &mut raw, NOW);
+    assert_eq!(address(&desk.ask(&raw)), "www.z. 60 IN A 10.1.0.1");
+}

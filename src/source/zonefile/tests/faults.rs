@@ -1,0 +1,176 @@
+//! Faults, each with its place.
+
+use super::*;
+
+#[test]
+fn includes_that_are_missing_or_endless_are_said_at_their_line() {
+    let text = format!("{TOP}$INCLUDE none\n$INCLUDE\n$INCLUDE a b c\n");
+    let bad = read_files(&[("main", text.as_bytes())], Role::Zone)
+        .content
+        .unwrap_err();
+    assert_eq!(
+        bad.to_string(),
+        "d/main:5:10: cannot read d/none: no such file\n\
+         d/main:6:1: write: $INCLUDE FILE [ORIGIN]\n\
+         d/main:7:14: \"c\" is too much; write: $INCLUDE FILE [ORIGIN]"
+    );
+    let reading = read_files(&[("main", b"$INCLUDE main\n")], Role::Overlay);
+    let bad = reading.content.unwrap_err();
+    assert_eq!(
+        bad.to_string(),
+        "d/main:1:10: not included: files may include each other 10 deep, and be 1000 in all"
+    );
+    assert_eq!(reading.files.len(), 11);
+}
+
+#[test]
+fn every_fault_has_its_place_and_does_not_hide_the_next() {
+    check(&[
+        (
+            "a A x\nb A y\nc A 192.0.2.1",
+            &[
+                "d/main:5:5: A: expected IPv4 address",
+                "d/main:6:5: A: expected IPv4 address",
+            ],
+        ),
+        (
+            "a A 192.0.2.1 x",
+            &["d/main:5:15: A: \"x\" is too much: the data is complete"],
+        ),
+        (
+            "a MX 10",
+            &["d/main:5:6: MX: something is missing after this"],
+        ),
+        (
+            "a MX (\n 10\n b..c )",
+            &["d/main:7:2: MX: \"b..c\" has an empty label"],
+        ),
+        ("a 5", &["d/main:5:3: a record type is missing after this"]),
+        ("a", &["d/main:5:1: a record type is missing after this"]),
+        ("a BOGUS x", &["d/main:5:3: unknown record type \"BOGUS\""]),
+        ("a AXFR x", &["d/main:5:3: AXFR is no type of records"]),
+        (
+            "a CH A x",
+            &["d/main:5:3: class CH is not served, IN alone is"],
+        ),
+        (
+            "a 99999999999 A x",
+            &["d/main:5:3: \"99999999999\" is longer than a TTL can be (2147483647 seconds)"],
+        ),
+        (
+            "a\\256 A 192.0.2.1",
+            &["d/main:5:1: \"a\\256\" has an escape that is neither \\DDD (000 to 255) nor \\X"],
+        ),
+        (
+            "a TXT \"b\nc A x",
+            &[
+                "d/main:5:7: this quote is not closed on its line",
+                "d/main:6:5: A: expected IPv4 address",
+            ],
+        ),
+        ("a TXT ( b", &["d/main:5:7: this '(' is never closed"]),
+        (
+            "$BOGUS x",
+            &[
+                "d/main:5:1: unknown directive $BOGUS: there are $ORIGIN, $TTL, $INCLUDE and $GENERATE",
+            ],
+        ),
+        (
+            "b.y. A 192.0.2.1",
+            &["d/main:5:1: b.y. is not in the zone z."],
+        ),
+        (
+            "s SOA a b 1 2 3 4 5",
+            &["d/main:5:1: the SOA of s.z. does not belong here: the zone is z."],
+        ),
+        (
+            "@ SOA a b 1 2 3 4 5",
+            &["d/main:5:1: a second SOA; the first is at d/main:2:1"],
+        ),
+        (
+            "@ SOA a b x 2 3 4 5",
+            &["d/main:5:11: SOA: \"x\" is no serial: write a number up to 4294967295"],
+        ),
+    ]);
+}
+
+#[test]
+fn reading_ends_after_many_faults() {
+    let many = "a A x\n".repeat(50);
+    let text = format!("{TOP}{many}");
+    let bad = read_files(&[("main", text.as_bytes())], Role::Zone)
+        .content
+        .unwrap_err();
+    assert_eq!(bad.problems.len(), MOST_PROBLEMS);
+    assert!(
+        bad.to_string()
+            .ends_with("and maybe more: reading ended after 20 problems")
+    );
+    let octets = [TOP.as_bytes(), b"\xff A 192.0.2.1"].concat();
+    let bad = read_files(&[("main", &octets)], Role::Zone)
+        .content
+        .unwrap_err();
+    assert_eq!(bad.problems[0].spot.line, 5);
+}
+
+#[test]
+fn what_a_zone_may_not_hold() {
+    check(&[
+        (
+            "a CNAME b\na A 192.0.2.1",
+            &["d/main:6:1: a.z. has a CNAME at d/main:5:1 and A here: an alias stands alone"],
+        ),
+        (
+            "a CNAME b\nA CNAME c",
+            &["d/main:6:1: a.z. has a CNAME at d/main:5:1 and CNAME here: an alias stands alone"],
+        ),
+        ("a CNAME b\na CNAME b", &["a.z. 60 IN CNAME b.z."]),
+        (
+            "@ CNAME b",
+            &["d/main:5:1: z. is the top of the zone: it cannot be an alias"],
+        ),
+        (
+            "a DNAME b",
+            &["d/main:5:1: DNAME is not supported: write the names below it one by one"],
+        ),
+        (
+            "a NSEC b A",
+            &[
+                "d/main:5:1: NSEC would be void: the serial is zonewright's; sign the zone behind it",
+            ],
+        ),
+        (
+            "*.a NS b",
+            &["d/main:5:1: *.a.z. is a wildcard: it cannot be delegated"],
+        ),
+        (
+            "@ NS b",
+            &["d/main:5:1: name server b.z. has no address in the zone: add A or AAAA"],
+        ),
+        (
+            "@ NS b.w\n*.w A 192.0.2.1",
+            &["z. 60 IN NS b.w.z.", "*.w.z. 60 IN A 192.0.2.1"],
+        ),
+        (
+            // RFC 4592: a name below the wildcard's parent that exists hides the wildcard.
+            "@ NS b.v.w\n*.w A 192.0.2.1\nv.w TXT x",
+            &["d/main:5:1: name server b.v.w.z. has no address in the zone: add A or AAAA"],
+        ),
+        (
+            "@ NS b.v.w\n*.w A 192.0.2.1\nx.b.v.w TXT x",
+            &["d/main:5:1: name server b.v.w.z. has no address in the zone: add A or AAAA"],
+        ),
+        (
+            "s NS ns.s\n*.s A 192.0.2.1",
+            &["d/main:5:1: name server ns.s.z. lies within what it serves and has no address here"],
+        ),
+        (
+            "@ NS b.y.\ns NS ns.s\ns NS b.y.",
+            &["d/main:6:1: name server ns.s.z. lies within what it serves and has no address here"],
+        ),
+        (
+            "s NS ns.s\nns.s A 192.0.2.1",
+            &["s.z. 60 IN NS ns.s.z.", "ns.s.z. 60 IN A 192.0.2.1"],
+        ),
+    ]);
+}
