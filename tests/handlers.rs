@@ -12,7 +12,9 @@
     reason = "a helper of a test that fails fails the test"
 )]
 
-use self::handlers::{acl, cache, dns64, forward, hosts, loops, metrics, rewrite, run, template};
+use self::handlers::{
+    acl, cache, dns64, forward, hosts, log, loops, metrics, rewrite, run, template,
+};
 use self::support::needs;
 
 #[path = "handlers/mod.rs"]
@@ -64,6 +66,11 @@ fn dns64_answers_as_coredns_does() {
 #[test]
 fn local_answers_as_coredns_does() {
     check_cases(dns64::LOCAL);
+}
+
+#[test]
+fn lines_of_log_and_errors_are_coredns_s() {
+    check_cases(log::CASES);
 }
 
 #[test]

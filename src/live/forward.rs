@@ -23,6 +23,7 @@ use crate::live::message::{Outcome, Proto, Question, Reply, Request};
 use crate::ops::HandlerMetrics;
 
 mod connection;
+mod failure;
 mod health;
 mod query;
 mod upstream;
@@ -31,8 +32,8 @@ pub use query::random_id;
 pub use upstream::{Upstream, UpstreamTls};
 
 use self::connection::Transport;
+use self::failure::AskError;
 use self::query::message;
-use self::upstream::AskError;
 
 /// How long a query has in all.
 const BUDGET: Duration = Duration::from_secs(5);

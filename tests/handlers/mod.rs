@@ -9,6 +9,7 @@ pub mod cache;
 pub mod dns64;
 pub mod forward;
 pub mod hosts;
+pub mod log;
 pub mod loops;
 pub mod metrics;
 pub mod rewrite;

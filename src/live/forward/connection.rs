@@ -105,6 +105,15 @@ impl Connection {
         })
     }
 
+    /// Our address, if it can be told.
+    pub(super) fn local_address(&self) -> Option<SocketAddr> {
+        match &self.channel {
+            Channel::Udp(socket) => socket.local_addr().ok(),
+            Channel::Tcp(stream) => stream.local_addr().ok(),
+            Channel::Tls(stream) => stream.get_ref().0.local_addr().ok(),
+        }
+    }
+
     /// Sends a query.
     pub(super) async fn send(&mut self, query: &Message) -> io::Result<()> {
         match &mut self.channel {

@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::connection::{Connection, Transport};
+use super::failure::{AskError, Way};
 use super::query::Message;
 use crate::corefile;
 use crate::dns::{Rcode, Response};
@@ -41,26 +42,6 @@ impl fmt::Debug for UpstreamTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "UpstreamTls({:?})", self.name)
     }
-}
-
-/// Why there is no reply.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum AskError {
-    /// A connection that was kept is closed by now: another one is to be tried.
-    #[error("cached connection was closed by peer")]
-    ClosedBefore,
-    /// It cannot be reached.
-    #[error("upstream {0}: cannot connect: {1}")]
-    Dial(String, #[source] io::Error),
-    /// Opening took too long.
-    #[error("upstream {0}: no connection within {1:?}: i/o timeout")]
-    DialTimeout(String, Duration),
-    /// Sending or receiving failed.
-    #[error("upstream {0}: {1}")]
-    Io(String, #[source] io::Error),
-    /// There was no reply in time.
-    #[error("upstream {0}: no reply within {1:?}: i/o timeout")]
-    Timeout(String, Duration),
 }
 
 /// One upstream.
@@ -196,26 +177,30 @@ impl Upstream {
         };
         let mut connection = self.connection(transport).await?;
         let id = query.renew_id();
-        let fault = |error: io::Error, connection: &Connection| {
-            let kinds = [
-                io::ErrorKind::UnexpectedEof,
-                io::ErrorKind::ConnectionReset,
-                io::ErrorKind::BrokenPipe,
-            ];
-            if transport != Transport::Udp && connection.is_used && kinds.contains(&error.kind()) {
-                AskError::ClosedBefore
-            } else {
-                AskError::Io(self.label.clone(), error)
-            }
+        let way = Way {
+            transport,
+            from: connection.local_address(),
+            to: self.address,
         };
+        let is_used = connection.is_used;
         match timeout(SEND_LIMIT, connection.send(query)).await {
-            Err(_) => return Err(AskError::Timeout(self.label.clone(), SEND_LIMIT)),
-            Ok(Err(error)) => return Err(fault(error, &connection)),
+            Err(_) => return Err(AskError::WriteTimeout(way)),
+            Ok(Err(error)) if is_used && is_closed(transport, &error) => {
+                return Err(AskError::ClosedBefore);
+            }
+            Ok(Err(error)) => return Err(AskError::Write(way, error)),
             Ok(Ok(())) => {}
         }
         match timeout(self.read_timeout, connection.receive(query, id)).await {
-            Err(_) => Err(AskError::Timeout(self.label.clone(), self.read_timeout)),
-            Ok(Err(error)) => Err(fault(error, &connection)),
+            Err(_) => Err(AskError::ReadTimeout(way)),
+            Ok(Err(error)) if is_used && is_closed(transport, &error) => {
+                Err(AskError::ClosedBefore)
+            }
+            Ok(Err(error)) => Err(match error.kind() {
+                io::ErrorKind::UnexpectedEof => AskError::Closed,
+                io::ErrorKind::InvalidData => AskError::Malformed(error),
+                _ => AskError::Read(way, error),
+            }),
             Ok(Ok(response)) => {
                 self.keep(connection, transport);
                 Ok(response)
@@ -239,9 +224,14 @@ impl Upstream {
         let open = Connection::open(self.address, self.source, transport, self.tls.as_ref());
         let opened = timeout(limit, open).await;
         self.note_dial(began.elapsed());
+        let way = Way {
+            transport,
+            from: None,
+            to: self.address,
+        };
         match opened {
-            Err(_) => Err(AskError::DialTimeout(self.label.clone(), limit)),
-            Ok(Err(error)) => Err(AskError::Dial(self.label.clone(), error)),
+            Err(_) => Err(AskError::DialTimeout(way)),
+            Ok(Err(error)) => Err(AskError::Dial(way, error)),
             Ok(Ok(connection)) => Ok(connection),
         }
     }
@@ -303,6 +293,16 @@ impl Upstream {
         let after = before - before / DIAL_WEIGHT + took / DIAL_WEIGHT;
         self.dial_micros.store(after, Ordering::Relaxed);
     }
+}
+
+/// Whether an error says that the other side has closed a connection.
+fn is_closed(transport: Transport, error: &io::Error) -> bool {
+    let kinds = [
+        io::ErrorKind::UnexpectedEof,
+        io::ErrorKind::ConnectionReset,
+        io::ErrorKind::BrokenPipe,
+    ];
+    transport != Transport::Udp && kinds.contains(&error.kind())
 }
 
 /// The labels of an upstream.
