@@ -136,7 +136,8 @@ fn make(
         metrics: lasting.metrics,
         server: &server_label,
     };
-    let router = chain::router_of(blocks, planned, surroundings, &mut lasting.handlers)?;
+    let kept = (&mut lasting.handlers, &*listeners);
+    let router = chain::router_of(blocks, planned, surroundings, kept)?;
     let nsid = corefile::nsid_of(blocks).map(|nsid| match nsid {
         Nsid::Text(text) => text.clone(),
         Nsid::Hostname => hostname(),

@@ -115,18 +115,15 @@ impl Serving {
     ) -> anyhow::Result<Prepared> {
         let rings = self.servers.iter();
         let rings = rings.map(|(of, server)| (of.clone(), Arc::clone(server.keys())));
-        let blocks = self.servers.iter().flat_map(|(_, server)| {
-            let router = server.router();
-            let handlers = router.blocks().iter().map(|it| it.handlers().to_vec());
-            router.keys().iter().cloned().zip(handlers)
-        });
+        let routers = self.servers.iter();
+        let routers = routers.map(|(of, server)| (of.clone(), Arc::clone(server.router())));
         let mut lasting = Lasting {
             common: &self.common,
             cookies: &self.cookies,
             clock: &self.clock,
             rings: rings.collect(),
             metrics: &self.metrics,
-            handlers: Kept::new(blocks.collect()),
+            handlers: Kept::new(routers),
         };
         let servers = make_servers(config, planned, &mut lasting)?;
         let mut sockets = Vec::new();
