@@ -9,11 +9,12 @@ use crate::app::kept::{Kept, KeptBlock};
 use crate::app::listeners::hostname;
 use crate::app::plan::Planned;
 use crate::app::questions;
-use crate::app::upstreams;
+use crate::app::upstreams::{self, Resolved};
 use crate::corefile::{self, BindHost, Listener, Policy, ServerBlock};
 use crate::dns::Name;
 use crate::live::{
-    Any, Block, BlockZones, Cache, Chaos, Handler, Hosts, Loadbalance, Loop, Router, Shape, Weights,
+    Any, Block, BlockZones, Cache, Chaos, Handler, Hosts, Loadbalance, Loop, Router, Shape,
+    UpstreamSockets, Weights,
 };
 use crate::ops::{Clock, HandlerMetrics};
 use crate::zone::ZoneSet;
@@ -27,6 +28,10 @@ pub(super) struct Surroundings<'a> {
     pub(super) metrics: &'a HandlerMetrics,
     /// The listener in metrics, such as `dns://:53`.
     pub(super) server: &'a str,
+    /// The addresses of upstreams that are written as names.
+    pub(super) resolved: &'a Resolved,
+    /// How many sockets towards upstreams there may be.
+    pub(super) sockets: &'a UpstreamSockets,
 }
 
 /// What answers on a listener with these blocks.
@@ -86,6 +91,7 @@ fn before(
             clock,
             metrics,
             server,
+            ..
         } = surroundings;
         let zones = block.zones_written().map(Name::to_lower).collect();
         let cache = Cache::new(cache.clone(), zones, Arc::clone(clock), metrics, server);
@@ -166,7 +172,7 @@ fn after(
     }
     for (place, config) in on.forwards.iter().enumerate() {
         let has_next = place + 1 < on.forwards.len();
-        let forward = upstreams::forward(config, has_next, surroundings.metrics)?;
+        let forward = upstreams::forward(config, has_next, surroundings)?;
         handlers.push(Arc::new(forward));
     }
     Ok(handlers)
@@ -227,34 +233,45 @@ fn fallthrough_of(block: &ServerBlock) -> HashMap<Name, Vec<Name>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::plan::{plan, plan_onto};
     use crate::corefile::{Overrides, parse_text};
     use crate::ops::SystemClock;
 
     /// What a Corefile's blocks do, on the listeners of the first; what `kept` has of it goes on. The zones that
     /// were planned before stay.
-    fn router(text: &str, mut kept: Kept, there: &ZoneSet) -> (Arc<Router>, Arc<ZoneSet>) {
+    fn router(
+        text: &str,
+        mut kept: Kept,
+        before: Option<&Planned<'static>>,
+    ) -> (Arc<Router>, Planned<'static>) {
         let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
-        let planned = crate::app::plan::plan_onto(&loaded.config, &|_| Vec::new(), there);
+        let local = |_: Option<&str>| Vec::new();
+        let planned = match before {
+            Some(before) => plan_onto(&loaded.config, &local, before),
+            None => plan(&loaded.config, &local),
+        };
         let blocks: Vec<&ServerBlock> = loaded.config.servers.iter().collect();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let surroundings = Surroundings {
             clock: &clock,
             metrics: &HandlerMetrics::default(),
             server: "dns://:53",
+            resolved: &Resolved::default(),
+            sockets: &UpstreamSockets::default(),
         };
         let listeners = blocks[0].listeners();
         let router = router_of(&blocks, &planned, surroundings, (&mut kept, &listeners)).unwrap();
-        (Arc::new(router), planned.zones)
+        (Arc::new(router), planned.into_owned())
     }
 
     /// The words of those handlers of now that go on, but those of zones.
     fn going_on(before: &str, after: &str) -> Vec<&'static str> {
         let text = |directives: &str| format!(". {{\n{directives}\n}}\n");
-        let (old, there) = router(&text(before), Kept::default(), &ZoneSet::default());
+        let (old, there) = router(&text(before), Kept::default(), None);
         let of = parse_text("Corefile", &text(before), &Overrides::default(), &|_| None).unwrap();
         let listeners = of.config.servers[0].listeners();
         let kept = Kept::new([(listeners, Arc::clone(&old))].into_iter());
-        let (new, _) = router(&text(after), kept, &there);
+        let (new, _) = router(&text(after), kept, Some(&there));
         let old = old.blocks()[0].handlers();
         let is_old = |it: &&Arc<dyn Handler>| old.iter().any(|old| Arc::ptr_eq(old, it));
         let new = new.blocks()[0].handlers().iter();

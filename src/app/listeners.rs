@@ -1,7 +1,7 @@
 //! From the configuration to servers: which zones on which sockets, who may transfer, who is notified.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,13 +15,14 @@ use crate::app::follow::{Contents, Reload};
 use crate::app::hosts::bound_addresses;
 use crate::app::kept::Kept;
 use crate::app::plan::Planned;
+use crate::app::upstreams::Resolved;
 use crate::corefile::{
     self, BindHost, Config, HttpAddress, HttpHost, Listener, Nsid, Scheme, ServerBlock, Sockets,
     Timeouts, TsigKey,
 };
 use crate::dns::tsig::{self, KeyRing, Keys};
 use crate::dns::{CookieSecret, Name};
-use crate::live::{Consolidated, QueryLog, Rules};
+use crate::live::{Consolidated, QueryLog, Rules, UpstreamSockets};
 use crate::ops::{Clock, HandlerMetrics};
 use crate::serve::{Common, Identity, Parts, Server, Settings};
 use crate::transfer::{Access, Peers, Rule, Secondary};
@@ -57,6 +58,10 @@ pub(super) struct Lasting<'a> {
     pub(super) metrics: &'a HandlerMetrics,
     /// The handlers of now.
     pub(super) handlers: Kept,
+    /// The addresses of upstreams that are written as names.
+    pub(super) resolved: &'a Resolved,
+    /// How many sockets towards upstreams there may be.
+    pub(super) sockets: &'a UpstreamSockets,
 }
 
 /// Makes a server for every group of listeners that have the same blocks.
@@ -135,6 +140,8 @@ fn make(
         clock: lasting.clock,
         metrics: lasting.metrics,
         server: &server_label,
+        resolved: lasting.resolved,
+        sockets: lasting.sockets,
     };
     let kept = (&mut lasting.handlers, &*listeners);
     let router = chain::router_of(blocks, planned, surroundings, kept)?;
@@ -406,8 +413,8 @@ pub(super) async fn bind_http(
             SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port),
         ],
         HttpHost::Address(ip) => vec![SocketAddr::new(*ip, address.port)],
-        HttpHost::Name(name) => (name.as_str(), address.port)
-            .to_socket_addrs()
+        HttpHost::Name(name) => tokio::net::lookup_host((name.as_str(), address.port))
+            .await
             .with_context(|| format!("{what}: the host {name} is not known"))?
             .collect(),
     };

@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::corefile::{self, ForwardPolicy};
@@ -25,14 +25,17 @@ use crate::ops::HandlerMetrics;
 mod connection;
 mod health;
 mod query;
+mod resolve;
+mod sockets;
 mod upstream;
 
 pub use query::random_id;
-pub use upstream::{Upstream, UpstreamTls};
+pub use resolve::{ResolveError, resolve};
+pub use sockets::UpstreamSockets;
+pub use upstream::{AskError, Upstream, UpstreamTls};
 
 use self::connection::Transport;
 use self::query::message;
-use self::upstream::AskError;
 
 /// How long a query has in all.
 const BUDGET: Duration = Duration::from_secs(5);
@@ -156,7 +159,16 @@ impl Forward {
                 }
                 number = below(order.len());
             }
-            match self.ask_one(number, request, most_octets).await {
+            let asking = self.ask_one(number, request, most_octets);
+            let asked = match timeout_at(end, asking).await {
+                Ok(asked) => asked,
+                // What is left of the time is too short for a fault to be this upstream's.
+                Err(_) => {
+                    error = Some(AskError::OutOfTime(BUDGET));
+                    break;
+                }
+            };
+            match asked {
                 Ok(response) if !is_reply_to(&response, request) => {
                     let reply = Reply::empty(WORD, Rcode::FORMERR, 0);
                     return Asked::Outcome(Outcome::Reply(reply));
@@ -167,6 +179,11 @@ impl Forward {
                     if !fails || failovers >= order.len() {
                         return self.said(response);
                     }
+                }
+                // No fault of the upstream.
+                Err(why @ AskError::NoSocket) => {
+                    error = Some(why);
+                    break;
                 }
                 Err(why) => {
                     if self.config.max_fails > 0 {

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tokio_rustls::client::TlsStream;
 
 use super::query::Message;
+use super::sockets::SocketPermit;
 use super::upstream::UpstreamTls;
 use crate::dns::{BadReply, Response, flags};
 
@@ -68,6 +69,8 @@ pub(super) struct Connection {
     pub(super) used: Instant,
     /// Whether it was used before.
     pub(super) is_used: bool,
+    /// One of the sockets that there may be; a check of health needs none.
+    _permit: Option<SocketPermit>,
 }
 
 impl Connection {
@@ -77,6 +80,7 @@ impl Connection {
         source: Option<IpAddr>,
         transport: Transport,
         tls: Option<&UpstreamTls>,
+        permit: Option<SocketPermit>,
     ) -> io::Result<Self> {
         let any: IpAddr = match address {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -102,6 +106,7 @@ impl Connection {
             created: now,
             used: now,
             is_used: false,
+            _permit: permit,
         })
     }
 

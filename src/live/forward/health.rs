@@ -60,7 +60,7 @@ impl Forward {
             None => Transport::Udp,
         };
         let tls = upstream.tls.as_ref();
-        let open = Connection::open(upstream.address, upstream.source, transport, tls);
+        let open = Connection::open(upstream.address, upstream.source, transport, tls, None);
         let Ok(Ok(mut connection)) = timeout(2 * LIMIT, open).await else {
             return false;
         };

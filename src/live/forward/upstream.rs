@@ -15,6 +15,7 @@ use tokio_rustls::TlsConnector;
 
 use super::connection::{Connection, Transport};
 use super::query::Message;
+use super::sockets::UpstreamSockets;
 use crate::corefile;
 use crate::dns::{Rcode, Response};
 use crate::ops::HandlerMetrics;
@@ -45,7 +46,7 @@ impl fmt::Debug for UpstreamTls {
 
 /// Why there is no reply.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum AskError {
+pub enum AskError {
     /// A connection that was kept is closed by now: another one is to be tried.
     #[error("cached connection was closed by peer")]
     ClosedBefore,
@@ -58,6 +59,12 @@ pub(super) enum AskError {
     /// Sending or receiving failed.
     #[error("upstream {0}: {1}")]
     Io(String, #[source] io::Error),
+    /// As many sockets are open as there may be.
+    #[error("as many sockets wait for upstreams as the limit of open files allows")]
+    NoSocket,
+    /// The time of the query is over.
+    #[error("no upstream replied within {0:?} in all")]
+    OutOfTime(Duration),
     /// There was no reply in time.
     #[error("upstream {0}: no reply within {1:?}: i/o timeout")]
     Timeout(String, Duration),
@@ -95,6 +102,8 @@ pub struct Upstream {
     hits: [Counter; 3],
     /// Connections made, by transport.
     misses: [Counter; 3],
+    /// How many sockets there may be, in the process.
+    sockets: UpstreamSockets,
     /// What else is counted.
     metrics: HandlerMetrics,
 }
@@ -134,9 +143,17 @@ impl Upstream {
             max_idle: config.max_idle_conns,
             hits: counter(&metrics.connection_hits),
             misses: counter(&metrics.connection_misses),
+            sockets: UpstreamSockets::default(),
             metrics: metrics.clone(),
             label,
         }
+    }
+
+    /// The same, its sockets being some of these.
+    #[must_use]
+    pub fn with_sockets(mut self, sockets: &UpstreamSockets) -> Self {
+        self.sockets = sockets.clone();
+        self
     }
 
     /// Its address as text.
@@ -230,13 +247,20 @@ impl Upstream {
             self.hits[place].inc();
             return Ok(connection);
         }
+        let permit = self.sockets.take().ok_or(AskError::NoSocket)?;
         self.misses[place].inc();
         let began = Instant::now();
         let limit = match transport {
             Transport::Udp | Transport::Tcp => self.dial_limit(),
             Transport::Tls => self.dial_limit().min(TLS_LIMIT),
         };
-        let open = Connection::open(self.address, self.source, transport, self.tls.as_ref());
+        let open = Connection::open(
+            self.address,
+            self.source,
+            transport,
+            self.tls.as_ref(),
+            Some(permit),
+        );
         let opened = timeout(limit, open).await;
         self.note_dial(began.elapsed());
         match opened {
@@ -272,7 +296,8 @@ impl Upstream {
         let mut idle = self.idle[transport.place()]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if self.max_idle == 0 || idle.len() < self.max_idle {
+        let has_room = self.max_idle == 0 || idle.len() < self.max_idle;
+        if has_room && self.sockets.has_plenty() {
             idle.push_back(connection);
         }
     }
