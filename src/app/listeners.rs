@@ -1,7 +1,7 @@
 //! From the configuration to servers: which zones on which sockets, who may transfer, who is notified.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,13 +15,14 @@ use crate::app::follow::{Contents, Reload};
 use crate::app::hosts::bound_addresses;
 use crate::app::kept::Kept;
 use crate::app::plan::Planned;
+use crate::app::upstreams::Resolved;
 use crate::corefile::{
     self, BindHost, Config, HttpAddress, HttpHost, Listener, Nsid, Scheme, ServerBlock, Sockets,
-    Timeouts, TsigKey,
+    Timeouts, TsigKey, ZoneKey,
 };
 use crate::dns::tsig::{self, KeyRing, Keys};
 use crate::dns::{CookieSecret, Name};
-use crate::live::{Consolidated, QueryLog, Rules};
+use crate::live::{Consolidated, QueryLog, Rules, UpstreamSockets};
 use crate::ops::{Clock, HandlerMetrics};
 use crate::serve::{Common, Identity, Parts, Server, Settings};
 use crate::transfer::{Access, Peers, Rule, Secondary};
@@ -57,23 +58,27 @@ pub(super) struct Lasting<'a> {
     pub(super) metrics: &'a HandlerMetrics,
     /// The handlers of now.
     pub(super) handlers: Kept,
+    /// The addresses of upstreams that are written as names.
+    pub(super) resolved: &'a Resolved,
+    /// How many sockets towards upstreams there may be.
+    pub(super) sockets: &'a UpstreamSockets,
 }
 
-/// Makes a server for every group of listeners that have the same blocks.
+/// Makes a server for every group of listeners that have the same keys of the same blocks.
 pub(super) fn make_servers(
     config: &Config,
     planned: &Planned<'_>,
     lasting: &mut Lasting<'_>,
 ) -> anyhow::Result<Vec<Made>> {
-    let mut groups: BTreeMap<Vec<usize>, Vec<Listener>> = BTreeMap::new();
+    let mut groups: BTreeMap<Vec<(usize, Vec<&Name>)>, Vec<Listener>> = BTreeMap::new();
     for (listener, blocks) in config.listeners() {
         let places = blocks
             .iter()
             .filter_map(|block| {
-                config
-                    .servers
-                    .iter()
-                    .position(|other| std::ptr::eq(other, *block))
+                let mut servers = config.servers.iter();
+                let place = servers.position(|other| std::ptr::eq(other, *block))?;
+                let keys = block.keys_on(&listener).map(|key| &key.apex);
+                Some((place, keys.collect()))
             })
             .collect();
         groups.entry(places).or_default().push(listener);
@@ -81,8 +86,10 @@ pub(super) fn make_servers(
     let mut notified = BTreeSet::new();
     let mut made = Vec::new();
     for (places, listeners) in groups {
-        let blocks: Vec<&ServerBlock> =
-            places.iter().map(|place| &config.servers[*place]).collect();
+        let blocks: Vec<&ServerBlock> = places
+            .iter()
+            .map(|(place, _)| &config.servers[*place])
+            .collect();
         made.push(make(&blocks, listeners, planned, lasting, &mut notified)?);
     }
     Ok(made)
@@ -117,7 +124,9 @@ fn make(
         None
     };
     let rules = |block: &&ServerBlock| Rules {
-        zones: block.zones.iter().map(|key| key.apex.clone()).collect(),
+        zones: keys_of_block(block, &listeners)
+            .map(|key| key.apex.clone())
+            .collect(),
         logs: block.logs.clone(),
         errors: block
             .errors
@@ -135,8 +144,11 @@ fn make(
         clock: lasting.clock,
         metrics: lasting.metrics,
         server: &server_label,
+        resolved: lasting.resolved,
+        sockets: lasting.sockets,
     };
-    let router = chain::router_of(blocks, planned, surroundings, &mut lasting.handlers)?;
+    let kept = (&mut lasting.handlers, &*listeners);
+    let router = chain::router_of(blocks, planned, surroundings, kept)?;
     let nsid = corefile::nsid_of(blocks).map(|nsid| match nsid {
         Nsid::Text(text) => text.clone(),
         Nsid::Hostname => hostname(),
@@ -157,7 +169,7 @@ fn make(
         query_log: QueryLog::new(blocks.iter().map(rules).collect()),
         common: lasting.common.clone(),
     });
-    let (counted, words) = counts_of(blocks, &server);
+    let (counted, words) = counts_of(blocks, &listeners, &server);
     Ok(Made {
         server,
         listeners,
@@ -166,6 +178,15 @@ fn make(
         counted,
         words,
     })
+}
+
+/// The keys of a block on the listeners of one server, which all have the same.
+fn keys_of_block<'a>(
+    block: &'a ServerBlock,
+    listeners: &'a [Listener],
+) -> impl Iterator<Item = &'a ZoneKey> {
+    let first = listeners.first().into_iter();
+    first.flat_map(|listener| block.keys_on(listener))
 }
 
 /// A listener as metrics name it: `dns://:53`.
@@ -185,14 +206,17 @@ fn server_label(listener: &Listener) -> String {
 pub(super) type Counts = (Vec<Option<String>>, Vec<(String, Vec<&'static str>)>);
 
 /// What is counted of the queries of some blocks.
-fn counts_of(blocks: &[&ServerBlock], server: &Server) -> Counts {
+fn counts_of(blocks: &[&ServerBlock], listeners: &[Listener], server: &Server) -> Counts {
     let blocks = blocks.iter().zip(server.router().blocks());
     let (mut counted, mut words) = (Vec::new(), Vec::new());
     for (block, chain) in blocks {
         let is_counted = block.prometheus.is_some();
-        let zones = block.zones.iter().map(|key| key.apex.to_string());
+        let zones = keys_of_block(block, listeners).map(|key| key.apex.to_string());
         counted.extend(zones.map(|zone| is_counted.then_some(zone)));
-        if let Some(key) = block.zones.first().filter(|_| is_counted) {
+        if let Some(key) = keys_of_block(block, listeners)
+            .next()
+            .filter(|_| is_counted)
+        {
             let watching = [
                 ("prometheus", true),
                 ("errors", block.errors.is_some()),
@@ -405,8 +429,8 @@ pub(super) async fn bind_http(
             SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port),
         ],
         HttpHost::Address(ip) => vec![SocketAddr::new(*ip, address.port)],
-        HttpHost::Name(name) => (name.as_str(), address.port)
-            .to_socket_addrs()
+        HttpHost::Name(name) => tokio::net::lookup_host((name.as_str(), address.port))
+            .await
             .with_context(|| format!("{what}: the host {name} is not known"))?
             .collect(),
     };

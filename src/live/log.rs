@@ -102,7 +102,7 @@ impl QueryLog {
             tracing::info!("{line}");
         }
         if let Some((text, errors)) = self.error_line(exchange) {
-            match errors.seen(&text, exchange.now) {
+            match errors.seen(exchange.told.error.unwrap_or(&text), exchange.now) {
                 Fate::Logged(level) => consolidate::log(level, &format!("plugin/errors: {text}")),
                 Fate::Counted => {}
             }

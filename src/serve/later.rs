@@ -82,9 +82,14 @@ impl Exchange<'_> {
         let Some(mut request) = Request::of(&self.query, origin) else {
             return self.fail(scratch, Rcode::FORMERR);
         };
-        let shape = self.shape_of(block);
-        if let (Some(edns), Some(most)) = (&mut request.edns, shape.datagram_octets) {
-            edns.size = edns.size.min(most);
+        if let Some(edns) = &mut request.edns {
+            // More than the reply may have is asked of nobody: who forwards keeps room for it.
+            let ours = match self.asker.proto {
+                Proto::Udp => self.shared.settings.udp_octets,
+                Proto::Tcp | Proto::Tls => u16::MAX,
+            };
+            let most = self.shape_of(block).datagram_octets.unwrap_or(ours);
+            edns.size = edns.size.min(most).min(ours);
         }
         let router = Arc::clone(&self.shared.router);
         let is_forbidden = || router.blocks()[block].forbids(&self.question(&scratch.lower));

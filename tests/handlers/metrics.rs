@@ -91,9 +91,13 @@ pub fn scrape(port: u16, prefixes: &[&str], names: &[(String, &str)]) -> BTreeMa
             .iter_mut()
             .for_each(|label| *label = label.trim_end_matches('"'));
         labels.sort_unstable();
+        // Who answered: a difference that is declared ("plugin").
+        labels.retain(|label| !label.starts_with("plugin="));
         let value: f64 = value.parse().unwrap();
         if value != 0.0 {
-            found.insert(format!("{name} {}", labels.join(" ")), value);
+            *found
+                .entry(format!("{name} {}", labels.join(" ")))
+                .or_default() += value;
         }
     }
     found

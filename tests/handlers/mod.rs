@@ -6,6 +6,7 @@ pub mod run;
 
 pub mod acl;
 pub mod cache;
+pub mod chain;
 pub mod dns64;
 pub mod forward;
 pub mod hosts;
@@ -13,4 +14,5 @@ pub mod log;
 pub mod loops;
 pub mod metrics;
 pub mod rewrite;
+pub mod secure;
 pub mod template;

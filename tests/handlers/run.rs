@@ -30,7 +30,7 @@ struct Side {
     /// What its server prints.
     log: PathBuf,
     /// Words that stand for others in all texts.
-    words: &'static [(&'static str, String)],
+    words: Vec<(&'static str, String)>,
 }
 
 impl Side {
@@ -39,7 +39,7 @@ impl Side {
         case: &Case,
         folder: PathBuf,
         log: PathBuf,
-        words: &'static [(&'static str, String)],
+        words: &[(&'static str, String)],
     ) -> (Self, String) {
         std::fs::create_dir_all(&folder).unwrap();
         let upstreams: Vec<Upstream> = (1..)
@@ -52,7 +52,7 @@ impl Side {
             upstreams,
             folder,
             log,
-            words,
+            words: words.to_vec(),
         };
         for (name, text) in case.files {
             std::fs::write(side.folder.join(name), side.fill(text)).unwrap();
@@ -79,7 +79,7 @@ impl Side {
     /// Fills in what differs between the servers.
     fn fill(&self, text: &str) -> String {
         let mut text = text.replace("DIR", &self.folder.display().to_string());
-        for (word, meant) in self.words {
+        for (word, meant) in &self.words {
             text = text.replace(word, meant);
         }
         for (number, upstream) in (1..).zip(&self.upstreams) {
@@ -324,7 +324,7 @@ pub fn run_all(cases: &[Case]) {
 ///
 /// # Panics
 /// When an answer differs and no difference is declared.
-pub fn run_all_with(cases: &[Case], words: &'static [(&'static str, String)]) {
+pub fn run_all_with(cases: &[Case], words: &[(&'static str, String)]) {
     let only = std::env::var("HANDLERS_ONLY").unwrap_or_default();
     let mut left: Vec<&Case> = cases
         .iter()
@@ -361,7 +361,7 @@ pub fn run_all_with(cases: &[Case], words: &'static [(&'static str, String)]) {
 }
 
 /// Runs cases on servers of their own.
-fn run_some(cases: &[&Case], at_once: usize, words: &'static [(&'static str, String)]) -> Findings {
+fn run_some(cases: &[&Case], at_once: usize, words: &[(&'static str, String)]) -> Findings {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let mut texts = [String::new(), String::new()];

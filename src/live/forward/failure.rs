@@ -4,12 +4,13 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::connection::Transport;
 
 /// From where to where something went.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
+pub struct Way {
     /// Over what.
     pub(super) transport: Transport,
     /// Our address, where it is known.
@@ -22,7 +23,7 @@ impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let network = match self.transport {
             Transport::Udp => "udp",
-            Transport::Tcp | Transport::Tls => "tcp",
+            Transport::Tcp | Transport::Tls | Transport::Https => "tcp",
         };
         write!(f, "{network} ")?;
         if let Some(from) = self.from {
@@ -34,7 +35,7 @@ impl fmt::Display for Way {
 
 /// Why there is no reply.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum AskError {
+pub enum AskError {
     /// A connection that was kept is closed by now: another one is to be tried.
     #[error("cached connection was closed by peer")]
     ClosedBefore,
@@ -59,6 +60,12 @@ pub(super) enum AskError {
     /// There was no reply in time.
     #[error("read {0}: i/o timeout")]
     ReadTimeout(Way),
+    /// As many sockets are open as there may be.
+    #[error("as many sockets wait for upstreams as the limit of open files allows")]
+    NoSocket,
+    /// The time of the query is over.
+    #[error("no upstream replied within {0:?} in all")]
+    OutOfTime(Duration),
     /// What came is no reply.
     #[error("{0}")]
     Malformed(io::Error),

@@ -15,7 +15,9 @@ use tokio_rustls::TlsConnector;
 
 use super::connection::{Connection, Transport};
 use super::failure::{AskError, Way};
+use super::https::Https;
 use super::query::Message;
+use super::sockets::UpstreamSockets;
 use crate::corefile;
 use crate::dns::{Rcode, Response};
 use crate::ops::HandlerMetrics;
@@ -36,6 +38,8 @@ pub struct UpstreamTls {
     pub connector: TlsConnector,
     /// The name in its certificate.
     pub name: ServerName<'static>,
+    /// How queries are put, if it is asked over HTTPS.
+    pub https: Option<Https>,
 }
 
 impl fmt::Debug for UpstreamTls {
@@ -57,7 +61,7 @@ pub struct Upstream {
     pub(super) source: Option<IpAddr>,
     /// Connections that wait for the next query, the oldest first, by transport. Held to take one or to put
     /// one back.
-    idle: [Mutex<VecDeque<Connection>>; 3],
+    idle: [Mutex<VecDeque<Connection>>; 4],
     /// Failed health checks since it was well.
     fails: AtomicU32,
     /// Whether its health is being checked.
@@ -73,9 +77,11 @@ pub struct Upstream {
     /// Idle connections of each kind; 0 is without limit.
     max_idle: usize,
     /// Connections used again, by transport.
-    hits: [Counter; 3],
+    hits: [Counter; 4],
     /// Connections made, by transport.
-    misses: [Counter; 3],
+    misses: [Counter; 4],
+    /// How many sockets there may be, in the process.
+    sockets: UpstreamSockets,
     /// What else is counted.
     metrics: HandlerMetrics,
 }
@@ -115,9 +121,17 @@ impl Upstream {
             max_idle: config.max_idle_conns,
             hits: counter(&metrics.connection_hits),
             misses: counter(&metrics.connection_misses),
+            sockets: UpstreamSockets::default(),
             metrics: metrics.clone(),
             label,
         }
+    }
+
+    /// The same, its sockets being some of these.
+    #[must_use]
+    pub fn with_sockets(mut self, sockets: &UpstreamSockets) -> Self {
+        self.sockets = sockets.clone();
+        self
     }
 
     /// Its address as text.
@@ -164,17 +178,22 @@ impl Upstream {
         seconds.observe(took.as_secs_f64());
     }
 
+    /// Over what it is asked: without TLS as is wanted.
+    pub(super) fn transport(&self, wanted: Transport) -> Transport {
+        match &self.tls {
+            None => wanted,
+            Some(UpstreamTls { https: None, .. }) => Transport::Tls,
+            Some(UpstreamTls { https: Some(_), .. }) => Transport::Https,
+        }
+    }
+
     /// Asks, over a connection that is kept if there is one.
     pub(super) async fn ask(
         &self,
         query: &mut Message,
         transport: Transport,
     ) -> Result<Response, AskError> {
-        let transport = if self.tls.is_some() {
-            Transport::Tls
-        } else {
-            transport
-        };
+        let transport = self.transport(transport);
         let mut connection = self.connection(transport).await?;
         let id = query.renew_id();
         let way = Way {
@@ -215,13 +234,20 @@ impl Upstream {
             self.hits[place].inc();
             return Ok(connection);
         }
+        let permit = self.sockets.take().ok_or(AskError::NoSocket)?;
         self.misses[place].inc();
         let began = Instant::now();
         let limit = match transport {
             Transport::Udp | Transport::Tcp => self.dial_limit(),
-            Transport::Tls => self.dial_limit().min(TLS_LIMIT),
+            Transport::Tls | Transport::Https => self.dial_limit().min(TLS_LIMIT),
         };
-        let open = Connection::open(self.address, self.source, transport, self.tls.as_ref());
+        let open = Connection::open(
+            self.address,
+            self.source,
+            transport,
+            self.tls.as_ref(),
+            Some(permit),
+        );
         let opened = timeout(limit, open).await;
         self.note_dial(began.elapsed());
         let way = Way {
@@ -262,7 +288,8 @@ impl Upstream {
         let mut idle = self.idle[transport.place()]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if self.max_idle == 0 || idle.len() < self.max_idle {
+        let has_room = self.max_idle == 0 || idle.len() < self.max_idle;
+        if has_room && self.sockets.has_plenty() {
             idle.push_back(connection);
         }
     }
