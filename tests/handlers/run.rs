@@ -251,6 +251,10 @@ pub fn run_all(cases: &[Case]) {
             left.len(),
             unexplained.len()
         );
+        assert!(
+            *compared > 0,
+            "nothing was compared: HANDLERS_ONLY={only:?}"
+        );
         left.retain(|case| {
             unexplained
                 .iter()
