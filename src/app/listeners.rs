@@ -9,6 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::app::addresses::interface_addresses;
 use crate::app::certificates;
 use crate::app::chain::{self, Surroundings};
 use crate::app::follow::{Contents, Reload};
@@ -123,23 +124,7 @@ fn make(
     } else {
         None
     };
-    let rules = |block: &&ServerBlock| Rules {
-        zones: keys_of_block(block, &listeners)
-            .map(|key| key.apex.clone())
-            .collect(),
-        logs: block.logs.clone(),
-        errors: block
-            .errors
-            .as_ref()
-            .map(|errors| Arc::new(Consolidated::new(&errors.consolidations))),
-        metadata: block
-            .handlers
-            .metadata
-            .as_ref()
-            .map(|metadata| metadata.zones.clone())
-            .unwrap_or_default(),
-    };
-    let server_label = listeners.first().map_or_else(String::new, server_label);
+    let server_label = server_label(&listeners, blocks);
     let surroundings = Surroundings {
         clock: lasting.clock,
         metrics: lasting.metrics,
@@ -166,7 +151,12 @@ fn make(
         },
         settings: settings_of(blocks),
         clock: Arc::clone(lasting.clock),
-        query_log: QueryLog::new(blocks.iter().map(rules).collect()),
+        query_log: QueryLog::new(
+            blocks
+                .iter()
+                .map(|block| rules(block, &listeners))
+                .collect(),
+        ),
         common: lasting.common.clone(),
     });
     let (counted, words) = counts_of(blocks, &listeners, &server);
@@ -189,16 +179,43 @@ fn keys_of_block<'a>(
     first.flat_map(|listener| block.keys_on(listener))
 }
 
-/// A listener as metrics name it: `dns://:53`.
-fn server_label(listener: &Listener) -> String {
-    let (scheme, port) = (listener.scheme.as_str(), listener.port);
-    match &listener.host {
-        None => format!("{scheme}://:{port}"),
-        Some(BindHost::Address(address)) => {
-            format!("{scheme}://{}", SocketAddr::new(*address, port))
-        }
-        Some(BindHost::Interface(name)) => format!("{scheme}://{name}:{port}"),
+/// The address of a server as CoreDNS writes it in labels: `dns://:53`, `tls://127.0.0.1:853`.
+pub(super) fn label(scheme: Scheme, address: SocketAddr) -> String {
+    let scheme = scheme.as_str();
+    if address.ip().is_unspecified() {
+        format!("{scheme}://:{}", address.port())
+    } else {
+        format!("{scheme}://{address}")
     }
+}
+
+/// What is logged of the queries of a block.
+fn rules(block: &ServerBlock, listeners: &[Listener]) -> Rules {
+    Rules {
+        zones: keys_of_block(block, listeners)
+            .map(|key| key.apex.clone())
+            .collect(),
+        logs: block.logs.clone(),
+        errors: block
+            .errors
+            .as_ref()
+            .map(|errors| Arc::new(Consolidated::new(&errors.consolidations))),
+        metadata: block
+            .handlers
+            .metadata
+            .as_ref()
+            .map(|metadata| metadata.zones.clone())
+            .unwrap_or_default(),
+    }
+}
+
+/// What handlers of these blocks write in that label: the first address of the first listener.
+fn server_label(listeners: &[Listener], blocks: &[&ServerBlock]) -> String {
+    let first = listeners.first().and_then(|listener| {
+        let addresses = addresses_of(listener, blocks, &interface_addresses).ok()?;
+        Some(label(listener.scheme, *addresses.first()?))
+    });
+    first.unwrap_or_default()
 }
 
 /// Of a server: the zone of each key, where its queries are counted; and the first zone of each block that

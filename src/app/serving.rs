@@ -19,7 +19,7 @@ use crate::app::follow::{self, Reload};
 use crate::app::health::HealthNow;
 use crate::app::kept::Kept;
 use crate::app::listeners::{
-    Counts, Lasting, Made, addresses_of, bind_http, make_servers, new_cookies, settings_of,
+    Counts, Lasting, Made, addresses_of, bind_http, label, make_servers, new_cookies, settings_of,
 };
 use crate::app::plan::Planned;
 use crate::app::startup::{Gate, Gates};
@@ -40,16 +40,6 @@ type Socket = (Scheme, SocketAddr);
 
 /// A socket, the place of its server, and itself if it is new.
 type NewSocket = (usize, Socket, Option<serve::Listener>);
-
-/// The address of a server as CoreDNS writes it in labels: `dns://:53`, `tls://127.0.0.1:853`.
-fn label((scheme, address): Socket) -> String {
-    let scheme = scheme.as_str();
-    if address.ip().is_unspecified() {
-        format!("{scheme}://:{}", address.port())
-    } else {
-        format!("{scheme}://{address}")
-    }
-}
 
 /// What serves now.
 pub(super) struct Serving {
@@ -240,7 +230,7 @@ impl Serving {
         let mut tallies = Vec::new();
         for (place, socket, _) in sockets {
             let (zones, of_blocks) = &counts[*place];
-            let server = label(*socket);
+            let server = label(socket.0, socket.1);
             for (zone, names) in of_blocks {
                 for name in names {
                     let enabled = (server.clone(), zone.clone(), *name);

@@ -164,13 +164,10 @@ impl Forward {
                 number = below(order.len());
             }
             let asking = self.ask_one(number, request, most_octets);
-            let asked = match timeout_at(end, asking).await {
-                Ok(asked) => asked,
+            let Ok(asked) = timeout_at(end, asking).await else {
                 // What is left of the time is too short for a fault to be this upstream's.
-                Err(_) => {
-                    error = Some(AskError::OutOfTime(BUDGET));
-                    break;
-                }
+                error = Some(AskError::OutOfTime(BUDGET));
+                break;
             };
             match asked {
                 Ok(response) if !is_reply_to(&response, request) => {

@@ -128,11 +128,17 @@ impl Worker {
 
     /// Answers what has come already, for as long as an answer may take: nobody else would.
     async fn drain(mut self, socket: &UdpSocket) {
-        while let Ok((octets, peer)) = socket.try_recv_from(&mut self.request) {
-            self.answer(socket, octets, peer).await;
-        }
         let patience = self.answering.now().settings.tcp.drain_timeout;
         let waiting = async {
+            // More than these came later.
+            for _ in 0..MAX_WAITING {
+                match socket.try_recv_from(&mut self.request) {
+                    Ok((octets, peer)) => self.answer(socket, octets, peer).await,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => debug!(%error, "receiving a datagram failed"),
+                }
+                tokio::task::coop::consume_budget().await;
+            }
             while let Some(finished) = self.waiting.next().await {
                 self.finish(socket, finished).await;
             }

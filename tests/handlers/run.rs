@@ -343,6 +343,10 @@ pub fn run_all_with(cases: &[Case], words: &[(&'static str, String)]) {
             left.len(),
             unexplained.len()
         );
+        assert!(
+            *compared > 0,
+            "nothing was compared: HANDLERS_ONLY={only:?}"
+        );
         left.retain(|case| {
             unexplained
                 .iter()
