@@ -86,6 +86,7 @@ impl Data {
             problems: Arc::clone(&observed.problems),
             warnings: Arc::clone(&observed.warnings),
             awaits_secondaries,
+            unmoved: planned.unmoved.clone(),
         };
         let (writer, opened) = writer.start()?;
         let Ok(Opened { reader, gauges }) = opened.await else {

@@ -11,6 +11,7 @@ mod clients;
 mod commands;
 mod counts;
 mod data;
+mod descriptors;
 mod doctor;
 mod emit;
 mod ends;
@@ -37,6 +38,7 @@ mod serving;
 mod signals;
 mod source;
 mod startup;
+mod takeover;
 mod upstreams;
 mod writer;
 

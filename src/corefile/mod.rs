@@ -76,7 +76,9 @@ pub use dns64::Dns64;
 pub use errors::{Consolidate, Errors, Level};
 pub use external::{External, external_options};
 pub use file::ZoneFile;
-pub use forward::{Forward, ForwardPolicy, HealthCheck, Target, TargetHost, TlsFiles};
+pub use forward::{
+    DohMethod, Forward, ForwardPolicy, HealthCheck, Target, TargetHost, TargetScheme, TlsFiles,
+};
 pub use gate::{Gate, Hold};
 pub use handlers::{HANDLER_OPTIONS, Handlers};
 pub use health::Health;

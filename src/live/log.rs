@@ -47,6 +47,8 @@ pub struct Exchange<'a> {
     pub reply: &'a [u8],
     /// What is known besides the messages.
     pub told: Told<'a>,
+    /// Which of the keys of all blocks, in their order, the question is for, if that was found out.
+    pub key: Option<usize>,
     /// Who asked.
     pub peer: SocketAddr,
     /// Where the query arrived.
@@ -64,6 +66,8 @@ pub struct Exchange<'a> {
 pub struct QueryLog {
     /// The blocks that log something.
     blocks: Vec<Rules>,
+    /// Their places by key, the keys of all blocks in their order.
+    by_key: Vec<Option<usize>>,
 }
 
 /// What is read of a message for its line.
@@ -89,20 +93,28 @@ impl QueryLog {
     /// A log by the rules of all blocks; `None` when no block logs anything.
     #[must_use]
     pub fn new(blocks: Vec<Rules>) -> Option<Self> {
-        let blocks: Vec<Rules> = blocks
-            .into_iter()
-            .filter(|block| block.errors.is_some() || !block.logs.is_empty())
-            .collect();
-        (!blocks.is_empty()).then_some(Self { blocks })
+        let mut log = Self::default();
+        for block in blocks {
+            let logs = block.errors.is_some() || !block.logs.is_empty();
+            let place = logs.then_some(log.blocks.len());
+            log.by_key.extend(block.zones.iter().map(|_| place));
+            if logs {
+                log.blocks.push(block);
+            }
+        }
+        (!log.blocks.is_empty()).then_some(log)
     }
 
     /// Logs an exchange as its block's rules say.
     pub fn log(&self, exchange: &Exchange<'_>) {
+        if !self.may_log(exchange) {
+            return;
+        }
         if let Some(line) = self.line(exchange) {
             tracing::info!("{line}");
         }
         if let Some((text, errors)) = self.error_line(exchange) {
-            match errors.seen(&text, exchange.now) {
+            match errors.seen(exchange.told.error.unwrap_or(&text), exchange.now) {
                 Fate::Logged(level) => consolidate::log(level, &format!("plugin/errors: {text}")),
                 Fate::Counted => {}
             }
@@ -113,6 +125,25 @@ impl QueryLog {
     pub fn consolidated(&self) -> impl Iterator<Item = &Arc<Consolidated>> {
         let errors = self.blocks.iter().filter_map(|block| block.errors.as_ref());
         errors.filter(|it| !it.is_empty())
+    }
+
+    /// Whether there may be something to log, before anything is read.
+    fn may_log(&self, exchange: &Exchange<'_>) -> bool {
+        let logs = |block: &Rules| {
+            exchange.told.error.is_some() && block.errors.is_some() || !block.logs.is_empty()
+        };
+        match exchange.key.and_then(|key| self.by_key.get(key)) {
+            Some(place) => place.is_some_and(|place| logs(&self.blocks[place])),
+            None => self.blocks.iter().any(logs),
+        }
+    }
+
+    /// The block of an exchange for a name.
+    fn block(&self, exchange: &Exchange<'_>, name: &Name) -> Option<&Rules> {
+        match exchange.key.and_then(|key| self.by_key.get(key)) {
+            Some(place) => place.map(|place| &self.blocks[place]),
+            None => self.block_of(name),
+        }
     }
 
     /// The block whose zone is the longest that holds a name.
@@ -129,17 +160,17 @@ impl QueryLog {
 
     /// The line of an exchange, if a rule wants it.
     fn line(&self, exchange: &Exchange<'_>) -> Option<String> {
-        let query = parse(exchange.query);
-        let reply = parse(exchange.reply);
-        let (name, _, _) = query.question.as_ref()?;
-        let block = self.block_of(name)?;
+        let (name, _, _) = &question_of(exchange.query)?;
+        let block = self.block(exchange, name)?;
         let rule = block
             .logs
             .iter()
             .find(|rule| rule.names.iter().any(|zone| name.is_within(zone)))?;
+        let reply = parse(exchange.reply);
         if !rule.classes.contains(&class_of(&reply)) {
             return None;
         }
+        let query = parse(exchange.query);
         let knows = block.metadata.iter().any(|zone| name.is_within(zone));
         let mut line = String::new();
         for piece in &rule.format {
@@ -155,9 +186,9 @@ impl QueryLog {
     /// What is said of a failed exchange, where `errors` is on.
     fn error_line(&self, exchange: &Exchange<'_>) -> Option<(String, &Consolidated)> {
         let why = exchange.told.error?;
-        let rcode = parse(exchange.reply).flags & 0xf;
-        let (name, rtype, _) = parse(exchange.query).question?;
-        let errors = self.block_of(&name)?.errors.as_deref()?;
+        let (name, rtype, _) = question_of(exchange.query)?;
+        let errors = self.block(exchange, &name)?.errors.as_deref()?;
+        let rcode = exchange.reply.get(3)? & 0xf;
         let rtype = Rtype(rtype);
         Some((format!("{rcode} {name} {rtype}: {why}"), errors))
     }
@@ -285,6 +316,16 @@ fn class_of(reply: &Parsed) -> LogClass {
     }
 }
 
+/// The question of a message: name, type and class.
+fn question_of(message: &[u8]) -> Option<(Name, u16, u16)> {
+    if message.get(4..6)? == [0, 0] {
+        return None;
+    }
+    let (name, end) = Name::decode(message, 12).ok()?;
+    let [a, b, c, d] = message.get(end..end + 4)?.try_into().ok()?;
+    Some((name, u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
+}
+
 /// Reads what a line needs of a message; what cannot be read stays empty.
 fn parse(message: &[u8]) -> Parsed {
     let mut parsed = Parsed::default();
@@ -406,6 +447,7 @@ mod tests {
                 error: None,
                 metadata: &Metadata::new(),
             },
+            key: None,
             peer,
             local,
             proto: "udp",
@@ -464,6 +506,7 @@ mod tests {
                 error,
                 metadata: &metadata,
             },
+            key: None,
             peer: "127.0.0.1:1".parse().unwrap(),
             local: "127.0.0.1:53".parse().unwrap(),
             proto: "udp",
@@ -479,6 +522,40 @@ mod tests {
         );
         let good = message(0x8400, 1, false, false);
         assert!(log.error_line(&exchange(&good, None)).is_none());
+    }
+
+    #[test]
+    fn what_is_answered_by_a_block_that_logs_nothing_is_not_read() {
+        let metadata = Metadata::new();
+        let said = |log: &QueryLog, key, error| {
+            log.may_log(&Exchange {
+                query: &[],
+                reply: &[],
+                told: Told {
+                    error,
+                    metadata: &metadata,
+                },
+                key,
+                peer: "127.0.0.1:1".parse().unwrap(),
+                local: "127.0.0.1:53".parse().unwrap(),
+                proto: "udp",
+                took: Duration::ZERO,
+                now: SystemClock.now(),
+            })
+        };
+        let errors = query_log("errors");
+        assert!(!said(&errors, Some(0), None) && !said(&errors, None, None));
+        assert!(said(&errors, Some(0), Some("why")) && said(&errors, None, Some("why")));
+        let silent = Rules {
+            zones: vec!["y.".parse().unwrap()],
+            logs: vec![],
+            errors: None,
+            metadata: vec![],
+        };
+        let logging = query_log("log").blocks.swap_remove(0);
+        let both = QueryLog::new(vec![silent, logging]).unwrap();
+        assert!(!said(&both, Some(0), Some("why")) && said(&both, Some(1), None));
+        assert_eq!(question_of(&message(0, 0, false, false)[..20]), None);
     }
 
     #[test]

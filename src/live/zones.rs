@@ -50,6 +50,20 @@ impl BlockZones {
         WORD
     }
 
+    /// Whether others say the same: the same zones, with the same knowledge of other names.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let (all, others) = (self.zones.all(), other.zones.all());
+        let mut pairs = all.iter().zip(others);
+        let same_live =
+            |apex: &Name, live: &LiveNames| other.live.get(apex).is_some_and(|it| live.is_same(it));
+        all.len() == others.len()
+            && pairs.all(|(zone, other)| std::sync::Arc::ptr_eq(zone, other))
+            && self.live.len() == other.live.len()
+            && self.live.iter().all(|(apex, live)| same_live(apex, live))
+            && self.fallthrough == other.fallthrough
+    }
+
     /// The zones.
     #[must_use]
     pub const fn set(&self) -> &ZoneSet {

@@ -133,8 +133,8 @@ impl Cluster {
     }
 
     /// Tells the live layer what was rendered, unless a zone of names is held: what it answers goes with
-    /// what is served. While the first rendering is held it learns what there is: what is served may hold
-    /// more, so of anything else nothing is said.
+    /// what is served. While the first rendering is held and it knows nothing, it learns what there is: what
+    /// is served may hold more, so of anything else nothing is said.
     pub(super) fn tell_live(&mut self) {
         // Who asks is no part of what is held.
         self.tell_clients(self.all_dirty);
@@ -171,6 +171,8 @@ impl Cluster {
         let all = || self.state.namespaces().filter(|name| sees(name)).cloned();
         match extent {
             Extent::All => seen.publish_all(all()),
+            // What was told before goes with what is served.
+            Extent::Some if seen.is_whole() => {}
             Extent::Some => seen.publish_some(all()),
             Extent::Changed if self.dirty.namespaces.is_empty() => {}
             Extent::Changed => {
@@ -205,6 +207,7 @@ impl Cluster {
         };
         match extent {
             Extent::All => headless.publish_all(all()),
+            Extent::Some if headless.is_whole() => {}
             Extent::Some => headless.publish_some(all()),
             Extent::Changed if self.dirty.services.is_empty() => {}
             Extent::Changed => headless.publish(self.dirty.services.keys().map(now)),

@@ -15,7 +15,7 @@ use tokio::net::UdpSocket;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::serve::batch::{Inbox, Outbox};
+use crate::serve::batch::{BATCH, Inbox, Outbox};
 use crate::serve::dispatch::{Asker, Outcome, Scratch};
 use crate::serve::later::{Answered, Later};
 use crate::serve::listener::Now;
@@ -141,11 +141,17 @@ impl Worker {
 
     /// Answers what has come already, for as long as an answer may take: nobody else would.
     async fn drain(mut self, socket: &UdpSocket) {
-        while let Ok(count) = self.inbox.receive(socket) {
-            self.answer(socket, count).await;
-        }
         let patience = self.answering.now().settings.tcp.drain_timeout;
         let waiting = async {
+            // More than these came later.
+            for _ in 0..MAX_WAITING / BATCH {
+                match self.inbox.receive(socket) {
+                    Ok(count) => self.answer(socket, count).await,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => debug!(%error, "receiving datagrams failed"),
+                }
+                tokio::task::coop::consume_budget().await;
+            }
             while let Some(finished) = self.waiting.next().await {
                 self.finish(socket, finished).await;
             }

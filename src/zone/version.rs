@@ -144,7 +144,8 @@ pub struct MemoryLimits {
 }
 
 impl Candidate {
-    /// The version after `previous` (the first when there is none) from a draft that is not empty.
+    /// The version after `previous` (the first when there is none) from a draft that is not empty. Times rise
+    /// with numbers: where the clock was set back it has the time of the one before.
     #[must_use]
     pub fn new(
         previous: Option<&Version>,
@@ -160,6 +161,7 @@ impl Candidate {
             added,
             soa_changed: _,
         } = draft;
+        let time_ms = previous.map_or(time_ms, |version| time_ms.max(version.time_ms));
         let mut step = Step {
             seq: previous.map_or(1, |version| version.seq + 1),
             time_ms,

@@ -39,6 +39,7 @@ pub mod apiserver;
 pub mod cases;
 pub mod certificates;
 pub mod contents;
+pub mod doh;
 pub mod fleet;
 pub mod needs;
 pub mod ports;

@@ -201,9 +201,15 @@ pub(super) struct RawStep {
     nodes: Option<Vec<(Node, u32)>>,
 }
 
-/// Reads a step.
-pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawStep> {
+/// Reads of a step only the hashes of its version.
+pub(super) fn peek_link(store: &Store, id: u32, seq: u64) -> Streamed<Option<Link>> {
     let mut stream = Stream::new(store, STEP, id, seq);
+    stream.window = 1;
+    Ok(read_head(&mut stream, seq)?.1.link)
+}
+
+/// Reads of a step everything but its records; gives its flags too.
+fn read_head(stream: &mut Stream<'_>, seq: u64) -> Streamed<(u8, Step)> {
     let flags = stream.octet()?;
     if stream.number()? != seq {
         return Err(StreamError::Damaged("a step has another one's number"));
@@ -222,17 +228,17 @@ pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawSte
         Some((_, soa)) if flags & SAME_SOA != 0 => soa.clone(),
         _ => stream.soa()?.0,
     };
-    let causes = take_causes(&mut stream, flags & HAS_LINK != 0)?;
+    let causes = take_causes(stream, flags & HAS_LINK != 0)?;
     let link = if flags & HAS_LINK == 0 {
         None
     } else {
         Some(Link {
-            previous: take_hash(&mut stream)?,
-            content: take_hash(&mut stream)?,
-            hash: take_hash(&mut stream)?,
+            previous: take_hash(stream)?,
+            content: take_hash(stream)?,
+            hash: take_hash(stream)?,
         })
     };
-    let mut step = Step {
+    let step = Step {
         seq,
         time_ms,
         from,
@@ -244,6 +250,13 @@ pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawSte
         records,
         link,
     };
+    Ok((flags, step))
+}
+
+/// Reads a step.
+pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawStep> {
+    let mut stream = Stream::new(store, STEP, id, seq);
+    let (flags, mut step) = read_head(&mut stream, seq)?;
     let mut nodes = None;
     if flags & AS_NODES == 0 {
         step.removed = take_list(&mut stream)?;
