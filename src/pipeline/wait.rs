@@ -70,6 +70,7 @@ mod tests {
             cluster: 0,
             change: Change::Listed(Kind::Service, Vec::new()),
             seen: SystemClock.now(),
+            triggered: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cluster::Selector;
+use std::time::Duration;
 
 /// Everything there is to keep.
 const ALL: Keep = Keep {
@@ -272,6 +273,36 @@ fn s32_a_pod_name_that_is_no_label_is_not_kept_nor_any_that_is_not_asked_for() {
     let kind = Kind::EndpointSlice;
     let bare = read(kind, Object::Value(&value), &setting, &mut interner);
     assert_eq!(told(&bare), "ns/s of - Ipv4\n[10.1.0.1] - - - -");
+}
+
+#[test]
+fn s99_a_slice_says_when_it_changed_and_its_fact_does_not() {
+    let read = |kind: Kind, annotation: &str| {
+        let text = format!(
+            "metadata: {{name: web-1, namespace: shop, annotations: {annotation}}}\n\
+             addressType: IPv4\nspec: {{clusterIP: 10.0.0.1}}"
+        );
+        both(kind, &text)
+    };
+    let slice = |annotation: &str| read(Kind::EndpointSlice, annotation);
+    let key = "endpoints.kubernetes.io/last-change-trigger-time";
+    let plain = slice("null");
+    assert_eq!(plain.triggered, None);
+    let dated = slice(&format!("{{a: b, {key}: '2026-01-02T03:04:05.25Z'}}"));
+    let at = Duration::from_millis(1_767_323_045_250);
+    assert_eq!(dated.triggered, Some(SystemTime::UNIX_EPOCH + at));
+    assert_eq!(dated.fact, plain.fact);
+    let wrong = slice(&format!("{{{key}: 'yesterday'}}"));
+    assert_eq!((wrong.triggered, &wrong.fact), (None, &plain.fact));
+    assert_eq!(
+        wrong.problems[0].to_string(),
+        format!(
+            "EndpointSlice shop/web-1: annotation {key} left out: \"yesterday\" is no time as in \
+             RFC 3339"
+        )
+    );
+    let service = read(Kind::Service, &format!("{{{key}: 'yesterday'}}"));
+    assert!(service.triggered.is_none() && service.problems.is_empty());
 }
 
 #[test]

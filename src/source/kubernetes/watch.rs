@@ -249,6 +249,7 @@ impl<'a> KindWatch<'a> {
         self.send(SourceEvent::Changed {
             change: Change::Listed(self.kind, facts),
             seen,
+            triggered: None,
         })
         .await?;
         let new = self.said.all(problems);
@@ -462,6 +463,7 @@ impl<'a> KindWatch<'a> {
             key,
             origin,
             fact,
+            triggered,
             problems,
         } = read;
         let change = match (fact, &key) {
@@ -472,7 +474,12 @@ impl<'a> KindWatch<'a> {
         let problems = if deleted { Vec::new() } else { problems };
         if let Some(change) = change {
             self.shared.stats.kind(self.kind).add_event();
-            self.send(SourceEvent::Changed { change, seen }).await?;
+            let event = SourceEvent::Changed {
+                change,
+                seen,
+                triggered: triggered.filter(|_| !deleted),
+            };
+            self.send(event).await?;
         }
         let new = self.said.now(key, problems);
         self.complain(new).await
