@@ -89,6 +89,9 @@ metrics! {
     SOURCE_LISTS Counter "zonewright_source_lists" ["source", "kind"] "Complete lists";
     SOURCE_ERRORS Counter "zonewright_source_errors" ["source", "kind"] "Failed lists, watches and readings";
     SOURCE_MALFORMED Counter "zonewright_source_malformed" ["source", "kind"] "Objects or parts of objects that could not be read";
+    REST_REQUESTS Counter "coredns_kubernetes_rest_client_requests" ["code", "method", "host"] "Requests to API servers, watches too; code is `<error>` where no answer came";
+    REST_SECONDS Histogram "coredns_kubernetes_rest_client_request_duration_seconds" ["verb", "host"] "How long lists of API servers took, a page each";
+    REST_WAITS Histogram "coredns_kubernetes_rest_client_rate_limiter_duration_seconds" ["verb", "host"] "How long requests to API servers waited for `apiserver_qps` and `apiserver_max_inflight`";
     QUERIES Counter "zonewright_queries" ["transport", "rcode"] "Queries answered";
     DROPPED Counter "zonewright_queries_dropped" ["reason"] "Messages without an answer: not_a_query, send_error";
     TRUNCATED Counter "zonewright_queries_truncated" [] "Datagrams answered with TC";

@@ -4,6 +4,7 @@ mod clock;
 pub mod handler_metrics;
 pub mod http;
 pub mod metrics;
+mod request_metrics;
 mod tasks;
 pub mod telemetry;
 
@@ -11,4 +12,5 @@ pub mod telemetry;
 pub(crate) use clock::HandClock;
 pub use clock::{Clock, SystemClock};
 pub use handler_metrics::HandlerMetrics;
+pub use request_metrics::RequestMetrics;
 pub use tasks::{Name as TaskName, TaskEnd, Tasks, panic_text};
