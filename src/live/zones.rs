@@ -260,24 +260,26 @@ fn reply_of(version: &Version, answer: &Answer<'_>, asked: &Name, stale: Option<
 }
 
 /// Completes a reply that ends with an alias to a name that is not in its zone, if the server can tell what
-/// stands there. If it cannot, and where a block has zones alone, the alias stands alone: so says a secondary.
+/// stands there. If it cannot, and where blocks have zones alone, the alias stands alone: so says a secondary.
 async fn follow(mut reply: Reply, request: &mut Request, next: Next) -> Outcome {
     let Some(last) = reply.answers.last() else {
         return Outcome::Reply(reply);
     };
-    let open = !next.block().is_plain()
-        && last.rtype == Rtype::CNAME
+    let open = last.rtype == Rtype::CNAME
         && ![Rtype::CNAME, Rtype::ANY].contains(&request.qtype)
         && reply.rcode == Rcode::NOERROR
         && reply.authority.is_empty();
     let target = last.rdata.as_octets();
-    let Some(target) = Name::from_wire(target).ok().filter(|_| open) else {
+    let target = Name::from_wire(target).ok().filter(|_| open);
+    let Some(target) = target.filter(|target| next.follows(target, request.qtype)) else {
         return Outcome::Reply(reply);
     };
     let mut asking = request.asking(target, request.qtype);
     if let Outcome::Reply(more) = next.again(&mut asking).await
         && more.rcode == Rcode::NOERROR
     {
+        // What the upstream had no room for, the client has to ask for over TCP.
+        reply.flags |= more.flags & flags::TC;
         reply.answers.extend(more.answers);
     }
     Outcome::Reply(reply)

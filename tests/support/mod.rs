@@ -40,6 +40,7 @@ pub mod cases;
 pub mod certificates;
 pub mod contents;
 pub mod fleet;
+pub mod lists;
 pub mod needs;
 pub mod ports;
 pub mod process;
