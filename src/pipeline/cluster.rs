@@ -183,16 +183,17 @@ impl Cluster {
         }
     }
 
-    /// Publishes the namespaces of pods: all, or those that were rendered.
+    /// Publishes which pods have which addresses: all, or those that were rendered.
     fn tell_clients(&self, is_whole: bool) {
         let Some(clients) = &self.plan.clients else {
             return;
         };
         if is_whole {
-            clients.publish_all(self.state.pods());
+            let all = self.state.pods();
+            clients.publish_all(all.filter_map(|at| Some((at, self.state.client(at)?))));
         } else if !self.dirty.pods.is_empty() {
             let changed = self.dirty.pods.keys();
-            clients.publish(changed.map(|at| (at, self.state.has_pod(at))));
+            clients.publish(changed.map(|at| (at, self.state.client(at))));
         }
     }
 

@@ -65,7 +65,7 @@ pub struct Setting {
     pub place: Arc<str>,
     /// The namespace of objects that do not name theirs; `None` when every object must.
     pub default_namespace: Option<Arc<str>>,
-    /// What is kept of endpoints.
+    /// What is kept of endpoints and pods.
     pub keep: Keep,
 }
 
@@ -244,7 +244,8 @@ impl Reader<'_> {
             Kind::Pod => {
                 let read: PodObject = object.read()?;
                 let named = self.named(read.metadata)?;
-                let fact = self.pod(&named, read.status.unwrap_or_default());
+                let labels = self.pod_labels(object);
+                let fact = self.pod(&named, labels, read.status.unwrap_or_default());
                 Ok((named, fact.map(Fact::Pod)))
             }
         }

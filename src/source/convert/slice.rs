@@ -60,7 +60,11 @@ impl Reader<'_> {
             zone,
             conditions: _,
         } = endpoint;
-        let Keep { pod_names, zones } = self.setting.keep;
+        let Keep {
+            pod_names,
+            zones,
+            pod_labels: _,
+        } = self.setting.keep;
         let pod = target_ref
             .filter(|_| pod_names)
             .and_then(|target| filled(target.name));

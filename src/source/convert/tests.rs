@@ -8,6 +8,7 @@ use std::time::Duration;
 const ALL: Keep = Keep {
     pod_names: true,
     zones: true,
+    pod_labels: None,
 };
 
 /// Reads an object from YAML, and once more from JSON; both must say the same.
@@ -328,6 +329,35 @@ fn a_pod_has_its_addresses_until_it_has_ended() {
         "pod ns/p []\n! Pod ns/p: podIP \"x\" left out: not an IP address\n\
          ! Pod ns/p: podIP \"::ffff:10.1.0.1\" left out: an IPv4 address written as IPv6"
     );
+}
+
+#[test]
+fn s97_a_pod_keeps_the_labels_that_are_asked_for() {
+    let value: Value = serde_saphyr::from_str(
+        "metadata: {name: p, namespace: ns, labels: {app: web, tier: front, bare: null}}",
+    )
+    .unwrap();
+    let labels = |keys: &[&str]| {
+        let keys = keys.iter().map(ToString::to_string).collect();
+        let setting = Setting::api_server(Keep {
+            pod_labels: Some(Arc::new(keys)),
+            ..ALL
+        });
+        let object = Object::Value(&value);
+        let read = read(Kind::Pod, object, &setting, &mut Interner::default());
+        let Some(Fact::Pod(pod)) = read.fact else {
+            panic!("a pod");
+        };
+        let labels = pod.labels?;
+        let texts = labels.iter().map(|(key, value)| format!("{key}={value}"));
+        Some(texts.collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(
+        labels(&["tier", "app", "x"]).as_deref(),
+        Some("app=web tier=front")
+    );
+    assert_eq!(labels(&["bare"]).as_deref(), Some("bare="));
+    assert_eq!(labels(&["x"]), None);
 }
 
 #[test]

@@ -188,7 +188,7 @@ impl<'a> KindWatch<'a> {
 
     /// Reads an object and counts it when it is left out.
     fn read(&mut self, object: &RawValue) -> Reading {
-        let setting = Setting::api_server(self.shared.wanted.keep);
+        let setting = Setting::api_server(self.shared.wanted.keep.clone());
         let read = convert::read(
             self.kind,
             Object::Json(object),
