@@ -268,16 +268,6 @@ impl Router {
         }
     }
 
-    /// Whether an answer of a block's zones that ends with an alias is completed from another zone or from
-    /// upstreams: where the block, or the one that the target belongs to, has more than zones.
-    #[must_use]
-    pub fn follows(&self, block: usize, target: &Name, qtype: Rtype) -> bool {
-        let lower = target.to_lower();
-        let others = || self.find(lower.as_wire(), qtype);
-        let is_more = |block: usize| !self.blocks[block].is_plain();
-        is_more(block) || others().is_some_and(is_more)
-    }
-
     /// Runs a query through the block it is for.
     pub async fn answer(self: Arc<Self>, request: &mut Request) -> Outcome {
         let lower = request.name.to_lower();
@@ -386,9 +376,9 @@ impl Next {
                 .is_missing(question, block.goes_on_after_zones())
     }
 
-    /// Whether an alias that leads out of its zone is followed, as [`Router::follows`] has it.
-    pub(super) fn follows(&self, target: &Name, qtype: Rtype) -> bool {
-        self.router.follows(self.block, target, qtype)
+    /// All blocks, and the place of this one.
+    pub(super) fn place(&self) -> (&Router, usize) {
+        (&self.router, self.block)
     }
 
     /// Whether anything stands behind.

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::dns::{Name, Rcode, Record, RrRef, Rtype, flags};
-use crate::live::chain::{Handler, Next};
+use crate::live::chain::{Handler, Next, Router};
 use crate::live::message::{CLASS_IN, Failure, Outcome, Question, Reply, Request};
 use crate::live::names::{LiveAnswer, LiveNames};
 use crate::zone::lookup::{Additionals, Answer, LinkSet, each_additional, lookup, rrset_for};
@@ -259,6 +259,17 @@ fn reply_of(version: &Version, answer: &Answer<'_>, asked: &Name, stale: Option<
     reply
 }
 
+impl Router {
+    /// Whether an answer of a block's zones that ends with an alias is completed from another zone or from
+    /// upstreams: where the block, or the one that the target belongs to, has more than zones.
+    #[must_use]
+    pub fn follows(&self, block: usize, target: &Name, qtype: Rtype) -> bool {
+        let lower = target.to_lower();
+        let is_more = |block: usize| !self.blocks()[block].is_plain();
+        is_more(block) || self.find(lower.as_wire(), qtype).is_some_and(is_more)
+    }
+}
+
 /// Completes a reply that ends with an alias to a name that is not in its zone, if the server can tell what
 /// stands there. If it cannot, and where blocks have zones alone, the alias stands alone: so says a secondary.
 async fn follow(mut reply: Reply, request: &mut Request, next: Next) -> Outcome {
@@ -271,7 +282,9 @@ async fn follow(mut reply: Reply, request: &mut Request, next: Next) -> Outcome 
         && reply.authority.is_empty();
     let target = last.rdata.as_octets();
     let target = Name::from_wire(target).ok().filter(|_| open);
-    let Some(target) = target.filter(|target| next.follows(target, request.qtype)) else {
+    let (router, block) = next.place();
+    let is_followed = |target: &Name| router.follows(block, target, request.qtype);
+    let Some(target) = target.filter(is_followed) else {
         return Outcome::Reply(reply);
     };
     let mut asking = request.asking(target, request.qtype);
