@@ -128,7 +128,8 @@ impl Process {
         let planned = Arc::new(plan(&config, &interface_addresses).into_owned());
         let counts = HandlerMetrics::default();
         let mut serving = Serving::new(&clock, &counts)?;
-        let first = Observed::new(&planned, &serving.common, &clock, &state.state);
+        let requests = &counts.requests;
+        let first = Observed::new(&planned, &serving.common, requests, &clock, &state.state);
         let first = Arc::new(first);
         let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
         let reloads = ReloadsNow::default();
@@ -332,7 +333,8 @@ impl Process {
             });
         }
         let state = &self.state.state;
-        let observed = Observed::new(&planned, &self.serving.common, &clock, state);
+        let (common, requests) = (&self.serving.common, &self.serving.metrics.requests);
+        let observed = Observed::new(&planned, common, requests, &clock, state);
         let observed = Arc::new(observed);
         let opening = data::try_out(&planned, &observed, &clock);
         let opened = match tokio::time::timeout(OPENING, opening).await {

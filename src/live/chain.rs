@@ -363,6 +363,11 @@ impl Next {
                 .is_missing(question, block.goes_on_after_zones())
     }
 
+    /// All blocks, and the place of this one.
+    pub(super) fn place(&self) -> (&Router, usize) {
+        (&self.router, self.block)
+    }
+
     /// Whether anything stands behind.
     #[must_use]
     pub fn is_some(&self) -> bool {
