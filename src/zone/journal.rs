@@ -13,6 +13,7 @@
 //! r | zone id (4) | hash of a record (8) | seq (8)   a step that brings or takes the record
 //! o | zone id (4) | hash of an object (8) | seq (8)  a step that the object caused
 //! w | zone id (4) | seq (8)              a step that is too wide for these
+//! b | zone id (4) | seq (8)              an older snapshot that is kept
 //! ```
 //!
 //! A zone rests on a base, which is its first step (written as the nodes it makes) or a snapshot, and on
@@ -27,7 +28,9 @@
 mod causes;
 mod codec;
 mod commit;
+mod difference;
 mod floor;
+mod head;
 mod index;
 mod load;
 mod one_name;
@@ -37,6 +40,7 @@ mod repair;
 mod retention;
 mod salvage;
 mod scan;
+mod seek;
 mod sidefile;
 mod snapshot;
 mod step;
@@ -54,8 +58,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::dns::{Name, Serial};
 use crate::zone::{Candidate, Journaled, MemoryLimits, Version};
-use codec::{HEAD, Head, STEP, StreamError, ZONE};
+use codec::{HEAD, STEP, StreamError, ZONE};
 use floor::{floors, lost_note};
+use head::Head;
 use repair::{Keep, StateDir};
 use scan::{Garbage, garbage_of, scan};
 use sidefile::{Newest, Serials};
@@ -154,6 +159,7 @@ impl Stored {
             serial: self.head.serial,
             newest: self.head.seq,
             oldest: self.head.oldest,
+            octets: self.head.octets(),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! it. They say where to look, no more: hashes of 8 octets may meet, and an entry may be left from a commit
 //! that failed, so whoever finds a step by them reads it. A step that would write more than
 //! [`WIDE_ENTRIES`] has one entry that says so instead, and is looked at in every search; the first
-//! version of a large zone is one. Steps from before [`Head::indexed`](super::codec::Head) are gone through.
+//! version of a large zone is one. Steps from before [`Head::indexed`](super::head::Head) are gone through.
 
 use std::collections::BTreeSet;
 

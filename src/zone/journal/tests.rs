@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 mod damage;
+mod far;
 mod fuzz;
 mod power;
 mod tamper;

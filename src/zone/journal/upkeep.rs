@@ -1,9 +1,11 @@
 //! Upkeep of history: limits, snapshots, removal, each a portion at a time.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::zone::Version;
-use crate::zone::journal::codec::{self, Base, SNAPSHOT, STEP, StreamError};
+use crate::zone::journal::codec::{self, SNAPSHOT, STEP, StreamError};
+use crate::zone::journal::head::{Base, older_key, put_older};
 use crate::zone::journal::scan::Garbage;
 use crate::zone::journal::snapshot::SnapshotJob;
 use crate::zone::journal::store::{Batch, StoreError};
@@ -70,7 +72,9 @@ impl Journal {
             }
             head.oldest += 1;
             let oldest = head.oldest;
-            head.older.retain(|base| base.seq + 1 >= oldest);
+            if head.older.first().is_some_and(|base| base.seq + 1 < oldest) {
+                Arc::make_mut(&mut head.older).retain(|base| base.seq + 1 >= oldest);
+            }
             stored.oldest_size = None;
         }
     }
@@ -79,7 +83,8 @@ impl Journal {
     pub(super) fn snapshots_left(&self, stored: &Stored) -> Vec<Garbage> {
         let before = self.zones().get(&stored.apex).cloned();
         let left = before.into_iter().filter(|it| it.id == stored.id);
-        left.flat_map(|before| before.head.older)
+        left.filter(|before| !Arc::ptr_eq(&before.head.older, &stored.head.older))
+            .flat_map(|before| before.head.older.to_vec())
             .filter(|base| !stored.head.older.contains(base))
             .map(|base| parts_of_snapshot(stored.id, base.seq))
             .collect()
@@ -147,7 +152,7 @@ impl Journal {
         }
         // Its parts must be on disk before the head names it.
         self.store.sync()?;
-        let old = stored.head.base;
+        let (old, known_older) = (stored.head.base, Arc::clone(&stored.head.older));
         if !old.snapshot
             && stored.head.oldest <= old.seq
             && let Ok(size) = step::peek_step(&self.store, stored.id, old.seq)
@@ -160,7 +165,7 @@ impl Journal {
             && old.seq + 1 >= stored.head.oldest
             && stored.head.since_older >= old.octets.max(SNAPSHOT_MIN_OCTETS);
         if keeps_old {
-            stored.head.older.push(old);
+            Arc::make_mut(&mut stored.head.older).push(old);
             stored.head.since_older = 0;
         }
         stored.head.since_older += job.since_base;
@@ -172,6 +177,11 @@ impl Journal {
         stored.head.since_base = stored.head.since_base.saturating_sub(job.since_base);
         let mut batch = Batch::default();
         put_head(&mut batch, &stored);
+        put_older(&mut batch, stored.id, &known_older, &stored.head.older);
+        if old.snapshot && !keeps_old {
+            // It may be named by what a commit that failed left.
+            batch.delete(&older_key(stored.id, old.seq));
+        }
         self.store.write(batch)?;
         self.store.sync()?;
         if old.snapshot && !keeps_old {
@@ -265,5 +275,5 @@ pub(super) fn snapshot_job(id: u32, version: &Version) -> SnapshotJob {
         contents,
         ..
     } = version;
-    SnapshotJob::new(id, *seq, *serial, *time_ms, contents.clone())
+    SnapshotJob::new(id, *seq, (*serial, *time_ms), contents.clone(), true)
 }
