@@ -37,10 +37,14 @@ pub(super) const BY_RECORD: u8 = b'r';
 pub(super) const BY_OBJECT: u8 = b'o';
 /// The kind of keys that name steps too wide for the indexes.
 pub(super) const WIDE: u8 = b'w';
+/// The kind of keys that hold the lists of wide steps.
+pub(super) const FILTER: u8 = b'x';
 /// The kind of keys that name older snapshots.
 pub(super) const OLDER: u8 = b'b';
 /// The kinds of keys that stand below a zone's id and are many.
-pub(super) const MANY: [u8; 7] = [STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, WIDE, OLDER];
+pub(super) const MANY: [u8; 8] = [
+    STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, WIDE, FILTER, OLDER,
+];
 
 /// The key of a record there is one of per zone.
 pub(super) fn zone_key(kind: u8, id: u32) -> [u8; 5] {

@@ -29,8 +29,8 @@ struct Plan {
 }
 
 impl Journal {
-    /// Writes candidates, heads last, and syncs.
-    pub(super) fn write(&mut self, candidates: &[Candidate]) -> Result<(), CommitError> {
+    /// Writes candidates, heads last, and syncs; gives the entries of the last batch.
+    pub(super) fn write(&mut self, candidates: &[Candidate]) -> Result<usize, CommitError> {
         self.heal()?;
         let serials: Vec<_> = candidates
             .iter()
@@ -40,7 +40,11 @@ impl Journal {
             })
             .collect();
         self.serials.cover(&serials).map_err(CommitError::Serials)?;
-        while let Err(error) = self.write_database(candidates) {
+        let written = loop {
+            let error = match self.write_database(candidates) {
+                Ok(written) => break written,
+                Err(error) => error,
+            };
             // sled refuses all work after a failed write. Damage may lie where nobody looked so far:
             // try again with the database opened anew, then with a new one.
             let again = error.is_damage() && self.damaged_commits < DAMAGED_COMMITS;
@@ -55,7 +59,7 @@ impl Journal {
                     return Err(error.into());
                 }
             }
-        }
+        };
         self.damaged_commits = 0;
         for (apex, serial) in serials {
             self.floors.remove(&apex);
@@ -71,11 +75,11 @@ impl Journal {
             // Nothing rests on it.
             tracing::debug!(%error, "the newest serials could not be noted");
         }
-        Ok(())
+        Ok(written)
     }
 
-    /// Writes the entries and then, in one batch, the heads.
-    pub(super) fn write_database(&mut self, candidates: &[Candidate]) -> Result<(), StoreError> {
+    /// Writes the entries and then, in one batch, the heads; gives how many entries that batch had.
+    pub(super) fn write_database(&mut self, candidates: &[Candidate]) -> Result<usize, StoreError> {
         let mut touched: BTreeMap<Name, Stored> = BTreeMap::new();
         let mut garbage = Vec::new();
         let mut last = Batch::default();
@@ -110,6 +114,7 @@ impl Journal {
             put_head(&mut last, stored);
             put_zone(&mut last, stored);
         }
+        let written = last.keys();
         self.store.write(last)?;
         self.store.sync()?;
         for stored in touched.values() {
@@ -119,8 +124,9 @@ impl Journal {
         self.garbage.extend(garbage);
         for candidate in candidates {
             self.start_snapshot(candidate.version());
+            self.start_list(candidate);
         }
-        Ok(())
+        Ok(written)
     }
 
     /// Decides where a candidate goes.
@@ -254,6 +260,7 @@ impl Journal {
             tracing::warn!(note, "the database was opened again");
         }
         self.garbage = scan.garbage.into();
+        self.lists = scan.lists.into();
         self.next_id = self.next_id.max(scan.next_id);
         // What memory says was durable and announced. A head that is further on belongs to a commit that
         // failed: the next commit writes over it. A head that is missing or behind means that history

@@ -19,7 +19,7 @@ use crate::zone::journal::load::{self, State};
 use crate::zone::journal::reader::{ReadError, Reader};
 use crate::zone::journal::snapshot::SnapshotJob;
 use crate::zone::journal::store::{Store, StoreError};
-use crate::zone::journal::{Stored, index, seek, step};
+use crate::zone::journal::{Stored, index, seek, step, wide};
 use crate::zone::{ContentTree, Contents, Hash, Link, Step, Version};
 
 /// The most faults that are kept.
@@ -198,6 +198,11 @@ impl<'a> Walk<'a> {
                 .flatten()
             {
                 if !index::has(self.store, &key)? && !self.is_gone(seq) {
+                    self.fault(seq, Some(step.serial), "the index does not know it");
+                }
+            }
+            if let Some(1..) = wide::entry(self.store, *id, seq)? {
+                if !wide::is_stored(self.store, &step, *id)? && !self.is_gone(seq) {
                     self.fault(seq, Some(step.serial), "the index does not know it");
                 }
             }
