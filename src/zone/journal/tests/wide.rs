@@ -34,10 +34,11 @@ fn with_owners(previous: Option<&Version>, owners: std::ops::Range<u32>, turn: u
     )
 }
 
-/// A store whose versions 1 and 3 are wide, 2 and 4 are not.
-fn bench() -> Bench {
+/// A store with so many versions, of which 1 and 3 are wide, 2 and 4 are not.
+fn bench(versions: usize) -> Bench {
     let mut bench = Bench::new();
-    for (turn, owners) in (1..).zip([0..3000, 7..8, 1000..3000, 2000..2001]) {
+    let owners = [0..3000, 7..8, 1000..3000, 2000..2001];
+    for (turn, owners) in (1..).zip(owners).take(versions) {
         let candidate = with_owners(bench.version.as_ref(), owners, turn);
         bench.put(candidate);
     }
@@ -59,9 +60,11 @@ fn found(bench: &mut Bench, number: u32) -> Vec<u64> {
 
 #[test]
 fn a_wide_step_is_looked_at_where_its_list_says_so_and_always_without_one() {
-    let mut bench = bench();
+    let mut bench = bench(3);
     assert_eq!(found(&mut bench, 7), [3, 2, 1]);
     bench.settle();
+    let candidate = with_owners(bench.version.as_ref(), 2000..2001, 4);
+    bench.put(candidate);
     for (number, wanted) in [
         (7, vec![2, 1]),
         (8, vec![1]),
@@ -80,7 +83,7 @@ fn a_wide_step_is_looked_at_where_its_list_says_so_and_always_without_one() {
 
 #[test]
 fn a_list_that_was_not_finished_is_made_after_the_next_open() {
-    let mut bench = bench();
+    let mut bench = bench(3);
     assert_eq!(bench.open(), Vec::<String>::new());
     assert_eq!(found(&mut bench, 7), [3, 2, 1]);
     bench.settle();
@@ -89,7 +92,7 @@ fn a_list_that_was_not_finished_is_made_after_the_next_open() {
 
 #[test]
 fn a_damaged_list_rules_nothing_out_and_is_seen() {
-    let mut bench = bench();
+    let mut bench = bench(4);
     bench.settle();
     let journal = bench.journal();
     let id = journal.zones()[&apex()].id;
@@ -109,7 +112,7 @@ fn a_damaged_list_rules_nothing_out_and_is_seen() {
 
 #[test]
 fn a_wide_step_that_leaves_takes_its_list_along() {
-    let mut bench = bench();
+    let mut bench = bench(4);
     bench.settle();
     assert!(entries(bench.journal(), FILTER) > 4);
     let retention = Retention {
