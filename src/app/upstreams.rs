@@ -121,9 +121,10 @@ fn upstream_tls(
     connector: &TlsConnector,
 ) -> anyhow::Result<UpstreamTls> {
     let name = server_name(config, target, address.ip())?;
-    let host = match &name {
-        ServerName::DnsName(name) => name.as_ref().to_owned(),
-        _ => address.to_string(),
+    let host = if let ServerName::DnsName(name) = &name {
+        name.as_ref().to_owned()
+    } else {
+        address.to_string()
     };
     let https = Https {
         method: config.doh_method,

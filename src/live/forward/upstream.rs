@@ -215,11 +215,11 @@ impl Upstream {
             Ok(Err(error)) if is_used && is_closed(transport, &error) => {
                 Err(AskError::ClosedBefore)
             }
-            Ok(Err(error)) => Err(match error.kind() {
-                io::ErrorKind::UnexpectedEof => AskError::Closed,
-                io::ErrorKind::InvalidData => AskError::Malformed(error),
-                _ => AskError::Read(way, error),
-            }),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => Err(AskError::Closed),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(AskError::Malformed(error))
+            }
+            Ok(Err(error)) => Err(AskError::Read(way, error)),
             Ok(Ok(response)) => {
                 self.keep(connection, transport);
                 Ok(response)
