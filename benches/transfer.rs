@@ -39,7 +39,6 @@ use crate::support::wire::{self, Query};
 use crate::support::{needs, ports};
 
 #[path = "cluster/machine.rs"]
-#[allow(dead_code, reason = "of the machine this needs a part")]
 mod machine;
 #[path = "cluster/sink.rs"]
 mod sink;
