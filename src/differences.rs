@@ -124,7 +124,7 @@ pub const DIFFERENCES: &[Difference] = &[
         [
             "an alias whose target lies in another zone, even one served here",
             "looks the target up",
-            "the CNAME alone; looked up where the block has more than zones (`forward`)",
+            "the CNAME alone; looked up where the block, or the one that the target belongs to, has more than zones (`forward`)",
             "the zone ends there, and a secondary may not have the other",
         ],
     ),

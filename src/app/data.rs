@@ -281,10 +281,15 @@ async fn carry(
 ) {
     while let Some(event) = events.recv().await {
         let input = match event {
-            SourceEvent::Changed { change, seen } => Input::Change {
+            SourceEvent::Changed {
+                change,
+                seen,
+                triggered,
+            } => Input::Change {
                 cluster,
                 change,
                 seen,
+                triggered,
             },
             SourceEvent::Stale {
                 part,

@@ -14,6 +14,7 @@ mod data;
 mod descriptors;
 mod doctor;
 mod emit;
+mod ending;
 mod ends;
 mod explain;
 mod export;

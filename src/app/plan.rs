@@ -338,6 +338,8 @@ pub(super) fn wanted(kubernetes: &Kubernetes) -> Wanted {
         keep: Keep {
             pod_names: options.endpoint_pod_names,
             zones: options.zonal,
+            // Known when it is known who wants them: `plan_clients`.
+            pod_labels: None,
         },
         limits: ApiLimits {
             interval: interval.unwrap_or(limits.interval),

@@ -20,6 +20,7 @@ use crate::app::commands::read;
 use crate::app::counts;
 use crate::app::data::{self, Data, Surroundings};
 use crate::app::descriptors;
+use crate::app::ending::{close, describe, ended_by, lameduck_of};
 use crate::app::ends::{self, ObservedNow};
 use crate::app::failure::{Failure, one_line};
 use crate::app::health;
@@ -34,10 +35,10 @@ use crate::app::startup::Gates;
 use crate::app::writer::Place;
 use crate::audit::{Past, serve_control};
 use crate::cli::{Configuration, Start, State};
-use crate::corefile::{Config, Loaded, Rejected, ServerBlock};
+use crate::corefile::{Config, Loaded, Rejected};
 use crate::ops::http::Ends;
 use crate::ops::metrics::Metrics;
-use crate::ops::{Clock, HandlerMetrics, SystemClock, TaskEnd, Tasks};
+use crate::ops::{Clock, HandlerMetrics, SystemClock, Tasks};
 use crate::serve::Common;
 
 /// How long tasks may take to end.
@@ -127,7 +128,8 @@ impl Process {
         let planned = Arc::new(plan(&config, &interface_addresses).into_owned());
         let counts = HandlerMetrics::default();
         let mut serving = Serving::new(&clock, &counts)?;
-        let first = Observed::new(&planned, &serving.common, &clock, &state.state);
+        let requests = &counts.requests;
+        let first = Observed::new(&planned, &serving.common, requests, &clock, &state.state);
         let first = Arc::new(first);
         let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
         let reloads = ReloadsNow::default();
@@ -331,7 +333,8 @@ impl Process {
             });
         }
         let state = &self.state.state;
-        let observed = Observed::new(&planned, &self.serving.common, &clock, state);
+        let (common, requests) = (&self.serving.common, &self.serving.metrics.requests);
+        let observed = Observed::new(&planned, common, requests, &clock, state);
         let observed = Arc::new(observed);
         let opening = data::try_out(&planned, &observed, &clock);
         let opened = match tokio::time::timeout(OPENING, opening).await {
@@ -456,21 +459,6 @@ impl Process {
     }
 }
 
-/// Waits for the writer's end and closes its store.
-async fn close(data: Data) -> anyhow::Result<()> {
-    let journal = data.end().await?;
-    let closed = tokio::task::spawn_blocking(|| journal.close()).await?;
-    closed.context("the store could not be closed cleanly")
-}
-
-/// How the process ends at a second signal.
-fn ended_by(wish: Wish) -> Result<(), Failure> {
-    match wish {
-        Wish::Quit => Ok(()),
-        Wish::End(_) | Wish::Reload => Err(Failure::running("ended by a second signal")),
-    }
-}
-
 /// All metrics of the process.
 fn metrics_of(
     observed: &ObservedNow,
@@ -501,27 +489,8 @@ fn past_of(data: &Data, observed: &ObservedNow, clock: &Arc<dyn Clock>) -> Store
     )
 }
 
-/// How long to go on answering after the first signal: the longest that a block says.
-fn lameduck_of(config: &Config) -> Duration {
-    let healths = config.servers.iter().filter_map(health_of);
-    healths.max().unwrap_or_default()
-}
-
-/// How long a block wants to go on answering.
-fn health_of(block: &ServerBlock) -> Option<Duration> {
-    block.health.as_ref().map(|health| health.lameduck)
-}
-
 /// Logs more where a block has `debug`.
 fn set_debug(config: &Config) {
     let mut blocks = config.servers.iter();
     crate::ops::telemetry::set_debug(blocks.any(|block| block.operations.debug));
-}
-
-/// What a task's end means.
-fn describe(end: Option<Result<(), TaskEnd>>) -> anyhow::Error {
-    match end {
-        Some(Err(end)) => end.into(),
-        Some(Ok(())) | None => anyhow!("a task ended"),
-    }
 }

@@ -46,7 +46,7 @@ pub(super) struct Serving {
     /// What all servers share.
     pub(super) common: Common,
     /// What handlers count.
-    metrics: HandlerMetrics,
+    pub(super) metrics: HandlerMetrics,
     /// Makes the cookies of this run.
     cookies: CookieSecret,
     /// How many sockets towards upstreams there may be.

@@ -14,8 +14,8 @@ use crate::dns::{Name, Serial};
 use crate::ops::Clock;
 use crate::ops::metrics::Metrics;
 use crate::pipeline::{
-    CatalogPlan, ClusterGauges, ClusterPlan, FilePlan, GateEvent, Input, Observer, Pipeline, Store,
-    millis,
+    CatalogPlan, ClusterGauges, ClusterPlan, FilePlan, GateEvent, Input, Observer, Pipeline,
+    ServiceKind, Store, millis,
 };
 use crate::schema::Problem;
 use crate::zone::check::Warning;
@@ -331,6 +331,10 @@ impl Observer for Ears {
 
     fn committed(&self, commit: Duration, latencies: &[Duration]) {
         self.metrics.count_commit(commit, latencies);
+    }
+
+    fn programmed(&self, service: ServiceKind, latency: Duration) {
+        self.metrics.count_programmed(service.as_str(), latency);
     }
 
     fn failed(&self, error: &str) {

@@ -5,7 +5,7 @@ use std::io;
 use serde_json::{Value, json};
 
 use crate::audit::moment::TimeText;
-use crate::audit::past::{AuditError, Output, Past, last_version, step_of};
+use crate::audit::past::{AuditError, Output, Past, begins, last_version, step_of};
 use crate::cluster::{Cause, Kind, ObjectKey};
 use crate::dns::{Name, RecordText, RrList};
 use crate::zone::Step;
@@ -147,6 +147,25 @@ pub(super) fn write(
                 }
             }
         }
+        if output == Output::Text && oldest > 1 {
+            write_beginning(past, zone, oldest, filter, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Says where the history begins, if what was wanted may have stood before it.
+fn write_beginning(
+    past: &dyn Past,
+    zone: &Name,
+    oldest: u64,
+    filter: &Filter,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let (_, time_ms) = past.moment(zone, oldest).map_err(AuditError::Store)?;
+    if filter.since_ms.is_none_or(|since| since <= time_ms) {
+        let begins = begins(past, zone)?;
+        writeln!(out, "; the history of {zone} begins at {begins}")?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::audit::moment::{MomentError, TimeText};
 use crate::audit::status;
 use crate::dns::{Name, ParseError, Serial};
 use crate::zone::journal::{ReadError, Topic, Verdict};
-use crate::zone::{Contents, Step};
+use crate::zone::{Contents, Net, Step};
 
 /// How an answer looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -59,6 +59,11 @@ pub trait Past {
     /// # Errors
     /// When the store cannot read it, with the reason.
     fn contents_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<Contents, String>;
+    /// What two versions differ in, the older one first; `None` when they are one.
+    ///
+    /// # Errors
+    /// When the store cannot read it, with the reason.
+    fn difference(&self, zone: &Name, older: u64, newer: u64) -> Result<Option<Net>, String>;
     /// Goes through all that is kept of a zone.
     ///
     /// # Errors

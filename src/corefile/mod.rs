@@ -91,7 +91,7 @@ pub use listener_tls::{nsid_of, tls_of};
 pub use loadbalance::{Loadbalance, Policy};
 pub use local::Local;
 pub use log::{LogClass, LogField, LogPiece, LogRule};
-pub use metadata::Metadata;
+pub use metadata::{CLIENT_LABEL, Metadata};
 pub use mnemonic::{CLASS_ANY, class_name, type_name};
 pub use network::{Network, NotANetwork};
 pub use nsid::Nsid;

@@ -5,6 +5,7 @@ pub mod handler_metrics;
 pub mod http;
 pub mod metrics;
 mod panics;
+mod request_metrics;
 mod tasks;
 pub mod telemetry;
 
@@ -13,4 +14,5 @@ pub(crate) use clock::HandClock;
 pub use clock::{Clock, SystemClock};
 pub use handler_metrics::HandlerMetrics;
 pub use panics::catch_panic;
+pub use request_metrics::RequestMetrics;
 pub use tasks::{Name as TaskName, TaskEnd, Tasks, panic_text};

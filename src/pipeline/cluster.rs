@@ -9,6 +9,7 @@ use crate::pipeline::commit::Ready;
 use crate::pipeline::guard::{Guard, Now};
 use crate::pipeline::overlay::{Overlay, Overlays};
 use crate::pipeline::render::{Below, Rendering, ZoneDraft, render_all_over, render_dirty_over};
+use crate::pipeline::triggered::Triggered;
 use crate::pipeline::{ClusterGauges, ClusterPlan};
 use crate::schema::Problem;
 use crate::zone::Zone;
@@ -37,6 +38,8 @@ pub(super) struct Cluster {
     pub(super) guards: Vec<Guard>,
     /// Whether the live layer knows less than was rendered, for a version is held.
     pub(super) live_is_behind: bool,
+    /// What slices told since the last version, where they say when it happened.
+    pub(super) triggered: Vec<Triggered>,
 }
 
 impl Cluster {
@@ -182,16 +185,17 @@ impl Cluster {
         }
     }
 
-    /// Publishes the namespaces of pods: all, or those that were rendered.
+    /// Publishes which pods have which addresses: all, or those that were rendered.
     fn tell_clients(&self, is_whole: bool) {
         let Some(clients) = &self.plan.clients else {
             return;
         };
         if is_whole {
-            clients.publish_all(self.state.pods());
+            let all = self.state.pods();
+            clients.publish_all(all.filter_map(|at| Some((at, self.state.client(at)?))));
         } else if !self.dirty.pods.is_empty() {
             let changed = self.dirty.pods.keys();
-            clients.publish(changed.map(|at| (at, self.state.has_pod(at))));
+            clients.publish(changed.map(|at| (at, self.state.client(at))));
         }
     }
 

@@ -373,7 +373,8 @@ impl Exchange<'_> {
             && answer.end().is_none()
             && block.goes_on_after_zones()
             && zones.falls_through(zone, &scratch.lower);
-        let is_followed = !block.is_plain() && elsewhere(&answer, qtype).is_some();
+        let target = elsewhere(&answer, qtype).and_then(|target| Name::from_wire(target).ok());
+        let is_followed = target.is_some_and(|target| shared.router.follows(place, &target, qtype));
         if is_for_next || is_followed {
             return self.later(scratch, place);
         }

@@ -41,6 +41,7 @@ pub mod certificates;
 pub mod contents;
 pub mod doh;
 pub mod fleet;
+pub mod lists;
 pub mod needs;
 pub mod ports;
 pub mod process;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use imbl::Vector;
 
 use crate::dns::{Name, Serial};
-use crate::zone::journal::codec::{self, Base, STEP, StreamError, Streamed};
+use crate::zone::journal::codec::{self, STEP, StreamError, Streamed};
+use crate::zone::journal::head::{Base, Head};
 use crate::zone::journal::store::{Store, StoreError};
-use crate::zone::journal::{Stored, codec::Head, step};
+use crate::zone::journal::{Stored, step};
 use crate::zone::{Contents, Link, MemoryLimits, Step, Version};
 
 /// What a zone's version is made of.
@@ -40,13 +41,11 @@ pub(super) fn read_base(store: &Store, stored: &Stored) -> Streamed<State> {
 
 /// Reads what is nearest to a version: the base or an older snapshot.
 pub(super) fn read_near(store: &Store, stored: &Stored, seq: u64) -> Streamed<State> {
-    let all = stored.head.older.iter().copied().chain([stored.head.base]);
-    let nearest = all.min_by_key(|base| base.seq.abs_diff(seq));
-    read_snapshot(store, stored, nearest.unwrap_or(stored.head.base))
+    read_snapshot(store, stored, stored.head.nearest(seq))
 }
 
 /// Reads a snapshot, or a first step as one.
-fn read_snapshot(store: &Store, stored: &Stored, base: Base) -> Streamed<State> {
+pub(super) fn read_snapshot(store: &Store, stored: &Stored, base: Base) -> Streamed<State> {
     let apex = &stored.apex;
     let (read, link) = if base.snapshot {
         let read = step::read_snapshot(store, apex, stored.id, base.seq)?;

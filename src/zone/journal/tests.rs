@@ -6,11 +6,13 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 mod damage;
+mod far;
 mod fuzz;
 mod power;
 mod tamper;
+mod wide;
 
-use super::codec::SNAPSHOT;
+use super::codec::{SNAPSHOT, STEP, StreamError};
 use super::*;
 use crate::zone::laws::{self, EditPlan, UNLIMITED, any_history, apex};
 use crate::zone::{Contents, Step};

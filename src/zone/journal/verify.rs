@@ -12,13 +12,14 @@
 use std::collections::BTreeSet;
 
 use crate::dns::{Name, Serial, Soa};
-use crate::zone::journal::codec::{self, Base, Entry, HEAD, Head, PartWriter, SNAPSHOT, STEP};
+use crate::zone::journal::codec::{self, Entry, HEAD, PartWriter, SNAPSHOT, STEP};
 use crate::zone::journal::codec::{StreamError, Streamed};
+use crate::zone::journal::head::{Base, Head};
 use crate::zone::journal::load::{self, State};
 use crate::zone::journal::reader::{ReadError, Reader};
 use crate::zone::journal::snapshot::SnapshotJob;
 use crate::zone::journal::store::{Store, StoreError};
-use crate::zone::journal::{Stored, index, step};
+use crate::zone::journal::{Stored, index, seek, step, wide};
 use crate::zone::{ContentTree, Contents, Hash, Link, Step, Version};
 
 /// The most faults that are kept.
@@ -193,6 +194,10 @@ impl<'a> Walk<'a> {
                     self.fault(seq, Some(step.serial), "the index does not know it");
                 }
             }
+            let is_wide = matches!(wide::entry(self.store, *id, seq)?, Some(1..));
+            if is_wide && !wide::is_stored(self.store, &step, *id)? {
+                self.fault(seq, Some(step.serial), "the index does not know it");
+            }
             before = Some(Before {
                 serial: step.serial,
                 soa: step.soa,
@@ -279,7 +284,10 @@ impl<'a> Walk<'a> {
         let mut parts = PartWriter::new(STEP, id, step.seq);
         let mut entries = Vec::new();
         let mut same = Ok(true);
-        step::write_step(step, contents, &mut parts, |parts, octets| {
+        step::write_step(step, contents, &mut parts, |parts, octets, begins| {
+            if begins {
+                parts.begin(octets.len(), &mut entries);
+            }
             parts.push(octets, &mut entries);
             if let Ok(true) = same {
                 same = are_stored(self.store, &entries);
@@ -381,7 +389,8 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        let mut job = SnapshotJob::new(*id, base.seq, serial, time_ms, contents);
+        let begins = seek::can_seek(self.store, SNAPSHOT, *id, base.seq)?;
+        let mut job = SnapshotJob::new(*id, base.seq, (serial, time_ms), contents, begins);
         let mut exact = true;
         while exact && !job.is_complete() {
             let entries = job.portion(PORTION);

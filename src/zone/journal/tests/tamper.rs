@@ -228,7 +228,10 @@ fn rewritten(
     change(&mut step);
     let mut parts = codec::PartWriter::new(STEP, id, seq);
     let mut out = Vec::new();
-    step::write_step(&step, &contents, &mut parts, |parts, octets| {
+    step::write_step(&step, &contents, &mut parts, |parts, octets, begins| {
+        if begins {
+            parts.begin(octets.len(), &mut out);
+        }
         parts.push(octets, &mut out);
     });
     parts.finish(&mut out);
@@ -487,7 +490,7 @@ fn older_snapshots_stay_while_their_history_does_and_give_what_was() {
     bench.put(candidate);
     bench.settle();
     let head = bench.journal().zones()[&apex()].head.clone();
-    assert_eq!(head.older, []);
+    assert_eq!(*head.older, []);
     assert!(entries(bench.journal(), SNAPSHOT) < 20, "one is left");
     assert_eq!(verdict(&mut bench).faults, Vec::new());
 }
