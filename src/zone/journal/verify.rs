@@ -201,10 +201,9 @@ impl<'a> Walk<'a> {
                     self.fault(seq, Some(step.serial), "the index does not know it");
                 }
             }
-            if let Some(1..) = wide::entry(self.store, *id, seq)? {
-                if !wide::is_stored(self.store, &step, *id)? && !self.is_gone(seq) {
-                    self.fault(seq, Some(step.serial), "the index does not know it");
-                }
+            let has_list = matches!(wide::entry(self.store, *id, seq)?, Some(1..));
+            if has_list && !wide::is_stored(self.store, &step, *id)? && !self.is_gone(seq) {
+                self.fault(seq, Some(step.serial), "the index does not know it");
             }
             before = Some(Before {
                 serial: step.serial,
