@@ -11,8 +11,10 @@ mod clients;
 mod commands;
 mod counts;
 mod data;
+mod descriptors;
 mod doctor;
 mod emit;
+mod ending;
 mod ends;
 mod explain;
 mod export;
@@ -37,6 +39,7 @@ mod serving;
 mod signals;
 mod source;
 mod startup;
+mod takeover;
 mod upstreams;
 mod writer;
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::app::plan::Planned;
 use crate::audit::{HeldLine, SecondaryLine, SourceLine, Status, ZoneLine};
 use crate::dns::{Name, Rcode};
-use crate::ops::Clock;
 use crate::ops::metrics::{self as m, Sample};
+use crate::ops::{Clock, RequestMetrics};
 use crate::pipeline::{ClusterGauges, ZonePlan, millis};
 use crate::serve::{Common, Proto, Stats, TransferOutcome};
 use crate::source::zonefile::follow::FileStats;
@@ -67,13 +67,14 @@ impl Observed {
     pub(super) fn new(
         planned: &Planned<'_>,
         common: &Common,
+        requests: &RequestMetrics,
         clock: &Arc<dyn Clock>,
         state: &Path,
     ) -> Self {
         let apex_of = |plan: &ZonePlan| plan.zone.apex().clone();
         let source = |name: &String| ObservedSource {
             name: name.clone(),
-            stats: Arc::default(),
+            stats: Arc::new(SourceStats::counting(requests.clone())),
         };
         Self {
             zones: Arc::clone(&planned.zones),

@@ -5,7 +5,7 @@ use std::io;
 use serde_json::{Value, json};
 
 use crate::audit::moment::TimeText;
-use crate::audit::past::{AuditError, Output, Past, begins, step_of};
+use crate::audit::past::{AuditError, Output, Past, begins, last_version, step_of};
 use crate::cluster::{Cause, Kind, ObjectKey};
 use crate::dns::{Name, RecordText, RrList};
 use crate::zone::Step;
@@ -139,7 +139,9 @@ pub(super) fn write(
             Ok(true)
         };
         let high = match filter.until_ms {
-            Some(until) => last_until(past, zone, until, (oldest, newest))?,
+            Some(until) => last_version(past, zone, (oldest, newest), &|(_, time_ms)| {
+                time_ms <= until
+            })?,
             None => newest,
         };
         match filter.topic() {
@@ -173,25 +175,6 @@ fn write_beginning(
         writeln!(out, "; the history of {zone} begins at {begins}")?;
     }
     Ok(())
-}
-
-/// The last of these versions that was made at or before a time; the one before the first when none was.
-fn last_until(
-    past: &dyn Past,
-    zone: &Name,
-    until_ms: u64,
-    (oldest, newest): (u64, u64),
-) -> Result<u64, AuditError> {
-    let (mut low, mut high) = (oldest, newest + 1);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if past.moment(zone, middle).map_err(AuditError::Store)?.1 <= until_ms {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low - 1)
 }
 
 /// One version for people.

@@ -184,6 +184,26 @@ pub(super) fn begins(past: &dyn Past, zone: &Name) -> Result<String, AuditError>
     Ok(format!("serial {serial}, {}", TimeText(time_ms)))
 }
 
+/// The last version of a zone for whose serial and time this holds; the one before the oldest when it holds
+/// for none. Costs a binary search: both rise with numbers, so it holds for all before it, too.
+pub(super) fn last_version(
+    past: &dyn Past,
+    zone: &Name,
+    (oldest, newest): (u64, u64),
+    holds: &dyn Fn((Serial, u64)) -> bool,
+) -> Result<u64, AuditError> {
+    let (mut low, mut high) = (oldest, newest + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(past.moment(zone, middle).map_err(AuditError::Store)?) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low - 1)
+}
+
 /// The zones there are, in words.
 fn there_are(known: &[Name]) -> String {
     if known.is_empty() {

@@ -4,6 +4,8 @@ mod clock;
 pub mod handler_metrics;
 pub mod http;
 pub mod metrics;
+mod panics;
+mod request_metrics;
 mod tasks;
 pub mod telemetry;
 
@@ -11,4 +13,6 @@ pub mod telemetry;
 pub(crate) use clock::HandClock;
 pub use clock::{Clock, SystemClock};
 pub use handler_metrics::HandlerMetrics;
+pub use panics::catch_panic;
+pub use request_metrics::RequestMetrics;
 pub use tasks::{Name as TaskName, TaskEnd, Tasks, panic_text};

@@ -47,21 +47,24 @@ pub(super) fn read_near(store: &Store, stored: &Stored, seq: u64) -> Streamed<St
 /// Reads a snapshot, or a first step as one.
 pub(super) fn read_snapshot(store: &Store, stored: &Stored, base: Base) -> Streamed<State> {
     let apex = &stored.apex;
-    let (contents, serial, time_ms) = if base.snapshot {
-        step::read_snapshot(store, apex, stored.id, base.seq)?
+    let (read, link) = if base.snapshot {
+        let read = step::read_snapshot(store, apex, stored.id, base.seq)?;
+        (read, None)
     } else {
-        step::read_raw_step(store, stored.id, base.seq)?
-            .into_contents(apex)
-            .ok_or(StreamError::Damaged(
-                "the first version's records do not fit together",
-            ))?
+        let first = step::read_raw_step(store, stored.id, base.seq)?;
+        let link = first.link();
+        let read = first.into_contents(apex).ok_or(StreamError::Damaged(
+            "the first version's records do not fit together",
+        ))?;
+        (read, link)
     };
+    let (contents, serial, time_ms) = read;
     Ok(State {
         seq: base.seq,
         serial,
         time_ms,
         contents,
-        link: None,
+        link,
     })
 }
 
@@ -191,10 +194,18 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
         contents,
         link,
     } = state;
-    let link = link.or_else(|| {
-        let step = step::read_raw_step(store, stored.id, seq).ok()?;
-        step.link()
-    });
+    let link = match link {
+        // A snapshot says nothing of hashes: its step does.
+        None if seq == head.base.seq && head.base.snapshot => {
+            match step::peek_link(store, stored.id, seq) {
+                Ok(link) => link,
+                // The step has left the history, or cannot be read.
+                Err(StreamError::Damaged(_)) => None,
+                Err(error @ StreamError::Store(_)) => return Err(error),
+            }
+        }
+        link => link,
+    };
     let version = Version::restore(seq, serial, time_ms, contents, history.steps, link);
     Ok(Sound { version, fault })
 }

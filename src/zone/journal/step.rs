@@ -216,6 +216,13 @@ pub(super) struct RawStep {
     nodes: Option<Vec<(Node, u32)>>,
 }
 
+/// Reads of a step only the hashes of its version.
+pub(super) fn peek_link(store: &Store, id: u32, seq: u64) -> Streamed<Option<Link>> {
+    let mut stream = Stream::new(store, STEP, id, seq);
+    stream.window = 1;
+    Ok(take_head(&mut stream, seq)?.0.link)
+}
+
 /// Reads a step.
 pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawStep> {
     let mut stream = Stream::new(store, STEP, id, seq);

@@ -266,6 +266,8 @@ impl Journal {
         let low = codec::part_key(STEP, stored.id, seq, 0);
         let high = codec::part_key(STEP, stored.id, seq + 1, 0);
         let keys = match wide::entry(&self.store, stored.id, seq)? {
+            // From before there were indexes: it has none, and goes in portions.
+            _ if seq < stored.head.indexed => Vec::new(),
             Some(_) => {
                 let list = list_of_step(stored.id, seq);
                 // Removed in portions, as the step is: its key may be met again.

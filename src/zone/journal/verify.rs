@@ -76,7 +76,7 @@ impl Reader {
 }
 
 /// A zone being gone through.
-struct Walk<'a> {
+pub(super) struct Walk<'a> {
     /// Tells where the history begins now.
     reader: &'a Reader,
     /// The database.
@@ -103,7 +103,7 @@ struct Before {
 
 impl<'a> Walk<'a> {
     /// Nothing found yet.
-    fn new(reader: &'a Reader, stored: &'a Stored) -> Self {
+    pub(super) fn new(reader: &'a Reader, stored: &'a Stored) -> Self {
         let head = &stored.head;
         Self {
             reader,
@@ -123,7 +123,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Goes all ways.
-    fn run(mut self) -> Result<Verdict, StoreError> {
+    pub(super) fn run(mut self) -> Result<Verdict, StoreError> {
         self.steps()?;
         self.contents()?;
         let head = &self.stored.head;
@@ -135,9 +135,12 @@ impl<'a> Walk<'a> {
         Ok(self.verdict)
     }
 
-    /// Notes what is wrong with a version.
+    /// Notes what is wrong with a version. What upkeep took away since the beginning is no fault: the head
+    /// moves before it does, so asking after the read is enough.
     fn fault(&mut self, seq: u64, serial: Option<Serial>, what: impl Into<String>) {
-        if self.faults.len() < FAULTS_KEPT {
+        let now = self.reader.stored(&self.stored.apex);
+        let stands = now.is_ok_and(|now| still_stands(&now, seq));
+        if stands && self.faults.len() < FAULTS_KEPT {
             self.faults.insert(Fault {
                 seq,
                 serial: serial.map(Serial::encode),
@@ -146,20 +149,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether a version has left the history since the beginning.
-    fn is_gone(&self, seq: u64) -> bool {
-        let now = self.reader.zone(&self.stored.apex);
-        now.is_none_or(|now| seq < now.oldest)
-    }
-
     /// A result of reading; damage is noted and gives `None`.
     fn read<T>(&mut self, seq: u64, read: Streamed<T>) -> Result<Option<T>, StoreError> {
         match read {
             Ok(value) => Ok(Some(value)),
             Err(StreamError::Damaged(what)) => {
-                if !self.is_gone(seq) {
-                    self.fault(seq, None, what);
-                }
+                self.fault(seq, None, what);
                 Ok(None)
             }
             Err(StreamError::Store(error)) if error.is_damage() => {
@@ -189,20 +184,18 @@ impl<'a> Walk<'a> {
             }
             self.verdict.versions += 1;
             self.one_step(&step, before.as_ref());
-            if !self.is_exact(&step, &contents)? {
-                self.fault(seq, Some(step.serial), "it is not stored as it was written");
-            }
+            self.exactness(&step, &contents)?;
             for key in (seq >= head.indexed)
                 .then(|| index::keys_of(&step, *id))
                 .into_iter()
                 .flatten()
             {
-                if !index::has(self.store, &key)? && !self.is_gone(seq) {
+                if !index::has(self.store, &key)? {
                     self.fault(seq, Some(step.serial), "the index does not know it");
                 }
             }
-            let has_list = matches!(wide::entry(self.store, *id, seq)?, Some(1..));
-            if has_list && !wide::is_stored(self.store, &step, *id)? && !self.is_gone(seq) {
+            let is_wide = matches!(wide::entry(self.store, *id, seq)?, Some(1..));
+            if is_wide && !wide::is_stored(self.store, &step, *id)? {
                 self.fault(seq, Some(step.serial), "the index does not know it");
             }
             before = Some(Before {
@@ -274,6 +267,15 @@ impl<'a> Walk<'a> {
         for what in wrong {
             self.fault(seq, Some(step.serial), what);
         }
+    }
+
+    /// Whether a step stands as it was written.
+    pub(super) fn exactness(&mut self, step: &Step, contents: &Contents) -> Result<(), StoreError> {
+        if !self.is_exact(step, contents)? {
+            let what = "it is not stored as it was written";
+            self.fault(step.seq, Some(step.serial), what);
+        }
+        Ok(())
     }
 
     /// Whether a step is stored octet for octet as it would be written now.
@@ -397,12 +399,21 @@ impl<'a> Walk<'a> {
                 exact = self.ends_after(SNAPSHOT, base.seq, &entries)?;
             }
         }
-        if !exact && !self.is_gone(base.seq) {
+        if !exact {
             let what = "its snapshot is not stored as it was written";
             self.fault(base.seq, Some(serial), what);
         }
         Ok(())
     }
+}
+
+/// Whether the store should still have all of a version: it is in the history, or what is read starts
+/// from it.
+fn still_stands(now: &Stored, seq: u64) -> bool {
+    let head = &now.head;
+    seq >= head.first_needed()
+        || head.older.iter().any(|base| base.seq == seq)
+        || (head.base.snapshot && head.base.seq == seq)
 }
 
 /// The tree of contents that a step leads to or, backwards, comes from.
