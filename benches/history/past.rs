@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zonewright::audit::{AuditError, Past, Status};
 use zonewright::dns::{Name, Serial};
-use zonewright::zone::journal::{Reader, Topic, Verdict};
+use zonewright::zone::journal::{PartStep, Reader, Topic, Verdict};
 use zonewright::zone::{Contents, Net, Step, Version};
 
 /// A reader and the version that is served.
@@ -36,6 +36,12 @@ impl Past for BenchPast {
     fn step(&self, zone: &Name, seq: u64) -> Result<Option<Arc<Step>>, String> {
         let step = self.reader.step(zone, seq);
         step.map(|step| Some(Arc::new(step)))
+            .map_err(|error| error.to_string())
+    }
+
+    fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartStep, String> {
+        self.reader
+            .step_of(zone, seq, name)
             .map_err(|error| error.to_string())
     }
 

@@ -152,7 +152,7 @@ fn candidate(before: Option<&Version>, contents: &Contents, owners: &[u64]) -> C
         let name: Name = name_of(*owner).parse().unwrap();
         let mut records = (0..EACH)
             .map(|place| {
-                let number = seq.wrapping_mul(4).wrapping_add(place) as u32;
+                let number = u32::try_from((seq * 4 + place) % 0x00ff_ffff).unwrap();
                 let (rtype, rdata) = Rdata::address(
                     std::net::Ipv4Addr::from(0x0a00_0000_u32.wrapping_add(number)).into(),
                 );

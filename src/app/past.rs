@@ -10,7 +10,7 @@ use crate::audit::{AuditError, Past, Status};
 use crate::dns::{Name, Serial};
 use crate::ops::{Clock, SystemClock};
 use crate::pipeline::{Input, millis};
-use crate::zone::journal::{Journal, OpenError, Reader, Topic, Verdict};
+use crate::zone::journal::{Journal, OpenError, PartStep, Reader, Topic, Verdict};
 use crate::zone::{Contents, Net, Step, Version, ZoneSet};
 
 /// Tells how a running server stands.
@@ -124,6 +124,12 @@ impl Past for StoredPast {
             Ok(step) => Ok(Some(Arc::new(step))),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartStep, String> {
+        self.reader
+            .step_of(zone, seq, name)
+            .map_err(|error| error.to_string())
     }
 
     fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), String> {

@@ -46,7 +46,7 @@ pub(super) fn write(
         });
     }
     let reasons = match name {
-        Some(_) => one_by_one(past, zone, seq, &records)?,
+        Some(name) => one_by_one(past, (zone, name), seq, &records)?,
         None => all_at_once(past, zone, seq, &records)?,
     };
     if output == Output::Text {
@@ -104,7 +104,7 @@ fn tag_of(step: &Step, rr: RrRef<'_>) -> Option<u32> {
 /// Looks each record up by the index. For the records of a name.
 fn one_by_one(
     past: &dyn Past,
-    zone: &Name,
+    (zone, name): (&Name, &Name),
     seq: u64,
     records: &[Record],
 ) -> Result<Vec<Option<Reason>>, AuditError> {
@@ -115,7 +115,10 @@ fn one_by_one(
         past.find(zone, Topic::record(record.view()), seq, &mut |seq| {
             let step = match at_hand.get(&seq) {
                 Some(step) => Arc::clone(step),
-                None => step_of(past, zone, seq)?,
+                None => {
+                    let part = past.step_of(zone, seq, name);
+                    Arc::new(part.map_err(AuditError::Store)?.step)
+                }
             };
             if at_hand.len() < STEPS_AT_HAND {
                 at_hand.insert(seq, Arc::clone(&step));

@@ -9,7 +9,7 @@ use crate::audit::past::{AuditError, Output, Past, begins, last_version, step_of
 use crate::cluster::{Cause, Kind, ObjectKey};
 use crate::dns::{Name, RecordText, RrList};
 use crate::zone::Step;
-use crate::zone::journal::Topic;
+use crate::zone::journal::{PartStep, Topic};
 
 /// The most causes a line of text names.
 const CAUSES_SHOWN: usize = 5;
@@ -122,6 +122,13 @@ pub(super) fn write(
             if filter.until_ms.is_some_and(|until| time_ms > until) {
                 return Ok(true);
             }
+            if let (Some(name), None, Output::Text) = (&filter.name, &filter.object, output) {
+                let part = past.step_of(zone, seq, name).map_err(AuditError::Store)?;
+                if filter.fits(&part.step) {
+                    write_part(zone, &part, Some(name), out)?;
+                }
+                return Ok(true);
+            }
             let step = step_of(past, zone, seq)?;
             if filter.fits(&step) {
                 match output {
@@ -177,13 +184,38 @@ fn write_text(
     name: Option<&Name>,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
+    write_lines(
+        zone,
+        (step, step.added.len(), step.removed.len()),
+        name,
+        out,
+    )
+}
+
+/// One version for people who ask for a name.
+fn write_part(
+    zone: &Name,
+    part: &PartStep,
+    name: Option<&Name>,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    write_lines(zone, (&part.step, part.added, part.removed), name, out)
+}
+
+/// One version for people, with how many records come and go.
+fn write_lines(
+    zone: &Name,
+    (step, added, removed): (&Step, usize, usize),
+    name: Option<&Name>,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
     writeln!(
         out,
         "{zone} {} {} +{} -{} ({} records)",
         step.serial,
         TimeText(step.time_ms),
-        step.added.len(),
-        step.removed.len(),
+        added,
+        removed,
         step.records
     )?;
     let mut causes: Vec<&Cause> = Vec::new();

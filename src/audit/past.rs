@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::audit::moment::{MomentError, TimeText};
 use crate::audit::status;
 use crate::dns::{Name, ParseError, Serial};
-use crate::zone::journal::{ReadError, Topic, Verdict};
+use crate::zone::journal::{PartStep, ReadError, Topic, Verdict};
 use crate::zone::{Contents, Net, Step};
 
 /// How an answer looks.
@@ -32,6 +32,11 @@ pub trait Past {
     /// # Errors
     /// When the store cannot read it, with the reason.
     fn step(&self, zone: &Name, seq: u64) -> Result<Option<Arc<Step>>, String>;
+    /// What the step that led to a version does to one name; more of it may be there.
+    ///
+    /// # Errors
+    /// When the store cannot read it, with the reason.
+    fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartStep, String>;
     /// Serial and time of a version whose step is kept, milliseconds since 1970 UTC.
     ///
     /// # Errors

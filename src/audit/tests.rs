@@ -8,7 +8,7 @@ use super::{
 };
 use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Rdata, RrList, RrRef, Serial, Soa, Ttl};
-use crate::zone::journal::{Fault, Topic, Verdict};
+use crate::zone::journal::{Fault, PartStep, Topic, Verdict};
 use crate::zone::{Contents, Hash, Net, Step};
 use std::sync::Arc;
 
@@ -154,6 +154,15 @@ impl Past for Fake {
 
     fn step(&self, _: &Name, seq: u64) -> Result<Option<Arc<Step>>, String> {
         Ok(self.steps.iter().find(|step| step.seq == seq).cloned())
+    }
+
+    fn step_of(&self, zone: &Name, seq: u64, _: &Name) -> Result<PartStep, String> {
+        let step = self.step(zone, seq)?.ok_or("no such version")?;
+        Ok(PartStep {
+            step: (*step).clone(),
+            removed: step.removed.len(),
+            added: step.added.len(),
+        })
     }
 
     fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), String> {

@@ -76,6 +76,7 @@ pub use index::Topic;
 pub use reader::{Order, ReadError, Reader, Steps, StoredZone};
 pub use refusal::OpenError;
 pub use retention::Retention;
+pub use step::PartStep;
 pub use store::StoreError;
 pub use verify::{Fault, Verdict};
 

@@ -105,52 +105,117 @@ fn cause_texts(cause: &Cause) -> [&str; TEXTS] {
     ]
 }
 
-/// Reads groups of causes.
-pub(super) fn take_causes(stream: &mut Stream<'_>, operations: bool) -> Streamed<Vec<Vec<Cause>>> {
-    const MALFORMED: StreamError = StreamError::Damaged("a cause is malformed");
-    let mut strings: Vec<Arc<str>> = Vec::new();
-    for _ in 0..stream.count()? {
-        let text = std::str::from_utf8(stream.counted()?).map_err(|_| MALFORMED)?;
-        strings.push(text.into());
-    }
-    let mut groups = Vec::new();
-    for _ in 0..stream.count()? {
-        let mut group = Vec::new();
+/// Groups of causes as they stand in the store: those of a large step are many, and few are asked for.
+pub(super) struct CauseTable {
+    /// All strings, one after the other.
+    octets: Vec<u8>,
+    /// Where each string ends.
+    ends: Vec<usize>,
+    /// Verb, kind and strings of each cause.
+    causes: Vec<(u8, u8, [usize; TEXTS])>,
+    /// Where each group ends.
+    groups: Vec<usize>,
+}
+
+/// What is said of causes that cannot be read.
+const MALFORMED: StreamError = StreamError::Damaged("a cause is malformed");
+
+impl CauseTable {
+    /// Reads groups of causes.
+    pub(super) fn take(stream: &mut Stream<'_>, operations: bool) -> Streamed<Self> {
+        let mut table = Self {
+            octets: Vec::new(),
+            ends: Vec::new(),
+            causes: Vec::new(),
+            groups: Vec::new(),
+        };
         for _ in 0..stream.count()? {
-            let verb = verb_of(stream.octet()?).ok_or(MALFORMED)?;
-            let kind = match stream.octet()? {
-                0 => None,
-                code => Some(kind_of(code).ok_or(MALFORMED)?),
-            };
-            let mut texts: [Arc<str>; TEXTS] = Default::default();
-            let stored = if operations { TEXTS } else { OLD_TEXTS };
-            for text in &mut texts[..stored] {
-                let place = stream.count()?;
-                *text = Arc::clone(strings.get(place).ok_or(MALFORMED)?);
+            table.octets.extend_from_slice(stream.counted()?);
+            table.ends.push(table.octets.len());
+        }
+        let stored = if operations { TEXTS } else { OLD_TEXTS };
+        for _ in 0..stream.count()? {
+            for _ in 0..stream.count()? {
+                let (verb, kind) = (stream.octet()?, stream.octet()?);
+                // A string that is not stored is none of the table's.
+                let mut texts = [usize::MAX; TEXTS];
+                for text in &mut texts[..stored] {
+                    *text = stream.count()?;
+                    if *text >= table.ends.len() {
+                        return Err(MALFORMED);
+                    }
+                }
+                table.causes.push((verb, kind, texts));
             }
-            let [
-                namespace,
-                name,
+            table.groups.push(table.causes.len());
+        }
+        Ok(table)
+    }
+
+    /// The groups; those whose number is not wanted are left empty.
+    pub(super) fn groups(&self, wanted: impl Fn(usize) -> bool) -> Streamed<Vec<Vec<Cause>>> {
+        let mut strings: Vec<Option<Arc<str>>> = vec![None; self.ends.len()];
+        let mut groups = Vec::with_capacity(self.groups.len());
+        let mut start = 0;
+        for (number, end) in self.groups.iter().enumerate() {
+            let causes = &self.causes[start..*end];
+            start = *end;
+            let group = if wanted(number) { causes } else { &[] };
+            let cause = |cause: &_| self.cause(cause, &mut strings);
+            groups.push(group.iter().map(cause).collect::<Streamed<_>>()?);
+        }
+        Ok(groups)
+    }
+
+    /// One cause.
+    fn cause(
+        &self,
+        (verb, kind, places): &(u8, u8, [usize; TEXTS]),
+        strings: &mut [Option<Arc<str>>],
+    ) -> Streamed<Cause> {
+        let kind = match kind {
+            0 => None,
+            code => Some(kind_of(*code).ok_or(MALFORMED)?),
+        };
+        let mut texts: [Arc<str>; TEXTS] = Default::default();
+        for (text, place) in texts.iter_mut().zip(places) {
+            let Some(known) = strings.get_mut(*place) else {
+                continue;
+            };
+            *text = match known {
+                Some(known) => Arc::clone(known),
+                None => Arc::clone(known.insert(self.string(*place)?.into())),
+            };
+        }
+        let [
+            namespace,
+            name,
+            uid,
+            resource_version,
+            manager,
+            place,
+            operation,
+        ] = texts;
+        Ok(Cause {
+            verb: verb_of(*verb).ok_or(MALFORMED)?,
+            kind,
+            key: ObjectKey { namespace, name },
+            origin: Origin {
                 uid,
                 resource_version,
                 manager,
-                place,
                 operation,
-            ] = texts;
-            group.push(Cause {
-                verb,
-                kind,
-                key: ObjectKey { namespace, name },
-                origin: Origin {
-                    uid,
-                    resource_version,
-                    manager,
-                    operation,
-                    place,
-                },
-            });
-        }
-        groups.push(group);
+                place,
+            },
+        })
     }
-    Ok(groups)
+
+    /// One string.
+    fn string(&self, place: usize) -> Streamed<&str> {
+        let start = match place {
+            0 => 0,
+            place => self.ends[place - 1],
+        };
+        std::str::from_utf8(&self.octets[start..self.ends[place]]).map_err(|_| MALFORMED)
+    }
 }

@@ -59,7 +59,7 @@ impl Reader {
             Some(near) => (near.seq, near.contents.get(key).cloned()),
             None if seek::can_seek(store, base.kind(), id, base.seq)? => {
                 let node = seek::node_at(store, base.kind(), id, base.seq, key)?;
-                (base.seq, node)
+                (base.seq, node.map(|(node, _)| node))
             }
             None => {
                 let whole = load::read_snapshot(store, stored, base)?;

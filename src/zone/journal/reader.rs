@@ -7,8 +7,9 @@ use crate::zone::journal::codec::StreamError;
 use crate::zone::journal::head::Head;
 use crate::zone::journal::index::{Finder, Topic};
 use crate::zone::journal::load::{self, State};
+use crate::zone::journal::step::PartStep;
 use crate::zone::journal::store::{Store, StoreError};
-use crate::zone::journal::{Stored, Zones, step};
+use crate::zone::journal::{Stored, Zones, step, wide};
 use crate::zone::{Contents, Step, Version};
 
 /// How many steps back from a version at hand cost less than reading the zone's base.
@@ -129,6 +130,28 @@ impl Reader {
                 Err(error) => return Err(unreadable(apex, seq, error)),
             }
         }
+    }
+
+    /// What one step does to one name. Of a wide step nothing else is read; of others all is given.
+    ///
+    /// # Errors
+    /// [`ReadError`] when there is no such step, or it cannot be read.
+    pub fn step_of(&self, apex: &Name, seq: u64, name: &Name) -> Result<PartStep, ReadError> {
+        let stored = self.stored(apex)?;
+        if wide::entry(&self.store, stored.id, seq)?.is_some() && seq >= stored.head.oldest {
+            let part = step::read_part(&self.store, &stored.apex, stored.id, seq, name);
+            if let Ok(part) = part {
+                return Ok(part);
+            }
+        }
+        // Also what moved or is damaged: this knows which.
+        let step = self.step(apex, seq)?;
+        let (removed, added) = (step.removed.len(), step.added.len());
+        Ok(PartStep {
+            step,
+            removed,
+            added,
+        })
     }
 
     /// Serial and time of a version whose step is kept: cheaper than the step.

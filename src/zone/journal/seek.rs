@@ -14,14 +14,14 @@ pub(super) fn can_seek(store: &Store, kind: u8, id: u32, seq: u64) -> Result<boo
     Ok(first.is_some_and(|value| codec::begins_with_record(&value)))
 }
 
-/// The node with a sort key in a stream that [`can_seek`].
+/// The node with a sort key, and its tag, in a stream that [`can_seek`].
 pub(super) fn node_at(
     store: &Store,
     kind: u8,
     id: u32,
     seq: u64,
     key: &[u8],
-) -> Streamed<Option<Node>> {
+) -> Streamed<Option<(Node, u32)>> {
     let parts = Parts {
         store,
         kind,
@@ -40,11 +40,11 @@ pub(super) fn node_at(
     }
     while !stream.is_at_end() {
         let node = if kind == SNAPSHOT {
-            step::take_node(&mut stream)?
+            (step::take_node(&mut stream)?, 0)
         } else {
-            step::take_tagged_node(&mut stream)?.0
+            step::take_tagged_node(&mut stream)?
         };
-        match node.key().cmp(key) {
+        match node.0.key().cmp(key) {
             std::cmp::Ordering::Less => {}
             std::cmp::Ordering::Equal => return Ok(Some(node)),
             std::cmp::Ordering::Greater => break,

@@ -3,11 +3,14 @@
 //! A step carries everything there is in it, causes included; strings that repeat are written once. A
 //! first step is written as the nodes of its version, like a snapshot.
 
-use crate::dns::{Name, RrList, RrRef, Rtype, Serial, Soa, Ttl};
-use crate::zone::journal::causes::{put_causes, take_causes};
+use std::collections::BTreeSet;
+
+use crate::dns::{Name, RrList, RrRef, Rtype, Serial, Soa, SortKey, Ttl};
+use crate::zone::journal::causes::{CauseTable, put_causes};
 use crate::zone::journal::codec::{
     PartWriter, SNAPSHOT, STEP, Stream, StreamError, Streamed, put_counted, put_number, put_soa,
 };
+use crate::zone::journal::seek;
 use crate::zone::journal::store::Store;
 use crate::zone::{Contents, Hash, Link, Node, Step};
 
@@ -126,11 +129,12 @@ fn put_list(list: &RrList, out: &mut impl FnMut(&[u8])) {
     out(&octets);
 }
 
-/// Reads a list of records.
-fn take_list(stream: &mut Stream<'_>) -> Streamed<RrList> {
+/// Reads a list of records, or those of one owner; gives also how many there are in all.
+fn take_list(stream: &mut Stream<'_>, only: Option<&Name>) -> Streamed<(RrList, usize)> {
     let mut list = RrList::default();
     let mut owner = Vec::new();
-    for _ in 0..stream.count()? {
+    let count = stream.count()?;
+    for _ in 0..count {
         let name = stream.counted()?;
         if !name.is_empty() {
             name.clone_into(&mut owner);
@@ -146,6 +150,9 @@ fn take_list(stream: &mut Stream<'_>) -> Streamed<RrList> {
         if u16::try_from(data.len()).is_err() {
             return Err(StreamError::Damaged("a record's data are too long"));
         }
+        if only.is_some_and(|only| !owner.eq_ignore_ascii_case(only.as_wire())) {
+            continue;
+        }
         list.push(RrRef {
             owner: &owner,
             rtype: Rtype(rtype),
@@ -155,7 +162,7 @@ fn take_list(stream: &mut Stream<'_>) -> Streamed<RrList> {
         });
     }
     list.shrink();
-    Ok(list)
+    Ok((list, count))
 }
 
 /// What stands at the beginning of a step's record.
@@ -219,7 +226,8 @@ pub(super) fn peek_link(store: &Store, id: u32, seq: u64) -> Streamed<Option<Lin
 /// Reads a step.
 pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawStep> {
     let mut stream = Stream::new(store, STEP, id, seq);
-    let (mut step, as_nodes) = take_head(&mut stream, seq)?;
+    let (mut step, causes, as_nodes) = take_head(&mut stream, seq)?;
+    step.causes = causes.groups(|_| true)?;
     let mut nodes = None;
     if as_nodes {
         let mut list = Vec::new();
@@ -228,15 +236,72 @@ pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawSte
         }
         nodes = Some(list);
     } else {
-        step.removed = take_list(&mut stream)?;
-        step.added = take_list(&mut stream)?;
+        (step.removed, _) = take_list(&mut stream, None)?;
+        (step.added, _) = take_list(&mut stream, None)?;
     }
     stream.end()?;
     Ok(RawStep { step, nodes })
 }
 
-/// Reads what stands before a step's records; says whether they are nodes.
-pub(super) fn take_head(stream: &mut Stream<'_>, seq: u64) -> Streamed<(Step, bool)> {
+/// What a step does to one name, with the causes of that alone; and how many records go and come in all.
+pub(super) fn read_part(
+    store: &Store,
+    apex: &Name,
+    id: u32,
+    seq: u64,
+    name: &Name,
+) -> Streamed<PartStep> {
+    let mut stream = Stream::new(store, STEP, id, seq);
+    let (mut step, causes, as_nodes) = take_head(&mut stream, seq)?;
+    let (removed, added);
+    if as_nodes {
+        let key = SortKey::of_wire(name.as_wire(), apex.as_wire());
+        let key = key.as_ref().map_or(&[][..], SortKey::as_bytes);
+        let found = if seek::can_seek(store, STEP, id, seq)? {
+            seek::node_at(store, STEP, id, seq, key)?
+        } else {
+            let mut found = None;
+            for _ in 0..stream.count()? {
+                let node = take_tagged_node(&mut stream)?;
+                found = Some(node).filter(|(node, _)| node.key() == key).or(found);
+            }
+            found
+        };
+        if let Some((node, tag)) = found {
+            for rr in node.records(&node.owner_wire(apex), tag) {
+                step.added.push(rr);
+            }
+        }
+        (removed, added) = (0, step.records.saturating_sub(1));
+    } else {
+        (step.removed, removed) = take_list(&mut stream, Some(name))?;
+        (step.added, added) = take_list(&mut stream, Some(name))?;
+        stream.end()?;
+    }
+    let of_name = step.removed.iter().chain(&step.added);
+    let tags: BTreeSet<u32> = of_name.map(|rr| rr.tag).collect();
+    step.causes =
+        causes.groups(|number| u32::try_from(number).is_ok_and(|it| tags.contains(&it)))?;
+    Ok(PartStep {
+        step,
+        removed,
+        added,
+    })
+}
+
+/// A step of which only the records of one name and their causes are there.
+#[derive(Debug, Clone)]
+pub struct PartStep {
+    /// The step; groups of causes that are not of the name are empty.
+    pub step: Step,
+    /// How many records go in all.
+    pub removed: usize,
+    /// How many come in all.
+    pub added: usize,
+}
+
+/// Reads what stands before a step's records, its causes apart; says whether the records are nodes.
+pub(super) fn take_head(stream: &mut Stream<'_>, seq: u64) -> Streamed<(Step, CauseTable, bool)> {
     let flags = stream.octet()?;
     if stream.number()? != seq {
         return Err(StreamError::Damaged("a step has another one's number"));
@@ -255,7 +320,7 @@ pub(super) fn take_head(stream: &mut Stream<'_>, seq: u64) -> Streamed<(Step, bo
         Some((_, soa)) if flags & SAME_SOA != 0 => soa.clone(),
         _ => stream.soa()?.0,
     };
-    let causes = take_causes(stream, flags & HAS_LINK != 0)?;
+    let causes = CauseTable::take(stream, flags & HAS_LINK != 0)?;
     let link = if flags & HAS_LINK == 0 {
         None
     } else {
@@ -273,11 +338,11 @@ pub(super) fn take_head(stream: &mut Stream<'_>, seq: u64) -> Streamed<(Step, bo
         soa,
         removed: RrList::default(),
         added: RrList::default(),
-        causes,
+        causes: Vec::new(),
         records,
         link,
     };
-    Ok((step, flags & AS_NODES != 0))
+    Ok((step, causes, flags & AS_NODES != 0))
 }
 
 /// Reads a node of a step, with its tag.

@@ -132,3 +132,27 @@ fn a_wide_step_that_leaves_takes_its_list_along() {
     assert!(left[0] <= 2 && left[1] > 0, "{left:?}");
     assert_eq!(bench.journal().reader().verify(&apex()).unwrap().faults, []);
 }
+
+#[test]
+fn what_a_wide_step_does_to_one_name_is_read_without_the_rest() {
+    let mut bench = bench(4);
+    let reader = bench.journal().reader();
+    for seq in 1..=4 {
+        let whole = reader.step(&apex(), seq).unwrap();
+        for number in [0, 7, 999, 1000, 2000, 2999, 3000] {
+            let part = reader.step_of(&apex(), seq, &owner(number)).unwrap();
+            let totals = (whole.removed.len(), whole.added.len());
+            assert_eq!((part.removed, part.added), totals);
+            let wire = owner(number);
+            let of_name = |list: &crate::dns::RrList| -> Vec<_> {
+                let same = |rr: &crate::dns::RrRef<'_>| rr.owner == wire.as_wire();
+                list.iter().filter(same).map(|rr| rr.to_record()).collect()
+            };
+            assert_eq!(of_name(&part.step.removed), of_name(&whole.removed));
+            assert_eq!(of_name(&part.step.added), of_name(&whole.added));
+            let wide = seq == 1 || seq == 3;
+            let of_others = part.step.added.len() - of_name(&whole.added).len();
+            assert!(!wide || of_others == 0, "{of_others} in {seq}");
+        }
+    }
+}
