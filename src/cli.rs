@@ -180,7 +180,31 @@ pub enum Command {
         #[command(flatten)]
         state: State,
     },
-    /// Publishes what the gate holds of a zone.
+    /// Leaves a zone as it is, whatever its source says, until it is released.
+    Freeze {
+        /// The zone.
+        zone: String,
+        /// For how long at most, such as `30m` or `2h`.
+        #[arg(long = "for")]
+        time: Option<String>,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Serves an old content under a new serial for a time; then the zone follows its source again.
+    Rollback {
+        /// The zone.
+        zone: String,
+        /// The version that had the content: serial or time.
+        to: String,
+        /// For how long at most, such as `30m` or `2h`.
+        #[arg(long = "for")]
+        time: String,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Publishes what the gate holds of a zone; ends a freeze or a rollback.
     Release {
         /// The zone.
         zone: String,

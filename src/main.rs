@@ -64,6 +64,13 @@ fn main() -> ExitCode {
             history,
             state,
         } => app::export(&zones, &to, history, &state.state),
+        Command::Freeze { zone, time, asking } => app::freeze(zone, time, &asking),
+        Command::Rollback {
+            zone,
+            to,
+            time,
+            asking,
+        } => app::rollback(zone, to, time, &asking),
         Command::Release { zone, asking } => app::release(zone, &asking),
         Command::Doctor {
             configuration,

@@ -221,6 +221,25 @@ pub fn release(zone: String, asking: &Asking) -> Result<(), Failure> {
     question(Request::Release { zone }, asking)
 }
 
+/// `freeze`.
+///
+/// # Errors
+/// When no server runs, or it does not serve the zone.
+pub fn freeze(zone: String, time: Option<String>, asking: &Asking) -> Result<(), Failure> {
+    question(Request::Freeze { zone, time }, asking)
+}
+
+/// `rollback`.
+///
+/// # Errors
+/// When no server runs, or the version is not kept.
+pub fn rollback(zone: String, to: String, time: String, asking: &Asking) -> Result<(), Failure> {
+    question(Request::Rollback { zone, to, time }, asking)
+}
+
+/// Who asks where no server runs.
+pub(super) const NOBODY: &str = "this command";
+
 /// How often and how long to wait for another command to let go of the store.
 const STORE_TRIES: u32 = 250;
 /// The pause between two tries.
@@ -269,9 +288,10 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
     let answered = match ask(&state.state, &question, &mut out) {
         Some(answered) => answered.map_err(refused),
         None => match question.request {
-            Request::Status | Request::Release { .. } => {
-                Err(Failure::running(AuditError::NoServer.to_string()))
-            }
+            Request::Status
+            | Request::Release { .. }
+            | Request::Freeze { .. }
+            | Request::Rollback { .. } => Err(Failure::running(AuditError::NoServer.to_string())),
             Request::Log { .. }
             | Request::Show { .. }
             | Request::Diff { .. }
@@ -279,7 +299,7 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
             | Request::Verify { .. }
             | Request::History { .. } => {
                 let past = stored_past(&state.state)?;
-                answer(&question, &past, &mut out).map_err(|error| unanswered(&error))
+                answer(&question, &past, NOBODY, &mut out).map_err(|error| unanswered(&error))
             }
         },
     };

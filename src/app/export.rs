@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::app::commands::{print, refused, stored_past, unanswered};
+use crate::app::commands::{NOBODY, print, refused, stored_past, unanswered};
 use crate::app::failure::Failure;
 use crate::app::past::StoredPast;
 use crate::audit::{Output, Question, Request, answer, ask};
@@ -29,7 +29,7 @@ impl Asked<'_> {
             }
         }
         if let Some(past) = &self.past {
-            answer(&question, past, &mut text).map_err(|error| unanswered(&error))?;
+            answer(&question, past, NOBODY, &mut text).map_err(|error| unanswered(&error))?;
         }
         Ok(text)
     }

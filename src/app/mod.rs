@@ -26,6 +26,7 @@ mod kept;
 mod listeners;
 mod observe;
 mod past;
+mod pins;
 mod plan;
 mod process;
 mod questions;
@@ -39,10 +40,13 @@ mod source;
 mod startup;
 mod upstreams;
 mod writer;
+mod zone_line;
 
 pub use addresses::interface_addresses;
 pub use banner::{print_plugins, print_version};
-pub use commands::{blame, check, diff, log, print_zones, release, show, status, verify};
+pub use commands::{
+    blame, check, diff, freeze, log, print_zones, release, rollback, show, status, verify,
+};
 pub use doctor::doctor;
 pub use emit::{Emission, emit};
 pub use export::export;

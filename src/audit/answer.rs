@@ -5,6 +5,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::moment::Moment;
+use crate::audit::order::{Order, carry_out, until_ms};
 use crate::audit::past::{AuditError, Output, Past, begins};
 use crate::audit::{blame, diff, export, log, show, status, verify};
 use crate::dns::{Name, Serial};
@@ -68,6 +69,22 @@ pub enum Request {
         /// The zone.
         zone: String,
     },
+    /// A zone is to stay as it is.
+    Freeze {
+        /// The zone.
+        zone: String,
+        /// For how long; until it is released when absent.
+        time: Option<String>,
+    },
+    /// A zone is to have an old content again.
+    Rollback {
+        /// The zone.
+        zone: String,
+        /// Serial or time.
+        to: String,
+        /// For how long.
+        time: String,
+    },
 }
 
 /// A request and how its answer is to look.
@@ -79,13 +96,14 @@ pub struct Question {
     pub output: Output,
 }
 
-/// Writes the answer to a question.
+/// Writes the answer to a question that someone asks.
 ///
 /// # Errors
 /// [`AuditError`]; part of the answer may be written already.
 pub fn answer(
     question: &Question,
     past: &dyn Past,
+    asker: &str,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let output = question.output;
@@ -147,8 +165,26 @@ pub fn answer(
         }
         Request::Release { zone } => {
             let zone = Name::parse(zone)?.to_lower();
-            let serial = past.release(&zone)?;
-            status::write_released(&zone, serial, output, out)
+            carry_out(past, &zone, (Order::Release, asker), output, out)
+        }
+        Request::Freeze { zone, time } => {
+            let zone = Name::parse(zone)?.to_lower();
+            let until_ms = time.as_deref().map(|time| until_ms(past, time));
+            let until_ms = until_ms.transpose()?;
+            let order = Order::Freeze { until_ms };
+            carry_out(past, &zone, (order, asker), output, out)
+        }
+        Request::Rollback { zone, to, time } => {
+            let zone = known_zone(past, zone)?;
+            let seq = version_at(past, &zone, Some(Moment::parse(to, past.now_ms())?))?;
+            let (serial, _) = past.moment(&zone, seq).map_err(AuditError::Store)?;
+            let until_ms = until_ms(past, time)?;
+            let order = Order::Rollback {
+                seq,
+                serial,
+                until_ms,
+            };
+            carry_out(past, &zone, (order, asker), output, out)
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output, Past, step_of};
-use crate::cluster::{Cause, Kind, ObjectKey};
+use crate::cluster::{Cause, Kind, ObjectKey, Verb};
 use crate::dns::{Name, RecordText, RrList};
 use crate::zone::Step;
 use crate::zone::journal::Topic;
@@ -219,7 +219,16 @@ pub(super) fn cause_text(cause: &Cause) -> String {
     } = cause;
     let mut text = match kind {
         Some(kind) => format!("{} {kind} {key}", verb.as_str()),
-        None => format!("{} from {key}", verb.as_str()),
+        None => match verb {
+            Verb::RolledBack => format!("rolled back to {key}"),
+            Verb::Resumed => format!("resumed after {key}"),
+            Verb::Applied
+            | Verb::Deleted
+            | Verb::Listed
+            | Verb::Vanished
+            | Verb::Configured
+            | Verb::Restored => format!("{} from {key}", verb.as_str()),
+        },
     };
     let mut known = Vec::new();
     if !origin.place.is_empty() {

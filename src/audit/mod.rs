@@ -7,6 +7,7 @@ mod diff;
 mod export;
 mod log;
 mod moment;
+mod order;
 mod past;
 mod show;
 mod status;
@@ -15,9 +16,10 @@ mod verify;
 pub use answer::{Question, Request, answer};
 pub use control::{PastNow, Refused, ask, serve_control, socket_path};
 pub use moment::{Moment, MomentError};
+pub use order::Order;
 pub use past::{AuditError, Output, Past};
 pub(crate) use show::each_record;
-pub use status::{HeldLine, SecondaryLine, SourceLine, Status, ZoneLine};
+pub use status::{HeldLine, OrderLine, SecondaryLine, SourceLine, Status, ZoneLine};
 
 #[cfg(test)]
 mod tests;

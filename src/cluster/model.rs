@@ -386,6 +386,10 @@ pub enum Verb {
     Configured,
     /// The store lost its newest versions: the last sound one stands again under a new serial.
     Restored,
+    /// An operator put an old content in the place of what the sources say.
+    RolledBack,
+    /// That is over: what the sources say stands again.
+    Resumed,
 }
 
 impl Verb {
@@ -399,6 +403,8 @@ impl Verb {
             Self::Vanished => "vanished",
             Self::Configured => "configured",
             Self::Restored => "restored",
+            Self::RolledBack => "rolled back",
+            Self::Resumed => "resumed",
         }
     }
 }

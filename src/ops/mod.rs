@@ -6,9 +6,11 @@ pub mod http;
 pub mod metrics;
 mod tasks;
 pub mod telemetry;
+mod time_text;
 
 #[cfg(test)]
 pub(crate) use clock::HandClock;
 pub use clock::{Clock, SystemClock};
 pub use handler_metrics::HandlerMetrics;
 pub use tasks::{Name as TaskName, TaskEnd, Tasks, panic_text};
+pub use time_text::TimeText;

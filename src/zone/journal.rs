@@ -37,7 +37,7 @@ mod repair;
 mod retention;
 mod salvage;
 mod scan;
-mod sidefile;
+pub(crate) mod sidefile;
 mod snapshot;
 mod step;
 mod store;
