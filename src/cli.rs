@@ -180,6 +180,17 @@ pub enum Command {
         #[command(flatten)]
         state: State,
     },
+    /// Which record, object, rule or handler answers a name, or why none does; of a running server.
+    Why {
+        /// The name.
+        name: String,
+        /// The type.
+        #[arg(value_name = "TYPE")]
+        rtype: Option<String>,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
     /// Leaves a zone as it is, whatever its source says, until it is released.
     Freeze {
         /// The zone.

@@ -64,6 +64,11 @@ fn main() -> ExitCode {
             history,
             state,
         } => app::export(&zones, &to, history, &state.state),
+        Command::Why {
+            name,
+            rtype,
+            asking,
+        } => app::why(name, rtype, &asking),
         Command::Freeze { zone, time, asking } => app::freeze(zone, time, &asking),
         Command::Rollback {
             zone,

@@ -213,6 +213,14 @@ pub fn status(asking: &Asking) -> Result<(), Failure> {
     question(Request::Status, asking)
 }
 
+/// `why`.
+///
+/// # Errors
+/// When no server runs.
+pub fn why(name: String, rtype: Option<String>, asking: &Asking) -> Result<(), Failure> {
+    question(Request::Why { name, rtype }, asking)
+}
+
 /// `release`.
 ///
 /// # Errors
@@ -289,6 +297,7 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
         Some(answered) => answered.map_err(refused),
         None => match question.request {
             Request::Status
+            | Request::Why { .. }
             | Request::Release { .. }
             | Request::Freeze { .. }
             | Request::Rollback { .. } => Err(Failure::running(AuditError::NoServer.to_string())),

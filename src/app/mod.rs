@@ -39,13 +39,14 @@ mod signals;
 mod source;
 mod startup;
 mod upstreams;
+mod why;
 mod writer;
 mod zone_line;
 
 pub use addresses::interface_addresses;
 pub use banner::{print_plugins, print_version};
 pub use commands::{
-    blame, check, diff, freeze, log, print_zones, release, rollback, show, status, verify,
+    blame, check, diff, freeze, log, print_zones, release, rollback, show, status, verify, why,
 };
 pub use doctor::doctor;
 pub use emit::{Emission, emit};

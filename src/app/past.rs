@@ -7,7 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::app::failure::Failure;
 use crate::app::pins::{rollback_to, target_of};
-use crate::audit::{AuditError, Order, Past, Status};
+use crate::app::why::block_of;
+use crate::audit::{AuditError, BlockLine, Grounds, Order, Past, Status};
 use crate::dns::{Name, Serial};
 use crate::ops::{Clock, SystemClock};
 use crate::pipeline::{Input, PinOrder, Released, millis};
@@ -29,6 +30,8 @@ pub(super) struct StoredPast {
     status: Option<StatusOf>,
     /// The way to the writer of the running server.
     inputs: Option<mpsc::WeakSender<Input>>,
+    /// The blocks of the running server's Corefile.
+    blocks: Vec<BlockLine>,
     /// The time.
     clock: Arc<dyn Clock>,
 }
@@ -75,6 +78,7 @@ impl StoredPast {
             zones: None,
             status: None,
             inputs: None,
+            blocks: Vec::new(),
             clock,
         })
     }
@@ -84,7 +88,7 @@ impl StoredPast {
         reader: Reader,
         zones: Arc<ZoneSet>,
         status: StatusOf,
-        inputs: mpsc::WeakSender<Input>,
+        (inputs, blocks): (mpsc::WeakSender<Input>, Vec<BlockLine>),
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
@@ -93,6 +97,7 @@ impl StoredPast {
             zones: Some(zones),
             status: Some(status),
             inputs: Some(inputs),
+            blocks,
             clock,
         }
     }
@@ -213,6 +218,27 @@ impl Past for StoredPast {
             Ok(released) => released.map_err(AuditError::Refused),
             Err(_) => Err(gone()),
         }
+    }
+
+    fn grounds(&self, name: &Name) -> Result<Grounds, AuditError> {
+        let (Some(inputs), Some(zones)) = (&self.inputs, &self.zones) else {
+            return Err(AuditError::NoServer);
+        };
+        let zone = zones.find(name.to_lower().as_wire()).cloned();
+        let mut reasons = Vec::new();
+        if let (Some(zone), Some(inputs)) = (&zone, inputs.upgrade()) {
+            let (asked, answer) = oneshot::channel();
+            let (zone, name) = (zone.apex().clone(), name.to_lower());
+            let sent = inputs.blocking_send(Input::Why { zone, name, asked });
+            // A server that is ending says less.
+            let known = sent.ok().and_then(|()| answer.blocking_recv().ok());
+            reasons = known.unwrap_or_default();
+        }
+        Ok(Grounds {
+            zone,
+            block: block_of(&self.blocks, name).cloned(),
+            reasons,
+        })
     }
 
     fn now_ms(&self) -> u64 {

@@ -28,6 +28,7 @@ use crate::app::reload::{Reloads, ReloadsNow, Rhythm};
 use crate::app::serving::Serving;
 use crate::app::signals::{Signals, Wish};
 use crate::app::startup::Gates;
+use crate::app::why::blocks;
 use crate::app::writer::Place;
 use crate::audit::{Past, serve_control};
 use crate::cli::{Configuration, Start, State};
@@ -134,7 +135,9 @@ impl Process {
         let mut tasks = Tasks::new(cancel.clone());
         let gates = Gates::of(&planned);
         let to_ask = serving.take(prepared, Some(&gates), &mut tasks);
-        let past = Arc::new(ArcSwap::from_pointee(past_of(&data, &observed, &clock)));
+        let past = Arc::new(ArcSwap::from_pointee(past_of(
+            &data, &config, &observed, &clock,
+        )));
         let now = Arc::clone(&past);
         let control = serve_control(
             state.state.clone(),
@@ -291,6 +294,8 @@ impl Process {
         if same_data {
             let to_ask = self.serving.take(prepared, None, &mut self.tasks);
             data.ask(to_ask, &mut self.tasks, &clock);
+            let past = past_of(data, &config, &self.observed, &clock);
+            self.past.store(Arc::new(past));
             self.config = config;
             return Ok(());
         }
@@ -304,7 +309,7 @@ impl Process {
         };
         let opened = opened.map_err(NotReloaded::Refused)?;
         let awaits = prepared.has_secondaries();
-        self.exchange_data(planned, observed, awaits, (prepared, opened))
+        self.exchange_data(planned, observed, &config, awaits, (prepared, opened))
             .await
             .map_err(NotReloaded::Broken)?;
         self.config = config;
@@ -317,6 +322,7 @@ impl Process {
         &mut self,
         planned: Arc<crate::app::plan::Planned<'static>>,
         observed: Arc<Observed>,
+        config: &Config,
         awaits: bool,
         (prepared, opened): (
             crate::app::serving::Prepared,
@@ -332,7 +338,7 @@ impl Process {
         self.observed.store(observed);
         let clock = Arc::clone(&self.around.clock);
         self.past
-            .store(Arc::new(past_of(&data, &self.observed, &clock)));
+            .store(Arc::new(past_of(&data, config, &self.observed, &clock)));
         // Those who stay are asked again: a new writer publishes nothing before it knows what they have.
         let _new = self.serving.take(prepared, None, &mut self.tasks);
         let to_ask = self.serving.to_ask();
@@ -435,13 +441,18 @@ fn metrics_of(
 }
 
 /// The past, as the control socket tells of it.
-fn past_of(data: &Data, observed: &ObservedNow, clock: &Arc<dyn Clock>) -> StoredPast {
+fn past_of(
+    data: &Data,
+    config: &Config,
+    observed: &ObservedNow,
+    clock: &Arc<dyn Clock>,
+) -> StoredPast {
     let asks = Arc::clone(observed);
     StoredPast::of_server(
         data.reader.clone(),
         Arc::clone(&data.planned.zones),
         Arc::new(move || status(&asks.load())),
-        data.inputs.clone(),
+        (data.inputs.clone(), blocks(config)),
         Arc::clone(clock),
     )
 }

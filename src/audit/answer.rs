@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::audit::moment::Moment;
 use crate::audit::order::{Order, carry_out, until_ms};
 use crate::audit::past::{AuditError, Output, Past, begins};
-use crate::audit::{blame, diff, export, log, show, status, verify};
+use crate::audit::{blame, diff, export, log, show, status, verify, why};
 use crate::dns::{Name, Serial};
 
 /// What is asked.
@@ -64,6 +64,13 @@ pub enum Request {
     },
     /// How things stand.
     Status,
+    /// Why a name has the answer that it has.
+    Why {
+        /// The name.
+        name: String,
+        /// The type; A when absent.
+        rtype: Option<String>,
+    },
     /// What is held of a zone is to be published.
     Release {
         /// The zone.
@@ -162,6 +169,10 @@ pub fn answer(
         Request::Status => {
             let status = past.status().ok_or(AuditError::NoServer)?;
             status::write(&status, output, out)
+        }
+        Request::Why { name, rtype } => {
+            let rtype = rtype.as_deref().unwrap_or("A").parse()?;
+            why::write(past, &Name::parse(name)?, rtype, output, out)
         }
         Request::Release { zone } => {
             let zone = Name::parse(zone)?.to_lower();

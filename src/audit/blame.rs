@@ -95,6 +95,42 @@ impl Reason {
     }
 }
 
+/// Since when each of some records stands, and why.
+pub(super) fn since(
+    past: &dyn Past,
+    zone: &Name,
+    seq: u64,
+    records: &[Record],
+) -> Result<Vec<Since>, AuditError> {
+    let begins = begins(past, zone)?;
+    let reasons = one_by_one(past, zone, seq, records)?;
+    let since = |reason| Since {
+        reason,
+        begins: begins.clone(),
+    };
+    Ok(reasons.into_iter().map(since).collect())
+}
+
+/// Since when a record stands, for others who tell of it.
+pub(super) struct Since {
+    /// `None` where that is not kept any more.
+    reason: Option<Reason>,
+    /// Where the history begins.
+    begins: String,
+}
+
+impl Since {
+    /// For machines.
+    pub(super) fn json(&self) -> Value {
+        self.reason.as_ref().map_or(Value::Null, Reason::json)
+    }
+
+    /// For people.
+    pub(super) fn write_text(&self, out: &mut dyn io::Write) -> Result<(), AuditError> {
+        write_reason(self.reason.as_ref(), &self.begins, out)
+    }
+}
+
 /// The place of a record in a step's added ones: its group.
 fn tag_of(step: &Step, rr: RrRef<'_>) -> Option<u32> {
     let same = |known: &RrRef<'_>| RrRef { tag: 0, ..*known } == RrRef { tag: 0, ..rr };
@@ -165,6 +201,15 @@ fn write_text(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     writeln!(out, "{record}")?;
+    write_reason(reason, begins, out)
+}
+
+/// Since when and why, for people.
+fn write_reason(
+    reason: Option<&Reason>,
+    begins: &str,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
     let Some(reason) = reason else {
         return Ok(writeln!(
             out,

@@ -12,6 +12,7 @@ mod past;
 mod show;
 mod status;
 mod verify;
+mod why;
 
 pub use answer::{Question, Request, answer};
 pub use control::{PastNow, Refused, ask, serve_control, socket_path};
@@ -20,6 +21,7 @@ pub use order::Order;
 pub use past::{AuditError, Output, Past};
 pub(crate) use show::each_record;
 pub use status::{HeldLine, OrderLine, SecondaryLine, SourceLine, Status, ZoneLine};
+pub use why::{BlockLine, Grounds};
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::audit::moment::{MomentError, TimeText};
 use crate::audit::order::Order;
 use crate::audit::status;
-use crate::dns::{Name, ParseError, Serial};
+use crate::audit::why::Grounds;
+use crate::dns::{Name, ParseError, Serial, UnknownType};
 use crate::zone::journal::{ReadError, Topic, Verdict};
 use crate::zone::{Contents, Step};
 
@@ -72,6 +73,11 @@ pub trait Past {
     /// # Errors
     /// When no server runs, or when it cannot be carried out.
     fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError>;
+    /// What is known about a name beside its records.
+    ///
+    /// # Errors
+    /// When no server runs.
+    fn grounds(&self, name: &Name) -> Result<Grounds, AuditError>;
     /// The time, milliseconds since 1970 UTC.
     fn now_ms(&self) -> u64;
 }
@@ -134,6 +140,9 @@ pub enum AuditError {
     /// What is ordered cannot be.
     #[error("{0}")]
     Refused(String),
+    /// A type is none.
+    #[error(transparent)]
+    Type(#[from] UnknownType),
     /// A time is none.
     #[error("\"{0}\" is no time; write 90s, 30m, 2h or 1d")]
     Time(String),
@@ -157,6 +166,7 @@ impl AuditError {
             | Self::NoName { .. }
             | Self::Refused(_)
             | Self::Time(_)
+            | Self::Type(_)
             | Self::Object(_) => true,
             Self::Broken(_) | Self::Store(_) | Self::Write(_) | Self::NoServer => false,
         }

@@ -3,8 +3,8 @@
 mod versions;
 
 use super::{
-    AuditError, HeldLine, Order, Output, Past, Question, Request, SecondaryLine, SourceLine,
-    Status, ZoneLine, answer,
+    AuditError, Grounds, HeldLine, Order, Output, Past, Question, Request, SecondaryLine,
+    SourceLine, Status, ZoneLine, answer,
 };
 use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Rdata, RrList, RrRef, Serial, Soa, Ttl};
@@ -205,6 +205,10 @@ impl Past for Fake {
             return Ok(Serial::decode(7));
         }
         Err(AuditError::Refused(format!("nothing of {zone} is held")))
+    }
+
+    fn grounds(&self, _: &Name) -> Result<Grounds, AuditError> {
+        Err(AuditError::NoServer)
     }
 
     fn now_ms(&self) -> u64 {

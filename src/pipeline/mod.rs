@@ -18,6 +18,7 @@ mod pin;
 mod plan;
 mod render;
 mod wait;
+mod why;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,6 +50,7 @@ pub use guard::{GateEvent, PinOrder, Released, Restored, Target};
 pub use name::service_node;
 pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
+pub use why::Reason;
 
 /// A change that comes so long after the last commit is committed at once; one that comes earlier
 /// belongs to a burst, and the writer waits for more of it.
@@ -107,6 +109,15 @@ pub enum Input {
         order: PinOrder,
         /// Where to say what came of it.
         asked: oneshot::Sender<Released>,
+    },
+    /// Someone wants to know about a name of a zone.
+    Why {
+        /// The zone.
+        zone: Name,
+        /// The name.
+        name: Name,
+        /// Where to say what is known.
+        asked: oneshot::Sender<Vec<Reason>>,
     },
     /// The serials that secondaries have, as far as they said: nothing is published before this came.
     Secondaries(Vec<(Name, Serial)>),
@@ -349,6 +360,8 @@ impl<S: Store> Pipeline<S> {
             Input::Fresh { cluster, part } => self.mark_stale(cluster, part, 0),
             Input::File { file, input } => self.take_file(file, input),
             Input::Release { zone, by, asked } => self.release(&zone, &by, asked),
+            // Who asked may be gone.
+            Input::Why { zone, name, asked } => drop(asked.send(self.why(&zone, &name))),
             Input::Pin { zone, order, asked } => self.pin(&zone, order, asked),
             Input::Secondaries(serials) => self.take_serials(&serials),
         }
