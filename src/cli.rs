@@ -62,6 +62,28 @@ pub struct State {
     pub state: PathBuf,
 }
 
+/// When lines are coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Colour {
+    /// On a terminal, unless `$NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// How text looks on a terminal.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Look {
+    /// When lines are coloured; auto is on a terminal, unless `$NO_COLOR` is set.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub color: Colour,
+    /// Long answers go to the terminal at once, not through `$PAGER`.
+    #[arg(long)]
+    pub no_pager: bool,
+}
+
 /// Where to ask and how the answer looks.
 #[derive(Debug, Clone, Args)]
 pub struct Asking {
@@ -71,6 +93,9 @@ pub struct Asking {
     /// How the answer looks.
     #[arg(long, value_enum, default_value = "text")]
     pub output: Output,
+    /// How text looks on a terminal.
+    #[command(flatten)]
+    pub look: Look,
 }
 
 /// What to do.
@@ -109,7 +134,7 @@ pub enum Command {
     Log {
         /// Only of this zone.
         zone: Option<String>,
-        /// Only from this time on: RFC 3339, a date, or an age such as `2h ago`.
+        /// Only from this time on: RFC 3339, a date, an age such as `2h ago`, or a serial of ZONE.
         #[arg(long)]
         since: Option<String>,
         /// Only up to this time.
@@ -121,6 +146,9 @@ pub enum Command {
         /// Only versions that this object caused: KIND/NAMESPACE/NAME.
         #[arg(long)]
         object: Option<String>,
+        /// Oldest first, and then each new version as it comes; after a serial in `--since`.
+        #[arg(long, conflicts_with = "until")]
+        follow: bool,
         /// Where to ask.
         #[command(flatten)]
         asking: Asking,
@@ -171,14 +199,20 @@ pub enum Command {
         #[arg(required = true)]
         zones: Vec<String>,
         /// The folder; made when it is not there.
-        #[arg(long)]
-        to: PathBuf,
+        #[arg(long, required_unless_present = "follow")]
+        to: Option<PathBuf>,
         /// The whole history of each ZONE as JSON lines, in place of a master file.
         #[arg(long)]
         history: bool,
-        /// The state folder, of a running server or of one that is stopped.
+        /// New versions of one ZONE as lines of its history, on standard output, without end.
+        #[arg(long, conflicts_with = "to")]
+        follow: bool,
+        /// With `--follow`: from this time on, or after this serial.
+        #[arg(long, requires = "follow")]
+        since: Option<String>,
+        /// Where to ask.
         #[command(flatten)]
-        state: State,
+        asking: Asking,
     },
     /// Which record, object, rule or handler answers a name, or why none does; of a running server.
     Why {

@@ -47,6 +47,20 @@ fn main() -> ExitCode {
             until,
             name,
             object,
+            follow: true,
+            asking,
+        } => {
+            // `until` cannot be there.
+            drop(until);
+            app::follow_log(zone, since, (name, object), &asking)
+        }
+        Command::Log {
+            zone,
+            since,
+            until,
+            name,
+            object,
+            follow: false,
             asking,
         } => app::log(zone, (since, until), name, object, &asking),
         Command::Show { zone, name, asking } => app::show(zone, name, &asking),
@@ -62,8 +76,16 @@ fn main() -> ExitCode {
             zones,
             to,
             history,
-            state,
-        } => app::export(&zones, &to, history, &state.state),
+            follow,
+            since,
+            asking,
+        } => match to {
+            Some(to) => app::export(&zones, &to, history, &asking),
+            None => {
+                debug_assert!(follow, "the command line says so");
+                app::follow_export(&zones, since, &asking)
+            }
+        },
         Command::Why {
             name,
             rtype,

@@ -12,7 +12,9 @@ use crate::app::files::check_files;
 use crate::app::past::{PastError, StoredPast};
 use crate::app::plan::wanted;
 use crate::app::render::render;
+use crate::app::screen::{Paint, Screen, Wanted};
 use crate::app::source::Source;
+use crate::app::stream::follow;
 use crate::audit::{AuditError, Question, Refused, Request, answer, ask};
 use crate::cli::{Asking, Configuration};
 use crate::corefile::{self, Loaded, Overrides, Rejected};
@@ -168,6 +170,38 @@ pub fn log(
     )
 }
 
+/// `log --follow`.
+///
+/// # Errors
+/// When there is no answer.
+pub fn follow_log(
+    zone: Option<String>,
+    since: Option<String>,
+    (name, object): (Option<String>, Option<String>),
+    asking: &Asking,
+) -> Result<(), Failure> {
+    let request = |cursor| Request::Follow {
+        zone: zone.clone(),
+        since: since.clone(),
+        name: name.clone(),
+        object: object.clone(),
+        is_whole: false,
+        cursor,
+    };
+    let wanted = Wanted {
+        output: asking.output,
+        paint: Paint::Log,
+        is_paged: false,
+    };
+    let mut screen = Screen::open(wanted, asking.look);
+    let mut show = |versions: &[u8]| -> io::Result<bool> {
+        screen.write_all(versions)?;
+        screen.flush()?;
+        Ok(!screen.is_closed())
+    };
+    follow(&asking.state.state, asking.output, &request, &mut show)
+}
+
 /// `show`.
 ///
 /// # Errors
@@ -287,12 +321,16 @@ pub(super) fn refused(refused: Refused) -> Failure {
 
 /// Asks the running server, else the store itself.
 fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
-    let Asking { state, output } = asking;
+    let Asking {
+        state,
+        output,
+        look,
+    } = asking;
     let question = Question {
         request,
         output: *output,
     };
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = Screen::open(wanted_of(&question), *look);
     let answered = match ask(&state.state, &question, &mut out) {
         Some(answered) => answered.map_err(refused),
         None => match question.request {
@@ -302,6 +340,7 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
             | Request::Freeze { .. }
             | Request::Rollback { .. } => Err(Failure::running(AuditError::NoServer.to_string())),
             Request::Log { .. }
+            | Request::Follow { .. }
             | Request::Show { .. }
             | Request::Diff { .. }
             | Request::Blame { .. }
@@ -312,8 +351,30 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
             }
         },
     };
-    let flushed = out.flush();
-    answered.and_then(|()| flushed.or_else(ignore_closed))
+    let closed = out.close();
+    answered.and_then(|()| closed.or_else(ignore_closed))
+}
+
+/// How an answer is shown.
+fn wanted_of(question: &Question) -> Wanted {
+    let (paint, is_paged) = match question.request {
+        Request::Log { .. } => (Paint::Log, true),
+        Request::Diff { .. } => (Paint::Diff, true),
+        Request::Show { .. } | Request::Blame { .. } => (Paint::None, true),
+        Request::Follow { .. }
+        | Request::Verify { .. }
+        | Request::History { .. }
+        | Request::Status
+        | Request::Why { .. }
+        | Request::Release { .. }
+        | Request::Freeze { .. }
+        | Request::Rollback { .. } => (Paint::None, false),
+    };
+    Wanted {
+        output: question.output,
+        paint,
+        is_paged,
+    }
 }
 
 /// Prints to standard output.

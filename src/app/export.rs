@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::app::commands::{NOBODY, print, refused, stored_past, unanswered};
 use crate::app::failure::Failure;
 use crate::app::past::StoredPast;
+use crate::app::stream::{follow, to_stdout};
 use crate::audit::{Output, Question, Request, answer, ask};
+use crate::cli::Asking;
 
 /// Who is asked: a running server, or the store once it was opened.
 struct Asked<'a> {
@@ -39,7 +41,8 @@ impl Asked<'_> {
 ///
 /// # Errors
 /// When a version is not there, or a file cannot be written.
-pub fn export(zones: &[String], to: &Path, history: bool, state: &Path) -> Result<(), Failure> {
+pub fn export(zones: &[String], to: &Path, history: bool, asking: &Asking) -> Result<(), Failure> {
+    let state = &asking.state.state;
     let unwritten = |error: io::Error| Failure::unusable(format!("{}: {error}", to.display()));
     fs::create_dir_all(to).map_err(unwritten)?;
     let mut asked = Asked { state, past: None };
@@ -49,9 +52,40 @@ pub fn export(zones: &[String], to: &Path, history: bool, state: &Path) -> Resul
         } else {
             write_version(&mut asked, zone, to)?
         };
-        print(&format!("{}\n", written.display()))?;
+        let line = match asking.output {
+            Output::Text => written.display().to_string(),
+            Output::Json => {
+                serde_json::json!({ "zone": zone, "file": written.display().to_string() })
+                    .to_string()
+            }
+        };
+        print(&format!("{line}\n"))?;
     }
     Ok(())
+}
+
+/// `export --follow`.
+///
+/// # Errors
+/// When there is no answer.
+pub fn follow_export(
+    zones: &[String],
+    since: Option<String>,
+    asking: &Asking,
+) -> Result<(), Failure> {
+    let [zone] = zones else {
+        return Err(Failure::unusable("--follow is of one ZONE"));
+    };
+    let request = |cursor| Request::Follow {
+        zone: Some(zone.clone()),
+        since: since.clone(),
+        name: None,
+        object: None,
+        is_whole: true,
+        cursor,
+    };
+    let state = &asking.state.state;
+    follow(state, Output::Json, &request, &mut to_stdout)
 }
 
 /// Writes a file aside and renames it.

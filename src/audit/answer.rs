@@ -4,6 +4,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use crate::audit::follow::{self, Cursor};
 use crate::audit::moment::Moment;
 use crate::audit::order::{Order, carry_out, until_ms};
 use crate::audit::past::{AuditError, Output, Past, begins};
@@ -26,6 +27,21 @@ pub enum Request {
         name: Option<String>,
         /// Only those this object caused: `KIND/NAMESPACE/NAME`.
         object: Option<String>,
+    },
+    /// Versions after those that were given last, oldest first.
+    Follow {
+        /// Only of this zone.
+        zone: Option<String>,
+        /// Only from this time on, or after this serial; without it only what is new.
+        since: Option<String>,
+        /// Only those that changed this name.
+        name: Option<String>,
+        /// Only those this object caused.
+        object: Option<String>,
+        /// Whether each line has all that a check of the hashes needs.
+        is_whole: bool,
+        /// Where the answer before ended.
+        cursor: Option<Cursor>,
     },
     /// A version as a master file.
     Show {
@@ -127,17 +143,48 @@ pub fn answer(
                     .map(|text| Moment::parse_time(text, past.now_ms()))
                     .transpose()
             };
-            let filter = log::Filter {
-                since_ms: time(since)?,
-                until_ms: time(until)?,
-                name: name.as_deref().map(Name::parse).transpose()?,
-                object: object
-                    .as_deref()
-                    .map(log::ObjectFilter::parse)
-                    .transpose()?,
-            };
             let zones = zones_of(past, zone)?;
+            let filter = log::Filter {
+                since_ms: since_of(past, zone, since)?.map(|since| since.1),
+                until_ms: time(until)?,
+                ..filter_of(name, object)?
+            };
             log::write(past, &zones, &filter, output, out)
+        }
+        Request::Follow {
+            zone,
+            since,
+            name,
+            object,
+            is_whole,
+            cursor,
+        } => {
+            let zones = zones_of(past, zone)?;
+            // A stream that began goes on, though its beginning may have left the history.
+            let from = match cursor {
+                None => since_of(past, zone, since)?,
+                Some(_) => None,
+            };
+            let mut filter = filter_of(name, object)?;
+            let start = match (cursor, from) {
+                (Some(cursor), _) => cursor.clone(),
+                // What has this serial was seen.
+                (None, Some((Some(seq), _))) => Cursor {
+                    given: zones.iter().map(|it| (it.to_string(), seq)).collect(),
+                    is_more: false,
+                },
+                (None, Some((None, since_ms))) => {
+                    filter.since_ms = Some(since_ms);
+                    Cursor::default()
+                }
+                (None, None) => follow::now(past, &zones),
+            };
+            let followed = follow::Followed {
+                zones: &zones,
+                filter: &filter,
+                is_whole: *is_whole,
+            };
+            follow::write(past, &followed, &start, output, out)
         }
         Request::Show { zone, name } => {
             let (zone, moment) = zone_and_moment(past, zone)?;
@@ -198,6 +245,36 @@ pub fn answer(
             carry_out(past, &zone, (order, asker), output, out)
         }
     }
+}
+
+/// Which names and objects are wanted.
+fn filter_of(name: &Option<String>, object: &Option<String>) -> Result<log::Filter, AuditError> {
+    let object = object.as_deref().map(log::ObjectFilter::parse);
+    Ok(log::Filter {
+        name: name.as_deref().map(Name::parse).transpose()?,
+        object: object.transpose()?,
+        ..log::Filter::default()
+    })
+}
+
+/// From when on: a time, or the time of the version with a serial, and that version's number.
+fn since_of(
+    past: &dyn Past,
+    zone: &Option<String>,
+    since: &Option<String>,
+) -> Result<Option<(Option<u64>, u64)>, AuditError> {
+    let Some(since) = since else { return Ok(None) };
+    let moment = Moment::parse(since, past.now_ms())?;
+    Ok(Some(match moment {
+        Moment::Time(ms) => (None, ms),
+        Moment::Serial(serial) => {
+            let zone = zone.as_ref().ok_or(AuditError::WhoseSerial(serial))?;
+            let zone = known_zone(past, zone)?;
+            let seq = version_at(past, &zone, Some(moment))?;
+            let (_, time_ms) = past.moment(&zone, seq).map_err(AuditError::Store)?;
+            (Some(seq), time_ms)
+        }
+    }))
 }
 
 /// The zone that is named, or all.

@@ -85,6 +85,11 @@ impl Filter {
         self.name.as_ref().map(Topic::name).or_else(by_object)
     }
 
+    /// Whether a step is wanted, of any time from `since` on.
+    pub(super) fn takes(&self, step: &Step) -> bool {
+        self.since_ms.is_none_or(|since| step.time_ms >= since) && self.fits(step)
+    }
+
     /// Whether a step is wanted, its time aside.
     fn fits(&self, step: &Step) -> bool {
         let by_name = self.name.as_ref().is_none_or(|name| {
@@ -169,7 +174,7 @@ fn last_until(
 }
 
 /// One version for people.
-fn write_text(
+pub(super) fn write_text(
     zone: &Name,
     step: &Step,
     name: Option<&Name>,

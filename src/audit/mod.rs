@@ -5,6 +5,7 @@ mod blame;
 mod control;
 mod diff;
 mod export;
+mod follow;
 mod log;
 mod moment;
 mod order;
@@ -16,6 +17,7 @@ mod why;
 
 pub use answer::{Question, Request, answer};
 pub use control::{PastNow, Refused, ask, serve_control, socket_path};
+pub use follow::Cursor;
 pub use moment::{Moment, MomentError};
 pub use order::Order;
 pub use past::{AuditError, Output, Past};

@@ -109,6 +109,9 @@ pub enum AuditError {
         /// Serial and time of the oldest version.
         begins: String,
     },
+    /// A serial without a zone.
+    #[error("serial {0} of which zone? write: log ZONE --since {0}")]
+    WhoseSerial(u32),
     /// The time is before the history.
     #[error("nothing is kept of {zone} at that time: history begins at {begins}")]
     TooEarly {
@@ -163,6 +166,7 @@ impl AuditError {
             | Self::NoZone { .. }
             | Self::NoSerial { .. }
             | Self::TooEarly { .. }
+            | Self::WhoseSerial(_)
             | Self::NoName { .. }
             | Self::Refused(_)
             | Self::Time(_)
