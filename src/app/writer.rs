@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::app::observe::Warnings;
 use crate::app::pins::Pins;
 use crate::cluster::{Cause, ObjectKey, Origin, Verb};
-use crate::dns::{Name, Serial};
+use crate::dns::{Name, RrRef, Serial};
 use crate::ops::metrics::Metrics;
 use crate::ops::{Clock, TimeText};
 use crate::pipeline::{
@@ -22,7 +22,7 @@ use crate::schema::Problem;
 use crate::zone::check::Warning;
 use crate::zone::gate::Why;
 use crate::zone::journal::next_serial;
-use crate::zone::journal::{Journal, Reader, Retention};
+use crate::zone::journal::{Journal, ReadError, Reader, Retention, Topic};
 use crate::zone::pin::Pin;
 use crate::zone::{Candidate, Edit, Journaled, MemoryLimits, Version, Zone};
 
@@ -46,6 +46,21 @@ impl Store for JournalStore {
 
     fn floor(&self, apex: &Name) -> Option<Serial> {
         self.journal.floor(apex)
+    }
+
+    fn origin(&self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
+        let reader = self.journal.reader();
+        let mut causes = Vec::new();
+        let mut look = |seq| -> Result<bool, ReadError> {
+            let step = reader.step(apex, seq)?;
+            let tag = step.tag_of_added(record);
+            causes = tag.map_or(Vec::new(), |tag| step.causes_of(tag).to_vec());
+            Ok(tag.is_none())
+        };
+        if let Err(error) = reader.find(apex, Topic::record(record), u64::MAX, &mut look) {
+            tracing::debug!(zone = %apex, %error, "who brought a record is not known");
+        }
+        causes
     }
 
     fn keep_pin(&mut self, apex: &Name, pin: Option<&Pin>) -> Result<(), Self::Error> {

@@ -11,7 +11,7 @@ use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output, Past, begins, contents_at, step_of};
 use crate::audit::show::each_record;
 use crate::cluster::Cause;
-use crate::dns::{Name, Record, RecordText, RrRef, Rtype};
+use crate::dns::{Name, Record, RecordText, Rtype};
 use crate::zone::Step;
 use crate::zone::digest::record_wire;
 use crate::zone::journal::Topic;
@@ -77,10 +77,7 @@ struct Reason {
 impl Reason {
     /// The causes.
     fn causes(&self) -> &[Cause] {
-        let group = usize::try_from(self.tag).ok();
-        group
-            .and_then(|group| self.step.causes.get(group))
-            .map_or(&[], Vec::as_slice)
+        self.step.causes_of(self.tag)
     }
 
     /// For machines.
@@ -131,12 +128,6 @@ impl Since {
     }
 }
 
-/// The place of a record in a step's added ones: its group.
-fn tag_of(step: &Step, rr: RrRef<'_>) -> Option<u32> {
-    let same = |known: &RrRef<'_>| RrRef { tag: 0, ..*known } == RrRef { tag: 0, ..rr };
-    step.added.iter().find(same).map(|known| known.tag)
-}
-
 /// Looks each record up by the index. For the records of a name.
 fn one_by_one(
     past: &dyn Past,
@@ -156,7 +147,8 @@ fn one_by_one(
             if at_hand.len() < STEPS_AT_HAND {
                 at_hand.insert(seq, Arc::clone(&step));
             }
-            reason = tag_of(&step, record.view()).map(|tag| Reason { step, tag });
+            let tag = step.tag_of_added(record.view());
+            reason = tag.map(|tag| Reason { step, tag });
             Ok(reason.is_none())
         })?;
         reasons.push(reason);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::Dirty;
 use crate::dns::Serial;
+use crate::pipeline::attribute::name_vanished;
 use crate::pipeline::cluster::Cluster;
 use crate::pipeline::files::HeldFile;
 use crate::pipeline::guard::Now;
@@ -50,7 +51,10 @@ impl<S: Store> Pipeline<S> {
         self.file_drafts(now, &mut ready);
         let candidates: Vec<_> = ready
             .into_iter()
-            .map(|ready| self.next_version(ready, now.ms))
+            .map(|mut ready| {
+                name_vanished(&self.store, ready.zone.apex(), &mut ready.draft);
+                self.next_version(ready, now.ms)
+            })
             .collect();
         if !candidates.is_empty() && !self.write(candidates) {
             return false;

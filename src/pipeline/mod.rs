@@ -6,6 +6,7 @@
 //! really differs one version, all in one write of the store.
 
 mod apex;
+mod attribute;
 mod catalog;
 mod cluster;
 mod commit;
@@ -27,8 +28,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::cluster::{Change, Dirty, Kind, Part, State};
-use crate::dns::{Name, Serial};
+use crate::cluster::{Cause, Change, Dirty, Kind, Part, State};
+use crate::dns::{Name, RrRef, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;
 use crate::zone::check::Warning;
@@ -143,6 +144,12 @@ pub trait Store {
 
     /// A serial that is not before any serial of this zone that was ever shown.
     fn floor(&self, apex: &Name) -> Option<Serial>;
+
+    /// The causes of a record of the newest version, as the history knows them; none where it does not.
+    fn origin(&self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
+        let (_apex, _record) = (apex, record);
+        Vec::new()
+    }
 
     /// Keeps an operator's order about a zone, or that there is none any more, over restarts.
     ///

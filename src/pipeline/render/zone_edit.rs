@@ -67,6 +67,25 @@ impl ZoneEdit {
         }
     }
 
+    /// Takes what stands at and below a name and is none of these nodes, which must be in canonical order: it
+    /// goes for the causes of what stays there. Costs what stands there.
+    pub(super) fn remove_others(&mut self, base: &Name, nodes: &[Node], tag: u32) {
+        let contents = self.edit.contents();
+        let Some(key) = base.sort_key(contents.apex()) else {
+            return;
+        };
+        let stays = |old: &&Node| {
+            nodes
+                .binary_search_by(|node| node.key().cmp(old.key()))
+                .is_ok()
+        };
+        let leaving = contents.subtree(key.as_bytes()).filter(|old| !stays(old));
+        let leaving: Vec<Node> = leaving.cloned().collect();
+        for node in leaving {
+            self.edit.remove(node.key(), tag);
+        }
+    }
+
     /// Sets the whole zone to its own records and these nodes; an earlier version's others go.
     pub(super) fn put_whole(
         &mut self,
