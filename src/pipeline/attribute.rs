@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cluster::{Cause, Verb};
+use crate::cluster::{Cause, Kind, Verb};
 use crate::dns::{Name, RrList};
 use crate::pipeline::Store;
 use crate::pipeline::render::ZoneDraft;
@@ -45,9 +45,12 @@ pub(super) fn name_vanished(store: &impl Store, apex: &Name, draft: &mut ZoneDra
     forget_unused(draft);
 }
 
-/// The objects behind a record, as what is gone.
+/// The objects behind a record, as what is gone; its namespace only where nothing else is known.
 fn vanished(causes: Vec<Cause>) -> Vec<Cause> {
+    let is_own = |cause: &Cause| cause.kind.is_some_and(|kind| kind != Kind::Namespace);
+    let has_own = causes.iter().any(is_own);
     let objects = causes.into_iter().filter(|cause| cause.kind.is_some());
+    let objects = objects.filter(|cause| is_own(cause) || !has_own);
     let gone = |cause| Cause {
         verb: Verb::Vanished,
         ..cause
