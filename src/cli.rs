@@ -98,6 +98,54 @@ pub struct Asking {
     pub look: Look,
 }
 
+/// Which versions are wanted.
+#[derive(Debug, Args)]
+pub struct LogWanted {
+    /// Only of this zone.
+    pub zone: Option<String>,
+    /// Only from this time on: RFC 3339, a date, an age such as `2h ago`, or a serial of ZONE.
+    #[arg(long)]
+    pub since: Option<String>,
+    /// Only up to this time.
+    #[arg(long)]
+    pub until: Option<String>,
+    /// Only versions that changed this name.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Only versions that this object caused: KIND/NAMESPACE/NAME.
+    #[arg(long)]
+    pub object: Option<String>,
+    /// Oldest first, and then each new version as it comes; after a serial in `--since`.
+    #[arg(long, conflicts_with = "until")]
+    pub follow: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
+/// What is to be taken away.
+#[derive(Debug, Args)]
+pub struct ExportWanted {
+    /// ZONE, ZONE@SERIAL or ZONE@TIME.
+    #[arg(required = true)]
+    pub zones: Vec<String>,
+    /// The folder; made when it is not there.
+    #[arg(long, required_unless_present = "follow")]
+    pub to: Option<PathBuf>,
+    /// The whole history of each ZONE as JSON lines, in place of a master file.
+    #[arg(long)]
+    pub history: bool,
+    /// New versions of one ZONE as lines of its history, on standard output, without end.
+    #[arg(long, conflicts_with = "to")]
+    pub follow: bool,
+    /// With `--follow`: from this time on, or after this serial.
+    #[arg(long, requires = "follow")]
+    pub since: Option<String>,
+    /// Where to ask.
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -131,28 +179,7 @@ pub enum Command {
         zone: Option<String>,
     },
     /// Versions, newest first: when, what, why.
-    Log {
-        /// Only of this zone.
-        zone: Option<String>,
-        /// Only from this time on: RFC 3339, a date, an age such as `2h ago`, or a serial of ZONE.
-        #[arg(long)]
-        since: Option<String>,
-        /// Only up to this time.
-        #[arg(long)]
-        until: Option<String>,
-        /// Only versions that changed this name.
-        #[arg(long)]
-        name: Option<String>,
-        /// Only versions that this object caused: KIND/NAMESPACE/NAME.
-        #[arg(long)]
-        object: Option<String>,
-        /// Oldest first, and then each new version as it comes; after a serial in `--since`.
-        #[arg(long, conflicts_with = "until")]
-        follow: bool,
-        /// Where to ask.
-        #[command(flatten)]
-        asking: Asking,
-    },
+    Log(LogWanted),
     /// A version as a master file.
     Show {
         /// ZONE, ZONE@SERIAL or ZONE@TIME.
@@ -194,26 +221,7 @@ pub enum Command {
         asking: Asking,
     },
     /// Versions as master files, or the whole history with causes and hashes, into a folder.
-    Export {
-        /// ZONE, ZONE@SERIAL or ZONE@TIME.
-        #[arg(required = true)]
-        zones: Vec<String>,
-        /// The folder; made when it is not there.
-        #[arg(long, required_unless_present = "follow")]
-        to: Option<PathBuf>,
-        /// The whole history of each ZONE as JSON lines, in place of a master file.
-        #[arg(long)]
-        history: bool,
-        /// New versions of one ZONE as lines of its history, on standard output, without end.
-        #[arg(long, conflicts_with = "to")]
-        follow: bool,
-        /// With `--follow`: from this time on, or after this serial.
-        #[arg(long, requires = "follow")]
-        since: Option<String>,
-        /// Where to ask.
-        #[command(flatten)]
-        asking: Asking,
-    },
+    Export(ExportWanted),
     /// Which record, object, rule or handler answers a name, or why none does; of a running server.
     Why {
         /// The name.

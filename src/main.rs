@@ -41,28 +41,7 @@ fn main() -> ExitCode {
             configuration,
             zone,
         } => app::print_zones(&configuration, zone.as_deref()),
-        Command::Log {
-            zone,
-            since,
-            until,
-            name,
-            object,
-            follow: true,
-            asking,
-        } => {
-            // `until` cannot be there.
-            drop(until);
-            app::follow_log(zone, since, (name, object), &asking)
-        }
-        Command::Log {
-            zone,
-            since,
-            until,
-            name,
-            object,
-            follow: false,
-            asking,
-        } => app::log(zone, (since, until), name, object, &asking),
+        Command::Log(wanted) => app::log(wanted),
         Command::Show { zone, name, asking } => app::show(zone, name, &asking),
         Command::Diff {
             zone,
@@ -72,20 +51,7 @@ fn main() -> ExitCode {
         } => app::diff(zone, from, to, &asking),
         Command::Blame { zone, name, asking } => app::blame(zone, name, &asking),
         Command::Verify { zone, asking } => app::verify(zone, &asking),
-        Command::Export {
-            zones,
-            to,
-            history,
-            follow,
-            since,
-            asking,
-        } => match to {
-            Some(to) => app::export(&zones, &to, history, &asking),
-            None => {
-                debug_assert!(follow, "the command line says so");
-                app::follow_export(&zones, since, &asking)
-            }
-        },
+        Command::Export(wanted) => app::export(wanted),
         Command::Why {
             name,
             rtype,

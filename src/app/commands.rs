@@ -15,8 +15,8 @@ use crate::app::render::render;
 use crate::app::screen::{Paint, Screen, Wanted};
 use crate::app::source::Source;
 use crate::app::stream::follow;
-use crate::audit::{AuditError, Question, Refused, Request, answer, ask};
-use crate::cli::{Asking, Configuration};
+use crate::audit::{AuditError, Follow, Question, Refused, Request, answer, ask};
+use crate::cli::{Asking, Configuration, LogWanted};
 use crate::corefile::{self, Loaded, Overrides, Rejected};
 use crate::dns::Name;
 use crate::ops::SystemClock;
@@ -151,49 +151,51 @@ pub fn print_zones(configuration: &Configuration, zone: Option<&str>) -> Result<
 ///
 /// # Errors
 /// When there is no answer.
-pub fn log(
-    zone: Option<String>,
-    (since, until): (Option<String>, Option<String>),
-    name: Option<String>,
-    object: Option<String>,
-    asking: &Asking,
-) -> Result<(), Failure> {
-    question(
-        Request::Log {
+pub fn log(wanted: LogWanted) -> Result<(), Failure> {
+    let LogWanted {
+        zone,
+        since,
+        until,
+        name,
+        object,
+        follow,
+        asking,
+    } = wanted;
+    if !follow {
+        let request = Request::Log {
             zone,
             since,
             until,
             name,
             object,
-        },
-        asking,
-    )
+        };
+        return question(request, &asking);
+    }
+    // The command line lets no `until` stand beside it.
+    let wanted = Follow {
+        zone,
+        since,
+        name,
+        object,
+        ..Follow::default()
+    };
+    follow_log(&wanted, &asking)
 }
 
 /// `log --follow`.
-///
-/// # Errors
-/// When there is no answer.
-pub fn follow_log(
-    zone: Option<String>,
-    since: Option<String>,
-    (name, object): (Option<String>, Option<String>),
-    asking: &Asking,
-) -> Result<(), Failure> {
-    let request = |cursor| Request::Follow {
-        zone: zone.clone(),
-        since: since.clone(),
-        name: name.clone(),
-        object: object.clone(),
-        is_whole: false,
-        cursor,
+fn follow_log(wanted: &Follow, asking: &Asking) -> Result<(), Failure> {
+    let request = |cursor| {
+        Request::Follow(Follow {
+            cursor,
+            ..wanted.clone()
+        })
     };
-    let wanted = Wanted {
+    let shown = Wanted {
         output: asking.output,
         paint: Paint::Log,
         is_paged: false,
     };
-    let mut screen = Screen::open(wanted, asking.look);
+    let mut screen = Screen::open(shown, asking.look);
     let mut show = |versions: &[u8]| -> io::Result<bool> {
         screen.write_all(versions)?;
         screen.flush()?;
@@ -340,7 +342,7 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
             | Request::Freeze { .. }
             | Request::Rollback { .. } => Err(Failure::running(AuditError::NoServer.to_string())),
             Request::Log { .. }
-            | Request::Follow { .. }
+            | Request::Follow(_)
             | Request::Show { .. }
             | Request::Diff { .. }
             | Request::Blame { .. }
@@ -361,7 +363,7 @@ fn wanted_of(question: &Question) -> Wanted {
         Request::Log { .. } => (Paint::Log, true),
         Request::Diff { .. } => (Paint::Diff, true),
         Request::Show { .. } | Request::Blame { .. } => (Paint::None, true),
-        Request::Follow { .. }
+        Request::Follow(_)
         | Request::Verify { .. }
         | Request::History { .. }
         | Request::Status

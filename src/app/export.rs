@@ -8,8 +8,8 @@ use crate::app::commands::{NOBODY, print, refused, stored_past, unanswered};
 use crate::app::failure::Failure;
 use crate::app::past::StoredPast;
 use crate::app::stream::{follow, to_stdout};
-use crate::audit::{Output, Question, Request, answer, ask};
-use crate::cli::Asking;
+use crate::audit::{Follow, Output, Question, Request, answer, ask};
+use crate::cli::{Asking, ExportWanted};
 
 /// Who is asked: a running server, or the store once it was opened.
 struct Asked<'a> {
@@ -41,7 +41,24 @@ impl Asked<'_> {
 ///
 /// # Errors
 /// When a version is not there, or a file cannot be written.
-pub fn export(zones: &[String], to: &Path, history: bool, asking: &Asking) -> Result<(), Failure> {
+pub fn export(wanted: ExportWanted) -> Result<(), Failure> {
+    let ExportWanted {
+        zones,
+        to,
+        history,
+        follow: _,
+        since,
+        asking,
+    } = wanted;
+    match to {
+        Some(to) => to_folder(&zones, &to, history, &asking),
+        // The command line asks for one of the two.
+        None => follow_export(&zones, since, &asking),
+    }
+}
+
+/// `export --to`.
+fn to_folder(zones: &[String], to: &Path, history: bool, asking: &Asking) -> Result<(), Failure> {
     let state = &asking.state.state;
     let unwritten = |error: io::Error| Failure::unusable(format!("{}: {error}", to.display()));
     fs::create_dir_all(to).map_err(unwritten)?;
@@ -65,24 +82,18 @@ pub fn export(zones: &[String], to: &Path, history: bool, asking: &Asking) -> Re
 }
 
 /// `export --follow`.
-///
-/// # Errors
-/// When there is no answer.
-pub fn follow_export(
-    zones: &[String],
-    since: Option<String>,
-    asking: &Asking,
-) -> Result<(), Failure> {
+fn follow_export(zones: &[String], since: Option<String>, asking: &Asking) -> Result<(), Failure> {
     let [zone] = zones else {
         return Err(Failure::unusable("--follow is of one ZONE"));
     };
-    let request = |cursor| Request::Follow {
-        zone: Some(zone.clone()),
-        since: since.clone(),
-        name: None,
-        object: None,
-        is_whole: true,
-        cursor,
+    let request = |cursor| {
+        Request::Follow(Follow {
+            zone: Some(zone.clone()),
+            since: since.clone(),
+            is_whole: true,
+            cursor,
+            ..Follow::default()
+        })
     };
     let state = &asking.state.state;
     follow(state, Output::Json, &request, &mut to_stdout)

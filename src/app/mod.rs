@@ -48,12 +48,11 @@ mod zone_line;
 pub use addresses::interface_addresses;
 pub use banner::{print_plugins, print_version};
 pub use commands::{
-    blame, check, diff, follow_log, freeze, log, print_zones, release, rollback, show, status,
-    verify, why,
+    blame, check, diff, freeze, log, print_zones, release, rollback, show, status, verify, why,
 };
 pub use doctor::doctor;
 pub use emit::{Emission, emit};
-pub use export::{export, follow_export};
+pub use export::export;
 pub use failure::Failure;
 pub use files::PlannedFile;
 pub use plan::{Planned, PlannedCluster, plan};

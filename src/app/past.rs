@@ -130,11 +130,11 @@ impl StoredPast {
                 )
             }
         };
-        let order = PinOrder {
+        let order = Box::new(PinOrder {
             until_ms,
             by,
             rollback,
-        };
+        });
         Ok(Input::Pin { zone, order, asked })
     }
 

@@ -57,6 +57,11 @@ fn block_line(block: &ServerBlock) -> BlockLine {
         after: after.collect(),
         insecure: zones_with(|it| it.options.pods == Pods::Insecure),
         zonal: zones_with(|it| it.options.zonal),
+        publishes: block
+            .zones_written()
+            .filter(|zone| block.history_for(zone).is_some_and(|it| it.publishes))
+            .cloned()
+            .collect(),
         falls_through: block
             .clusters()
             .flat_map(|it| it.fallthrough.clone())

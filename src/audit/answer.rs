@@ -29,20 +29,7 @@ pub enum Request {
         object: Option<String>,
     },
     /// Versions after those that were given last, oldest first.
-    Follow {
-        /// Only of this zone.
-        zone: Option<String>,
-        /// Only from this time on, or after this serial; without it only what is new.
-        since: Option<String>,
-        /// Only those that changed this name.
-        name: Option<String>,
-        /// Only those this object caused.
-        object: Option<String>,
-        /// Whether each line has all that a check of the hashes needs.
-        is_whole: bool,
-        /// Where the answer before ended.
-        cursor: Option<Cursor>,
-    },
+    Follow(Follow),
     /// A version as a master file.
     Show {
         /// `ZONE[@SERIAL|@TIME]`.
@@ -110,6 +97,23 @@ pub enum Request {
     },
 }
 
+/// Which versions are to follow.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Follow {
+    /// Only of this zone.
+    pub zone: Option<String>,
+    /// Only from this time on, or after this serial; without it only what is new.
+    pub since: Option<String>,
+    /// Only those that changed this name.
+    pub name: Option<String>,
+    /// Only those this object caused.
+    pub object: Option<String>,
+    /// Whether each line has all that a check of the hashes needs.
+    pub is_whole: bool,
+    /// Where the answer before ended.
+    pub cursor: Option<Cursor>,
+}
+
 /// A request and how its answer is to look.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
@@ -138,54 +142,15 @@ pub fn answer(
             name,
             object,
         } => {
-            let time = |text: &Option<String>| {
-                text.as_deref()
-                    .map(|text| Moment::parse_time(text, past.now_ms()))
-                    .transpose()
-            };
             let zones = zones_of(past, zone)?;
             let filter = log::Filter {
                 since_ms: since_of(past, zone, since)?.map(|since| since.1),
-                until_ms: time(until)?,
+                until_ms: time_of(past, until)?,
                 ..filter_of(name, object)?
             };
             log::write(past, &zones, &filter, output, out)
         }
-        Request::Follow {
-            zone,
-            since,
-            name,
-            object,
-            is_whole,
-            cursor,
-        } => {
-            let zones = zones_of(past, zone)?;
-            // A stream that began goes on, though its beginning may have left the history.
-            let from = match cursor {
-                None => since_of(past, zone, since)?,
-                Some(_) => None,
-            };
-            let mut filter = filter_of(name, object)?;
-            let start = match (cursor, from) {
-                (Some(cursor), _) => cursor.clone(),
-                // What has this serial was seen.
-                (None, Some((Some(seq), _))) => Cursor {
-                    given: zones.iter().map(|it| (it.to_string(), seq)).collect(),
-                    is_more: false,
-                },
-                (None, Some((None, since_ms))) => {
-                    filter.since_ms = Some(since_ms);
-                    Cursor::default()
-                }
-                (None, None) => follow::now(past, &zones),
-            };
-            let followed = follow::Followed {
-                zones: &zones,
-                filter: &filter,
-                is_whole: *is_whole,
-            };
-            follow::write(past, &followed, &start, output, out)
-        }
+        Request::Follow(followed) => answer_follow(past, followed, output, out),
         Request::Show { zone, name } => {
             let (zone, moment) = zone_and_moment(past, zone)?;
             let name = name.as_deref().map(Name::parse).transpose()?;
@@ -233,18 +198,78 @@ pub fn answer(
             carry_out(past, &zone, (order, asker), output, out)
         }
         Request::Rollback { zone, to, time } => {
-            let zone = known_zone(past, zone)?;
-            let seq = version_at(past, &zone, Some(Moment::parse(to, past.now_ms())?))?;
-            let (serial, _) = past.moment(&zone, seq).map_err(AuditError::Store)?;
-            let until_ms = until_ms(past, time)?;
-            let order = Order::Rollback {
-                seq,
-                serial,
-                until_ms,
-            };
+            let (zone, order) = rollback_of(past, zone, to, time)?;
             carry_out(past, &zone, (order, asker), output, out)
         }
     }
+}
+
+/// Writes the versions that follow.
+fn answer_follow(
+    past: &dyn Past,
+    followed: &Follow,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let Follow {
+        zone,
+        since,
+        name,
+        object,
+        is_whole,
+        cursor,
+    } = followed;
+    let zones = zones_of(past, zone)?;
+    // A stream that began goes on, though its beginning may have left the history.
+    let from = match cursor {
+        None => since_of(past, zone, since)?,
+        Some(_) => None,
+    };
+    let mut filter = filter_of(name, object)?;
+    let start = match (cursor, from) {
+        (Some(cursor), _) => cursor.clone(),
+        // What has this serial was seen.
+        (None, Some((Some(seq), _))) => Cursor {
+            given: zones.iter().map(|it| (it.to_string(), seq)).collect(),
+            is_more: false,
+        },
+        (None, Some((None, since_ms))) => {
+            filter.since_ms = Some(since_ms);
+            Cursor::default()
+        }
+        (None, None) => follow::now(past, &zones),
+    };
+    let followed = follow::Followed {
+        zones: &zones,
+        filter: &filter,
+        is_whole: *is_whole,
+    };
+    follow::write(past, &followed, &start, output, out)
+}
+
+/// A time that is named.
+fn time_of(past: &dyn Past, text: &Option<String>) -> Result<Option<u64>, AuditError> {
+    let time = |text| Moment::parse_time(text, past.now_ms());
+    Ok(text.as_deref().map(time).transpose()?)
+}
+
+/// The order to go back to an old content.
+fn rollback_of(
+    past: &dyn Past,
+    zone: &str,
+    to: &str,
+    time: &str,
+) -> Result<(Name, Order), AuditError> {
+    let zone = known_zone(past, zone)?;
+    let seq = version_at(past, &zone, Some(Moment::parse(to, past.now_ms())?))?;
+    let (serial, _) = past.moment(&zone, seq).map_err(AuditError::Store)?;
+    let until_ms = until_ms(past, time)?;
+    let order = Order::Rollback {
+        seq,
+        serial,
+        until_ms,
+    };
+    Ok((zone, order))
 }
 
 /// Which names and objects are wanted.

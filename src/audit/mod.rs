@@ -15,7 +15,7 @@ mod status;
 mod verify;
 mod why;
 
-pub use answer::{Question, Request, answer};
+pub use answer::{Follow, Question, Request, answer};
 pub use control::{PastNow, Refused, ask, serve_control, socket_path};
 pub use follow::Cursor;
 pub use moment::{Moment, MomentError};

@@ -38,6 +38,8 @@ pub struct BlockLine {
     pub insecure: Vec<Name>,
     /// The zones in which names of topology zones are answered live.
     pub zonal: Vec<Name>,
+    /// The zones whose versions are told at `_version`.
+    pub publishes: Vec<Name>,
     /// The zones whose missing names others are asked for.
     pub falls_through: Vec<Name>,
 }
@@ -311,6 +313,9 @@ fn live(block: &BlockLine, apex: &Name, name: &Name, finding: &mut Finding) {
         }
         [.., b"_zone", _, _, b"svc"] if block.zonal.contains(apex) => {
             Some("answered live by `zonal`, where the Service has such endpoints".to_owned())
+        }
+        [b"_version"] if block.publishes.contains(apex) => {
+            Some("answered live: `history` says `publish`; no secondary has it".to_owned())
         }
         _ => None,
     };

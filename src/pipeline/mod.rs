@@ -107,7 +107,7 @@ pub enum Input {
         /// The zone.
         zone: Name,
         /// What is wanted.
-        order: PinOrder,
+        order: Box<PinOrder>,
         /// Where to say what came of it.
         asked: oneshot::Sender<Released>,
     },
@@ -369,7 +369,7 @@ impl<S: Store> Pipeline<S> {
             Input::Release { zone, by, asked } => self.release(&zone, &by, asked),
             // Who asked may be gone.
             Input::Why { zone, name, asked } => drop(asked.send(self.why(&zone, &name))),
-            Input::Pin { zone, order, asked } => self.pin(&zone, order, asked),
+            Input::Pin { zone, order, asked } => self.pin(&zone, *order, asked),
             Input::Secondaries(serials) => self.take_serials(&serials),
         }
     }

@@ -279,7 +279,7 @@ fn changes_while_something_is_held_are_published_with_it() {
         (step.added.iter().count(), step.removed.iter().count()),
         (1, 10)
     );
-    let causes = |rr: crate::dns::RrRef<'_>| {
+    let causes = |rr: RrRef<'_>| {
         let group = &step.causes[usize::try_from(rr.tag).unwrap()];
         group
             .iter()

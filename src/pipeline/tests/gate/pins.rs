@@ -20,11 +20,11 @@ impl Subject {
             };
             (rollback, self.target(old))
         });
-        let order = PinOrder {
+        let order = Box::new(PinOrder {
             until_ms: Some(self.pipeline.now().ms + HOUR * 1000),
             by: "someone".into(),
             rollback,
-        };
+        });
         let (asked, answer) = oneshot::channel();
         let zone = "cluster.local.".parse().unwrap();
         self.pipeline.take(Input::Pin { zone, order, asked });
@@ -339,11 +339,11 @@ fn a_rollback_costs_what_differs_even_when_versions_came_meanwhile() {
             from: served.serial,
             before: served.serial,
         };
-        let order = PinOrder {
+        let order = Box::new(PinOrder {
             until_ms: Some(subject.pipeline.now().ms + 1),
             by: "someone".into(),
             rollback: Some((rollback, target)),
-        };
+        });
         let (asked, answer) = oneshot::channel();
         let zone = "cluster.local.".parse().unwrap();
         subject.pipeline.take(Input::Pin { zone, order, asked });
