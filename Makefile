@@ -31,7 +31,7 @@ soak: ## half an hour of changes into five secondaries while everything is kille
 	SOAK_SECONDS=$${SOAK_SECONDS:-1800} tools/with-tools openssl,apiserver,bind,knot,nsd,pdns,unbound tools/run-tests soak
 
 bench: ## measurements, beside CoreDNS with the same cluster
-	tools/with-tools openssl,apiserver,coredns,dnsperf,nsd cargo bench --locked --bench '*'
+	tools/with-tools openssl,apiserver,coredns,dnsperf,bind,knot,nsd cargo bench --locked --bench '*'
 
 tools: ## builds kube-apiserver, etcd and kubectl into target/tools/bin (about 6 minutes, once)
 	tools/go-tools apiserver

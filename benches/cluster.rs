@@ -26,22 +26,22 @@
 )]
 
 use std::fmt::Write as _;
-use std::io::{BufRead, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::BufRead;
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 
 use self::sink::{KEY, Taken, take};
+use self::subject::{PATIENCE, SETTLE, Subject, fill};
+use self::udp::{Udp, median};
 use crate::support::apiserver::{Access, ApiServer};
-use crate::support::process::{Process, wait_for};
+use crate::support::process::wait_for;
 use crate::support::secondary::{Kind, Plan, Secondary};
-use crate::support::wire::{self, Query};
-use crate::support::{needs, ports};
+use crate::support::wire;
 
 #[path = "cluster/machine.rs"]
 mod machine;
@@ -49,32 +49,21 @@ mod machine;
 mod objects;
 #[path = "cluster/sink.rs"]
 mod sink;
+#[path = "cluster/subject.rs"]
+mod subject;
 #[path = "../tests/support/mod.rs"]
 mod support;
+#[path = "cluster/udp.rs"]
+mod udp;
 
 /// The zones of both servers: names, and the PTRs of Services and endpoints.
 const ZONES: [&str; 2] = ["cluster.local", "10.in-addr.arpa"];
-/// How long a server may take for anything.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// How long memory may settle before it is looked at.
-const SETTLE: Duration = Duration::from_secs(10);
 /// Transfers of each kind; the median counts.
 const TRANSFERS: usize = 7;
 /// Runs of dnsperf for each server; the median counts.
 const UDP_RUNS: usize = 3;
 /// Different questions.
 const QUESTIONS: u32 = 20_000;
-
-/// A server that is measured.
-struct Subject {
-    name: &'static str,
-    process: Process,
-    address: SocketAddr,
-    /// From the start of the process to the first answer about the last Service.
-    first_answer: Duration,
-    /// Where it tells its metrics.
-    metrics: u16,
-}
 
 /// The Corefile of either server.
 fn corefile(kubeconfig: &Path, port: u16, metrics: u16) -> String {
@@ -86,102 +75,6 @@ fn corefile(kubeconfig: &Path, port: u16, metrics: u16) -> String {
         zones = ZONES.join(" "),
         file = kubeconfig.display(),
     )
-}
-
-/// A command, on one core when `core` says which.
-fn command(program: &Path, core: Option<u32>) -> Command {
-    let Some(core) = core else {
-        return Command::new(program);
-    };
-    let mut command = Command::new("taskset");
-    command.arg("-c").arg(core.to_string()).arg(program);
-    command
-}
-
-impl Subject {
-    fn coredns(folder: &Path, kubeconfig: &Path, core: Option<u32>) -> Self {
-        let (port, metrics) = (ports::free(), ports::free());
-        let file = folder.join("Corefile.coredns");
-        std::fs::write(&file, corefile(kubeconfig, port, metrics)).unwrap();
-        let mut command = command(&needs::program("coredns"), core);
-        command.arg("-conf").arg(&file);
-        Self::start("CoreDNS", command, folder, (port, metrics))
-    }
-
-    fn zonewright(folder: &Path, kubeconfig: &Path, core: Option<u32>) -> Self {
-        let (port, metrics) = (ports::free(), ports::free());
-        let file = folder.join("Corefile.zonewright");
-        std::fs::write(&file, corefile(kubeconfig, port, metrics)).unwrap();
-        let mut command = command(&needs::zonewright(), core);
-        command.arg("run").arg("--corefile").arg(&file);
-        command.arg("--state").arg(folder.join("state"));
-        Self::start("zonewright", command, folder, (port, metrics))
-    }
-
-    fn start(
-        name: &'static str,
-        mut command: Command,
-        folder: &Path,
-        (port, metrics): (u16, u16),
-    ) -> Self {
-        let address = ports::loopback(port);
-        let start = Instant::now();
-        let mut process = Process::spawn(name, &mut command, &folder.join(name));
-        let last = Query::new(&objects::name(objects::services() - 1), wire::A);
-        process.wait_for("the first answer", PATIENCE, || answers(address, &last));
-        let first_answer = start.elapsed();
-        Self {
-            name,
-            process,
-            address,
-            first_answer,
-            metrics,
-        }
-    }
-
-    /// Waits until it answers the name of this new Service.
-    fn wait_for_service(&mut self, name: &str) {
-        let query = Query::new(name, wire::A);
-        let address = self.address;
-        self.process
-            .wait_for("the new Service", PATIENCE, || answers(address, &query));
-    }
-
-    /// How often all slices were listed; none for CoreDNS, which does not say.
-    fn lists(&self) -> f64 {
-        let mut stream = TcpStream::connect(ports::loopback(self.metrics)).unwrap();
-        let request = b"GET /metrics HTTP/1.0\r\n\r\n";
-        stream.write_all(request).unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text.lines()
-            .find(|line| {
-                line.starts_with("zonewright_source_lists") && line.contains("EndpointSlice")
-            })
-            .map_or(0.0, |line| {
-                line.rsplit(' ').next().unwrap().parse().unwrap()
-            })
-    }
-
-    fn rss(&self) -> f64 {
-        machine::rss(self.process.id())
-    }
-
-    fn peak(&self) -> f64 {
-        machine::peak(self.process.id())
-    }
-}
-
-/// Something when the answer has a record.
-fn answers(address: SocketAddr, query: &Query) -> Option<()> {
-    let reply = wire::udp(address, query).ok()?;
-    (!reply.answers.is_empty()).then_some(())
-}
-
-/// The middle one.
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }
 
 /// What memory was, in MB.
@@ -208,20 +101,6 @@ impl Memory {
             relist_peak: 0.0,
         }
     }
-}
-
-/// Fills the server.
-fn fill(server: &ApiServer) {
-    let start = Instant::now();
-    server.create_all(&objects::namespaces(), 8);
-    for first in (0..objects::services()).step_by(1000) {
-        let all = first..objects::services().min(first + 1000);
-        let objects: Vec<_> = all
-            .flat_map(|index| [objects::service(index), objects::slice(index)])
-            .collect();
-        server.create_all(&objects, 32);
-    }
-    eprintln!("the cluster is filled, {:?}", start.elapsed());
 }
 
 /// Makes both servers list everything again and notes the peaks.
@@ -332,62 +211,6 @@ fn transfers(zonewright: &Subject, coredns: &Subject) -> Vec<Transfers> {
     all
 }
 
-/// What dnsperf counts at one server.
-struct Udp {
-    name: &'static str,
-    address: SocketAddr,
-    id: u32,
-    rates: Vec<f64>,
-    answered: f64,
-    computed: Duration,
-}
-
-impl Udp {
-    fn new(subject: &Subject) -> Self {
-        Self {
-            name: subject.name,
-            address: subject.address,
-            id: subject.process.id(),
-            rates: Vec::new(),
-            answered: 0.0,
-            computed: Duration::ZERO,
-        }
-    }
-
-    /// Asks for five seconds from the other core.
-    fn ask(&mut self, questions: &Path) {
-        let before = machine::computed(self.id);
-        let output = Command::new("taskset")
-            .args(["-c", "1"])
-            .arg(needs::program("dnsperf"))
-            .args(["-s", "127.0.0.1", "-p", &self.address.port().to_string()])
-            .args(["-c", "32", "-T", "1", "-q", "256", "-l", "5", "-d"])
-            .arg(questions)
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{text}");
-        let figure = |head: &str| {
-            text.lines()
-                .find_map(|line| line.trim().strip_prefix(head))
-                .and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok())
-                .unwrap_or_else(|| panic!("no {head}\n{text}"))
-        };
-        self.rates.push(figure("Queries per second:"));
-        self.answered += figure("Queries completed:");
-        self.computed += machine::computed(self.id) - before;
-        eprintln!(
-            "{}: {:.0} queries/s",
-            self.name,
-            figure("Queries per second:")
-        );
-    }
-
-    fn cost(&self) -> f64 {
-        self.computed.as_nanos() as f64 / self.answered
-    }
-}
-
 /// Prints the memory's rows.
 fn memory_rows(table: &mut String, zonewright: &Memory, coredns: &Memory) {
     let mut row = |what: &str, ours: f64, theirs: f64| {
@@ -470,9 +293,10 @@ fn main() {
 /// Everything, one after the other; the report.
 fn measure(server: &mut ApiServer, kubeconfig: &Path, folder: &TempDir) -> String {
     let folder = folder.path();
-    let coredns = Subject::coredns(folder, kubeconfig, None);
+    let corefile = |port, metrics| corefile(kubeconfig, port, metrics);
+    let coredns = Subject::coredns(folder, None, corefile);
     let coredns_memory = Memory::after_start(&coredns);
-    let zonewright = Subject::zonewright(folder, kubeconfig, None);
+    let zonewright = Subject::zonewright(folder, None, corefile);
     let zonewright_memory = Memory::after_start(&zonewright);
     let first = [zonewright.first_answer, coredns.first_answer];
     let transferred = transfers(&zonewright, &coredns);
@@ -490,13 +314,13 @@ fn measure(server: &mut ApiServer, kubeconfig: &Path, folder: &TempDir) -> Strin
         machine::describe()
     );
     memory_rows(&mut table, &zonewright_memory, &coredns_memory);
-    end(zonewright);
+    zonewright.end();
     coredns.process.kill();
 
     let questions = folder.join("questions");
     std::fs::write(&questions, objects::questions(QUESTIONS)).unwrap();
-    let zonewright = Subject::zonewright(folder, kubeconfig, Some(0));
-    let coredns = Subject::coredns(folder, kubeconfig, Some(0));
+    let zonewright = Subject::zonewright(folder, Some(0), corefile);
+    let coredns = Subject::coredns(folder, Some(0), corefile);
     let restarted = zonewright.first_answer;
     std::thread::sleep(SETTLE);
     let (mut ours, mut theirs) = (Udp::new(&zonewright), Udp::new(&coredns));
@@ -504,8 +328,8 @@ fn measure(server: &mut ApiServer, kubeconfig: &Path, folder: &TempDir) -> Strin
         ours.ask(&questions);
         theirs.ask(&questions);
     }
-    end(zonewright);
-    udp_rows(&mut table, &ours, &theirs);
+    zonewright.end();
+    table += &udp::rows("UDP on one core", &ours, &theirs);
     let [ours, theirs] = first.map(|time| time.as_millis());
     writeln!(
         table,
@@ -529,31 +353,4 @@ fn measure(server: &mut ApiServer, kubeconfig: &Path, folder: &TempDir) -> Strin
     )
     .unwrap();
     table
-}
-
-/// Prints the rows of queries.
-fn udp_rows(table: &mut String, ours: &Udp, theirs: &Udp) {
-    let (fast, slow) = (median(ours.rates.clone()), median(theirs.rates.clone()));
-    writeln!(
-        table,
-        "| UDP on one core, queries/s | {fast:.0} | {slow:.0} | {:.1} |",
-        fast / slow
-    )
-    .unwrap();
-    let (fast, slow) = (ours.cost() / 1e3, theirs.cost() / 1e3);
-    writeln!(
-        table,
-        "| the same, computed for a query | {fast:.1} µs | {slow:.1} µs | {:.2} |",
-        fast / slow
-    )
-    .unwrap();
-}
-
-/// Ends a server in order; it must succeed.
-fn end(mut subject: Subject) {
-    let status = subject.process.terminate(PATIENCE);
-    let state = || subject.process.log_tail();
-    wait_for("a clean end", PATIENCE, state, || {
-        status.success().then_some(())
-    });
 }

@@ -9,9 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use support::apiserver::{Access, ApiServer, object_path};
 use support::needs;
+use support::proxy::Proxy;
 use support::rbac;
 use support::wire::{self, Query};
 use support::zonewright::Zonewright;
@@ -311,5 +313,51 @@ fn without_endpoints_no_right_to_see_them_is_needed() {
     zonewright.start();
     wait_for(&mut zonewright, "web.blue.svc.cluster.local", wire::A, 1);
     assert_eq!(zonewright.status()["problems"], json!([]));
+    zonewright.stop();
+}
+
+/// What is known of a source goes on over a reload, for the source may be away then.
+#[test]
+fn a_reload_while_the_api_server_is_away_forgets_no_namespace() {
+    if needs::lacks(&["apiserver", "openssl"]) {
+        return;
+    }
+    let server = ApiServer::start();
+    server.create(&object("Namespace", None, "blue", ""));
+    let proxy = Proxy::start(server.address());
+    let mut zonewright = Zonewright::prepare(&["cluster.local"]);
+    let file = zonewright.folder().join("kubeconfig");
+    server.kubeconfig_at(Access::Admin, proxy.address, &file);
+    let configure = |zonewright: &Zonewright, ttl: u32| {
+        zonewright.configure(&format!(
+            "    kubernetes {{\n        kubeconfig {}\n        pods insecure\n        ttl {ttl}\n    }}\n",
+            file.display()
+        ));
+    };
+    configure(&zonewright, 5);
+    zonewright.start();
+    let pod = "192-0-2-1.blue.pod.cluster.local";
+    wait_for(&mut zonewright, pod, wire::A, 1);
+    let serial = zonewright.serial("cluster.local");
+    proxy.close();
+    configure(&zonewright, 6);
+    zonewright.signal(Signal::USR1);
+    let log = zonewright.folder().join("log");
+    zonewright.wait_for("the reload", PATIENCE, || {
+        let log = fs::read_to_string(&log).ok()?;
+        log.contains("Reloading complete").then_some(())
+    });
+    assert_eq!(
+        zonewright.addresses(pod),
+        Some(vec!["192.0.2.1".to_owned()])
+    );
+    assert_eq!(zonewright.serial("cluster.local"), serial);
+    proxy.open();
+    // The new TTL is a new version.
+    let address = zonewright.address();
+    zonewright.wait_for("a new version", PATIENCE, || {
+        (wire::serial(address, "cluster.local.") != serial).then_some(())
+    });
+    wait_for(&mut zonewright, pod, wire::A, 1);
     zonewright.stop();
 }

@@ -288,17 +288,9 @@ fn run(kind: &str, stock: &Stock, questions: &[(&str, u16, u16)], program: &Path
     }
 }
 
-/// Families of parts of CoreDNS that zonewright does not have, empty in the stock Corefiles; and those of its
-/// client of the API server, which are not counted yet.
+/// Families of parts of CoreDNS that zonewright does not have, empty in the stock Corefiles.
 fn is_not_ours(name: &str) -> bool {
-    let of = [
-        "https",
-        "quic",
-        "grpc",
-        "dnssec",
-        "route53",
-        "_rest_client_",
-    ];
+    let of = ["https", "quic", "grpc", "dnssec", "route53"];
     of.iter().any(|part| name.contains(part))
 }
 

@@ -12,8 +12,15 @@
     reason = "a helper of a test that fails fails the test"
 )]
 
-use self::handlers::{acl, cache, dns64, forward, hosts, loops, metrics, rewrite, run, template};
-use self::support::needs;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use self::handlers::{
+    acl, cache, chain, dns64, forward, hosts, log, loops, metrics, rewrite, run, secure, template,
+};
+use self::support::certificates::Certificates;
+use self::support::upstream::Upstream;
+use self::support::{doh, needs};
 
 #[path = "handlers/mod.rs"]
 mod handlers;
@@ -64,6 +71,67 @@ fn dns64_answers_as_coredns_does() {
 #[test]
 fn local_answers_as_coredns_does() {
     check_cases(dns64::LOCAL);
+}
+
+#[test]
+fn lines_of_log_and_errors_are_coredns_s() {
+    check_cases(log::CASES);
+}
+
+#[test]
+fn chains_answer_as_coredns_s_do() {
+    check_cases(chain::CASES);
+}
+
+#[test]
+fn forward_over_tls_and_https_answers_as_coredns_does() {
+    if needs::lacks(&["coredns"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let certificates = Certificates::new(folder.path().to_owned());
+    certificates.write("upstream.test");
+    let upstream = Arc::new(Upstream::start(9, "ok"));
+    let doh = doh::start(&certificates, "upstream.test", upstream);
+    let words = [
+        ("CERTS", folder.path().display().to_string()),
+        ("DOH", doh.to_string()),
+    ];
+    run::run_all_with(secure::CASES, &words);
+}
+
+/// Tables of cases, which run with a real CoreDNS.
+const TABLES: &[&[handlers::case::Case]] = &[
+    forward::CASES,
+    cache::CASES,
+    hosts::CASES,
+    rewrite::CASES,
+    template::CASES,
+    acl::CASES,
+    dns64::CASES,
+    dns64::LOCAL,
+    log::CASES,
+    chain::CASES,
+    secure::CASES,
+];
+
+#[test]
+fn more_than_three_hundred_configurations_are_compared() {
+    let all = TABLES.iter().flat_map(|table| table.iter());
+    let different: BTreeSet<_> = all
+        .clone()
+        .map(|case| (case.zones, case.lines, case.upstreams, case.script))
+        .collect();
+    assert_eq!(
+        different.len(),
+        all.clone().count(),
+        "one stands there twice"
+    );
+    let mut names = BTreeSet::new();
+    for case in all {
+        assert!(names.insert(case.name), "two are called {}", case.name);
+    }
+    assert!(different.len() >= 300, "{}", different.len());
 }
 
 #[test]

@@ -417,3 +417,30 @@ fn a_corefile_that_is_followed_is_taken_when_it_changes_and_a_bad_one_is_said_on
     let ended = server.wait_for_end(START);
     assert!(ended.success());
 }
+
+#[test]
+fn a_signal_to_end_is_heard_while_a_reload_waits_for_a_name() {
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("there is a port");
+    let resolver = silent.local_addr().expect("it is bound");
+    let site = Site::new();
+    site.manifest("web.yaml", &cluster_ip("web", 1, 80));
+    let base = site.corefile("");
+    site.write("Corefile", &base);
+    let mut server = site.start_answering();
+    let port = site.dns.port();
+    site.write(
+        "Corefile",
+        &format!(
+            "{base}slow.test:{port} {{\n    bind 127.0.0.1\n    forward . up.test {{\n        resolver {resolver}\n    }}\n}}\n"
+        ),
+    );
+    server.signal(Signal::USR1);
+    silent
+        .set_read_timeout(Some(CHANGE))
+        .expect("the socket takes it");
+    let asked = silent.recv(&mut [0; 512]);
+    assert!(asked.is_ok(), "the name is asked for: {asked:?}");
+    assert!(server.terminate(START).success());
+    let log = fs::read_to_string(site.path("log")).unwrap_or_default();
+    assert!(log.contains("the reload is broken off"), "{log}");
+}

@@ -1,4 +1,5 @@
 //! What the kernel tells of a process and of the machine.
+#![allow(dead_code, reason = "each measurement uses its own part")]
 
 use std::fs;
 use std::time::Duration;

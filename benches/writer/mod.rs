@@ -215,6 +215,7 @@ impl Subject {
                 cluster: 0,
                 change,
                 seen,
+                triggered: None,
             })
             .unwrap();
     }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 
-use crate::app::kept::Kept;
+use crate::app::kept::{Kept, KeptBlock};
 use crate::app::listeners::hostname;
 use crate::app::plan::Planned;
 use crate::app::questions;
-use crate::app::upstreams;
-use crate::corefile::{self, BindHost, Policy, ServerBlock};
+use crate::app::upstreams::{self, Resolved};
+use crate::corefile::{self, BindHost, Listener, Policy, ServerBlock};
 use crate::dns::Name;
 use crate::live::{
     Any, Block, BlockZones, Cache, Chaos, Handler, Hosts, LiveNames, Loadbalance, Loop, Router,
-    Shape, Weights,
+    Shape, UpstreamSockets, Weights,
 };
 use crate::ops::{Clock, HandlerMetrics};
 use crate::zone::ZoneSet;
@@ -28,6 +28,10 @@ pub(super) struct Surroundings<'a> {
     pub(super) metrics: &'a HandlerMetrics,
     /// The listener in metrics, such as `dns://:53`.
     pub(super) server: &'a str,
+    /// The addresses of upstreams that are written as names.
+    pub(super) resolved: &'a Resolved,
+    /// How many sockets towards upstreams there may be.
+    pub(super) sockets: &'a UpstreamSockets,
 }
 
 /// What answers on a listener with these blocks.
@@ -38,18 +42,23 @@ pub(super) fn router_of(
     blocks: &[&ServerBlock],
     planned: &Planned<'_>,
     surroundings: Surroundings<'_>,
-    kept: &mut Kept,
+    (kept, listeners): (&mut Kept, &[Listener]),
 ) -> anyhow::Result<Router> {
     let chain = |block: &&ServerBlock| {
-        let keys: Vec<Name> = block.zones.iter().map(|key| key.apex.clone()).collect();
-        let made = [
+        // All listeners of a server have the same keys.
+        let keys = listeners.first().into_iter();
+        let keys = keys.flat_map(|listener| block.keys_on(listener));
+        let keys: Vec<Name> = keys.map(|key| key.apex.clone()).collect();
+        let mut made = [
             before(block, planned, surroundings)?,
             after(block, surroundings)?,
         ];
-        let mut taken = made.clone().map(|handlers| kept.exchange(&keys, handlers));
-        forget_answers(&made, &mut taken);
-        let [fore, aft] = taken;
-        let chain = Block::new(fore, zones_of(block, planned), aft, shape_of(block));
+        let zones = zones_of(block, planned);
+        if let Some(old) = kept.take(listeners, &keys) {
+            made = go_on(made, &zones, old);
+        }
+        let [fore, aft] = made;
+        let chain = Block::new(fore, zones, aft, shape_of(block));
         Ok((keys, chain))
     };
     let chains: anyhow::Result<Vec<_>> = blocks.iter().map(chain).collect();
@@ -85,6 +94,7 @@ fn before(
             clock,
             metrics,
             server,
+            ..
         } = surroundings;
         let zones = block.zones_written().map(Name::to_lower).collect();
         let cache = Cache::new(cache.clone(), zones, Arc::clone(clock), metrics, server);
@@ -97,22 +107,23 @@ fn before(
     Ok(handlers)
 }
 
-/// A cache that goes on goes on empty, as a new one, when something behind it is not what it was: its answers
-/// are from there. `made` are the new handlers in front of the zones and behind them, `taken` those that are used.
-fn forget_answers(made: &[Vec<Arc<dyn Handler>>; 2], taken: &mut [Vec<Arc<dyn Handler>>; 2]) {
-    let Some(cache) = made[0].iter().position(|it| it.name() == "cache") else {
-        return;
-    };
-    let behind = |of: &[Vec<Arc<dyn Handler>>; 2]| -> Vec<Arc<dyn Handler>> {
-        let [fore, aft] = of;
-        let behind = fore.iter().skip(cache + 1).chain(aft);
-        // What looks for loops answers nothing.
-        behind.filter(|it| it.name() != "loop").cloned().collect()
-    };
-    let mut pairs = behind(made).into_iter().zip(behind(taken));
-    if pairs.any(|(new, used)| Arc::ptr_eq(&new, &used)) {
-        taken[0][cache] = Arc::clone(&made[0][cache]);
+/// Puts handlers of an old block in the place of new ones in front of the zones and behind them. A cache goes
+/// on only if all behind it is what it was, for its answers are from there; else the new one, which is empty,
+/// takes its place.
+fn go_on(
+    made: [Vec<Arc<dyn Handler>>; 2],
+    zones: &BlockZones,
+    mut old: KeptBlock,
+) -> [Vec<Arc<dyn Handler>>; 2] {
+    let mut taken = made.clone().map(|handlers| old.exchange(handlers));
+    if let Some(place) = made[0].iter().position(|it| it.name() == "cache") {
+        let [fore, aft] = &taken;
+        let behind: Vec<_> = fore[place + 1..].iter().chain(aft).cloned().collect();
+        if !old.stood_before(&fore[place], &behind, zones) {
+            taken[0][place] = Arc::clone(&made[0][place]);
+        }
     }
+    taken
 }
 
 /// Whether any order of addresses does.
@@ -164,7 +175,7 @@ fn after(
     }
     for (place, config) in on.forwards.iter().enumerate() {
         let has_next = place + 1 < on.forwards.len();
-        let forward = upstreams::forward(config, has_next, surroundings.metrics)?;
+        let forward = upstreams::forward(config, has_next, surroundings)?;
         handlers.push(Arc::new(forward));
     }
     Ok(handlers)
@@ -229,33 +240,49 @@ fn fallthrough_of(block: &ServerBlock) -> HashMap<Name, Vec<Name>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::plan::{plan, plan_onto};
     use crate::corefile::{Overrides, parse_text};
     use crate::ops::SystemClock;
 
-    /// The handlers of a block with these directives, taken from `kept` where they are the same.
-    fn handlers(directives: &str, kept: Kept) -> (Vec<Name>, Vec<Arc<dyn Handler>>) {
-        let text = format!(". {{\n{directives}\n}}\n");
-        let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
-        let planned = crate::app::plan::plan(&loaded.config, &|_| Vec::new());
+    /// What a Corefile's blocks do, on the listeners of the first; what `kept` has of it goes on. The zones that
+    /// were planned before stay.
+    fn router(
+        text: &str,
+        mut kept: Kept,
+        before: Option<&Planned<'static>>,
+    ) -> (Arc<Router>, Planned<'static>) {
+        let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
+        let local = |_: Option<&str>| Vec::new();
+        let planned = match before {
+            Some(before) => plan_onto(&loaded.config, &local, before),
+            None => plan(&loaded.config, &local),
+        };
         let blocks: Vec<&ServerBlock> = loaded.config.servers.iter().collect();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let surroundings = Surroundings {
             clock: &clock,
             metrics: &HandlerMetrics::default(),
             server: "dns://:53",
+            resolved: &Resolved::default(),
+            sockets: &UpstreamSockets::default(),
         };
-        let mut kept = kept;
-        let router = router_of(&blocks, &planned, surroundings, &mut kept).unwrap();
-        let handlers = router.blocks()[0].handlers().to_vec();
-        (vec![Name::root()], handlers)
+        let listeners = blocks[0].listeners();
+        let router = router_of(&blocks, &planned, surroundings, (&mut kept, &listeners)).unwrap();
+        (Arc::new(router), planned.into_owned())
     }
 
-    /// The words of those handlers of now that go on.
+    /// The words of those handlers of now that go on, but those of zones.
     fn going_on(before: &str, after: &str) -> Vec<&'static str> {
-        let old = handlers(before, Kept::default());
-        let (_, new) = handlers(after, Kept::new(vec![old.clone()]));
-        let is_old = |it: &&Arc<dyn Handler>| old.1.iter().any(|old| Arc::ptr_eq(old, it));
-        new.iter().filter(is_old).map(|it| it.name()).collect()
+        let text = |directives: &str| format!(". {{\n{directives}\n}}\n");
+        let (old, there) = router(&text(before), Kept::default(), None);
+        let of = parse_text("Corefile", &text(before), &Overrides::default(), &|_| None).unwrap();
+        let listeners = of.config.servers[0].listeners();
+        let kept = Kept::new([(listeners, Arc::clone(&old))].into_iter());
+        let (new, _) = router(&text(after), kept, Some(&there));
+        let old = old.blocks()[0].handlers();
+        let is_old = |it: &&Arc<dyn Handler>| old.iter().any(|old| Arc::ptr_eq(old, it));
+        let new = new.blocks()[0].handlers().iter();
+        new.filter(is_old).map(|it| it.name()).collect()
     }
 
     #[test]
@@ -274,5 +301,29 @@ mod tests {
         assert_eq!(going_on(&with("cache 30"), &other), ["hosts"]);
         let other = with("cache 30").replace("10.0.0.1", "10.0.0.2");
         assert_eq!(going_on(&with("cache 30"), &other), ["forward"]);
+        // What was behind it and is there no more answers no more.
+        let only = |word: &str| format!("cache 30\n{word}");
+        let forward = "forward . 192.0.2.1";
+        assert_eq!(going_on(&with("cache 30"), &only(forward)), ["forward"]);
+        let two = format!("{rest}\nforward example.org 192.0.2.3");
+        assert_eq!(
+            going_on(&format!("cache 30\n{two}"), &with("cache 30")),
+            ["hosts"]
+        );
+    }
+
+    #[test]
+    fn a_cache_goes_on_where_the_zones_behind_it_stay() {
+        let with = |lines: &str| {
+            format!(
+                "cache 30\nkubernetes cluster.local {{\nmanifests .\n{lines}\n}}\nforward . 192.0.2.1"
+            )
+        };
+        let all = ["cache", "forward"];
+        assert_eq!(going_on(&with(""), &with("")), all);
+        assert_eq!(going_on(&with(""), &with("fallthrough")), ["forward"]);
+        let none = "cache 30\nforward . 192.0.2.1";
+        assert_eq!(going_on(&with(""), none), ["forward"]);
+        assert_eq!(going_on(none, &with("")), ["forward"]);
     }
 }

@@ -1,24 +1,31 @@
 //! Which clusters tell who their pods are, and where.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::app::plan::{Planned, PlannedCluster};
-use crate::cluster::ClientNamespaces;
+use crate::cluster::ClientPods;
 use crate::corefile::{Config, Pods, ServerBlock};
 use crate::dns::Name;
 
-/// Has the clusters publish the namespaces of their pods, those of which someone wants to know them.
+/// Has the clusters publish their pods by address, those of which someone wants to know them, with the labels
+/// that stand in the Corefile.
 pub(super) fn plan_clients(config: &Config, clusters: &mut [PlannedCluster<'_>]) {
     for cluster in clusters {
         let home = cluster.kubernetes.home();
-        let mut blocks = config.servers.iter().filter(|it| home_of(it) == home);
-        let is_wanted = match cluster.kubernetes.options.pods {
-            Pods::Verified => blocks.any(|block| block.handlers.wants_clients()),
-            Pods::Disabled | Pods::Insecure => false,
+        let blocks = config.servers.iter().filter(|it| home_of(it) == home);
+        let wanting = match cluster.kubernetes.options.pods {
+            Pods::Verified => blocks
+                .filter(|block| block.handlers.wants_clients())
+                .collect(),
+            Pods::Disabled | Pods::Insecure => Vec::new(),
         };
-        if is_wanted {
-            cluster.plan.clients = Some(Arc::default());
+        if wanting.is_empty() {
+            continue;
         }
+        cluster.plan.clients = Some(Arc::default());
+        let labels: BTreeSet<String> = wanting.iter().flat_map(|it| it.client_labels()).collect();
+        cluster.wanted.keep.pod_labels = (!labels.is_empty()).then(|| labels.into());
     }
 }
 
@@ -27,11 +34,8 @@ fn home_of(block: &ServerBlock) -> Option<&Name> {
     block.kubernetes.as_ref().and_then(|own| own.home())
 }
 
-/// The namespaces of the pods of a block's cluster, where they are published.
-pub(super) fn clients_of(
-    planned: &Planned<'_>,
-    block: &ServerBlock,
-) -> Option<Arc<ClientNamespaces>> {
+/// The pods of a block's cluster by address, where they are published.
+pub(super) fn clients_of(planned: &Planned<'_>, block: &ServerBlock) -> Option<Arc<ClientPods>> {
     let home = home_of(block)?;
     let mut clusters = planned.clusters.iter();
     let cluster = clusters.find(|cluster| cluster.kubernetes.home() == Some(home))?;

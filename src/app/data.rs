@@ -87,6 +87,7 @@ impl Data {
             problems: Arc::clone(&observed.problems),
             warnings: Arc::clone(&observed.warnings),
             awaits_secondaries,
+            unmoved: planned.unmoved.clone(),
         };
         let (writer, opened) = writer.start()?;
         let Ok(Opened { reader, gauges }) = opened.await else {
@@ -281,10 +282,15 @@ async fn carry(
 ) {
     while let Some(event) = events.recv().await {
         let input = match event {
-            SourceEvent::Changed { change, seen } => Input::Change {
+            SourceEvent::Changed {
+                change,
+                seen,
+                triggered,
+            } => Input::Change {
                 cluster,
                 change,
                 seen,
+                triggered,
             },
             SourceEvent::Stale {
                 part,

@@ -11,6 +11,9 @@ use crate::app::stream::{follow, to_stdout};
 use crate::audit::{Follow, Output, Question, Request, answer, ask};
 use crate::cli::{Asking, ExportWanted};
 
+/// How often a history is begun anew when versions leave it while it is written.
+const TRIES: usize = 4;
+
 /// Who is asked: a running server, or the store once it was opened.
 struct Asked<'a> {
     /// The state folder.
@@ -161,20 +164,45 @@ fn write_history(asked: &mut Asked<'_>, zone: &str, to: &Path) -> Result<PathBuf
         let zone = zone.to_owned();
         asked.answer(Request::History { zone, after }, Output::Json)
     };
+    for _ in 0..TRIES {
+        let mut is_whole = false;
+        write_whole(&path, |file| {
+            is_whole = pages(&mut page, &mut |text| {
+                file.write_all(text).map_err(unwritten)
+            })?;
+            Ok(())
+        })?;
+        if is_whole {
+            return Ok(path);
+        }
+    }
+    // What is there has a gap.
+    fs::remove_file(&path).map_err(unwritten)?;
+    Err(Failure::running(format!(
+        "{zone}: versions leave the history faster than it is written; try again, or let `history` keep more"
+    )))
+}
+
+/// Writes the beginning of a history and its versions, page by page; false when versions left the history in
+/// between, and what was written has a gap.
+fn pages(
+    page: &mut dyn FnMut(Option<u64>) -> Result<Vec<u8>, Failure>,
+    write: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
+) -> Result<bool, Failure> {
     let beginning = page(None)?;
     let mut after = number_in(&beginning, "after", false)?;
-    write_whole(&path, |file| {
-        file.write_all(&beginning).map_err(unwritten)?;
-        loop {
-            let text = page(Some(after))?;
-            if text.is_empty() {
-                return Ok(());
-            }
-            after = number_in(&text, "version", true)?;
-            file.write_all(&text).map_err(unwritten)?;
+    write(&beginning)?;
+    loop {
+        let text = page(Some(after))?;
+        if text.is_empty() {
+            return Ok(true);
         }
-    })?;
-    Ok(path)
+        if number_in(&text, "version", false)? != after + 1 {
+            return Ok(false);
+        }
+        after = number_in(&text, "version", true)?;
+        write(&text)?;
+    }
 }
 
 /// A number in the first line of a page, or in its last.
@@ -191,4 +219,43 @@ fn number_in(page: &[u8], field: &str, last: bool) -> Result<u64, Failure> {
     value
         .and_then(|value| value.get(field)?.as_u64())
         .ok_or_else(|| Failure::running("the history that was given is not understood".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is written of pages, and whether it is whole.
+    fn written(pages_of: &[&[u64]]) -> (bool, String) {
+        let mut asked = 0;
+        let mut page = |after: Option<u64>| {
+            let Some(after) = after else {
+                return Ok(b"{\"after\":4}\n".to_vec());
+            };
+            let page = pages_of.get(asked).copied().unwrap_or_default();
+            asked += 1;
+            assert!(page.first().is_none_or(|first| *first > after));
+            let lines = page.iter().map(|it| format!("{{\"version\":{it}}}\n"));
+            Ok(lines.collect::<String>().into_bytes())
+        };
+        let mut text = Vec::new();
+        let whole = pages(&mut page, &mut |part| {
+            text.extend_from_slice(part);
+            Ok(())
+        });
+        let Ok(whole) = whole else {
+            panic!("the pages are understood");
+        };
+        (whole, String::from_utf8(text).unwrap())
+    }
+
+    #[test]
+    fn a_page_that_does_not_follow_the_one_before_is_seen() {
+        let (whole, text) = written(&[&[5, 6], &[7]]);
+        assert!(whole && text.ends_with("{\"version\":7}\n"), "{text}");
+        assert!(written(&[]).0);
+        let (whole, text) = written(&[&[5, 6], &[8]]);
+        assert!(!whole && !text.contains('8'), "{text}");
+        assert!(!written(&[&[6]]).0);
+    }
 }

@@ -1,7 +1,7 @@
 //! From the configuration to servers: which zones on which sockets, who may transfer, who is notified.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,19 +9,21 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::app::addresses::interface_addresses;
 use crate::app::certificates;
 use crate::app::chain::{self, Surroundings};
 use crate::app::follow::{Contents, Reload};
 use crate::app::hosts::bound_addresses;
 use crate::app::kept::Kept;
 use crate::app::plan::Planned;
+use crate::app::upstreams::Resolved;
 use crate::corefile::{
     self, BindHost, Config, HttpAddress, HttpHost, Listener, Nsid, Scheme, ServerBlock, Sockets,
-    Timeouts, TsigKey,
+    Timeouts, TsigKey, ZoneKey,
 };
 use crate::dns::tsig::{self, KeyRing, Keys};
 use crate::dns::{CookieSecret, Name};
-use crate::live::{Consolidated, QueryLog, Rules};
+use crate::live::{Consolidated, QueryLog, Rules, UpstreamSockets};
 use crate::ops::{Clock, HandlerMetrics};
 use crate::serve::{Common, Identity, Parts, Server, Settings};
 use crate::transfer::{Access, Peers, Rule, Secondary};
@@ -57,23 +59,27 @@ pub(super) struct Lasting<'a> {
     pub(super) metrics: &'a HandlerMetrics,
     /// The handlers of now.
     pub(super) handlers: Kept,
+    /// The addresses of upstreams that are written as names.
+    pub(super) resolved: &'a Resolved,
+    /// How many sockets towards upstreams there may be.
+    pub(super) sockets: &'a UpstreamSockets,
 }
 
-/// Makes a server for every group of listeners that have the same blocks.
+/// Makes a server for every group of listeners that have the same keys of the same blocks.
 pub(super) fn make_servers(
     config: &Config,
     planned: &Planned<'_>,
     lasting: &mut Lasting<'_>,
 ) -> anyhow::Result<Vec<Made>> {
-    let mut groups: BTreeMap<Vec<usize>, Vec<Listener>> = BTreeMap::new();
+    let mut groups: BTreeMap<Vec<(usize, Vec<&Name>)>, Vec<Listener>> = BTreeMap::new();
     for (listener, blocks) in config.listeners() {
         let places = blocks
             .iter()
             .filter_map(|block| {
-                config
-                    .servers
-                    .iter()
-                    .position(|other| std::ptr::eq(other, *block))
+                let mut servers = config.servers.iter();
+                let place = servers.position(|other| std::ptr::eq(other, *block))?;
+                let keys = block.keys_on(&listener).map(|key| &key.apex);
+                Some((place, keys.collect()))
             })
             .collect();
         groups.entry(places).or_default().push(listener);
@@ -81,8 +87,10 @@ pub(super) fn make_servers(
     let mut notified = BTreeSet::new();
     let mut made = Vec::new();
     for (places, listeners) in groups {
-        let blocks: Vec<&ServerBlock> =
-            places.iter().map(|place| &config.servers[*place]).collect();
+        let blocks: Vec<&ServerBlock> = places
+            .iter()
+            .map(|(place, _)| &config.servers[*place])
+            .collect();
         made.push(make(&blocks, listeners, planned, lasting, &mut notified)?);
     }
     Ok(made)
@@ -116,27 +124,16 @@ fn make(
     } else {
         None
     };
-    let rules = |block: &&ServerBlock| Rules {
-        zones: block.zones.iter().map(|key| key.apex.clone()).collect(),
-        logs: block.logs.clone(),
-        errors: block
-            .errors
-            .as_ref()
-            .map(|errors| Arc::new(Consolidated::new(&errors.consolidations))),
-        metadata: block
-            .handlers
-            .metadata
-            .as_ref()
-            .map(|metadata| metadata.zones.clone())
-            .unwrap_or_default(),
-    };
-    let server_label = listeners.first().map_or_else(String::new, server_label);
+    let server_label = server_label(&listeners, blocks);
     let surroundings = Surroundings {
         clock: lasting.clock,
         metrics: lasting.metrics,
         server: &server_label,
+        resolved: lasting.resolved,
+        sockets: lasting.sockets,
     };
-    let router = chain::router_of(blocks, planned, surroundings, &mut lasting.handlers)?;
+    let kept = (&mut lasting.handlers, &*listeners);
+    let router = chain::router_of(blocks, planned, surroundings, kept)?;
     let nsid = corefile::nsid_of(blocks).map(|nsid| match nsid {
         Nsid::Text(text) => text.clone(),
         Nsid::Hostname => hostname(),
@@ -154,10 +151,15 @@ fn make(
         },
         settings: settings_of(blocks),
         clock: Arc::clone(lasting.clock),
-        query_log: QueryLog::new(blocks.iter().map(rules).collect()),
+        query_log: QueryLog::new(
+            blocks
+                .iter()
+                .map(|block| rules(block, &listeners))
+                .collect(),
+        ),
         common: lasting.common.clone(),
     });
-    let (counted, words) = counts_of(blocks, &server);
+    let (counted, words) = counts_of(blocks, &listeners, &server);
     Ok(Made {
         server,
         listeners,
@@ -168,16 +170,52 @@ fn make(
     })
 }
 
-/// A listener as metrics name it: `dns://:53`.
-fn server_label(listener: &Listener) -> String {
-    let (scheme, port) = (listener.scheme.as_str(), listener.port);
-    match &listener.host {
-        None => format!("{scheme}://:{port}"),
-        Some(BindHost::Address(address)) => {
-            format!("{scheme}://{}", SocketAddr::new(*address, port))
-        }
-        Some(BindHost::Interface(name)) => format!("{scheme}://{name}:{port}"),
+/// The keys of a block on the listeners of one server, which all have the same.
+fn keys_of_block<'a>(
+    block: &'a ServerBlock,
+    listeners: &'a [Listener],
+) -> impl Iterator<Item = &'a ZoneKey> {
+    let first = listeners.first().into_iter();
+    first.flat_map(|listener| block.keys_on(listener))
+}
+
+/// The address of a server as CoreDNS writes it in labels: `dns://:53`, `tls://127.0.0.1:853`.
+pub(super) fn label(scheme: Scheme, address: SocketAddr) -> String {
+    let scheme = scheme.as_str();
+    if address.ip().is_unspecified() {
+        format!("{scheme}://:{}", address.port())
+    } else {
+        format!("{scheme}://{address}")
     }
+}
+
+/// What is logged of the queries of a block.
+fn rules(block: &ServerBlock, listeners: &[Listener]) -> Rules {
+    Rules {
+        zones: keys_of_block(block, listeners)
+            .map(|key| key.apex.clone())
+            .collect(),
+        logs: block.logs.clone(),
+        errors: block
+            .errors
+            .as_ref()
+            .map(|errors| Arc::new(Consolidated::new(&errors.consolidations))),
+        metadata: block
+            .handlers
+            .metadata
+            .as_ref()
+            .map(|metadata| metadata.zones.clone())
+            .unwrap_or_default(),
+    }
+}
+
+/// What handlers of these blocks write in that label: the first address of the first listener.
+fn server_label(listeners: &[Listener], blocks: &[&ServerBlock]) -> String {
+    let first = listeners.first().and_then(|listener| {
+        let addresses = addresses_of(listener, blocks, &interface_addresses).ok()?;
+        Some(label(listener.scheme, *addresses.first()?))
+    });
+    first.unwrap_or_default()
 }
 
 /// Of a server: the zone of each key, where its queries are counted; and the first zone of each block that
@@ -185,14 +223,17 @@ fn server_label(listener: &Listener) -> String {
 pub(super) type Counts = (Vec<Option<String>>, Vec<(String, Vec<&'static str>)>);
 
 /// What is counted of the queries of some blocks.
-fn counts_of(blocks: &[&ServerBlock], server: &Server) -> Counts {
+fn counts_of(blocks: &[&ServerBlock], listeners: &[Listener], server: &Server) -> Counts {
     let blocks = blocks.iter().zip(server.router().blocks());
     let (mut counted, mut words) = (Vec::new(), Vec::new());
     for (block, chain) in blocks {
         let is_counted = block.prometheus.is_some();
-        let zones = block.zones.iter().map(|key| key.apex.to_string());
+        let zones = keys_of_block(block, listeners).map(|key| key.apex.to_string());
         counted.extend(zones.map(|zone| is_counted.then_some(zone)));
-        if let Some(key) = block.zones.first().filter(|_| is_counted) {
+        if let Some(key) = keys_of_block(block, listeners)
+            .next()
+            .filter(|_| is_counted)
+        {
             let watching = [
                 ("prometheus", true),
                 ("errors", block.errors.is_some()),
@@ -405,8 +446,8 @@ pub(super) async fn bind_http(
             SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port),
         ],
         HttpHost::Address(ip) => vec![SocketAddr::new(*ip, address.port)],
-        HttpHost::Name(name) => (name.as_str(), address.port)
-            .to_socket_addrs()
+        HttpHost::Name(name) => tokio::net::lookup_host((name.as_str(), address.port))
+            .await
             .with_context(|| format!("{what}: the host {name} is not known"))?
             .collect(),
     };

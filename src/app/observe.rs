@@ -9,8 +9,8 @@ use crate::app::plan::Planned;
 use crate::app::zone_line::zone_line;
 use crate::audit::{SecondaryLine, SourceLine, Status};
 use crate::dns::{Name, Rcode};
-use crate::ops::Clock;
 use crate::ops::metrics::{self as m, Sample};
+use crate::ops::{Clock, RequestMetrics};
 use crate::pipeline::{ClusterGauges, ZonePlan, millis};
 use crate::serve::{Common, Proto, Stats, TransferOutcome};
 use crate::source::zonefile::follow::FileStats;
@@ -68,13 +68,14 @@ impl Observed {
     pub(super) fn new(
         planned: &Planned<'_>,
         common: &Common,
+        requests: &RequestMetrics,
         clock: &Arc<dyn Clock>,
         state: &Path,
     ) -> Self {
         let apex_of = |plan: &ZonePlan| plan.zone.apex().clone();
         let source = |name: &String| ObservedSource {
             name: name.clone(),
-            stats: Arc::default(),
+            stats: Arc::new(SourceStats::counting(requests.clone())),
         };
         Self {
             zones: Arc::clone(&planned.zones),

@@ -13,7 +13,7 @@ use crate::dns::{Name, Serial};
 use crate::ops::{Clock, SystemClock};
 use crate::pipeline::{Input, PinOrder, Released, millis};
 use crate::zone::journal::{Journal, OpenError, Reader, Topic, Verdict};
-use crate::zone::{Contents, Step, Version, ZoneSet};
+use crate::zone::{Contents, Net, Step, Version, ZoneSet};
 
 /// Tells how a running server stands.
 pub(super) type StatusOf = Arc<dyn Fn() -> Status + Send + Sync>;
@@ -186,6 +186,13 @@ impl Past for StoredPast {
         let near = self.near(zone);
         self.reader
             .contents_of(zone, seq, name, near.as_deref())
+            .map_err(|error| error.to_string())
+    }
+
+    fn difference(&self, zone: &Name, older: u64, newer: u64) -> Result<Option<Net>, String> {
+        let near = self.near(zone);
+        self.reader
+            .difference(zone, (older, newer), near.as_deref())
             .map_err(|error| error.to_string())
     }
 

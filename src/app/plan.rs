@@ -61,6 +61,8 @@ pub struct Planned<'a> {
     pub catalogs: Vec<(CatalogPlan, Retention)>,
     /// All zones.
     pub zones: Arc<ZoneSet>,
+    /// The zones whose content comes from where it came from before: it is as good as it was.
+    pub unmoved: Vec<Name>,
 }
 
 impl Planned<'_> {
@@ -92,12 +94,24 @@ impl Planned<'_> {
 /// the machine for `None`, loopback left out unless there is nothing else.
 #[must_use]
 pub fn plan<'a>(config: &'a Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>) -> Planned<'a> {
-    plan_onto(config, local, &ZoneSet::default())
+    plan_with(config, local, &ZoneSet::default())
 }
 
-/// As [`plan`]; zones that are there already stay the same, with their versions and those who follow them.
+/// As [`plan`]; zones that are there already stay the same, with their versions and those who follow them, and
+/// so does what is known of a source that stays.
 #[must_use]
 pub(super) fn plan_onto<'a>(
+    config: &'a Config,
+    local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,
+    before: &Planned<'_>,
+) -> Planned<'a> {
+    let mut planned = plan_with(config, local, &before.zones);
+    planned.take_over(before);
+    planned
+}
+
+/// Plans with the zones that are there.
+fn plan_with<'a>(
     config: &'a Config,
     local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,
     there: &ZoneSet,
@@ -150,6 +164,7 @@ pub(super) fn plan_onto<'a>(
         files,
         catalogs,
         zones: Arc::new(ZoneSet::new(zones.order)),
+        unmoved: Vec::new(),
     }
 }
 
@@ -324,6 +339,8 @@ pub(super) fn wanted(kubernetes: &Kubernetes) -> Wanted {
         keep: Keep {
             pod_names: options.endpoint_pod_names,
             zones: options.zonal,
+            // Known when it is known who wants them: `plan_clients`.
+            pod_labels: None,
         },
         limits: ApiLimits {
             interval: interval.unwrap_or(limits.interval),

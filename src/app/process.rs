@@ -5,6 +5,7 @@
 //! into use; a bad one changes nothing. Order of the end: not ready, keep answering for the lame-duck time, stop
 //! accepting, let transfers end, close the store. A second signal ends at once.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,24 +19,27 @@ use crate::app::banner;
 use crate::app::commands::read;
 use crate::app::counts;
 use crate::app::data::{self, Data, Surroundings};
+use crate::app::descriptors;
+use crate::app::ending::{close, describe, ended_by, lameduck_of};
 use crate::app::ends::{self, ObservedNow};
 use crate::app::failure::{Failure, one_line};
 use crate::app::health;
 use crate::app::observe::{Observed, samples, status};
 use crate::app::past::StoredPast;
-use crate::app::plan::{plan, plan_onto};
+use crate::app::plan::{Planned, plan, plan_onto};
 use crate::app::reload::{Reloads, ReloadsNow, Rhythm};
-use crate::app::serving::Serving;
+use crate::app::serving::{Prepared, Serving};
 use crate::app::signals::{Signals, Wish};
+use crate::app::source::Source;
 use crate::app::startup::Gates;
 use crate::app::why::blocks;
 use crate::app::writer::Place;
 use crate::audit::{Past, serve_control};
 use crate::cli::{Configuration, Start, State};
-use crate::corefile::{Config, Loaded, Rejected, ServerBlock};
+use crate::corefile::{Config, Loaded, Rejected};
 use crate::ops::http::Ends;
 use crate::ops::metrics::Metrics;
-use crate::ops::{Clock, HandlerMetrics, SystemClock, TaskEnd, Tasks};
+use crate::ops::{Clock, HandlerMetrics, SystemClock, Tasks};
 use crate::serve::Common;
 
 /// How long tasks may take to end.
@@ -73,6 +77,16 @@ pub(super) struct Process {
     around: Surroundings,
 }
 
+/// A configuration with all that is made aside for it.
+struct Ready {
+    /// It.
+    config: Config,
+    /// What serves.
+    prepared: Prepared,
+    /// What makes versions, where that changes: what it follows, what is seen of it, its sources.
+    data: Option<(Arc<Planned<'static>>, Arc<Observed>, Vec<Source>)>,
+}
+
 /// Why a reload did not come about.
 enum NotReloaded {
     /// Nothing changed.
@@ -89,6 +103,7 @@ impl Process {
         (state, start): (&State, &Start),
     ) -> Result<(), Failure> {
         let mut signals = Signals::listen()?;
+        descriptors::raise_limit();
         let process = tokio::select! {
             started = Self::start(loaded, configuration, state) => started?,
             _ = signals.end() => return Ok(()),
@@ -114,7 +129,8 @@ impl Process {
         let planned = Arc::new(plan(&config, &interface_addresses).into_owned());
         let counts = HandlerMetrics::default();
         let mut serving = Serving::new(&clock, &counts)?;
-        let first = Observed::new(&planned, &serving.common, &clock, &state.state);
+        let requests = &counts.requests;
+        let first = Observed::new(&planned, &serving.common, requests, &clock, &state.state);
         let first = Arc::new(first);
         let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
         let reloads = ReloadsNow::default();
@@ -177,7 +193,7 @@ impl Process {
         let mut rhythm = Rhythm::of(&self.config);
         let mut look = Box::pin(rhythm.wait());
         let failed = loop {
-            let reloaded = tokio::select! {
+            let always = tokio::select! {
                 wish = signals.next() => match wish {
                     Wish::Quit => {
                         tracing::info!("SIGQUIT: ending at once");
@@ -189,21 +205,24 @@ impl Process {
                     }
                     Wish::Reload => {
                         tracing::info!("SIGUSR1: reloading");
-                        self.look(true).await
+                        true
                     }
                 },
                 end = self.tasks.next_end() => match end {
                     Some(Ok(())) => continue,
                     end => break Some(describe(end)),
                 },
-                () = &mut look => self.look(false).await,
+                () = &mut look => false,
                 () = tokio::time::sleep(LOOK) => match &self.data {
                     Some(data) if !data.has_ended() => continue,
                     Some(_) | None => break Some(anyhow!("the writer ended")),
                 },
             };
-            if let Err(error) = reloaded {
-                break Some(error);
+            match self.look(always, signals).await {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(Wish::Quit)) => return Ok(()),
+                Ok(ControlFlow::Break(Wish::End(_) | Wish::Reload)) => break None,
+                Err(error) => break Some(error),
             }
             rhythm = Rhythm::of(&self.config);
             look = Box::pin(rhythm.wait());
@@ -212,40 +231,58 @@ impl Process {
     }
 
     /// Looks at the Corefile; one that is other than the last, or any where `always`, is taken into use,
-    /// unless something is wrong with it.
+    /// unless something is wrong with it. A signal to end breaks it off while nothing has changed yet.
     ///
     /// # Errors
     /// When the process cannot go on.
-    async fn look(&mut self, always: bool) -> anyhow::Result<()> {
+    async fn look(
+        &mut self,
+        always: bool,
+        signals: &mut Signals,
+    ) -> anyhow::Result<ControlFlow<Wish>> {
         let configuration = self.configuration.clone();
-        let read = tokio::task::spawn_blocking(move || read(&configuration)).await?;
+        let read = tokio::select! {
+            read = tokio::task::spawn_blocking(move || read(&configuration)) => read?,
+            wish = signals.end() => return Ok(ControlFlow::Break(wish)),
+        };
         let digest = match &read {
             Ok(loaded) => &loaded.digest,
             Err(rejected) => &rejected.digest,
         };
         if !always && *digest == self.seen {
-            return Ok(());
+            return Ok(ControlFlow::Continue(()));
         }
         self.seen.clone_from(digest);
         let loaded = match read {
             Ok(loaded) => loaded,
             Err(rejected) => {
                 self.refuse_text(&rejected);
-                return Ok(());
+                return Ok(ControlFlow::Continue(()));
             }
         };
         tracing::info!("Reloading");
         for warning in &loaded.warnings {
             tracing::warn!("{warning}");
         }
-        match self.reload(loaded).await {
+        let ready = tokio::select! {
+            ready = self.make_ready(loaded) => ready,
+            wish = signals.end() => {
+                tracing::info!("the reload is broken off");
+                return Ok(ControlFlow::Break(wish));
+            }
+        };
+        let reloaded = match ready {
+            Ok(ready) => self.reload(ready).await,
+            Err(error) => Err(error),
+        };
+        match reloaded {
             Ok(()) => {
                 set_debug(&self.config);
                 self.reloads.taken(&self.seen);
                 let digest = &self.seen;
                 tracing::info!("plugin/reload: Running configuration SHA512 = {digest}");
                 tracing::info!("Reloading complete");
-                Ok(())
+                Ok(ControlFlow::Continue(()))
             }
             Err(NotReloaded::Refused(error)) => {
                 self.reloads.refused();
@@ -254,7 +291,7 @@ impl Process {
                     error,
                     "plugin/reload: Corefile changed but reload failed; the old configuration stays"
                 );
-                Ok(())
+                Ok(ControlFlow::Continue(()))
             }
             Err(NotReloaded::Broken(error)) => Err(error),
         }
@@ -273,14 +310,13 @@ impl Process {
         );
     }
 
-    /// Takes a configuration into use.
-    async fn reload(&mut self, loaded: Loaded) -> Result<(), NotReloaded> {
+    /// Does everything aside that may fail before a configuration is taken into use.
+    async fn make_ready(&self, loaded: Loaded) -> Result<Ready, NotReloaded> {
         let Loaded { config, .. } = loaded;
         let Some(data) = &self.data else {
             return Err(NotReloaded::Broken(anyhow!("there is no writer")));
         };
-        let there = Arc::clone(&data.planned.zones);
-        let new = plan_onto(&config, &interface_addresses, &there);
+        let new = plan_onto(&config, &interface_addresses, &data.planned);
         let same_data = new.has_same_data(&data.planned);
         let planned = if same_data {
             Arc::clone(&data.planned)
@@ -292,15 +328,16 @@ impl Process {
         let prepared = self.serving.prepare(&config, &planned, wanted).await;
         let prepared = prepared.map_err(NotReloaded::Refused)?;
         if same_data {
-            let to_ask = self.serving.take(prepared, None, &mut self.tasks);
-            data.ask(to_ask, &mut self.tasks, &clock);
-            let past = past_of(data, &config, &self.observed, &clock);
-            self.past.store(Arc::new(past));
-            self.config = config;
-            return Ok(());
+            let data = None;
+            return Ok(Ready {
+                config,
+                prepared,
+                data,
+            });
         }
         let state = &self.state.state;
-        let observed = Observed::new(&planned, &self.serving.common, &clock, state);
+        let (common, requests) = (&self.serving.common, &self.serving.metrics.requests);
+        let observed = Observed::new(&planned, common, requests, &clock, state);
         let observed = Arc::new(observed);
         let opening = data::try_out(&planned, &observed, &clock);
         let opened = match tokio::time::timeout(OPENING, opening).await {
@@ -308,10 +345,35 @@ impl Process {
             Err(late) => Err(late).context("the sources do not open in time"),
         };
         let opened = opened.map_err(NotReloaded::Refused)?;
-        let awaits = prepared.has_secondaries();
-        self.exchange_data(planned, observed, &config, awaits, (prepared, opened))
-            .await
-            .map_err(NotReloaded::Broken)?;
+        Ok(Ready {
+            config,
+            prepared,
+            data: Some((planned, observed, opened)),
+        })
+    }
+
+    /// Takes a configuration into use.
+    async fn reload(&mut self, ready: Ready) -> Result<(), NotReloaded> {
+        let Ready {
+            config,
+            prepared,
+            data,
+        } = ready;
+        match (data, &self.data) {
+            (Some((planned, observed, opened)), _) => {
+                let awaits = prepared.has_secondaries();
+                let new = (prepared, opened);
+                let exchanged = self.exchange_data(planned, observed, &config, awaits, new);
+                exchanged.await.map_err(NotReloaded::Broken)?;
+            }
+            (None, Some(data)) => {
+                let to_ask = self.serving.take(prepared, None, &mut self.tasks);
+                data.ask(to_ask, &mut self.tasks, &self.around.clock);
+                let past = past_of(data, &config, &self.observed, &self.around.clock);
+                self.past.store(Arc::new(past));
+            }
+            (None, None) => return Err(NotReloaded::Broken(anyhow!("there is no writer"))),
+        }
         self.config = config;
         Ok(())
     }
@@ -320,14 +382,11 @@ impl Process {
     /// versions that are there.
     async fn exchange_data(
         &mut self,
-        planned: Arc<crate::app::plan::Planned<'static>>,
+        planned: Arc<Planned<'static>>,
         observed: Arc<Observed>,
         config: &Config,
         awaits: bool,
-        (prepared, opened): (
-            crate::app::serving::Prepared,
-            Vec<crate::app::source::Source>,
-        ),
+        (prepared, opened): (Prepared, Vec<Source>),
     ) -> anyhow::Result<()> {
         let Some(old) = self.data.take() else {
             bail!("there is no writer");
@@ -407,21 +466,6 @@ impl Process {
     }
 }
 
-/// Waits for the writer's end and closes its store.
-async fn close(data: Data) -> anyhow::Result<()> {
-    let journal = data.end().await?;
-    let closed = tokio::task::spawn_blocking(|| journal.close()).await?;
-    closed.context("the store could not be closed cleanly")
-}
-
-/// How the process ends at a second signal.
-fn ended_by(wish: Wish) -> Result<(), Failure> {
-    match wish {
-        Wish::Quit => Ok(()),
-        Wish::End(_) | Wish::Reload => Err(Failure::running("ended by a second signal")),
-    }
-}
-
 /// All metrics of the process.
 fn metrics_of(
     observed: &ObservedNow,
@@ -457,27 +501,8 @@ fn past_of(
     )
 }
 
-/// How long to go on answering after the first signal: the longest that a block says.
-fn lameduck_of(config: &Config) -> Duration {
-    let healths = config.servers.iter().filter_map(health_of);
-    healths.max().unwrap_or_default()
-}
-
-/// How long a block wants to go on answering.
-fn health_of(block: &ServerBlock) -> Option<Duration> {
-    block.health.as_ref().map(|health| health.lameduck)
-}
-
 /// Logs more where a block has `debug`.
 fn set_debug(config: &Config) {
     let mut blocks = config.servers.iter();
     crate::ops::telemetry::set_debug(blocks.any(|block| block.operations.debug));
-}
-
-/// What a task's end means.
-fn describe(end: Option<Result<(), TaskEnd>>) -> anyhow::Error {
-    match end {
-        Some(Err(end)) => end.into(),
-        Some(Ok(())) | None => anyhow!("a task ended"),
-    }
 }

@@ -141,11 +141,16 @@ async fn feed(
     let listen = async {
         while let Some(event) = rx.recv().await {
             match event {
-                SourceEvent::Changed { change, seen } => {
+                SourceEvent::Changed {
+                    change,
+                    seen,
+                    triggered,
+                } => {
                     pipeline.take(Input::Change {
                         cluster: place,
                         change,
                         seen,
+                        triggered,
                     });
                     if pipeline.is_synced(place, with_imports) {
                         return Ok(());

@@ -1,5 +1,7 @@
 //! `run`: the server, from its parts to its end.
 
+use std::backtrace::Backtrace;
+
 use crate::app::banner::PidFile;
 use crate::app::commands::load;
 use crate::app::failure::Failure;
@@ -12,6 +14,14 @@ use crate::cli::{Configuration, Start, State};
 /// When the configuration, a socket or the state folder is not usable, or when a part failed.
 pub fn run(configuration: &Configuration, state: &State, start: &Start) -> Result<(), Failure> {
     let loaded = load(configuration)?;
+    let mut errors = loaded
+        .config
+        .servers
+        .iter()
+        .filter_map(|block| block.errors.as_ref());
+    if errors.any(|errors| errors.stacktrace) {
+        log_stacks();
+    }
     let _pid_file = start.pidfile.as_deref().map(PidFile::write).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // Sockets are looked at after so many turns of tasks that do not rest: beside many transfers
@@ -27,4 +37,11 @@ pub fn run(configuration: &Configuration, state: &State, start: &Start) -> Resul
     ));
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     ended
+}
+
+/// `errors stacktrace`: whatever panics is logged with its stack, until the process ends.
+fn log_stacks() {
+    std::panic::set_hook(Box::new(|panic| {
+        tracing::error!("{panic}\n{}", Backtrace::force_capture());
+    }));
 }

@@ -14,6 +14,7 @@ impl Planned<'_> {
             files,
             catalogs,
             zones,
+            unmoved,
         } = self;
         let own = |cluster: PlannedCluster<'_>| PlannedCluster {
             kubernetes: std::borrow::Cow::Owned(cluster.kubernetes.into_owned()),
@@ -26,6 +27,7 @@ impl Planned<'_> {
             files,
             catalogs,
             zones,
+            unmoved,
         }
     }
 
@@ -37,6 +39,7 @@ impl Planned<'_> {
             files,
             catalogs,
             zones: _,
+            unmoved: _,
         } = self;
         all(clusters, &other.clusters, same_cluster)
             && all(files, &other.files, same_file)
@@ -122,7 +125,7 @@ fn same_zone(one: &ZonePlan, other: &ZonePlan) -> bool {
 }
 
 /// Whether two files are followed alike.
-fn same_file(one: &PlannedFile, other: &PlannedFile) -> bool {
+pub(super) fn same_file(one: &PlannedFile, other: &PlannedFile) -> bool {
     let PlannedFile {
         place: _,
         settings,

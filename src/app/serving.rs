@@ -14,18 +14,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::addresses::interface_addresses;
 use crate::app::data::ToAsk;
+use crate::app::descriptors;
 use crate::app::follow::{self, Reload};
 use crate::app::health::HealthNow;
 use crate::app::kept::Kept;
 use crate::app::listeners::{
-    Counts, Lasting, Made, addresses_of, bind_http, make_servers, new_cookies, settings_of,
+    Counts, Lasting, Made, addresses_of, bind_http, label, make_servers, new_cookies, settings_of,
 };
 use crate::app::plan::Planned;
 use crate::app::startup::{Gate, Gates};
+use crate::app::upstreams::Resolved;
 use crate::corefile::{Config, HttpAddress, Listener, Scheme, ServerBlock};
 use crate::dns::CookieSecret;
 use crate::dns::tsig::KeyRing;
-use crate::live::{Block, Handler};
+use crate::live::{Block, Handler, UpstreamSockets};
 use crate::ops::http::{self, Ends, EndsNow};
 use crate::ops::{Clock, HandlerMetrics, Tasks};
 use crate::serve::tally::Tally;
@@ -39,24 +41,16 @@ type Socket = (Scheme, SocketAddr);
 /// A socket, the place of its server, and itself if it is new.
 type NewSocket = (usize, Socket, Option<serve::Listener>);
 
-/// The address of a server as CoreDNS writes it in labels: `dns://:53`, `tls://127.0.0.1:853`.
-fn label((scheme, address): Socket) -> String {
-    let scheme = scheme.as_str();
-    if address.ip().is_unspecified() {
-        format!("{scheme}://:{}", address.port())
-    } else {
-        format!("{scheme}://{address}")
-    }
-}
-
 /// What serves now.
 pub(super) struct Serving {
     /// What all servers share.
     pub(super) common: Common,
     /// What handlers count.
-    metrics: HandlerMetrics,
+    pub(super) metrics: HandlerMetrics,
     /// Makes the cookies of this run.
     cookies: CookieSecret,
+    /// How many sockets towards upstreams there may be.
+    upstream_sockets: UpstreamSockets,
     /// The time.
     clock: Arc<dyn Clock>,
     /// The servers, with their listeners.
@@ -95,6 +89,7 @@ impl Serving {
             metrics: metrics.clone(),
             common: Common::new(&Settings::default()),
             cookies: new_cookies()?,
+            upstream_sockets: descriptors::upstream_sockets(),
             clock: Arc::clone(clock),
             servers: Vec::new(),
             sockets: BTreeMap::new(),
@@ -113,20 +108,20 @@ impl Serving {
         planned: &Planned<'_>,
         ends: Vec<(HttpAddress, Ends)>,
     ) -> anyhow::Result<Prepared> {
+        let resolved = Resolved::of(config).await?;
         let rings = self.servers.iter();
         let rings = rings.map(|(of, server)| (of.clone(), Arc::clone(server.keys())));
-        let blocks = self.servers.iter().flat_map(|(_, server)| {
-            let router = server.router();
-            let handlers = router.blocks().iter().map(|it| it.handlers().to_vec());
-            router.keys().iter().cloned().zip(handlers)
-        });
+        let routers = self.servers.iter();
+        let routers = routers.map(|(of, server)| (of.clone(), Arc::clone(server.router())));
         let mut lasting = Lasting {
             common: &self.common,
             cookies: &self.cookies,
             clock: &self.clock,
             rings: rings.collect(),
             metrics: &self.metrics,
-            handlers: Kept::new(blocks.collect()),
+            handlers: Kept::new(routers),
+            resolved: &resolved,
+            sockets: &self.upstream_sockets,
         };
         let servers = make_servers(config, planned, &mut lasting)?;
         let mut sockets = Vec::new();
@@ -235,7 +230,7 @@ impl Serving {
         let mut tallies = Vec::new();
         for (place, socket, _) in sockets {
             let (zones, of_blocks) = &counts[*place];
-            let server = label(*socket);
+            let server = label(socket.0, socket.1);
             for (zone, names) in of_blocks {
                 for name in names {
                     let enabled = (server.clone(), zone.clone(), *name);
@@ -378,6 +373,7 @@ impl Serving {
             common: _,
             metrics: _,
             cookies: _,
+            upstream_sockets: _,
             clock: _,
             servers: _,
             sockets,

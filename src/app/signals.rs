@@ -27,6 +27,8 @@ pub(super) struct Signals {
     reload: Signal,
     /// SIGHUP: passed over as in CoreDNS, so that a terminal that goes away ends nothing.
     hang_up: Signal,
+    /// A wish for a reload that came while only an end was waited for.
+    put_off: bool,
 }
 
 impl Signals {
@@ -39,11 +41,20 @@ impl Signals {
             quit: on(SignalKind::quit())?,
             reload: on(SignalKind::user_defined1())?,
             hang_up: on(SignalKind::hangup())?,
+            put_off: false,
         })
     }
 
     /// The next wish.
     pub(super) async fn next(&mut self) -> Wish {
+        if std::mem::take(&mut self.put_off) {
+            return Wish::Reload;
+        }
+        self.heard().await
+    }
+
+    /// The next signal's wish.
+    async fn heard(&mut self) -> Wish {
         loop {
             tokio::select! {
                 _ = self.term.recv() => return Wish::End("SIGTERM"),
@@ -55,11 +66,11 @@ impl Signals {
         }
     }
 
-    /// The next wish for an end; a reload is none.
+    /// The next wish for an end; one for a reload is put off.
     pub(super) async fn end(&mut self) -> Wish {
         loop {
-            match self.next().await {
-                Wish::Reload => {}
+            match self.heard().await {
+                Wish::Reload => self.put_off = true,
                 wish @ (Wish::End(_) | Wish::Quit) => return wish,
             }
         }

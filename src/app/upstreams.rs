@@ -1,8 +1,8 @@
 //! The upstreams of `forward`: names become addresses, files of certificates become TLS.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use rustls::crypto::ring::default_provider;
@@ -11,117 +11,130 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 
-use crate::corefile::{self, Target, TargetHost, TlsFiles};
-use crate::dns::{Name, Response, Rtype};
-use crate::live::{Forward, Upstream, UpstreamTls};
-use crate::ops::HandlerMetrics;
-
-/// How long the address of an upstream may take.
-const LOOKUP_LIMIT: Duration = Duration::from_secs(2);
+use crate::app::chain::Surroundings;
+use crate::corefile::{self, Config, Target, TargetHost, TargetScheme, TlsFiles};
+use crate::dns::Name;
+use crate::live::{Forward, Https, Upstream, UpstreamTls, resolve};
 
 /// The handler of one `forward`.
 pub(super) fn forward(
     config: &corefile::Forward,
     has_next: bool,
-    metrics: &HandlerMetrics,
+    surroundings: Surroundings<'_>,
 ) -> anyhow::Result<Forward> {
+    let Surroundings {
+        metrics,
+        resolved,
+        sockets,
+        ..
+    } = surroundings;
     let place = || format!("{}: forward", config.place);
-    let is_tls = config.targets.iter().any(|target| target.is_tls);
-    let connector = if is_tls {
-        Some(connector(&config.tls).with_context(place)?)
-    } else {
-        None
+    let connector = |scheme: TargetScheme| {
+        let is_used = config.targets.iter().any(|target| target.scheme == scheme);
+        let connector = is_used.then(|| connector(&config.tls, scheme));
+        connector.transpose().with_context(place)
     };
+    let [tls, https] = [
+        connector(TargetScheme::Tls)?,
+        connector(TargetScheme::Https)?,
+    ];
     let mut upstreams = Vec::new();
     let mut known: Vec<SocketAddr> = Vec::new();
     for target in &config.targets {
-        for address in addresses(target, &config.resolvers).with_context(place)? {
+        for address in resolved.addresses(target, &config.resolvers) {
             if known.contains(&address) {
                 continue;
             }
             known.push(address);
-            let tls = match &connector {
-                Some(connector) if target.is_tls => Some(UpstreamTls {
-                    connector: connector.clone(),
-                    name: server_name(config, target, address.ip()).with_context(place)?,
-                }),
-                Some(_) | None => None,
+            let connector = match target.scheme {
+                TargetScheme::Dns => None,
+                TargetScheme::Tls => tls.as_ref(),
+                TargetScheme::Https => https.as_ref(),
             };
-            upstreams.push(Upstream::new(address, tls, config, metrics));
+            let over = |connector| upstream_tls(config, target, address, connector);
+            let tls = connector.map(over).transpose().with_context(place)?;
+            let upstream = Upstream::new(address, tls, config, metrics);
+            upstreams.push(upstream.with_sockets(sockets));
         }
     }
     Ok(Forward::new(config.clone(), upstreams, has_next, metrics))
 }
 
-/// The addresses of a target.
-fn addresses(target: &Target, resolvers: &[SocketAddr]) -> anyhow::Result<Vec<SocketAddr>> {
-    let found: Vec<IpAddr> = match &target.host {
-        TargetHost::Address(address) => vec![*address],
-        TargetHost::Name(name) if resolvers.is_empty() => {
-            let found = (name.as_str(), target.port).to_socket_addrs();
-            let found = found.with_context(|| format!("no address of {name}"))?;
-            found.map(|address| address.ip()).collect()
-        }
-        TargetHost::Name(name) => lookup(name, resolvers)?,
-    };
-    let with_port = |address| SocketAddr::new(address, target.port);
-    Ok(found.into_iter().map(with_port).collect())
-}
+/// The addresses of upstreams that are written as names.
+#[derive(Default)]
+pub(super) struct Resolved(HashMap<(String, Vec<SocketAddr>), Vec<IpAddr>>);
 
-/// Asks resolvers, one after the other, for the addresses of a name.
-fn lookup(name: &str, resolvers: &[SocketAddr]) -> anyhow::Result<Vec<IpAddr>> {
-    let apex: Name = format!("{}.", name.trim_end_matches('.')).parse()?;
-    let mut why = anyhow::anyhow!("none has one");
-    for resolver in resolvers {
-        let mut found = Vec::new();
-        for qtype in [Rtype::A, Rtype::AAAA] {
-            match lookup_one(&apex, qtype, *resolver) {
-                Ok(addresses) => found.extend(addresses),
-                Err(error) => why = error.context(format!("resolver {resolver}")),
+impl Resolved {
+    /// Looks up the names of all upstreams of a configuration.
+    ///
+    /// # Errors
+    /// When a name has no address.
+    pub(super) async fn of(config: &Config) -> anyhow::Result<Self> {
+        let mut found = HashMap::new();
+        let blocks = config.servers.iter();
+        for forward in blocks.flat_map(|block| &block.handlers.forwards) {
+            for target in &forward.targets {
+                let TargetHost::Name(name) = &target.host else {
+                    continue;
+                };
+                let key = (name.clone(), forward.resolvers.clone());
+                if found.contains_key(&key) {
+                    continue;
+                }
+                let wrong = || format!("{}: forward: no address of {name}", forward.place);
+                let addresses = look_up(name, target.port, forward).await;
+                found.insert(key, addresses.with_context(wrong)?);
             }
         }
-        if !found.is_empty() {
-            return Ok(found);
-        }
+        Ok(Self(found))
     }
-    Err(why.context(format!("no address of {name}")))
+
+    /// The addresses of a target.
+    fn addresses(&self, target: &Target, resolvers: &[SocketAddr]) -> Vec<SocketAddr> {
+        let found = match &target.host {
+            TargetHost::Address(address) => std::slice::from_ref(address),
+            TargetHost::Name(name) => {
+                let found = self.0.get(&(name.clone(), resolvers.to_vec()));
+                found.map_or(&[][..], Vec::as_slice)
+            }
+        };
+        let with_port = |address: &IpAddr| SocketAddr::new(*address, target.port);
+        found.iter().map(with_port).collect()
+    }
 }
 
-/// Asks one resolver for addresses of one kind.
-fn lookup_one(name: &Name, qtype: Rtype, resolver: SocketAddr) -> anyhow::Result<Vec<IpAddr>> {
-    let any: SocketAddr = if resolver.is_ipv4() {
-        ([0, 0, 0, 0], 0).into()
-    } else {
-        ([0_u16; 8], 0).into()
-    };
-    let socket = UdpSocket::bind(any)?;
-    socket.connect(resolver)?;
-    socket.set_read_timeout(Some(LOOKUP_LIMIT))?;
-    let id = crate::live::random_id();
-    let mut query = id.to_be_bytes().to_vec();
-    query.extend_from_slice(&[1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
-    query.extend_from_slice(name.as_wire());
-    query.extend_from_slice(&qtype.0.to_be_bytes());
-    query.extend_from_slice(&[0, 1]);
-    socket.send(&query)?;
-    let mut buffer = [0; 512];
-    let length = socket.recv(&mut buffer)?;
-    let response = Response::decode(&buffer[..length])?;
-    let question = response.question.as_ref().map(|it| (&it.0, it.1));
-    if response.id != id || question != Some((name, qtype)) {
-        bail!("the reply is to another question");
+/// Looks up the name of an upstream: where the `forward` says, or as the system does.
+async fn look_up(name: &str, port: u16, config: &corefile::Forward) -> anyhow::Result<Vec<IpAddr>> {
+    if config.resolvers.is_empty() {
+        let found = tokio::net::lookup_host((name, port)).await?;
+        return Ok(found.map(|address| address.ip()).collect());
     }
-    let address = |data: &[u8]| match <[u8; 4]>::try_from(data) {
-        Ok(v4) => Some(IpAddr::from(v4)),
-        Err(_) => <[u8; 16]>::try_from(data)
-            .ok()
-            .map(|it| IpAddr::from(it).to_canonical()),
+    let apex: Name = format!("{}.", name.trim_end_matches('.')).parse()?;
+    Ok(resolve(&apex, &config.resolvers, config).await?)
+}
+
+/// How an upstream is asked over TLS.
+fn upstream_tls(
+    config: &corefile::Forward,
+    target: &Target,
+    address: SocketAddr,
+    connector: &TlsConnector,
+) -> anyhow::Result<UpstreamTls> {
+    let name = server_name(config, target, address.ip())?;
+    let host = if let ServerName::DnsName(name) = &name {
+        name.as_ref().to_owned()
+    } else {
+        address.to_string()
     };
-    let answers = response.sections[0].iter();
-    let fitting = answers.filter(|record| record.rtype == qtype);
-    Ok(fitting
-        .filter_map(|record| address(record.rdata.as_octets()))
-        .collect())
+    let https = Https {
+        method: config.doh_method,
+        host: host.parse().context("no name of a server")?,
+    };
+    Ok(UpstreamTls {
+        connector: connector.clone(),
+        name,
+        https: (target.scheme == TargetScheme::Https).then_some(https),
+    })
 }
 
 /// The name in an upstream's certificate: its own, that of all, or its address.
@@ -143,8 +156,8 @@ fn server_name(
     }
 }
 
-/// TLS towards upstreams.
-fn connector(files: &TlsFiles) -> anyhow::Result<TlsConnector> {
+/// TLS towards upstreams that are asked so.
+fn connector(files: &TlsFiles, scheme: TargetScheme) -> anyhow::Result<TlsConnector> {
     let mut roots = RootCertStore::empty();
     match &files.authorities {
         Some(file) => {
@@ -167,7 +180,7 @@ fn connector(files: &TlsFiles) -> anyhow::Result<TlsConnector> {
     let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots);
-    let config = match &files.identity {
+    let mut config = match &files.identity {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
             let wrong = || format!("no certificate can be read from {}", certificate.display());
@@ -179,5 +192,8 @@ fn connector(files: &TlsFiles) -> anyhow::Result<TlsConnector> {
             builder.with_client_auth_cert(chain.with_context(wrong)?, secret)?
         }
     };
+    if scheme == TargetScheme::Https {
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    }
     Ok(TlsConnector::from(Arc::new(config)))
 }

@@ -15,8 +15,8 @@ use crate::dns::{Name, RrRef, Serial};
 use crate::ops::metrics::Metrics;
 use crate::ops::{Clock, TimeText};
 use crate::pipeline::{
-    CatalogPlan, ClusterGauges, ClusterPlan, FilePlan, GateEvent, Input, Observer, Pipeline, Store,
-    millis,
+    CatalogPlan, ClusterGauges, ClusterPlan, FilePlan, GateEvent, Input, Observer, Pipeline,
+    ServiceKind, Store, millis,
 };
 use crate::schema::Problem;
 use crate::zone::check::Warning;
@@ -115,6 +115,8 @@ pub(super) struct Writer {
     pub(super) warnings: Warnings,
     /// Whether nothing is published before it is known what secondaries have.
     pub(super) awaits_secondaries: bool,
+    /// The zones whose content comes from where it came from before.
+    pub(super) unmoved: Vec<Name>,
 }
 
 /// What the thread hands out once the store is open.
@@ -153,18 +155,22 @@ impl Writer {
             problems,
             warnings,
             awaits_secondaries,
+            unmoved,
         } = self;
         let mut journal = open(store, &clock)?;
-        let now_ms = millis(clock.wall());
+        let now = Start {
+            now_ms: millis(clock.wall()),
+            unmoved,
+        };
         for (plan, kept) in &clusters {
             for (zone, kept) in plan.zones().zip(kept) {
-                restore(&mut journal, &zone.zone, zone.limits, *kept, now_ms)?;
+                restore(&mut journal, &zone.zone, zone.limits, *kept, &now)?;
             }
         }
         for (plan, kept) in &files {
             match plan {
                 FilePlan::Zone { zone, limits } => {
-                    restore(&mut journal, zone, *limits, *kept, now_ms)?;
+                    restore(&mut journal, zone, *limits, *kept, &now)?;
                 }
                 FilePlan::Overlay {
                     cluster: _,
@@ -173,7 +179,7 @@ impl Writer {
             }
         }
         for (plan, kept) in &catalogs {
-            restore(&mut journal, &plan.zone, plan.limits, *kept, now_ms)?;
+            restore(&mut journal, &plan.zone, plan.limits, *kept, &now)?;
         }
         let reader = journal.reader();
         let pins = Pins::read(&state).context("the file of orders cannot be read")?;
@@ -221,18 +227,29 @@ fn open(store: Place, clock: &Arc<dyn Clock>) -> anyhow::Result<Journal> {
     Ok(journal)
 }
 
+/// How a writer begins.
+struct Start {
+    /// The time, milliseconds since 1970 UTC.
+    now_ms: u64,
+    /// The zones whose content comes from where it came from before.
+    unmoved: Vec<Name>,
+}
+
 /// Puts the version that the store holds back into its zone; one that is there already goes on. It is
-/// stale until the source has been seen.
+/// stale until the source has been seen, unless it was good and the source is the same.
 fn restore(
     journal: &mut Journal,
     zone: &Zone,
     limits: MemoryLimits,
     kept: Retention,
-    now_ms: u64,
+    now: &Start,
 ) -> anyhow::Result<()> {
+    let now_ms = now.now_ms;
     journal.set_retention(zone.apex(), kept);
     if zone.current().is_some() {
-        zone.set_stale_since_ms(Some(now_ms));
+        if !now.unmoved.contains(zone.apex()) {
+            zone.set_stale_since_ms(Some(now_ms));
+        }
         // What was held is rendered and judged anew.
         zone.set_held(None);
         return Ok(());
@@ -377,6 +394,10 @@ impl Observer for Ears {
 
     fn committed(&self, commit: Duration, latencies: &[Duration]) {
         self.metrics.count_commit(commit, latencies);
+    }
+
+    fn programmed(&self, service: ServiceKind, latency: Duration) {
+        self.metrics.count_programmed(service.as_str(), latency);
     }
 
     fn failed(&self, error: &str) {

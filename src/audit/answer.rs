@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::audit::follow::{self, Cursor};
 use crate::audit::moment::Moment;
 use crate::audit::order::{Order, carry_out, until_ms};
-use crate::audit::past::{AuditError, Output, Past, begins};
+use crate::audit::past::{AuditError, Output, Past, begins, last_version};
 use crate::audit::{blame, diff, export, log, show, status, verify, why};
 use crate::dns::{Name, Serial};
 
@@ -340,19 +340,8 @@ fn version_at(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<u6
         known: past.zones(),
     })?;
     let at = |seq| past.moment(zone, seq).map_err(AuditError::Store);
-    // The last version for which this holds; `oldest - 1` when it holds for none.
-    let last = |holds: &dyn Fn((Serial, u64)) -> bool| -> Result<u64, AuditError> {
-        let (mut low, mut high) = (oldest, newest + 1);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if holds(at(middle)?) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(low - 1)
-    };
+    let last =
+        |holds: &dyn Fn((Serial, u64)) -> bool| last_version(past, zone, (oldest, newest), holds);
     match moment {
         None => Ok(newest),
         Some(Moment::Serial(number)) => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::Arc;
+use std::ops::RangeInclusive;
 
 use serde_json::json;
 
@@ -10,10 +10,12 @@ use crate::audit::log::{cause_text, version_json};
 use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output, Past, step_of};
 use crate::dns::{Name, RecordText, Rtype};
-use crate::zone::{Net, Step};
+use crate::zone::Step;
 
 /// The most causes that are named.
 const CAUSES_SHOWN: usize = 50;
+/// The most versions between whose causes are looked at, the newest first: two versions may be a million apart.
+const VERSIONS_SHOWN: u64 = 1000;
 
 /// Writes the net difference between two versions, the later one second, whichever way they are given.
 pub(super) fn write(
@@ -25,12 +27,13 @@ pub(super) fn write(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let (older, newer) = (from.min(to), from.max(to));
-    let steps: Vec<Arc<Step>> = (older + 1..=newer)
-        .map(|seq| step_of(past, zone, seq))
-        .collect::<Result<_, _>>()?;
-    let Some(net) = Net::of(&steps) else {
+    let net = past
+        .difference(zone, older, newer)
+        .map_err(AuditError::Store)?;
+    let Some(net) = net else {
         return same_version(past, zone, older, output, out);
     };
+    let first_shown = (older + 1).max(newer.saturating_sub(VERSIONS_SHOWN - 1));
     let (back, (minus, plus)) = if from <= to {
         (false, (&net.removed, &net.added))
     } else {
@@ -45,13 +48,16 @@ pub(super) fn write(
         } else {
             (net.from.0, net.to.0)
         };
-        let versions: Vec<_> = steps.iter().map(|step| version_json(zone, step)).collect();
+        let versions = (first_shown..=newer)
+            .map(|seq| Ok(version_json(zone, &*step_of(past, zone, seq)?)))
+            .collect::<Result<Vec<_>, AuditError>>()?;
         let answer = json!({
             "zone": zone.to_string(),
             "from": first.encode(),
             "to": last.encode(),
             "removed": lines(minus),
             "added": lines(plus),
+            "versionCount": newer - older,
             "versions": versions,
         });
         return Ok(writeln!(out, "{answer}")?);
@@ -83,7 +89,8 @@ pub(super) fn write(
             writeln!(out, "{sign}{}", RecordText(rr))?;
         }
     }
-    write_causes(&steps, out)
+    let all_shown = first_shown == older + 1;
+    write_causes(past, zone, (first_shown..=newer, all_shown), out)
 }
 
 /// What to say when both versions are one.
@@ -102,7 +109,7 @@ fn same_version(
             let none: [&str; 0] = [];
             let answer = json!({
                 "zone": zone.to_string(), "from": serial, "to": serial,
-                "removed": none, "added": none, "versions": none,
+                "removed": none, "added": none, "versionCount": 0, "versions": none,
             });
             writeln!(out, "{answer}")?;
         }
@@ -110,17 +117,28 @@ fn same_version(
     Ok(())
 }
 
-/// The objects behind a chain of steps, each once.
-fn write_causes(steps: &[Arc<Step>], out: &mut dyn io::Write) -> Result<(), AuditError> {
+/// The objects behind these versions, each once.
+fn write_causes(
+    past: &dyn Past,
+    zone: &Name,
+    (seqs, all): (RangeInclusive<u64>, bool),
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
     let mut seen = BTreeSet::new();
-    for cause in steps.iter().flat_map(|step| &step.causes).flatten() {
-        let text = cause_text(cause);
-        if seen.len() < CAUSES_SHOWN && !seen.contains(&text) {
-            writeln!(out, "; {text}")?;
-            seen.insert(text);
+    for seq in seqs {
+        let step = step_of(past, zone, seq)?;
+        for cause in step.causes.iter().flatten() {
+            let text = cause_text(cause);
+            if seen.len() < CAUSES_SHOWN && !seen.contains(&text) {
+                writeln!(out, "; {text}")?;
+                seen.insert(text);
+            }
+        }
+        if seen.len() == CAUSES_SHOWN {
+            break;
         }
     }
-    if seen.len() == CAUSES_SHOWN {
+    if !all || seen.len() == CAUSES_SHOWN {
         writeln!(out, "; and maybe more: `log` names all")?;
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::io;
 use serde_json::{Value, json};
 
 use crate::audit::moment::TimeText;
-use crate::audit::past::{AuditError, Output, Past, step_of};
+use crate::audit::past::{AuditError, Output, Past, begins, last_version, step_of};
 use crate::cluster::{Cause, Kind, ObjectKey, Verb};
 use crate::dns::{Name, RecordText, RrList};
 use crate::zone::Step;
@@ -137,7 +137,9 @@ pub(super) fn write(
             Ok(true)
         };
         let high = match filter.until_ms {
-            Some(until) => last_until(past, zone, until, (oldest, newest))?,
+            Some(until) => last_version(past, zone, (oldest, newest), &|(_, time_ms)| {
+                time_ms <= until
+            })?,
             None => newest,
         };
         match filter.topic() {
@@ -150,27 +152,27 @@ pub(super) fn write(
                 }
             }
         }
+        if output == Output::Text && oldest > 1 {
+            write_beginning(past, zone, oldest, filter, out)?;
+        }
     }
     Ok(())
 }
 
-/// The last of these versions that was made at or before a time; the one before the first when none was.
-fn last_until(
+/// Says where the history begins, if what was wanted may have stood before it.
+fn write_beginning(
     past: &dyn Past,
     zone: &Name,
-    until_ms: u64,
-    (oldest, newest): (u64, u64),
-) -> Result<u64, AuditError> {
-    let (mut low, mut high) = (oldest, newest + 1);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if past.moment(zone, middle).map_err(AuditError::Store)?.1 <= until_ms {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    oldest: u64,
+    filter: &Filter,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let (_, time_ms) = past.moment(zone, oldest).map_err(AuditError::Store)?;
+    if filter.since_ms.is_none_or(|since| since <= time_ms) {
+        let begins = begins(past, zone)?;
+        writeln!(out, "; the history of {zone} begins at {begins}")?;
     }
-    Ok(low - 1)
+    Ok(())
 }
 
 /// One version for people.

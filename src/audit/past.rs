@@ -11,7 +11,7 @@ use crate::audit::status;
 use crate::audit::why::Grounds;
 use crate::dns::{Name, ParseError, Serial, UnknownType};
 use crate::zone::journal::{ReadError, Topic, Verdict};
-use crate::zone::{Contents, Step};
+use crate::zone::{Contents, Net, Step};
 
 /// How an answer looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -61,6 +61,11 @@ pub trait Past {
     /// # Errors
     /// When the store cannot read it, with the reason.
     fn contents_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<Contents, String>;
+    /// What two versions differ in, the older one first; `None` when they are one.
+    ///
+    /// # Errors
+    /// When the store cannot read it, with the reason.
+    fn difference(&self, zone: &Name, older: u64, newer: u64) -> Result<Option<Net>, String>;
     /// Goes through all that is kept of a zone.
     ///
     /// # Errors
@@ -191,6 +196,26 @@ pub(super) fn begins(past: &dyn Past, zone: &Name) -> Result<String, AuditError>
     })?;
     let (serial, time_ms) = past.moment(zone, oldest).map_err(AuditError::Store)?;
     Ok(format!("serial {serial}, {}", TimeText(time_ms)))
+}
+
+/// The last version of a zone for whose serial and time this holds; the one before the oldest when it holds
+/// for none. Costs a binary search: both rise with numbers, so it holds for all before it, too.
+pub(super) fn last_version(
+    past: &dyn Past,
+    zone: &Name,
+    (oldest, newest): (u64, u64),
+    holds: &dyn Fn((Serial, u64)) -> bool,
+) -> Result<u64, AuditError> {
+    let (mut low, mut high) = (oldest, newest + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(past.moment(zone, middle).map_err(AuditError::Store)?) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low - 1)
 }
 
 /// The zones there are, in words.

@@ -9,7 +9,7 @@ use super::{
 use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Rdata, RrList, RrRef, Serial, Soa, Ttl};
 use crate::zone::journal::{Fault, Topic, Verdict};
-use crate::zone::{Contents, Hash, Step};
+use crate::zone::{Contents, Hash, Net, Step};
 use std::sync::Arc;
 
 /// The time of the third version: 2026-11-21T14:00:02Z.
@@ -190,6 +190,12 @@ impl Past for Fake {
             contents = step.apply(&contents).map_err(|error| error.to_string())?;
         }
         Ok(contents)
+    }
+
+    fn difference(&self, _: &Name, older: u64, newer: u64) -> Result<Option<Net>, String> {
+        let between = |step: &&Arc<Step>| older < step.seq && step.seq <= newer;
+        let steps: Vec<_> = self.steps.iter().filter(between).cloned().collect();
+        Ok(Net::of(&steps))
     }
 
     fn status(&self) -> Option<Status> {

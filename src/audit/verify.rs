@@ -50,7 +50,7 @@ fn head_text(verdict: &Verdict) -> String {
 /// One zone for people.
 fn write_text(zone: &Name, verdict: &Verdict, out: &mut dyn io::Write) -> Result<(), AuditError> {
     let Verdict {
-        oldest: (_, _, since_ms),
+        oldest: (oldest, first_serial, since_ms),
         newest: (_, newest),
         versions,
         unhashed,
@@ -74,6 +74,12 @@ fn write_text(zone: &Name, verdict: &Verdict, out: &mut dyn io::Write) -> Result
         "{zone}: good; {versions} versions since {since}, newest serial {newest}, hash {}",
         head_text(verdict)
     )?;
+    if let (Some(serial), 2..) = (first_serial, oldest) {
+        writeln!(
+            out,
+            "    history begins at serial {serial}, {since}: what was before was dropped, as `history` says"
+        )?;
+    }
     if *unhashed > 0 {
         writeln!(
             out,

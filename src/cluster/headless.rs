@@ -57,6 +57,13 @@ impl HeadlessServices {
         }
     }
 
+    /// Whether all that are seen are known.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let known = self.known.load();
+        known.as_ref().is_some_and(|known| !known.is_partial)
+    }
+
     /// How many Services are seen.
     #[must_use]
     pub fn count(&self) -> usize {

@@ -11,14 +11,14 @@ mod pods;
 mod selector;
 mod state;
 
-pub use clients::ClientNamespaces;
+pub use clients::{Client, ClientPods};
 pub use dirty::Dirty;
 pub use headless::{HeadlessService, HeadlessServices, SeenService};
 pub use kinds::{Kinds, Part};
 pub use model::{
     Cause, Change, Endpoint, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice,
-    Kind, Namespace, ObjectKey, Origin, Pod, Port, Protocol, Service, ServiceForm, ServiceImport,
-    SliceForm, SlicePort, Verb,
+    Kind, Namespace, ObjectKey, Origin, Pod, PodLabels, Port, Protocol, Service, ServiceForm,
+    ServiceImport, SliceForm, SlicePort, Verb,
 };
 pub use namespaces::SeenNamespaces;
 pub use pods::PodAddress;

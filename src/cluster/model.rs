@@ -295,6 +295,9 @@ pub struct Namespace {
     pub origin: Origin,
 }
 
+/// Labels of a pod: keys and values, sorted by key.
+pub type PodLabels = Arc<[(Arc<str>, Arc<str>)]>;
+
 /// A Pod that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pod {
@@ -302,6 +305,8 @@ pub struct Pod {
     pub key: ObjectKey,
     /// `status.podIP` and `status.podIPs`, each once; empty until the pod has one.
     pub addresses: Arc<[IpAddr]>,
+    /// Those of its labels that someone asks for; `None` where nobody does, or it has none of them.
+    pub labels: Option<PodLabels>,
     /// Where it came from.
     pub origin: Origin,
 }

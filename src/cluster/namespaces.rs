@@ -37,6 +37,13 @@ impl SeenNamespaces {
         known.as_ref()?.says(|names| !names.is_empty())
     }
 
+    /// Whether all that are seen are known.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let known = self.known.load();
+        known.as_ref().is_some_and(|known| !known.is_partial)
+    }
+
     /// From now on exactly these are seen.
     pub fn publish_all(&self, names: impl Iterator<Item = Arc<str>>) {
         self.publish_known(names, false);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use crate::cluster::{ObjectKey, Origin, Pod, State};
+use crate::cluster::{Client, ObjectKey, Origin, Pod, State};
 
 /// An address in a namespace: what the name of a pod says.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,8 +20,8 @@ pub struct PodAddress {
 pub(super) struct Pods {
     /// Pods by key.
     by_key: HashMap<ObjectKey, Pod>,
-    /// How many pods have each address.
-    addresses: BTreeMap<PodAddress, u32>,
+    /// The names of the pods that have each address, sorted.
+    addresses: BTreeMap<PodAddress, Box<[Arc<str>]>>,
 }
 
 impl Pods {
@@ -63,38 +63,62 @@ impl Pods {
         self.by_key.values().map(origin).collect()
     }
 
-    /// Puts a pod in; gives the addresses that it did not have or has no more, nothing when it says
-    /// what it said.
+    /// The first pod of a namespace that has an address.
+    fn client(&self, at: &PodAddress) -> Option<Client> {
+        let name = self.addresses.get(at)?.first()?;
+        let key = ObjectKey {
+            namespace: Arc::clone(&at.namespace),
+            name: Arc::clone(name),
+        };
+        Some(Client {
+            labels: self.by_key.get(&key)?.labels.clone(),
+            namespace: key.namespace,
+            name: key.name,
+        })
+    }
+
+    /// Puts a pod in; gives the addresses that it did not have or has no more, all of them when its labels
+    /// are others, nothing when it says what it said.
     pub(super) fn put(&mut self, pod: Pod) -> Vec<PodAddress> {
         let key = pod.key.clone();
         let after = addresses_of(&pod);
-        let before = self.by_key.insert(key, pod);
-        let before = before.as_ref().map(addresses_of).unwrap_or_default();
-        self.count_again(&before, &after)
+        let labels = pod.labels.clone();
+        let old = self.by_key.insert(key.clone(), pod);
+        let before = old.as_ref().map(addresses_of).unwrap_or_default();
+        let changed = self.name_again(&key.name, &before, &after);
+        if old.is_some_and(|old| old.labels != labels) {
+            return before.union(&after).cloned().collect();
+        }
+        changed
     }
 
     /// Takes a pod out; gives its addresses, `None` when it was not there.
     pub(super) fn take(&mut self, key: &ObjectKey) -> Option<Vec<PodAddress>> {
         let before = addresses_of(&self.by_key.remove(key)?);
-        Some(self.count_again(&before, &BTreeSet::new()))
+        Some(self.name_again(&key.name, &before, &BTreeSet::new()))
     }
 
-    /// Counts who has what after one pod changed; gives what changed.
-    fn count_again(
+    /// Notes who has what after one pod changed; gives what changed.
+    fn name_again(
         &mut self,
+        name: &Arc<str>,
         before: &BTreeSet<PodAddress>,
         after: &BTreeSet<PodAddress>,
     ) -> Vec<PodAddress> {
         for gone in before.difference(after) {
-            if let Some(count) = self.addresses.get_mut(gone) {
-                *count -= 1;
-                if *count == 0 {
+            if let Some(names) = self.addresses.get_mut(gone) {
+                let others = names.iter().filter(|own| *own != name);
+                *names = others.cloned().collect();
+                if names.is_empty() {
                     self.addresses.remove(gone);
                 }
             }
         }
         for new in after.difference(before) {
-            *self.addresses.entry(new.clone()).or_default() += 1;
+            let names = self.addresses.entry(new.clone()).or_default();
+            let mut all: Vec<_> = names.iter().chain([name]).cloned().collect();
+            all.sort();
+            *names = all.into();
         }
         before.symmetric_difference(after).cloned().collect()
     }
@@ -105,6 +129,12 @@ impl State {
     #[must_use]
     pub fn has_pod(&self, at: &PodAddress) -> bool {
         self.pods.has(at)
+    }
+
+    /// The first pod of a namespace that has an address.
+    #[must_use]
+    pub fn client(&self, at: &PodAddress) -> Option<Client> {
+        self.pods.client(at)
     }
 
     /// The addresses of all pods, by namespace.

@@ -13,7 +13,7 @@ use crate::dns::{Name, Rcode};
 
 mod target;
 
-pub use target::{Target, TargetHost};
+pub use target::{Target, TargetHost, TargetScheme};
 
 /// The most TO of one `forward`.
 const MOST_TARGETS: usize = 15;
@@ -67,6 +67,8 @@ pub struct Forward {
     pub tls: TlsFiles,
     /// The name in the certificates of upstreams that have no name of their own.
     pub tls_server_name: Option<String>,
+    /// How they are asked over HTTPS.
+    pub doh_method: DohMethod,
     /// Our address towards them.
     pub source_address: Option<IpAddr>,
     /// Who is asked for the addresses of upstreams that are names; nothing is the system.
@@ -83,6 +85,16 @@ pub enum ForwardPolicy {
     RoundRobin,
     /// As they are written.
     Sequential,
+}
+
+/// The method of requests over HTTPS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DohMethod {
+    /// The query stands in the URL.
+    Get,
+    /// The query is the body.
+    #[default]
+    Post,
 }
 
 /// How health is checked.
@@ -165,6 +177,7 @@ pub(super) fn parse(directive: &Directive, report: &mut Report) -> Option<Forwar
         failfast: false,
         tls: TlsFiles::default(),
         tls_server_name: None,
+        doh_method: DohMethod::default(),
         source_address: None,
         resolvers: Vec::new(),
     };
@@ -223,8 +236,8 @@ fn option(directive: &Directive, line: &Line, options: &mut Forward, report: &mu
             put(&mut options.policy, value);
         }
         "doh_method" => {
-            // Nothing is asked over HTTPS; the word alone is checked.
-            let _method = line.value("GET|POST", doh_method, report);
+            let value = line.value("GET|POST", doh_method, report);
+            put(&mut options.doh_method, value);
         }
         "health_check" => {
             let value = health_check(line, report);
@@ -308,10 +321,12 @@ fn policy(text: &str) -> Result<ForwardPolicy, UnknownWord> {
 }
 
 /// Reads a method of HTTP.
-fn doh_method(text: &str) -> Result<(), UnknownWord> {
-    matches!(text, "GET" | "POST")
-        .then_some(())
-        .ok_or(UnknownWord)
+fn doh_method(text: &str) -> Result<DohMethod, UnknownWord> {
+    match text {
+        "GET" => Ok(DohMethod::Get),
+        "POST" => Ok(DohMethod::Post),
+        _ => Err(UnknownWord),
+    }
 }
 
 /// Reads `health_check DURATION [no_rec] [domain NAME]`.

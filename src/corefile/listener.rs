@@ -23,6 +23,13 @@ pub struct Listener {
 }
 
 impl ServerBlock {
+    /// Its keys that are for a listener: those of its scheme and port.
+    pub fn keys_on(&self, listener: &Listener) -> impl Iterator<Item = &ZoneKey> {
+        let (scheme, port) = (listener.scheme, listener.port);
+        let keys = self.zones.iter();
+        keys.filter(move |key| key.scheme == scheme && key.port == port)
+    }
+
     /// The listeners this block is on, each once, in the order of keys and hosts.
     #[must_use]
     pub fn listeners(&self) -> Vec<Listener> {

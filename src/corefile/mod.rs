@@ -76,7 +76,9 @@ pub use dns64::Dns64;
 pub use errors::{Consolidate, Errors, Level};
 pub use external::{External, external_options};
 pub use file::ZoneFile;
-pub use forward::{Forward, ForwardPolicy, HealthCheck, Target, TargetHost, TlsFiles};
+pub use forward::{
+    DohMethod, Forward, ForwardPolicy, HealthCheck, Target, TargetHost, TargetScheme, TlsFiles,
+};
 pub use gate::{Gate, Hold};
 pub use handlers::{HANDLER_OPTIONS, Handlers};
 pub use health::Health;
@@ -89,7 +91,7 @@ pub use listener_tls::{nsid_of, tls_of};
 pub use loadbalance::{Loadbalance, Policy};
 pub use local::Local;
 pub use log::{LogClass, LogField, LogPiece, LogRule};
-pub use metadata::Metadata;
+pub use metadata::{CLIENT_LABEL, Metadata};
 pub use mnemonic::{CLASS_ANY, class_name, type_name};
 pub use network::{Network, NotANetwork};
 pub use nsid::Nsid;

@@ -159,4 +159,10 @@ impl Template {
         let mut all = self.records.iter().flatten();
         all.any(|template| template.names("Meta"))
     }
+
+    /// The words in the templates that begin with this, without it.
+    pub(super) fn words_after<'a>(&'a self, start: &'a str) -> impl Iterator<Item = &'a str> {
+        let all = self.records.iter().flatten();
+        all.flat_map(move |template| template.words_after(start))
+    }
 }

@@ -3,6 +3,7 @@
 //! Everything that enters as text or as octets enters here, through a checked constructor; inside,
 //! a name is a [`Name`], a serial a [`Serial`], a TTL a [`Ttl`].
 
+mod compress;
 mod cookie;
 pub mod edns;
 mod header;
@@ -12,6 +13,7 @@ mod record;
 mod rtype;
 mod serial;
 mod sort_key;
+mod suffix;
 mod text;
 pub mod tsig;
 mod ttl;
@@ -28,6 +30,7 @@ pub use record::{Record, RrList, RrListIter, RrRef};
 pub use rtype::{Rtype, UnknownType};
 pub use serial::Serial;
 pub use sort_key::SortKey;
+pub use suffix::SuffixMap;
 pub use text::{RecordText, ZoneWriter};
 pub use ttl::Ttl;
 pub(crate) use wire::set_length;

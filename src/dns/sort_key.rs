@@ -61,21 +61,14 @@ impl SortKey {
 
     /// Writes the wire form of the name a key stands for, without its apex, in lower case.
     pub(crate) fn write_wire(key: &[u8], wire: &mut Vec<u8>) {
-        let mut labels = key;
         let mut ends = [0_u16; 128];
-        let mut count = 0;
-        let mut at = 0;
-        while let Some(length) = labels.iter().position(|octet| *octet == 0) {
-            at += length + 1;
-            #[allow(
-                clippy::cast_possible_truncation,
-                reason = "keys have at most 510 octets"
-            )]
-            {
-                ends[count] = at as u16;
+        let (mut count, mut is_plain) = (0, true);
+        for (at, octet) in key.iter().enumerate() {
+            if *octet == 0 {
+                ends[count] = u16::try_from(at + 1).expect("keys have at most 510 octets");
+                count += 1;
             }
-            count += 1;
-            labels = &labels[length + 1..];
+            is_plain &= *octet != 1;
         }
         for index in (0..count).rev() {
             let start = if index == 0 {
@@ -86,6 +79,11 @@ impl SortKey {
             let label = &key[start..usize::from(ends[index]) - 1];
             let length_at = wire.len();
             wire.push(0);
+            if is_plain {
+                wire.extend_from_slice(label);
+                wire[length_at] = u8::try_from(label.len()).expect("labels have at most 63 octets");
+                continue;
+            }
             let mut octets = label.iter();
             while let Some(octet) = octets.next() {
                 match octet {

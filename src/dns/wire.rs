@@ -1,11 +1,9 @@
 //! Writes DNS messages: header, question, records with compressed names, OPT.
 //!
-//! A writer is made once and used for many messages: its buffer and its compression table stay. The
-//! table is a hash map from name suffix to place in the message; each hit is checked against the octets
-//! themselves, letter by letter, so a pointer never changes the case of a name (RFC 5936 section 3.4).
-//! Pointers reach the first 16 KiB of a message (RFC 1035 section 4.1.4). Names within data are compressed
-//! for the types of RFC 1035 only (RFC 3597 section 4).
+//! A writer is made once and used for many messages: its buffer and its compression table
+//! ([`Compressor`]) stay. Names within data are compressed for the types of RFC 1035 only (RFC 3597 section 4).
 
+use crate::dns::compress::{Compressor, Role};
 use crate::dns::name::wire_name_len;
 use crate::dns::{Rcode, RrRef, Rtype};
 
@@ -17,13 +15,6 @@ pub const MAX_MESSAGE_OCTETS: usize = 65_535;
 pub const OPT_OCTETS: usize = 11;
 /// The class IN (RFC 1035 section 3.2.4).
 const CLASS_IN: u16 = 1;
-/// Pointers have 14 bits.
-const POINTER_END: usize = 0x4000;
-/// The most labels of a name, and one.
-const MAX_LABELS: usize = 128;
-/// How many places of the table a suffix may stand in after its first.
-const PROBES: usize = 8;
-
 /// A section of records, by place of its count in the header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Section {
@@ -80,16 +71,8 @@ pub struct MessageWriter {
     counts: [u16; 4],
     /// The question's name is in the message and not yet in the table.
     question_pending: bool,
-    /// Where suffixes are: epoch (16 bits), hash (32), place (16).
-    table: Box<[u64]>,
-    /// Tells this message's entries of the table from those of earlier ones.
-    epoch: u16,
-    /// Entries of the table that the record being written made.
-    undo: Vec<usize>,
-    /// Starts of the labels of the name being written.
-    starts: [u8; MAX_LABELS],
-    /// Hashes of its suffixes.
-    hashes: [u32; MAX_LABELS],
+    /// The names of the message.
+    names: Compressor,
 }
 
 impl MessageWriter {
@@ -104,11 +87,7 @@ impl MessageWriter {
             class: CLASS_IN,
             counts: [0; 4],
             question_pending: false,
-            table: vec![0; 1 << bits].into_boxed_slice(),
-            epoch: 0,
-            undo: Vec::new(),
-            starts: [0; MAX_LABELS],
-            hashes: [0; MAX_LABELS],
+            names: Compressor::new(bits),
         }
     }
 
@@ -123,11 +102,7 @@ impl MessageWriter {
         self.counts = [0; 4];
         self.question_pending = false;
         self.set_flags(flags);
-        if self.epoch == u16::MAX {
-            self.table.fill(0);
-            self.epoch = 0;
-        }
-        self.epoch += 1;
+        self.names.begin();
     }
 
     /// Other header flags, response code included.
@@ -183,13 +158,7 @@ impl MessageWriter {
     pub fn rollback(&mut self, mark: Mark) {
         self.octets.truncate(mark.len);
         self.counts = mark.counts;
-        let end = mark.len - self.base;
-        for entry in &mut self.table {
-            // Only a cut over several records comes here: one pass over a small table is cheap enough.
-            if place_of(*entry) >= end {
-                *entry = 0;
-            }
-        }
+        self.names.cut(mark.len - self.base);
     }
 
     /// Writes a record; false, and nothing written, when it does not fit.
@@ -199,15 +168,15 @@ impl MessageWriter {
         }
         self.index_question();
         let start = self.octets.len();
-        self.undo.clear();
-        self.name(rr.owner);
+        self.names.forget_undo();
+        self.name(rr.owner, Role::Owner);
         self.rest(section, start, rr)
     }
 
     /// As [`Self::record`] for the name of the question, whatever `rr.owner` says.
     pub fn record_of_question(&mut self, section: Section, rr: RrRef<'_>) -> bool {
         let start = self.octets.len();
-        self.undo.clear();
+        self.names.forget_undo();
         self.octets.extend_from_slice(&[0xc0, 12]);
         self.rest(section, start, rr)
     }
@@ -231,9 +200,7 @@ impl MessageWriter {
             }
             _ => {
                 self.octets.truncate(start);
-                for slot in self.undo.drain(..) {
-                    self.table[slot] = 0;
-                }
+                self.names.undo();
                 false
             }
         }
@@ -253,7 +220,7 @@ impl MessageWriter {
             let Some(length) = data.get(at..).and_then(wire_name_len) else {
                 break;
             };
-            self.name(&data[at..at + length]);
+            self.name(&data[at..at + length], Role::Data);
             at += length;
         }
         self.octets
@@ -323,163 +290,13 @@ impl MessageWriter {
         if !std::mem::take(&mut self.question_pending) {
             return;
         }
-        let at = self.base + HEADER_OCTETS;
-        let Some(length) = wire_name_len(&self.octets[at..]) else {
-            return;
-        };
-        let mut name = [0; 255];
-        name[..length].copy_from_slice(&self.octets[at..at + length]);
-        let labels = self.measure(&name[..length]);
-        for label in 0..labels {
-            self.remember(label, HEADER_OCTETS + usize::from(self.starts[label]));
-        }
+        self.names.note(&self.octets[self.base..], HEADER_OCTETS);
     }
 
-    /// Writes a name, the longest known suffix as a pointer, and remembers what it wrote.
-    fn name(&mut self, wire: &[u8]) {
-        let labels = self.measure(wire);
-        let known = (0..labels).find_map(|label| {
-            let suffix = &wire[usize::from(self.starts[label])..];
-            self.lookup(label, suffix).map(|place| (label, place))
-        });
-        let here = self.len();
-        let new_labels = match known {
-            None => {
-                self.octets.extend_from_slice(wire);
-                labels
-            }
-            Some((label, place)) => {
-                self.octets
-                    .extend_from_slice(&wire[..usize::from(self.starts[label])]);
-                let pointer = u16::try_from(place | 0xc000).expect("places have 14 bits");
-                self.octets.extend_from_slice(&pointer.to_be_bytes());
-                label
-            }
-        };
-        for label in 0..new_labels {
-            self.remember(label, here + usize::from(self.starts[label]));
-        }
+    /// Writes a name, the longest known suffix as a pointer.
+    fn name(&mut self, wire: &[u8], role: Role) {
+        self.names.write(&mut self.octets, self.base, wire, role);
     }
-
-    /// Finds label starts and suffix hashes of a name; gives the number of labels.
-    fn measure(&mut self, wire: &[u8]) -> usize {
-        let mut labels = 0;
-        let mut at = 0;
-        while let Some(length) = wire.get(at).filter(|length| **length > 0) {
-            self.starts[labels] = u8::try_from(at).expect("names have at most 255 octets");
-            labels += 1;
-            at += usize::from(*length) + 1;
-        }
-        let mut hash = 0;
-        let mut end = at.min(wire.len());
-        for label in (0..labels).rev() {
-            let start = usize::from(self.starts[label]);
-            hash = mix(hash, &wire[start..end]);
-            let [.., a, b, c, d] = hash.to_le_bytes();
-            self.hashes[label] = u32::from_le_bytes([a, b, c, d]);
-            end = start;
-        }
-        labels
-    }
-
-    /// Where a suffix stands in the message, if it does.
-    fn lookup(&self, label: usize, suffix: &[u8]) -> Option<usize> {
-        let hash = self.hashes[label];
-        let mut slot = self.slot(hash);
-        for _ in 0..PROBES {
-            let entry = self.table[slot];
-            if entry >> 48 != u64::from(self.epoch) {
-                return None;
-            }
-            let place = place_of(entry);
-            if (entry >> 16) & 0xffff_ffff == u64::from(hash) && self.spells(place, suffix) {
-                return Some(place);
-            }
-            slot = (slot + 1) & (self.table.len() - 1);
-        }
-        None
-    }
-
-    /// Notes that a suffix stands at a place, when a pointer can say so.
-    fn remember(&mut self, label: usize, place: usize) {
-        if place >= POINTER_END {
-            return;
-        }
-        let hash = self.hashes[label];
-        let mut slot = self.slot(hash);
-        for _ in 0..PROBES {
-            if self.table[slot] >> 48 != u64::from(self.epoch) {
-                let epoch = u64::from(self.epoch) << 48;
-                self.table[slot] = epoch | u64::from(hash) << 16 | place as u64;
-                self.undo.push(slot);
-                return;
-            }
-            slot = (slot + 1) & (self.table.len() - 1);
-        }
-    }
-
-    /// The first place of the table for a hash.
-    fn slot(&self, hash: u32) -> usize {
-        hash as usize & (self.table.len() - 1)
-    }
-
-    /// Whether the octets at a place of the message are this uncompressed name, letter by letter.
-    fn spells(&self, place: usize, name: &[u8]) -> bool {
-        let message = &self.octets[self.base..];
-        let mut at = place;
-        let mut rest = name;
-        loop {
-            let Some(length) = message.get(at) else {
-                return false;
-            };
-            if *length >= 0xc0 {
-                let low = message.get(at + 1).copied().unwrap_or_default();
-                let target = usize::from(length & 0x3f) << 8 | usize::from(low);
-                if target >= at {
-                    return false;
-                }
-                at = target;
-                continue;
-            }
-            let octets = usize::from(*length) + 1;
-            match (message.get(at..at + octets), rest.get(..octets)) {
-                (Some(ours), Some(theirs)) if ours == theirs => {}
-                _ => return false,
-            }
-            if *length == 0 {
-                return true;
-            }
-            at += octets;
-            rest = &rest[octets..];
-        }
-    }
-}
-
-/// The place an entry of the table names.
-fn place_of(entry: u64) -> usize {
-    (entry & 0xffff) as usize
-}
-
-/// Hashes one label onto the hash of what follows it. Labels often differ in their last letters alone
-/// (addresses, numbers): both halves of each product count, so that such letters reach every bit.
-fn mix(seed: u64, label: &[u8]) -> u64 {
-    let mut hash = seed ^ (label.len() as u64);
-    let mut chunks = label.chunks_exact(8);
-    for chunk in &mut chunks {
-        let word = u64::from_le_bytes(chunk.try_into().expect("chunks have 8 octets"));
-        hash = folded_product(hash ^ word);
-    }
-    let mut word = [0; 8];
-    let tail = chunks.remainder();
-    word[..tail.len()].copy_from_slice(tail);
-    folded_product(hash ^ u64::from_le_bytes(word))
-}
-
-/// The two halves of a product with an odd constant (2^64 over the golden ratio), one laid over the other.
-fn folded_product(word: u64) -> u64 {
-    let product = u128::from(word) * 0x9e37_79b9_7f4a_7c15;
-    let [a, b, c, d, e, f, g, h, ..] = (product ^ (product >> 64)).to_le_bytes();
-    u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
 /// Appends a length as 16 bits.

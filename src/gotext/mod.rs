@@ -57,6 +57,13 @@ impl Template {
         self.source.contains(field)
     }
 
+    /// The words in it that begin with this, without it: up to a quote or a space.
+    pub fn words_after<'a>(&'a self, start: &'a str) -> impl Iterator<Item = &'a str> {
+        let ends = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '`' | '\'');
+        let rest = self.source.split(start).skip(1);
+        rest.filter_map(move |rest| rest.split(ends).next())
+    }
+
     /// Fills the template in with the data; `meta` is what its method `Meta` gives.
     ///
     /// # Errors

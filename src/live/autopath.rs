@@ -14,7 +14,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::cluster::ClientNamespaces;
+use crate::cluster::ClientPods;
 use crate::dns::{Name, Rcode, Rdata, Record, Rtype};
 use crate::live::acl::closest;
 use crate::live::chain::{Handler, Next};
@@ -30,7 +30,7 @@ pub enum Search {
     /// A pod has that of its namespace.
     Cluster {
         /// Which pods there are.
-        clients: Arc<ClientNamespaces>,
+        clients: Arc<ClientPods>,
         /// The zones of the cluster.
         zones: Vec<Name>,
         /// What stands behind the cluster's: our own search path.
@@ -81,7 +81,7 @@ impl Autopath {
                 let zone = closest(zones, lower)?;
                 let above = &lower[..lower.len() - zone.as_wire().len()];
                 let (base_octets, namespace) = namespace_in(above)?;
-                let own = clients.get(question.client.ip())?;
+                let own = clients.get(question.client.ip())?.namespace;
                 if own.as_bytes() != namespace {
                     return None;
                 }

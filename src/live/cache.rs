@@ -174,9 +174,13 @@ impl Cache {
         zones.any(|zone| wire_is_within(lower, zone.as_wire()))
     }
 
-    /// Whether an item is good, or may be given after its end.
+    /// Whether an item is good, or may be given after its end. A failure says nothing that could be missed
+    /// (RFC 8767 section 4): after its end the next is asked.
     fn is_usable(&self, item: &Item, now: Instant) -> bool {
         let left = item.left(now);
+        if item.is_of_failure() {
+            return left > 0;
+        }
         let up_to = self.config.stale.map_or(0, |stale| stale.up_to.as_secs());
         left > 0 || left > -i64::try_from(up_to).unwrap_or(i64::MAX)
     }

@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use prometheus_client::metrics::counter::Counter;
 use tokio_util::sync::CancellationToken;
 
-use crate::dns::{Name, Rcode, Rtype};
+use crate::dns::{Name, Rcode, Rtype, SuffixMap};
 use crate::live::message::{Outcome, Question, Request};
 use crate::live::zones::BlockZones;
 
@@ -188,7 +188,7 @@ pub struct Router {
     /// The keys of each block.
     names: Vec<Vec<Name>>,
     /// Lower-case wire names of keys, with their blocks.
-    keys: std::collections::HashMap<Box<[u8]>, Found>,
+    keys: SuffixMap<Found>,
 }
 
 /// A key that holds a name.
@@ -208,12 +208,11 @@ impl Router {
         let mut count = 0;
         for (place, (keys, block)) in blocks.into_iter().enumerate() {
             for key in &keys {
-                let wire: Box<[u8]> = key.to_lower().as_wire().into();
                 let found = Found {
                     block: place,
                     key: count,
                 };
-                router.keys.entry(wire).or_insert(found);
+                router.keys.add(key.to_lower().as_wire(), found);
                 count += 1;
             }
             router.blocks.push(block);
@@ -245,27 +244,15 @@ impl Router {
     /// The same, with the key.
     #[must_use]
     pub fn find_key(&self, lower_wire: &[u8], qtype: Rtype) -> Option<Found> {
-        let own = self.longest(lower_wire);
-        if qtype == Rtype::DS && self.keys.contains_key(lower_wire) && lower_wire.len() > 1 {
+        let own = self.keys.find(lower_wire).copied();
+        if qtype == Rtype::DS && self.keys.get(lower_wire).is_some() && lower_wire.len() > 1 {
             let above = lower_wire.get(usize::from(lower_wire[0]) + 1..);
-            return above.and_then(|above| self.longest(above)).or(own);
+            return above
+                .and_then(|above| self.keys.find(above))
+                .copied()
+                .or(own);
         }
         own
-    }
-
-    /// The longest key that holds a lower-case wire name.
-    fn longest(&self, lower_wire: &[u8]) -> Option<Found> {
-        let mut rest = lower_wire;
-        loop {
-            if let Some(found) = self.keys.get(rest) {
-                return Some(*found);
-            }
-            let length = usize::from(*rest.first()?);
-            if length == 0 {
-                return None;
-            }
-            rest = rest.get(length + 1..)?;
-        }
     }
 
     /// Runs a query through the block it is for.
@@ -374,6 +361,11 @@ impl Next {
             && block
                 .zones
                 .is_missing(question, block.goes_on_after_zones())
+    }
+
+    /// All blocks, and the place of this one.
+    pub(super) fn place(&self) -> (&Router, usize) {
+        (&self.router, self.block)
     }
 
     /// Whether anything stands behind.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::corefile::{self, ForwardPolicy};
@@ -23,16 +23,23 @@ use crate::live::message::{Outcome, Proto, Question, Reply, Request};
 use crate::ops::HandlerMetrics;
 
 mod connection;
+mod failure;
 mod health;
+mod https;
 mod query;
+mod resolve;
+mod sockets;
 mod upstream;
 
+pub use failure::AskError;
+pub use https::Https;
 pub use query::random_id;
+pub use resolve::{ResolveError, resolve};
+pub use sockets::UpstreamSockets;
 pub use upstream::{Upstream, UpstreamTls};
 
 use self::connection::Transport;
 use self::query::message;
-use self::upstream::AskError;
 
 /// How long a query has in all.
 const BUDGET: Duration = Duration::from_secs(5);
@@ -156,7 +163,13 @@ impl Forward {
                 }
                 number = below(order.len());
             }
-            match self.ask_one(number, request, most_octets).await {
+            let asking = self.ask_one(number, request, most_octets);
+            let Ok(asked) = timeout_at(end, asking).await else {
+                // What is left of the time is too short for a fault to be this upstream's.
+                error = Some(AskError::OutOfTime(BUDGET));
+                break;
+            };
+            match asked {
                 Ok(response) if !is_reply_to(&response, request) => {
                     let reply = Reply::empty(WORD, Rcode::FORMERR, 0);
                     return Asked::Outcome(Outcome::Reply(reply));
@@ -167,6 +180,11 @@ impl Forward {
                     if !fails || failovers >= order.len() {
                         return self.said(response);
                     }
+                }
+                // No fault of the upstream.
+                Err(why @ AskError::NoSocket) => {
+                    error = Some(why);
+                    break;
                 }
                 Err(why) => {
                     if self.config.max_fails > 0 {

@@ -25,8 +25,8 @@ const MOST_OCTETS: u64 = 64 << 20;
 /// Names and addresses, both ways.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Table {
-    /// Addresses by name in lower case. A name that begins with `*` is for one more label in its place.
-    addresses: HashMap<Name, Vec<IpAddr>>,
+    /// Addresses by name, lower-case wire form. A name that begins with `*` is for one more label in its place.
+    addresses: HashMap<Box<[u8]>, Vec<IpAddr>>,
     /// Names by address.
     names: HashMap<IpAddr, Vec<Name>>,
 }
@@ -44,7 +44,8 @@ impl Table {
                 if config.reverse && !is_pattern {
                     table.names.entry(address).or_default().push(name.clone());
                 }
-                table.addresses.entry(name).or_default().push(address);
+                let key = name.to_lower().as_wire().into();
+                table.addresses.entry(key).or_default().push(address);
             }
         }
         table
@@ -53,7 +54,7 @@ impl Table {
     /// The addresses of a name in lower case; those of one family, the pattern's where the name has none.
     fn find<'a>(&'a self, name: &'a Name, pattern: Option<&'a Name>, is_v6: bool) -> Vec<IpAddr> {
         let of = |name: &Name| -> Vec<IpAddr> {
-            let all = self.addresses.get(name).into_iter().flatten();
+            let all = self.addresses.get(name.as_wire()).into_iter().flatten();
             all.filter(|address| address.is_ipv6() == is_v6)
                 .copied()
                 .collect()
@@ -63,6 +64,12 @@ impl Table {
             Some(pattern) if own.is_empty() => of(pattern),
             Some(_) | None => own,
         }
+    }
+
+    /// Whether it has addresses for a name, lower-case wire form, of its own or by a pattern. Allocates nothing.
+    fn knows(&self, lower: &[u8], pattern: Option<&[u8]>) -> bool {
+        let has = |name: &[u8]| self.addresses.contains_key(name);
+        has(lower) || pattern.is_some_and(has)
     }
 
     /// How many addresses and names there are.
@@ -160,6 +167,14 @@ impl Hosts {
         found
     }
 
+    /// Whether a name, lower-case wire form, has addresses. Allocates nothing.
+    fn knows(&self, lower: &[u8]) -> bool {
+        let mut room = [0; 2 + 255];
+        let pattern = pattern_of(lower, &mut room);
+        let file = self.file.load();
+        file.knows(lower, pattern) || self.inline.knows(lower, pattern)
+    }
+
     /// The data of an answer; nothing when the question is the next's.
     fn data(&self, name: &Name, qtype: Rtype) -> Option<Vec<(Rtype, Rdata)>> {
         let of = |addresses: Vec<IpAddr>| addresses.into_iter().map(Rdata::address).collect();
@@ -228,6 +243,15 @@ impl Hosts {
     }
 }
 
+/// The pattern a name may fit, `*` in the place of its first label; none for a name of one label.
+fn pattern_of<'r>(lower: &[u8], room: &'r mut [u8; 257]) -> Option<&'r [u8]> {
+    let first = usize::from(*lower.first()?);
+    let parent = lower.get(1 + first..).filter(|parent| parent.len() > 1)?;
+    room[..2].copy_from_slice(b"\x01*");
+    room.get_mut(2..2 + parent.len())?.copy_from_slice(parent);
+    room.get(..2 + parent.len())
+}
+
 /// The address of a reverse name (RFC 1035 section 3.5, RFC 3596 section 2.5), in lower case; both have all
 /// their labels.
 fn address_of(name: &Name) -> Option<IpAddr> {
@@ -257,7 +281,16 @@ impl Handler for Hosts {
     }
 
     fn passes(&self, question: &Question<'_>) -> bool {
-        question.qclass != CLASS_IN || question.qtype != Rtype::PTR && !self.holds(question.name)
+        if question.qclass != CLASS_IN {
+            return true;
+        }
+        if question.qtype == Rtype::PTR {
+            return false;
+        }
+        let mut through = self.config.fallthrough.iter();
+        !self.holds(question.name)
+            || through.any(|zone| wire_is_within(question.name, zone.as_wire()))
+                && !self.knows(question.name)
     }
 
     fn same_as(&self, new: &dyn Handler) -> bool {

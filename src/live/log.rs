@@ -47,6 +47,8 @@ pub struct Exchange<'a> {
     pub reply: &'a [u8],
     /// What is known besides the messages.
     pub told: Told<'a>,
+    /// Which of the keys of all blocks, in their order, the question is for, if that was found out.
+    pub key: Option<usize>,
     /// Who asked.
     pub peer: SocketAddr,
     /// Where the query arrived.
@@ -64,6 +66,8 @@ pub struct Exchange<'a> {
 pub struct QueryLog {
     /// The blocks that log something.
     blocks: Vec<Rules>,
+    /// Their places by key, the keys of all blocks in their order.
+    by_key: Vec<Option<usize>>,
 }
 
 /// What is read of a message for its line.
@@ -89,20 +93,28 @@ impl QueryLog {
     /// A log by the rules of all blocks; `None` when no block logs anything.
     #[must_use]
     pub fn new(blocks: Vec<Rules>) -> Option<Self> {
-        let blocks: Vec<Rules> = blocks
-            .into_iter()
-            .filter(|block| block.errors.is_some() || !block.logs.is_empty())
-            .collect();
-        (!blocks.is_empty()).then_some(Self { blocks })
+        let mut log = Self::default();
+        for block in blocks {
+            let logs = block.errors.is_some() || !block.logs.is_empty();
+            let place = logs.then_some(log.blocks.len());
+            log.by_key.extend(block.zones.iter().map(|_| place));
+            if logs {
+                log.blocks.push(block);
+            }
+        }
+        (!log.blocks.is_empty()).then_some(log)
     }
 
     /// Logs an exchange as its block's rules say.
     pub fn log(&self, exchange: &Exchange<'_>) {
+        if !self.may_log(exchange) {
+            return;
+        }
         if let Some(line) = self.line(exchange) {
             tracing::info!("{line}");
         }
         if let Some((text, errors)) = self.error_line(exchange) {
-            match errors.seen(&text, exchange.now) {
+            match errors.seen(exchange.told.error.unwrap_or(&text), exchange.now) {
                 Fate::Logged(level) => consolidate::log(level, &format!("plugin/errors: {text}")),
                 Fate::Counted => {}
             }
@@ -113,6 +125,25 @@ impl QueryLog {
     pub fn consolidated(&self) -> impl Iterator<Item = &Arc<Consolidated>> {
         let errors = self.blocks.iter().filter_map(|block| block.errors.as_ref());
         errors.filter(|it| !it.is_empty())
+    }
+
+    /// Whether there may be something to log, before anything is read.
+    fn may_log(&self, exchange: &Exchange<'_>) -> bool {
+        let logs = |block: &Rules| {
+            exchange.told.error.is_some() && block.errors.is_some() || !block.logs.is_empty()
+        };
+        match exchange.key.and_then(|key| self.by_key.get(key)) {
+            Some(place) => place.is_some_and(|place| logs(&self.blocks[place])),
+            None => self.blocks.iter().any(logs),
+        }
+    }
+
+    /// The block of an exchange for a name.
+    fn block(&self, exchange: &Exchange<'_>, name: &Name) -> Option<&Rules> {
+        match exchange.key.and_then(|key| self.by_key.get(key)) {
+            Some(place) => place.map(|place| &self.blocks[place]),
+            None => self.block_of(name),
+        }
     }
 
     /// The block whose zone is the longest that holds a name.
@@ -129,17 +160,17 @@ impl QueryLog {
 
     /// The line of an exchange, if a rule wants it.
     fn line(&self, exchange: &Exchange<'_>) -> Option<String> {
-        let query = parse(exchange.query);
-        let reply = parse(exchange.reply);
-        let (name, _, _) = query.question.as_ref()?;
-        let block = self.block_of(name)?;
+        let (name, _, _) = &question_of(exchange.query)?;
+        let block = self.block(exchange, name)?;
         let rule = block
             .logs
             .iter()
             .find(|rule| rule.names.iter().any(|zone| name.is_within(zone)))?;
+        let reply = parse(exchange.reply);
         if !rule.classes.contains(&class_of(&reply)) {
             return None;
         }
+        let query = parse(exchange.query);
         let knows = block.metadata.iter().any(|zone| name.is_within(zone));
         let mut line = String::new();
         for piece in &rule.format {
@@ -155,9 +186,9 @@ impl QueryLog {
     /// What is said of a failed exchange, where `errors` is on.
     fn error_line(&self, exchange: &Exchange<'_>) -> Option<(String, &Consolidated)> {
         let why = exchange.told.error?;
-        let rcode = parse(exchange.reply).flags & 0xf;
-        let (name, rtype, _) = parse(exchange.query).question?;
-        let errors = self.block_of(&name)?.errors.as_deref()?;
+        let (name, rtype, _) = question_of(exchange.query)?;
+        let errors = self.block(exchange, &name)?.errors.as_deref()?;
+        let rcode = exchange.reply.get(3)? & 0xf;
         let rtype = Rtype(rtype);
         Some((format!("{rcode} {name} {rtype}: {why}"), errors))
     }
@@ -285,6 +316,16 @@ fn class_of(reply: &Parsed) -> LogClass {
     }
 }
 
+/// The question of a message: name, type and class.
+fn question_of(message: &[u8]) -> Option<(Name, u16, u16)> {
+    if message.get(4..6)? == [0, 0] {
+        return None;
+    }
+    let (name, end) = Name::decode(message, 12).ok()?;
+    let [a, b, c, d] = message.get(end..end + 4)?.try_into().ok()?;
+    Some((name, u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
+}
+
 /// Reads what a line needs of a message; what cannot be read stays empty.
 fn parse(message: &[u8]) -> Parsed {
     let mut parsed = Parsed::default();
@@ -350,145 +391,4 @@ fn names_in(message: &[u8], rtype: Rtype, at: usize) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::corefile::{Overrides, parse_text};
-    use crate::ops::{Clock, SystemClock};
-
-    /// A query log from the `log` and `errors` lines of a block for `z`.
-    fn query_log(lines: &str) -> QueryLog {
-        let text = format!("z {{\n{lines}\n}}\n");
-        let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
-        let block = &loaded.config.servers[0];
-        let rules = Rules {
-            zones: vec!["z.".parse().unwrap()],
-            logs: block.logs.clone(),
-            errors: block.errors.as_ref().map(|_| Arc::default()),
-            metadata: vec![],
-        };
-        QueryLog::new(vec![rules]).unwrap()
-    }
-
-    /// A message for `WwW.z A` with these flags, answers copied from the question, and an OPT if wanted.
-    fn message(flags: u16, answers: u16, soa: bool, opt: bool) -> Vec<u8> {
-        let counts = [1, answers, u16::from(soa), u16::from(opt)];
-        let mut octets = vec![0x12, 0x34];
-        octets.extend_from_slice(&flags.to_be_bytes());
-        counts
-            .iter()
-            .for_each(|count| octets.extend_from_slice(&count.to_be_bytes()));
-        octets.extend_from_slice(b"\x03WwW\x01z\x00\x00\x01\x00\x01");
-        for _ in 0..answers {
-            octets.extend_from_slice(
-                b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04\x0a\x00\x00\x01",
-            );
-        }
-        if soa {
-            octets.extend_from_slice(b"\xc0\x10\x00\x06\x00\x01\x00\x00\x00\x05\x00\x00");
-        }
-        if opt {
-            octets.extend_from_slice(b"\x00\x00\x29\x04\xd0\x00\x00\x80\x00\x00\x00");
-        }
-        octets
-    }
-
-    /// The line that a log writes for an exchange.
-    fn line(log: &QueryLog, query: &[u8], reply: &[u8]) -> Option<String> {
-        let (peer, local) = (
-            "127.0.0.1:35809".parse().unwrap(),
-            "127.0.0.1:53".parse().unwrap(),
-        );
-        let took = Duration::from_micros(333);
-        log.line(&Exchange {
-            query,
-            reply,
-            told: Told {
-                error: None,
-                metadata: &Metadata::new(),
-            },
-            peer,
-            local,
-            proto: "udp",
-            took,
-            now: SystemClock.now(),
-        })
-    }
-
-    #[test]
-    fn the_common_format_is_that_of_coredns() {
-        let log = query_log("log");
-        let (query, reply) = (
-            message(0x0100, 0, false, true),
-            message(0x8500, 1, false, false),
-        );
-        assert_eq!(
-            line(&log, &query, &reply).unwrap(),
-            "127.0.0.1:35809 - 4660 \"A IN www.z. udp 34 true 1232\" NOERROR qr,aa,rd 44 0.000333s"
-        );
-        let plain = message(0, 0, false, false);
-        let said = line(&log, &plain, &reply).unwrap();
-        assert!(said.contains("udp 23 false 512"), "{said}");
-    }
-
-    #[test]
-    fn classes_and_names_choose_what_is_logged() {
-        let query = message(0, 0, false, false);
-        let success = message(0x8400, 1, false, false);
-        let nodata = message(0x8400, 0, true, false);
-        let nxdomain = message(0x8403, 0, true, false);
-        let servfail = message(0x8002, 0, false, false);
-        for (class, logged) in [
-            ("success", [true, false, false, false]),
-            ("denial", [false, true, true, false]),
-            ("error", [false, false, false, true]),
-            ("all", [true, true, true, true]),
-        ] {
-            let log = query_log(&format!("log {{\nclass {class}\n}}"));
-            let got = [&success, &nodata, &nxdomain, &servfail]
-                .map(|reply| line(&log, &query, reply).is_some());
-            assert_eq!(got, logged, "{class}");
-        }
-        let elsewhere = query_log("log other.z");
-        assert_eq!(line(&elsewhere, &query, &success), None);
-    }
-
-    #[test]
-    fn errors_logs_failures_alone() {
-        let log = query_log("errors");
-        let query = message(0, 0, false, false);
-        let metadata = Metadata::new();
-        let exchange = |reply, error| Exchange {
-            query: &query,
-            reply,
-            told: Told {
-                error,
-                metadata: &metadata,
-            },
-            peer: "127.0.0.1:1".parse().unwrap(),
-            local: "127.0.0.1:53".parse().unwrap(),
-            proto: "udp",
-            took: Duration::ZERO,
-            now: SystemClock.now(),
-        };
-        let failed = message(0x8002, 0, false, false);
-        assert_eq!(
-            log.error_line(&exchange(&failed, Some("the zone has no version yet")))
-                .unwrap()
-                .0,
-            "2 WwW.z. A: the zone has no version yet"
-        );
-        let good = message(0x8400, 1, false, false);
-        assert!(log.error_line(&exchange(&good, None)).is_none());
-    }
-
-    #[test]
-    fn any_octets_are_read_without_panic() {
-        let whole = message(0x8400, 2, true, true);
-        // The last two octets are the length of the OPT, which nothing is read of.
-        for cut in 0..whole.len() - 2 {
-            let parsed = parse(&whole[..cut]);
-            assert!(parsed.edns.is_none(), "cut at {cut}");
-        }
-        assert_eq!(parse(&whole).edns, Some((1232, 0x8000)));
-    }
-}
+mod tests;

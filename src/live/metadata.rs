@@ -2,8 +2,9 @@
 //!
 //! Labels are CoreDNS's: `kubernetes/kind`, `/namespace`, `/service`, `/endpoint`, `/port-name`, `/protocol`,
 //! `/zone` (with `zonal`) and `/cluster` (in zones of ServiceImports) of names in the cluster's zones, or
-//! `/parse-error`; `/client-namespace` of the pod that asks, whatever it asks for. `forward` adds
-//! `forward/upstream`, the log `log/class` and `log/type`.
+//! `/parse-error`; `/client-namespace`, `/client-pod-name` and `/client-label/KEY` of the pod that asks, whatever
+//! it asks for: of labels those whose keys stand in the Corefile. `forward` adds `forward/upstream`, the log
+//! `log/class` and `log/type`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,7 +12,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::cluster::ClientNamespaces;
+use crate::cluster::ClientPods;
+use crate::corefile::CLIENT_LABEL;
 use crate::dns::{Name, WireText};
 use crate::live::acl::closest;
 use crate::live::chain::{Handler, Next};
@@ -31,7 +33,7 @@ pub struct ClusterMetadata {
     /// Whether endpoints have names by their topology zones.
     pub is_zonal: bool,
     /// Who asks, where the pods are known.
-    pub clients: Option<Arc<ClientNamespaces>>,
+    pub clients: Option<Arc<ClientPods>>,
 }
 
 /// The handler of `metadata`.
@@ -47,8 +49,13 @@ impl ClusterMetadata {
     /// Adds what the cluster tells of a request.
     fn collect(&self, request: &Request, labels: &mut Labels) {
         let client = request.origin.client.ip();
-        if let Some(namespace) = self.clients.as_ref().and_then(|all| all.get(client)) {
-            labels.insert("kubernetes/client-namespace".into(), namespace.to_string());
+        if let Some(pod) = self.clients.as_ref().and_then(|all| all.get(client)) {
+            let namespace = pod.namespace.to_string();
+            labels.insert("kubernetes/client-namespace".into(), namespace);
+            labels.insert("kubernetes/client-pod-name".into(), pod.name.to_string());
+            for (key, value) in pod.labels.iter().flat_map(|labels| labels.iter()) {
+                labels.insert(format!("{CLIENT_LABEL}{key}").into(), value.to_string());
+            }
         }
         let lower = request.name.to_lower();
         let Some(zone) = closest(&self.zones, lower.as_wire()) else {
@@ -158,18 +165,23 @@ impl Handler for Metadata {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::PodAddress;
+    use crate::cluster::{Client, PodAddress};
     use crate::live::testing::request;
 
     /// The labels of a question, without `kubernetes/` and those that are empty.
     fn labels(question: &str, from: [u8; 4]) -> String {
         let name = |text: &str| text.parse::<Name>().unwrap();
-        let clients = Arc::new(ClientNamespaces::default());
+        let clients = Arc::new(ClientPods::default());
         let at = PodAddress {
             namespace: "n".into(),
             address: [10, 0, 0, 1].into(),
         };
-        clients.publish_all([at].iter());
+        let pod = Client {
+            namespace: "n".into(),
+            name: "p-0".into(),
+            labels: Some([("app.example/x".into(), "web".into())].into()),
+        };
+        clients.publish_all([(&at, pod)].into_iter());
         let on = ClusterMetadata {
             zones: vec![name("cluster.local."), name("clusterset.local.")],
             clusterset: vec![name("clusterset.local.")],
@@ -232,8 +244,16 @@ mod tests {
                 "parse-error=invalid query name",
             ),
             ("example.org.", stranger, ""),
-            ("example.org.", pod, "client-namespace=n"),
-            ("svc.cluster.local.", pod, "client-namespace=n"),
+            (
+                "example.org.",
+                pod,
+                "client-label/app.example/x=web client-namespace=n client-pod-name=p-0",
+            ),
+            (
+                "svc.cluster.local.",
+                pod,
+                "client-label/app.example/x=web client-namespace=n client-pod-name=p-0",
+            ),
         ] {
             assert_eq!(labels(question, from), want, "{question}");
         }

@@ -37,7 +37,10 @@ pub use chain::{Block, Handler, Next, Router, Shape};
 pub use chaos::Chaos;
 pub use consolidate::Consolidated;
 pub use dns64::Dns64;
-pub use forward::{Forward, Upstream, UpstreamTls, random_id};
+pub use forward::{
+    AskError, Forward, Https, ResolveError, Upstream, UpstreamSockets, UpstreamTls, random_id,
+    resolve,
+};
 pub use hosts::Hosts;
 pub use loadbalance::{BadWeights, Loadbalance, Weights};
 pub use local::Local;

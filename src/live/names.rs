@@ -1,5 +1,7 @@
 //! The names of a zone that no version holds, all kinds of them.
 
+use std::sync::Arc;
+
 use crate::dns::{Name, Rdata, Rtype, Ttl};
 use crate::live::pods::{InsecurePods, PodAnswer};
 use crate::live::zonal::{ZonalNames, labels_before, last_before};
@@ -38,6 +40,27 @@ impl LiveNames {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pods.is_none() && self.zonal.is_none() && !self.publishes_version
+    }
+
+    /// Whether others know the same, from the same source.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let Self {
+            pods,
+            zonal,
+            publishes_version,
+        } = self;
+        let same_pods = match (pods, &other.pods) {
+            (Some(one), Some(two)) => Arc::ptr_eq(&one.seen, &two.seen) && one.ttl == two.ttl,
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        let same_zonal = match (zonal, &other.zonal) {
+            (Some(one), Some(two)) => one.is_same(two),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        same_pods && same_zonal && *publishes_version == other.publishes_version
     }
 
     /// What a name says that a version does not hold, in lower-case wire form; it lies in its zone.

@@ -113,7 +113,8 @@ impl Templates {
         };
         let (class, rtype) = (class_name(class), type_name(qtype));
         let zone = zone.to_string();
-        self.matches.increase(&[&zone, "", &class, &rtype]);
+        let [class_label, type_label] = [label(&class, "CLASS"), label(&rtype, "TYPE")];
+        self.matches.increase(&[&zone, "", class_label, type_label]);
         if template.rcode == Rcode::SERVFAIL {
             return failed(None);
         }
@@ -123,7 +124,7 @@ impl Templates {
         reply.extended.extend(template.extended.clone());
         for (section, sources) in SECTIONS.into_iter().zip(&template.records) {
             for source in sources {
-                let labels = [&zone, "", &class, &rtype, section, source.source()];
+                let labels = [&zone, "", class_label, type_label, section, source.source()];
                 let record = match self.record(source, &data, request, &labels) {
                     Ok(record) => record,
                     Err(error) => return failed(Some(error)),
@@ -161,6 +162,14 @@ impl Templates {
         })?;
         (self.read)(&text).inspect_err(|_| self.record_failures.increase(labels))
     }
+}
+
+/// What is counted of a class or type: its name, `other` where it has none but its number, so that strangers
+/// cannot make labels.
+fn label<'n>(name: &'n str, before_number: &str) -> &'n str {
+    let number = name.strip_prefix(before_number);
+    let is_number = number.is_some_and(|it| it.bytes().all(|octet| octet.is_ascii_digit()));
+    if is_number { "other" } else { name }
 }
 
 /// The target of an alias in a reply to a question for addresses.

@@ -53,6 +53,11 @@ enum Directive {
 }
 
 impl ZonalNames {
+    /// Whether others are of the same Services.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.services, &other.services) && self.ttl == other.ttl
+    }
+
     /// Names of these Services, in one zone of names.
     #[must_use]
     pub fn new(services: Arc<HeadlessServices>, ttl: Ttl, render: RenderService) -> Self {

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::dns::{Name, Rcode, Record, RrRef, Rtype, flags};
-use crate::live::chain::{Handler, Next};
+use crate::live::chain::{Handler, Next, Router};
 use crate::live::message::{CLASS_IN, Failure, Outcome, Question, Reply, Request};
 use crate::live::names::{LiveAnswer, LiveNames};
 use crate::zone::lookup::{Additionals, Answer, LinkSet, each_additional, lookup, rrset_for};
@@ -48,6 +48,20 @@ impl BlockZones {
     #[must_use]
     pub const fn word(&self) -> &'static str {
         WORD
+    }
+
+    /// Whether others say the same: the same zones, with the same knowledge of other names.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let (all, others) = (self.zones.all(), other.zones.all());
+        let mut pairs = all.iter().zip(others);
+        let same_live =
+            |apex: &Name, live: &LiveNames| other.live.get(apex).is_some_and(|it| live.is_same(it));
+        all.len() == others.len()
+            && pairs.all(|(zone, other)| std::sync::Arc::ptr_eq(zone, other))
+            && self.live.len() == other.live.len()
+            && self.live.iter().all(|(apex, live)| same_live(apex, live))
+            && self.fallthrough == other.fallthrough
     }
 
     /// The zones.
@@ -259,25 +273,40 @@ fn reply_of(version: &Version, answer: &Answer<'_>, asked: &Name, stale: Option<
     reply
 }
 
+impl Router {
+    /// Whether an answer of a block's zones that ends with an alias is completed from another zone or from
+    /// upstreams: where the block, or the one that the target belongs to, has more than zones.
+    #[must_use]
+    pub fn follows(&self, block: usize, target: &Name, qtype: Rtype) -> bool {
+        let lower = target.to_lower();
+        let is_more = |block: usize| !self.blocks()[block].is_plain();
+        is_more(block) || self.find(lower.as_wire(), qtype).is_some_and(is_more)
+    }
+}
+
 /// Completes a reply that ends with an alias to a name that is not in its zone, if the server can tell what
-/// stands there. If it cannot, and where a block has zones alone, the alias stands alone: so says a secondary.
+/// stands there. If it cannot, and where blocks have zones alone, the alias stands alone: so says a secondary.
 async fn follow(mut reply: Reply, request: &mut Request, next: Next) -> Outcome {
     let Some(last) = reply.answers.last() else {
         return Outcome::Reply(reply);
     };
-    let open = !next.block().is_plain()
-        && last.rtype == Rtype::CNAME
+    let open = last.rtype == Rtype::CNAME
         && ![Rtype::CNAME, Rtype::ANY].contains(&request.qtype)
         && reply.rcode == Rcode::NOERROR
         && reply.authority.is_empty();
     let target = last.rdata.as_octets();
-    let Some(target) = Name::from_wire(target).ok().filter(|_| open) else {
+    let target = Name::from_wire(target).ok().filter(|_| open);
+    let (router, block) = next.place();
+    let is_followed = |target: &Name| router.follows(block, target, request.qtype);
+    let Some(target) = target.filter(is_followed) else {
         return Outcome::Reply(reply);
     };
     let mut asking = request.asking(target, request.qtype);
     if let Outcome::Reply(more) = next.again(&mut asking).await
         && more.rcode == Rcode::NOERROR
     {
+        // What the upstream had no room for, the client has to ask for over TCP.
+        reply.flags |= more.flags & flags::TC;
         reply.answers.extend(more.answers);
     }
     Outcome::Reply(reply)

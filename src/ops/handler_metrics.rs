@@ -1,4 +1,4 @@
-//! What handlers count, by the names and labels that CoreDNS has for it.
+//! What handlers and sources count, by the names and labels that CoreDNS has for it.
 //!
 //! The counts outlive the handlers: a reload makes new ones, which go on counting.
 
@@ -8,6 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::ops::RequestMetrics;
 use crate::ops::metrics as m;
 
 /// Labels of a count.
@@ -20,7 +21,7 @@ fn seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.000_25, 2.0, 16))
 }
 
-/// What handlers count.
+/// What handlers and sources count.
 #[derive(Debug, Clone)]
 pub struct HandlerMetrics {
     /// How long upstreams took, by upstream and response code.
@@ -55,6 +56,8 @@ pub struct HandlerMetrics {
     pub hosts_entries: Family<Labels, Gauge>,
     /// When the hosts file that was read last was changed.
     pub hosts_reload: Number,
+    /// What sources count of their requests to API servers.
+    pub requests: RequestMetrics,
     /// What handlers that look at questions count: those of [`QUESTIONS`].
     questions: Vec<Family<Labels, Counter>>,
 }
@@ -101,6 +104,7 @@ impl Default for HandlerMetrics {
             cache_evictions: Family::default(),
             hosts_entries: Family::default(),
             hosts_reload: Number::default(),
+            requests: RequestMetrics::default(),
             questions: QUESTIONS.iter().map(questions_of).collect(),
         }
     }
@@ -117,6 +121,7 @@ impl HandlerMetrics {
 
     /// Has them scraped.
     pub fn register(&self, registry: &mut Registry) {
+        self.requests.register(registry);
         let counters = [
             (m::PROXY_HEALTHCHECK_FAILURES, &self.healthcheck_failures),
             (m::PROXY_CONNECTION_HITS, &self.connection_hits),

@@ -80,6 +80,7 @@ metrics! {
     RECORDS_REMOVED Counter "zonewright_records_removed" ["zone"] "Records that versions removed";
     COMMIT_SECONDS Histogram "zonewright_commit_duration_seconds" [] "From candidates to durable, published versions";
     PROGRAMMING_SECONDS Histogram "zonewright_programming_duration_seconds" [] "From a change seen to its version published";
+    DNS_PROGRAMMING_SECONDS Histogram "coredns_kubernetes_dns_programming_duration_seconds" ["service_kind"] "From a change of endpoints, by their slice's annotation `endpoints.kubernetes.io/last-change-trigger-time`, to the version that holds it; unlike in CoreDNS not for what was listed or deleted: cluster_ip, headless_with_selector";
     COMMIT_FAILURES Counter "zonewright_commit_failures" [] "Commits that the store refused; each is tried again";
     OBJECT_PROBLEMS Gauge "zonewright_object_problems" [] "Things in objects that DNS cannot hold and that were left out";
     SOURCE_SYNCED Gauge "zonewright_source_synced" ["source"] "1 once everything was listed";
@@ -89,6 +90,9 @@ metrics! {
     SOURCE_LISTS Counter "zonewright_source_lists" ["source", "kind"] "Complete lists";
     SOURCE_ERRORS Counter "zonewright_source_errors" ["source", "kind"] "Failed lists, watches and readings";
     SOURCE_MALFORMED Counter "zonewright_source_malformed" ["source", "kind"] "Objects or parts of objects that could not be read";
+    REST_REQUESTS Counter "coredns_kubernetes_rest_client_requests" ["code", "method", "host"] "Requests to API servers, watches too; code is `<error>` where no answer came";
+    REST_SECONDS Histogram "coredns_kubernetes_rest_client_request_duration_seconds" ["verb", "host"] "How long lists of API servers took, a page each";
+    REST_WAITS Histogram "coredns_kubernetes_rest_client_rate_limiter_duration_seconds" ["verb", "host"] "How long requests to API servers waited for `apiserver_qps` and `apiserver_max_inflight`";
     QUERIES Counter "zonewright_queries" ["transport", "rcode"] "Queries answered";
     DROPPED Counter "zonewright_queries_dropped" ["reason"] "Messages without an answer: not_a_query, send_error";
     TRUNCATED Counter "zonewright_queries_truncated" [] "Datagrams answered with TC";
@@ -197,6 +201,11 @@ impl Sample {
 /// Upper bounds of how long our own health takes to say, in seconds: CoreDNS's.
 const HEALTH_BUCKETS: [f64; 5] = [0.000_25, 0.002_5, 0.025, 0.25, 2.5];
 
+/// How long a change of endpoints may take: 1 ms to 9 minutes, as CoreDNS.
+fn dns_programming_buckets() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 20))
+}
+
 /// Gives the values that are read at scrape.
 pub type Gather = Arc<dyn Fn() -> Vec<Sample> + Send + Sync>;
 
@@ -218,6 +227,8 @@ pub struct Metrics {
     pub commit_seconds: Histogram,
     /// From change to version.
     pub programming_seconds: Histogram,
+    /// From a change of endpoints to its version, by kind of Service.
+    pub dns_programming_seconds: Family<Labels, Histogram, fn() -> Histogram>,
     /// Refused commits.
     pub commit_failures: Counter,
     /// Problems of objects.
@@ -242,6 +253,9 @@ impl Metrics {
             removed: Family::default(),
             commit_seconds: Histogram::new(buckets()),
             programming_seconds: Histogram::new(buckets()),
+            dns_programming_seconds: Family::new_with_constructor(
+                dns_programming_buckets as fn() -> Histogram,
+            ),
             commit_failures: Counter::default(),
             problems: Gauge::default(),
             gate: Family::default(),
@@ -267,6 +281,11 @@ impl Metrics {
             PROGRAMMING_SECONDS.name,
             PROGRAMMING_SECONDS.help,
             histogram,
+        );
+        registry.register(
+            DNS_PROGRAMMING_SECONDS.name,
+            DNS_PROGRAMMING_SECONDS.help,
+            metrics.dns_programming_seconds.clone(),
         );
         let failures = metrics.commit_failures.clone();
         registry.register(COMMIT_FAILURES.name, COMMIT_FAILURES.help, failures);
@@ -305,6 +324,13 @@ impl Metrics {
         for latency in latencies {
             self.programming_seconds.observe(latency.as_secs_f64());
         }
+    }
+
+    /// Counts how long after it happened a change of endpoints is published.
+    pub fn count_programmed(&self, service_kind: &str, latency: Duration) {
+        let labels = vec![("service_kind", service_kind.to_owned())];
+        let histogram = self.dns_programming_seconds.get_or_create(&labels);
+        histogram.observe(latency.as_secs_f64());
     }
 
     /// The metrics in the OpenMetrics text format.
@@ -387,12 +413,15 @@ mod tests {
         let metrics = Metrics::new(gather, &HandlerMetrics::default());
         metrics.count_version("z.", 2, 1);
         metrics.count_commit(Duration::from_millis(1), &[Duration::from_millis(2)]);
+        metrics.count_programmed("cluster_ip", Duration::from_millis(2));
         let text = metrics.text();
         for line in [
             "zonewright_zone_serial{zone=\"z.\"} 7.0",
             "zonewright_queries_total{transport=\"udp\",rcode=\"NOERROR\"} 3.0",
             "zonewright_records_added_total{zone=\"z.\"} 2",
             "zonewright_commit_duration_seconds_count 1",
+            "programming_duration_seconds_bucket{le=\"0.002\",service_kind=\"cluster_ip\"} 1",
+            "programming_duration_seconds_bucket{le=\"524.288\",service_kind=\"cluster_ip\"} 1",
         ] {
             assert!(text.contains(line), "{line} in\n{text}");
         }

@@ -9,6 +9,7 @@ use crate::pipeline::commit::Ready;
 use crate::pipeline::guard::{Guard, Now};
 use crate::pipeline::overlay::{Overlay, Overlays};
 use crate::pipeline::render::{Below, Rendering, ZoneDraft, render_all_over, render_dirty_over};
+use crate::pipeline::triggered::Triggered;
 use crate::pipeline::{ClusterGauges, ClusterPlan};
 use crate::schema::Problem;
 use crate::zone::Zone;
@@ -37,6 +38,8 @@ pub(super) struct Cluster {
     pub(super) guards: Vec<Guard>,
     /// Whether the live layer knows less than was rendered, for a version is held.
     pub(super) live_is_behind: bool,
+    /// What slices told since the last version, where they say when it happened.
+    pub(super) triggered: Vec<Triggered>,
 }
 
 impl Cluster {
@@ -133,8 +136,8 @@ impl Cluster {
     }
 
     /// Tells the live layer what was rendered, unless a zone of names is held: what it answers goes with
-    /// what is served. While the first rendering is held it learns what there is: what is served may hold
-    /// more, so of anything else nothing is said.
+    /// what is served. While the first rendering is held and it knows nothing, it learns what there is: what
+    /// is served may hold more, so of anything else nothing is said.
     pub(super) fn tell_live(&mut self) {
         // Who asks is no part of what is held.
         self.tell_clients(self.all_dirty);
@@ -171,6 +174,8 @@ impl Cluster {
         let all = || self.state.namespaces().filter(|name| sees(name)).cloned();
         match extent {
             Extent::All => seen.publish_all(all()),
+            // What was told before goes with what is served.
+            Extent::Some if seen.is_whole() => {}
             Extent::Some => seen.publish_some(all()),
             Extent::Changed if self.dirty.namespaces.is_empty() => {}
             Extent::Changed => {
@@ -180,16 +185,17 @@ impl Cluster {
         }
     }
 
-    /// Publishes the namespaces of pods: all, or those that were rendered.
+    /// Publishes which pods have which addresses: all, or those that were rendered.
     fn tell_clients(&self, is_whole: bool) {
         let Some(clients) = &self.plan.clients else {
             return;
         };
         if is_whole {
-            clients.publish_all(self.state.pods());
+            let all = self.state.pods();
+            clients.publish_all(all.filter_map(|at| Some((at, self.state.client(at)?))));
         } else if !self.dirty.pods.is_empty() {
             let changed = self.dirty.pods.keys();
-            clients.publish(changed.map(|at| (at, self.state.has_pod(at))));
+            clients.publish(changed.map(|at| (at, self.state.client(at))));
         }
     }
 
@@ -205,6 +211,7 @@ impl Cluster {
         };
         match extent {
             Extent::All => headless.publish_all(all()),
+            Extent::Some if headless.is_whole() => {}
             Extent::Some => headless.publish_some(all()),
             Extent::Changed if self.dirty.services.is_empty() => {}
             Extent::Changed => headless.publish(self.dirty.services.keys().map(now)),

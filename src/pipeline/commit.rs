@@ -160,6 +160,9 @@ impl<S: Store> Pipeline<S> {
             cluster.tell_live();
         }
         cluster.dirty = Dirty::default();
+        for (service, latency) in cluster.programmed(self.clock.wall()) {
+            self.observer.programmed(service, latency);
+        }
         let mut is_fresh = cluster.all_dirty;
         for layer in rendering.layers {
             if let Some(overlay) = cluster.overlays.get_mut(&layer.zone) {

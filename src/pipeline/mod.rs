@@ -18,6 +18,7 @@ mod overlay;
 mod pin;
 mod plan;
 mod render;
+mod triggered;
 mod wait;
 mod why;
 
@@ -42,6 +43,7 @@ use files::HeldFile;
 use guard::Guard;
 use overlay::Overlays;
 use pin::not_guarded;
+use triggered::Triggered;
 use wait::{Next, within};
 
 pub use catalog::CatalogPlan;
@@ -51,6 +53,7 @@ pub use guard::{GateEvent, PinOrder, Released, Restored, Target};
 pub use name::service_node;
 pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
+pub use triggered::ServiceKind;
 pub use why::Reason;
 
 /// A change that comes so long after the last commit is committed at once; one that comes earlier
@@ -76,6 +79,8 @@ pub enum Input {
         change: Change,
         /// When it was seen.
         seen: Instant,
+        /// When what it tells happened, where it is a slice that says so.
+        triggered: Option<SystemTime>,
     },
     /// A source lost its cluster, at this wall-clock time.
     Stale {
@@ -170,6 +175,10 @@ pub trait Observer: Send {
     fn published(&self, version: &Version, added: usize, removed: usize);
     /// A batch was committed: how long the commit took, when its changes were seen.
     fn committed(&self, commit: Duration, latencies: &[Duration]);
+    /// What a slice of a Service told is published, this long after it happened.
+    fn programmed(&self, service: ServiceKind, latency: Duration) {
+        let (_service, _latency) = (service, latency);
+    }
     /// A commit failed and will be tried again.
     fn failed(&self, error: &str);
     /// The problems of a cluster's objects changed: all there are, and those that are new.
@@ -240,6 +249,7 @@ impl<S: Store> Pipeline<S> {
                 overlays: Overlays::new(),
                 guards,
                 live_is_behind: false,
+                triggered: Vec::new(),
             }
         };
         let clusters = plans.into_iter().map(cluster_of).collect();
@@ -340,12 +350,14 @@ impl<S: Store> Pipeline<S> {
                 cluster,
                 change,
                 seen,
+                triggered,
             } => {
                 let now_ms = millis(self.clock.wall());
                 let Some(cluster) = self.clusters.get_mut(cluster) else {
                     return;
                 };
                 let causes = cluster.dirty.causes.len();
+                let triggered = Triggered::of(&change, triggered);
                 cluster.state.apply(change, &mut cluster.dirty);
                 cluster
                     .gauges
@@ -357,6 +369,7 @@ impl<S: Store> Pipeline<S> {
                 // Nobody waits for what changes nothing.
                 if cluster.dirty.causes.len() > causes {
                     self.seen.push(seen);
+                    cluster.await_version(triggered);
                 }
             }
             Input::Stale {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::cluster::{
-    ClientNamespaces, HeadlessService, HeadlessServices, Kinds, ObjectKey, SeenNamespaces, Service,
+    ClientPods, HeadlessService, HeadlessServices, Kinds, ObjectKey, SeenNamespaces, Service,
     ServiceForm, State,
 };
 use crate::dns::{Name, Ttl};
@@ -72,8 +72,8 @@ pub struct ClusterPlan {
     pub seen: Option<Arc<SeenNamespaces>>,
     /// Where the headless Services that are seen are published, if someone wants to know.
     pub headless: Option<Arc<HeadlessServices>>,
-    /// Where the namespaces of pods are published by address, if someone wants to know.
-    pub clients: Option<Arc<ClientNamespaces>>,
+    /// Where pods are published by address, if someone wants to know.
+    pub clients: Option<Arc<ClientPods>>,
 }
 
 impl ClusterPlan {

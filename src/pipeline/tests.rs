@@ -1,6 +1,7 @@
 //! Laws of the writer: what it does bit by bit is what it would do at once, and no more than it must.
 
 mod told;
+mod triggered;
 mod worlds;
 
 mod apex;
@@ -205,6 +206,7 @@ fn feed(pipeline: &mut Pipeline<NoStore>, change: Change) {
         cluster: 0,
         change,
         seen,
+        triggered: None,
     });
 }
 
@@ -362,6 +364,7 @@ fn a_store_that_refuses_does_not_end_the_writer() {
             cluster: 0,
             change,
             seen,
+            triggered: None,
         })
         .unwrap();
     }

@@ -15,6 +15,10 @@ use super::Input;
 use crate::ops::{Clock, SystemClock};
 
 /// What there is to do next.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, on the stack; a box would cost an allocation for each change"
+)]
 pub(super) enum Next {
     /// An input.
     Input(Input),
@@ -70,6 +74,7 @@ mod tests {
             cluster: 0,
             change: Change::Listed(Kind::Service, Vec::new()),
             seen: SystemClock.now(),
+            triggered: None,
         }
     }
 

@@ -334,6 +334,13 @@ impl Exchange<'_> {
             return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NOT_AUTHORITATIVE));
         };
         let block = &shared.router.blocks()[place];
+        if qtype == Rtype::SOA
+            && let Some(zone) = block.zones().find(&scratch.lower, qtype)
+            && zone.apex().as_wire() == scratch.lower
+            && zone.peek().is_some()
+        {
+            self.note_asked(zone, Asked::Soa);
+        }
         let question = self.question(&scratch.lower);
         let goes_on = if self.is_signed() {
             !block.forbids(&question)
@@ -355,9 +362,6 @@ impl Exchange<'_> {
             scratch.error = Some("the zone has no version yet".to_owned());
             return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NOT_READY));
         };
-        if qtype == Rtype::SOA && zone.apex().as_wire() == scratch.lower {
-            self.note_asked(zone, Asked::Soa);
-        }
         scratch.noted.by = zones.word();
         let mut made = None;
         let seen = zones.look(version, &scratch.lower, qtype, &mut scratch.key, &mut made);
@@ -369,7 +373,8 @@ impl Exchange<'_> {
             && answer.end().is_none()
             && block.goes_on_after_zones()
             && zones.falls_through(zone, &scratch.lower);
-        let is_followed = !block.is_plain() && elsewhere(&answer, qtype).is_some();
+        let target = elsewhere(&answer, qtype).and_then(|target| Name::from_wire(target).ok());
+        let is_followed = target.is_some_and(|target| shared.router.follows(place, &target, qtype));
         if is_for_next || is_followed {
             return self.later(scratch, place);
         }

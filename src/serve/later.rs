@@ -1,7 +1,6 @@
 //! A request whose reply has to be waited for.
 
 use std::net::SocketAddr;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -10,7 +9,7 @@ use futures_util::future::BoxFuture;
 use crate::dns::{Query, Rcode};
 use crate::live::message::Metadata;
 use crate::live::{self, Next, Origin, Request};
-use crate::ops::panic_text;
+use crate::ops::catch_panic;
 use crate::serve::Proto;
 use crate::serve::dispatch::{Asker, Exchange, Outcome, Scratch, Shared};
 use crate::serve::reply::{Extended, Signer};
@@ -82,9 +81,14 @@ impl Exchange<'_> {
         let Some(mut request) = Request::of(&self.query, origin) else {
             return self.fail(scratch, Rcode::FORMERR);
         };
-        let shape = self.shape_of(block);
-        if let (Some(edns), Some(most)) = (&mut request.edns, shape.datagram_octets) {
-            edns.size = edns.size.min(most);
+        if let Some(edns) = &mut request.edns {
+            // More than the reply may have is asked of nobody: who forwards keeps room for it.
+            let ours = match self.asker.proto {
+                Proto::Udp => self.shared.settings.udp_octets,
+                Proto::Tcp | Proto::Tls => u16::MAX,
+            };
+            let most = self.shape_of(block).datagram_octets.unwrap_or(ours);
+            edns.size = edns.size.min(most).min(ours);
         }
         let router = Arc::clone(&self.shared.router);
         let is_forbidden = || router.blocks()[block].forbids(&self.question(&scratch.lower));
@@ -95,14 +99,9 @@ impl Exchange<'_> {
         };
         let stats = Arc::clone(&self.shared.stats);
         let answer = async move {
-            // What a handler held is gone with the request that it panicked at.
-            let answered = AssertUnwindSafe(next.run(&mut request))
-                .catch_unwind()
-                .await;
-            let outcome = answered.unwrap_or_else(|panic| {
+            let answered = catch_panic(next.run(&mut request)).await;
+            let outcome = answered.unwrap_or_else(|text| {
                 stats.panics.increase();
-                let text = panic_text(&*panic);
-                tracing::error!("Recovered from panic in server: {text}");
                 live::Outcome::failed("", Rcode::SERVFAIL, format!("panic: {text}"))
             });
             Answered {

@@ -103,6 +103,7 @@ impl Now {
                 query,
                 reply,
                 told: scratch.told(),
+                key: scratch.noted.key,
                 peer,
                 local,
                 proto: if proto == Proto::Udp { "udp" } else { "tcp" },

@@ -1,5 +1,6 @@
 //! Answering: sockets, requests, lookups.
 
+mod batch;
 mod dispatch;
 mod handover;
 mod later;

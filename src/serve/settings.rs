@@ -34,6 +34,8 @@ pub struct TcpSettings {
     pub max_queries: Option<u64>,
     /// The most transfers at once on one connection.
     pub max_transfers: usize,
+    /// The most queries of one connection that wait for an answer from elsewhere.
+    pub max_waiting: usize,
     /// How long running transfers may go on once the server stops.
     pub drain_timeout: Duration,
 }
@@ -90,6 +92,7 @@ impl Default for TcpSettings {
             stall_timeout: Duration::from_secs(60),
             max_queries: None,
             max_transfers: 8,
+            max_waiting: 128,
             drain_timeout: Duration::from_secs(5),
         }
     }

@@ -4,30 +4,34 @@
 //! task that hands messages to the writer through a short queue and waits while it is full. So replies
 //! overtake transfers (RFC 7766 section 6.2.1.1), and a slow client slows its own transfers only.
 
-use std::collections::HashMap;
+mod places;
+mod under_way;
+
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::io::{
     AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadHalf, WriteHalf,
 };
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use self::places::{Place, Places};
+use self::under_way::UnderWay;
 use crate::dns::HEADER_OCTETS;
 use crate::serve::dispatch::{Asker, Outcome, Scratch};
 use crate::serve::later::Later;
 use crate::serve::listener::Now;
-use crate::serve::{Answering, Proto, Stats, TcpSettings, TlsIdentity};
+use crate::serve::{Answering, Proto, Stats, TlsIdentity};
 use crate::transfer::{Closed, Sink, TlsPeer};
 
 /// Messages that wait for the writer of a connection.
@@ -116,69 +120,6 @@ fn rests_after(error: &io::Error) -> bool {
         error.kind(),
         ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted
     )
-}
-
-/// Places for connections: in all, and for each client.
-#[derive(Debug)]
-struct Places {
-    /// In all.
-    all: Arc<Semaphore>,
-    /// Taken by each address. Locked for one look and one write.
-    clients: Arc<Mutex<HashMap<IpAddr, usize>>>,
-    /// The most for one address.
-    max_per_client: usize,
-}
-
-/// A place for one connection: held while it lives.
-#[derive(Debug)]
-struct Place {
-    /// Of all.
-    _permit: OwnedSemaphorePermit,
-    /// Where the client's connections are counted.
-    clients: Arc<Mutex<HashMap<IpAddr, usize>>>,
-    /// The client.
-    client: IpAddr,
-}
-
-impl Places {
-    /// Places as the settings say.
-    fn new(settings: &TcpSettings) -> Self {
-        Self {
-            all: Arc::new(Semaphore::new(settings.max_connections)),
-            clients: Arc::default(),
-            max_per_client: settings.max_per_client,
-        }
-    }
-
-    /// A place for a client, if there is one.
-    fn take(&self, client: IpAddr) -> Option<Place> {
-        let client = client.to_canonical();
-        let permit = Arc::clone(&self.all).try_acquire_owned().ok()?;
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = clients.entry(client).or_insert(0);
-        if *taken >= self.max_per_client {
-            return None;
-        }
-        *taken += 1;
-        drop(clients);
-        Some(Place {
-            _permit: permit,
-            clients: Arc::clone(&self.clients),
-            client,
-        })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(taken) = clients.get_mut(&self.client) {
-            *taken -= 1;
-            if *taken == 0 {
-                clients.remove(&self.client);
-            }
-        }
-    }
 }
 
 /// A message on its way to the writer.
@@ -287,13 +228,13 @@ impl Connection {
         let stall = self.answering.now().settings.tcp.stall_timeout;
         let mut writing = JoinSet::new();
         writing.spawn(write_all(writer, outgoing, stall));
-        let mut transfers = JoinSet::new();
+        let mut under_way = UnderWay::default();
         let this = Arc::new(self);
         tokio::select! {
-            ended = this.read_all(reader, queue, &mut transfers) => match ended {
+            ended = this.read_all(reader, queue, &mut under_way) => match ended {
                 // Requests may be over while their answers are not (a half-closed connection).
-                End::Finished => while transfers.join_next().await.is_some() {},
-                End::Unfit => transfers.shutdown().await,
+                End::Finished => under_way.finish().await,
+                End::Unfit => under_way.shutdown().await,
             },
             // The client takes nothing more: what it might still ask is moot.
             Some(written) = writing.join_next() => return this.note_written(written),
@@ -322,7 +263,7 @@ impl Connection {
         self: &Arc<Self>,
         reader: ReadHalf<S>,
         queue: mpsc::Sender<Outgoing>,
-        transfers: &mut JoinSet<()>,
+        under_way: &mut UnderWay,
     ) -> End {
         let settings = self.answering.now().settings.tcp;
         let mut reader = BufReader::with_capacity(READ_OCTETS, reader);
@@ -331,8 +272,9 @@ impl Connection {
         let mut patience = settings.first_request_timeout;
         let mut requests: u64 = 0;
         loop {
-            while transfers.len() >= settings.max_transfers {
-                transfers.join_next().await.into_iter().for_each(log_end);
+            tokio::select! {
+                () = self.cancel.cancelled() => return End::Finished,
+                () = under_way.has_room(&settings) => {}
             }
             let read = {
                 let mut reading = pin!(read_request(&mut reader, &mut request));
@@ -340,8 +282,9 @@ impl Connection {
                     tokio::select! {
                         () = self.cancel.cancelled() => return End::Finished,
                         read = &mut reading => break read,
-                        Some(ended) = transfers.join_next() => log_end(ended),
-                        () = tokio::time::sleep(patience), if transfers.is_empty() => {
+                        Some(ended) = under_way.transfers.join_next() => log_end(ended),
+                        Some(ended) = under_way.answers.join_next() => log_end(ended),
+                        () = tokio::time::sleep(patience), if under_way.is_empty() => {
                             self.stats.tcp_timed_out.increase();
                             return End::Finished;
                         }
@@ -362,11 +305,13 @@ impl Connection {
             match shared.respond(&mut scratch, &request, self.asker()) {
                 Outcome::Silent => {}
                 Outcome::Transfer(job) => {
-                    transfers.spawn(job.run(Queue(queue.clone())));
+                    under_way.transfers.spawn(job.run(Queue(queue.clone())));
                 }
                 Outcome::Later(later) => {
                     let begun = (Arc::clone(&shared), start);
-                    transfers.spawn(Arc::clone(self).finish(begun, later, queue.clone()));
+                    under_way
+                        .answers
+                        .spawn(Arc::clone(self).finish(begun, later, queue.clone()));
                 }
                 Outcome::Reply => {
                     if !self

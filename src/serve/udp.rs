@@ -1,7 +1,7 @@
 //! Datagrams: one task for each socket, several sockets for each address.
 //!
-//! The kernel spreads clients over the sockets (SO_REUSEPORT). A task takes all datagrams that wait and
-//! answers each before the next; nothing is allocated for a plain query.
+//! The kernel spreads clients over the sockets (SO_REUSEPORT). A task takes the datagrams that wait, some
+//! at a time, answers each, and sends what is ready together; nothing is allocated for a plain query.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -15,6 +15,7 @@ use tokio::net::UdpSocket;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use crate::serve::batch::{BATCH, Inbox, Outbox};
 use crate::serve::dispatch::{Asker, Outcome, Scratch};
 use crate::serve::later::{Answered, Later};
 use crate::serve::listener::Now;
@@ -23,18 +24,19 @@ use crate::serve::{Answering, Proto, Stats};
 /// The largest request in a datagram that we read; a longer one is cut, and then malformed.
 const REQUEST_OCTETS: usize = 4096;
 /// What stands for an address that the system does not tell.
-const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+pub(super) const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 /// Requests of one socket that wait for an answer from elsewhere; more are dropped, and the client asks again.
 const MAX_WAITING: usize = 4096;
-/// Datagrams answered before other tasks get their turn.
-const BURST: usize = 64;
+/// Batches of datagrams answered before other tasks get their turn.
+const BURST: usize = 2;
 
 /// Answers what comes to a socket until told to stop.
 pub(crate) async fn serve(answering: Answering, socket: UdpSocket, cancel: CancellationToken) {
     let mut worker = Worker {
         answering,
         scratch: Scratch::new(),
-        request: vec![0; REQUEST_OCTETS].into_boxed_slice(),
+        inbox: Inbox::new(REQUEST_OCTETS),
+        outbox: Outbox::default(),
         local: socket.local_addr().unwrap_or(UNKNOWN),
         waiting: FuturesUnordered::new(),
     };
@@ -50,8 +52,8 @@ pub(crate) async fn serve(answering: Answering, socket: UdpSocket, cancel: Cance
             },
         }
         for _ in 0..BURST {
-            match socket.try_recv_from(&mut worker.request) {
-                Ok((octets, peer)) => worker.answer(&socket, octets, peer).await,
+            match worker.inbox.receive(&socket) {
+                Ok(count) => worker.answer(&socket, count).await,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 // An ICMP error for an earlier answer shows up here; it is that client's matter.
                 Err(error) => debug!(%error, "receiving a datagram failed"),
@@ -71,8 +73,10 @@ struct Worker {
     answering: Answering,
     /// Space to answer in.
     scratch: Scratch,
-    /// The request.
-    request: Box<[u8]>,
+    /// Requests.
+    inbox: Inbox,
+    /// Replies that were not sent yet.
+    outbox: Outbox,
     /// Our address.
     local: SocketAddr,
     /// Requests that wait for an answer from elsewhere.
@@ -80,10 +84,18 @@ struct Worker {
 }
 
 impl Worker {
-    /// Answers the request of so many octets.
-    async fn answer(&mut self, socket: &UdpSocket, octets: usize, peer: SocketAddr) {
+    /// Answers the requests that came.
+    async fn answer(&mut self, socket: &UdpSocket, count: usize) {
         let shared = self.answering.now();
-        let raw = &self.request[..octets];
+        for place in 0..count {
+            self.respond(&shared, place);
+        }
+        send(&shared.stats, socket, &mut self.outbox).await;
+    }
+
+    /// Answers one of the requests that came: its reply is in the outbox, if it has one by now.
+    fn respond(&mut self, shared: &Arc<Now>, place: usize) {
+        let (raw, peer) = self.inbox.get(place);
         let start = shared.start();
         let asker = Asker {
             address: peer,
@@ -96,7 +108,7 @@ impl Worker {
             Outcome::Silent | Outcome::Transfer(_) => return,
             Outcome::Later(later) => {
                 if self.waiting.len() < MAX_WAITING {
-                    let shared = Arc::clone(&shared);
+                    let shared = Arc::clone(shared);
                     self.waiting.push(Box::pin(async move {
                         let (later, answered) = later.wait().await;
                         (shared, start, later, answered)
@@ -110,7 +122,7 @@ impl Worker {
         }
         let (reply, ends) = (self.scratch.writer.octets(), (peer, self.local));
         shared.note(start, (raw, reply), &self.scratch, ends, Proto::Udp);
-        send(&shared.stats, socket, reply, peer).await;
+        self.outbox.add(reply, peer);
     }
 
     /// Answers a request whose answer has come.
@@ -123,16 +135,23 @@ impl Worker {
         }
         let (reply, ends) = (self.scratch.writer.octets(), (peer, self.local));
         shared.note(start, (&raw, reply), &self.scratch, ends, Proto::Udp);
-        send(&shared.stats, socket, reply, peer).await;
+        self.outbox.add(reply, peer);
+        send(&shared.stats, socket, &mut self.outbox).await;
     }
 
     /// Answers what has come already, for as long as an answer may take: nobody else would.
     async fn drain(mut self, socket: &UdpSocket) {
-        while let Ok((octets, peer)) = socket.try_recv_from(&mut self.request) {
-            self.answer(socket, octets, peer).await;
-        }
         let patience = self.answering.now().settings.tcp.drain_timeout;
         let waiting = async {
+            // More than these came later.
+            for _ in 0..MAX_WAITING / BATCH {
+                match self.inbox.receive(socket) {
+                    Ok(count) => self.answer(socket, count).await,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => debug!(%error, "receiving datagrams failed"),
+                }
+                tokio::task::coop::consume_budget().await;
+            }
             while let Some(finished) = self.waiting.next().await {
                 self.finish(socket, finished).await;
             }
@@ -143,14 +162,11 @@ impl Worker {
     }
 }
 
-/// Sends a reply.
-async fn send(stats: &Stats, socket: &UdpSocket, reply: &[u8], peer: SocketAddr) {
-    let sent = match socket.try_send_to(reply, peer) {
-        Err(error) if error.kind() == ErrorKind::WouldBlock => socket.send_to(reply, peer).await,
-        other => other,
-    };
-    if let Err(error) = sent {
+/// Sends the replies that are ready.
+async fn send(stats: &Stats, socket: &UdpSocket, outbox: &mut Outbox) {
+    let failed = |peer, error| {
         stats.udp_send_errors.increase();
         debug!(%peer, %error, "sending a datagram failed");
-    }
+    };
+    outbox.send(socket, failed).await;
 }

@@ -19,6 +19,7 @@ pub use labels::is_selected;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -64,7 +65,7 @@ pub struct Setting {
     pub place: Arc<str>,
     /// The namespace of objects that do not name theirs; `None` when every object must.
     pub default_namespace: Option<Arc<str>>,
-    /// What is kept of endpoints.
+    /// What is kept of endpoints and pods.
     pub keep: Keep,
 }
 
@@ -100,6 +101,8 @@ pub struct Reading {
     /// The fact; `None` when the object as a whole is left out, or, without a problem, when it counts no
     /// more: a Pod that has ended.
     pub fact: Option<Fact>,
+    /// When what a slice tells happened, where the cluster says it.
+    pub triggered: Option<SystemTime>,
     /// What was left out, and why.
     pub problems: Vec<Problem>,
 }
@@ -128,6 +131,7 @@ pub fn read(kind: Kind, object: Object<'_>, setting: &Setting, interner: &mut In
         }
     };
     let complaints = std::mem::take(&mut reader.complaints);
+    let triggered = named.as_ref().and_then(|named| named.triggered);
     let (key, origin) = match named {
         Some(named) => (
             Some(FactKey {
@@ -158,6 +162,7 @@ pub fn read(kind: Kind, object: Object<'_>, setting: &Setting, interner: &mut In
         key,
         origin,
         fact,
+        triggered,
         problems,
     }
 }
@@ -172,6 +177,8 @@ struct Named {
     service: Option<Arc<str>>,
     /// The ServiceImport of a slice, by label.
     import: Option<Arc<ImportOfSlice>>,
+    /// When what a slice tells happened, by annotation.
+    triggered: Option<SystemTime>,
 }
 
 /// One object being read.
@@ -237,7 +244,8 @@ impl Reader<'_> {
             Kind::Pod => {
                 let read: PodObject = object.read()?;
                 let named = self.named(read.metadata)?;
-                let fact = self.pod(&named, read.status.unwrap_or_default());
+                let labels = self.pod_labels(object);
+                let fact = self.pod(&named, labels, read.status.unwrap_or_default());
                 Ok((named, fact.map(Fact::Pod)))
             }
         }
@@ -284,11 +292,13 @@ impl Reader<'_> {
         };
         let import = self.import_of_slice(&mut metadata.labels);
         let service = folded(metadata.labels.service_name).map(|name| self.interner.get(&name));
+        let triggered = self.triggered(metadata.annotations);
         Ok(Named {
             key,
             origin,
             service,
             import,
+            triggered,
         })
     }
 

@@ -231,10 +231,11 @@ async fn send(
     turn: Option<Turn>,
     seen: Instant,
 ) -> Result<(), Unheard> {
-    let changes = read
-        .changes
-        .into_iter()
-        .map(|change| SourceEvent::Changed { change, seen });
+    let changes = read.changes.into_iter().map(|change| SourceEvent::Changed {
+        change,
+        seen,
+        triggered: None,
+    });
     let problems = read.problems.into_iter().map(SourceEvent::Problem);
     let turn = turn
         .into_iter()

@@ -40,6 +40,8 @@ pub enum SourceEvent {
         change: Change,
         /// When it arrived here, before it was parsed (the clock's `now`).
         seen: Instant,
+        /// When what an EndpointSlice tells happened, where it came by watch and says so.
+        triggered: Option<SystemTime>,
     },
     /// The source has not seen its outside for longer than it may; what was sent still stands.
     Stale {

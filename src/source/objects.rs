@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -18,6 +19,8 @@ const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 const IMPORT_NAME_LABEL: &str = "multicluster.kubernetes.io/service-name";
 /// The label that names the cluster that a slice comes from (KEP-1645).
 const SOURCE_CLUSTER_LABEL: &str = "multicluster.kubernetes.io/source-cluster";
+/// The annotation that says when what a slice tells happened.
+pub(super) const TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
 /// `metadata`.
 #[derive(Debug, Default, Deserialize)]
@@ -34,6 +37,9 @@ pub(super) struct Metadata {
     /// `labels`, of which one is kept.
     #[serde(default)]
     pub(super) labels: Labels,
+    /// `annotations`, of which one is kept.
+    #[serde(default)]
+    pub(super) annotations: Annotations,
     /// `managedFields`, of which one manager is kept.
     #[serde(default)]
     pub(super) managed_fields: LastManager,
@@ -57,37 +63,71 @@ pub(super) struct Labels {
     pub(super) source_cluster: Option<String>,
 }
 
+impl Picked for Labels {
+    fn place(&mut self, key: &str) -> Option<&mut Option<String>> {
+        match key {
+            SERVICE_NAME_LABEL => Some(&mut self.service_name),
+            IMPORT_NAME_LABEL => Some(&mut self.import_name),
+            SOURCE_CLUSTER_LABEL => Some(&mut self.source_cluster),
+            _ => None,
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Labels {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// Reads the map key by key.
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Labels;
+        deserializer.deserialize_any(Picker(PhantomData))
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map of labels")
-            }
+/// The annotations that matter.
+#[derive(Debug, Default)]
+pub(super) struct Annotations {
+    /// [`TRIGGER_TIME`].
+    pub(super) triggered: Option<String>,
+}
 
-            fn visit_unit<E>(self) -> Result<Labels, E> {
-                Ok(Labels::default())
-            }
+impl Picked for Annotations {
+    fn place(&mut self, key: &str) -> Option<&mut Option<String>> {
+        (key == TRIGGER_TIME).then_some(&mut self.triggered)
+    }
+}
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Labels, A::Error> {
-                let mut labels = Labels::default();
-                while let Some(name) = map.next_key::<String>()? {
-                    match name.as_str() {
-                        SERVICE_NAME_LABEL => labels.service_name = map.next_value()?,
-                        IMPORT_NAME_LABEL => labels.import_name = map.next_value()?,
-                        SOURCE_CLUSTER_LABEL => labels.source_cluster = map.next_value()?,
-                        _ => {
-                            map.next_value::<IgnoredAny>()?;
-                        }
-                    }
-                }
-                Ok(labels)
+impl<'de> Deserialize<'de> for Annotations {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Picker(PhantomData))
+    }
+}
+
+/// Some entries of a map of texts.
+trait Picked: Default {
+    /// Where the text of a key is kept, if it is.
+    fn place(&mut self, key: &str) -> Option<&mut Option<String>>;
+}
+
+/// Reads a map key by key and stores what is picked.
+struct Picker<T>(PhantomData<T>);
+
+impl<'de, T: Picked> Visitor<'de> for Picker<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of texts")
+    }
+
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+        let mut picked = T::default();
+        while let Some(key) = map.next_key::<String>()? {
+            match picked.place(&key) {
+                Some(place) => *place = map.next_value()?,
+                None => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        deserializer.deserialize_any(Reader)
+        Ok(picked)
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::cluster::Kind;
+use crate::ops::RequestMetrics;
 use crate::source::problem::Board;
 
 /// The most problems that are shown.
@@ -169,9 +170,25 @@ pub struct SourceStats {
     stale: AtomicU64,
     /// The problems that stand.
     board: Board,
+    /// What is counted of requests to API servers, of all sources together.
+    requests: RequestMetrics,
 }
 
 impl SourceStats {
+    /// Counters that start at zero, but for those of requests.
+    #[must_use]
+    pub fn counting(requests: RequestMetrics) -> Self {
+        Self {
+            requests,
+            ..Self::default()
+        }
+    }
+
+    /// What is counted of requests to API servers.
+    pub(super) const fn requests(&self) -> &RequestMetrics {
+        &self.requests
+    }
+
     /// Counters of a kind.
     #[must_use]
     pub const fn kind(&self, kind: Kind) -> &KindStats {

@@ -1,6 +1,8 @@
 //! What of a cluster a source is asked for.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cluster::{Kind, Kinds, Selector};
@@ -17,19 +19,21 @@ pub struct Wanted {
     pub labels: Option<Selector>,
     /// Which EndpointSlices, where these are not those that `labels` gives.
     pub slice_labels: Option<Selector>,
-    /// What is kept of endpoints.
+    /// What is kept of endpoints and pods.
     pub keep: Keep,
     /// How hard an API server may be pressed.
     pub limits: ApiLimits,
 }
 
-/// What is kept of endpoints beyond addresses and host names, for it costs memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What is kept of endpoints and pods beyond addresses and host names, for it costs memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Keep {
-    /// The names of their pods.
+    /// The names of endpoints' pods.
     pub pod_names: bool,
     /// Their topology zones.
     pub zones: bool,
+    /// Labels of pods, by their keys.
+    pub pod_labels: Option<Arc<BTreeSet<String>>>,
 }
 
 /// How hard an API server may be pressed.

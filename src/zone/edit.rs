@@ -202,7 +202,7 @@ fn list_octets(contents: &Contents) -> usize {
 
 /// The difference of two nodes of one owner. An RRset whose TTL differs goes and comes whole: some
 /// secondaries refuse a record whose TTL is not its RRset's.
-fn diff_nodes(
+pub(super) fn diff_nodes(
     apex: &Name,
     old: Option<&Node>,
     new: Option<&Node>,

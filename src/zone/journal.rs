@@ -13,6 +13,8 @@
 //! r | zone id (4) | hash of a record (8) | seq (8)   a step that brings or takes the record
 //! o | zone id (4) | hash of an object (8) | seq (8)  a step that the object caused
 //! w | zone id (4) | seq (8)              a step that is too wide for these
+//! x | zone id (4) | seq (8) | part (4)   what such a step has instead ([`wide`])
+//! b | zone id (4) | seq (8)              an older snapshot that is kept
 //! ```
 //!
 //! A zone rests on a base, which is its first step (written as the nodes it makes) or a snapshot, and on
@@ -27,16 +29,20 @@
 mod causes;
 mod codec;
 mod commit;
+mod difference;
 mod floor;
+mod head;
 mod index;
 mod load;
 mod one_name;
 mod reader;
+mod recover;
 mod refusal;
 mod repair;
 mod retention;
 mod salvage;
 mod scan;
+mod seek;
 pub(crate) mod sidefile;
 mod snapshot;
 mod step;
@@ -45,6 +51,7 @@ mod store;
 mod tests;
 mod upkeep;
 mod verify;
+mod wide;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -54,14 +61,16 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::dns::{Name, Serial};
 use crate::zone::{Candidate, Journaled, MemoryLimits, Version};
-use codec::{HEAD, Head, STEP, StreamError, ZONE};
+use codec::HEAD;
 use floor::{floors, lost_note};
-use repair::{Keep, StateDir};
-use scan::{Garbage, garbage_of, scan};
+use head::Head;
+use repair::StateDir;
+use scan::{Garbage, scan};
 use sidefile::{Newest, Serials};
 use snapshot::SnapshotJob;
 use step::StepSize;
 use store::{Batch, Store};
+use wide::WideJob;
 
 pub use index::Topic;
 pub use reader::{Order, ReadError, Reader, Steps, StoredZone};
@@ -74,6 +83,8 @@ pub use verify::{Fault, Verdict};
 const DAMAGED_COMMITS: u32 = 2;
 /// Entries that one commit may write or remove for the upkeep of history.
 const COMMIT_PORTION: usize = 16;
+/// The same after a commit that wrote a lot.
+const COMMIT_PORTION_MOST: usize = 512;
 /// Entries that one call of [`Journal::idle`] may write or remove.
 const IDLE_PORTION: usize = 64;
 
@@ -154,6 +165,7 @@ impl Stored {
             serial: self.head.serial,
             newest: self.head.seq,
             oldest: self.head.oldest,
+            octets: self.head.octets(),
         }
     }
 }
@@ -198,6 +210,8 @@ pub struct Journal {
     committed: BTreeMap<Name, Serial>,
     /// Snapshots being written.
     jobs: VecDeque<SnapshotJob>,
+    /// Lists of wide steps being written.
+    lists: VecDeque<WideJob>,
     /// Entries to be removed.
     garbage: VecDeque<Garbage>,
     /// How many commits in a row failed by damage.
@@ -274,6 +288,7 @@ impl Journal {
             behind,
             committed: BTreeMap::new(),
             jobs: VecDeque::new(),
+            lists: scan.lists.into(),
             garbage: scan.garbage.into(),
             damaged_commits: 0,
             damaged_upkeep: 0,
@@ -343,107 +358,6 @@ impl Journal {
         }
     }
 
-    /// Brings what can be read to a new database.
-    fn salvage(&mut self, notes: &mut Vec<String>) -> Result<(), OpenError> {
-        self.jobs.clear();
-        let scan = self
-            .dir
-            .start_anew(&self.store, Keep::Readable, notes, scan)?;
-        notes.extend(scan.notes);
-        self.garbage = scan.garbage.into();
-        self.next_id = self.next_id.max(scan.next_id);
-        *self.zones_mut() = scan.zones;
-        Ok(())
-    }
-
-    /// Loads a zone and cuts off what is damaged.
-    fn restore(&mut self, apex: &Name, limits: MemoryLimits) -> Result<Loaded, StoreError> {
-        let Some(stored) = self.zones().get(apex).cloned() else {
-            return Ok(Loaded {
-                version: None,
-                notes: Vec::new(),
-            });
-        };
-        let newest = stored.head.clone();
-        let (version, notes) = match load::restore(&self.store, &stored, limits) {
-            Ok(sound) => {
-                let notes = match sound.fault {
-                    None => verify::doubts(&sound.version),
-                    Some(what) => {
-                        self.cut(stored, &sound.version)?;
-                        self.behind.insert(apex.clone());
-                        self.pass_over(apex, newest.serial);
-                        vec![format!(
-                            "zone {apex}: serials after {} up to {} are lost ({what})",
-                            sound.version.serial, newest.serial
-                        )]
-                    }
-                };
-                (Some(sound.version), notes)
-            }
-            Err(StreamError::Damaged(what)) => {
-                self.forget(&stored)?;
-                self.pass_over(apex, newest.serial);
-                let note = format!(
-                    "zone {apex}: all versions up to serial {} are lost ({what})",
-                    newest.serial
-                );
-                (None, vec![note])
-            }
-            Err(StreamError::Store(error)) => return Err(error),
-        };
-        Ok(Loaded { version, notes })
-    }
-
-    /// The next serial of a zone has to be above this one.
-    fn pass_over(&mut self, apex: &Name, serial: Serial) {
-        let floor = self
-            .floors
-            .get(apex)
-            .map_or(serial, |floor| floor.later(serial));
-        self.floors.insert(apex.clone(), floor);
-    }
-
-    /// Makes an older version the newest of a zone.
-    fn cut(&mut self, mut stored: Stored, newest: &Version) -> Result<(), StoreError> {
-        let head = &mut stored.head;
-        let (last, id) = (head.seq, stored.id);
-        head.serial = newest.serial;
-        head.seq = newest.seq;
-        head.hash = newest.link.map(|link| link.hash);
-        head.oldest = head.oldest.min(newest.seq);
-        (head.kept_octets, head.since_base) = (0, 0);
-        for seq in head.oldest..=newest.seq {
-            // A step before the base may be damaged too; it counts nothing.
-            if let Ok(size) = step::peek_step(&self.store, id, seq) {
-                head.kept_octets += size.octets;
-                head.since_base += if seq > head.base.seq { size.octets } else { 0 };
-            }
-        }
-        let mut batch = Batch::default();
-        put_head(&mut batch, &stored);
-        self.store.write(batch)?;
-        self.store.sync()?;
-        let low = codec::part_key(STEP, id, newest.seq + 1, 0);
-        let high = codec::part_key(STEP, id, last, u32::MAX);
-        self.zones_mut().insert(stored.apex.clone(), stored);
-        // Removed now: the next commits write under these keys.
-        while self.remove_some(&low, &high, BATCH_ENTRIES)? > 0 {}
-        self.store.sync()
-    }
-
-    /// Drops a zone of which nothing is sound.
-    fn forget(&mut self, stored: &Stored) -> Result<(), StoreError> {
-        let mut batch = Batch::default();
-        batch.delete(&codec::zone_key(ZONE, stored.id));
-        batch.delete(&codec::zone_key(HEAD, stored.id));
-        self.store.write(batch)?;
-        self.store.sync()?;
-        self.zones_mut().remove(&stored.apex);
-        self.garbage.extend(garbage_of(stored.id));
-        Ok(())
-    }
-
     /// Makes candidates durable, all or none: after this they may be shown.
     ///
     /// # Errors
@@ -456,11 +370,13 @@ impl Journal {
         if candidates.is_empty() {
             return Ok(Vec::new());
         }
-        if let Err(error) = self.write(&candidates) {
-            return Err((error, candidates));
-        }
-        // Upkeep comes after: its failure costs the commit nothing.
-        self.try_upkeep(COMMIT_PORTION);
+        let written = match self.write(&candidates) {
+            Ok(written) => written,
+            Err(error) => return Err((error, candidates)),
+        };
+        // Upkeep comes after: its failure costs the commit nothing. Where commits leave no time for more it
+        // has to take away as much as they bring, in the long run.
+        self.try_upkeep(COMMIT_PORTION.max(2 * written).min(COMMIT_PORTION_MOST));
         Ok(candidates.into_iter().map(Candidate::journaled).collect())
     }
 

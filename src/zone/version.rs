@@ -4,7 +4,7 @@
 //! into a [`Journaled`], and only that can be published. Readers hold an `Arc<Version>` for a whole
 //! answer or a whole transfer; it carries the history that leads to it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ use imbl::Vector;
 use tokio::sync::watch;
 
 use crate::cluster::Cause;
-use crate::dns::{Name, Rdata, Serial};
+use crate::dns::{Name, Rdata, Serial, SuffixMap};
 use crate::zone::condensed::Condensed;
 use crate::zone::gate::HeldChange;
 use crate::zone::pin::Pin;
@@ -145,7 +145,8 @@ pub struct MemoryLimits {
 }
 
 impl Candidate {
-    /// The version after `previous` (the first when there is none) from a draft that is not empty.
+    /// The version after `previous` (the first when there is none) from a draft that is not empty. Times rise
+    /// with numbers: where the clock was set back it has the time of the one before.
     #[must_use]
     pub fn new(
         previous: Option<&Version>,
@@ -161,6 +162,7 @@ impl Candidate {
             added,
             soa_changed: _,
         } = draft;
+        let time_ms = previous.map_or(time_ms, |version| time_ms.max(version.time_ms));
         let mut step = Step {
             seq: previous.map_or(1, |version| version.seq + 1),
             time_ms,
@@ -370,16 +372,16 @@ pub struct ZoneSet {
     /// In configuration order.
     zones: Vec<Arc<Zone>>,
     /// Lower-case wire name to place in `zones`.
-    index: HashMap<Box<[u8]>, usize>,
+    index: SuffixMap<usize>,
 }
 
 impl ZoneSet {
     /// A set of zones; of two with one name the first counts.
     #[must_use]
     pub fn new(zones: Vec<Arc<Zone>>) -> Self {
-        let mut index = HashMap::new();
+        let mut index = SuffixMap::default();
         for (place, zone) in zones.iter().enumerate() {
-            index.entry(zone.apex().as_wire().into()).or_insert(place);
+            index.add(zone.apex().as_wire(), place);
         }
         Self { zones, index }
     }
@@ -401,16 +403,6 @@ impl ZoneSet {
     /// The zone with the longest name that the lower-case wire name equals or lies below.
     #[must_use]
     pub fn find(&self, lower_wire: &[u8]) -> Option<&Arc<Zone>> {
-        let mut rest = lower_wire;
-        loop {
-            if let Some(place) = self.index.get(rest) {
-                return Some(&self.zones[*place]);
-            }
-            let length = usize::from(*rest.first()?);
-            if length == 0 {
-                return None;
-            }
-            rest = rest.get(length + 1..)?;
-        }
+        self.index.find(lower_wire).map(|place| &self.zones[*place])
     }
 }

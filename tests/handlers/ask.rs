@@ -1,7 +1,7 @@
 //! Questions as text, and what a server says to them in a form that can be compared.
 
 use std::fmt::{self, Write as _};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use crate::support::wire::{self, Message, Query, Record};
@@ -48,10 +48,11 @@ impl fmt::Display for Said {
 pub struct Ask {
     octets: Vec<u8>,
     is_tcp: bool,
+    from: Ipv4Addr,
 }
 
 impl Ask {
-    /// Reads `NAME TYPE [+tcp] [+do] [+e=SIZE] [+cd] [+ad] [+nord] [CH]`.
+    /// Reads `NAME TYPE [+tcp] [+do] [+e=SIZE] [+opt=CODE:HEX] [+cd] [+ad] [+nord] [+from=IP] [CH]`.
     pub fn parse(text: &str) -> Self {
         let mut words = text.split_whitespace();
         let name = words.next().expect("a name");
@@ -59,6 +60,7 @@ impl Ask {
         let mut query = Query::new(name, qtype);
         query.recursion_desired = true;
         let (mut is_tcp, mut dnssec_ok, mut flags) = (false, false, 0_u8);
+        let (mut from, mut options) = (Ipv4Addr::LOCALHOST, Vec::new());
         for word in words {
             match word {
                 "+tcp" => is_tcp = true,
@@ -70,19 +72,31 @@ impl Ask {
                 "+ad" => flags |= 0x20,
                 "+nord" => query.recursion_desired = false,
                 "CH" => query.class = 3,
-                size => {
-                    let size = size.strip_prefix("+e=").expect("an option");
-                    query.edns = Some(size.parse().unwrap());
-                }
+                more => match more.split_once('=').expect("an option") {
+                    ("+from", address) => from = address.parse().unwrap(),
+                    ("+opt", option) => {
+                        options.extend(option_of(option));
+                        query.edns = query.edns.or(Some(1232));
+                    }
+                    ("+e", size) => query.edns = Some(size.parse().unwrap()),
+                    _ => panic!("{more}"),
+                },
             }
         }
         let mut octets = query.encode();
         octets[3] |= flags;
-        if dnssec_ok {
+        if query.edns.is_some() {
             let at = octets.len() - 4;
-            octets[at] |= 0x80;
+            octets[at] |= if dnssec_ok { 0x80 } else { 0 };
+            let length = u16::try_from(options.len()).unwrap().to_be_bytes();
+            octets.splice(at + 2.., length);
+            octets.append(&mut options);
         }
-        Self { octets, is_tcp }
+        Self {
+            octets,
+            is_tcp,
+            from,
+        }
     }
 
     /// Asks a server.
@@ -103,7 +117,7 @@ impl Ask {
     }
 
     fn datagram(&self, server: SocketAddr) -> std::io::Result<Vec<u8>> {
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        let socket = UdpSocket::bind((self.from, 0))?;
         socket.connect(server)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.send(&self.octets)?;
@@ -119,6 +133,16 @@ impl Ask {
         connection.send(&self.octets)?;
         connection.receive()
     }
+}
+
+/// An EDNS option written as `CODE:HEX`.
+fn option_of(text: &str) -> Vec<u8> {
+    let (code, data) = text.split_once(':').expect("CODE:HEX");
+    let digit = |at: usize| u8::from_str_radix(&data[at..at + 2], 16).unwrap();
+    let data: Vec<u8> = (0..data.len()).step_by(2).map(digit).collect();
+    let length = u16::try_from(data.len()).unwrap().to_be_bytes();
+    let code: u16 = code.parse().unwrap();
+    [&code.to_be_bytes()[..], &length, &data].concat()
 }
 
 /// The number of a type.

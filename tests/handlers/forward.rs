@@ -30,7 +30,6 @@ const KINDS: &str = "
     echo.test TXT +cd
     echo.test TXT +ad +tcp
     echo.test TXT +do
-    echo.test TXT +e=4096
     EcHo.TeSt TXT
     a.test HINFO
     a.test HTTPS
@@ -57,6 +56,16 @@ pub const CASES: &[Case] = &[
         "forward . UP1 {\n prefer_udp\n force_tcp\n}",
         "echo.test TXT\necho.test TXT +tcp",
     ),
+    case(
+        "the size that is asked for",
+        "forward . UP1",
+        "echo.test TXT +e=4096 != datagram: rcode 0 rd ra ? echo.test. TXT 1 | echo.test. 0 1 TXT \"echo.test. flags=0100 tcp=false opt=Some((1232, false))+0\" opt rcode+0 do=false\necho.test TXT +e=1000\necho.test TXT +e=300\necho.test TXT +tcp +e=512",
+    ),
+    case(
+        "the size that is asked for over tcp",
+        "forward . UP1 {\n force_tcp\n}",
+        "echo.test TXT +e=4096 != datagram: rcode 0 rd ra ? echo.test. TXT 1 | echo.test. 0 1 TXT \"echo.test. flags=0100 tcp=true opt=Some((1232, false))+0\" opt rcode+0 do=false\necho.test TXT +e=1000",
+    ),
     case("dns scheme", "forward . dns://UP1", "a.test A\nwho.test A"),
     case(
         "truncation",
@@ -67,7 +76,7 @@ pub const CASES: &[Case] = &[
     case(
         "truncation, preferring udp",
         "forward . UP1 {\n prefer_udp\n}",
-        "tcset.test A\ntcset.test A +tcp\nbig.test TXT +e=4096 != datagram: rcode 0 tc rd ra ? big.test. TXT 1 opt rcode+0 do=false\nbig.test TXT +tcp\nseen 1",
+        "tcset.test A\ntcset.test A +tcp\nbig.test TXT +e=4096 != datagram: rcode 0 tc rd ra ? big.test. TXT 1 opt rcode+0 do=false\nbig.test TXT +tcp\nseen 1 != datagram: [4, 4]",
     ),
     case(
         "replies that are wrong",

@@ -88,7 +88,7 @@ pub const CASES: &[Case] = &[
     of_file("largest ttl", "hosts DIR/hosts {\n ttl 65535\n fallthrough\n}\nforward . UP1"),
     of_file("zones", "hosts DIR/hosts test\nforward . UP1"),
     of_file("several zones", "hosts DIR/hosts wild.test example\nforward . UP1"),
-    of_file("zones of the block", "hosts DIR/hosts").zones("test in-addr.arpa"),
+    of_file("hosts for the zones of the block", "hosts DIR/hosts").zones("test in-addr.arpa"),
     of_file("a zone outside of the block", "hosts DIR/hosts nowhere\nforward . UP1"),
     of_file("a reverse zone", "hosts DIR/hosts 10.0.0.0/8 test\nforward . UP1"),
     of_file("file and lines", "hosts DIR/hosts {\n 10.9.0.1 one.test new.test\n 2001:db8::9 two.test\n fallthrough\n}\nforward . UP1"),

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use super::run::spawn;
 use crate::support::ports;
-use crate::support::process::Process;
+use crate::support::process::{Process, now, poll_for};
 use crate::support::upstream::Upstream;
 use crate::support::wire;
 
 /// How long a start or an end may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a question that is asked once is waited for a second time.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// A server with `loop` whose forwarder is at this port.
 fn start(is_ours: bool, folder: &Path, port: u16, to: u16) -> Process {
@@ -54,6 +56,9 @@ pub fn check_no_loop() {
         process.wait_for("the question", PATIENCE, || {
             (upstream.seen()[0] > 0).then_some(())
         });
+        let again = || (upstream.seen()[0] > 1).then_some(());
+        let seen = poll_for(now() + AGAIN, Duration::from_millis(50), again);
+        assert!(seen.is_none(), "the question was asked again");
         let query = wire::Query::new("a.test", wire::A);
         let reply = process.wait_for("an answer", PATIENCE, || {
             wire::udp(ports::loopback(port), &query).ok()

@@ -36,8 +36,7 @@ const COMPARED: &[&str] = &[
     "coredns_proxy_request_duration_seconds_count",
 ];
 
-/// The compared metrics of a server: name and sorted labels, with the value. Those that are 0 are left out: vectors of
-/// ours begin with zeros.
+/// The compared metrics of a server.
 fn metrics_of(is_ours: bool) -> BTreeMap<String, f64> {
     let folder = tempfile::tempdir().unwrap();
     let upstream = Upstream::start(1, "ok");
@@ -64,25 +63,41 @@ fn metrics_of(is_ours: bool) -> BTreeMap<String, f64> {
     for question in QUESTIONS {
         Ask::parse(question).send(server);
     }
-    let (_, text) = http(scraped, "/metrics").unwrap();
+    let names = [
+        (port.to_string(), "PORT"),
+        (upstream.address.port().to_string(), "UPSTREAM"),
+        (folder.path().display().to_string(), "FOLDER"),
+    ];
+    scrape(scraped, COMPARED, &names)
+}
+
+/// The metrics at a port that begin with one of these words: name and sorted labels with other words for what differs
+/// between the servers, and the value. Those that are 0 are left out: vectors of ours begin with zeros.
+pub fn scrape(port: u16, prefixes: &[&str], names: &[(String, &str)]) -> BTreeMap<String, f64> {
+    let (_, text) = http(port, "/metrics").expect("metrics");
     let lines = text
         .lines()
-        .filter(|line| COMPARED.iter().any(|it| line.starts_with(it)));
+        .filter(|line| prefixes.iter().any(|it| line.starts_with(it)));
     let mut found = BTreeMap::new();
     for line in lines {
         let (name, value) = line.rsplit_once(' ').unwrap();
-        let name = name.replace(&port.to_string(), "PORT");
-        let name = name.replace(&upstream.address.port().to_string(), "UPSTREAM");
-        let name = name.replace(&folder.path().display().to_string(), "FOLDER");
+        let mut name = name.to_owned();
+        for (text, word) in names {
+            name = name.replace(text, word);
+        }
         let (name, labels) = name.split_once('{').unwrap_or((&name, ""));
         let mut labels: Vec<&str> = labels.trim_end_matches('}').split("\",").collect();
         labels
             .iter_mut()
             .for_each(|label| *label = label.trim_end_matches('"'));
         labels.sort_unstable();
+        // Who answered: a difference that is declared ("plugin").
+        labels.retain(|label| !label.starts_with("plugin="));
         let value: f64 = value.parse().unwrap();
         if value != 0.0 {
-            found.insert(format!("{name} {}", labels.join(" ")), value);
+            *found
+                .entry(format!("{name} {}", labels.join(" ")))
+                .or_default() += value;
         }
     }
     found

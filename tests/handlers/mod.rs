@@ -6,10 +6,13 @@ pub mod run;
 
 pub mod acl;
 pub mod cache;
+pub mod chain;
 pub mod dns64;
 pub mod forward;
 pub mod hosts;
+pub mod log;
 pub mod loops;
 pub mod metrics;
 pub mod rewrite;
+pub mod secure;
 pub mod template;

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use super::ask::{Ask, Said};
 use super::case::Case;
-use crate::support::process::Process;
+use super::{log, metrics};
+use crate::support::process::{Process, now, poll_for};
 use crate::support::upstream::{Upstream, pause};
 use crate::support::{needs, ports};
 
@@ -22,35 +23,53 @@ const AT_ONCE: usize = 12;
 
 /// One server's part of a case.
 struct Side {
-    address: SocketAddr,
+    /// Where it listens, and ports for more.
+    addresses: Vec<SocketAddr>,
     upstreams: Vec<Upstream>,
     folder: PathBuf,
+    /// What its server prints.
+    log: PathBuf,
+    /// Words that stand for others in all texts.
+    words: Vec<(&'static str, String)>,
 }
 
 impl Side {
     /// Makes upstreams, files and the block.
-    fn prepare(case: &Case, folder: PathBuf) -> (Self, String) {
+    fn prepare(
+        case: &Case,
+        folder: PathBuf,
+        log: PathBuf,
+        words: &[(&'static str, String)],
+    ) -> (Self, String) {
         std::fs::create_dir_all(&folder).unwrap();
         let upstreams: Vec<Upstream> = (1..)
             .zip(case.upstreams.split_whitespace())
             .map(|(number, mode)| Upstream::start(number, mode))
             .collect();
+        let uses = |port: &usize| *port == 0 || case.lines.contains(&format!("PORT{port}"));
         let side = Self {
-            address: ports::free_address(),
+            addresses: (0..4).filter(uses).map(|_| ports::free_address()).collect(),
             upstreams,
             folder,
+            log,
+            words: words.to_vec(),
         };
         for (name, text) in case.files {
             std::fs::write(side.folder.join(name), side.fill(text)).unwrap();
         }
-        let port = side.address.port();
+        let port = side.addresses[0].port();
         let keys: Vec<String> = case
             .zones
             .split(' ')
             .map(|zone| format!("{zone}:{port}"))
             .collect();
+        let errors = if case.lines.contains("errors") {
+            ""
+        } else {
+            "errors"
+        };
         let block = format!(
-            "{} {{\n    bind 127.0.0.1\n    errors\n{}\n}}\n",
+            "{} {{\n    bind 127.0.0.1\n    {errors}\n{}\n}}\n",
             keys.join(" "),
             side.fill(case.lines)
         );
@@ -60,11 +79,16 @@ impl Side {
     /// Fills in what differs between the servers.
     fn fill(&self, text: &str) -> String {
         let mut text = text.replace("DIR", &self.folder.display().to_string());
-        text = text.replace("PORT0", &self.address.port().to_string());
+        for (word, meant) in &self.words {
+            text = text.replace(word, meant);
+        }
         for (number, upstream) in (1..).zip(&self.upstreams) {
             let address = upstream.address;
             text = text.replace(&format!("UPORT{number}"), &address.port().to_string());
             text = text.replace(&format!("UP{number}"), &address.to_string());
+        }
+        for (number, address) in self.addresses.iter().enumerate() {
+            text = text.replace(&format!("PORT{number}"), &address.port().to_string());
         }
         text
     }
@@ -80,11 +104,10 @@ impl Side {
     /// Does one step; what it gives is to be equal for both servers.
     fn step(&self, step: &str) -> Vec<Said> {
         let note = |text: String| {
-            vec![Said {
-                text,
-                ttls: Vec::new(),
-            }]
+            let ttls = Vec::new();
+            vec![Said { text, ttls }]
         };
+        let step = &self.fill(step);
         let (word, rest) = step.split_once(' ').expect("a step has words");
         let mut words = rest.split(' ');
         match word {
@@ -97,13 +120,32 @@ impl Side {
                 let (file, text) = rest.split_once(' ').unwrap();
                 std::fs::write(self.folder.join(file), text.replace("\\n", "\n")).unwrap();
             }
+            "until" => {
+                let asked = || self.ask(rest).filter(|said| said.text.contains(" | "));
+                let deadline = now() + PATIENCE;
+                let Some(_) = poll_for(deadline, Duration::from_millis(100), asked) else {
+                    return note(format!("{:?}", self.ask(rest)));
+                };
+            }
+            "logged" => {
+                let (count, text) = rest.split_once(' ').unwrap();
+                return log::lines(&self.log, text, count.parse().unwrap())
+                    .into_iter()
+                    .flat_map(note)
+                    .collect();
+            }
+            "metrics" => {
+                let place: usize = words.next().unwrap().parse().unwrap();
+                let prefixes: Vec<&str> = words.collect();
+                return note(self.metrics(self.addresses[place].port(), &prefixes));
+            }
             "times" | "burst" => {
                 let (count, question) = rest.split_once(' ').unwrap();
-                let (ask, count) = (Ask::parse(question), count.parse().unwrap());
+                let count = count.parse().unwrap();
                 let mut all = if word == "times" {
-                    (0..count).map(|_| ask.send(self.address)).collect()
+                    (0..count).flat_map(|_| self.ask(question)).collect()
                 } else {
-                    self.at_once(&ask, count)
+                    self.at_once(question, count)
                 };
                 all.sort();
                 if word == "times" {
@@ -111,18 +153,51 @@ impl Side {
                 }
                 return all;
             }
-            _ => return vec![Ask::parse(step).send(self.address)],
+            _ => return self.ask(step).into_iter().collect(),
         }
         Vec::new()
     }
 
+    /// Asks once, at another port if `@N` stands in the question.
+    fn ask(&self, question: &str) -> Option<Said> {
+        let places: Vec<&str> = question
+            .split(' ')
+            .filter(|it| it.starts_with('@'))
+            .collect();
+        let place = places.first().map_or(0, |it| it[1..].parse().unwrap());
+        let question = question.replace(&format!(" @{place}"), "");
+        Some(Ask::parse(&question).send(self.addresses[place]))
+    }
+
+    /// The metrics that begin with one of these words and name a port of this case, as text.
+    fn metrics(&self, port: u16, prefixes: &[&str]) -> String {
+        let ports = self
+            .addresses
+            .iter()
+            .zip(["PORT0", "PORT1", "PORT2", "PORT3"]);
+        let mut names: Vec<(String, &str)> = ports
+            .map(|(address, name)| (address.port().to_string(), name))
+            .collect();
+        for (upstream, name) in self.upstreams.iter().zip(["UP1", "UP2", "UP3"]) {
+            names.push((upstream.address.port().to_string(), name));
+        }
+        names.push((self.folder.display().to_string(), "DIR"));
+        let found = metrics::scrape(port, prefixes, &names);
+        let of_this_case = |name: &String| names.iter().any(|(_, it)| name.contains(it));
+        let lines = found.iter().filter(|(name, _)| of_this_case(name));
+        lines
+            .map(|(name, value)| format!("{name} {value}\n"))
+            .collect()
+    }
+
     /// Asks this many times at once.
-    fn at_once(&self, ask: &Ask, count: usize) -> Vec<Said> {
+    fn at_once(&self, question: &str, count: usize) -> Vec<Said> {
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..count)
-                .map(|_| scope.spawn(|| ask.send(self.address)))
+                .map(|_| scope.spawn(|| self.ask(question)))
                 .collect();
-            threads.into_iter().map(|it| it.join().unwrap()).collect()
+            let said = threads.into_iter().flat_map(|it| it.join().unwrap());
+            said.collect()
         })
     }
 }
@@ -214,7 +289,16 @@ pub fn spawn(is_ours: bool, corefile: &Path, folder: &Path) -> Process {
         command.arg("-conf").arg(corefile);
     }
     command.current_dir(folder);
-    Process::spawn(name, &mut command, &folder.join(format!("log.{name}")))
+    Process::spawn(name, &mut command, &log_of(is_ours, folder))
+}
+
+/// The file of what one of the servers prints.
+fn log_of(is_ours: bool, folder: &Path) -> PathBuf {
+    folder.join(if is_ours {
+        "log.zonewright"
+    } else {
+        "log.CoreDNS"
+    })
 }
 
 /// Starts one of the servers and waits until all its ports are open.
@@ -233,6 +317,14 @@ fn start(is_ours: bool, corefile: &Path, folder: &Path, ports: &[SocketAddr]) ->
 /// # Panics
 /// When an answer differs and no difference is declared.
 pub fn run_all(cases: &[Case]) {
+    run_all_with(cases, &[]);
+}
+
+/// The same, with words that stand for others in all texts.
+///
+/// # Panics
+/// When an answer differs and no difference is declared.
+pub fn run_all_with(cases: &[Case], words: &[(&'static str, String)]) {
     let only = std::env::var("HANDLERS_ONLY").unwrap_or_default();
     let mut left: Vec<&Case> = cases
         .iter()
@@ -240,7 +332,7 @@ pub fn run_all(cases: &[Case]) {
         .collect();
     let mut findings = Findings::default();
     for at_once in [AT_ONCE, 3, 1] {
-        findings = run_some(&left, at_once);
+        findings = run_some(&left, at_once, words);
         let Findings {
             compared,
             used,
@@ -250,6 +342,10 @@ pub fn run_all(cases: &[Case]) {
             "{} configurations, {compared} comparisons, {} unexplained, {used:?}",
             left.len(),
             unexplained.len()
+        );
+        assert!(
+            *compared > 0,
+            "nothing was compared: HANDLERS_ONLY={only:?}"
         );
         left.retain(|case| {
             unexplained
@@ -269,14 +365,16 @@ pub fn run_all(cases: &[Case]) {
 }
 
 /// Runs cases on servers of their own.
-fn run_some(cases: &[&Case], at_once: usize) -> Findings {
+fn run_some(cases: &[&Case], at_once: usize, words: &[(&'static str, String)]) -> Findings {
     let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
     let mut texts = [String::new(), String::new()];
     let mut sides = Vec::new();
     for (number, case) in cases.iter().enumerate() {
         sides.push([0, 1].map(|server| {
-            let folder = folder.path().join(format!("{number}.{server}"));
-            let (side, block) = Side::prepare(case, folder);
+            let folder = root.join(format!("{number}.{server}"));
+            let log = log_of(server == 1, root);
+            let (side, block) = Side::prepare(case, folder, log, words);
             texts[server] += &block;
             side
         }));
@@ -284,7 +382,7 @@ fn run_some(cases: &[&Case], at_once: usize) -> Findings {
     let _servers = [0, 1].map(|server| {
         let corefile = folder.path().join(format!("Corefile.{server}"));
         std::fs::write(&corefile, &texts[server]).unwrap();
-        let ports: Vec<SocketAddr> = sides.iter().map(|it| it[server].address).collect();
+        let ports: Vec<SocketAddr> = sides.iter().map(|it| it[server].addresses[0]).collect();
         start(server == 1, &corefile, folder.path(), &ports)
     });
     let (findings, next) = (Mutex::new(Findings::default()), AtomicUsize::new(0));

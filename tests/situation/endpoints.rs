@@ -1,6 +1,8 @@
 //! Situations 21 to 37: headless Services, endpoints, aliases.
 
 use super::site::{HTTP, Site, objects, service, slice};
+use crate::support::upstream::Upstream;
+use crate::support::wire::{self, Message, Query, Record};
 
 #[test]
 fn s21_a_headless_service_has_its_endpoints_addresses() {
@@ -164,6 +166,47 @@ fn s33_an_alias_is_a_cname() {
 fn s35_an_alias_of_a_service_brings_its_address() {
     let wanted = "external-to-service CNAME svc1\nsvc1 A 10.0.0.1";
     Site::plain().check("external-to-service A", wanted);
+}
+
+/// The objects and an alias that leads out of the cluster, which an upstream knows.
+fn with_upstream(target: &str) -> (Site, Upstream) {
+    let upstream = Upstream::start(1, "ok");
+    let spec = format!("type: ExternalName, externalName: {target}");
+    let objects = objects() + &service("away", &spec);
+    let beside = format!(
+        "bind 127.0.0.1\n}}\n.:PORT {{\n bind 127.0.0.1\n forward . {}",
+        upstream.address
+    );
+    (Site::of("cluster.local", &objects, "", &beside), upstream)
+}
+
+#[test]
+fn s34_a_truncated_answer_of_the_upstream_is_truncated_with_the_alias() {
+    let (site, _upstream) = with_upstream("tcset.test");
+    let query = Query::new("away.testns.svc.cluster.local.", wire::A);
+    let texts = |reply: &Message| reply.answers.iter().map(Record::text).collect::<Vec<_>>();
+    let alias = "away.testns.svc.cluster.local. 5 IN CNAME tcset.test.";
+    let quick = wire::udp(site.address, &query).unwrap();
+    let wanted = [alias, "tcset.test. 300 IN A 10.1.2.8"];
+    assert_eq!(
+        (texts(&quick), quick.is_truncated()),
+        (wanted.map(str::to_owned).into(), true)
+    );
+    let whole = wire::tcp(site.address, &query).unwrap();
+    let wanted = [alias, "tcset.test. 300 IN A 10.1.2.9"];
+    assert_eq!(
+        (texts(&whole), whole.is_truncated()),
+        (wanted.map(str::to_owned).into(), false)
+    );
+}
+
+#[test]
+fn s37_an_alias_that_leads_out_stands_before_the_address() {
+    let (site, _upstream) = with_upstream("a.test");
+    let reply = site.ask("away A");
+    let texts: Vec<String> = reply.answers.iter().map(Record::text).collect();
+    let alias = "away.testns.svc.cluster.local. 5 IN CNAME a.test.";
+    assert_eq!(texts, [alias, "a.test. 300 IN A 10.1.2.3"]);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Situations 57 to 68: reverse zones, the ways into a cluster.
 
-use super::site::{HTTP, Site, objects, service, slice};
+use super::site::{HTTP, Site, View, objects, service, slice};
 use crate::support::apiserver::{Access, ApiServer};
 use crate::support::needs;
+use crate::support::wire::{self, Query};
 
 #[test]
 fn s57_a_cluster_ip_points_to_its_service() {
@@ -122,9 +123,10 @@ fn s66_fallthrough_of_some_names_lets_no_others_through() {
     site.check("extra.cluster.local. A", "NXDOMAIN");
 }
 
-/// A kubeconfig leads to the API server; what was listed is answered on when the server is gone.
+/// A kubeconfig leads to the API server; what was listed is answered on when the server is gone, also
+/// after a reload.
 #[test]
-fn s67_s68_a_kubeconfig_leads_to_the_cluster_and_its_end_harms_nobody() {
+fn s67_s68_a_kubeconfig_leads_to_the_cluster_and_neither_reloads_nor_its_end_harm_anybody() {
     if needs::lacks(&["apiserver", "openssl"]) {
         return;
     }
@@ -134,12 +136,21 @@ fn s67_s68_a_kubeconfig_leads_to_the_cluster_and_its_end_harms_nobody() {
         "spec": { "clusterIP": "10.96.0.80", "ports": [{ "port": 80 }] },
     }));
     assert!(created["metadata"]["uid"].is_string(), "{created}");
-    let file = server.kubeconfig(Access::Admin);
-    let mut site = Site::unsynced(&format!("kubeconfig {}", file.display()));
+    let source = format!("kubeconfig {}", server.kubeconfig(Access::Admin).display());
+    let mut site = Site::unsynced(&source);
     let name = "web.default.svc.cluster.local.";
     site.wait_for(&format!("{name} A"));
+    // A reload while the cluster is there, and one while it is not: that one has nothing new to say.
+    site.reload(&format!("{source}\n ttl 7"));
+    let ttl = |view: &View| {
+        let reply = wire::udp(view.address, &Query::new(name, wire::A)).ok()?;
+        Some(reply.answers.first()?.ttl)
+    };
+    site.wait("the new TTL", |view| (ttl(view)? == 7).then_some(()));
     server.kill();
-    site.check(&format!("{name} A"), &format!("{name} A 10.96.0.80"));
+    site.check(&format!("{name} A"), &format!("{name} 7 A 10.96.0.80"));
+    site.reload(&format!("{source}\n ttl 9"));
+    site.check(&format!("{name} A"), &format!("{name} 7 A 10.96.0.80"));
     site.check("nothing.default.svc.cluster.local. A", "NXDOMAIN");
     assert!(site.process.ended().is_none());
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use zonewright::differences::DIFFERENCES;
 
 use crate::support::process::Process;
@@ -160,12 +161,13 @@ impl Site {
     }
 
     /// These zones, objects, options of `kubernetes`, and lines beside it. The zones of `kubernetes` are
-    /// all, unless the options begin with `ZONES` and those it has.
+    /// all, unless the options begin with `ZONES` and those it has. `PORT` is ours in objects and lines.
     pub fn of(zones: &str, objects: &str, options: &str, beside: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("objects")).unwrap();
         let address = ports::free_address();
-        let objects = objects.replace("PORT", &address.port().to_string());
+        let [objects, beside] =
+            [objects, beside].map(|text| text.replace("PORT", &address.port().to_string()));
         fs::write(folder.path().join("objects/all.yaml"), objects).unwrap();
         let own = match options.strip_prefix("ZONES ") {
             Some(rest) => rest.split_once('\n').unwrap_or((rest, "")),
@@ -210,10 +212,7 @@ impl Site {
     pub fn unsynced(source: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let address = ports::free_address();
-        let text = format!(
-            "cluster.local:{} {{\n bind 127.0.0.1\n kubernetes {{\n {source}\n }}\n}}\n",
-            address.port()
-        );
+        let text = from_source(address, source);
         fs::write(folder.path().join("Corefile"), text).unwrap();
         let process = Self::spawn(folder.path());
         Self {
@@ -221,6 +220,16 @@ impl Site {
             address,
             folder,
         }
+    }
+
+    /// Has an unsynced one take a Corefile with another source, or the same with other options.
+    pub fn reload(&mut self, source: &str) {
+        let done = |view: &View| view.log.matches("Reloading complete").count();
+        let before = self.wait("the log", |view| Some(done(view)));
+        let text = from_source(self.address, source);
+        fs::write(self.folder.path().join("Corefile"), text).unwrap();
+        self.process.signal(Signal::USR1);
+        self.wait("a reload", |view| (done(view) > before).then_some(()));
     }
 
     /// Starts the process.
@@ -340,6 +349,12 @@ impl Site {
             .output()
             .unwrap()
     }
+}
+
+/// A Corefile for one zone of a source.
+fn from_source(address: SocketAddr, source: &str) -> String {
+    let port = address.port();
+    format!("cluster.local:{port} {{\n bind 127.0.0.1\n kubernetes {{\n {source}\n }}\n}}\n")
 }
 
 /// The zones of these objects as `render` writes them, for a server at 192.0.2.1:5300, which no test can be.

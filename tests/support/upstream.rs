@@ -103,6 +103,13 @@ impl Upstream {
         *self.state.mode.lock().unwrap() = Mode::parse(mode);
     }
 
+    /// What it says to a question on a connection, if anything.
+    pub fn stream_reply(&self, query: &[u8]) -> Option<Vec<u8>> {
+        let replies = self.state.replies(query, true);
+        pause(replies.delay);
+        replies.octets.into_iter().next()
+    }
+
     /// Questions by UDP and by TCP, and those for `. NS`.
     pub fn seen(&self) -> [u32; 3] {
         [0, 1, 2].map(|place: usize| self.state.seen[place].load(Ordering::SeqCst))

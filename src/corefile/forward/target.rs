@@ -10,6 +10,19 @@ use crate::dns::Name;
 
 /// The port of DNS over TLS (RFC 7858 section 3.1).
 const TLS_PORT: u16 = 853;
+/// The port of DNS over HTTPS (RFC 8484 section 8.2).
+const HTTPS_PORT: u16 = 443;
+
+/// How an upstream is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TargetScheme {
+    /// By datagrams and connections.
+    Dns,
+    /// Over TLS.
+    Tls,
+    /// Over HTTPS.
+    Https,
+}
 
 /// Who is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +33,8 @@ pub struct Target {
     pub host: TargetHost,
     /// Its port.
     pub port: u16,
-    /// Whether it is asked over TLS.
-    pub is_tls: bool,
+    /// How it is asked.
+    pub scheme: TargetScheme,
     /// The name in its certificate.
     pub server_name: Option<String>,
 }
@@ -75,14 +88,20 @@ pub(super) fn all(tokens: &[Token], has_server_name: bool, report: &mut Report) 
 
 /// Reads one TO: several when it is a file. `None` is reported.
 fn one(token: &Token, report: &mut Report) -> Option<Vec<Target>> {
-    let mend = "write IP[:PORT], tls://IP[%SERVERNAME][:PORT], a host name, or a file like /etc/resolv.conf";
+    let mend = "write IP[:PORT], tls://IP[%SERVERNAME][:PORT], https://IP[:PORT], a host name, or a file like /etc/resolv.conf";
     let (scheme, rest) = token.text.split_once("://").unwrap_or(("dns", &token.text));
-    let (is_tls, default_port) = match scheme {
-        "dns" => (false, DNS_PORT),
-        "tls" => (true, TLS_PORT),
-        "https" | "https3" | "quic" | "grpc" => {
+    let (scheme, default_port) = match scheme {
+        "dns" => (TargetScheme::Dns, DNS_PORT),
+        "tls" => (TargetScheme::Tls, TLS_PORT),
+        "https" if rest.contains('/') => {
+            let message = format!("{}: there is no path, /dns-query is asked", token.shown());
+            report.error(&token.place, message, "write https://IP[:PORT]");
+            return None;
+        }
+        "https" => (TargetScheme::Https, HTTPS_PORT),
+        "https3" | "quic" | "grpc" => {
             let message = format!(
-                "{}: upstreams are asked by DNS and DNS over TLS alone",
+                "{}: upstreams are asked by DNS, and DNS over TLS and HTTPS, alone",
                 token.shown()
             );
             report.error(
@@ -102,7 +121,7 @@ fn one(token: &Token, report: &mut Report) -> Option<Vec<Target>> {
         }
     };
     let (text, server_name, name_port) = split_server_name(rest);
-    if server_name.is_some() && !is_tls {
+    if server_name.is_some() && scheme == TargetScheme::Dns {
         let message = format!(
             "{}: upstreams have no zone behind '%' but with tls://",
             token.shown()
@@ -114,7 +133,7 @@ fn one(token: &Token, report: &mut Report) -> Option<Vec<Target>> {
         place: token.place.clone(),
         host,
         port,
-        is_tls,
+        scheme,
         server_name: server_name.map(str::to_owned),
     };
     if let Ok(address) = text.parse::<SocketAddr>() {
@@ -192,7 +211,7 @@ fn of_file(token: &Token, path: &std::path::Path, report: &mut Report) -> Option
                 place: token.place.clone(),
                 host: TargetHost::Address(address),
                 port: DNS_PORT,
-                is_tls: false,
+                scheme: TargetScheme::Dns,
                 server_name: None,
             }),
             Err(_) => {

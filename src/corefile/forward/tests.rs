@@ -44,7 +44,11 @@ fn shown(target: &Target) -> String {
         TargetHost::Address(address) => address.to_string(),
         TargetHost::Name(name) => format!("'{name}'"),
     };
-    let tls = if target.is_tls { "tls " } else { "" };
+    let tls = match target.scheme {
+        TargetScheme::Dns => "",
+        TargetScheme::Tls => "tls ",
+        TargetScheme::Https => "https ",
+    };
     let name = target
         .server_name
         .as_deref()
@@ -148,8 +152,12 @@ fn faults_of_arguments_say_where_they_are() {
         ("", "2:1: forward needs FROM and TO"),
         (".", "2:1: forward '.' has no TO"),
         (
-            ". https://192.0.2.1",
-            "upstreams are asked by DNS and DNS over TLS alone",
+            ". quic://192.0.2.1",
+            "upstreams are asked by DNS, and DNS over TLS and HTTPS, alone",
+        ),
+        (
+            ". https://192.0.2.1/path",
+            "there is no path, /dns-query is asked",
         ),
         (". ftp://192.0.2.1", "unknown scheme in 'ftp://192.0.2.1'"),
         (

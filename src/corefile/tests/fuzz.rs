@@ -11,7 +11,21 @@ fn seeds() -> Vec<Vec<u8>> {
                 tsig {\n  secret k c2VjcmV0 hmac-sha512\n }\n apex {\n  ns ns1 127.0.0.1\n  refresh 1h30m\n }\n \
                 history {\n  keep 30d\n  versions 10\n  size 1MiB\n }\n gate {\n  shrink 30\n  hold 10m\n }\n \
                 cache 30\n log\n}\n";
-    let mut seeds = vec![many.as_bytes().to_vec()];
+    // What answers at query time.
+    let handlers = "t:53 {\n errors {\n  consolidate 5m \".* timeout$\" warning\n }\n \
+                    forward . 192.0.2.1 tls://[2001:db8::1]:853 tls://up.test%dns.test {\n  except a.t\n  policy sequential\n  \
+                    health_check 1s domain x. no_rec\n  max_concurrent 9\n  tls_servername dns.test\n  next NXDOMAIN\n  \
+                    failover SERVFAIL\n  resolver 192.0.2.53\n }\n \
+                    rewrite stop {\n  name regex (.*)\\.a\\.t {1}.b.t\n  answer auto\n }\n \
+                    rewrite ttl suffix t 5-30\n rewrite edns0 subnet set 24 56 revert\n rewrite type AAAA A\n \
+                    template IN A t {\n  match ^ip-(?P<a>[0-9]*)\\.t\\.$\n  answer \"{{ .Name }} 60 IN A 10.0.0.{{ .Group.a }}\"\n  \
+                    rcode NXDOMAIN\n  ederror 21 \"no\"\n  fallthrough\n }\n \
+                    hosts {\n  10.0.0.1 a.t b.t\n  ttl 60\n  no_reverse\n  reload 10s\n  fallthrough a.t\n }\n \
+                    acl t {\n  allow type A net 10.0.0.0/8\n  filter type * net 192.168.0.0/16\n  block\n }\n \
+                    dns64 {\n  prefix 64:ff9b::/96\n  translate_all\n }\n autopath /etc/resolv.conf\n metadata\n \
+                    loadbalance round_robin {\n  prefer 10.0.0.0/8\n }\n \
+                    cache 30 {\n  success 9 60 5\n  denial 9 30\n  prefetch 2 1m 10%\n  serve_stale 1h verify 1s\n  servfail 5s\n }\n}\n";
+    let mut seeds = vec![many.as_bytes().to_vec(), handlers.as_bytes().to_vec()];
     for entry in std::fs::read_dir("zones").unwrap() {
         if let Ok(text) = std::fs::read(entry.unwrap().path().join("Corefile")) {
             seeds.push(text);
@@ -52,6 +66,17 @@ const WORDS: &[&[u8]] = &[
     b"tsig {",
     b"apex {",
     b"catalog",
+    b"forward . ",
+    b"rewrite name regex ",
+    b"template IN ANY . {",
+    b"{{ .Name }}",
+    b"hosts {",
+    b"acl {",
+    b"dns64",
+    b"autopath @kubernetes",
+    b"loadbalance",
+    b"consolidate",
+    b"(.*",
     b"gate {",
     b"history {",
     b"tls",

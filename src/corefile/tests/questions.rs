@@ -254,6 +254,17 @@ fn dns64_local_and_metadata_have_their_options() {
     assert!(!on.local.as_ref().unwrap().has_prefix);
     assert_eq!(shown(&on.metadata.as_ref().unwrap().zones), ["a.test."]);
     assert!(server.uses_metadata() && !block("metadata").uses_metadata());
+    let labels = |text: &str| block(text).client_labels().collect::<Vec<_>>();
+    let start = "kubernetes/client-label";
+    assert_eq!(
+        labels(&format!(
+            "metadata\nlog . \"{{/{start}/app}} {{/kubernetes/kind}}\"\n\
+             rewrite edns0 local set 65001 {{{start}/a.example/b}}\n\
+             template IN A {{\n answer \"{{{{ .Name }}}} 60 IN TXT {{{{ .Meta `{start}/team` }}}}\"\n}}"
+        )),
+        ["app", "a.example/b", "team"]
+    );
+    assert!(labels("metadata\nlog").is_empty());
     assert_eq!(
         faults(
             "dns64 64:ff9b::/97\nlocal {\n localhost_prefix maybe\n other\n}\nmetadata {\n x\n}"

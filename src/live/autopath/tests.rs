@@ -1,7 +1,7 @@
 //! What a client gets for the names of its search path.
 
 use super::*;
-use crate::cluster::PodAddress;
+use crate::cluster::{Client, PodAddress};
 use crate::live::testing::{ask_request, chain_around, counts, request, text};
 use crate::ops::HandlerMetrics;
 use crate::serve::testing::zone;
@@ -43,12 +43,17 @@ impl Handler for Knows {
 
 /// The handler for `z.`, which a pod of the namespace `a` asks.
 fn of_cluster() -> Arc<Autopath> {
-    let clients = Arc::new(ClientNamespaces::default());
+    let clients = Arc::new(ClientPods::default());
     let at = PodAddress {
         namespace: "a".into(),
         address: [192, 0, 2, 1].into(),
     };
-    clients.publish_all([at].iter());
+    let pod = Client {
+        namespace: "a".into(),
+        name: "p".into(),
+        labels: None,
+    };
+    clients.publish_all([(&at, pod)].into_iter());
     let search = Search::Cluster {
         clients,
         zones: vec!["z.".parse().unwrap()],

@@ -1,7 +1,7 @@
 //! One reply that is kept.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::dns::{Rcode, Record, Ttl, flags};
@@ -19,7 +19,7 @@ pub(super) struct Item {
     /// Whether it answers its question with records.
     pub(super) is_answer: bool,
     /// The answer that it took the place of, where answers come before denials.
-    pub(super) last_answer: Option<std::sync::Arc<Item>>,
+    pub(super) last_answer: Option<Arc<Item>>,
     /// For how many seconds it is good.
     pub(super) seconds: u32,
     /// Since when.
@@ -65,6 +65,11 @@ impl Item {
             is_refreshing: AtomicBool::new(false),
             retry_after: Mutex::new(None),
         }
+    }
+
+    /// Whether it says that a server failed or cannot.
+    pub(super) fn is_of_failure(&self) -> bool {
+        [Rcode::SERVFAIL, Rcode::NOTIMP].contains(&self.rcode)
     }
 
     /// Whether it is a failure.
@@ -125,20 +130,27 @@ impl Item {
         *lock(&self.asked) = theirs;
     }
 
-    /// Begins to ask for it again; false when that is under way or failed lately.
-    pub(super) fn begin_refresh(&self, now: Instant) -> bool {
+    /// Begins to ask for it again; nothing when that is under way or failed lately.
+    pub(super) fn begin_refresh(self: &Arc<Self>, now: Instant) -> Option<Refreshing> {
         let waits = lock(&self.retry_after).is_some_and(|after| now < after);
-        !waits && !self.is_refreshing.swap(true, Ordering::AcqRel)
+        let begins = !waits && !self.is_refreshing.swap(true, Ordering::AcqRel);
+        begins.then(|| Refreshing(Arc::clone(self)))
     }
+}
 
-    /// Whether asking for it failed lately.
-    pub(super) fn failed_lately(&self, now: Instant) -> bool {
-        lock(&self.retry_after).is_some_and(|after| now < after)
+/// An item is being asked for: until this is dropped, wherever that is.
+#[derive(Debug)]
+pub(super) struct Refreshing(Arc<Item>);
+
+impl Refreshing {
+    /// Ends it; if it failed the item is not asked for until then.
+    pub(super) fn end(self, retry_after: Option<Instant>) {
+        *lock(&self.0.retry_after) = retry_after;
     }
+}
 
-    /// Ends asking for it; if it failed it is not asked for until then.
-    pub(super) fn end_refresh(&self, retry_after: Option<Instant>) {
-        *lock(&self.retry_after) = retry_after;
-        self.is_refreshing.store(false, Ordering::Release);
+impl Drop for Refreshing {
+    fn drop(&mut self) {
+        self.0.is_refreshing.store(false, Ordering::Release);
     }
 }

@@ -11,12 +11,13 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::item::Item;
+use super::item::{Item, Refreshing};
 use super::kind::Kind;
 use super::{Cache, REFRESH_LIMIT, is_of_zone};
 use crate::dns::{Rcode, flags};
 use crate::live::chain::Next;
 use crate::live::message::{Outcome, Proto, Request};
+use crate::ops::catch_panic;
 
 /// Refreshes at once.
 const MOST_AT_ONCE: usize = 256;
@@ -25,6 +26,8 @@ const MOST_AT_ONCE: usize = 256;
 pub(super) struct Refresh {
     /// What is asked for again.
     item: Arc<Item>,
+    /// Ends with it; none where nobody minds two at once.
+    refreshing: Option<Refreshing>,
     /// The question.
     request: Request,
     /// What stands behind the cache.
@@ -45,23 +48,23 @@ impl Cache {
         now: Instant,
         is_stale: bool,
     ) {
-        if !item.begin_refresh(now) {
+        let Some(refreshing) = item.begin_refresh(now) else {
             return;
-        }
+        };
         let mut request = request.clone();
         // Nobody waits for it: over a connection nothing is truncated.
         request.origin.proto = Proto::Tcp;
         let refresh = Refresh {
             item: Arc::clone(item),
+            refreshing: Some(refreshing),
             request,
             next: next.clone(),
             is_stale,
             told: None,
         };
         self.counts.prefetches.inc();
-        if self.refreshes.try_send(refresh).is_err() {
-            item.end_refresh(None);
-        }
+        // With no room in the queue it ends here.
+        let _queued = self.refreshes.try_send(refresh).is_ok();
     }
 
     /// Asks for an item past its end before it is given; nothing when the old is to be given.
@@ -77,12 +80,15 @@ impl Cache {
             .config
             .stale
             .is_some_and(|stale| !stale.recheck.is_zero());
-        if tracks && !item.begin_refresh(now) || item.failed_lately(now) {
-            return None;
-        }
+        let refreshing = if tracks {
+            Some(item.begin_refresh(now)?)
+        } else {
+            None
+        };
         let (told, said) = oneshot::channel();
         let mut refresh = Refresh {
             item: Arc::clone(item),
+            refreshing,
             request: request.clone(),
             next: next.clone(),
             is_stale: true,
@@ -113,14 +119,13 @@ impl Cache {
                     let cache = Arc::clone(&self);
                     running.push(async move {
                         let told = refresh.told.take();
-                        let item = Arc::clone(&refresh.item);
-                        let refreshed = tokio::time::timeout(REFRESH_LIMIT, cache.refresh(refresh)).await;
-                        if refreshed.is_err() {
-                            item.end_refresh(None);
-                        }
+                        // What a handler panics at is one item's matter.
+                        let refreshing = catch_panic(cache.refresh(refresh));
+                        let refreshed = tokio::time::timeout(REFRESH_LIMIT, refreshing).await;
+                        let said = refreshed.ok().and_then(Result::ok).flatten();
                         if let Some(told) = told {
                             // Who waited may have gone with the old.
-                            let _heard = told.send(refreshed.ok().flatten()).is_ok();
+                            let _heard = told.send(said).is_ok();
                         }
                     });
                 }
@@ -132,6 +137,7 @@ impl Cache {
     async fn refresh(&self, refresh: Refresh) -> Option<Outcome> {
         let Refresh {
             item,
+            refreshing,
             mut request,
             next,
             is_stale,
@@ -161,7 +167,9 @@ impl Cache {
             .stale
             .map_or(Duration::ZERO, |stale| stale.recheck);
         let failed = is_stale && taken.is_none() && !recheck.is_zero();
-        item.end_refresh(failed.then(|| self.clock.now() + recheck));
+        if let Some(refreshing) = refreshing {
+            refreshing.end(failed.then(|| self.clock.now() + recheck));
+        }
         taken.map(|it| Outcome::Reply(it.reply))
     }
 

@@ -307,3 +307,37 @@ async fn with_keepttl_ttls_stand_still() {
     assert!(setup.ask("a.t. A").contains(" 100 IN"));
     assert_eq!(text(&reply(5, &[]), 1), "REFUSED");
 }
+
+#[test]
+fn a_failure_is_never_given_after_its_end() {
+    for code in [2, 4] {
+        let script = vec![reply(code, &[]), reply(0, &["a.t. 60 10.0.0.1"])];
+        let setup = Setup::new("{\n serve_stale\n servfail 5s\n}", script);
+        let failed = setup.ask("a.t. A");
+        setup.clock.advance(4);
+        assert_eq!(setup.ask("a.t. A"), failed);
+        setup.clock.advance(2);
+        let said = setup.ask("a.t. A");
+        assert!(said.starts_with("NOERROR"), "{code}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_refresh_that_finds_no_room_or_panics_is_tried_again() {
+    let setup = Setup::new("60", vec![reply(0, &["a.t. 60 10.0.0.1"])]);
+    setup.ask("a.t. A");
+    let item = setup.cache.kept(&request("a.t. A")).unwrap();
+    let now = setup.clock.now();
+    let first = item.begin_refresh(now).unwrap();
+    assert!(item.begin_refresh(now).is_none());
+    drop(first);
+    let again = item.begin_refresh(now).unwrap();
+    let panics = crate::ops::catch_panic(async move {
+        let _held = again;
+        panic!("as a handler may");
+    });
+    assert_eq!(panics.await, Err::<(), _>("as a handler may".to_owned()));
+    let later = now + Duration::from_secs(1);
+    item.begin_refresh(now).unwrap().end(Some(later));
+    assert!(item.begin_refresh(now).is_none() && item.begin_refresh(later).is_some());
+}

@@ -8,7 +8,9 @@ use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio::time::Instant;
 use tokio_rustls::client::TlsStream;
 
+use super::https::HttpsConnection;
 use super::query::Message;
+use super::sockets::SocketPermit;
 use super::upstream::UpstreamTls;
 use crate::dns::{BadReply, Response, flags};
 
@@ -21,11 +23,13 @@ pub(super) enum Transport {
     Tcp,
     /// A connection over TLS.
     Tls,
+    /// HTTP over TLS.
+    Https,
 }
 
 impl Transport {
     /// All of them, in the order of their places.
-    pub(super) const ALL: [Self; 3] = [Self::Udp, Self::Tcp, Self::Tls];
+    pub(super) const ALL: [Self; 4] = [Self::Udp, Self::Tcp, Self::Tls, Self::Https];
 
     /// Its name in metrics.
     pub(super) const fn name(self) -> &'static str {
@@ -33,6 +37,7 @@ impl Transport {
             Self::Udp => "udp",
             Self::Tcp => "tcp",
             Self::Tls => "tcp-tls",
+            Self::Https => "https",
         }
     }
 
@@ -42,6 +47,7 @@ impl Transport {
             Self::Udp => 0,
             Self::Tcp => 1,
             Self::Tls => 2,
+            Self::Https => 3,
         }
     }
 }
@@ -55,6 +61,8 @@ enum Channel {
     Tcp(TcpStream),
     /// A connection over TLS.
     Tls(Box<TlsStream<TcpStream>>),
+    /// HTTP over TLS.
+    Https(Box<HttpsConnection>),
 }
 
 /// A connection, with its age.
@@ -68,6 +76,8 @@ pub(super) struct Connection {
     pub(super) used: Instant,
     /// Whether it was used before.
     pub(super) is_used: bool,
+    /// One of the sockets that there may be; a check of health needs none.
+    _permit: Option<SocketPermit>,
 }
 
 impl Connection {
@@ -77,6 +87,7 @@ impl Connection {
         source: Option<IpAddr>,
         transport: Transport,
         tls: Option<&UpstreamTls>,
+        permit: Option<SocketPermit>,
     ) -> io::Result<Self> {
         let any: IpAddr = match address {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -89,12 +100,21 @@ impl Connection {
                 socket.connect(address).await?;
                 Channel::Udp(socket)
             }
-            (Transport::Tls, Some(tls)) => {
+            (Transport::Tls | Transport::Https, Some(tls)) => {
                 let stream = stream(address, source).await?;
                 let name = tls.name.clone();
-                Channel::Tls(Box::new(tls.connector.connect(name, stream).await?))
+                let stream = tls.connector.connect(name, stream).await?;
+                match &tls.https {
+                    None => Channel::Tls(Box::new(stream)),
+                    Some(https) => {
+                        let https = HttpsConnection::open(https.clone(), stream).await?;
+                        Channel::Https(Box::new(https))
+                    }
+                }
             }
-            (Transport::Tcp | Transport::Tls, _) => Channel::Tcp(stream(address, source).await?),
+            (Transport::Tcp | Transport::Tls | Transport::Https, _) => {
+                Channel::Tcp(stream(address, source).await?)
+            }
         };
         let now = Instant::now();
         Ok(Self {
@@ -102,7 +122,18 @@ impl Connection {
             created: now,
             used: now,
             is_used: false,
+            _permit: permit,
         })
+    }
+
+    /// Our address, if it can be told.
+    pub(super) fn local_address(&self) -> Option<SocketAddr> {
+        match &self.channel {
+            Channel::Udp(socket) => socket.local_addr().ok(),
+            Channel::Tcp(stream) => stream.local_addr().ok(),
+            Channel::Tls(stream) => stream.get_ref().0.local_addr().ok(),
+            Channel::Https(https) => https.local,
+        }
     }
 
     /// Sends a query.
@@ -111,6 +142,8 @@ impl Connection {
             Channel::Udp(socket) => socket.send(&query.octets).await.map(drop),
             Channel::Tcp(stream) => write(stream, &query.octets).await,
             Channel::Tls(stream) => write(stream, &query.octets).await,
+            // It goes out when the reply is waited for.
+            Channel::Https(_) => Ok(()),
         }
     }
 
@@ -120,6 +153,7 @@ impl Connection {
             Channel::Udp(socket) => datagram(socket, query, id).await,
             Channel::Tcp(stream) => from_stream(stream, id).await,
             Channel::Tls(stream) => from_stream(stream, id).await,
+            Channel::Https(https) => https.exchange(query, id).await,
         }
     }
 }

@@ -54,13 +54,13 @@ impl Forward {
     async fn is_well(&self, upstream: &Upstream) -> bool {
         let health = &self.config.health;
         let mut query = check(&health.domain, health.recursion_desired);
-        let transport = match &upstream.tls {
-            Some(_) => Transport::Tls,
-            None if self.config.force_tcp => Transport::Tcp,
-            None => Transport::Udp,
-        };
+        let transport = upstream.transport(if self.config.force_tcp {
+            Transport::Tcp
+        } else {
+            Transport::Udp
+        });
         let tls = upstream.tls.as_ref();
-        let open = Connection::open(upstream.address, upstream.source, transport, tls);
+        let open = Connection::open(upstream.address, upstream.source, transport, tls, None);
         let Ok(Ok(mut connection)) = timeout(2 * LIMIT, open).await else {
             return false;
         };

@@ -172,6 +172,7 @@ async fn over_tls_the_certificate_must_have_the_name() {
             let tls = UpstreamTls {
                 connector: connector.clone(),
                 name: ServerName::try_from(name.to_owned()).unwrap(),
+                https: None,
             };
             let lines = "forward . tls://192.0.2.1 {\n max_connect_attempts 1\n}";
             let answer = said(forward(lines, &[address], Some(&tls)), "a.t. A").await;
@@ -182,4 +183,79 @@ async fn over_tls_the_certificate_must_have_the_name() {
         () = serve => panic!("the upstream ended"),
         () = ask => {}
     }
+}
+
+#[tokio::test]
+async fn a_query_without_a_socket_fails_and_says_nothing_about_the_upstream() {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let none = UpstreamSockets::new(0);
+    let (config, metrics) = (config("forward . 192.0.2.1"), HandlerMetrics::default());
+    let upstream = Upstream::new(address, None, &config, &metrics).with_sockets(&none);
+    let forward = Forward::new(config, vec![upstream], false, &metrics);
+    let said = said(forward, "a.t. A").await;
+    assert!(said.starts_with("SERVFAIL: as many sockets"), "{said}");
+    assert_eq!(
+        metrics
+            .healthcheck_failures
+            .get_or_create(&Vec::new())
+            .get(),
+        0
+    );
+    let mut buffer = [0; 512];
+    assert!(socket.try_recv(&mut buffer).is_err());
+}
+
+#[test]
+fn sockets_lie_idle_only_while_most_are_free() {
+    let sockets = UpstreamSockets::new(2);
+    assert!(sockets.has_plenty());
+    let first = sockets.take().unwrap();
+    assert!(!sockets.has_plenty());
+    let second = sockets.take().unwrap();
+    assert!(sockets.take().is_none());
+    drop(first);
+    assert!(sockets.take().is_some());
+    drop(second);
+    assert!(sockets.has_plenty());
+}
+
+#[tokio::test]
+async fn five_seconds_in_all_are_kept_whatever_one_upstream_may_take() {
+    let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = silent.local_addr().unwrap();
+    tokio::time::pause();
+    let began = Instant::now();
+    let lines = "forward . 192.0.2.1 {\n max_connect_attempts 9\n}";
+    let said = said(forward(lines, &[address], None), "a.t. A").await;
+    assert!(said.starts_with("SERVFAIL"), "{said}");
+    assert_eq!(began.elapsed().as_secs(), 5);
+}
+
+#[tokio::test]
+async fn the_addresses_of_a_name_are_asked_of_the_next_resolver_when_one_has_none() {
+    let [deaf, knows] = [
+        UdpSocket::bind("127.0.0.1:0").await.unwrap(),
+        UdpSocket::bind("127.0.0.1:0").await.unwrap(),
+    ];
+    let resolvers = [&deaf, &knows].map(|it| it.local_addr().unwrap());
+    let name: crate::dns::Name = "up.test.".parse().unwrap();
+    let answer = async |socket: &UdpSocket, has_it: bool| loop {
+        let mut buffer = [0; 512];
+        let (length, peer) = socket.recv_from(&mut buffer).await.unwrap();
+        let query = &buffer[..length];
+        let mut reply = query.to_vec();
+        reply[2] |= 0x80;
+        if has_it && query[length - 3] == 1 {
+            reply = reply_to(query);
+        }
+        socket.send_to(&reply, peer).await.unwrap();
+    };
+    let config = config("forward . 192.0.2.1");
+    let found = tokio::select! {
+        found = resolve(&name, &resolvers, &config) => found.unwrap(),
+        () = answer(&deaf, false) => panic!("the first ended"),
+        () = answer(&knows, true) => panic!("the second ended"),
+    };
+    assert_eq!(found, ["10.1.2.3".parse::<std::net::IpAddr>().unwrap()]);
 }

@@ -14,7 +14,10 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::connection::{Connection, Transport};
+use super::failure::{AskError, Way};
+use super::https::Https;
 use super::query::Message;
+use super::sockets::UpstreamSockets;
 use crate::corefile;
 use crate::dns::{Rcode, Response};
 use crate::ops::HandlerMetrics;
@@ -35,32 +38,14 @@ pub struct UpstreamTls {
     pub connector: TlsConnector,
     /// The name in its certificate.
     pub name: ServerName<'static>,
+    /// How queries are put, if it is asked over HTTPS.
+    pub https: Option<Https>,
 }
 
 impl fmt::Debug for UpstreamTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "UpstreamTls({:?})", self.name)
     }
-}
-
-/// Why there is no reply.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum AskError {
-    /// A connection that was kept is closed by now: another one is to be tried.
-    #[error("cached connection was closed by peer")]
-    ClosedBefore,
-    /// It cannot be reached.
-    #[error("upstream {0}: cannot connect: {1}")]
-    Dial(String, #[source] io::Error),
-    /// Opening took too long.
-    #[error("upstream {0}: no connection within {1:?}: i/o timeout")]
-    DialTimeout(String, Duration),
-    /// Sending or receiving failed.
-    #[error("upstream {0}: {1}")]
-    Io(String, #[source] io::Error),
-    /// There was no reply in time.
-    #[error("upstream {0}: no reply within {1:?}: i/o timeout")]
-    Timeout(String, Duration),
 }
 
 /// One upstream.
@@ -76,7 +61,7 @@ pub struct Upstream {
     pub(super) source: Option<IpAddr>,
     /// Connections that wait for the next query, the oldest first, by transport. Held to take one or to put
     /// one back.
-    idle: [Mutex<VecDeque<Connection>>; 3],
+    idle: [Mutex<VecDeque<Connection>>; 4],
     /// Failed health checks since it was well.
     fails: AtomicU32,
     /// Whether its health is being checked.
@@ -92,9 +77,11 @@ pub struct Upstream {
     /// Idle connections of each kind; 0 is without limit.
     max_idle: usize,
     /// Connections used again, by transport.
-    hits: [Counter; 3],
+    hits: [Counter; 4],
     /// Connections made, by transport.
-    misses: [Counter; 3],
+    misses: [Counter; 4],
+    /// How many sockets there may be, in the process.
+    sockets: UpstreamSockets,
     /// What else is counted.
     metrics: HandlerMetrics,
 }
@@ -134,9 +121,17 @@ impl Upstream {
             max_idle: config.max_idle_conns,
             hits: counter(&metrics.connection_hits),
             misses: counter(&metrics.connection_misses),
+            sockets: UpstreamSockets::default(),
             metrics: metrics.clone(),
             label,
         }
+    }
+
+    /// The same, its sockets being some of these.
+    #[must_use]
+    pub fn with_sockets(mut self, sockets: &UpstreamSockets) -> Self {
+        self.sockets = sockets.clone();
+        self
     }
 
     /// Its address as text.
@@ -183,39 +178,48 @@ impl Upstream {
         seconds.observe(took.as_secs_f64());
     }
 
+    /// Over what it is asked: without TLS as is wanted.
+    pub(super) fn transport(&self, wanted: Transport) -> Transport {
+        match &self.tls {
+            None => wanted,
+            Some(UpstreamTls { https: None, .. }) => Transport::Tls,
+            Some(UpstreamTls { https: Some(_), .. }) => Transport::Https,
+        }
+    }
+
     /// Asks, over a connection that is kept if there is one.
     pub(super) async fn ask(
         &self,
         query: &mut Message,
         transport: Transport,
     ) -> Result<Response, AskError> {
-        let transport = if self.tls.is_some() {
-            Transport::Tls
-        } else {
-            transport
-        };
+        let transport = self.transport(transport);
         let mut connection = self.connection(transport).await?;
         let id = query.renew_id();
-        let fault = |error: io::Error, connection: &Connection| {
-            let kinds = [
-                io::ErrorKind::UnexpectedEof,
-                io::ErrorKind::ConnectionReset,
-                io::ErrorKind::BrokenPipe,
-            ];
-            if transport != Transport::Udp && connection.is_used && kinds.contains(&error.kind()) {
-                AskError::ClosedBefore
-            } else {
-                AskError::Io(self.label.clone(), error)
-            }
+        let way = Way {
+            transport,
+            from: connection.local_address(),
+            to: self.address,
         };
+        let is_used = connection.is_used;
         match timeout(SEND_LIMIT, connection.send(query)).await {
-            Err(_) => return Err(AskError::Timeout(self.label.clone(), SEND_LIMIT)),
-            Ok(Err(error)) => return Err(fault(error, &connection)),
+            Err(_) => return Err(AskError::WriteTimeout(way)),
+            Ok(Err(error)) if is_used && is_closed(transport, &error) => {
+                return Err(AskError::ClosedBefore);
+            }
+            Ok(Err(error)) => return Err(AskError::Write(way, error)),
             Ok(Ok(())) => {}
         }
         match timeout(self.read_timeout, connection.receive(query, id)).await {
-            Err(_) => Err(AskError::Timeout(self.label.clone(), self.read_timeout)),
-            Ok(Err(error)) => Err(fault(error, &connection)),
+            Err(_) => Err(AskError::ReadTimeout(way)),
+            Ok(Err(error)) if is_used && is_closed(transport, &error) => {
+                Err(AskError::ClosedBefore)
+            }
+            Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => Err(AskError::Closed),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(AskError::Malformed(error))
+            }
+            Ok(Err(error)) => Err(AskError::Read(way, error)),
             Ok(Ok(response)) => {
                 self.keep(connection, transport);
                 Ok(response)
@@ -230,18 +234,30 @@ impl Upstream {
             self.hits[place].inc();
             return Ok(connection);
         }
+        let permit = self.sockets.take().ok_or(AskError::NoSocket)?;
         self.misses[place].inc();
         let began = Instant::now();
         let limit = match transport {
             Transport::Udp | Transport::Tcp => self.dial_limit(),
-            Transport::Tls => self.dial_limit().min(TLS_LIMIT),
+            Transport::Tls | Transport::Https => self.dial_limit().min(TLS_LIMIT),
         };
-        let open = Connection::open(self.address, self.source, transport, self.tls.as_ref());
+        let open = Connection::open(
+            self.address,
+            self.source,
+            transport,
+            self.tls.as_ref(),
+            Some(permit),
+        );
         let opened = timeout(limit, open).await;
         self.note_dial(began.elapsed());
+        let way = Way {
+            transport,
+            from: None,
+            to: self.address,
+        };
         match opened {
-            Err(_) => Err(AskError::DialTimeout(self.label.clone(), limit)),
-            Ok(Err(error)) => Err(AskError::Dial(self.label.clone(), error)),
+            Err(_) => Err(AskError::DialTimeout(way)),
+            Ok(Err(error)) => Err(AskError::Dial(way, error)),
             Ok(Ok(connection)) => Ok(connection),
         }
     }
@@ -272,7 +288,8 @@ impl Upstream {
         let mut idle = self.idle[transport.place()]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if self.max_idle == 0 || idle.len() < self.max_idle {
+        let has_room = self.max_idle == 0 || idle.len() < self.max_idle;
+        if has_room && self.sockets.has_plenty() {
             idle.push_back(connection);
         }
     }
@@ -303,6 +320,16 @@ impl Upstream {
         let after = before - before / DIAL_WEIGHT + took / DIAL_WEIGHT;
         self.dial_micros.store(after, Ordering::Relaxed);
     }
+}
+
+/// Whether an error says that the other side has closed a connection.
+fn is_closed(transport: Transport, error: &io::Error) -> bool {
+    let kinds = [
+        io::ErrorKind::UnexpectedEof,
+        io::ErrorKind::ConnectionReset,
+        io::ErrorKind::BrokenPipe,
+    ];
+    transport != Transport::Udp && kinds.contains(&error.kind())
 }
 
 /// The labels of an upstream.

@@ -110,3 +110,34 @@ fn reverse_names_have_all_their_labels() {
     assert_eq!(address_of(&six), Some("2001:db8::1".parse().unwrap()));
     assert_eq!(address("g.ip6.arpa."), None);
 }
+
+#[test]
+fn a_name_that_no_table_has_passes_where_it_falls_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hosts");
+    std::fs::write(&file, "10.0.0.1 a.t\n10.0.0.9 *.w.t\n").unwrap();
+    let passes = |hosts: &Hosts, name: &str| {
+        let name: Name = name.parse().unwrap();
+        hosts.passes(&Question {
+            name: name.to_lower().as_wire(),
+            qtype: Rtype::A,
+            qclass: CLASS_IN,
+            dnssec_ok: false,
+            client: "192.0.2.1:1".parse().unwrap(),
+        })
+    };
+    let through = hosts(&file, "10.0.0.2 b.t\nfallthrough t");
+    for (name, want) in [
+        ("A.t.", false),
+        ("b.t.", false),
+        ("x.w.t.", false),
+        ("y.x.w.t.", true),
+        ("w.t.", true),
+        ("c.t.", true),
+        ("c.u.", false),
+        ("c.v.", true),
+    ] {
+        assert_eq!(passes(&through, name), want, "{name}");
+    }
+    assert!(!passes(&hosts(&file, ""), "c.t."));
+}

@@ -120,3 +120,16 @@ fn extended_errors_go_with_the_reply() {
     assert_eq!(reply.extended, [(15, "not for you".to_owned())]);
     assert_eq!(reply.rcode, Rcode::REFUSED);
 }
+
+#[test]
+fn types_and_classes_without_a_name_are_counted_as_other() {
+    for (name, before, want) in [
+        ("TYPE65000", "TYPE", "other"),
+        ("A", "TYPE", "A"),
+        ("TYPEX", "TYPE", "TYPEX"),
+        ("CLASS7", "CLASS", "other"),
+        ("IN", "CLASS", "IN"),
+    ] {
+        assert_eq!(label(name, before), want, "{name}");
+    }
+}

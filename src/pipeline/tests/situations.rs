@@ -2,6 +2,7 @@
 //! (86, 91 to 94), by their numbers; where we differ it is meant, and said.
 
 use super::*;
+use crate::cluster::ClientPods;
 
 /// What a zone says at a name: its records without owner and TTL, sorted, else `NODATA` where something
 /// is below, else `NXDOMAIN`.
@@ -321,6 +322,7 @@ fn pod(name: &str, addresses: &[&str]) -> Fact {
     Fact::Pod(Pod {
         key: ObjectKey::new("a", name),
         addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+        labels: None,
         origin: Origin::default(),
     })
 }
@@ -361,6 +363,52 @@ fn s56_pods_of_one_address_are_one_name_until_the_last_is_gone() {
             .iter()
             .any(|line| line.contains(".pod."))
     );
+}
+
+#[test]
+fn s97_who_asks_is_known_by_name_and_label_without_a_version() {
+    let clients = Arc::new(ClientPods::default());
+    let plan = ClusterPlan {
+        clients: Some(Arc::clone(&clients)),
+        kinds: Kinds::BASE.with(Kind::Pod),
+        ..plan()
+    };
+    let mut pipeline = pipeline(plan.clone());
+    for (kind, facts) in [
+        (Kind::Namespace, vec![namespace("a")]),
+        (Kind::Service, vec![]),
+        (Kind::EndpointSlice, vec![]),
+        (
+            Kind::Pod,
+            vec![pod("p", &["10.1.0.1"]), pod("o", &["10.1.0.1"])],
+        ),
+    ] {
+        feed(&mut pipeline, Change::Listed(kind, facts));
+    }
+    assert!(pipeline.commit());
+    let who = || {
+        let client = clients.get([10, 1, 0, 1].into())?;
+        let labels = client.labels.iter().flat_map(|labels| labels.iter());
+        let labels: String = labels
+            .map(|(key, value)| format!(" {key}={value}"))
+            .collect();
+        Some(format!("{}/{}{labels}", client.namespace, client.name))
+    };
+    assert_eq!(who().as_deref(), Some("a/o"));
+    let versions = pipeline.store.commits;
+    let gone = Kind::Pod.of(&ObjectKey::new("a", "o"));
+    feed(&mut pipeline, Change::Deleted(gone, Origin::default()));
+    assert!(pipeline.commit());
+    assert_eq!(who().as_deref(), Some("a/p"));
+    let Fact::Pod(other) = pod("p", &["10.1.0.1"]) else {
+        panic!("a pod");
+    };
+    let labels = Some([("app".into(), "web".into())].into());
+    let labelled = Fact::Pod(Pod { labels, ..other });
+    feed(&mut pipeline, Change::Applied(labelled));
+    assert!(pipeline.commit());
+    assert_eq!(who().as_deref(), Some("a/p app=web"));
+    assert_eq!(pipeline.store.commits, versions);
 }
 
 #[test]

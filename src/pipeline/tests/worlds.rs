@@ -197,6 +197,7 @@ fn any_pod() -> impl Strategy<Value = Fact> {
         Fact::Pod(Pod {
             key,
             addresses: addresses.into(),
+            labels: None,
             origin: Origin::default(),
         })
     })

@@ -3,6 +3,7 @@
 use super::*;
 use crate::dns::Rtype;
 use crate::dns::tsig;
+use crate::serve::TcpSettings;
 use crate::serve::testing::{
     Client, NOW, Running, Setup, answers, contents, ixfr, key, publish, query, soon, zone,
 };
@@ -265,4 +266,50 @@ async fn a14_a15_a_reader_that_pauses_gets_its_own_version_whole() {
     assert!(first.contains(" 1 300 "), "{first}");
     assert_eq!(first, last);
     assert_eq!(answers(&messages[MESSAGES - 1..]).len(), 1);
+}
+
+/// Says nothing to any question but one for `www.z.`, which it leaves to others.
+struct Silent;
+
+impl crate::live::Handler for Silent {
+    fn name(&self) -> &'static str {
+        "silent"
+    }
+
+    fn passes(&self, question: &crate::live::Question<'_>) -> bool {
+        question.name == b"\x03www\x01z\x00"
+    }
+
+    fn answer<'a>(
+        &'a self,
+        _request: &'a mut crate::live::Request,
+        _next: crate::live::Next,
+    ) -> futures_util::future::BoxFuture<'a, crate::live::Outcome> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn queries_that_wait_for_others_take_no_place_of_transfers_and_hold_up_no_end() {
+    let mut setup = Setup::new(vec![zone("z.", 1, &["www A 10.0.0.1"])]);
+    setup.handlers = [vec![Arc::new(Silent)], vec![]];
+    setup.settings.tcp.max_transfers = 1;
+    setup.settings.tcp.max_waiting = 4;
+    setup.settings.tcp.drain_timeout = Duration::from_millis(100);
+    let mut running = setup.start();
+    let mut client = running.connect().await;
+    for id in 0..3 {
+        client.send(&query(id, "x.z.", Rtype::A)).await;
+    }
+    client.send(&query(9, "www.z.", Rtype::A)).await;
+    let reply = client.receive().await.expect("it is answered");
+    assert_eq!(reply[..2], [0, 9]);
+    client.send(&query(10, "z.", Rtype::AXFR)).await;
+    let reply = client.receive().await.expect("it is transferred");
+    assert_eq!(reply[..2], [0, 10]);
+    // With as many as may wait nothing more is read, and the end comes all the same.
+    client.send(&query(4, "x.z.", Rtype::A)).await;
+    client.send(&query(11, "www.z.", Rtype::A)).await;
+    running.cancel.cancel();
+    soon(async { while running.tasks.join_next().await.is_some() {} }).await;
 }

@@ -1,13 +1,33 @@
 //! Pods: their addresses, as long as they have not ended.
 
 use super::field::address;
-use super::{Named, Reader};
-use crate::cluster::Pod;
+use super::labels::all_labels;
+use super::{Named, Object, Reader};
+use crate::cluster::{Pod, PodLabels};
 use crate::source::objects::PodStatus;
 
 impl Reader<'_> {
+    /// Those of an object's labels that are kept of pods.
+    pub(super) fn pod_labels(&mut self, object: Object<'_>) -> Option<PodLabels> {
+        let keys = self.setting.keep.pod_labels.as_ref()?;
+        let mut labels = all_labels(object);
+        let mut kept = Vec::new();
+        for key in keys.iter() {
+            if let Some(value) = labels.remove(key) {
+                let (key, value) = (key.as_str(), value.unwrap_or_default());
+                kept.push((self.interner.get(key), self.interner.get(&value)));
+            }
+        }
+        (!kept.is_empty()).then(|| kept.into())
+    }
+
     /// A Pod, unless it has ended: then its address may be another's.
-    pub(super) fn pod(&mut self, named: &Named, status: PodStatus) -> Option<Pod> {
+    pub(super) fn pod(
+        &mut self,
+        named: &Named,
+        labels: Option<PodLabels>,
+        status: PodStatus,
+    ) -> Option<Pod> {
         let PodStatus {
             phase,
             pod_ip,
@@ -31,6 +51,7 @@ impl Reader<'_> {
         Some(Pod {
             key: named.key.clone(),
             addresses: addresses.into(),
+            labels,
             origin: named.origin.clone(),
         })
     }

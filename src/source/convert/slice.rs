@@ -1,18 +1,37 @@
-//! The endpoints of a slice.
+//! The endpoints of a slice, and when they changed.
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::SystemTime;
+
+use jiff::Timestamp;
 
 use super::Reader;
 use super::field::{address, filled};
-use crate::cluster::{Endpoint, SliceForm};
+use crate::cluster::{Endpoint, Kind, SliceForm};
 use crate::source::Keep;
-use crate::source::objects::EndpointObject;
+use crate::source::objects::{Annotations, EndpointObject, TRIGGER_TIME};
 
 /// The most octets of a label.
 const MAX_LABEL: usize = 63;
 
 impl Reader<'_> {
+    /// When what a slice tells happened: its controller writes it where it knows. A fact has nothing of it,
+    /// for it says nothing about records.
+    pub(super) fn triggered(&mut self, annotations: Annotations) -> Option<SystemTime> {
+        let is_slice = self.kind == Kind::EndpointSlice;
+        let text = annotations.triggered.filter(|_| is_slice)?;
+        match text.parse::<Timestamp>() {
+            Ok(time) => Some(time.into()),
+            Err(_) => {
+                self.complain(format!(
+                    "annotation {TRIGGER_TIME} left out: {text:?} is no time as in RFC 3339"
+                ));
+                None
+            }
+        }
+    }
+
     /// The ready endpoints of a slice.
     pub(super) fn endpoints(
         &mut self,
@@ -41,7 +60,11 @@ impl Reader<'_> {
             zone,
             conditions: _,
         } = endpoint;
-        let Keep { pod_names, zones } = self.setting.keep;
+        let Keep {
+            pod_names,
+            zones,
+            pod_labels: _,
+        } = self.setting.keep;
         let pod = target_ref
             .filter(|_| pod_names)
             .and_then(|target| filled(target.name));

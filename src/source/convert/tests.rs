@@ -2,11 +2,13 @@
 
 use super::*;
 use crate::cluster::Selector;
+use std::time::Duration;
 
 /// Everything there is to keep.
 const ALL: Keep = Keep {
     pod_names: true,
     zones: true,
+    pod_labels: None,
 };
 
 /// Reads an object from YAML, and once more from JSON; both must say the same.
@@ -275,6 +277,36 @@ fn s32_a_pod_name_that_is_no_label_is_not_kept_nor_any_that_is_not_asked_for() {
 }
 
 #[test]
+fn s99_a_slice_says_when_it_changed_and_its_fact_does_not() {
+    let read = |kind: Kind, annotation: &str| {
+        let text = format!(
+            "metadata: {{name: web-1, namespace: shop, annotations: {annotation}}}\n\
+             addressType: IPv4\nspec: {{clusterIP: 10.0.0.1}}"
+        );
+        both(kind, &text)
+    };
+    let slice = |annotation: &str| read(Kind::EndpointSlice, annotation);
+    let key = "endpoints.kubernetes.io/last-change-trigger-time";
+    let plain = slice("null");
+    assert_eq!(plain.triggered, None);
+    let dated = slice(&format!("{{a: b, {key}: '2026-01-02T03:04:05.25Z'}}"));
+    let at = Duration::from_millis(1_767_323_045_250);
+    assert_eq!(dated.triggered, Some(SystemTime::UNIX_EPOCH + at));
+    assert_eq!(dated.fact, plain.fact);
+    let wrong = slice(&format!("{{{key}: 'yesterday'}}"));
+    assert_eq!((wrong.triggered, &wrong.fact), (None, &plain.fact));
+    assert_eq!(
+        wrong.problems[0].to_string(),
+        format!(
+            "EndpointSlice shop/web-1: annotation {key} left out: \"yesterday\" is no time as in \
+             RFC 3339"
+        )
+    );
+    let service = read(Kind::Service, &format!("{{{key}: 'yesterday'}}"));
+    assert!(service.triggered.is_none() && service.problems.is_empty());
+}
+
+#[test]
 fn a_pod_has_its_addresses_until_it_has_ended() {
     let pod = |status: &str| {
         let text = format!("metadata: {{name: p, namespace: ns}}\nstatus: {{{status}}}");
@@ -297,6 +329,35 @@ fn a_pod_has_its_addresses_until_it_has_ended() {
         "pod ns/p []\n! Pod ns/p: podIP \"x\" left out: not an IP address\n\
          ! Pod ns/p: podIP \"::ffff:10.1.0.1\" left out: an IPv4 address written as IPv6"
     );
+}
+
+#[test]
+fn s97_a_pod_keeps_the_labels_that_are_asked_for() {
+    let value: Value = serde_saphyr::from_str(
+        "metadata: {name: p, namespace: ns, labels: {app: web, tier: front, bare: null}}",
+    )
+    .unwrap();
+    let labels = |keys: &[&str]| {
+        let keys = keys.iter().map(ToString::to_string).collect();
+        let setting = Setting::api_server(Keep {
+            pod_labels: Some(Arc::new(keys)),
+            ..ALL
+        });
+        let object = Object::Value(&value);
+        let read = read(Kind::Pod, object, &setting, &mut Interner::default());
+        let Some(Fact::Pod(pod)) = read.fact else {
+            panic!("a pod");
+        };
+        let labels = pod.labels?;
+        let texts = labels.iter().map(|(key, value)| format!("{key}={value}"));
+        Some(texts.collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(
+        labels(&["tier", "app", "x"]).as_deref(),
+        Some("app=web tier=front")
+    );
+    assert_eq!(labels(&["bare"]).as_deref(), Some("bare="));
+    assert_eq!(labels(&["x"]), None);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The client: where the API server is, and who we are.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::client::ClientBuilder;
@@ -96,6 +97,8 @@ pub(super) struct Numbered {
     pub(super) client: Client,
     /// Counts the clients made.
     pub(super) number: u64,
+    /// Host and port of the server, for metrics.
+    pub(super) host: Arc<str>,
 }
 
 impl std::fmt::Debug for Numbered {
@@ -110,8 +113,7 @@ impl Connection {
         // longer than each timeout of our own, which say better what they waited for
         let read_timeout =
             settings.page_timeout.max(settings.longest_silence()) + Duration::from_secs(5);
-        let client = client(&auth, read_timeout).await?;
-        let current = Mutex::new(Numbered { client, number: 0 });
+        let current = Mutex::new(client(&auth, read_timeout, 0).await?);
         Ok(Self {
             auth,
             read_timeout,
@@ -133,20 +135,24 @@ impl Connection {
     pub(super) async fn renew(&self, number: u64) -> Result<(), ConnectError> {
         let mut current = self.current.lock().await;
         if current.number == number {
-            current.client = client(&self.auth, self.read_timeout).await?;
-            current.number += 1;
+            *current = client(&self.auth, self.read_timeout, number + 1).await?;
         }
         Ok(())
     }
 }
 
-/// Makes a client.
-async fn client(auth: &Auth, read_timeout: Duration) -> Result<Client, ConnectError> {
+/// Makes a client, the one of this number.
+async fn client(
+    auth: &Auth,
+    read_timeout: Duration,
+    number: u64,
+) -> Result<Numbered, ConnectError> {
     let mut config = config(auth).await?;
     // retries are ours: the default obeys any Retry-After and hides an outage for minutes
     config.default_retry = false;
     config.read_timeout = Some(read_timeout);
     config.reset_reader_on_write = true;
+    let host = host(auth, &config.cluster_url);
     let builder = ClientBuilder::try_from(config).map_err(|error| {
         let mut reason = error.to_string();
         if let Some(cause) = std::error::Error::source(&error) {
@@ -154,7 +160,22 @@ async fn client(auth: &Auth, read_timeout: Duration) -> Result<Client, ConnectEr
         }
         ConnectError::Client(reason)
     })?;
-    Ok(builder.build())
+    Ok(Numbered {
+        client: builder.build(),
+        number,
+        host,
+    })
+}
+
+/// The host of a server as CoreDNS's metrics have it: as it was written, in a cluster always with its port.
+fn host(auth: &Auth, url: &http::Uri) -> Arc<str> {
+    let authority = url.authority().map_or("none", http::uri::Authority::as_str);
+    let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    if matches!(auth, Auth::InCluster) && url.port().is_none() {
+        format!("{host}:443").into()
+    } else {
+        host.into()
+    }
 }
 
 /// Reads the configuration.

@@ -2,6 +2,7 @@
 
 mod access;
 mod past;
+mod triggered;
 
 mod imports;
 

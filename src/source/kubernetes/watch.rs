@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::io::AsyncBufRead;
 use kube::core::Status;
-use kube::core::params::{ListParams, WatchParams};
+use kube::core::params::ListParams;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -188,7 +188,7 @@ impl<'a> KindWatch<'a> {
 
     /// Reads an object and counts it when it is left out.
     fn read(&mut self, object: &RawValue) -> Reading {
-        let setting = Setting::api_server(self.shared.wanted.keep);
+        let setting = Setting::api_server(self.shared.wanted.keep.clone());
         let read = convert::read(
             self.kind,
             Object::Json(object),
@@ -249,6 +249,7 @@ impl<'a> KindWatch<'a> {
         self.send(SourceEvent::Changed {
             change: Change::Listed(self.kind, facts),
             seen,
+            triggered: None,
         })
         .await?;
         let new = self.said.all(problems);
@@ -267,14 +268,7 @@ impl<'a> KindWatch<'a> {
             field_selector: self.fields(),
             ..ListParams::default()
         };
-        let request = self.request().list(&params);
-        let request = request.map_err(|error| Fault::Malformed(error.to_string()))?;
-        let client = self.shared.connection.client().await.client;
-        let _under_way = self.shared.throttle.enter().await;
-        let answer = timeout(settings.page_timeout, client.request_text(request))
-            .await
-            .map_err(|_| Fault::Silent(settings.page_timeout))?
-            .map_err(|error| Fault::of(&error))?;
+        let answer = self.ask_list(&params).await?;
         self.shared.heard();
         Ok(answer)
     }
@@ -303,23 +297,7 @@ impl<'a> KindWatch<'a> {
         }
         self.is_doubtful = false;
         let settings = &self.shared.settings;
-        let params = WatchParams {
-            timeout: Some(settings.watch_seconds),
-            bookmarks: true,
-            label_selector: self.labels(),
-            field_selector: self.fields(),
-            ..WatchParams::default()
-        };
-        let request = self.request().watch(&params, version);
-        let request = request.map_err(|error| Fault::Malformed(error.to_string()))?;
-        let client = self.shared.connection.client().await.client;
-        let under_way = self.shared.throttle.enter().await;
-        let begin = self.shared.clock.now();
-        let body = timeout(settings.watch_start_timeout, client.request_stream(request))
-            .await
-            .map_err(|_| Fault::Silent(settings.watch_start_timeout))?
-            .map_err(|error| Fault::of(&error))?;
-        drop(under_way);
+        let (body, begin) = self.ask_watch(version).await?;
         self.shared.heard();
         self.shared.stats.kind(self.kind).add_watch();
         // Mended: nothing is said.
@@ -462,6 +440,7 @@ impl<'a> KindWatch<'a> {
             key,
             origin,
             fact,
+            triggered,
             problems,
         } = read;
         let change = match (fact, &key) {
@@ -472,7 +451,12 @@ impl<'a> KindWatch<'a> {
         let problems = if deleted { Vec::new() } else { problems };
         if let Some(change) = change {
             self.shared.stats.kind(self.kind).add_event();
-            self.send(SourceEvent::Changed { change, seen }).await?;
+            let event = SourceEvent::Changed {
+                change,
+                seen,
+                triggered: triggered.filter(|_| !deleted),
+            };
+            self.send(event).await?;
         }
         let new = self.said.now(key, problems);
         self.complain(new).await

@@ -130,7 +130,11 @@ impl Taker<'_> {
             return;
         }
         let place = format!("{}:{line}", self.file);
-        let setting = Setting::manifest(place.as_str().into(), self.wanted.keep, self.interner);
+        let setting = Setting::manifest(
+            place.as_str().into(),
+            self.wanted.keep.clone(),
+            self.interner,
+        );
         let read = convert::read(kind, object, &setting, self.interner);
         let is_whole = read.problems.is_empty();
         self.parsed.problems.extend(read.problems);

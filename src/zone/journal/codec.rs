@@ -6,7 +6,6 @@
 //! the last part says that it is the last: parts of different writings never join.
 
 use crate::dns::{Serial, Soa, Ttl};
-use crate::zone::Hash;
 use crate::zone::journal::store::{Octets, Store, StoreError};
 
 /// The layout's version. A store with another one is refused, but for [`FORMAT_BEFORE`].
@@ -38,8 +37,14 @@ pub(super) const BY_RECORD: u8 = b'r';
 pub(super) const BY_OBJECT: u8 = b'o';
 /// The kind of keys that name steps too wide for the indexes.
 pub(super) const WIDE: u8 = b'w';
+/// The kind of keys that hold the lists of wide steps.
+pub(super) const FILTER: u8 = b'x';
+/// The kind of keys that name older snapshots.
+pub(super) const OLDER: u8 = b'b';
 /// The kinds of keys that stand below a zone's id and are many.
-pub(super) const MANY: [u8; 6] = [STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, WIDE];
+pub(super) const MANY: [u8; 8] = [
+    STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, WIDE, FILTER, OLDER,
+];
 
 /// The key of a record there is one of per zone.
 pub(super) fn zone_key(kind: u8, id: u32) -> [u8; 5] {
@@ -88,162 +93,14 @@ pub(super) fn unseal<'a>(key: &[u8], value: &'a [u8]) -> Option<&'a [u8]> {
     (check(0, key, payload) == u32::from_be_bytes(*sum)).then_some(payload)
 }
 
-/// What a zone's history rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Base {
-    /// The version it gives.
-    pub(super) seq: u64,
-    /// Whether it is a snapshot; else it is the first step.
-    pub(super) snapshot: bool,
-    /// Its octets.
-    pub(super) octets: u64,
-}
+/// The flag of the part that is the last.
+const LAST: u8 = 1;
+/// The flag of a part that begins with a record.
+const BEGINS: u8 = 2;
 
-/// Where a zone's history stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Head {
-    /// The serial of the newest version.
-    pub(super) serial: Serial,
-    /// Its number.
-    pub(super) seq: u64,
-    /// The number of the oldest step that is kept.
-    pub(super) oldest: u64,
-    /// The octets of the kept steps.
-    pub(super) kept_octets: u64,
-    /// What contents are built from.
-    pub(super) base: Base,
-    /// The octets of the steps after the base.
-    pub(super) since_base: u64,
-    /// The first step that the indexes know.
-    pub(super) indexed: u64,
-    /// The hash of the newest version; `None` when it was stored before there were any.
-    pub(super) hash: Option<Hash>,
-    /// The octets of the steps from the last of the older snapshots to the base.
-    pub(super) since_older: u64,
-    /// Snapshots older than the base that are kept, oldest first.
-    pub(super) older: Vec<Base>,
-}
-
-impl Head {
-    /// The number of the first step that must stay in the database.
-    pub(super) fn first_needed(&self) -> u64 {
-        let base = self.base;
-        self.oldest.min(if base.snapshot {
-            base.seq + 1
-        } else {
-            base.seq
-        })
-    }
-
-    /// The record under its key.
-    pub(super) fn encode(&self, key: &[u8]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(61);
-        out.extend_from_slice(&self.serial.encode().to_be_bytes());
-        for number in [
-            self.seq,
-            self.oldest,
-            self.kept_octets,
-            self.base.seq,
-            self.base.octets,
-            self.since_base,
-        ] {
-            out.extend_from_slice(&number.to_be_bytes());
-        }
-        out.push(u8::from(self.base.snapshot));
-        out.extend_from_slice(&self.indexed.to_be_bytes());
-        out.push(u8::from(self.hash.is_some()));
-        out.extend_from_slice(self.hash.unwrap_or_default().as_octets());
-        out.extend_from_slice(&self.since_older.to_be_bytes());
-        for base in &self.older {
-            for number in [base.seq, base.octets] {
-                out.extend_from_slice(&number.to_be_bytes());
-            }
-        }
-        seal(key, out)
-    }
-
-    /// Reads the record.
-    pub(super) fn decode(key: &[u8], value: &[u8]) -> Option<Self> {
-        let payload = unseal(key, value)?;
-        let (serial, rest) = payload.split_first_chunk::<4>()?;
-        let (numbers, snapshot) = rest.split_first_chunk::<48>()?;
-        let number = |index: usize| {
-            let octets = numbers[index * 8..index * 8 + 8].try_into();
-            u64::from_be_bytes(octets.expect("the slice has eight octets"))
-        };
-        let (snapshot, rest) = snapshot.split_first()?;
-        let tail = match rest {
-            // As the layout before had it.
-            [] => Tail {
-                indexed: number(0) + 1,
-                hash: None,
-                since_older: 0,
-                older: Vec::new(),
-            },
-            rest => Tail::decode(rest)?,
-        };
-        let Tail {
-            indexed,
-            hash,
-            since_older,
-            older,
-        } = tail;
-        Some(Self {
-            serial: Serial::decode(u32::from_be_bytes(*serial)),
-            seq: number(0),
-            oldest: number(1),
-            kept_octets: number(2),
-            base: Base {
-                seq: number(3),
-                snapshot: *snapshot == 1,
-                octets: number(4),
-            },
-            since_base: number(5),
-            indexed,
-            hash,
-            since_older,
-            older,
-        })
-    }
-}
-
-/// The end of a head, which the layout before did not have.
-struct Tail {
-    /// The first step that the indexes know.
-    indexed: u64,
-    /// The hash of the newest version.
-    hash: Option<Hash>,
-    /// The octets of the steps from the last of them to the base.
-    since_older: u64,
-    /// Older snapshots.
-    older: Vec<Base>,
-}
-
-impl Tail {
-    /// Reads it.
-    fn decode(octets: &[u8]) -> Option<Self> {
-        let (indexed, rest) = octets.split_first_chunk::<8>()?;
-        let (has_hash, rest) = rest.split_first()?;
-        let (hash, rest) = rest.split_first_chunk::<32>()?;
-        let (since_older, rest) = rest.split_first_chunk::<8>()?;
-        let (older, []) = rest.as_chunks::<16>() else {
-            return None;
-        };
-        let base = |octets: &[u8; 16]| {
-            let (seq, size) = octets.split_first_chunk::<8>()?;
-            Some(Base {
-                seq: u64::from_be_bytes(*seq),
-                snapshot: true,
-                octets: u64::from_be_bytes(size.try_into().ok()?),
-            })
-        };
-        Some(Self {
-            indexed: u64::from_be_bytes(*indexed),
-            hash: (*has_hash == 1).then_some(Hash::from_octets(*hash)),
-            since_older: u64::from_be_bytes(*since_older),
-            older: older.iter().map(base).collect::<Option<_>>()?,
-        })
-    }
+/// Whether a part's payload begins with a record: then the stream can be read from there.
+pub(super) fn begins_with_record(payload: &[u8]) -> bool {
+    payload.first().is_some_and(|flags| flags & BEGINS != 0)
 }
 
 /// Cuts a stream into parts.
@@ -287,6 +144,17 @@ impl PartWriter {
         self.octets
     }
 
+    /// Says that a record of so many octets comes: one that does not fit what is left of a part begins the
+    /// next, which says so. For streams that are to be read from their middle.
+    pub(super) fn begin(&mut self, len: usize, out: &mut Vec<Entry>) {
+        if self.pending.len() > 1 && self.pending.len() + len > PART_OCTETS + 1 {
+            self.emit(out);
+        }
+        if self.pending.len() == 1 {
+            self.pending[0] |= BEGINS;
+        }
+    }
+
     /// Adds octets; parts that are full go out.
     pub(super) fn push(&mut self, mut octets: &[u8], out: &mut Vec<Entry>) {
         self.octets += octets.len() as u64;
@@ -304,7 +172,7 @@ impl PartWriter {
 
     /// Ends the stream: the last part goes out.
     pub(super) fn finish(mut self, out: &mut Vec<Entry>) {
-        self.pending[0] = 1;
+        self.pending[0] |= LAST;
         self.emit(out);
     }
 
@@ -377,6 +245,19 @@ impl<'a> Stream<'a> {
         }
     }
 
+    /// Goes on with another part, which begins with a record; what the part before has as its check is given.
+    pub(super) fn go_to(&mut self, part: u32, chain: u32) {
+        (self.part, self.chain) = (part, chain);
+        self.ahead.clear();
+        self.buffer.clear();
+        (self.taken, self.ended) = (0, false);
+    }
+
+    /// Whether all was read.
+    pub(super) const fn is_at_end(&self) -> bool {
+        self.ended && self.taken == self.buffer.len()
+    }
+
     /// Reads the next part into the buffer.
     fn fill(&mut self) -> Streamed<()> {
         if self.ended {
@@ -406,7 +287,7 @@ impl<'a> Stream<'a> {
         let (flag, octets) = payload
             .split_first()
             .ok_or(StreamError::Damaged("a part is too short"))?;
-        self.ended = *flag == 1;
+        self.ended = flag & LAST != 0;
         self.part += 1;
         self.buffer.drain(..self.taken);
         self.taken = 0;
@@ -469,7 +350,7 @@ impl<'a> Stream<'a> {
 
     /// The stream must end here.
     pub(super) fn end(&self) -> Streamed<()> {
-        if self.ended && self.taken == self.buffer.len() {
+        if self.is_at_end() {
             Ok(())
         } else {
             Err(StreamError::Damaged("a record is longer than it says"))

@@ -1,15 +1,18 @@
 //! The commit itself: entries first, heads last, one sync; and what to do when the database fails.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::zone::journal::codec::{self, Base, Entry, HEAD, Head, PartWriter, STEP, ZONE};
+use crate::dns::Name;
+use crate::zone::journal::codec::{self, Entry, HEAD, PartWriter, STEP, ZONE};
+use crate::zone::journal::head::{Base, Head, put_older};
 use crate::zone::journal::refusal::OpenError;
 use crate::zone::journal::repair::Keep;
 use crate::zone::journal::scan::{garbage_of, scan};
 use crate::zone::journal::store::{Batch, Store, StoreError};
 use crate::zone::journal::upkeep::snapshot_job;
 use crate::zone::journal::{
-    BATCH_ENTRIES, CommitError, DAMAGED_COMMITS, Journal, Stored, Zones, load, put_head,
+    BATCH_ENTRIES, CommitError, DAMAGED_COMMITS, Journal, Stored, load, put_head,
 };
 use crate::zone::journal::{index, step};
 use crate::zone::{Candidate, MemoryLimits};
@@ -26,8 +29,8 @@ struct Plan {
 }
 
 impl Journal {
-    /// Writes candidates, heads last, and syncs.
-    pub(super) fn write(&mut self, candidates: &[Candidate]) -> Result<(), CommitError> {
+    /// Writes candidates, heads last, and syncs; gives the entries of the last batch.
+    pub(super) fn write(&mut self, candidates: &[Candidate]) -> Result<usize, CommitError> {
         self.heal()?;
         let serials: Vec<_> = candidates
             .iter()
@@ -37,7 +40,11 @@ impl Journal {
             })
             .collect();
         self.serials.cover(&serials).map_err(CommitError::Serials)?;
-        while let Err(error) = self.write_database(candidates) {
+        let written = loop {
+            let error = match self.write_database(candidates) {
+                Ok(written) => break written,
+                Err(error) => error,
+            };
             // sled refuses all work after a failed write. Damage may lie where nobody looked so far:
             // try again with the database opened anew, then with a new one.
             let again = error.is_damage() && self.damaged_commits < DAMAGED_COMMITS;
@@ -52,7 +59,7 @@ impl Journal {
                     return Err(error.into());
                 }
             }
-        }
+        };
         self.damaged_commits = 0;
         for (apex, serial) in serials {
             self.floors.remove(&apex);
@@ -68,25 +75,31 @@ impl Journal {
             // Nothing rests on it.
             tracing::debug!(%error, "the newest serials could not be noted");
         }
-        Ok(())
+        Ok(written)
     }
 
-    /// Writes the entries and then, in one batch, the heads.
-    pub(super) fn write_database(&mut self, candidates: &[Candidate]) -> Result<(), StoreError> {
-        let mut zones = self.zones().clone();
-        let mut touched = BTreeMap::new();
+    /// Writes the entries and then, in one batch, the heads; gives how many entries that batch had.
+    pub(super) fn write_database(&mut self, candidates: &[Candidate]) -> Result<usize, StoreError> {
+        let mut touched: BTreeMap<Name, Stored> = BTreeMap::new();
         let mut garbage = Vec::new();
         let mut last = Batch::default();
         let mut entries = Vec::new();
         for candidate in candidates {
-            let plan = self.plan(candidate, &zones);
+            let apex = candidate.version().contents.apex();
+            let known = match touched.get(apex) {
+                Some(stored) => Some(stored.clone()),
+                None => self.zones().get(apex).cloned(),
+            };
+            let plan = self.plan(candidate, known.as_ref());
             let stored = self.write_candidate(candidate, plan.stored, &mut entries)?;
+            if let Some(known) = known.filter(|known| known.id == stored.id) {
+                put_older(&mut last, stored.id, &known.head.older, &stored.head.older);
+            }
             if let Some(old) = plan.replaces {
                 last.delete(&codec::zone_key(ZONE, old));
                 last.delete(&codec::zone_key(HEAD, old));
                 garbage.extend(garbage_of(old));
             }
-            zones.insert(stored.apex.clone(), stored.clone());
             touched.insert(stored.apex.clone(), stored);
         }
         for (key, value) in entries {
@@ -101,6 +114,7 @@ impl Journal {
             put_head(&mut last, stored);
             put_zone(&mut last, stored);
         }
+        let written = last.keys();
         self.store.write(last)?;
         self.store.sync()?;
         for stored in touched.values() {
@@ -110,15 +124,15 @@ impl Journal {
         self.garbage.extend(garbage);
         for candidate in candidates {
             self.start_snapshot(candidate.version());
+            self.start_list(candidate);
         }
-        Ok(())
+        Ok(written)
     }
 
     /// Decides where a candidate goes.
-    fn plan(&mut self, candidate: &Candidate, zones: &Zones) -> Plan {
+    fn plan(&mut self, candidate: &Candidate, known: Option<&Stored>) -> Plan {
         let step = candidate.step();
         let apex = candidate.version().contents.apex();
-        let known = zones.get(apex);
         let counted = counted_octets(step.octets());
         let linked = known.filter(|stored| {
             stored.head.seq + 1 == step.seq
@@ -155,7 +169,7 @@ impl Journal {
             indexed: step.seq,
             hash: step.link.map(|link| link.hash),
             since_older: 0,
-            older: Vec::new(),
+            older: Arc::default(),
         };
         Plan {
             stored: Stored {
@@ -190,12 +204,20 @@ impl Journal {
         }
         let mut parts = PartWriter::new(STEP, stored.id, step.seq);
         let mut done = Ok(());
-        step::write_step(step, &version.contents, &mut parts, |parts, octets| {
-            parts.push(octets, entries);
-            if done.is_ok() {
-                done = self.write_full(entries);
-            }
-        });
+        step::write_step(
+            step,
+            &version.contents,
+            &mut parts,
+            |parts, octets, begins| {
+                if begins {
+                    parts.begin(octets.len(), entries);
+                }
+                parts.push(octets, entries);
+                if done.is_ok() {
+                    done = self.write_full(entries);
+                }
+            },
+        );
         done?;
         let octets = parts.octets();
         parts.finish(entries);
@@ -238,6 +260,7 @@ impl Journal {
             tracing::warn!(note, "the database was opened again");
         }
         self.garbage = scan.garbage.into();
+        self.lists = scan.lists.into();
         self.next_id = self.next_id.max(scan.next_id);
         // What memory says was durable and announced. A head that is further on belongs to a commit that
         // failed: the next commit writes over it. A head that is missing or behind means that history
@@ -250,8 +273,7 @@ impl Journal {
                 }) && (!damaged || is_whole(&store, stored));
             if let Some(found) = scan.zones.get(apex) {
                 // What a failed commit let go of is being removed.
-                let known = &found.head.older;
-                stored.head.older.retain(|base| known.contains(base));
+                stored.head.older = Arc::clone(&found.head.older);
             }
             if !kept {
                 tracing::warn!(zone = %apex, "the zone's history is lost and starts anew");

@@ -3,21 +3,20 @@
 //!
 //! Index entries are written in the batch that moves the head, with the step they are about, and go with
 //! it. They say where to look, no more: hashes of 8 octets may meet, and an entry may be left from a commit
-//! that failed, so whoever finds a step by them reads it. A step that would write more than
-//! [`WIDE_ENTRIES`] has one entry that says so instead, and is looked at in every search; the first
-//! version of a large zone is one. Steps from before [`Head::indexed`](super::codec::Head) are gone through.
-
-use std::collections::BTreeSet;
+//! that failed, so whoever finds a step by them reads it. A step with more than
+//! [`WIDE_RECORDS`] records has one entry that says so instead, and later a list ([`wide`]); the first
+//! version of a large zone is one. Steps from before [`Head::indexed`](super::head::Head) are gone through.
 
 use crate::cluster::{FactKey, Kind, ObjectKey};
 use crate::dns::{Name, RrRef};
 use crate::zone::Step;
 use crate::zone::digest::Hasher;
-use crate::zone::journal::codec::{self, BY_NAME, BY_OBJECT, BY_RECORD, WIDE};
+use crate::zone::journal::codec::{self, BY_NAME, BY_OBJECT, BY_RECORD};
 use crate::zone::journal::store::{Batch, Store, StoreError};
+use crate::zone::journal::wide::{self, wide_key};
 
-/// The most index entries of one step.
-const WIDE_ENTRIES: usize = 2000;
+/// The most records and causes of a step with entries of its own.
+const WIDE_RECORDS: usize = 1000;
 /// How many index entries are read at once.
 const PAGE: usize = 64;
 
@@ -47,7 +46,7 @@ impl Topic {
     }
 
     /// Steps that touch an owner in wire form.
-    fn owner(owner: &[u8]) -> Self {
+    pub(super) fn owner(owner: &[u8]) -> Self {
         Self::new(BY_NAME, |hasher| {
             hasher.update(&owner.to_ascii_lowercase());
         })
@@ -77,6 +76,12 @@ impl Topic {
         Self::object(Some(key.kind), &key.key)
     }
 
+    /// The short hash in the list of a wide step.
+    pub(super) const fn print(&self) -> u32 {
+        let [a, b, c, d, ..] = self.hash;
+        u32::from_be_bytes([a, b, c, d])
+    }
+
     /// The key of the entry for a step.
     fn key(&self, id: u32, seq: u64) -> [u8; 21] {
         let mut key = [self.kind; 21];
@@ -87,43 +92,54 @@ impl Topic {
     }
 }
 
-/// The key that says that a step is wide.
-fn wide_key(id: u32, seq: u64) -> [u8; 13] {
-    let mut key = [WIDE; 13];
-    key[1..5].copy_from_slice(&id.to_be_bytes());
-    key[5..].copy_from_slice(&seq.to_be_bytes());
-    key
+/// Whether a step is too wide for entries of its own.
+pub(super) fn is_wide(step: &Step) -> bool {
+    let causes: usize = step.causes.iter().map(Vec::len).sum();
+    step.removed.len() + step.added.len() + causes > WIDE_RECORDS
 }
 
-/// The index entry of a wide step, if the store has it: such a step need not be read to know its entries.
-pub(super) fn wide_entry(store: &Store, id: u32, seq: u64) -> Result<Option<[u8; 13]>, StoreError> {
-    let key = wide_key(id, seq);
-    Ok(has(store, &key)?.then_some(key))
-}
-
-/// The keys of a step's index entries.
-pub(super) fn keys_of(step: &Step, id: u32) -> BTreeSet<Vec<u8>> {
-    let mut keys = BTreeSet::new();
-    let wide = || BTreeSet::from([wide_key(id, step.seq).to_vec()]);
+/// The keys of a step's index entries, sorted: entries next to each other are written cheaper.
+pub(super) fn keys_of(step: &Step, id: u32) -> Vec<IndexKey> {
+    if is_wide(step) {
+        return vec![IndexKey::Wide(wide_key(id, step.seq))];
+    }
+    let mut keys = Vec::new();
     let mut last: &[u8] = &[];
     for rr in step.removed.iter().chain(&step.added) {
         if rr.owner != last {
             last = rr.owner;
-            keys.insert(Topic::owner(rr.owner).key(id, step.seq).to_vec());
+            keys.push(Topic::owner(rr.owner));
         }
-        keys.insert(Topic::record(rr).key(id, step.seq).to_vec());
-        if keys.len() > WIDE_ENTRIES {
-            return wide();
-        }
+        keys.push(Topic::record(rr));
     }
     for cause in step.causes.iter().flatten() {
-        let topic = Topic::object(cause.kind, &cause.key);
-        keys.insert(topic.key(id, step.seq).to_vec());
-        if keys.len() > WIDE_ENTRIES {
-            return wide();
+        keys.push(Topic::object(cause.kind, &cause.key));
+    }
+    let key = |topic: Topic| IndexKey::Topic(topic.key(id, step.seq));
+    let mut keys: Vec<_> = keys.into_iter().map(key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// The key of an index entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum IndexKey {
+    /// By a topic.
+    Topic([u8; 21]),
+    /// Of a wide step.
+    Wide([u8; 13]),
+}
+
+impl std::ops::Deref for IndexKey {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Topic(key) => key,
+            Self::Wide(key) => key,
         }
     }
-    keys
 }
 
 /// Puts a step's index entries into a batch.
@@ -137,7 +153,14 @@ pub(super) fn put(batch: &mut Batch, step: &Step, id: u32) {
 /// Whether the store has an index entry, sound.
 pub(super) fn has(store: &Store, key: &[u8]) -> Result<bool, StoreError> {
     let value = store.get(key)?;
-    Ok(value.is_some_and(|value| codec::unseal(key, &value) == Some(&[])))
+    let Some(value) = value else {
+        return Ok(false);
+    };
+    Ok(if key.first() == Some(&codec::WIDE) {
+        wide::parts_in(key, &value).is_some()
+    } else {
+        codec::unseal(key, &value) == Some(&[])
+    })
 }
 
 /// Numbers of steps that may concern a topic, falling, found a page at a time.
@@ -162,8 +185,8 @@ pub(super) struct Finder {
 /// One falling row of numbers.
 #[derive(Debug)]
 struct Source {
-    /// Numbers read ahead, rising.
-    page: Vec<u64>,
+    /// Numbers read ahead, rising, each with what its entry says of a list.
+    page: Vec<(u64, u32)>,
     /// The lowest number read so far; what is below is still to be read. `None` at the end.
     below: Option<u64>,
 }
@@ -175,15 +198,21 @@ impl Source {
         store: &Store,
         low: &[u8],
         key: impl Fn(u64) -> Vec<u8>,
-    ) -> Result<Option<u64>, StoreError> {
+    ) -> Result<Option<(u64, u32)>, StoreError> {
         if self.page.is_empty()
             && let Some(below) = self.below
         {
             let found = store.range_back(low, &key(below), PAGE)?;
             let seq_of = |key: &[u8]| Some(u64::from_be_bytes(*key.last_chunk::<8>()?));
-            self.page = found.iter().filter_map(|(key, _)| seq_of(key)).collect();
-            self.page.reverse();
-            self.below = self.page.first().copied().filter(|_| found.len() == PAGE);
+            self.page = found
+                .iter()
+                .rev()
+                .filter_map(|(key, value)| {
+                    Some((seq_of(key)?, wide::parts_in(key, value).unwrap_or(0)))
+                })
+                .collect();
+            let lowest = self.page.first().map(|(seq, _)| *seq);
+            self.below = lowest.filter(|_| found.len() == PAGE);
         }
         Ok(self.page.last().copied())
     }
@@ -211,21 +240,31 @@ impl Finder {
     pub(super) fn next(&mut self, store: &Store) -> Result<Option<u64>, StoreError> {
         let (topic, id) = (self.topic, self.id);
         let first = self.low.max(self.indexed);
-        let by_topic = self
-            .topic_source
-            .peek(store, &topic.key(id, first), |seq| {
-                topic.key(id, seq).to_vec()
+        loop {
+            let by_topic = self
+                .topic_source
+                .peek(store, &topic.key(id, first), |seq| {
+                    topic.key(id, seq).to_vec()
+                })?;
+            let wide = self.wide_source.peek(store, &wide_key(id, first), |seq| {
+                wide_key(id, seq).to_vec()
             })?;
-        let wide = self.wide_source.peek(store, &wide_key(id, first), |seq| {
-            wide_key(id, seq).to_vec()
-        })?;
-        if let Some(next) = by_topic.max(wide) {
-            for source in [&mut self.topic_source, &mut self.wide_source] {
-                if source.page.last() == Some(&next) {
-                    source.page.pop();
+            match (by_topic, wide) {
+                (Some((seq, _)), wide) if wide.is_none_or(|(wide, _)| wide <= seq) => {
+                    self.topic_source.page.pop();
+                    if wide.is_some_and(|(wide, _)| wide == seq) {
+                        self.wide_source.page.pop();
+                    }
+                    return Ok(Some(seq));
                 }
+                (_, Some((seq, parts))) => {
+                    self.wide_source.page.pop();
+                    if wide::may_concern(store, id, seq, parts, &topic)? {
+                        return Ok(Some(seq));
+                    }
+                }
+                (_, None) => break,
             }
-            return Ok(Some(next));
         }
         let next = self.plain.filter(|seq| *seq >= self.low && *seq > 0);
         self.plain = next.map(|seq| seq - 1);

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use imbl::Vector;
 
 use crate::dns::{Name, Serial};
-use crate::zone::journal::codec::{self, Base, STEP, StreamError, Streamed};
+use crate::zone::journal::codec::{self, STEP, StreamError, Streamed};
+use crate::zone::journal::head::{Base, Head};
 use crate::zone::journal::store::{Store, StoreError};
-use crate::zone::journal::{Stored, codec::Head, step};
+use crate::zone::journal::{Stored, step};
 use crate::zone::{Contents, Link, MemoryLimits, Step, Version};
 
 /// What a zone's version is made of.
@@ -40,29 +41,30 @@ pub(super) fn read_base(store: &Store, stored: &Stored) -> Streamed<State> {
 
 /// Reads what is nearest to a version: the base or an older snapshot.
 pub(super) fn read_near(store: &Store, stored: &Stored, seq: u64) -> Streamed<State> {
-    let all = stored.head.older.iter().copied().chain([stored.head.base]);
-    let nearest = all.min_by_key(|base| base.seq.abs_diff(seq));
-    read_snapshot(store, stored, nearest.unwrap_or(stored.head.base))
+    read_snapshot(store, stored, stored.head.nearest(seq))
 }
 
 /// Reads a snapshot, or a first step as one.
-fn read_snapshot(store: &Store, stored: &Stored, base: Base) -> Streamed<State> {
+pub(super) fn read_snapshot(store: &Store, stored: &Stored, base: Base) -> Streamed<State> {
     let apex = &stored.apex;
-    let (contents, serial, time_ms) = if base.snapshot {
-        step::read_snapshot(store, apex, stored.id, base.seq)?
+    let (read, link) = if base.snapshot {
+        let read = step::read_snapshot(store, apex, stored.id, base.seq)?;
+        (read, None)
     } else {
-        step::read_raw_step(store, stored.id, base.seq)?
-            .into_contents(apex)
-            .ok_or(StreamError::Damaged(
-                "the first version's records do not fit together",
-            ))?
+        let first = step::read_raw_step(store, stored.id, base.seq)?;
+        let link = first.link();
+        let read = first.into_contents(apex).ok_or(StreamError::Damaged(
+            "the first version's records do not fit together",
+        ))?;
+        (read, link)
     };
+    let (contents, serial, time_ms) = read;
     Ok(State {
         seq: base.seq,
         serial,
         time_ms,
         contents,
-        link: None,
+        link,
     })
 }
 
@@ -192,10 +194,18 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
         contents,
         link,
     } = state;
-    let link = link.or_else(|| {
-        let step = step::read_raw_step(store, stored.id, seq).ok()?;
-        step.link()
-    });
+    let link = match link {
+        // A snapshot says nothing of hashes: its step does.
+        None if seq == head.base.seq && head.base.snapshot => {
+            match step::peek_link(store, stored.id, seq) {
+                Ok(link) => link,
+                // The step has left the history, or cannot be read.
+                Err(StreamError::Damaged(_)) => None,
+                Err(error @ StreamError::Store(_)) => return Err(error),
+            }
+        }
+        link => link,
+    };
     let version = Version::restore(seq, serial, time_ms, contents, history.steps, link);
     Ok(Sound { version, fault })
 }

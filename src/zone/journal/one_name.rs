@@ -1,16 +1,16 @@
 //! What a version said of one name: its records, without going through what happened to all others.
 
 use crate::dns::{Name, RrList, SortKey};
-use crate::zone::journal::codec::StreamError;
+use crate::zone::journal::codec::{StreamError, Streamed};
 use crate::zone::journal::index::{Finder, Topic};
-use crate::zone::journal::load::{self, State};
-use crate::zone::journal::reader::{ReadError, Reader, unreadable};
+use crate::zone::journal::reader::{ReadError, Reader, TRIES, unreadable};
+use crate::zone::journal::{Stored, load, seek, step};
 use crate::zone::{Contents, Edit, Step, Version};
 
 impl Reader {
     /// The records at one name in a version that is kept, as contents with nothing else in them. `near` as
-    /// for [`Self::contents_at`]. Costs the changes of the name between the version and what is at hand:
-    /// `near`, or else the base, which is read.
+    /// for [`Self::contents_at`]. Costs the changes of the name between the version and what is nearest:
+    /// `near`, or a snapshot, of which only the name is read.
     ///
     /// # Errors
     /// [`ReadError`] when the version is not kept, or cannot be read.
@@ -22,62 +22,81 @@ impl Reader {
         near: Option<&Version>,
     ) -> Result<Contents, ReadError> {
         let stored = self.stored(apex)?;
-        let near = near.filter(|near| near.seq >= seq && near.seq <= stored.head.seq);
+        let near = near.filter(|near| near.seq <= stored.head.seq);
+        let plain = || self.contents_at(apex, seq, near.filter(|near| near.seq >= seq));
         let Some(key) = SortKey::of_wire(name.as_wire(), apex.as_wire()) else {
-            return self.contents_at(apex, seq, near);
+            return plain();
         };
         // Steps that the indexes do not know are not looked up: the plain way checks more.
         if seq < stored.head.oldest || seq < stored.head.indexed {
-            return self.contents_at(apex, seq, near);
+            return plain();
         }
-        let failed = |error| unreadable(apex, seq, error);
-        let start = match near {
-            Some(near) => State {
-                seq: near.seq,
-                serial: near.serial,
-                time_ms: near.time_ms,
-                contents: near.contents.clone(),
-                link: near.link,
-            },
-            None => load::read_near(&self.store, &stored, seq).map_err(failed)?,
+        let mut tries = 0;
+        loop {
+            let stored = self.stored(apex)?;
+            tries += 1;
+            match self.name_at(&stored, seq, (name, key.as_bytes()), near) {
+                Ok(contents) => return Ok(contents),
+                // The history may have moved meanwhile.
+                Err(StreamError::Damaged(_)) if tries < TRIES => {}
+                Err(error) => return Err(unreadable(apex, seq, error)),
+            }
+        }
+    }
+
+    /// The records at a name, from what is nearest.
+    fn name_at(
+        &self,
+        stored: &Stored,
+        seq: u64,
+        (name, key): (&Name, &[u8]),
+        near: Option<&Version>,
+    ) -> Streamed<Contents> {
+        let (store, id) = (&self.store, stored.id);
+        let base = stored.head.nearest(seq);
+        let near = near.filter(|near| near.seq.abs_diff(seq) <= base.seq.abs_diff(seq));
+        let (start, node) = match near {
+            Some(near) => (near.seq, near.contents.get(key).cloned()),
+            None if seek::can_seek(store, base.kind(), id, base.seq)? => {
+                let node = seek::node_at(store, base.kind(), id, base.seq, key)?;
+                (base.seq, node)
+            }
+            None => {
+                let whole = load::read_snapshot(store, stored, base)?;
+                (base.seq, whole.contents.get(key).cloned())
+            }
         };
-        let mut contents = only(&start.contents, key.as_bytes());
-        let (low, high) = (start.seq.min(seq) + 1, start.seq.max(seq));
-        if low > high {
-            return Ok(contents);
+        let (.., soa) = step::peek_version(store, id, seq)?;
+        let mut edit = Edit::new(&Contents::empty(&stored.apex, soa.clone()));
+        if let Some(node) = node {
+            edit.set(node, 0);
         }
-        let indexed = stored.head.indexed;
-        let mut finder = Finder::new(Topic::name(name), stored.id, indexed, low, high);
+        let mut contents = edit.into_contents();
+        let (low, high) = (start.min(seq) + 1, start.max(seq));
+        let mut finder = Finder::new(Topic::name(name), id, stored.head.indexed, low, high);
         let mut seqs = Vec::new();
-        while let Some(found) = finder.next(&self.store)? {
+        while low <= high
+            && let Some(found) = finder.next(store)?
+        {
             seqs.push(found);
         }
-        let forward = seq > start.seq;
+        let forward = seq > start;
         if forward {
             seqs.reverse();
         }
         for found in seqs {
-            let step = load::read_step(&self.store, &stored.apex, stored.id, found);
-            let step = part_of(step.map_err(failed)?, name);
+            let step = part_of(load::read_step(store, &stored.apex, id, found)?, name);
             let next = if forward {
                 step.apply(&contents)
             } else {
                 step.revert(&contents)
             };
             const UNFIT: &str = "a step does not fit the versions around it";
-            contents = next.map_err(|_| failed(StreamError::Damaged(UNFIT)))?;
+            contents = next.map_err(|_| StreamError::Damaged(UNFIT))?;
         }
+        contents.set_soa(soa);
         Ok(contents)
     }
-}
-
-/// Contents with only one of their owners.
-fn only(contents: &Contents, key: &[u8]) -> Contents {
-    let mut edit = Edit::new(&Contents::empty(contents.apex(), contents.soa().clone()));
-    if let Some(node) = contents.get(key) {
-        edit.set(node.clone(), 0);
-    }
-    edit.into_contents()
 }
 
 /// What a step does to one name.

@@ -3,7 +3,8 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::dns::{Name, Serial};
-use crate::zone::journal::codec::{Head, StreamError};
+use crate::zone::journal::codec::StreamError;
+use crate::zone::journal::head::Head;
 use crate::zone::journal::index::{Finder, Topic};
 use crate::zone::journal::load::{self, State};
 use crate::zone::journal::store::{Store, StoreError};
@@ -13,7 +14,7 @@ use crate::zone::{Contents, Step, Version};
 /// How many steps back from a version at hand cost less than reading the zone's base.
 const NEAR_STEPS: u64 = 2000;
 /// How often a read is tried again when the history moved under it.
-const TRIES: usize = 3;
+pub(super) const TRIES: usize = 3;
 
 /// Why something of the history cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +60,8 @@ pub struct StoredZone {
     pub newest: u64,
     /// The number of the oldest step that is kept.
     pub oldest: u64,
+    /// The octets that are kept: steps and snapshots, the indexes aside.
+    pub octets: u64,
 }
 
 /// Which way to go through the history.
@@ -138,6 +141,7 @@ impl Reader {
             return Err(no_version(apex, seq, &stored));
         }
         step::peek_version(&self.store, stored.id, seq)
+            .map(|(serial, time_ms, _)| (serial, time_ms))
             .map_err(|error| unreadable(apex, seq, error))
     }
 
@@ -221,8 +225,7 @@ impl Reader {
         near: Option<&Version>,
         stored: &Stored,
     ) -> Result<State, StreamError> {
-        let all = stored.head.older.iter().chain([&stored.head.base]);
-        let from_base = all.map(|base| base.seq.abs_diff(seq)).min().unwrap_or(0);
+        let from_base = stored.head.nearest(seq).seq.abs_diff(seq);
         let near = near.filter(|near| {
             near.seq >= seq
                 && near.seq <= stored.head.seq
@@ -251,7 +254,7 @@ impl Reader {
 }
 
 /// The error for a version that is not there.
-fn no_version(apex: &Name, seq: u64, stored: &Stored) -> ReadError {
+pub(super) fn no_version(apex: &Name, seq: u64, stored: &Stored) -> ReadError {
     ReadError::NoVersion {
         apex: apex.clone(),
         seq,

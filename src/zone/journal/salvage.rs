@@ -3,7 +3,8 @@
 //! Only what heads name is copied, entry by entry, each stream until its first unreadable entry. Nothing
 //! is judged here: loading checks every part and cuts off what does not hold.
 
-use crate::zone::journal::codec::{self, HEAD, Head, SNAPSHOT, STEP, ZONE};
+use crate::zone::journal::codec::{self, HEAD, OLDER, SNAPSHOT, STEP, ZONE};
+use crate::zone::journal::head::{Head, read_older};
 use crate::zone::journal::store::{Batch, Store, StoreError};
 
 /// Entries read at once.
@@ -48,8 +49,11 @@ impl Copy<'_> {
         let Some(mut head) = Head::decode(&key, &value) else {
             return Ok(());
         };
-        for base in &head.older {
-            self.stream(SNAPSHOT, id, base.seq, base.seq)?;
+        if let Ok(older) = read_older(self.from, id) {
+            for base in older.iter() {
+                self.stream(SNAPSHOT, id, base.seq, base.seq)?;
+            }
+            self.stream(OLDER, id, 0, u64::MAX)?;
         }
         if head.base.snapshot {
             self.stream(SNAPSHOT, id, head.base.seq, head.base.seq)?;

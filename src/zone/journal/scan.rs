@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::dns::Name;
-use crate::zone::journal::codec::{self, HEAD, Head, MANY, SNAPSHOT, ZONE};
+use crate::zone::journal::codec::{self, HEAD, MANY, SNAPSHOT, ZONE};
+use crate::zone::journal::head::{Head, read_older};
 use crate::zone::journal::store::{Store, StoreError};
+use crate::zone::journal::wide::{self, WideJob};
 use crate::zone::journal::{BATCH_ENTRIES, Stored, Zones, load};
 
 /// Keys that nobody needs any more.
@@ -23,6 +25,8 @@ pub(super) struct Scan {
     pub(super) zones: Zones,
     /// The id of the next new zone.
     pub(super) next_id: u32,
+    /// Wide steps without a list.
+    pub(super) lists: Vec<WideJob>,
     /// Entries nobody needs.
     pub(super) garbage: Vec<Garbage>,
     /// What is damaged.
@@ -30,7 +34,7 @@ pub(super) struct Scan {
 }
 
 /// All entries of an id but name and head.
-pub(super) fn garbage_of(id: u32) -> [Garbage; 6] {
+pub(super) fn garbage_of(id: u32) -> [Garbage; 8] {
     MANY.map(|kind| Garbage {
         low: codec::zone_key(kind, id).to_vec(),
         high: codec::zone_key(kind, id + 1).to_vec(),
@@ -68,12 +72,13 @@ pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
         let head = store
             .get(&key)?
             .and_then(|value| Head::decode(&key, &value));
-        let Some(head) = head else {
+        let Some(mut head) = head else {
             scan.notes.push(format!(
                 "zone {apex}: its head is damaged, all its versions are lost"
             ));
             continue;
         };
+        head.older = read_older(store, id)?;
         let first_stored = load::first_stored(store, id)?.unwrap_or(head.oldest);
         let stored = Stored {
             apex: apex.clone(),
@@ -91,6 +96,13 @@ pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
                 });
             }
         }
+    }
+    for stored in scan.zones.values() {
+        let due = wide::without_list(store, stored.id)?;
+        let jobs = due
+            .into_iter()
+            .map(|seq| WideJob::new(stored.id, seq, None));
+        scan.lists.extend(jobs);
     }
     find_garbage(store, &mut scan)?;
     Ok(scan)

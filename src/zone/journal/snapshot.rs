@@ -18,6 +18,8 @@ pub(super) struct SnapshotJob {
     contents: Contents,
     /// The stream; `None` once it is at its end.
     parts: Option<PartWriter>,
+    /// Whether parts say where records begin: those of the layout before did not.
+    begins: bool,
     /// The key of the last owner written; `None` before the first.
     last: Option<Box<[u8]>>,
     /// The octets of the stream so far.
@@ -28,9 +30,18 @@ pub(super) struct SnapshotJob {
 
 impl SnapshotJob {
     /// A snapshot of a version.
-    pub(super) fn new(id: u32, seq: u64, serial: Serial, time_ms: u64, contents: Contents) -> Self {
+    pub(super) fn new(
+        id: u32,
+        seq: u64,
+        (serial, time_ms): (Serial, u64),
+        contents: Contents,
+        begins: bool,
+    ) -> Self {
         let mut parts = PartWriter::new(SNAPSHOT, id, seq);
         let head = step::snapshot_head(&contents, serial, time_ms);
+        if begins {
+            parts.begin(head.len(), &mut Vec::new());
+        }
         // The head is far below a part, so nothing comes out yet.
         parts.push(&head, &mut Vec::new());
         Self {
@@ -39,6 +50,7 @@ impl SnapshotJob {
             seq,
             contents,
             parts: Some(parts),
+            begins,
             last: None,
             octets: 0,
             since_base: 0,
@@ -62,6 +74,9 @@ impl SnapshotJob {
             let mut write = |node: &crate::zone::Node| {
                 octets.clear();
                 step::put_node(&mut octets, node);
+                if self.begins {
+                    writer.begin(octets.len(), &mut out);
+                }
                 writer.push(&octets, &mut out);
                 last = Some(node.key().into());
                 out.len() >= parts

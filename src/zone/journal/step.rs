@@ -3,7 +3,7 @@
 //! A step carries everything there is in it, causes included; strings that repeat are written once. A
 //! first step is written as the nodes of its version, like a snapshot.
 
-use crate::dns::{Name, RrList, RrRef, Rtype, Serial, Ttl};
+use crate::dns::{Name, RrList, RrRef, Rtype, Serial, Soa, Ttl};
 use crate::zone::journal::causes::{put_causes, take_causes};
 use crate::zone::journal::codec::{
     PartWriter, SNAPSHOT, STEP, Stream, StreamError, Streamed, put_counted, put_number, put_soa,
@@ -21,12 +21,13 @@ const AS_NODES: u8 = 4;
 const HAS_LINK: u8 = 8;
 
 /// Writes a step. `contents` are those of its version: a first step is written as their nodes, which is
-/// smaller and reads back without sorting anything.
+/// smaller and reads back without sorting anything. `out` is told of octets with which a record begins that can
+/// be looked for ([`PartWriter::begin`]); steps without hashes were written before there was that.
 pub(super) fn write_step(
     step: &Step,
     contents: &Contents,
     parts: &mut PartWriter,
-    mut out: impl FnMut(&mut PartWriter, &[u8]),
+    mut out: impl FnMut(&mut PartWriter, &[u8], bool),
 ) {
     let tags = node_tags(step, contents);
     let mut head = Vec::new();
@@ -68,18 +69,19 @@ pub(super) fn write_step(
         }
     }
     if let Some(tags) = tags {
+        let begins = step.link.is_some();
         put_number(&mut head, tags.len() as u64);
-        out(parts, &head);
+        out(parts, &head, begins);
         for (node, tag) in contents.nodes().zip(tags) {
             head.clear();
             put_number(&mut head, u64::from(tag));
             put_counted(&mut head, node.as_octets());
-            out(parts, &head);
+            out(parts, &head, begins);
         }
     } else {
-        out(parts, &head);
+        out(parts, &head, false);
         for list in [&step.removed, &step.added] {
-            put_list(list, &mut |octets| out(parts, octets));
+            put_list(list, &mut |octets| out(parts, octets, false));
         }
     }
 }
@@ -177,8 +179,8 @@ pub(super) fn peek_step(store: &Store, id: u32, seq: u64) -> Streamed<StepSize> 
     })
 }
 
-/// Reads of a step only the serial and the time of its version.
-pub(super) fn peek_version(store: &Store, id: u32, seq: u64) -> Streamed<(Serial, u64)> {
+/// Reads of a step only serial, time and SOA fields of its version.
+pub(super) fn peek_version(store: &Store, id: u32, seq: u64) -> Streamed<(Serial, u64, Soa)> {
     let mut stream = Stream::new(store, STEP, id, seq);
     stream.window = 1;
     let flags = stream.octet()?;
@@ -186,10 +188,16 @@ pub(super) fn peek_version(store: &Store, id: u32, seq: u64) -> Streamed<(Serial
     let time_ms = stream.number()?;
     stream.number()?;
     stream.number()?;
+    let mut soa = None;
     if flags & HAS_FROM != 0 {
-        stream.soa()?;
+        soa = Some(stream.soa()?.0);
     }
-    Ok((Serial::decode(stream.number32()?), time_ms))
+    let serial = Serial::decode(stream.number32()?);
+    let soa = match soa {
+        Some(soa) if flags & SAME_SOA != 0 => soa,
+        _ => stream.soa()?.0,
+    };
+    Ok((serial, time_ms, soa))
 }
 
 /// A step as read, its nodes apart when it was written so.
@@ -201,9 +209,34 @@ pub(super) struct RawStep {
     nodes: Option<Vec<(Node, u32)>>,
 }
 
+/// Reads of a step only the hashes of its version.
+pub(super) fn peek_link(store: &Store, id: u32, seq: u64) -> Streamed<Option<Link>> {
+    let mut stream = Stream::new(store, STEP, id, seq);
+    stream.window = 1;
+    Ok(take_head(&mut stream, seq)?.0.link)
+}
+
 /// Reads a step.
 pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawStep> {
     let mut stream = Stream::new(store, STEP, id, seq);
+    let (mut step, as_nodes) = take_head(&mut stream, seq)?;
+    let mut nodes = None;
+    if as_nodes {
+        let mut list = Vec::new();
+        for _ in 0..stream.count()? {
+            list.push(take_tagged_node(&mut stream)?);
+        }
+        nodes = Some(list);
+    } else {
+        step.removed = take_list(&mut stream)?;
+        step.added = take_list(&mut stream)?;
+    }
+    stream.end()?;
+    Ok(RawStep { step, nodes })
+}
+
+/// Reads what stands before a step's records; says whether they are nodes.
+pub(super) fn take_head(stream: &mut Stream<'_>, seq: u64) -> Streamed<(Step, bool)> {
     let flags = stream.octet()?;
     if stream.number()? != seq {
         return Err(StreamError::Damaged("a step has another one's number"));
@@ -222,17 +255,17 @@ pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawSte
         Some((_, soa)) if flags & SAME_SOA != 0 => soa.clone(),
         _ => stream.soa()?.0,
     };
-    let causes = take_causes(&mut stream, flags & HAS_LINK != 0)?;
+    let causes = take_causes(stream, flags & HAS_LINK != 0)?;
     let link = if flags & HAS_LINK == 0 {
         None
     } else {
         Some(Link {
-            previous: take_hash(&mut stream)?,
-            content: take_hash(&mut stream)?,
-            hash: take_hash(&mut stream)?,
+            previous: take_hash(stream)?,
+            content: take_hash(stream)?,
+            hash: take_hash(stream)?,
         })
     };
-    let mut step = Step {
+    let step = Step {
         seq,
         time_ms,
         from,
@@ -244,20 +277,13 @@ pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawSte
         records,
         link,
     };
-    let mut nodes = None;
-    if flags & AS_NODES == 0 {
-        step.removed = take_list(&mut stream)?;
-        step.added = take_list(&mut stream)?;
-    } else {
-        let mut list = Vec::new();
-        for _ in 0..stream.count()? {
-            let tag = stream.number32()?;
-            list.push((take_node(&mut stream)?, tag));
-        }
-        nodes = Some(list);
-    }
-    stream.end()?;
-    Ok(RawStep { step, nodes })
+    Ok((step, flags & AS_NODES != 0))
+}
+
+/// Reads a node of a step, with its tag.
+pub(super) fn take_tagged_node(stream: &mut Stream<'_>) -> Streamed<(Node, u32)> {
+    let tag = stream.number32()?;
+    Ok((take_node(stream)?, tag))
 }
 
 impl RawStep {
@@ -305,7 +331,7 @@ fn take_hash(stream: &mut Stream<'_>) -> Streamed<Hash> {
 }
 
 /// Reads a node.
-fn take_node(stream: &mut Stream<'_>) -> Streamed<Node> {
+pub(super) fn take_node(stream: &mut Stream<'_>) -> Streamed<Node> {
     Node::decode(stream.counted()?).ok_or(StreamError::Damaged("a node is malformed"))
 }
 
@@ -324,6 +350,32 @@ pub(super) fn put_node(out: &mut Vec<u8>, node: &Node) {
     put_counted(out, node.as_octets());
 }
 
+/// What stands before the nodes of a snapshot.
+pub(super) struct SnapshotHead {
+    /// The version's SOA fields.
+    pub(super) soa: Soa,
+    /// Its serial.
+    pub(super) serial: Serial,
+    /// When it was made.
+    pub(super) time_ms: u64,
+    /// How many records it has.
+    pub(super) records: usize,
+    /// How many nodes follow.
+    pub(super) owners: usize,
+}
+
+/// Reads the beginning of a snapshot.
+pub(super) fn take_snapshot_head(stream: &mut Stream<'_>) -> Streamed<SnapshotHead> {
+    let (soa, serial) = stream.soa()?;
+    Ok(SnapshotHead {
+        soa,
+        serial,
+        time_ms: stream.number()?,
+        records: stream.count()?,
+        owners: stream.count()?,
+    })
+}
+
 /// Reads a snapshot.
 pub(super) fn read_snapshot(
     store: &Store,
@@ -332,10 +384,13 @@ pub(super) fn read_snapshot(
     seq: u64,
 ) -> Streamed<(Contents, Serial, u64)> {
     let mut stream = Stream::new(store, SNAPSHOT, id, seq);
-    let (soa, serial) = stream.soa()?;
-    let time_ms = stream.number()?;
-    let records = stream.count()?;
-    let owners = stream.count()?;
+    let SnapshotHead {
+        soa,
+        serial,
+        time_ms,
+        records,
+        owners,
+    } = take_snapshot_head(&mut stream)?;
     let mut fault = None;
     let nodes = (0..owners).map_while(|_| match take_node(&mut stream) {
         Ok(node) => Some(node),

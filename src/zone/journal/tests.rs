@@ -6,11 +6,13 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 mod damage;
+mod far;
 mod fuzz;
 mod power;
 mod tamper;
+mod wide;
 
-use super::codec::SNAPSHOT;
+use super::codec::{SNAPSHOT, STEP, StreamError};
 use super::*;
 use crate::zone::laws::{self, EditPlan, UNLIMITED, any_history, apex};
 use crate::zone::{Contents, Step};
@@ -489,4 +491,20 @@ fn the_next_serial_is_above_the_version_before_the_floor_and_the_clock() {
             "{previous:?} {floor:?} {wall}"
         );
     }
+}
+
+#[test]
+fn times_rise_with_numbers_though_the_clock_is_set_back() {
+    let mut bench = Bench::new();
+    let mut times = Vec::new();
+    for (plan, now) in laws::fixed_history(9)
+        .iter()
+        .zip([9, 3, 5, 12, 1, 1, 20, 19, 2_u64])
+    {
+        bench.now.store(1_000_000 + now, Ordering::Relaxed);
+        bench.commit(plan);
+        times.extend(bench.version.as_ref().map(|version| version.time_ms));
+    }
+    assert!(times.len() > 5 && times.is_sorted(), "{times:?}");
+    assert_eq!(times.last(), Some(&1_000_020));
 }

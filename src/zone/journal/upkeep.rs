@@ -1,14 +1,17 @@
 //! Upkeep of history: limits, snapshots, removal, each a portion at a time.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use crate::zone::Version;
-use crate::zone::journal::codec::{self, Base, SNAPSHOT, STEP, StreamError};
+use crate::zone::journal::codec::{self, FILTER, SNAPSHOT, STEP, StreamError};
+use crate::zone::journal::head::{Base, older_key, put_older};
+use crate::zone::journal::index::IndexKey;
 use crate::zone::journal::scan::Garbage;
 use crate::zone::journal::snapshot::SnapshotJob;
 use crate::zone::journal::store::{Batch, StoreError};
+use crate::zone::journal::wide::{self, WideJob};
 use crate::zone::journal::{DAMAGED_COMMITS, Journal, Stored, put_head};
 use crate::zone::journal::{index, load, step};
+use crate::zone::{Candidate, Version};
 
 /// The most steps one commit may drop from a zone's history.
 const DROPPED_STEPS: usize = 64;
@@ -70,7 +73,9 @@ impl Journal {
             }
             head.oldest += 1;
             let oldest = head.oldest;
-            head.older.retain(|base| base.seq + 1 >= oldest);
+            if head.older.first().is_some_and(|base| base.seq + 1 < oldest) {
+                Arc::make_mut(&mut head.older).retain(|base| base.seq + 1 >= oldest);
+            }
             stored.oldest_size = None;
         }
     }
@@ -79,7 +84,8 @@ impl Journal {
     pub(super) fn snapshots_left(&self, stored: &Stored) -> Vec<Garbage> {
         let before = self.zones().get(&stored.apex).cloned();
         let left = before.into_iter().filter(|it| it.id == stored.id);
-        left.flat_map(|before| before.head.older)
+        left.filter(|before| !Arc::ptr_eq(&before.head.older, &stored.head.older))
+            .flat_map(|before| before.head.older.to_vec())
             .filter(|base| !stored.head.older.contains(base))
             .map(|base| parts_of_snapshot(stored.id, base.seq))
             .collect()
@@ -117,6 +123,7 @@ impl Journal {
                 self.jobs.push_front(job);
             }
         }
+        self.write_list(portion)?;
         let stale: Vec<_> = self
             .zones()
             .values()
@@ -134,7 +141,51 @@ impl Journal {
             }
             room -= removed;
         }
-        Ok(!self.jobs.is_empty() || room == 0)
+        Ok(!self.jobs.is_empty() || !self.lists.is_empty() || room == 0)
+    }
+
+    /// Begins the list of a step, if it is wide.
+    pub(super) fn start_list(&mut self, candidate: &Candidate) {
+        let (step, apex) = (candidate.step(), candidate.version().contents.apex());
+        let id = self.zones().get(apex).map(|stored| stored.id);
+        if let Some(id) = id.filter(|_| index::is_wide(step)) {
+            let job = WideJob::new(id, step.seq, Some(Arc::clone(step)));
+            self.lists.push_back(job);
+        }
+    }
+
+    /// Does a portion of the list of a wide step.
+    fn write_list(&mut self, portion: usize) -> Result<(), StoreError> {
+        let Some(mut job) = self.lists.pop_front() else {
+            return Ok(());
+        };
+        let zone = self
+            .zones()
+            .values()
+            .find(|stored| stored.id == job.id && stored.head.oldest <= job.seq)
+            .map(|stored| stored.apex.clone());
+        let Some(apex) = zone else {
+            // It left the history meanwhile.
+            self.garbage.push_back(list_of_step(job.id, job.seq));
+            return Ok(());
+        };
+        let step = match job.step.take() {
+            Some(step) => step,
+            None => match load::read_step(&self.store, &apex, job.id, job.seq) {
+                Ok(step) => Arc::new(step),
+                // What cannot be read is looked at in every search, and found damaged there.
+                Err(StreamError::Damaged(_)) => return Ok(()),
+                Err(StreamError::Store(error)) => return Err(error),
+            },
+        };
+        let mut batch = Batch::default();
+        let complete = job.portion(&step, portion, |key, value| batch.put(key, value));
+        self.store.write(batch)?;
+        if !complete {
+            job.step = Some(step);
+            self.lists.push_front(job);
+        }
+        Ok(())
     }
 
     /// Makes a finished snapshot the base of its zone.
@@ -147,7 +198,7 @@ impl Journal {
         }
         // Its parts must be on disk before the head names it.
         self.store.sync()?;
-        let old = stored.head.base;
+        let (old, known_older) = (stored.head.base, Arc::clone(&stored.head.older));
         if !old.snapshot
             && stored.head.oldest <= old.seq
             && let Ok(size) = step::peek_step(&self.store, stored.id, old.seq)
@@ -160,7 +211,7 @@ impl Journal {
             && old.seq + 1 >= stored.head.oldest
             && stored.head.since_older >= old.octets.max(SNAPSHOT_MIN_OCTETS);
         if keeps_old {
-            stored.head.older.push(old);
+            Arc::make_mut(&mut stored.head.older).push(old);
             stored.head.since_older = 0;
         }
         stored.head.since_older += job.since_base;
@@ -172,6 +223,11 @@ impl Journal {
         stored.head.since_base = stored.head.since_base.saturating_sub(job.since_base);
         let mut batch = Batch::default();
         put_head(&mut batch, &stored);
+        put_older(&mut batch, stored.id, &known_older, &stored.head.older);
+        if old.snapshot && !keeps_old {
+            // It may be named by what a commit that failed left.
+            batch.delete(&older_key(stored.id, old.seq));
+        }
         self.store.write(batch)?;
         self.store.sync()?;
         if old.snapshot && !keeps_old {
@@ -184,7 +240,11 @@ impl Journal {
 
     /// Removes entries of steps that left a zone's history; gives how many. A step goes with its index
     /// entries; a wide one, which has but one, in portions.
-    pub(super) fn remove_steps(&self, stored: &Stored, room: usize) -> Result<usize, StoreError> {
+    pub(super) fn remove_steps(
+        &mut self,
+        stored: &Stored,
+        room: usize,
+    ) -> Result<usize, StoreError> {
         let low = codec::part_key(STEP, stored.id, 0, 0);
         let high = codec::part_key(STEP, stored.id, stored.head.first_needed(), 0);
         let mut removed = 0;
@@ -202,15 +262,24 @@ impl Journal {
     }
 
     /// Removes a step, or of a wide one a portion; gives how many entries.
-    fn remove_step(&self, stored: &Stored, seq: u64, room: usize) -> Result<usize, StoreError> {
+    fn remove_step(&mut self, stored: &Stored, seq: u64, room: usize) -> Result<usize, StoreError> {
         let low = codec::part_key(STEP, stored.id, seq, 0);
         let high = codec::part_key(STEP, stored.id, seq + 1, 0);
-        let keys = match index::wide_entry(&self.store, stored.id, seq)? {
-            Some(key) => BTreeSet::from([key.to_vec()]),
+        let keys = match wide::entry(&self.store, stored.id, seq)? {
+            // From before there were indexes: it has none, and goes in portions.
+            _ if seq < stored.head.indexed => Vec::new(),
+            Some(_) => {
+                let list = list_of_step(stored.id, seq);
+                // Removed in portions, as the step is: its key may be met again.
+                if self.garbage.back().is_none_or(|last| last.low != list.low) {
+                    self.garbage.push_back(list);
+                }
+                vec![IndexKey::Wide(wide::wide_key(stored.id, seq))]
+            }
             None => match load::read_step(&self.store, &stored.apex, stored.id, seq) {
                 Ok(step) => index::keys_of(&step, stored.id),
                 // What cannot be read leaves its index entries behind: they lead nowhere.
-                Err(StreamError::Damaged(_)) => BTreeSet::new(),
+                Err(StreamError::Damaged(_)) => Vec::new(),
                 Err(StreamError::Store(error)) => return Err(error),
             },
         };
@@ -248,6 +317,14 @@ impl Journal {
     }
 }
 
+/// The keys of a wide step's list.
+fn list_of_step(id: u32, seq: u64) -> Garbage {
+    Garbage {
+        low: codec::part_key(FILTER, id, seq, 0).to_vec(),
+        high: codec::part_key(FILTER, id, seq, u32::MAX).to_vec(),
+    }
+}
+
 /// The keys of a snapshot.
 fn parts_of_snapshot(id: u32, seq: u64) -> Garbage {
     Garbage {
@@ -265,5 +342,5 @@ pub(super) fn snapshot_job(id: u32, version: &Version) -> SnapshotJob {
         contents,
         ..
     } = version;
-    SnapshotJob::new(id, *seq, *serial, *time_ms, contents.clone())
+    SnapshotJob::new(id, *seq, (*serial, *time_ms), contents.clone(), true)
 }

@@ -12,13 +12,14 @@
 use std::collections::BTreeSet;
 
 use crate::dns::{Name, Serial, Soa};
-use crate::zone::journal::codec::{self, Base, Entry, HEAD, Head, PartWriter, SNAPSHOT, STEP};
+use crate::zone::journal::codec::{self, Entry, HEAD, PartWriter, SNAPSHOT, STEP};
 use crate::zone::journal::codec::{StreamError, Streamed};
+use crate::zone::journal::head::{Base, Head};
 use crate::zone::journal::load::{self, State};
 use crate::zone::journal::reader::{ReadError, Reader};
 use crate::zone::journal::snapshot::SnapshotJob;
 use crate::zone::journal::store::{Store, StoreError};
-use crate::zone::journal::{Stored, index, step};
+use crate::zone::journal::{Stored, index, seek, step, wide};
 use crate::zone::{ContentTree, Contents, Hash, Link, Step, Version};
 
 /// The most faults that are kept.
@@ -75,7 +76,7 @@ impl Reader {
 }
 
 /// A zone being gone through.
-struct Walk<'a> {
+pub(super) struct Walk<'a> {
     /// Tells where the history begins now.
     reader: &'a Reader,
     /// The database.
@@ -102,7 +103,7 @@ struct Before {
 
 impl<'a> Walk<'a> {
     /// Nothing found yet.
-    fn new(reader: &'a Reader, stored: &'a Stored) -> Self {
+    pub(super) fn new(reader: &'a Reader, stored: &'a Stored) -> Self {
         let head = &stored.head;
         Self {
             reader,
@@ -122,7 +123,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Goes all ways.
-    fn run(mut self) -> Result<Verdict, StoreError> {
+    pub(super) fn run(mut self) -> Result<Verdict, StoreError> {
         self.steps()?;
         self.contents()?;
         let head = &self.stored.head;
@@ -134,9 +135,12 @@ impl<'a> Walk<'a> {
         Ok(self.verdict)
     }
 
-    /// Notes what is wrong with a version.
+    /// Notes what is wrong with a version. What upkeep took away since the beginning is no fault: the head
+    /// moves before it does, so asking after the read is enough.
     fn fault(&mut self, seq: u64, serial: Option<Serial>, what: impl Into<String>) {
-        if self.faults.len() < FAULTS_KEPT {
+        let now = self.reader.stored(&self.stored.apex);
+        let stands = now.is_ok_and(|now| still_stands(&now, seq));
+        if stands && self.faults.len() < FAULTS_KEPT {
             self.faults.insert(Fault {
                 seq,
                 serial: serial.map(Serial::encode),
@@ -145,20 +149,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether a version has left the history since the beginning.
-    fn is_gone(&self, seq: u64) -> bool {
-        let now = self.reader.zone(&self.stored.apex);
-        now.is_none_or(|now| seq < now.oldest)
-    }
-
     /// A result of reading; damage is noted and gives `None`.
     fn read<T>(&mut self, seq: u64, read: Streamed<T>) -> Result<Option<T>, StoreError> {
         match read {
             Ok(value) => Ok(Some(value)),
             Err(StreamError::Damaged(what)) => {
-                if !self.is_gone(seq) {
-                    self.fault(seq, None, what);
-                }
+                self.fault(seq, None, what);
                 Ok(None)
             }
             Err(StreamError::Store(error)) if error.is_damage() => {
@@ -188,17 +184,19 @@ impl<'a> Walk<'a> {
             }
             self.verdict.versions += 1;
             self.one_step(&step, before.as_ref());
-            if !self.is_exact(&step, &contents)? {
-                self.fault(seq, Some(step.serial), "it is not stored as it was written");
-            }
+            self.exactness(&step, &contents)?;
             for key in (seq >= head.indexed)
                 .then(|| index::keys_of(&step, *id))
                 .into_iter()
                 .flatten()
             {
-                if !index::has(self.store, &key)? && !self.is_gone(seq) {
+                if !index::has(self.store, &key)? {
                     self.fault(seq, Some(step.serial), "the index does not know it");
                 }
+            }
+            let is_wide = matches!(wide::entry(self.store, *id, seq)?, Some(1..));
+            if is_wide && !wide::is_stored(self.store, &step, *id)? {
+                self.fault(seq, Some(step.serial), "the index does not know it");
             }
             before = Some(Before {
                 serial: step.serial,
@@ -271,13 +269,25 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Whether a step stands as it was written.
+    pub(super) fn exactness(&mut self, step: &Step, contents: &Contents) -> Result<(), StoreError> {
+        if !self.is_exact(step, contents)? {
+            let what = "it is not stored as it was written";
+            self.fault(step.seq, Some(step.serial), what);
+        }
+        Ok(())
+    }
+
     /// Whether a step is stored octet for octet as it would be written now.
     fn is_exact(&self, step: &Step, contents: &Contents) -> Result<bool, StoreError> {
         let id = self.stored.id;
         let mut parts = PartWriter::new(STEP, id, step.seq);
         let mut entries = Vec::new();
         let mut same = Ok(true);
-        step::write_step(step, contents, &mut parts, |parts, octets| {
+        step::write_step(step, contents, &mut parts, |parts, octets, begins| {
+            if begins {
+                parts.begin(octets.len(), &mut entries);
+            }
             parts.push(octets, &mut entries);
             if let Ok(true) = same {
                 same = are_stored(self.store, &entries);
@@ -379,7 +389,8 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        let mut job = SnapshotJob::new(*id, base.seq, serial, time_ms, contents);
+        let begins = seek::can_seek(self.store, SNAPSHOT, *id, base.seq)?;
+        let mut job = SnapshotJob::new(*id, base.seq, (serial, time_ms), contents, begins);
         let mut exact = true;
         while exact && !job.is_complete() {
             let entries = job.portion(PORTION);
@@ -388,12 +399,21 @@ impl<'a> Walk<'a> {
                 exact = self.ends_after(SNAPSHOT, base.seq, &entries)?;
             }
         }
-        if !exact && !self.is_gone(base.seq) {
+        if !exact {
             let what = "its snapshot is not stored as it was written";
             self.fault(base.seq, Some(serial), what);
         }
         Ok(())
     }
+}
+
+/// Whether the store should still have all of a version: it is in the history, or what is read starts
+/// from it.
+fn still_stands(now: &Stored, seq: u64) -> bool {
+    let head = &now.head;
+    seq >= head.first_needed()
+        || head.older.iter().any(|base| base.seq == seq)
+        || (head.base.snapshot && head.base.seq == seq)
 }
 
 /// The tree of contents that a step leads to or, backwards, comes from.

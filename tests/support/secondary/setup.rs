@@ -199,6 +199,9 @@ acl:
   - id: notify
     address: {ip}
     action: notify{signed}
+  - id: signed
+    address: 127.0.0.1
+    action: transfer{signed}
   - id: transfer
     address: 127.0.0.1
     action: transfer
@@ -206,7 +209,7 @@ template:
   - id: default
     storage: {folder}
     master: primary
-    acl: [notify, transfer]
+    acl: [notify, signed, transfer]
     zonefile-sync: -1
     zonefile-load: none
     journal-content: all
@@ -284,7 +287,8 @@ remote-control:
   zonefile: \"zone{index}\"
   request-xfr: {ip}@{port} {signed}{over}
   allow-notify: {ip} {signed}
-  provide-xfr: 127.0.0.1 NOKEY{kept}
+  provide-xfr: 127.0.0.1 NOKEY
+  provide-xfr: 127.0.0.1 {signed}{kept}
   min-refresh-time: 1
   min-retry-time: 1"
             )

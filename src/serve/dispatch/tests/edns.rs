@@ -339,3 +339,54 @@ fn options_count_for_the_limit_of_a_datagram() {
         "the options cost the answer"
     );
 }
+
+/// Answers with the size that it is asked for.
+struct Sizes;
+
+impl crate::live::Handler for Sizes {
+    fn name(&self) -> &'static str {
+        "sizes"
+    }
+
+    fn passes(&self, _: &Question<'_>) -> bool {
+        false
+    }
+
+    fn answer<'a>(
+        &'a self,
+        request: &'a mut crate::live::Request,
+        _: crate::live::Next,
+    ) -> futures_util::future::BoxFuture<'a, crate::live::Outcome> {
+        let [high, low] = request.edns.as_ref().unwrap().size.to_be_bytes();
+        let mut reply = crate::live::Reply::empty("sizes", Rcode::NOERROR, 0);
+        let (rtype, rdata) = crate::dns::Rdata::address([10, 0, high, low].into());
+        reply.answers.push(crate::dns::Record {
+            owner: request.name.clone(),
+            rtype,
+            ttl: crate::dns::Ttl::ZERO,
+            rdata,
+        });
+        Box::pin(std::future::ready(crate::live::Outcome::Reply(reply)))
+    }
+}
+
+#[test]
+fn handlers_are_asked_for_no_more_than_the_reply_may_have() {
+    let size = |most: Option<u16>, asks: u16, proto| {
+        let mut setup = Setup::new(vec![zone("z.", 5, &[])]);
+        setup.handlers = [vec![Arc::new(Sizes)], vec![]];
+        setup.shape.datagram_octets = most;
+        let mut desk = Desk::new(setup);
+        let asked = with_opt(query(1, "www.z.", Rtype::A), asks, 0, &[]);
+        let Got::Octets(octets) = desk.give(&asked, proto) else {
+            panic!("no answer");
+        };
+        let message = Message::from_vec(&octets).unwrap();
+        line(&message.answers[0])
+    };
+    let says = |a: u8, b: u8| format!("www.z. 0 IN A 10.0.{a}.{b}");
+    assert_eq!(size(None, 65_535, Proto::Udp), says(4, 208));
+    assert_eq!(size(None, 900, Proto::Udp), says(3, 132));
+    assert_eq!(size(Some(600), 65_535, Proto::Udp), says(2, 88));
+    assert_eq!(size(None, 65_535, Proto::Tcp), says(255, 255));
+}

@@ -160,7 +160,18 @@ fn b06_with_edns_more_differences_fit_a_datagram() {
 
 #[test]
 fn what_secondaries_ask_for_is_noted() {
+    check_noted(vec![]);
+}
+
+#[test]
+fn what_secondaries_ask_for_is_noted_where_a_handler_answers_too() {
+    check_noted(vec![Arc::new(crate::live::testing::Counting::default())]);
+}
+
+/// Asks as a secondary does, with handlers in front of the zone.
+fn check_noted(before: Vec<Arc<dyn crate::live::Handler>>) {
     let mut setup = Setup::new(vec![zone("z.", 5, &["www A 10.0.0.1"])]);
+    setup.handlers = [before, vec![]];
     let target = PEER.into();
     setup.secondaries = vec![crate::transfer::Secondary {
         zone: name("z."),

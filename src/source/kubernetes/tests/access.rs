@@ -1,5 +1,8 @@
 //! Accounts, tokens and settings: what is refused, and what is said of it.
 
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+
 use super::*;
 
 #[tokio::test]
@@ -179,4 +182,39 @@ async fn wrong_configuration_says_what_to_do_in_one_line() {
     };
     let told = refused(auth).await;
     assert!(told.starts_with("tls file "), "{told}");
+}
+
+/// What was counted of requests, as it is scraped.
+fn scraped(stats: &SourceStats) -> String {
+    let mut registry = Registry::default();
+    stats.requests().register(&mut registry);
+    let mut text = String::new();
+    encode(&mut text, &registry).unwrap();
+    text
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_code_and_host() {
+    let fake = fake(|asked, before| match (asked.is_watch(), before) {
+        (true, _) => Reply::quiet(),
+        (false, 0) => Reply::status(403, "services is forbidden"),
+        (false, 1) => Reply::Broken,
+        (false, _) => Reply::page("10", "", &[]),
+    })
+    .await;
+    let mut bench = Bench::of(&fake).await;
+    bench.fresh().await;
+    let text = scraped(&bench.stats);
+    let host = fake.address;
+    // Five lists, two of them in vain, and three watches.
+    for line in [
+        format!("requests_total{{code=\"200\",method=\"GET\",host=\"{host}\"}} 6"),
+        format!("requests_total{{code=\"403\",method=\"GET\",host=\"{host}\"}} 1"),
+        format!("requests_total{{code=\"<error>\",method=\"GET\",host=\"{host}\"}} 1"),
+        format!("request_duration_seconds_count{{verb=\"GET\",host=\"{host}\"}} 5"),
+        format!("rate_limiter_duration_seconds_count{{verb=\"GET\",host=\"{host}\"}} 8"),
+    ] {
+        let line = format!("coredns_kubernetes_rest_client_{line}\n");
+        assert!(text.contains(&line), "{line} in\n{text}");
+    }
 }

@@ -1,11 +1,17 @@
 //! What is asked of the server: paths and selectors, and whether it is still the one we know.
 
+use std::time::{Duration, Instant};
+
+use futures_util::io::AsyncBufRead;
 use kube::core::Request;
-use kube::core::params::ListParams;
+use kube::core::params::{ListParams, WatchParams};
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::{End, Fault, KindWatch, Page, RUNNING_PODS, plural};
 use crate::cluster::Kind;
+use crate::source::kubernetes::connection::Numbered;
+use crate::source::kubernetes::throttle::UnderWay;
 
 impl KindWatch<'_> {
     /// The path of the kind.
@@ -37,16 +43,8 @@ impl KindWatch<'_> {
     /// one from a backup. It takes a watch from the future as any other and says nothing in it.
     /// Positions that are no numbers are not compared.
     pub(super) async fn has_gone_back(&self, version: &str) -> Result<bool, End> {
-        let settings = &self.shared.settings;
         let params = ListParams::default().limit(1);
-        let request = self.request().list(&params);
-        let request = request.map_err(|error| Fault::Malformed(error.to_string()))?;
-        let client = self.shared.connection.client().await.client;
-        let _under_way = self.shared.throttle.enter().await;
-        let text = timeout(settings.page_timeout, client.request_text(request))
-            .await
-            .map_err(|_| Fault::Silent(settings.page_timeout))?
-            .map_err(|error| Fault::of(&error))?;
+        let text = self.ask_list(&params).await?;
         let page: Page<'_> = serde_json::from_str(&text)
             .map_err(|error| Fault::Malformed(format!("a list: {error}")))?;
         let now = page
@@ -56,4 +54,75 @@ impl KindWatch<'_> {
         let own = version.parse::<u64>().ok();
         Ok(now.zip(own).is_some_and(|(now, own)| now < own))
     }
+
+    /// Asks for a list and waits for all of the answer.
+    pub(super) async fn ask_list(&self, params: &ListParams) -> Result<String, End> {
+        let patience = self.shared.settings.page_timeout;
+        let request = self.request().list(params).map_err(malformed)?;
+        let Numbered { client, host, .. } = self.shared.connection.client().await;
+        let _under_way = self.enter(&host).await;
+        let begin = self.shared.clock.now();
+        let answer = timeout(patience, client.request_text(request)).await;
+        let took = self.shared.clock.now().saturating_duration_since(begin);
+        let requests = self.shared.stats.requests();
+        requests.took(&host, took);
+        requests.count(&host, code_of(&answer));
+        taken(answer, patience)
+    }
+
+    /// Asks for a watch and waits until it is open. Gives it, and when it was asked for.
+    pub(super) async fn ask_watch(
+        &self,
+        version: &str,
+    ) -> Result<(impl AsyncBufRead + use<>, Instant), End> {
+        let settings = &self.shared.settings;
+        let params = WatchParams {
+            timeout: Some(settings.watch_seconds),
+            bookmarks: true,
+            label_selector: self.labels(),
+            field_selector: self.fields(),
+            ..WatchParams::default()
+        };
+        let patience = settings.watch_start_timeout;
+        let request = self.request().watch(&params, version).map_err(malformed)?;
+        let Numbered { client, host, .. } = self.shared.connection.client().await;
+        let _under_way = self.enter(&host).await;
+        let begin = self.shared.clock.now();
+        let answer = timeout(patience, client.request_stream(request)).await;
+        let requests = self.shared.stats.requests();
+        requests.count(&host, code_of(&answer));
+        Ok((taken(answer, patience)?, begin))
+    }
+
+    /// Waits until a request may go.
+    async fn enter(&self, host: &str) -> UnderWay<'_> {
+        let begin = self.shared.clock.now();
+        let under_way = self.shared.throttle.enter().await;
+        let waited = self.shared.clock.now().saturating_duration_since(begin);
+        self.shared.stats.requests().waited(host, waited);
+        under_way
+    }
+}
+
+/// The answer to a request, if it came in time.
+type InTime<T> = Result<Result<T, kube::Error>, Elapsed>;
+
+/// The code of an answer, where there is one.
+fn code_of<T>(answer: &InTime<T>) -> Option<u16> {
+    match answer {
+        Ok(Ok(_)) => Some(200),
+        Ok(Err(kube::Error::Api(status))) => Some(status.code),
+        Ok(Err(_)) | Err(_) => None,
+    }
+}
+
+/// The answer, or what is wrong with it.
+fn taken<T>(answer: InTime<T>, patience: Duration) -> Result<T, End> {
+    let answer = answer.map_err(|_| Fault::Silent(patience))?;
+    Ok(answer.map_err(|error| Fault::of(&error))?)
+}
+
+/// A request that cannot be written.
+fn malformed(error: kube::core::request::Error) -> Fault {
+    Fault::Malformed(error.to_string())
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::zone::journal::codec::{BY_NAME, BY_OBJECT, BY_RECORD, FORMAT_BEFORE, META_KEY, WIDE};
+use crate::zone::journal::verify::Walk;
 use crate::zone::{ContentTree, Hash};
 
 /// What `verify` says.
@@ -227,13 +228,71 @@ fn rewritten(
     change(&mut step);
     let mut parts = codec::PartWriter::new(STEP, id, seq);
     let mut out = Vec::new();
-    step::write_step(&step, &contents, &mut parts, |parts, octets| {
+    step::write_step(&step, &contents, &mut parts, |parts, octets, begins| {
+        if begins {
+            parts.begin(octets.len(), &mut out);
+        }
         parts.push(octets, &mut out);
     });
     parts.finish(&mut out);
     out.into_iter()
         .map(|(key, value)| (key.to_vec(), value))
         .collect()
+}
+
+#[test]
+fn what_upkeep_takes_away_under_a_verification_is_no_fault() {
+    let mut bench = tamper_bench();
+    let reader = bench.journal().reader();
+    let before = bench.journal().zones()[&apex()].clone();
+    let seq = before.head.oldest + 1;
+    let step = load::read_step(&reader.store, &apex(), before.id, seq).unwrap();
+    let contents = Contents::empty(&apex(), step.soa.clone());
+    // The verification has read the step, and upkeep comes before it looks at the octets.
+    bench.journal().set_retention(
+        &apex(),
+        Retention {
+            versions: 4,
+            ..Retention::DEFAULT
+        },
+    );
+    let turn = before.head.serial.encode() + 1;
+    let candidate = bulky(bench.version.as_ref(), turn);
+    bench.put(candidate);
+    bench.settle();
+    let after = bench.journal().zones()[&apex()].clone();
+    assert!(after.first_stored > seq, "{after:?}");
+    let mut walk = Walk::new(&reader, &before);
+    walk.exactness(&step, &contents).unwrap();
+    let gone = walk.run().unwrap().faults;
+    // The base moved too, for which a verification begins anew.
+    let of_base = |fault: &Fault| fault.seq == before.head.base.seq;
+    assert!(gone.iter().all(of_base), "{gone:?}");
+    // The same while it stands is one.
+    let newest = load::read_step(&reader.store, &apex(), before.id, after.head.seq).unwrap();
+    let mut other = newest;
+    other.time_ms += 1;
+    let mut walk = Walk::new(&reader, &after);
+    walk.exactness(&other, &contents).unwrap();
+    assert_eq!(walk.run().unwrap().faults.len(), 1);
+}
+
+#[test]
+fn the_hashes_of_a_version_that_was_made_a_snapshot_are_known_at_the_start() {
+    let mut bench = bulky_bench(3, Retention::DEFAULT);
+    bench.settle();
+    let version = bench.version.clone().unwrap();
+    let stored = bench.journal().zones()[&apex()].clone();
+    let mut job = upkeep::snapshot_job(stored.id, &version);
+    job.since_base = stored.head.since_base;
+    bench.journal().jobs.push_back(job);
+    bench.settle();
+    let base = bench.journal().zones()[&apex()].head.base;
+    assert_eq!((base.seq, base.snapshot), (version.seq, true));
+    let link = bench.version.clone().unwrap().link;
+    assert!(link.is_some());
+    bench.open();
+    assert_eq!(bench.version.clone().unwrap().link, link);
 }
 
 #[test]
@@ -340,6 +399,20 @@ fn into_layout_before(bench: &mut Bench) {
 }
 
 #[test]
+fn steps_from_before_the_index_go_a_portion_at_a_time() {
+    let mut bench = bulky_bench(3, Retention::DEFAULT);
+    into_layout_before(&mut bench);
+    assert_eq!(bench.open(), Vec::<String>::new());
+    let mut stored = bench.journal().zones()[&apex()].clone();
+    assert!(stored.head.indexed > 3);
+    stored.head.base.seq = 3;
+    stored.head.oldest = 3;
+    let there = entries(bench.journal(), STEP);
+    assert_eq!(bench.journal().remove_steps(&stored, 1).unwrap(), 1);
+    assert_eq!(entries(bench.journal(), STEP), there - 1);
+}
+
+#[test]
 fn a_store_of_the_layout_before_goes_on_and_its_chain_begins_with_the_next_version() {
     let mut bench = Bench::new();
     for plan in &laws::fixed_history(20) {
@@ -417,7 +490,7 @@ fn older_snapshots_stay_while_their_history_does_and_give_what_was() {
     bench.put(candidate);
     bench.settle();
     let head = bench.journal().zones()[&apex()].head.clone();
-    assert_eq!(head.older, []);
+    assert_eq!(*head.older, []);
     assert!(entries(bench.journal(), SNAPSHOT) < 20, "one is left");
     assert_eq!(verdict(&mut bench).faults, Vec::new());
 }

@@ -1,0 +1,342 @@
+//! What asking the past costs: `cargo bench --bench history`.
+//!
+//! A zone gets a million versions through the journal's own commits; then people ask, with and without
+//! commits beside them. `HISTORY_VERSIONS`, `HISTORY_RECORDS` and `HISTORY_KEEP` make it smaller. Half of the
+//! changes hit a few owners, the others any; now and then a version changes thousands. Several versions share
+//! a commit while the history is made, as changes do that wait together; what is measured commits alone.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
+#![allow(clippy::unwrap_used, reason = "a benchmark may end at the first fault")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a benchmark measures with the real clock"
+)]
+
+#[path = "cluster/machine.rs"]
+#[allow(dead_code, reason = "shared with the bench of the cluster")]
+mod machine;
+#[path = "history/past.rs"]
+mod past;
+#[path = "history/versions.rs"]
+mod versions;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use zonewright::audit::{Output, Question, Request, answer};
+use zonewright::zone::journal::{Journal, Retention, WallClock};
+
+use past::BenchPast;
+use versions::{Random, START_MS, STEP_MS, Zone};
+
+/// As in the server: without it nothing is given back to the system.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// How many times each question is asked.
+const ASKS: usize = 200;
+/// Commits that are measured.
+const COMMITS: usize = 2000;
+/// Who asks beside them.
+const READERS: u64 = 4;
+/// Versions in one commit while the history is made.
+const AT_ONCE: usize = 10;
+
+/// A size from the environment.
+fn size(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap())
+}
+
+/// Our resident memory, MB.
+fn rss() -> f64 {
+    machine::rss(std::process::id())
+}
+
+/// Everything a folder takes on the disk, MB.
+fn disk(dir: &Path) -> f64 {
+    fn octets(dir: &Path) -> u64 {
+        std::fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| {
+                let entry = entry.unwrap();
+                let meta = entry.metadata().unwrap();
+                if meta.is_dir() {
+                    octets(&entry.path())
+                } else {
+                    std::os::unix::fs::MetadataExt::blocks(&meta) * 512
+                }
+            })
+            .sum()
+    }
+    octets(dir) as f64 / 1e6
+}
+
+/// Median, 99th percentile and maximum, ms.
+fn line(what: &str, mut times: Vec<Duration>) {
+    times.sort_unstable();
+    let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e3;
+    println!(
+        "{what:<44} p50 {:>8.3}  p99 {:>8.3}  max {:>8.3} ms",
+        at(50),
+        at(99),
+        at(100)
+    );
+}
+
+/// Everything goes forward at once until idle work is done.
+fn settle(journal: &mut Journal) {
+    while journal.idle() {}
+}
+
+/// Makes versions until there are so many.
+fn make(zone: &mut Zone, journal: &mut Journal, versions: u64) {
+    let (start, wide_every) = (Instant::now(), (versions / 20).max(1));
+    let mut next_line = versions / 10;
+    let mut slowest = Duration::ZERO;
+    while zone.seq() < versions {
+        let mut candidates = Vec::new();
+        for _ in 0..AT_ONCE {
+            let wide = zone.seq() % wide_every == wide_every / 2;
+            candidates.push(zone.change(wide));
+        }
+        let one = Instant::now();
+        journal.commit(candidates).unwrap();
+        slowest = slowest.max(one.elapsed());
+        if zone.seq() >= next_line {
+            println!(
+                "  {} versions after {:.0} s, slowest commit {:.1} ms, RSS {:.0} MB",
+                zone.seq(),
+                start.elapsed().as_secs_f64(),
+                slowest.as_secs_f64() * 1e3,
+                rss()
+            );
+            next_line += versions / 10;
+            slowest = Duration::ZERO;
+        }
+    }
+}
+
+/// A version of the history at random, as its time.
+fn a_time(random: &mut Random, versions: u64) -> String {
+    let ms = START_MS + (1 + random.below(versions - 1)) * STEP_MS;
+    jiff::Timestamp::from_millisecond(i64::try_from(ms).unwrap())
+        .unwrap()
+        .to_string()
+}
+
+/// Asks one question; gives how long it took and the octets of the answer.
+fn ask(past: &BenchPast, request: Request) -> (Duration, usize) {
+    let question = Question {
+        request,
+        output: Output::Text,
+    };
+    let mut out = Vec::new();
+    let start = Instant::now();
+    answer(&question, past, "a bench", &mut out).unwrap();
+    (start.elapsed(), out.len())
+}
+
+/// The questions of one kind.
+fn ask_all(past: &BenchPast, what: &str, mut request: impl FnMut() -> Request) {
+    let before = rss();
+    // The store is warm when somebody has asked before.
+    for _ in 0..ASKS / 4 {
+        ask(past, request());
+    }
+    let (times, sizes): (Vec<_>, Vec<_>) = (0..ASKS).map(|_| ask(past, request())).unzip();
+    line(what, times);
+    println!(
+        "{:<44} answers {} octets on the average, RSS {before:.0} to {:.0} MB",
+        "",
+        sizes.iter().sum::<usize>() / ASKS,
+        rss()
+    );
+}
+
+/// All kinds of questions.
+fn questions(past: &BenchPast, zone: &Zone) {
+    let versions = zone.seq();
+    let apex = versions::apex().to_string();
+    let mut random = Random(7);
+    let at = |random: &mut Random| format!("{apex}@{}", a_time(random, versions));
+    ask_all(past, "show ZONE@TIME NAME", || Request::Show {
+        zone: at(&mut random),
+        name: Some(zone.any_name(&mut random)),
+    });
+    ask_all(past, "show ZONE@TIME NAME that changes a lot", || {
+        Request::Show {
+            zone: at(&mut random),
+            name: Some(zone.busy_name(&mut random)),
+        }
+    });
+    ask_all(past, "blame ZONE NAME", || Request::Blame {
+        zone: apex.clone(),
+        name: Some(zone.any_name(&mut random)),
+    });
+    ask_all(past, "blame ZONE@TIME NAME", || Request::Blame {
+        zone: at(&mut random),
+        name: Some(zone.any_name(&mut random)),
+    });
+    ask_all(past, "log --name NAME", || Request::Log {
+        zone: Some(apex.clone()),
+        since: None,
+        until: None,
+        name: Some(zone.any_name(&mut random)),
+        object: None,
+    });
+    ask_all(past, "log --since ... --until, 100 versions", || {
+        let start = START_MS + (1 + random.below(versions - 101)) * STEP_MS;
+        let text = |ms: u64| {
+            let ms = i64::try_from(ms).unwrap();
+            jiff::Timestamp::from_millisecond(ms).unwrap().to_string()
+        };
+        Request::Log {
+            zone: Some(apex.clone()),
+            since: Some(text(start)),
+            until: Some(text(start + 100 * STEP_MS)),
+            name: None,
+            object: None,
+        }
+    });
+    ask_all(past, "diff of any two versions", || Request::Diff {
+        zone: apex.clone(),
+        from: a_time(&mut random, versions),
+        to: Some(a_time(&mut random, versions)),
+    });
+    ask_all(past, "diff of two versions 1000 apart", || {
+        let from = 1 + random.below(versions - 1001);
+        let text = |seq: u64| {
+            let ms = i64::try_from(START_MS + seq * STEP_MS).unwrap();
+            jiff::Timestamp::from_millisecond(ms).unwrap().to_string()
+        };
+        Request::Diff {
+            zone: apex.clone(),
+            from: text(from),
+            to: Some(text(from + 1000)),
+        }
+    });
+}
+
+/// What a commit costs now, one version each.
+fn commits(zone: &mut Zone, journal: &mut Journal, what: &str) {
+    settle(journal);
+    let times = (0..COMMITS)
+        .map(|_| {
+            let candidate = zone.change(false);
+            let start = Instant::now();
+            journal.commit(vec![candidate]).unwrap();
+            start.elapsed()
+        })
+        .collect();
+    line(what, times);
+}
+
+/// Commits with and without readers.
+fn beside_readers(zone: &mut Zone, journal: &mut Journal, past: &BenchPast) {
+    commits(zone, journal, "commit, nobody asks");
+    let (ended, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    let versions = zone.seq();
+    let names = zone.names();
+    std::thread::scope(|scope| {
+        for number in 0..READERS {
+            let (ended, asked, names) = (&ended, &asked, &names);
+            scope.spawn(move || {
+                let mut random = Random(number + 1);
+                while !ended.load(Ordering::Relaxed) {
+                    let zone = format!("{}@{}", versions::apex(), a_time(&mut random, versions));
+                    let name = Some(names.any(&mut random));
+                    ask(past, Request::Show { zone, name });
+                    asked.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        commits(zone, journal, "commit, 4 readers ask all the time");
+        ended.store(true, Ordering::Relaxed);
+    });
+    println!("{:<44} {} answers meanwhile", "", asked.into_inner());
+    commits(zone, journal, "commit, nobody asks, again");
+}
+
+/// Versions come and go until what is kept has been replaced many times: what the disk holds then.
+fn retention(dir: &Path, clock: &WallClock, versions: u64, records: u64, keep: u64) {
+    println!("{versions} versions of {records} records, {keep} of them kept:");
+    let kept = Retention {
+        keep: Duration::MAX,
+        versions: keep,
+        octets: u64::MAX,
+    };
+    let (mut journal, _) = Journal::open(dir, Arc::clone(clock)).unwrap();
+    journal.set_retention(&versions::apex(), kept);
+    let mut zone = Zone::new(&mut journal, records);
+    make(&mut zone, &mut journal, versions);
+    settle(&mut journal);
+    let stored = journal.reader().zone(&versions::apex()).unwrap();
+    journal.close().unwrap();
+    let (disk, kept) = (disk(dir), stored.octets as f64 / 1e6);
+    println!(
+        "disk {disk:.1} MB, {:.1} x the {kept:.1} MB that are kept",
+        disk / kept
+    );
+    opening(dir, clock, &zone);
+}
+
+/// How long a start takes.
+fn opening(dir: &Path, clock: &WallClock, zone: &Zone) {
+    let start = Instant::now();
+    let (mut journal, _) = Journal::open(dir, Arc::clone(clock)).unwrap();
+    let opened = start.elapsed();
+    let loaded = journal.load(&versions::apex(), versions::LIMITS).unwrap();
+    let took = start.elapsed();
+    assert_eq!(loaded.version.unwrap().seq, zone.seq());
+    println!(
+        "open {:.0} ms, open and load {:.0} ms",
+        opened.as_secs_f64() * 1e3,
+        took.as_secs_f64() * 1e3
+    );
+}
+
+fn main() {
+    let (versions, records) = (
+        size("HISTORY_VERSIONS", 1_000_000),
+        size("HISTORY_RECORDS", 100_000),
+    );
+    println!("{}", machine::describe());
+    println!("{versions} versions of {records} records:");
+    let dir = tempfile::TempDir::new_in(".").unwrap();
+    let clock: WallClock = Arc::new(|| START_MS);
+    let all = Retention {
+        keep: Duration::MAX,
+        versions: u64::MAX,
+        octets: u64::MAX,
+    };
+    let state = dir.path().join("all");
+    let (mut journal, _) = Journal::open(&state, Arc::clone(&clock)).unwrap();
+    journal.set_retention(&versions::apex(), all);
+    let mut zone = Zone::new(&mut journal, records);
+    make(&mut zone, &mut journal, versions);
+    settle(&mut journal);
+    let stored = journal.reader().zone(&versions::apex()).unwrap();
+    println!(
+        "disk {:.0} MB for {:.0} MB, RSS {:.0} MB",
+        disk(&state),
+        stored.octets as f64 / 1e6,
+        rss()
+    );
+    let past = BenchPast::new(journal.reader(), zone.version());
+    questions(&past, &zone);
+    beside_readers(&mut zone, &mut journal, &past);
+    drop(past);
+    journal.close().unwrap();
+    opening(&state, &clock, &zone);
+    drop(zone);
+    let state = dir.path().join("kept");
+    retention(
+        &state,
+        &clock,
+        versions,
+        records,
+        size("HISTORY_KEEP", 10_000),
+    );
+}

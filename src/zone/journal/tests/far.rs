@@ -1,0 +1,130 @@
+//! Versions far apart, and single names in them: what is found from snapshots is what all steps say.
+
+use super::*;
+use crate::dns::{Rdata, RrList, Rtype, Ttl};
+use crate::zone::journal::difference;
+use crate::zone::{Edit, Net, Node};
+
+/// Owners that come and go.
+const OWNERS: u32 = 300;
+
+/// The name of an owner.
+fn owner(number: u32) -> Name {
+    format!("n{number}.z.example.").parse().unwrap()
+}
+
+/// A version that changes about 15 owners: some have records that fill several parts, some go.
+fn changed(previous: Option<&Version>, turn: u32) -> Candidate {
+    let before = previous.map_or_else(laws::empty, |version| version.contents.clone());
+    let mut edit = Edit::new(&before);
+    let places = if turn == 1 { OWNERS } else { 15 };
+    for place in 0..places {
+        let number = if turn == 1 {
+            place
+        } else {
+            (turn.wrapping_mul(2_654_435_761) >> 7).wrapping_add(place * place * 13) % OWNERS
+        };
+        let name = owner(number);
+        if (turn + place) % 7 == 0 {
+            let key = name.sort_key(&apex()).unwrap();
+            edit.remove(key.as_bytes(), 0);
+            continue;
+        }
+        let mut records = (0..if number % 3 == 0 { 60 } else { 2 })
+            .map(|part| {
+                let text = format!("{} {part} {}", turn / 3, "x".repeat(200));
+                (Rtype::TXT, Ttl::ZERO, Rdata::txt(&text))
+            })
+            .collect();
+        edit.set(Node::build(&name, &apex(), &mut records).unwrap(), 0);
+    }
+    let serial = Serial::decode(turn);
+    Candidate::new(
+        previous,
+        edit.finish(),
+        serial,
+        1_000_000,
+        Vec::new(),
+        UNLIMITED,
+    )
+}
+
+/// A store with several snapshots of such versions.
+fn bench(versions: u32) -> Bench {
+    let mut bench = Bench::new();
+    for turn in 1..=versions {
+        let candidate = changed(bench.version.as_ref(), turn);
+        bench.put(candidate);
+        bench.journal().idle();
+    }
+    bench.settle();
+    let older = bench.journal().zones()[&apex()].head.older.len();
+    assert!(older > 1, "{older} older snapshots");
+    bench
+}
+
+/// The records of a list in an order that only they decide.
+fn sorted(list: &RrList) -> Vec<String> {
+    let mut all: Vec<_> = list
+        .iter()
+        .map(|rr| crate::dns::RecordText(rr).to_string())
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn versions_far_apart_differ_in_the_net_of_all_steps_between() {
+    let mut bench = bench(120);
+    let stored = bench.journal().zones()[&apex()].clone();
+    let store = bench.journal().store.clone();
+    for (older, newer) in [
+        (1, 2),
+        (1, 120),
+        (2, 119),
+        (30, 90),
+        (47, 111),
+        (59, 60),
+        (5, 64),
+    ] {
+        let place = |seq: u64| usize::try_from(seq).unwrap();
+        let wanted = Net::of(&bench.steps[place(older)..place(newer)]).unwrap();
+        for near in [None, bench.version.as_ref()] {
+            let found = difference::net(&store, &stored, (older, newer), near, 0).unwrap();
+            assert_eq!((&found.from, &found.to), (&wanted.from, &wanted.to));
+            assert_eq!(
+                sorted(&found.removed),
+                sorted(&wanted.removed),
+                "{older} {newer}"
+            );
+            assert_eq!(
+                sorted(&found.added),
+                sorted(&wanted.added),
+                "{older} {newer}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_name_is_read_out_of_snapshots_as_the_version_has_it() {
+    let mut bench = bench(120);
+    let reader = bench.journal().reader();
+    for seq in [1, 2, 29, 60, 61, 100, 120] {
+        let all = reader.contents_at(&apex(), seq, None).unwrap();
+        for number in (0..OWNERS + 2).step_by(7) {
+            let name = owner(number);
+            let key = name.sort_key(&apex()).unwrap();
+            for near in [None, bench.version.as_ref()] {
+                let one = reader.contents_of(&apex(), seq, &name, near).unwrap();
+                assert_eq!(one.soa(), all.soa());
+                let octets = |contents: &Contents| {
+                    let node = contents.get(key.as_bytes());
+                    node.map(|node| node.as_octets().to_vec())
+                };
+                assert_eq!(octets(&one), octets(&all), "{name} in {seq}");
+            }
+        }
+    }
+    assert_eq!(reader.verify(&apex()).unwrap().faults, Vec::new());
+}

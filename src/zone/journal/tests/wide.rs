@@ -1,0 +1,134 @@
+//! Wide steps: searches read their lists, not them.
+
+use super::*;
+use crate::dns::{Rdata, Ttl};
+use crate::zone::journal::codec::{FILTER, WIDE};
+use crate::zone::journal::wide;
+use crate::zone::{Edit, Node};
+
+/// The name of an owner.
+fn owner(number: u32) -> Name {
+    format!("n{number}.z.example.").parse().unwrap()
+}
+
+/// A version in which these owners have another address.
+fn with_owners(previous: Option<&Version>, owners: std::ops::Range<u32>, turn: u32) -> Candidate {
+    let before = previous.map_or_else(laws::empty, |version| version.contents.clone());
+    let mut edit = Edit::new(&before);
+    for number in owners {
+        let (rtype, rdata) = Rdata::address(std::net::Ipv4Addr::from(turn).into());
+        let mut records = vec![(rtype, Ttl::ZERO, rdata)];
+        edit.set(
+            Node::build(&owner(number), &apex(), &mut records).unwrap(),
+            0,
+        );
+    }
+    let serial = Serial::decode(turn);
+    Candidate::new(
+        previous,
+        edit.finish(),
+        serial,
+        1_000_000,
+        Vec::new(),
+        UNLIMITED,
+    )
+}
+
+/// A store with so many versions, of which 1 and 3 are wide, 2 and 4 are not.
+fn bench(versions: usize) -> Bench {
+    let mut bench = Bench::new();
+    let owners = [0..3000, 7..8, 1000..3000, 2000..2001];
+    for (turn, owners) in (1..).zip(owners).take(versions) {
+        let candidate = with_owners(bench.version.as_ref(), owners, turn);
+        bench.put(candidate);
+    }
+    bench
+}
+
+/// The versions that a search for an owner looks at, newest first.
+fn found(bench: &mut Bench, number: u32) -> Vec<u64> {
+    let mut found = Vec::new();
+    let reader = bench.journal().reader();
+    reader
+        .find(&apex(), Topic::name(&owner(number)), u64::MAX, |seq| {
+            found.push(seq);
+            Ok::<_, ReadError>(true)
+        })
+        .unwrap();
+    found
+}
+
+#[test]
+fn a_wide_step_is_looked_at_where_its_list_says_so_and_always_without_one() {
+    let mut bench = bench(3);
+    assert_eq!(found(&mut bench, 7), [3, 2, 1]);
+    bench.settle();
+    let candidate = with_owners(bench.version.as_ref(), 2000..2001, 4);
+    bench.put(candidate);
+    for (number, wanted) in [
+        (7, vec![2, 1]),
+        (8, vec![1]),
+        (999, vec![1]),
+        (1000, vec![3, 1]),
+        (2000, vec![4, 3, 1]),
+        (2999, vec![3, 1]),
+        (3000, vec![]),
+    ] {
+        assert_eq!(found(&mut bench, number), wanted, "{number}");
+    }
+    let named = (0..4000).filter(|number| found(&mut bench, *number).contains(&3));
+    assert!((2000..2003).contains(&named.count()));
+    assert_eq!(bench.journal().reader().verify(&apex()).unwrap().faults, []);
+}
+
+#[test]
+fn a_list_that_was_not_finished_is_made_after_the_next_open() {
+    let mut bench = bench(3);
+    assert_eq!(bench.open(), Vec::<String>::new());
+    assert_eq!(found(&mut bench, 7), [3, 2, 1]);
+    bench.settle();
+    assert_eq!(found(&mut bench, 7), [2, 1]);
+}
+
+#[test]
+fn a_damaged_list_rules_nothing_out_and_is_seen() {
+    let mut bench = bench(4);
+    bench.settle();
+    let journal = bench.journal();
+    let id = journal.zones()[&apex()].id;
+    let key = codec::part_key(FILTER, id, 3, 0);
+    let mut value = journal.store.get(&key).unwrap().unwrap().to_vec();
+    value[9] ^= 1;
+    let mut batch = Batch::default();
+    batch.put(&key, value);
+    journal.store.write(batch).unwrap();
+    let parts = wide::entry(&journal.store, id, 3).unwrap().unwrap();
+    assert!(parts > 1);
+    let looked_at = (0..1000).filter(|number| found(&mut bench, *number).contains(&3));
+    assert!(looked_at.count() > 10);
+    let faults = bench.journal().reader().verify(&apex()).unwrap().faults;
+    assert!(faults.iter().any(|fault| fault.seq == 3), "{faults:?}");
+}
+
+#[test]
+fn a_wide_step_that_leaves_takes_its_list_along() {
+    let mut bench = bench(4);
+    bench.settle();
+    assert!(entries(bench.journal(), FILTER) > 4);
+    let retention = Retention {
+        versions: 1,
+        ..Retention::DEFAULT
+    };
+    bench.journal().set_retention(&apex(), retention);
+    for turn in 5..10 {
+        let candidate = with_owners(bench.version.as_ref(), 1..2, turn);
+        bench.put(candidate);
+        bench.settle();
+    }
+    // The first version stays as what the others rest on.
+    let stored = bench.journal().zones()[&apex()].clone();
+    assert_eq!((stored.head.oldest, stored.head.base.seq), (9, 1));
+    let left = [WIDE, FILTER].map(|kind| entries(bench.journal(), kind));
+    assert!(left[0] <= 2 && left[1] > 0, "{left:?}");
+    assert_eq!(bench.journal().reader().verify(&apex()).unwrap().faults, []);
+}
