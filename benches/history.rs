@@ -134,7 +134,7 @@ fn ask(past: &BenchPast, request: Request) -> (Duration, usize) {
     };
     let mut out = Vec::new();
     let start = Instant::now();
-    answer(&question, past, &mut out).unwrap();
+    answer(&question, past, "a bench", &mut out).unwrap();
     (start.elapsed(), out.len())
 }
 

@@ -62,6 +62,28 @@ pub struct State {
     pub state: PathBuf,
 }
 
+/// When lines are coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Colour {
+    /// On a terminal, unless `$NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// How text looks on a terminal.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Look {
+    /// When lines are coloured; auto is on a terminal, unless `$NO_COLOR` is set.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub color: Colour,
+    /// Long answers go to the terminal at once, not through `$PAGER`.
+    #[arg(long)]
+    pub no_pager: bool,
+}
+
 /// Where to ask and how the answer looks.
 #[derive(Debug, Clone, Args)]
 pub struct Asking {
@@ -71,6 +93,57 @@ pub struct Asking {
     /// How the answer looks.
     #[arg(long, value_enum, default_value = "text")]
     pub output: Output,
+    /// How text looks on a terminal.
+    #[command(flatten)]
+    pub look: Look,
+}
+
+/// Which versions are wanted.
+#[derive(Debug, Args)]
+pub struct LogWanted {
+    /// Only of this zone.
+    pub zone: Option<String>,
+    /// Only from this time on: RFC 3339, a date, an age such as `2h ago`, or a serial of ZONE.
+    #[arg(long)]
+    pub since: Option<String>,
+    /// Only up to this time.
+    #[arg(long)]
+    pub until: Option<String>,
+    /// Only versions that changed this name.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Only versions that this object caused: KIND/NAMESPACE/NAME.
+    #[arg(long)]
+    pub object: Option<String>,
+    /// Oldest first, and then each new version as it comes; after a serial in `--since`.
+    #[arg(long, conflicts_with = "until")]
+    pub follow: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
+/// What is to be taken away.
+#[derive(Debug, Args)]
+pub struct ExportWanted {
+    /// ZONE, ZONE@SERIAL or ZONE@TIME.
+    #[arg(required = true)]
+    pub zones: Vec<String>,
+    /// The folder; made when it is not there.
+    #[arg(long, required_unless_present = "follow")]
+    pub to: Option<PathBuf>,
+    /// The whole history of each ZONE as JSON lines, in place of a master file.
+    #[arg(long)]
+    pub history: bool,
+    /// New versions of one ZONE as lines of its history, on standard output, without end.
+    #[arg(long, conflicts_with = "to")]
+    pub follow: bool,
+    /// With `--follow`: from this time on, or after this serial.
+    #[arg(long, requires = "follow")]
+    pub since: Option<String>,
+    /// Where to ask.
+    #[command(flatten)]
+    pub asking: Asking,
 }
 
 /// What to do.
@@ -106,25 +179,7 @@ pub enum Command {
         zone: Option<String>,
     },
     /// Versions, newest first: when, what, why.
-    Log {
-        /// Only of this zone.
-        zone: Option<String>,
-        /// Only from this time on: RFC 3339, a date, or an age such as `2h ago`.
-        #[arg(long)]
-        since: Option<String>,
-        /// Only up to this time.
-        #[arg(long)]
-        until: Option<String>,
-        /// Only versions that changed this name.
-        #[arg(long)]
-        name: Option<String>,
-        /// Only versions that this object caused: KIND/NAMESPACE/NAME.
-        #[arg(long)]
-        object: Option<String>,
-        /// Where to ask.
-        #[command(flatten)]
-        asking: Asking,
-    },
+    Log(LogWanted),
     /// A version as a master file.
     Show {
         /// ZONE, ZONE@SERIAL or ZONE@TIME.
@@ -166,21 +221,43 @@ pub enum Command {
         asking: Asking,
     },
     /// Versions as master files, or the whole history with causes and hashes, into a folder.
-    Export {
-        /// ZONE, ZONE@SERIAL or ZONE@TIME.
-        #[arg(required = true)]
-        zones: Vec<String>,
-        /// The folder; made when it is not there.
-        #[arg(long)]
-        to: PathBuf,
-        /// The whole history of each ZONE as JSON lines, in place of a master file.
-        #[arg(long)]
-        history: bool,
-        /// The state folder, of a running server or of one that is stopped.
+    Export(ExportWanted),
+    /// Which record, object, rule or handler answers a name, or why none does; of a running server.
+    Why {
+        /// The name.
+        name: String,
+        /// The type.
+        #[arg(value_name = "TYPE")]
+        rtype: Option<String>,
+        /// Where to ask.
         #[command(flatten)]
-        state: State,
+        asking: Asking,
     },
-    /// Publishes what the gate holds of a zone.
+    /// Leaves a zone as it is, whatever its source says, until it is released.
+    Freeze {
+        /// The zone.
+        zone: String,
+        /// For how long at most, such as `30m` or `2h`.
+        #[arg(long = "for")]
+        time: Option<String>,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Serves an old content under a new serial for a time; then the zone follows its source again.
+    Rollback {
+        /// The zone.
+        zone: String,
+        /// The version that had the content: serial or time.
+        to: String,
+        /// For how long at most, such as `30m` or `2h`.
+        #[arg(long = "for")]
+        time: String,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Publishes what the gate holds of a zone; ends a freeze or a rollback.
     Release {
         /// The zone.
         zone: String,

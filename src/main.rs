@@ -41,14 +41,7 @@ fn main() -> ExitCode {
             configuration,
             zone,
         } => app::print_zones(&configuration, zone.as_deref()),
-        Command::Log {
-            zone,
-            since,
-            until,
-            name,
-            object,
-            asking,
-        } => app::log(zone, (since, until), name, object, &asking),
+        Command::Log(wanted) => app::log(wanted),
         Command::Show { zone, name, asking } => app::show(zone, name, &asking),
         Command::Diff {
             zone,
@@ -58,12 +51,19 @@ fn main() -> ExitCode {
         } => app::diff(zone, from, to, &asking),
         Command::Blame { zone, name, asking } => app::blame(zone, name, &asking),
         Command::Verify { zone, asking } => app::verify(zone, &asking),
-        Command::Export {
-            zones,
+        Command::Export(wanted) => app::export(wanted),
+        Command::Why {
+            name,
+            rtype,
+            asking,
+        } => app::why(name, rtype, &asking),
+        Command::Freeze { zone, time, asking } => app::freeze(zone, time, &asking),
+        Command::Rollback {
+            zone,
             to,
-            history,
-            state,
-        } => app::export(&zones, &to, history, &state.state),
+            time,
+            asking,
+        } => app::rollback(zone, to, time, &asking),
         Command::Release { zone, asking } => app::release(zone, &asking),
         Command::Doctor {
             configuration,

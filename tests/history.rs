@@ -339,3 +339,45 @@ fn exported_master_files_are_the_versions() {
     let blamed = site.ask(&["blame", "cluster.local", "s7.test.svc.cluster.local."]);
     assert!(blamed.contains("from before what is kept"), "{blamed}");
 }
+
+#[test]
+fn the_newest_hash_is_served_where_history_publishes_it_and_is_no_part_of_the_zone() {
+    let site = Site::new();
+    let name = "_version.cluster.local.";
+    let txt = || {
+        let query = wire::Query::new(name, 16);
+        let reply = wire::ask(site.dns, &query).expect("it answers");
+        wire::texts(&reply.answers)
+    };
+    site.write(
+        "Corefile",
+        &site.corefile("history {\n        versions 9\n    }"),
+    );
+    let mut server = site.start_answering();
+    assert!(txt().is_empty(), "off by default");
+    server.terminate(support::product::START);
+    site.write(
+        "Corefile",
+        &site.corefile("history {\n        publish\n    }"),
+    );
+    let mut server = site.start_answering();
+    for host in [1, 2] {
+        let old = wire::serial(site.dns, "cluster.local.").expect("it answers");
+        site.manifest("web.yaml", &headless("web", 1, &[host]));
+        let serial = site.new_serial(&mut server, "cluster.local.", old);
+        let verified = site.ask(&["verify", "cluster.local", "--output", "json"]);
+        let verified: Value = serde_json::from_str(verified.trim()).expect("it is JSON");
+        let hash = verified["hash"].as_str().expect("it has one");
+        let said = txt().join("\n");
+        assert!(
+            said.contains(&format!("serial={serial} hash={hash}")),
+            "{said}"
+        );
+        let status: Value =
+            serde_json::from_str(&site.ask(&["status", "--output", "json"])).expect("it is JSON");
+        assert_eq!(status["zones"][0]["hash"], hash);
+        let shown = site.ask(&["show", "cluster.local"]);
+        assert!(!shown.contains("_version"), "{shown}");
+    }
+    server.terminate(support::product::START);
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonewright::audit::{AuditError, Past, Status};
+use zonewright::audit::{AuditError, Grounds, Order, Past, Status};
 use zonewright::dns::{Name, Serial};
 use zonewright::zone::journal::{PartStep, Reader, Topic, Verdict};
 use zonewright::zone::{Contents, Net, Step, Version};
@@ -85,7 +85,11 @@ impl Past for BenchPast {
         None
     }
 
-    fn release(&self, _zone: &Name) -> Result<Serial, AuditError> {
+    fn order(&self, _zone: &Name, _order: Order, _by: &str) -> Result<Serial, AuditError> {
+        Err(AuditError::NoServer)
+    }
+
+    fn grounds(&self, _name: &Name) -> Result<Grounds, AuditError> {
         Err(AuditError::NoServer)
     }
 

@@ -13,8 +13,8 @@ use crate::app::upstreams::{self, Resolved};
 use crate::corefile::{self, BindHost, Listener, Policy, ServerBlock};
 use crate::dns::Name;
 use crate::live::{
-    Any, Block, BlockZones, Cache, Chaos, Handler, Hosts, Loadbalance, Loop, Router, Shape,
-    UpstreamSockets, Weights,
+    Any, Block, BlockZones, Cache, Chaos, Handler, Hosts, LiveNames, Loadbalance, Loop, Router,
+    Shape, UpstreamSockets, Weights,
 };
 use crate::ops::{Clock, HandlerMetrics};
 use crate::zone::ZoneSet;
@@ -199,7 +199,11 @@ fn zones_of(block: &ServerBlock, planned: &Planned<'_>) -> BlockZones {
         if let Some(zone) = planned.zones.get(apex) {
             zones.push(Arc::clone(zone));
         }
-        let names = planned.live_names(apex);
+        let history = block.history_for(apex);
+        let names = LiveNames {
+            publishes_version: history.is_some_and(|history| history.publishes),
+            ..planned.live_names(apex)
+        };
         if !names.is_empty() {
             live.insert(apex.clone(), names);
         }

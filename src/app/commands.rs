@@ -12,9 +12,11 @@ use crate::app::files::check_files;
 use crate::app::past::{PastError, StoredPast};
 use crate::app::plan::wanted;
 use crate::app::render::render;
+use crate::app::screen::{Paint, Screen, Wanted};
 use crate::app::source::Source;
-use crate::audit::{AuditError, Question, Refused, Request, answer, ask};
-use crate::cli::{Asking, Configuration};
+use crate::app::stream::follow;
+use crate::audit::{AuditError, Follow, Question, Refused, Request, answer, ask};
+use crate::cli::{Asking, Configuration, LogWanted};
 use crate::corefile::{self, Loaded, Overrides, Rejected};
 use crate::dns::Name;
 use crate::ops::SystemClock;
@@ -149,23 +151,57 @@ pub fn print_zones(configuration: &Configuration, zone: Option<&str>) -> Result<
 ///
 /// # Errors
 /// When there is no answer.
-pub fn log(
-    zone: Option<String>,
-    (since, until): (Option<String>, Option<String>),
-    name: Option<String>,
-    object: Option<String>,
-    asking: &Asking,
-) -> Result<(), Failure> {
-    question(
-        Request::Log {
+pub fn log(wanted: LogWanted) -> Result<(), Failure> {
+    let LogWanted {
+        zone,
+        since,
+        until,
+        name,
+        object,
+        follow,
+        asking,
+    } = wanted;
+    if !follow {
+        let request = Request::Log {
             zone,
             since,
             until,
             name,
             object,
-        },
-        asking,
-    )
+        };
+        return question(request, &asking);
+    }
+    // The command line lets no `until` stand beside it.
+    let wanted = Follow {
+        zone,
+        since,
+        name,
+        object,
+        ..Follow::default()
+    };
+    follow_log(&wanted, &asking)
+}
+
+/// `log --follow`.
+fn follow_log(wanted: &Follow, asking: &Asking) -> Result<(), Failure> {
+    let request = |cursor| {
+        Request::Follow(Follow {
+            cursor,
+            ..wanted.clone()
+        })
+    };
+    let shown = Wanted {
+        output: asking.output,
+        paint: Paint::Log,
+        is_paged: false,
+    };
+    let mut screen = Screen::open(shown, asking.look);
+    let mut show = |versions: &[u8]| -> io::Result<bool> {
+        screen.write_all(versions)?;
+        screen.flush()?;
+        Ok(!screen.is_closed())
+    };
+    follow(&asking.state.state, asking.output, &request, &mut show)
 }
 
 /// `show`.
@@ -213,6 +249,14 @@ pub fn status(asking: &Asking) -> Result<(), Failure> {
     question(Request::Status, asking)
 }
 
+/// `why`.
+///
+/// # Errors
+/// When no server runs.
+pub fn why(name: String, rtype: Option<String>, asking: &Asking) -> Result<(), Failure> {
+    question(Request::Why { name, rtype }, asking)
+}
+
 /// `release`.
 ///
 /// # Errors
@@ -220,6 +264,25 @@ pub fn status(asking: &Asking) -> Result<(), Failure> {
 pub fn release(zone: String, asking: &Asking) -> Result<(), Failure> {
     question(Request::Release { zone }, asking)
 }
+
+/// `freeze`.
+///
+/// # Errors
+/// When no server runs, or it does not serve the zone.
+pub fn freeze(zone: String, time: Option<String>, asking: &Asking) -> Result<(), Failure> {
+    question(Request::Freeze { zone, time }, asking)
+}
+
+/// `rollback`.
+///
+/// # Errors
+/// When no server runs, or the version is not kept.
+pub fn rollback(zone: String, to: String, time: String, asking: &Asking) -> Result<(), Failure> {
+    question(Request::Rollback { zone, to, time }, asking)
+}
+
+/// Who asks where no server runs.
+pub(super) const NOBODY: &str = "this command";
 
 /// How often and how long to wait for another command to let go of the store.
 const STORE_TRIES: u32 = 250;
@@ -260,31 +323,60 @@ pub(super) fn refused(refused: Refused) -> Failure {
 
 /// Asks the running server, else the store itself.
 fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
-    let Asking { state, output } = asking;
+    let Asking {
+        state,
+        output,
+        look,
+    } = asking;
     let question = Question {
         request,
         output: *output,
     };
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = Screen::open(wanted_of(&question), *look);
     let answered = match ask(&state.state, &question, &mut out) {
         Some(answered) => answered.map_err(refused),
         None => match question.request {
-            Request::Status | Request::Release { .. } => {
-                Err(Failure::running(AuditError::NoServer.to_string()))
-            }
+            Request::Status
+            | Request::Why { .. }
+            | Request::Release { .. }
+            | Request::Freeze { .. }
+            | Request::Rollback { .. } => Err(Failure::running(AuditError::NoServer.to_string())),
             Request::Log { .. }
+            | Request::Follow(_)
             | Request::Show { .. }
             | Request::Diff { .. }
             | Request::Blame { .. }
             | Request::Verify { .. }
             | Request::History { .. } => {
                 let past = stored_past(&state.state)?;
-                answer(&question, &past, &mut out).map_err(|error| unanswered(&error))
+                answer(&question, &past, NOBODY, &mut out).map_err(|error| unanswered(&error))
             }
         },
     };
-    let flushed = out.flush();
-    answered.and_then(|()| flushed.or_else(ignore_closed))
+    let closed = out.close();
+    answered.and_then(|()| closed.or_else(ignore_closed))
+}
+
+/// How an answer is shown.
+fn wanted_of(question: &Question) -> Wanted {
+    let (paint, is_paged) = match question.request {
+        Request::Log { .. } => (Paint::Log, true),
+        Request::Diff { .. } => (Paint::Diff, true),
+        Request::Show { .. } | Request::Blame { .. } => (Paint::None, true),
+        Request::Follow(_)
+        | Request::Verify { .. }
+        | Request::History { .. }
+        | Request::Status
+        | Request::Why { .. }
+        | Request::Release { .. }
+        | Request::Freeze { .. }
+        | Request::Rollback { .. } => (Paint::None, false),
+    };
+    Wanted {
+        output: question.output,
+        paint,
+        is_paged,
+    }
 }
 
 /// Prints to standard output.

@@ -75,6 +75,7 @@ impl Data {
         let files = planned.files.iter();
         let writer = Writer {
             store,
+            state: observed.state().to_owned(),
             clusters: clusters
                 .map(|one| (one.plan.clone(), one.kept.clone()))
                 .collect(),

@@ -4,10 +4,12 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::app::commands::{print, refused, stored_past, unanswered};
+use crate::app::commands::{NOBODY, print, refused, stored_past, unanswered};
 use crate::app::failure::Failure;
 use crate::app::past::StoredPast;
-use crate::audit::{Output, Question, Request, answer, ask};
+use crate::app::stream::{follow, to_stdout};
+use crate::audit::{Follow, Output, Question, Request, answer, ask};
+use crate::cli::{Asking, ExportWanted};
 
 /// How often a history is begun anew when versions leave it while it is written.
 const TRIES: usize = 4;
@@ -32,7 +34,7 @@ impl Asked<'_> {
             }
         }
         if let Some(past) = &self.past {
-            answer(&question, past, &mut text).map_err(|error| unanswered(&error))?;
+            answer(&question, past, NOBODY, &mut text).map_err(|error| unanswered(&error))?;
         }
         Ok(text)
     }
@@ -42,7 +44,25 @@ impl Asked<'_> {
 ///
 /// # Errors
 /// When a version is not there, or a file cannot be written.
-pub fn export(zones: &[String], to: &Path, history: bool, state: &Path) -> Result<(), Failure> {
+pub fn export(wanted: ExportWanted) -> Result<(), Failure> {
+    let ExportWanted {
+        zones,
+        to,
+        history,
+        follow: _,
+        since,
+        asking,
+    } = wanted;
+    match to {
+        Some(to) => to_folder(&zones, &to, history, &asking),
+        // The command line asks for one of the two.
+        None => follow_export(&zones, since, &asking),
+    }
+}
+
+/// `export --to`.
+fn to_folder(zones: &[String], to: &Path, history: bool, asking: &Asking) -> Result<(), Failure> {
+    let state = &asking.state.state;
     let unwritten = |error: io::Error| Failure::unusable(format!("{}: {error}", to.display()));
     fs::create_dir_all(to).map_err(unwritten)?;
     let mut asked = Asked { state, past: None };
@@ -52,9 +72,34 @@ pub fn export(zones: &[String], to: &Path, history: bool, state: &Path) -> Resul
         } else {
             write_version(&mut asked, zone, to)?
         };
-        print(&format!("{}\n", written.display()))?;
+        let line = match asking.output {
+            Output::Text => written.display().to_string(),
+            Output::Json => {
+                serde_json::json!({ "zone": zone, "file": written.display().to_string() })
+                    .to_string()
+            }
+        };
+        print(&format!("{line}\n"))?;
     }
     Ok(())
+}
+
+/// `export --follow`.
+fn follow_export(zones: &[String], since: Option<String>, asking: &Asking) -> Result<(), Failure> {
+    let [zone] = zones else {
+        return Err(Failure::unusable("--follow is of one ZONE"));
+    };
+    let request = |cursor| {
+        Request::Follow(Follow {
+            zone: Some(zone.clone()),
+            since: since.clone(),
+            is_whole: true,
+            cursor,
+            ..Follow::default()
+        })
+    };
+    let state = &asking.state.state;
+    follow(state, Output::Json, &request, &mut to_stdout)
 }
 
 /// Writes a file aside and renames it.

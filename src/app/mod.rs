@@ -28,6 +28,7 @@ mod kept;
 mod listeners;
 mod observe;
 mod past;
+mod pins;
 mod plan;
 mod process;
 mod questions;
@@ -35,17 +36,23 @@ mod reload;
 mod render;
 mod run;
 mod sameness;
+mod screen;
 mod serving;
 mod signals;
 mod source;
 mod startup;
+mod stream;
 mod takeover;
 mod upstreams;
+mod why;
 mod writer;
+mod zone_line;
 
 pub use addresses::interface_addresses;
 pub use banner::{print_plugins, print_version};
-pub use commands::{blame, check, diff, log, print_zones, release, show, status, verify};
+pub use commands::{
+    blame, check, diff, freeze, log, print_zones, release, rollback, show, status, verify, why,
+};
 pub use doctor::doctor;
 pub use emit::{Emission, emit};
 pub use export::export;

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::app::plan::Planned;
-use crate::audit::{HeldLine, SecondaryLine, SourceLine, Status, ZoneLine};
+use crate::app::zone_line::zone_line;
+use crate::audit::{SecondaryLine, SourceLine, Status};
 use crate::dns::{Name, Rcode};
 use crate::ops::metrics::{self as m, Sample};
 use crate::ops::{Clock, RequestMetrics};
@@ -15,7 +16,7 @@ use crate::serve::{Common, Proto, Stats, TransferOutcome};
 use crate::source::zonefile::follow::FileStats;
 use crate::source::{ErrorClass, SourceStats};
 use crate::transfer::{SecondaryStatus, TransferKind};
-use crate::zone::gate::{HeldChange, Why};
+use crate::zone::gate::Why;
 use crate::zone::{Version, ZoneSet};
 
 /// What some secondaries refuse of each zone, in words.
@@ -103,6 +104,11 @@ impl Observed {
         }
     }
 
+    /// The state folder.
+    pub(super) fn state(&self) -> &Path {
+        &self.state
+    }
+
     /// The writer runs: its gauges.
     pub(super) fn set_gauges(&self, gauges: Vec<Arc<ClusterGauges>>) {
         // Set once, at the start; a second time would change nothing.
@@ -152,34 +158,8 @@ fn lag(version: &Version, secondary: &SecondaryStatus) -> Option<(u64, Option<u6
     ))
 }
 
-/// A change that is held, for status.
-fn held_line(held: &HeldChange) -> HeldLine {
-    HeldLine {
-        why: held.why.to_string(),
-        since_ms: held.since_ms,
-        until_ms: held.until_ms,
-        is_releasable: match held.why {
-            Why::Shrinks { .. } => true,
-            Why::Unsound { .. } => false,
-        },
-    }
-}
-
 /// How things stand.
 pub(super) fn status(observed: &Observed) -> Status {
-    let zone_line = |zone: &Arc<crate::zone::Zone>| {
-        let version = zone.current();
-        ZoneLine {
-            zone: zone.apex().to_string(),
-            serial: version.as_ref().map(|version| version.serial.encode()),
-            time_ms: version.as_ref().map(|version| version.time_ms),
-            records: version
-                .as_ref()
-                .map_or(0, |version| version.contents.record_count()),
-            stale_since_ms: zone.stale_since_ms(),
-            held: zone.held().map(|held| held_line(&held)),
-        }
-    };
     let source_line = |(source, gauges): (&ObservedSource, &Arc<ClusterGauges>)| {
         let stale_since_ms = gauges.stale_since_ms.load(Ordering::Relaxed);
         SourceLine {
@@ -289,9 +269,22 @@ fn zone_samples(observed: &Observed, out: &mut Vec<Sample>) {
         let held = zone.held();
         let lost = match held.as_deref().map(|held| &held.why) {
             Some(Why::Shrinks { lost, before: _ }) => *lost as u64,
-            Some(Why::Unsound { .. }) | None => 0,
+            Some(Why::Unsound { .. } | Why::Pinned) | None => 0,
         };
         out.push(Sample::new(m::ZONE_HELD_RECORDS, &[&name], number(lost)));
+        for (label, is_so) in [
+            (
+                "frozen",
+                zone.pin().is_some_and(|pin| pin.rollback.is_none()),
+            ),
+            (
+                "rolled_back",
+                zone.pin().is_some_and(|pin| pin.rollback.is_some()),
+            ),
+        ] {
+            let is_so = u64::from(is_so);
+            out.push(Sample::new(m::ZONE_ORDERED, &[&name, label], number(is_so)));
+        }
         let held = u64::from(held.is_some());
         out.push(Sample::new(m::ZONE_HELD, &[&name], number(held)));
         let Some(version) = zone.current() else {

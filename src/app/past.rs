@@ -6,10 +6,12 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::app::failure::Failure;
-use crate::audit::{AuditError, Past, Status};
+use crate::app::pins::{rollback_to, target_of};
+use crate::app::why::block_of;
+use crate::audit::{AuditError, BlockLine, Grounds, Order, Past, Status};
 use crate::dns::{Name, Serial};
 use crate::ops::{Clock, SystemClock};
-use crate::pipeline::{Input, millis};
+use crate::pipeline::{Input, PinOrder, Released, millis};
 use crate::zone::journal::{Journal, OpenError, PartStep, Reader, Topic, Verdict};
 use crate::zone::{Contents, Net, Step, Version, ZoneSet};
 
@@ -28,6 +30,8 @@ pub(super) struct StoredPast {
     status: Option<StatusOf>,
     /// The way to the writer of the running server.
     inputs: Option<mpsc::WeakSender<Input>>,
+    /// The blocks of the running server's Corefile.
+    blocks: Vec<BlockLine>,
     /// The time.
     clock: Arc<dyn Clock>,
 }
@@ -74,6 +78,7 @@ impl StoredPast {
             zones: None,
             status: None,
             inputs: None,
+            blocks: Vec::new(),
             clock,
         })
     }
@@ -83,7 +88,7 @@ impl StoredPast {
         reader: Reader,
         zones: Arc<ZoneSet>,
         status: StatusOf,
-        inputs: mpsc::WeakSender<Input>,
+        (inputs, blocks): (mpsc::WeakSender<Input>, Vec<BlockLine>),
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
@@ -92,12 +97,47 @@ impl StoredPast {
             zones: Some(zones),
             status: Some(status),
             inputs: Some(inputs),
+            blocks,
             clock,
         }
     }
 }
 
 impl StoredPast {
+    /// An order as the writer takes it: an old content is read here, so that the writer does not wait.
+    fn input(
+        &self,
+        zone: Name,
+        order: Order,
+        by: Arc<str>,
+        asked: oneshot::Sender<Released>,
+    ) -> Result<Input, AuditError> {
+        let (until_ms, rollback) = match order {
+            Order::Release => return Ok(Input::Release { zone, by, asked }),
+            Order::Freeze { until_ms } => (until_ms, None),
+            Order::Rollback {
+                seq,
+                serial,
+                until_ms,
+            } => {
+                let none = || AuditError::Refused(format!("{zone} is not served here"));
+                let served = self.near(&zone).ok_or_else(none)?;
+                let contents = self.contents(&zone, seq).map_err(AuditError::Store)?;
+                let rollback = rollback_to(serial, &contents, &served);
+                (
+                    Some(until_ms),
+                    Some((rollback, target_of(contents, &served))),
+                )
+            }
+        };
+        let order = Box::new(PinOrder {
+            until_ms,
+            by,
+            rollback,
+        });
+        Ok(Input::Pin { zone, order, asked })
+    }
+
     /// The current version of the running server.
     fn near(&self, zone: &Name) -> Option<Arc<Version>> {
         self.zones.as_ref()?.get(zone)?.current()
@@ -177,22 +217,41 @@ impl Past for StoredPast {
         self.status.as_ref().map(|status| status())
     }
 
-    fn release(&self, zone: &Name) -> Result<Serial, AuditError> {
+    fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError> {
         let Some(inputs) = &self.inputs else {
             return Err(AuditError::NoServer);
         };
-        let gone = || AuditError::NotReleased("the server is ending".to_owned());
+        let gone = || AuditError::Refused("the server is ending".to_owned());
         // Weak: whoever may ask does not keep the writer alive.
         let inputs = inputs.upgrade().ok_or_else(gone)?;
         let (asked, answer) = oneshot::channel();
-        let zone = zone.clone();
-        inputs
-            .blocking_send(Input::Release { zone, asked })
-            .map_err(|_| gone())?;
+        let input = self.input(zone.clone(), order, by.into(), asked)?;
+        inputs.blocking_send(input).map_err(|_| gone())?;
         match answer.blocking_recv() {
-            Ok(released) => released.map_err(AuditError::NotReleased),
+            Ok(released) => released.map_err(AuditError::Refused),
             Err(_) => Err(gone()),
         }
+    }
+
+    fn grounds(&self, name: &Name) -> Result<Grounds, AuditError> {
+        let (Some(inputs), Some(zones)) = (&self.inputs, &self.zones) else {
+            return Err(AuditError::NoServer);
+        };
+        let zone = zones.find(name.to_lower().as_wire()).cloned();
+        let mut reasons = Vec::new();
+        if let (Some(zone), Some(inputs)) = (&zone, inputs.upgrade()) {
+            let (asked, answer) = oneshot::channel();
+            let (zone, name) = (zone.apex().clone(), name.to_lower());
+            let sent = inputs.blocking_send(Input::Why { zone, name, asked });
+            // A server that is ending says less.
+            let known = sent.ok().and_then(|()| answer.blocking_recv().ok());
+            reasons = known.unwrap_or_default();
+        }
+        Ok(Grounds {
+            zone,
+            block: block_of(&self.blocks, name).cloned(),
+            reasons,
+        })
     }
 
     fn now_ms(&self) -> u64 {

@@ -85,6 +85,7 @@ impl Planned<'_> {
                 .headless
                 .as_ref()
                 .map(|services| ZonalNames::new(Arc::clone(services), plan.ttl, service_node)),
+            publishes_version: false,
         }
     }
 }

@@ -32,6 +32,7 @@ use crate::app::serving::{Prepared, Serving};
 use crate::app::signals::{Signals, Wish};
 use crate::app::source::Source;
 use crate::app::startup::Gates;
+use crate::app::why::blocks;
 use crate::app::writer::Place;
 use crate::audit::{Past, serve_control};
 use crate::cli::{Configuration, Start, State};
@@ -150,7 +151,9 @@ impl Process {
         let mut tasks = Tasks::new(cancel.clone());
         let gates = Gates::of(&planned);
         let to_ask = serving.take(prepared, Some(&gates), &mut tasks);
-        let past = Arc::new(ArcSwap::from_pointee(past_of(&data, &observed, &clock)));
+        let past = Arc::new(ArcSwap::from_pointee(past_of(
+            &data, &config, &observed, &clock,
+        )));
         let now = Arc::clone(&past);
         let control = serve_control(
             state.state.clone(),
@@ -359,12 +362,15 @@ impl Process {
         match (data, &self.data) {
             (Some((planned, observed, opened)), _) => {
                 let awaits = prepared.has_secondaries();
-                let exchanged = self.exchange_data(planned, observed, awaits, (prepared, opened));
+                let new = (prepared, opened);
+                let exchanged = self.exchange_data(planned, observed, &config, awaits, new);
                 exchanged.await.map_err(NotReloaded::Broken)?;
             }
             (None, Some(data)) => {
                 let to_ask = self.serving.take(prepared, None, &mut self.tasks);
                 data.ask(to_ask, &mut self.tasks, &self.around.clock);
+                let past = past_of(data, &config, &self.observed, &self.around.clock);
+                self.past.store(Arc::new(past));
             }
             (None, None) => return Err(NotReloaded::Broken(anyhow!("there is no writer"))),
         }
@@ -378,6 +384,7 @@ impl Process {
         &mut self,
         planned: Arc<Planned<'static>>,
         observed: Arc<Observed>,
+        config: &Config,
         awaits: bool,
         (prepared, opened): (Prepared, Vec<Source>),
     ) -> anyhow::Result<()> {
@@ -390,7 +397,7 @@ impl Process {
         self.observed.store(observed);
         let clock = Arc::clone(&self.around.clock);
         self.past
-            .store(Arc::new(past_of(&data, &self.observed, &clock)));
+            .store(Arc::new(past_of(&data, config, &self.observed, &clock)));
         // Those who stay are asked again: a new writer publishes nothing before it knows what they have.
         let _new = self.serving.take(prepared, None, &mut self.tasks);
         let to_ask = self.serving.to_ask();
@@ -478,13 +485,18 @@ fn metrics_of(
 }
 
 /// The past, as the control socket tells of it.
-fn past_of(data: &Data, observed: &ObservedNow, clock: &Arc<dyn Clock>) -> StoredPast {
+fn past_of(
+    data: &Data,
+    config: &Config,
+    observed: &ObservedNow,
+    clock: &Arc<dyn Clock>,
+) -> StoredPast {
     let asks = Arc::clone(observed);
     StoredPast::of_server(
         data.reader.clone(),
         Arc::clone(&data.planned.zones),
         Arc::new(move || status(&asks.load())),
-        data.inputs.clone(),
+        (data.inputs.clone(), blocks(config)),
         Arc::clone(clock),
     )
 }

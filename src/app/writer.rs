@@ -9,10 +9,11 @@ use anyhow::Context;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::app::observe::Warnings;
+use crate::app::pins::Pins;
 use crate::cluster::{Cause, ObjectKey, Origin, Verb};
-use crate::dns::{Name, Serial};
-use crate::ops::Clock;
+use crate::dns::{Name, RrRef, Serial};
 use crate::ops::metrics::Metrics;
+use crate::ops::{Clock, TimeText};
 use crate::pipeline::{
     CatalogPlan, ClusterGauges, ClusterPlan, FilePlan, GateEvent, Input, Observer, Pipeline,
     ServiceKind, Store, millis,
@@ -21,29 +22,65 @@ use crate::schema::Problem;
 use crate::zone::check::Warning;
 use crate::zone::gate::Why;
 use crate::zone::journal::next_serial;
-use crate::zone::journal::{Journal, Reader, Retention};
+use crate::zone::journal::{Journal, ReadError, Reader, Retention, Topic};
+use crate::zone::pin::Pin;
 use crate::zone::{Candidate, Edit, Journaled, MemoryLimits, Version, Zone};
 
 /// The journal as the pipeline's store.
-struct JournalStore(Journal);
+struct JournalStore {
+    /// The journal.
+    journal: Journal,
+    /// What operators ordered.
+    pins: Pins,
+}
 
 impl Store for JournalStore {
-    type Error = crate::zone::journal::CommitError;
+    type Error = StoreError;
 
     fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, Self::Error> {
         // The candidates are built anew at the next try, with what came meanwhile.
-        self.0
+        self.journal
             .commit(candidates)
-            .map_err(|(error, _candidates)| error)
+            .map_err(|(error, _candidates)| StoreError::Commit(error))
     }
 
     fn floor(&self, apex: &Name) -> Option<Serial> {
-        self.0.floor(apex)
+        self.journal.floor(apex)
+    }
+
+    fn origin(&self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
+        let reader = self.journal.reader();
+        let mut causes = Vec::new();
+        let mut look = |seq| -> Result<bool, ReadError> {
+            let step = reader.step(apex, seq)?;
+            let tag = step.tag_of_added(record);
+            causes = tag.map_or(Vec::new(), |tag| step.causes_of(tag).to_vec());
+            Ok(tag.is_none())
+        };
+        if let Err(error) = reader.find(apex, Topic::record(record), u64::MAX, &mut look) {
+            tracing::debug!(zone = %apex, %error, "who brought a record is not known");
+        }
+        causes
+    }
+
+    fn keep_pin(&mut self, apex: &Name, pin: Option<&Pin>) -> Result<(), Self::Error> {
+        Ok(self.pins.set(apex, pin)?)
     }
 
     fn idle(&mut self) -> bool {
-        self.0.idle()
+        self.journal.idle()
     }
+}
+
+/// Why something did not become durable.
+#[derive(Debug, thiserror::Error)]
+enum StoreError {
+    /// A version.
+    #[error(transparent)]
+    Commit(crate::zone::journal::CommitError),
+    /// An order.
+    #[error(transparent)]
+    Pin(#[from] std::io::Error),
 }
 
 /// Where versions become durable.
@@ -58,6 +95,8 @@ pub(super) enum Place {
 pub(super) struct Writer {
     /// Where versions become durable.
     pub(super) store: Place,
+    /// The state folder.
+    pub(super) state: PathBuf,
     /// The clusters, each with what is kept of its zones.
     pub(super) clusters: Vec<(ClusterPlan, Vec<Retention>)>,
     /// The zone files, each with what is kept of its zone.
@@ -106,6 +145,7 @@ impl Writer {
     fn run(self, opened: oneshot::Sender<Opened>) -> anyhow::Result<Journal> {
         let Self {
             store,
+            state,
             clusters,
             files,
             catalogs,
@@ -142,6 +182,11 @@ impl Writer {
             restore(&mut journal, &plan.zone, plan.limits, *kept, &now)?;
         }
         let reader = journal.reader();
+        let pins = Pins::read(&state).context("the file of orders cannot be read")?;
+        let zones = clusters.iter().flat_map(|(plan, _)| plan.zones());
+        let zones = zones.map(|zone| &zone.zone);
+        let zones = zones.chain(files.iter().filter_map(|(plan, _)| plan.zone()));
+        let restored = pins.restore(zones, &reader);
         let plans = clusters.into_iter().map(|(plan, _)| plan).collect();
         let observer = Box::new(Ears {
             metrics,
@@ -150,9 +195,11 @@ impl Writer {
         });
         let files = files.into_iter().map(|(plan, _)| plan).collect();
         let catalogs = catalogs.into_iter().map(|(plan, _)| plan).collect();
-        let pipeline = Pipeline::new(plans, JournalStore(journal), clock, observer)
+        let store = JournalStore { journal, pins };
+        let pipeline = Pipeline::new(plans, store, clock, observer)
             .with_files(files)
-            .with_catalogs(catalogs);
+            .with_catalogs(catalogs)
+            .with_pins(restored);
         let pipeline = if awaits_secondaries {
             pipeline.awaiting_secondaries()
         } else {
@@ -161,7 +208,7 @@ impl Writer {
         let gauges = pipeline.gauges();
         // Who waited for this may be gone; then there are no senders either, and the end is near.
         drop(opened.send(Opened { reader, gauges }));
-        let JournalStore(journal) = pipeline.run(&mut inputs);
+        let JournalStore { journal, pins: _ } = pipeline.run(&mut inputs);
         Ok(journal)
     }
 }
@@ -283,6 +330,7 @@ impl Observer for Ears {
                         format!("see why; to publish it: zonewright release {zone}")
                     }
                     Why::Unsound { .. } => "mend it; it is published then".to_owned(),
+                    Why::Pinned => "nothing: it was ordered".to_owned(),
                 };
                 tracing::error!(
                     %zone, why = %held.why, mend,
@@ -299,6 +347,21 @@ impl Observer for Ears {
                 %zone,
                 "what was held is published, with all its losses: nobody released it in time"
             ),
+            GateEvent::Pinned(pin) => {
+                let until = pin.until_ms.map(TimeText).map(tracing::field::display);
+                let (by, to) = (&*pin.by, pin.rollback.map(|it| it.to.to_string()));
+                match to {
+                    None => {
+                        tracing::warn!(%zone, by, until, "the zone is frozen: no version follows")
+                    }
+                    Some(to) => {
+                        tracing::warn!(%zone, to, by, until, "the zone is rolled back to an old content");
+                    }
+                }
+            }
+            GateEvent::Resumed { pin: _, by } => {
+                tracing::warn!(%zone, by = &**by, "the zone follows its sources again");
+            }
         }
         self.metrics.count_gate(&zone.to_string(), outcome);
     }

@@ -4,9 +4,11 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use crate::audit::follow::{self, Cursor};
 use crate::audit::moment::Moment;
+use crate::audit::order::{Order, carry_out, until_ms};
 use crate::audit::past::{AuditError, Output, Past, begins, last_version};
-use crate::audit::{blame, diff, export, log, show, status, verify};
+use crate::audit::{blame, diff, export, log, show, status, verify, why};
 use crate::dns::{Name, Serial};
 
 /// What is asked.
@@ -26,6 +28,8 @@ pub enum Request {
         /// Only those this object caused: `KIND/NAMESPACE/NAME`.
         object: Option<String>,
     },
+    /// Versions after those that were given last, oldest first.
+    Follow(Follow),
     /// A version as a master file.
     Show {
         /// `ZONE[@SERIAL|@TIME]`.
@@ -63,11 +67,51 @@ pub enum Request {
     },
     /// How things stand.
     Status,
+    /// Why a name has the answer that it has.
+    Why {
+        /// The name.
+        name: String,
+        /// The type; A when absent.
+        rtype: Option<String>,
+    },
     /// What is held of a zone is to be published.
     Release {
         /// The zone.
         zone: String,
     },
+    /// A zone is to stay as it is.
+    Freeze {
+        /// The zone.
+        zone: String,
+        /// For how long; until it is released when absent.
+        time: Option<String>,
+    },
+    /// A zone is to have an old content again.
+    Rollback {
+        /// The zone.
+        zone: String,
+        /// Serial or time.
+        to: String,
+        /// For how long.
+        time: String,
+    },
+}
+
+/// Which versions are to follow.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Follow {
+    /// Only of this zone.
+    pub zone: Option<String>,
+    /// Only from this time on, or after this serial; without it only what is new.
+    pub since: Option<String>,
+    /// Only those that changed this name.
+    pub name: Option<String>,
+    /// Only those this object caused.
+    pub object: Option<String>,
+    /// Whether each line has all that a check of the hashes needs.
+    pub is_whole: bool,
+    /// Where the answer before ended.
+    pub cursor: Option<Cursor>,
 }
 
 /// A request and how its answer is to look.
@@ -79,13 +123,14 @@ pub struct Question {
     pub output: Output,
 }
 
-/// Writes the answer to a question.
+/// Writes the answer to a question that someone asks.
 ///
 /// # Errors
 /// [`AuditError`]; part of the answer may be written already.
 pub fn answer(
     question: &Question,
     past: &dyn Past,
+    asker: &str,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let output = question.output;
@@ -97,23 +142,15 @@ pub fn answer(
             name,
             object,
         } => {
-            let time = |text: &Option<String>| {
-                text.as_deref()
-                    .map(|text| Moment::parse_time(text, past.now_ms()))
-                    .transpose()
-            };
-            let filter = log::Filter {
-                since_ms: time(since)?,
-                until_ms: time(until)?,
-                name: name.as_deref().map(Name::parse).transpose()?,
-                object: object
-                    .as_deref()
-                    .map(log::ObjectFilter::parse)
-                    .transpose()?,
-            };
             let zones = zones_of(past, zone)?;
+            let filter = log::Filter {
+                since_ms: since_of(past, zone, since)?.map(|since| since.1),
+                until_ms: time_of(past, until)?,
+                ..filter_of(name, object)?
+            };
             log::write(past, &zones, &filter, output, out)
         }
+        Request::Follow(followed) => answer_follow(past, followed, output, out),
         Request::Show { zone, name } => {
             let (zone, moment) = zone_and_moment(past, zone)?;
             let name = name.as_deref().map(Name::parse).transpose()?;
@@ -145,12 +182,124 @@ pub fn answer(
             let status = past.status().ok_or(AuditError::NoServer)?;
             status::write(&status, output, out)
         }
+        Request::Why { name, rtype } => {
+            let rtype = rtype.as_deref().unwrap_or("A").parse()?;
+            why::write(past, &Name::parse(name)?, rtype, output, out)
+        }
         Request::Release { zone } => {
             let zone = Name::parse(zone)?.to_lower();
-            let serial = past.release(&zone)?;
-            status::write_released(&zone, serial, output, out)
+            carry_out(past, &zone, (Order::Release, asker), output, out)
+        }
+        Request::Freeze { zone, time } => {
+            let zone = Name::parse(zone)?.to_lower();
+            let until_ms = time.as_deref().map(|time| until_ms(past, time));
+            let until_ms = until_ms.transpose()?;
+            let order = Order::Freeze { until_ms };
+            carry_out(past, &zone, (order, asker), output, out)
+        }
+        Request::Rollback { zone, to, time } => {
+            let (zone, order) = rollback_of(past, zone, to, time)?;
+            carry_out(past, &zone, (order, asker), output, out)
         }
     }
+}
+
+/// Writes the versions that follow.
+fn answer_follow(
+    past: &dyn Past,
+    followed: &Follow,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let Follow {
+        zone,
+        since,
+        name,
+        object,
+        is_whole,
+        cursor,
+    } = followed;
+    let zones = zones_of(past, zone)?;
+    // A stream that began goes on, though its beginning may have left the history.
+    let from = match cursor {
+        None => since_of(past, zone, since)?,
+        Some(_) => None,
+    };
+    let mut filter = filter_of(name, object)?;
+    let start = match (cursor, from) {
+        (Some(cursor), _) => cursor.clone(),
+        // What has this serial was seen.
+        (None, Some((Some(seq), _))) => Cursor {
+            given: zones.iter().map(|it| (it.to_string(), seq)).collect(),
+            is_more: false,
+        },
+        (None, Some((None, since_ms))) => {
+            filter.since_ms = Some(since_ms);
+            Cursor::default()
+        }
+        (None, None) => follow::now(past, &zones),
+    };
+    let followed = follow::Followed {
+        zones: &zones,
+        filter: &filter,
+        is_whole: *is_whole,
+    };
+    follow::write(past, &followed, &start, output, out)
+}
+
+/// A time that is named.
+fn time_of(past: &dyn Past, text: &Option<String>) -> Result<Option<u64>, AuditError> {
+    let time = |text| Moment::parse_time(text, past.now_ms());
+    Ok(text.as_deref().map(time).transpose()?)
+}
+
+/// The order to go back to an old content.
+fn rollback_of(
+    past: &dyn Past,
+    zone: &str,
+    to: &str,
+    time: &str,
+) -> Result<(Name, Order), AuditError> {
+    let zone = known_zone(past, zone)?;
+    let seq = version_at(past, &zone, Some(Moment::parse(to, past.now_ms())?))?;
+    let (serial, _) = past.moment(&zone, seq).map_err(AuditError::Store)?;
+    let until_ms = until_ms(past, time)?;
+    let order = Order::Rollback {
+        seq,
+        serial,
+        until_ms,
+    };
+    Ok((zone, order))
+}
+
+/// Which names and objects are wanted.
+fn filter_of(name: &Option<String>, object: &Option<String>) -> Result<log::Filter, AuditError> {
+    let object = object.as_deref().map(log::ObjectFilter::parse);
+    Ok(log::Filter {
+        name: name.as_deref().map(Name::parse).transpose()?,
+        object: object.transpose()?,
+        ..log::Filter::default()
+    })
+}
+
+/// From when on: a time, or the time of the version with a serial, and that version's number.
+fn since_of(
+    past: &dyn Past,
+    zone: &Option<String>,
+    since: &Option<String>,
+) -> Result<Option<(Option<u64>, u64)>, AuditError> {
+    let Some(since) = since else { return Ok(None) };
+    let moment = Moment::parse(since, past.now_ms())?;
+    Ok(Some(match moment {
+        Moment::Time(ms) => (None, ms),
+        Moment::Serial(serial) => {
+            let zone = zone.as_ref().ok_or(AuditError::WhoseSerial(serial))?;
+            let zone = known_zone(past, zone)?;
+            let seq = version_at(past, &zone, Some(moment))?;
+            let (_, time_ms) = past.moment(&zone, seq).map_err(AuditError::Store)?;
+            (Some(seq), time_ms)
+        }
+    }))
 }
 
 /// The zone that is named, or all.

@@ -11,7 +11,7 @@ use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output, Past, begins, contents_at, step_of};
 use crate::audit::show::each_record;
 use crate::cluster::Cause;
-use crate::dns::{Name, Record, RecordText, RrRef, Rtype};
+use crate::dns::{Name, Record, RecordText, Rtype};
 use crate::zone::Step;
 use crate::zone::digest::record_wire;
 use crate::zone::journal::Topic;
@@ -77,10 +77,7 @@ struct Reason {
 impl Reason {
     /// The causes.
     fn causes(&self) -> &[Cause] {
-        let group = usize::try_from(self.tag).ok();
-        group
-            .and_then(|group| self.step.causes.get(group))
-            .map_or(&[], Vec::as_slice)
+        self.step.causes_of(self.tag)
     }
 
     /// For machines.
@@ -95,10 +92,40 @@ impl Reason {
     }
 }
 
-/// The place of a record in a step's added ones: its group.
-fn tag_of(step: &Step, rr: RrRef<'_>) -> Option<u32> {
-    let same = |known: &RrRef<'_>| RrRef { tag: 0, ..*known } == RrRef { tag: 0, ..rr };
-    step.added.iter().find(same).map(|known| known.tag)
+/// Since when each of some records stands, and why.
+pub(super) fn since(
+    past: &dyn Past,
+    zone: &Name,
+    seq: u64,
+    records: &[Record],
+) -> Result<Vec<Since>, AuditError> {
+    let begins = begins(past, zone)?;
+    let reasons = one_by_one(past, zone, seq, records)?;
+    let since = |reason| Since {
+        reason,
+        begins: begins.clone(),
+    };
+    Ok(reasons.into_iter().map(since).collect())
+}
+
+/// Since when a record stands, for others who tell of it.
+pub(super) struct Since {
+    /// `None` where that is not kept any more.
+    reason: Option<Reason>,
+    /// Where the history begins.
+    begins: String,
+}
+
+impl Since {
+    /// For machines.
+    pub(super) fn json(&self) -> Value {
+        self.reason.as_ref().map_or(Value::Null, Reason::json)
+    }
+
+    /// For people.
+    pub(super) fn write_text(&self, out: &mut dyn io::Write) -> Result<(), AuditError> {
+        write_reason(self.reason.as_ref(), &self.begins, out)
+    }
 }
 
 /// Looks each record up by the index. For the records of a name.
@@ -123,7 +150,8 @@ fn one_by_one(
             if at_hand.len() < STEPS_AT_HAND {
                 at_hand.insert(seq, Arc::clone(&step));
             }
-            reason = tag_of(&step, record.view()).map(|tag| Reason { step, tag });
+            let tag = step.tag_of_added(record.view());
+            reason = tag.map(|tag| Reason { step, tag });
             Ok(reason.is_none())
         })?;
         reasons.push(reason);
@@ -168,6 +196,15 @@ fn write_text(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     writeln!(out, "{record}")?;
+    write_reason(reason, begins, out)
+}
+
+/// Since when and why, for people.
+fn write_reason(
+    reason: Option<&Reason>,
+    begins: &str,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
     let Some(reason) = reason else {
         return Ok(writeln!(
             out,

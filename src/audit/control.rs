@@ -119,6 +119,11 @@ pub async fn serve_control(
 
 /// Answers one question. What goes wrong with one connection concerns nobody else.
 async fn connection(mut stream: tokio::net::UnixStream, past: Arc<dyn Past + Send + Sync>) {
+    let asker = stream.peer_cred().map_or_else(
+        |_| "someone".to_owned(),
+        |credentials| format!("uid {}", credentials.uid()),
+    );
+    let asker = format!("{asker} over the control socket");
     let (reader, mut writer) = stream.split();
     let mut line = String::new();
     let mut reader = tokio::io::BufReader::new(reader.take(QUESTION_OCTETS));
@@ -131,7 +136,7 @@ async fn connection(mut stream: tokio::net::UnixStream, past: Arc<dyn Past + Sen
         let question: Question = serde_json::from_str(&line)
             .map_err(|error| format!("error the question is not understood: {error}"))?;
         let mut text = Vec::new();
-        let head = match answer(&question, &*past, &mut text) {
+        let head = match answer(&question, &*past, &asker, &mut text) {
             Ok(()) => "ok\n".to_owned(),
             Err(error @ AuditError::Broken(_)) => format!("broken {error}\n"),
             Err(error) if error.is_the_question() => return Err(format!("wrong {error}")),

@@ -118,7 +118,7 @@ fn soa_hex(zone: &Name, soa: &Soa, serial: Serial) -> String {
 }
 
 /// A version with all there is in it.
-fn version_json(zone: &Name, step: &Step) -> Value {
+pub(super) fn version_json(zone: &Name, step: &Step) -> Value {
     let records = |list: &RrList| -> Vec<Value> {
         let line = |rr: RrRef<'_>| {
             let mut record = record_json(rr);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output, Past, begins, last_version, step_of};
-use crate::cluster::{Cause, Kind, ObjectKey};
+use crate::cluster::{Cause, Kind, ObjectKey, Verb};
 use crate::dns::{Name, RecordText, RrList};
 use crate::zone::Step;
 use crate::zone::journal::{PartStep, Topic};
@@ -83,6 +83,11 @@ impl Filter {
             Some(Topic::object(Some(kind), &ObjectKey::new(namespace, name)))
         };
         self.name.as_ref().map(Topic::name).or_else(by_object)
+    }
+
+    /// Whether a step is wanted, of any time from `since` on.
+    pub(super) fn takes(&self, step: &Step) -> bool {
+        self.since_ms.is_none_or(|since| step.time_ms >= since) && self.fits(step)
     }
 
     /// Whether a step is wanted, its time aside.
@@ -178,7 +183,7 @@ fn write_beginning(
 }
 
 /// One version for people.
-fn write_text(
+pub(super) fn write_text(
     zone: &Name,
     step: &Step,
     name: Option<&Name>,
@@ -253,7 +258,16 @@ pub(super) fn cause_text(cause: &Cause) -> String {
     } = cause;
     let mut text = match kind {
         Some(kind) => format!("{} {kind} {key}", verb.as_str()),
-        None => format!("{} from {key}", verb.as_str()),
+        None => match verb {
+            Verb::RolledBack => format!("rolled back to {key}"),
+            Verb::Resumed => format!("resumed after {key}"),
+            Verb::Applied
+            | Verb::Deleted
+            | Verb::Listed
+            | Verb::Vanished
+            | Verb::Configured
+            | Verb::Restored => format!("{} from {key}", verb.as_str()),
+        },
     };
     let mut known = Vec::new();
     if !origin.place.is_empty() {

@@ -5,19 +5,25 @@ mod blame;
 mod control;
 mod diff;
 mod export;
+mod follow;
 mod log;
 mod moment;
+mod order;
 mod past;
 mod show;
 mod status;
 mod verify;
+mod why;
 
-pub use answer::{Question, Request, answer};
+pub use answer::{Follow, Question, Request, answer};
 pub use control::{PastNow, Refused, ask, serve_control, socket_path};
+pub use follow::Cursor;
 pub use moment::{Moment, MomentError};
+pub use order::Order;
 pub use past::{AuditError, Output, Past};
 pub(crate) use show::each_record;
-pub use status::{HeldLine, SecondaryLine, SourceLine, Status, ZoneLine};
+pub use status::{HeldLine, OrderLine, SecondaryLine, SourceLine, Status, ZoneLine};
+pub use why::{BlockLine, Grounds};
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,11 @@
 //! Which version is meant: a serial, a time, an age.
 
-use std::fmt;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, civil};
+
+pub(super) use crate::ops::TimeText;
 
 /// A version as people name it after `@`, or in `--since`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +67,7 @@ impl Moment {
 }
 
 /// Reads `90s`, `15m`, `2h`, `3d`, `1w`, also several in a row.
-fn parse_age(text: &str) -> Option<Duration> {
+pub(super) fn parse_age(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut total = Duration::ZERO;
     while !rest.is_empty() {
@@ -85,21 +86,6 @@ fn parse_age(text: &str) -> Option<Duration> {
         rest = rest[digits + 1..].trim_start();
     }
     (!text.is_empty()).then_some(total)
-}
-
-/// A time as people and RFC 3339 write it, to the millisecond, UTC.
-pub(super) struct TimeText(pub(super) u64);
-
-impl fmt::Display for TimeText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stamp = i64::try_from(self.0)
-            .ok()
-            .and_then(|ms| Timestamp::from_millisecond(ms).ok());
-        match stamp {
-            Some(stamp) => write!(f, "{stamp:.3}"),
-            None => write!(f, "{} ms", self.0),
-        }
-    }
 }
 
 #[cfg(test)]

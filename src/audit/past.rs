@@ -6,8 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::moment::{MomentError, TimeText};
+use crate::audit::order::Order;
 use crate::audit::status;
-use crate::dns::{Name, ParseError, Serial};
+use crate::audit::why::Grounds;
+use crate::dns::{Name, ParseError, Serial, UnknownType};
 use crate::zone::journal::{PartStep, ReadError, Topic, Verdict};
 use crate::zone::{Contents, Net, Step};
 
@@ -76,11 +78,16 @@ pub trait Past {
     fn verify(&self, zone: &Name) -> Result<Verdict, String>;
     /// How things stand; `None` when no server runs.
     fn status(&self) -> Option<status::Status>;
-    /// Lets what is held of a zone be published; gives the serial it has then.
+    /// Has an order about a zone carried out that someone gives; gives the serial that is served then.
     ///
     /// # Errors
-    /// When no server runs, when nothing is held, or when it may not leave.
-    fn release(&self, zone: &Name) -> Result<Serial, AuditError>;
+    /// When no server runs, or when it cannot be carried out.
+    fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError>;
+    /// What is known about a name beside its records.
+    ///
+    /// # Errors
+    /// When no server runs.
+    fn grounds(&self, name: &Name) -> Result<Grounds, AuditError>;
     /// The time, milliseconds since 1970 UTC.
     fn now_ms(&self) -> u64;
 }
@@ -112,6 +119,9 @@ pub enum AuditError {
         /// Serial and time of the oldest version.
         begins: String,
     },
+    /// A serial without a zone.
+    #[error("serial {0} of which zone? write: log ZONE --since {0}")]
+    WhoseSerial(u32),
     /// The time is before the history.
     #[error("nothing is kept of {zone} at that time: history begins at {begins}")]
     TooEarly {
@@ -140,9 +150,15 @@ pub enum AuditError {
     /// The answer could not be written.
     #[error("the answer cannot be written: {0}")]
     Write(#[from] io::Error),
-    /// What is to be released cannot be.
+    /// What is ordered cannot be.
     #[error("{0}")]
-    NotReleased(String),
+    Refused(String),
+    /// A type is none.
+    #[error(transparent)]
+    Type(#[from] UnknownType),
+    /// A time is none.
+    #[error("\"{0}\" is no time; write 90s, 30m, 2h or 1d")]
+    Time(String),
     /// A server is needed.
     #[error(
         "no server runs on this state folder; name its folder with --state, or start one with `zonewright run`"
@@ -160,8 +176,11 @@ impl AuditError {
             | Self::NoZone { .. }
             | Self::NoSerial { .. }
             | Self::TooEarly { .. }
+            | Self::WhoseSerial(_)
             | Self::NoName { .. }
-            | Self::NotReleased(_)
+            | Self::Refused(_)
+            | Self::Time(_)
+            | Self::Type(_)
             | Self::Object(_) => true,
             Self::Broken(_) | Self::Store(_) | Self::Write(_) | Self::NoServer => false,
         }

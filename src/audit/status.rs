@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output};
-use crate::dns::{Name, Serial};
 
 /// How things stand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,8 +37,26 @@ pub struct ZoneLine {
     pub records: usize,
     /// Since when its source is away, milliseconds since 1970 UTC.
     pub stale_since_ms: Option<u64>,
+    /// The hash of the version, hexadecimal: it stands for the whole history up to it.
+    pub hash: Option<String>,
     /// A change that is held back.
     pub held: Option<HeldLine>,
+    /// What an operator ordered.
+    pub order: Option<OrderLine>,
+}
+
+/// What an operator ordered about a zone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OrderLine {
+    /// The serial whose content stands again; absent when the zone is frozen as it was.
+    pub rolled_back_to: Option<u32>,
+    /// Since when, milliseconds since 1970 UTC.
+    pub since_ms: u64,
+    /// Until when, milliseconds since 1970 UTC; absent: until it is released.
+    pub until_ms: Option<u64>,
+    /// Who ordered it.
+    pub by: String,
 }
 
 /// A change that is held back.
@@ -138,7 +155,12 @@ pub(super) fn write(
             }
             _ => writeln!(out, "zone {} has no version yet", line.zone)?,
         }
-        if let Some(held) = &line.held {
+        if let Some(hash) = &line.hash {
+            writeln!(out, "    hash {hash}")?;
+        }
+        if let Some(order) = &line.order {
+            writeln!(out, "    {}", order_text(line, order))?;
+        } else if let Some(held) = &line.held {
             writeln!(out, "    {}", held_text(&line.zone, held))?;
         }
         for line in status
@@ -153,6 +175,28 @@ pub(super) fn write(
         writeln!(out, "problem {problem}")?;
     }
     Ok(())
+}
+
+/// What an operator ordered, for people.
+fn order_text(line: &ZoneLine, order: &OrderLine) -> String {
+    let OrderLine {
+        rolled_back_to,
+        since_ms,
+        until_ms,
+        by,
+    } = order;
+    let what = match rolled_back_to {
+        Some(serial) => format!("ROLLED BACK to serial {serial}"),
+        None => "FROZEN".to_owned(),
+    };
+    let until = until_ms.map(|until| format!("until {}, or ", TimeText(until)));
+    let until = until.unwrap_or_default();
+    let waits = match line.held {
+        Some(_) => "; changes wait",
+        None => "",
+    };
+    let (since, zone) = (TimeText(*since_ms), &line.zone);
+    format!("{what} since {since} by {by}, {until}until: zonewright release {zone}{waits}")
 }
 
 /// A change that is held, for people.
@@ -179,24 +223,6 @@ fn held_text(zone: &str, held: &HeldLine) -> String {
         (None, true) => format!("HELD since {since}: {why}; published {release}"),
         (None, false) => format!("HELD since {since}: {why}"),
     }
-}
-
-/// Writes that what was held is published.
-pub(super) fn write_released(
-    zone: &Name,
-    serial: Serial,
-    output: Output,
-    out: &mut dyn io::Write,
-) -> Result<(), AuditError> {
-    match output {
-        Output::Text => writeln!(out, "{zone} is published with serial {serial}")?,
-        Output::Json => {
-            let serial = serial.encode();
-            let text = serde_json::json!({ "zone": zone.to_string(), "serial": serial });
-            writeln!(out, "{text}")?;
-        }
-    }
-    Ok(())
 }
 
 /// A secondary for people.

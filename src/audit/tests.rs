@@ -3,8 +3,8 @@
 mod versions;
 
 use super::{
-    AuditError, HeldLine, Output, Past, Question, Request, SecondaryLine, SourceLine, Status,
-    ZoneLine, answer,
+    AuditError, Grounds, HeldLine, Order, Output, Past, Question, Request, SecondaryLine,
+    SourceLine, Status, ZoneLine, answer,
 };
 use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Rdata, RrList, RrRef, Serial, Soa, Ttl};
@@ -211,13 +211,19 @@ impl Past for Fake {
         self.status.clone()
     }
 
-    fn release(&self, zone: &Name) -> Result<Serial, AuditError> {
+    fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError> {
+        assert_eq!(by, ASKER);
+        if let Order::Rollback { seq, .. } = order {
+            return Ok(Serial::decode(100 + u32::try_from(seq).unwrap()));
+        }
         if *zone == name("z.") {
             return Ok(Serial::decode(7));
         }
-        Err(AuditError::NotReleased(format!(
-            "nothing of {zone} is held"
-        )))
+        Err(AuditError::Refused(format!("nothing of {zone} is held")))
+    }
+
+    fn grounds(&self, _: &Name) -> Result<Grounds, AuditError> {
+        Err(AuditError::NoServer)
     }
 
     fn now_ms(&self) -> u64 {
@@ -225,11 +231,14 @@ impl Past for Fake {
     }
 }
 
+/// Who asks.
+const ASKER: &str = "a test";
+
 /// The answer to a question, or why there is none.
 fn asked(past: &Fake, request: Request, output: Output) -> Result<String, String> {
     let mut text = Vec::new();
     let question = Question { request, output };
-    answer(&question, past, &mut text).map_err(|error| error.to_string())?;
+    answer(&question, past, ASKER, &mut text).map_err(|error| error.to_string())?;
     Ok(String::from_utf8(text).expect("answers are UTF-8"))
 }
 
@@ -250,6 +259,8 @@ fn status_tells_sources_zones_secondaries_and_problems() {
             until_ms: Some(THIRD_MS + 3_600_000),
             is_releasable: true,
         }),
+        hash: serial.map(|_| "ab12".into()),
+        order: None,
     };
     past.status = Some(Status {
         version: "9.9".into(),
@@ -279,6 +290,7 @@ fn status_tells_sources_zones_secondaries_and_problems() {
 zonewright 9.9
 source shop: STALE since 2026-11-21T14:00:02.000Z (2 Service, 0 EndpointSlice)
 zone z. serial 200 of 2026-11-21T14:00:02.000Z, 2 records, STALE
+    hash ab12
     HELD since 2026-11-21T14:00:02.000Z: it would lose 90 of 100 records; published at 2026-11-21T15:00:02.000Z, or by: zonewright release z.
     secondary 192.0.2.9:53: told 200, acknowledged nothing, took 101 by ixfr, 1 versions behind, for 7 s
 zone new. has no version yet
@@ -301,11 +313,44 @@ fn a_release_says_the_serial_or_why_not() {
     assert_eq!(text.as_deref(), Ok("z. is published with serial 7\n"));
     let json = release("z.", Output::Json).expect("it is answered");
     let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
-    assert_eq!(json, serde_json::json!({ "zone": "z.", "serial": 7 }));
+    assert_eq!(
+        json,
+        serde_json::json!({ "zone": "z.", "serial": 7, "until": null, "rolledBackTo": null })
+    );
     assert_eq!(
         release("y.", Output::Text),
         Err("nothing of y. is held".into())
     );
+}
+
+#[test]
+fn an_order_says_what_holds_until_when() {
+    let past = Fake::new();
+    let freeze = |time: Option<&str>| {
+        let (zone, time) = ("z".to_owned(), time.map(Into::into));
+        asked(&past, Request::Freeze { zone, time }, Output::Text)
+    };
+    let want = "z. is frozen with serial 7 until: zonewright release z.\n";
+    assert_eq!(freeze(None).as_deref(), Ok(want));
+    let want = "z. is frozen with serial 7 until 2026-11-21T14:30:03.000Z, or until: zonewright release z.\n";
+    assert_eq!(freeze(Some("30m")).as_deref(), Ok(want));
+    for wrong in ["soon", "0s", "30", "99999999999999w"] {
+        let refusal = freeze(Some(wrong)).unwrap_err();
+        let want = format!("\"{wrong}\" is no time; write 90s, 30m, 2h or 1d");
+        assert_eq!(refusal, want);
+    }
+    let rollback = |to: &str, output| {
+        let (zone, to, time) = ("z".into(), to.into(), "1h".into());
+        asked(&past, Request::Rollback { zone, to, time }, output)
+    };
+    let want = "z. has the content of serial 101 again, with serial 102 until 2026-11-21T15:00:03.000Z, or until: zonewright release z.\n";
+    assert_eq!(rollback("101", Output::Text).as_deref(), Ok(want));
+    let json = rollback("101", Output::Json).expect("it is answered");
+    assert!(
+        json.contains("\"rolledBackTo\":101,\"serial\":102"),
+        "{json}"
+    );
+    assert!(rollback("55", Output::Text).is_err_and(|it| it.contains("history begins")));
 }
 
 #[test]
@@ -342,7 +387,7 @@ fn verify_says_what_holds_and_names_the_first_bad_version() {
     let verify = |past: &Fake, output| {
         let mut text = Vec::new();
         let request = Request::Verify { zone: None };
-        let done = answer(&Question { request, output }, past, &mut text);
+        let done = answer(&Question { request, output }, past, ASKER, &mut text);
         let text = String::from_utf8(text).expect("answers are UTF-8");
         (text, done.map_err(|error| error.to_string()))
     };

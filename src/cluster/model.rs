@@ -391,6 +391,10 @@ pub enum Verb {
     Configured,
     /// The store lost its newest versions: the last sound one stands again under a new serial.
     Restored,
+    /// An operator put an old content in the place of what the sources say.
+    RolledBack,
+    /// That is over: what the sources say stands again.
+    Resumed,
 }
 
 impl Verb {
@@ -404,6 +408,8 @@ impl Verb {
             Self::Vanished => "vanished",
             Self::Configured => "configured",
             Self::Restored => "restored",
+            Self::RolledBack => "rolled back",
+            Self::Resumed => "resumed",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `history [ZONES...] { keep D; versions N; size BYTES }`: how much of a zone's past is kept. Ours.
+//! `history [ZONES...] { keep D; versions N; size BYTES; publish }`: how much of a zone's past is kept. Ours.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -24,10 +24,12 @@ pub struct History {
     pub versions: Option<NonZeroU64>,
     /// What exceeds so many octets may go.
     pub size_bytes: Option<NonZeroU64>,
+    /// Whether `_version` in the zone says which version is served.
+    pub publishes: bool,
 }
 
 /// The options, for messages.
-const OPTIONS: &str = "keep, versions and size";
+const OPTIONS: &str = "keep, versions, size and publish";
 
 impl ServerBlock {
     /// What is kept of `zone`, by the closest `history`.
@@ -45,6 +47,7 @@ pub(super) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Re
         keep: None,
         versions: None,
         size_bytes: None,
+        publishes: false,
     };
     if directive.lines.is_empty() {
         let mend = format!("write a block: its options are {OPTIONS}");
@@ -68,6 +71,10 @@ pub(super) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Re
                 };
                 let value = line.value("BYTES", parse, report);
                 line.set(&mut history.size_bytes, value, report);
+            }
+            "publish" => {
+                line.refuse_arguments(report);
+                history.publishes = true;
             }
             _ => directive.unknown_option(line, OPTIONS, report),
         }

@@ -27,7 +27,7 @@ pub use name::{DecodeError, Name, ParseError};
 pub(crate) use name::{WireText, wire_is_within, wire_name_len};
 pub use rdata::{Rdata, Soa};
 pub use record::{Record, RrList, RrListIter, RrRef};
-pub use rtype::Rtype;
+pub use rtype::{Rtype, UnknownType};
 pub use serial::Serial;
 pub use sort_key::SortKey;
 pub use suffix::SuffixMap;

@@ -50,6 +50,7 @@ pub use message::{Failure, Origin, Outcome, Proto, Question, Reply, Request};
 pub use metadata::{ClusterMetadata, Metadata};
 pub use names::{LiveAnswer, LiveNames};
 pub use pods::InsecurePods;
+pub(crate) use pods::address as pod_address;
 pub use rewrite::Rewrite;
 pub use tally::Counts;
 pub use template::{ReadRecord, Templates};

@@ -88,7 +88,7 @@ fn has_services(contents: &Contents, namespace: &str) -> bool {
 }
 
 /// The address that the first label of a pod's name says.
-fn address(label: &[u8]) -> Option<IpAddr> {
+pub(crate) fn address(label: &[u8]) -> Option<IpAddr> {
     /// The longest text of an IPv6 address.
     const LONGEST: usize = 39;
     let mut text = [0; LONGEST];

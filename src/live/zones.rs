@@ -104,7 +104,7 @@ impl BlockZones {
             return Some(answer);
         };
         let name = answer.end().unwrap_or(lower);
-        match live.answer(&version.contents, name) {
+        match live.answer(version, name) {
             LiveAnswer::Exists(node) => {
                 *made = node;
                 let rrset = made.as_ref().and_then(|node| rrset_for(node, qtype));

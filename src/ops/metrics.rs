@@ -71,9 +71,10 @@ metrics! {
     ZONE_HISTORY_BYTES Gauge "zonewright_zone_history_bytes" ["zone"] "Octets of the steps kept in memory";
     ZONE_STALE Gauge "zonewright_zone_stale" ["zone"] "1 while the zone's source is away";
     ZONE_HELD Gauge "zonewright_zone_held" ["zone"] "1 while a version is held: its losses are too large, or secondaries would refuse it";
+    ZONE_ORDERED Gauge "zonewright_zone_ordered" ["zone", "order"] "1 while an operator's order holds for the zone: frozen, rolled_back";
     ZONE_HELD_RECORDS Gauge "zonewright_zone_held_records" ["zone"] "Records that the held version would lose; 0 while nothing is held for its losses";
     ZONE_WARNINGS Gauge "zonewright_zone_warnings" ["zone"] "Things in the zone that some secondaries refuse";
-    GATE Counter "zonewright_gate" ["zone", "outcome"] "What became of versions that were held: held, released, recovered, expired";
+    GATE Counter "zonewright_gate" ["zone", "outcome"] "What became of versions that were held (held, released, recovered, expired) and of orders (frozen, rolled_back, resumed)";
     VERSIONS Counter "zonewright_versions" ["zone"] "Versions published";
     RECORDS_ADDED Counter "zonewright_records_added" ["zone"] "Records that versions added";
     RECORDS_REMOVED Counter "zonewright_records_removed" ["zone"] "Records that versions removed";

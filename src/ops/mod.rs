@@ -8,6 +8,7 @@ mod panics;
 mod request_metrics;
 mod tasks;
 pub mod telemetry;
+mod time_text;
 
 #[cfg(test)]
 pub(crate) use clock::HandClock;
@@ -16,3 +17,4 @@ pub use handler_metrics::HandlerMetrics;
 pub use panics::catch_panic;
 pub use request_metrics::RequestMetrics;
 pub use tasks::{Name as TaskName, TaskEnd, Tasks, panic_text};
+pub use time_text::TimeText;

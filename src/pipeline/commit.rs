@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::Dirty;
 use crate::dns::Serial;
+use crate::pipeline::attribute::name_vanished;
 use crate::pipeline::cluster::Cluster;
 use crate::pipeline::files::HeldFile;
-use crate::pipeline::guard::{Guard, Now};
+use crate::pipeline::guard::Now;
 use crate::pipeline::render::{Rendering, ZoneDraft};
-use crate::pipeline::{Pipeline, Store, millis};
+use crate::pipeline::{Pipeline, Store};
 use crate::zone::journal::next_serial;
 use crate::zone::{Candidate, MemoryLimits, Zone};
 
@@ -34,10 +35,7 @@ impl<S: Store> Pipeline<S> {
         if self.awaits_secondaries {
             return true;
         }
-        let now = Now {
-            at: self.clock.now(),
-            ms: millis(self.clock.wall()),
-        };
+        let now = self.now();
         let mut ready = Vec::new();
         let mut rendered = Vec::new();
         for (place, cluster) in self.clusters.iter_mut().enumerate() {
@@ -53,12 +51,16 @@ impl<S: Store> Pipeline<S> {
         self.file_drafts(now, &mut ready);
         let candidates: Vec<_> = ready
             .into_iter()
-            .map(|ready| self.next_version(ready, now.ms))
+            .map(|mut ready| {
+                name_vanished(&self.store, ready.zone.apex(), &mut ready.draft);
+                self.next_version(ready, now.ms)
+            })
             .collect();
         if !candidates.is_empty() && !self.write(candidates) {
             return false;
         }
         self.seen.clear();
+        self.forget_pins();
         self.settle_guards();
         for (place, rendering) in rendered {
             self.settle(place, rendering);
@@ -71,9 +73,10 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// When something that is held leaves by itself.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        let guards = self.clusters.iter().flat_map(|cluster| &cluster.guards);
-        guards.filter_map(Guard::deadline).min()
+    pub(super) fn deadline(&self, now: Now) -> Option<Instant> {
+        let of_clusters = self.clusters.iter().flat_map(|cluster| &cluster.guards);
+        let guards = of_clusters.chain(self.files.iter().map(HeldFile::guard));
+        guards.filter_map(|guard| guard.deadline(now)).min()
     }
 
     /// The next version of a zone, with the zone.
@@ -104,7 +107,7 @@ impl<S: Store> Pipeline<S> {
         let of_clusters = self.clusters.iter_mut().flat_map(Cluster::guarded);
         let of_files = self.files.iter_mut().filter_map(HeldFile::guarded);
         for (zone, guard) in of_clusters.chain(of_files) {
-            if let Some(event) = guard.settle(zone) {
+            for event in guard.settle(zone) {
                 self.observer.gate(zone.apex(), &event);
             }
             if let Some((all, new)) = guard.warnings() {

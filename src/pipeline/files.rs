@@ -33,6 +33,20 @@ pub enum FilePlan {
     },
 }
 
+impl FilePlan {
+    /// The zone, where it is one of its own.
+    #[must_use]
+    pub const fn zone(&self) -> Option<&Arc<Zone>> {
+        match self {
+            Self::Zone { zone, limits: _ } => Some(zone),
+            Self::Overlay {
+                cluster: _,
+                zone: _,
+            } => None,
+        }
+    }
+}
+
 /// A file as the writer holds it.
 #[derive(Debug)]
 pub(super) struct HeldFile {
@@ -47,6 +61,11 @@ pub(super) struct HeldFile {
 }
 
 impl HeldFile {
+    /// What looks at its drafts.
+    pub(super) const fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
     /// The zone, where it is one of its own, with its guard.
     pub(super) fn guarded(&mut self) -> Option<(&Arc<Zone>, &mut Guard)> {
         match &self.plan {

@@ -5,18 +5,23 @@
 //! and which owners differ from the version that is served; the difference is made when it leaves.
 
 mod kept;
+mod pinned;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
 use self::kept::{Kept, owners_of};
+use self::pinned::Pinned;
+pub use self::pinned::{PinOrder, Restored, Target};
 use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Serial};
 use crate::pipeline::render::ZoneDraft;
 use crate::zone::check::{Fault, Findings, Warning, check};
-use crate::zone::gate::{GateSettings, HeldChange, TOGETHER, counts, lost};
+use crate::zone::gate::{GateSettings, HeldChange, TOGETHER, Why, counts, lost};
+use crate::zone::pin::Pin;
 use crate::zone::{Contents, Draft, Zone};
 
 /// A sort key.
@@ -36,6 +41,15 @@ pub enum GateEvent {
     Recovered,
     /// Nobody came: it is published.
     Expired,
+    /// An operator's order holds from now on.
+    Pinned(Pin),
+    /// It is over.
+    Resumed {
+        /// The order.
+        pin: Pin,
+        /// Who ended it.
+        by: Arc<str>,
+    },
 }
 
 impl GateEvent {
@@ -47,6 +61,8 @@ impl GateEvent {
             Self::Released => "released",
             Self::Recovered => "recovered",
             Self::Expired => "expired",
+            Self::Pinned(pin) => pin.as_str(),
+            Self::Resumed { pin: _, by: _ } => "resumed",
         }
     }
 }
@@ -78,6 +94,8 @@ pub(super) struct Guard {
     pub(super) gate: Option<GateSettings>,
     /// What is kept aside.
     kept: Option<Kept>,
+    /// An operator's order.
+    pinned: Option<Pinned>,
     /// Losses that passed.
     passed: Vec<Passed>,
     /// The loss of the draft that is being committed; `None` when it has none.
@@ -114,13 +132,20 @@ impl Guard {
     }
 
     /// When something that is kept aside leaves by itself.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(super) fn deadline(&self, now: Now) -> Option<Instant> {
+        if let Some(pin) = self.standing() {
+            let left = Duration::from_millis(pin.until_ms?.saturating_sub(now.ms));
+            return now.at.checked_add(left);
+        }
         let kept = self.kept.as_ref().filter(|kept| kept.faults.is_empty())?;
         kept.since.at.checked_add(self.gate?.hold?)
     }
 
     /// Someone wants what is held to leave; whether there is something.
-    pub(super) fn release(&mut self, zone: &Name, asked: oneshot::Sender<Released>) {
+    pub(super) fn release(&mut self, zone: &Name, by: &Arc<str>, asked: oneshot::Sender<Released>) {
+        let Some(asked) = self.unpin(by, asked) else {
+            return;
+        };
         let refusal = match &mut self.kept {
             None => format!("nothing of {zone} is held"),
             Some(kept) => match kept.faults.values().flatten().next() {
@@ -148,7 +173,7 @@ impl Guard {
             let empty = Contents::empty(zone.apex(), draft.draft.contents.soa().clone());
             return self.keep(&empty, zone, draft, faults, now);
         };
-        if self.kept.is_some() || !faults.is_empty() {
+        if self.kept.is_some() || self.pinned.is_some() || !faults.is_empty() {
             return self.keep(contents, zone, draft, faults, now);
         }
         let is_together = |at: Instant| now.at.saturating_duration_since(at) < TOGETHER;
@@ -196,11 +221,16 @@ impl Guard {
 
     /// What is kept aside, if it may leave now; for a zone without a new draft, too.
     pub(super) fn leave(&mut self, zone: &Zone, now: Now) -> Option<ZoneDraft> {
+        self.end_in_time(now);
         if self.kept.is_none() && self.ahead.is_none() {
             return None;
         }
         let current = zone.current();
         let served = current.as_ref().map(|version| &version.contents);
+        if let Some(draft) = served.and_then(|served| self.roll_back(served)) {
+            return Some(draft);
+        }
+        let (is_pinned, is_released) = (self.is_pinned(), self.is_unpinned_by_hand());
         let again = |contents: &Contents| {
             let draft = Draft::between(contents, contents.clone(), []);
             with_cause(ZoneDraft {
@@ -213,7 +243,11 @@ impl Guard {
         };
         let before = served.map_or(0, Contents::record_count) + kept.carried;
         let was_held = zone.held();
-        match kept.why_not(self.gate, before, now) {
+        let verdict = match is_pinned {
+            true => Err(Why::Pinned),
+            false => kept.why_not(self.gate, (before, is_released), now),
+        };
+        match verdict {
             Ok(event) => {
                 kept.leaves = Some(event);
                 let empty = Contents::empty(zone.apex(), kept.contents.soa().clone());
@@ -229,21 +263,39 @@ impl Guard {
                 }
                 let hold = self.gate.and_then(|gate| gate.hold);
                 let hold = hold.filter(|_| kept.faults.is_empty());
+                let until_ms = match &self.pinned {
+                    Some(pinned) if is_pinned => pinned.pin.until_ms,
+                    Some(_) | None => {
+                        hold.map(|hold| kept.since.ms.saturating_add(millis_of(hold)))
+                    }
+                };
                 let held = HeldChange {
                     why,
                     since_ms: kept.since.ms,
-                    until_ms: hold.map(|hold| kept.since.ms.saturating_add(millis_of(hold))),
+                    until_ms,
                 };
-                if was_held.as_deref() != Some(&held) {
-                    zone.set_held(Some(held));
+                // An order alone holds nothing.
+                let differs = served.is_none_or(|served| kept.is_different(served));
+                let held = (differs || !is_pinned).then_some(held);
+                if was_held.as_deref() != held.as_ref() {
+                    zone.set_held(held);
                 }
                 served.filter(|_| self.ahead.is_some()).map(again)
             }
         }
     }
 
-    /// The commit that held what this guard gave out worked. Tells what the gate did, once.
-    pub(super) fn settle(&mut self, zone: &Zone) -> Option<GateEvent> {
+    /// The commit that held what this guard gave out worked. Tells what came of it, once.
+    pub(super) fn settle(&mut self, zone: &Zone) -> Vec<GateEvent> {
+        let mut events = Vec::new();
+        events.extend(self.settle_gate(zone));
+        self.settle_pin(zone, &mut events);
+        events
+    }
+
+    /// Tells what the gate did.
+    fn settle_gate(&mut self, zone: &Zone) -> Option<GateEvent> {
+        let is_pinned = self.is_pinned();
         if let Some(version) = zone.current() {
             let is_above = |other: &Serial| version.serial.is_after(*other);
             if self.ahead.as_ref().is_some_and(is_above) {
@@ -253,7 +305,7 @@ impl Guard {
         self.passed.extend(self.passing.take());
         let kept = self.kept.as_mut()?;
         let Some(event) = kept.leaves.take() else {
-            let held = zone.held()?;
+            let held = zone.held().filter(|_| !is_pinned)?;
             let is_new = !kept.is_told;
             kept.is_told = true;
             return is_new.then(|| GateEvent::Held(HeldChange::clone(&held)));

@@ -6,6 +6,7 @@
 //! really differs one version, all in one write of the store.
 
 mod apex;
+mod attribute;
 mod catalog;
 mod cluster;
 mod commit;
@@ -14,10 +15,12 @@ mod gauges;
 mod guard;
 mod name;
 mod overlay;
+mod pin;
 mod plan;
 mod render;
 mod triggered;
 mod wait;
+mod why;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,11 +29,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::cluster::{Change, Dirty, Kind, Part, State};
-use crate::dns::{Name, Serial};
+use crate::cluster::{Cause, Change, Dirty, Kind, Part, State};
+use crate::dns::{Name, RrRef, Serial};
 use crate::ops::Clock;
 use crate::schema::Problem;
 use crate::zone::check::Warning;
+use crate::zone::pin::Pin;
 use crate::zone::{Candidate, Journaled, Version, Zone};
 
 use catalog::HeldCatalog;
@@ -38,17 +42,19 @@ use cluster::Cluster;
 use files::HeldFile;
 use guard::Guard;
 use overlay::Overlays;
+use pin::not_guarded;
 use triggered::Triggered;
 use wait::{Next, within};
 
 pub use catalog::CatalogPlan;
 pub use files::{FileInput, FilePlan};
 pub use gauges::ClusterGauges;
-pub use guard::{GateEvent, Released};
+pub use guard::{GateEvent, PinOrder, Released, Restored, Target};
 pub use name::service_node;
 pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
 pub use triggered::ServiceKind;
+pub use why::Reason;
 
 /// A change that comes so long after the last commit is committed at once; one that comes earlier
 /// belongs to a burst, and the writer waits for more of it.
@@ -97,7 +103,27 @@ pub enum Input {
         /// The zone.
         zone: Name,
         /// Who wants it.
+        by: Arc<str>,
+        /// Where to say what came of it.
         asked: oneshot::Sender<Released>,
+    },
+    /// Someone wants a zone to stay as it is or to go back to an old content.
+    Pin {
+        /// The zone.
+        zone: Name,
+        /// What is wanted.
+        order: Box<PinOrder>,
+        /// Where to say what came of it.
+        asked: oneshot::Sender<Released>,
+    },
+    /// Someone wants to know about a name of a zone.
+    Why {
+        /// The zone.
+        zone: Name,
+        /// The name.
+        name: Name,
+        /// Where to say what is known.
+        asked: oneshot::Sender<Vec<Reason>>,
     },
     /// The serials that secondaries have, as far as they said: nothing is published before this came.
     Secondaries(Vec<(Name, Serial)>),
@@ -123,6 +149,21 @@ pub trait Store {
 
     /// A serial that is not before any serial of this zone that was ever shown.
     fn floor(&self, apex: &Name) -> Option<Serial>;
+
+    /// The causes of a record of the newest version, as the history knows them; none where it does not.
+    fn origin(&self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
+        let (_apex, _record) = (apex, record);
+        Vec::new()
+    }
+
+    /// Keeps an operator's order about a zone, or that there is none any more, over restarts.
+    ///
+    /// # Errors
+    /// When it is not durable.
+    fn keep_pin(&mut self, apex: &Name, pin: Option<&Pin>) -> Result<(), Self::Error> {
+        let (_apex, _pin) = (apex, pin);
+        Ok(())
+    }
 
     /// Does a small portion of housekeeping; says whether there is more.
     fn idle(&mut self) -> bool;
@@ -271,7 +312,7 @@ impl<S: Store> Pipeline<S> {
                 Err(mpsc::error::TryRecvError::Empty) => {}
             }
             if !self.store.idle() {
-                return match self.deadline() {
+                return match self.deadline(self.now()) {
                     None => Next::of(inputs.blocking_recv()),
                     Some(end) => within(inputs, end.saturating_duration_since(self.clock.now())),
                 };
@@ -338,7 +379,10 @@ impl<S: Store> Pipeline<S> {
             } => self.mark_stale(cluster, part, millis(since)),
             Input::Fresh { cluster, part } => self.mark_stale(cluster, part, 0),
             Input::File { file, input } => self.take_file(file, input),
-            Input::Release { zone, asked } => self.release(&zone, asked),
+            Input::Release { zone, by, asked } => self.release(&zone, &by, asked),
+            // Who asked may be gone.
+            Input::Why { zone, name, asked } => drop(asked.send(self.why(&zone, &name))),
+            Input::Pin { zone, order, asked } => self.pin(&zone, *order, asked),
             Input::Secondaries(serials) => self.take_serials(&serials),
         }
     }
@@ -351,11 +395,11 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// Lets a held change out with the next commit.
-    fn release(&mut self, apex: &Name, asked: oneshot::Sender<Released>) {
-        match self.guarded().find(|(zone, _)| zone.apex() == apex) {
-            Some((zone, guard)) => guard.release(zone.apex(), asked),
+    fn release(&mut self, apex: &Name, by: &Arc<str>, asked: oneshot::Sender<Released>) {
+        match self.guard_of(apex) {
+            Some((zone, guard)) => guard.release(zone.apex(), by, asked),
             // Who asked may be gone.
-            None => drop(asked.send(Err(format!("there is no zone {apex}")))),
+            None => drop(asked.send(Err(not_guarded(apex)))),
         }
     }
 

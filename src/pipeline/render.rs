@@ -327,6 +327,9 @@ impl<'a> Renderer<'a> {
                 .get(&service.key)
                 .unwrap_or(&whole.configured);
             let tag = self.edits[place].tag(causes);
+            if let Ok(base) = service_name(&service.key, &apex) {
+                self.edits[place].remove_others(&base, &rendered, tag);
+            }
             nodes.extend(rendered.into_iter().map(|node| (node, tag)));
         }
         for at in self.state.pods() {

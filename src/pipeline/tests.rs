@@ -36,6 +36,8 @@ struct NoStore {
     refusals: usize,
     /// How many commits worked.
     commits: usize,
+    /// The orders that are kept.
+    pins: BTreeMap<Name, Pin>,
 }
 
 impl Store for NoStore {
@@ -52,6 +54,17 @@ impl Store for NoStore {
 
     fn floor(&self, _: &Name) -> Option<Serial> {
         None
+    }
+
+    fn keep_pin(&mut self, apex: &Name, pin: Option<&Pin>) -> Result<(), String> {
+        if self.refusals > 0 {
+            return Err("disk full".into());
+        }
+        match pin {
+            Some(pin) => self.pins.insert(apex.clone(), pin.clone()),
+            None => self.pins.remove(apex),
+        };
+        Ok(())
     }
 
     fn idle(&mut self) -> bool {

@@ -40,6 +40,22 @@ impl Step {
         self.removed.as_octets().len() + self.added.as_octets().len()
     }
 
+    /// The group of causes of a record that this step added; `None` when it did not.
+    #[must_use]
+    pub fn tag_of_added(&self, record: RrRef<'_>) -> Option<u32> {
+        let same = |known: &RrRef<'_>| RrRef { tag: 0, ..*known } == RrRef { tag: 0, ..record };
+        self.added.iter().find(same).map(|known| known.tag)
+    }
+
+    /// The causes of a group.
+    #[must_use]
+    pub fn causes_of(&self, tag: u32) -> &[Cause] {
+        let group = usize::try_from(tag).ok();
+        group
+            .and_then(|group| self.causes.get(group))
+            .map_or(&[], Vec::as_slice)
+    }
+
     /// The sort keys of the owners whose records come or go; one may stand several times.
     pub(crate) fn touched<'a>(&'a self, apex: &'a Name) -> impl Iterator<Item = Vec<u8>> + 'a {
         let owners = self.removed.iter().chain(&self.added).map(|rr| rr.owner);

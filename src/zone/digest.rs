@@ -64,6 +64,28 @@ impl Hash {
     }
 }
 
+impl std::str::FromStr for Hash {
+    type Err = NoHash;
+
+    fn from_str(text: &str) -> Result<Self, NoHash> {
+        let digits = text.as_bytes();
+        let mut octets = [0; 32];
+        if digits.len() != 2 * octets.len() {
+            return Err(NoHash);
+        }
+        for (octet, pair) in octets.iter_mut().zip(digits.chunks(2)) {
+            let pair = std::str::from_utf8(pair).map_err(|_| NoHash)?;
+            *octet = u8::from_str_radix(pair, 16).map_err(|_| NoHash)?;
+        }
+        Ok(Self(octets))
+    }
+}
+
+/// The text is no hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a hash is 64 hexadecimal digits")]
+pub struct NoHash;
+
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))

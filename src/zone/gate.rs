@@ -56,6 +56,8 @@ pub enum Why {
         /// How many there are.
         faults: usize,
     },
+    /// An operator wants the zone to stay as it is.
+    Pinned,
 }
 
 impl std::fmt::Display for Why {
@@ -69,6 +71,7 @@ impl std::fmt::Display for Why {
                 let more = faults - 1;
                 write!(f, "secondaries would refuse it: {fault} ({more} more)")
             }
+            Self::Pinned => f.write_str("an operator ordered it to wait"),
         }
     }
 }
@@ -93,7 +96,7 @@ pub fn counts(causes: &[Cause]) -> bool {
     let unseen = |cause: &Cause| match cause.verb {
         Verb::Listed | Verb::Vanished | Verb::Configured => true,
         Verb::Applied | Verb::Deleted => is_reread(cause),
-        Verb::Restored => false,
+        Verb::Restored | Verb::RolledBack | Verb::Resumed => false,
     };
     let on_purpose =
         |cause: &Cause| cause.verb == Verb::Deleted && cause.kind.is_some() && !is_reread(cause);

@@ -43,7 +43,7 @@ mod retention;
 mod salvage;
 mod scan;
 mod seek;
-mod sidefile;
+pub(crate) mod sidefile;
 mod snapshot;
 mod step;
 mod store;

@@ -15,6 +15,7 @@ mod laws;
 mod link;
 pub mod lookup;
 mod node;
+pub mod pin;
 mod version;
 
 pub use contents::Contents;

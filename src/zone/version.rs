@@ -16,6 +16,7 @@ use crate::cluster::Cause;
 use crate::dns::{Name, Rdata, Serial, SuffixMap};
 use crate::zone::condensed::Condensed;
 use crate::zone::gate::HeldChange;
+use crate::zone::pin::Pin;
 use crate::zone::{ContentTree, Contents, Draft, Hash, Link, Net, Step};
 
 /// One version of a zone: contents under a serial, for ever.
@@ -261,6 +262,8 @@ pub struct Zone {
     stale_since_ms: AtomicU64,
     /// The change that is held back, if one is.
     held: ArcSwapOption<HeldChange>,
+    /// An operator's order, while there is one.
+    pin: ArcSwapOption<Pin>,
     /// Tells of each new version, by its number.
     published: watch::Sender<u64>,
 }
@@ -274,6 +277,7 @@ impl Zone {
             current: ArcSwapOption::empty(),
             stale_since_ms: AtomicU64::new(0),
             held: ArcSwapOption::empty(),
+            pin: ArcSwapOption::empty(),
             published: watch::Sender::new(0),
         }
     }
@@ -336,6 +340,17 @@ impl Zone {
     /// Says which change is held back.
     pub fn set_held(&self, held: Option<HeldChange>) {
         self.held.store(held.map(Arc::new));
+    }
+
+    /// An operator's order, while there is one.
+    #[must_use]
+    pub fn pin(&self) -> Option<Arc<Pin>> {
+        self.pin.load_full()
+    }
+
+    /// Says which order there is.
+    pub fn set_pin(&self, pin: Option<Pin>) {
+        self.pin.store(pin.map(Arc::new));
     }
 
     /// Whether what is served may be old: the source is away, or a change is held back.

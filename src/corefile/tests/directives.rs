@@ -76,8 +76,9 @@ fn apex_is_checked() {
 
 #[test]
 fn history_has_bounds() {
-    let server = block("kubernetes\nhistory {\n keep 36h\n versions 500\n size 2GiB\n}");
+    let server = block("kubernetes\nhistory {\n keep 36h\n versions 500\n size 2GiB\n publish\n}");
     let history = server.history_for(&name("cluster.local")).unwrap();
+    assert!(history.publishes);
     assert_eq!(history.keep, Some(Duration::from_secs(36 * 3600)));
     assert_eq!(history.versions.unwrap().get(), 500);
     assert_eq!(history.size_bytes.unwrap().get(), 2 << 30);

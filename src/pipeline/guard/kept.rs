@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::oneshot;
 
 use super::{GateEvent, Key, Now, Released};
-use crate::cluster::Cause;
+use crate::cluster::{Cause, Verb};
 use crate::dns::Name;
 use crate::pipeline::render::ZoneDraft;
 use crate::zone::check::Fault;
@@ -102,6 +102,41 @@ impl Kept {
         }
     }
 
+    /// Goes on beside another content that is served: it differs from the last at these owners. What is
+    /// different for no other reason has this cause, and is no loss.
+    pub(super) fn rebase(&mut self, served: &Contents, owners: &BTreeSet<Key>, cause: &Cause) {
+        let group = u32::try_from(self.causes.len()).expect("fewer than 2^32 groups are held");
+        self.causes.push(vec![cause.clone()]);
+        for key in owners {
+            let known = self.touched.remove(key);
+            self.lost -= known.map_or(0, |known| known.lost);
+            let (old, new) = (served.get(key), self.contents.get(key));
+            if old.map(Node::as_octets) == new.map(Node::as_octets) {
+                continue;
+            }
+            let lost = match known {
+                Some(known) if known.lost > 0 => lost(old, new),
+                Some(_) | None => 0,
+            };
+            self.lost += lost;
+            let tag = known.map_or(group, |known| known.tag);
+            self.touched.insert(key.clone(), Touched { tag, lost });
+        }
+    }
+
+    /// Says how an order ended, where that is the cause.
+    pub(super) fn name_end(&mut self, cause: &Cause) {
+        let causes = self.causes.iter_mut().flatten();
+        for known in causes.filter(|known| known.verb == Verb::Resumed) {
+            known.clone_from(cause);
+        }
+    }
+
+    /// Whether something differs from what is served.
+    pub(super) fn is_different(&self, served: &Contents) -> bool {
+        !self.touched.is_empty() || self.contents.soa() != served.soa()
+    }
+
     /// Forgets groups of causes that no owner names any more, but for the first, which a change of the SOA
     /// alone has.
     fn compact(&mut self) {
@@ -122,7 +157,7 @@ impl Kept {
     pub(super) fn why_not(
         &self,
         gate: Option<GateSettings>,
-        before: usize,
+        (before, is_released): (usize, bool),
         now: Now,
     ) -> Result<GateEvent, Why> {
         let mut faults = self.faults.values().flatten();
@@ -132,7 +167,7 @@ impl Kept {
                 faults: 1 + faults.count(),
             });
         }
-        if !self.asked.is_empty() {
+        if is_released || !self.asked.is_empty() {
             return Ok(GateEvent::Released);
         }
         let lost = self.lost + self.carried;

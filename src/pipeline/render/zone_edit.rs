@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use super::WholeCauses;
-use crate::cluster::{Cause, Verb};
+use crate::cluster::{Cause, Kind, Verb};
 use crate::dns::{Name, Rdata, Record, Rtype, Ttl};
 use crate::pipeline::plan::ZonePlan;
 use crate::schema::{apex_records, soa};
@@ -64,6 +64,25 @@ impl ZoneEdit {
                     self.edit.remove(key.as_bytes(), tag);
                 }
             }
+        }
+    }
+
+    /// Takes what stands at and below a name and is none of these nodes, which must be in canonical order: it
+    /// goes for the causes of what stays there. Costs what stands there.
+    pub(super) fn remove_others(&mut self, base: &Name, nodes: &[Node], tag: u32) {
+        let contents = self.edit.contents();
+        let Some(key) = base.sort_key(contents.apex()) else {
+            return;
+        };
+        let stays = |old: &&Node| {
+            nodes
+                .binary_search_by(|node| node.key().cmp(old.key()))
+                .is_ok()
+        };
+        let leaving = contents.subtree(key.as_bytes()).filter(|old| !stays(old));
+        let leaving: Vec<Node> = leaving.cloned().collect();
+        for node in leaving {
+            self.edit.remove(node.key(), tag);
         }
     }
 
@@ -131,7 +150,7 @@ pub(in crate::pipeline) fn draft_of(edit: ZoneEdit, causes: &[Cause]) -> ZoneDra
     let mut kept: Vec<Vec<Cause>> = groups
         .iter()
         .filter(|(tag, _)| used.contains(tag))
-        .map(|(_, group)| group.iter().filter_map(cause_at).collect())
+        .map(|(_, group)| listed(group.iter().filter_map(cause_at).collect()))
         .collect();
     if kept.is_empty() && draft.soa_changed {
         kept = vec![
@@ -146,6 +165,20 @@ pub(in crate::pipeline) fn draft_of(edit: ZoneEdit, causes: &[Cause]) -> ZoneDra
         draft,
         causes: kept,
     }
+}
+
+/// Puts the objects of complete lists into an order that does not tell which list came first. That its namespace
+/// is there is no news of an object beside it.
+fn listed(mut group: Vec<Cause>) -> Vec<Cause> {
+    if group.iter().any(|cause| cause.verb != Verb::Listed) {
+        return group;
+    }
+    let is_namespace = |cause: &Cause| cause.kind == Some(Kind::Namespace);
+    if !group.iter().all(is_namespace) {
+        group.retain(|cause| !is_namespace(cause));
+    }
+    group.sort_by(|a, b| (a.kind, &a.key).cmp(&(b.kind, &b.key)));
+    group
 }
 
 /// Type, TTL and data of the records of one owner.

@@ -203,7 +203,7 @@ proptest! {
 fn last_causes(zone: &Zone) -> Vec<String> {
     let version = zone.current().unwrap();
     let step = version.history.back().expect("there is a step");
-    let said = |rr: crate::dns::RrRef<'_>, sign: &str| {
+    let said = |rr: RrRef<'_>, sign: &str| {
         let causes = step.causes[rr.tag as usize].iter();
         let causes = causes.map(|cause| {
             format!(

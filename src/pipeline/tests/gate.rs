@@ -2,9 +2,10 @@
 
 mod checks;
 mod law;
+mod pins;
 
 use super::*;
-use crate::zone::gate::GateSettings;
+use crate::zone::gate::{GateSettings, Why};
 
 /// Hears what the gate does.
 #[derive(Clone, Default)]
@@ -20,6 +21,8 @@ impl Observer for Ears {
     fn gate(&self, zone: &Name, event: &GateEvent) {
         let text = match event {
             GateEvent::Held(held) => format!("{zone} held: {}", held.why),
+            GateEvent::Pinned(pin) => format!("{zone} {} by {}", pin.as_str(), pin.by),
+            GateEvent::Resumed { pin: _, by } => format!("{zone} resumed by {by}"),
             GateEvent::Released | GateEvent::Recovered | GateEvent::Expired => {
                 format!("{zone} {}", event.as_str())
             }
@@ -130,8 +133,14 @@ impl Subject {
     fn release(&mut self, zone: &str) -> oneshot::Receiver<Released> {
         let (asked, answer) = oneshot::channel();
         let zone = zone.parse().unwrap();
-        self.pipeline.take(Input::Release { zone, asked });
+        let by = "someone".into();
+        self.pipeline.take(Input::Release { zone, by, asked });
         answer
+    }
+
+    /// When the writer wakes by itself.
+    fn deadline(&self) -> Option<Instant> {
+        self.pipeline.deadline(self.pipeline.now())
     }
 
     /// The zone `cluster.local`.
@@ -270,7 +279,7 @@ fn changes_while_something_is_held_are_published_with_it() {
         (step.added.iter().count(), step.removed.iter().count()),
         (1, 10)
     );
-    let causes = |rr: crate::dns::RrRef<'_>| {
+    let causes = |rr: RrRef<'_>| {
         let group = &step.causes[usize::try_from(rr.tag).unwrap()];
         group
             .iter()
@@ -295,7 +304,10 @@ fn a_release_of_what_is_not_held_says_so() {
     let answer = subject.release("cluster.local.").blocking_recv().unwrap();
     assert_eq!(answer.unwrap_err(), "nothing of cluster.local. is held");
     let answer = subject.release("example.com.").blocking_recv().unwrap();
-    assert_eq!(answer.unwrap_err(), "there is no zone example.com.");
+    assert_eq!(
+        answer.unwrap_err(),
+        "there is no zone example.com. that follows a cluster or a file"
+    );
 }
 
 #[test]
@@ -303,7 +315,7 @@ fn what_nobody_releases_is_published_when_its_time_is_over() {
     let mut subject = Subject::of_ten();
     subject.relist(0..0);
     subject.heard();
-    let end = subject.pipeline.deadline().unwrap();
+    let end = subject.deadline().unwrap();
     assert_eq!(end - subject.clock.now(), Duration::from_secs(3600));
     subject.clock.advance(3599);
     assert!(subject.pipeline.commit());
@@ -315,7 +327,7 @@ fn what_nobody_releases_is_published_when_its_time_is_over() {
         subject.heard(),
         ["cluster.local. expired", "10.in-addr.arpa. expired"]
     );
-    assert_eq!(subject.pipeline.deadline(), None);
+    assert_eq!(subject.deadline(), None);
 }
 
 #[test]

@@ -15,6 +15,8 @@ const fn verb_code(verb: Verb) -> u8 {
         Verb::Vanished => 4,
         Verb::Configured => 5,
         Verb::Restored => 6,
+        Verb::RolledBack => 7,
+        Verb::Resumed => 8,
     }
 }
 
@@ -27,6 +29,8 @@ const fn verb_of(code: u8) -> Option<Verb> {
         4 => Verb::Vanished,
         5 => Verb::Configured,
         6 => Verb::Restored,
+        7 => Verb::RolledBack,
+        8 => Verb::Resumed,
         _ => return None,
     })
 }

@@ -222,7 +222,7 @@ impl Newest {
 }
 
 /// Replaces a file so that after a crash it has its old or its new content, whole.
-pub(super) fn write_durably(dir: &Path, name: &str, next: &str, octets: &[u8]) -> io::Result<()> {
+pub(crate) fn write_durably(dir: &Path, name: &str, next: &str, octets: &[u8]) -> io::Result<()> {
     let aside = dir.join(next);
     let mut file = File::create(&aside)?;
     file.write_all(octets)?;

@@ -16,6 +16,7 @@ fn pods_desk(is_known: bool) -> Desk {
     let live = LiveNames {
         pods: Some(pods),
         zonal: None,
+        publishes_version: false,
     };
     setup.live.insert(name("z."), live);
     Desk::new(setup)
@@ -145,6 +146,7 @@ fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
     let live = LiveNames {
         pods: None,
         zonal: Some(zonal),
+        publishes_version: false,
     };
     setup.live.insert(name("z."), live);
     let mut desk = Desk::new(setup);

@@ -1,0 +1,234 @@
+//! The file `orders` in the state folder: what operators ordered, so that it holds over a restart.
+//!
+//! It is written before a version is, and loses a line after the version that ends the order. What a crash
+//! leaves between is told apart by the version that is served: an old content that is not there yet is
+//! published, one that was followed by another version is over.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::dns::{Name, Serial};
+use crate::pipeline::{Restored, Target};
+use crate::zone::journal::Reader;
+use crate::zone::journal::sidefile::write_durably;
+use crate::zone::pin::{Pin, Rollback, differing};
+use crate::zone::{ContentTree, Contents, Version, Zone};
+
+/// The file's name.
+const FILE: &str = "orders";
+/// Where it is written before it is renamed.
+const NEXT: &str = "orders.next";
+
+/// A line of the file: an order in JSON.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    /// The zone.
+    zone: String,
+    /// Since when, milliseconds since 1970 UTC.
+    since_ms: u64,
+    /// Until when.
+    until_ms: Option<u64>,
+    /// Who ordered it.
+    by: String,
+    /// The old content.
+    rollback: Option<RollbackLine>,
+}
+
+/// An old content.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RollbackLine {
+    /// The serial that it had.
+    to: u32,
+    /// The hash of the content.
+    content: String,
+    /// The serial that was served when it was ordered.
+    from: u32,
+    /// The serial of the last version that followed the sources.
+    before: u32,
+}
+
+impl Line {
+    /// The line of an order.
+    fn of(zone: &Name, pin: &Pin) -> Self {
+        let Pin {
+            since_ms,
+            until_ms,
+            by,
+            rollback,
+        } = pin;
+        let rollback = rollback.map(|rollback| RollbackLine {
+            to: rollback.to.encode(),
+            content: rollback.content.to_string(),
+            from: rollback.from.encode(),
+            before: rollback.before.encode(),
+        });
+        Self {
+            zone: zone.to_string(),
+            since_ms: *since_ms,
+            until_ms: *until_ms,
+            by: by.to_string(),
+            rollback,
+        }
+    }
+
+    /// The order of a line; `None` when it is none.
+    fn read(text: &str) -> Option<(Name, Pin)> {
+        let line: Self = serde_json::from_str(text).ok()?;
+        let rollback = match line.rollback {
+            None => None,
+            Some(it) => Some(Rollback {
+                to: Serial::decode(it.to),
+                content: it.content.parse().ok()?,
+                from: Serial::decode(it.from),
+                before: Serial::decode(it.before),
+            }),
+        };
+        let pin = Pin {
+            since_ms: line.since_ms,
+            until_ms: line.until_ms,
+            by: line.by.into(),
+            rollback,
+        };
+        Some((Name::parse(&line.zone).ok()?.to_lower(), pin))
+    }
+}
+
+/// The orders, in memory and on disk.
+#[derive(Debug)]
+pub(super) struct Pins {
+    /// The state folder.
+    dir: PathBuf,
+    /// By lower-case name.
+    pins: BTreeMap<Name, Pin>,
+}
+
+impl Pins {
+    /// Reads the file; a line that does not read is said and left out.
+    pub(super) fn read(dir: &Path) -> io::Result<Self> {
+        let text = match fs::read_to_string(dir.join(FILE)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => "?".to_owned(),
+            Err(error) => return Err(error),
+        };
+        let mut pins = BTreeMap::new();
+        for line in text.lines() {
+            match Line::read(line) {
+                Some((zone, pin)) => drop(pins.insert(zone, pin)),
+                None => tracing::error!(
+                    line,
+                    "an order in the file {FILE} does not read: its zone follows its source"
+                ),
+            }
+        }
+        let dir = dir.to_owned();
+        Ok(Self { dir, pins })
+    }
+
+    /// Keeps an order, or that there is none any more.
+    pub(super) fn set(&mut self, zone: &Name, pin: Option<&Pin>) -> io::Result<()> {
+        let mut pins = self.pins.clone();
+        match pin {
+            Some(pin) => pins.insert(zone.clone(), pin.clone()),
+            None => pins.remove(zone),
+        };
+        let mut text = String::new();
+        for (zone, pin) in &pins {
+            text.push_str(&serde_json::to_string(&Line::of(zone, pin))?);
+            text.push('\n');
+        }
+        write_durably(&self.dir, FILE, NEXT, text.as_bytes())?;
+        self.pins = pins;
+        Ok(())
+    }
+
+    /// The orders about these zones that go on, as the store has their contents.
+    pub(super) fn restore<'a>(
+        &self,
+        zones: impl Iterator<Item = &'a Arc<Zone>>,
+        reader: &Reader,
+    ) -> Vec<(Name, Restored)> {
+        let mut restored = Vec::new();
+        for zone in zones {
+            let (Some(pin), Some(version)) = (self.pins.get(zone.apex()), zone.current()) else {
+                continue;
+            };
+            if let Some(pin) = restore(pin, &version, reader) {
+                restored.push((zone.apex().clone(), pin));
+            }
+        }
+        restored
+    }
+}
+
+/// An order as it goes on; `None` when the version that ended it was published already.
+fn restore(pin: &Pin, version: &Version, reader: &Reader) -> Option<Restored> {
+    let apex = version.contents.apex();
+    let going_on = |target, base| {
+        let by = &*pin.by;
+        tracing::warn!(zone = %apex, order = pin.as_str(), by, "an order goes on");
+        let pin = pin.clone();
+        Some(Restored { pin, target, base })
+    };
+    let Some(rollback) = pin.rollback else {
+        return going_on(None, None);
+    };
+    if version.content_hash() == rollback.content {
+        let base = contents_of(rollback.before, version, reader);
+        if base.is_none() {
+            tracing::warn!(
+                zone = %apex, serial = %rollback.before,
+                "the version before the rollback is not kept: the gate looks at its end"
+            );
+        }
+        let base = base.map(|base| {
+            let owners = differing(&version.contents, &base);
+            (base, owners)
+        });
+        return going_on(None, base);
+    }
+    if version.serial != rollback.from {
+        tracing::info!(zone = %apex, "the rollback is over");
+        return None;
+    }
+    let Some(contents) = contents_of(rollback.to, version, reader) else {
+        tracing::error!(zone = %apex, to = %rollback.to, "the zone cannot be rolled back: the version is not kept");
+        return None;
+    };
+    going_on(Some(target_of(contents, version)), None)
+}
+
+/// The contents of the version with a serial.
+fn contents_of(serial: Serial, version: &Version, reader: &Reader) -> Option<Contents> {
+    let apex = version.contents.apex();
+    let stored = reader.zone(apex)?;
+    let mut seqs = (stored.oldest..=stored.newest).rev();
+    let seq = seqs.find(|seq| reader.moment(apex, *seq).is_ok_and(|it| it.0 == serial))?;
+    reader.contents_at(apex, seq, Some(version)).ok()
+}
+
+/// The content of an old version as something to go to.
+pub(super) fn target_of(contents: Contents, served: &Version) -> Target {
+    Target {
+        owners: differing(&served.contents, &contents),
+        contents,
+        seen: served.seq,
+    }
+}
+
+/// What a rollback goes to, before the writer fills in what is served.
+pub(super) fn rollback_to(to: Serial, contents: &Contents, served: &Version) -> Rollback {
+    Rollback {
+        to,
+        content: ContentTree::of(contents).content_hash(contents),
+        from: served.serial,
+        before: served.serial,
+    }
+}

@@ -1,0 +1,70 @@
+//! What `why` has to know of the Corefile: who decides before the zones, and after them.
+
+use crate::audit::BlockLine;
+use crate::corefile::{Config, Pods, ServerBlock};
+use crate::dns::Name;
+
+/// Handlers that stand before the zones and may answer, change or refuse a question.
+const BEFORE: &[&str] = &["rewrite", "acl", "template", "hosts", "autopath"];
+/// Handlers that answer what no zone has.
+const AFTER: &[&str] = &["hosts", "template", "forward"];
+
+/// The blocks of a configuration.
+pub(super) fn blocks(config: &Config) -> Vec<BlockLine> {
+    config.servers.iter().map(block_line).collect()
+}
+
+/// The block whose key is the longest that holds a name.
+pub(super) fn block_of<'a>(blocks: &'a [BlockLine], name: &Name) -> Option<&'a BlockLine> {
+    let longest = |block: &BlockLine| {
+        let keys = block.keys.iter().filter(|key| name.is_within(key));
+        keys.map(Name::label_count).max()
+    };
+    // Of two blocks with one key, on different addresses, the first is told of.
+    let mut found: Option<(usize, &BlockLine)> = None;
+    for block in blocks {
+        if let Some(labels) = longest(block)
+            && found.is_none_or(|(known, _)| labels > known)
+        {
+            found = Some((labels, block));
+        }
+    }
+    found.map(|(_, block)| block)
+}
+
+/// One block.
+fn block_line(block: &ServerBlock) -> BlockLine {
+    let has = |word: &str| {
+        let mut written = block.written.iter();
+        written.any(|it| it.first().is_some_and(|it| it == word))
+    };
+    let after = AFTER.iter().filter(|word| has(word)).map(|word| {
+        let mut written = block.written.iter();
+        let full = written.find(|it| it.first().is_some_and(|it| it == word));
+        match full {
+            Some(full) if *word == "forward" => full.join(" "),
+            Some(_) | None => (*word).to_owned(),
+        }
+    });
+    let zones_with = |wanted: fn(&crate::corefile::Kubernetes) -> bool| {
+        let clusters = block.clusters().filter(|cluster| wanted(cluster));
+        clusters.flat_map(|it| it.forward_zones.clone()).collect()
+    };
+    BlockLine {
+        place: block.place.to_string(),
+        keys: block.zones.iter().map(|key| key.apex.clone()).collect(),
+        before: BEFORE.iter().copied().filter(|word| has(word)).collect(),
+        after: after.collect(),
+        insecure: zones_with(|it| it.options.pods == Pods::Insecure),
+        zonal: zones_with(|it| it.options.zonal),
+        publishes: block
+            .zones_written()
+            .filter(|zone| block.history_for(zone).is_some_and(|it| it.publishes))
+            .cloned()
+            .collect(),
+        falls_through: block
+            .clusters()
+            .flat_map(|it| it.fallthrough.clone())
+            .collect(),
+    }
+}

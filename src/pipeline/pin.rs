@@ -1,0 +1,97 @@
+//! Orders of operators on their way to the guards: kept first, then carried out.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::dns::Name;
+use crate::pipeline::guard::{Guard, Now, PinOrder, Released, Restored, Target};
+use crate::pipeline::{Pipeline, Store, millis};
+use crate::zone::Zone;
+use crate::zone::pin::Pin;
+
+impl<S: Store> Pipeline<S> {
+    /// The time, both ways.
+    pub(super) fn now(&self) -> Now {
+        Now {
+            at: self.clock.now(),
+            ms: millis(self.clock.wall()),
+        }
+    }
+
+    /// Goes on with orders that were made before this run.
+    #[must_use]
+    pub fn with_pins(mut self, restored: Vec<(Name, Restored)>) -> Self {
+        let now = self.now();
+        for (apex, restored) in restored {
+            if let Some((zone, guard)) = self.guard_of(&apex) {
+                guard.restore(zone, restored, now);
+            }
+        }
+        self
+    }
+
+    /// Takes an order in; the next commit carries it out.
+    pub(super) fn pin(&mut self, apex: &Name, order: PinOrder, asked: oneshot::Sender<Released>) {
+        let answer = self.try_pin(apex, order);
+        let now = self.now();
+        match (answer, self.guard_of(apex)) {
+            (Ok((pin, target)), Some((zone, guard))) => guard.pin(zone, pin, target, asked, now),
+            // Who asked may be gone.
+            (Ok(_), None) => drop(asked.send(Err(not_guarded(apex)))),
+            (Err(why), _) => drop(asked.send(Err(why))),
+        }
+    }
+
+    /// Makes an order durable; gives why it cannot be.
+    fn try_pin(
+        &mut self,
+        apex: &Name,
+        mut order: PinOrder,
+    ) -> Result<(Pin, Option<Target>), String> {
+        let now = self.now();
+        let (zone, guard) = self.guard_of(apex).ok_or_else(|| not_guarded(apex))?;
+        let version = zone
+            .current()
+            .ok_or_else(|| format!("{apex} has no version yet"))?;
+        if let Some((rollback, target)) = &mut order.rollback {
+            if !target.catch_up(&version) {
+                return Err(format!("{apex} changed too much meanwhile; try again"));
+            }
+            rollback.from = version.serial;
+            rollback.before = version.serial;
+        }
+        let (pin, target) = order.resolve(guard.standing(), now);
+        if pin.is_over(now.ms) {
+            return Err("that time is over already".to_owned());
+        }
+        self.store
+            .keep_pin(apex, Some(&pin))
+            .map_err(|error| format!("the order cannot be kept: {error}"))?;
+        Ok((pin, target))
+    }
+
+    /// A zone with its guard.
+    pub(super) fn guard_of(&mut self, apex: &Name) -> Option<(&Arc<Zone>, &mut Guard)> {
+        self.guarded().find(|(zone, _)| zone.apex() == apex)
+    }
+
+    /// Forgets the orders that are over with this commit.
+    pub(super) fn forget_pins(&mut self) {
+        let over: Vec<Name> = self
+            .guarded()
+            .filter(|(_, guard)| guard.unpins())
+            .map(|(zone, _)| zone.apex().clone())
+            .collect();
+        for apex in over {
+            if let Err(error) = self.store.keep_pin(&apex, None) {
+                self.observer.failed(&error.to_string());
+            }
+        }
+    }
+}
+
+/// The answer for what is no zone of a cluster or a file.
+pub(super) fn not_guarded(apex: &Name) -> String {
+    format!("there is no zone {apex} that follows a cluster or a file")
+}

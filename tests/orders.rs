@@ -1,0 +1,139 @@
+//! What operators order, over the control socket: `freeze`, `rollback`, `release`; it holds over kill -9.
+
+mod support;
+
+use serde_json::Value;
+use support::product::{START, Site, headless};
+use support::wire;
+
+/// The zone.
+const ZONE: &str = "cluster.local.";
+/// A name that changes.
+const NAME: &str = "web.test.svc.cluster.local";
+
+/// The addresses of [`NAME`].
+fn addresses(site: &Site) -> Vec<String> {
+    let mut found = support::zonewright::addresses(site.dns, NAME).unwrap_or_default();
+    found.sort();
+    found
+}
+
+/// What `status` says of the zone.
+fn status(site: &Site) -> Value {
+    let status = site.ask(&["status", "--output", "json"]);
+    let status: Value = serde_json::from_str(&status).expect("it is JSON");
+    let zones = status["zones"].as_array().expect("it is a list");
+    let zone = zones.iter().find(|zone| zone["zone"] == ZONE);
+    zone.expect("the zone is served").clone()
+}
+
+/// A metric of the zone's orders.
+fn ordered(site: &Site, order: &str) -> bool {
+    let want = format!("zonewright_zone_ordered{{zone=\"{ZONE}\",order=\"{order}\"}} 1");
+    site.metrics().contains(&want)
+}
+
+/// Answers of a command in JSON.
+fn ask(site: &Site, args: &[&str]) -> Value {
+    let text = site.ask(&[args, &["--output", "json"]].concat());
+    serde_json::from_str(text.trim()).expect("it is one JSON object")
+}
+
+#[test]
+fn a_rollback_holds_over_kill_9_and_ends_by_itself() {
+    let site = Site::new();
+    site.write("Corefile", &site.corefile(""));
+    site.manifest("web.yaml", &headless("web", 1, &[1]));
+    let mut server = site.start_answering();
+    let old = wire::serial(site.dns, ZONE).expect("it answers");
+    site.manifest("web.yaml", &headless("web", 1, &[1, 2]));
+    let new = site.new_serial(&mut server, ZONE, old);
+
+    let done = ask(&site, &["rollback", ZONE, &old.to_string(), "--for", "20s"]);
+    let rolled = wire::serial(site.dns, ZONE).expect("it answers");
+    assert!(rolled > new, "{rolled} {new}");
+    assert_eq!(done["serial"], rolled);
+    assert_eq!(addresses(&site), ["10.244.1.1"]);
+    assert_eq!(status(&site)["order"]["rolledBackTo"], old);
+    assert!(ordered(&site, "rolled_back") && !ordered(&site, "frozen"));
+    let log = site.ask(&["log", ZONE]);
+    let want = format!("rolled back to serial {old} until ");
+    assert!(
+        log.contains(&want) && log.contains("over the control socket"),
+        "{log}"
+    );
+    site.manifest("web.yaml", &headless("web", 1, &[1, 2, 3]));
+    server.wait_for("the change to wait", START, || {
+        site.ask(&["status"]).contains("changes wait").then_some(())
+    });
+
+    server.kill();
+    let mut server = site.start_answering();
+    assert_eq!(wire::serial(site.dns, ZONE), Some(rolled));
+    assert_eq!(addresses(&site), ["10.244.1.1"]);
+    assert!(status(&site)["order"]["by"].is_string());
+    server.wait_for("the end of the rollback", START, || {
+        (addresses(&site).len() == 3).then_some(())
+    });
+    assert!(status(&site)["order"].is_null() && status(&site)["held"].is_null());
+    let log = site.ask(&["log", ZONE]);
+    let want = format!("resumed after the rollback to serial {old} (by the clock)");
+    assert!(log.contains(&want), "{log}");
+    assert!(site.ask(&["verify", ZONE]).contains("good; 4 versions"));
+
+    server.kill();
+    let mut server = site.start_answering();
+    assert!(status(&site)["order"].is_null(), "what is over stays over");
+    server.terminate(START);
+}
+
+#[test]
+fn a_frozen_zone_stays_over_a_restart_until_it_is_released() {
+    let site = Site::new();
+    site.write("Corefile", &site.corefile(""));
+    site.manifest("web.yaml", &headless("web", 1, &[1]));
+    let server = site.start_answering();
+    let serial = wire::serial(site.dns, ZONE).expect("it answers");
+    assert_eq!(ask(&site, &["freeze", ZONE])["serial"], serial);
+    site.manifest("web.yaml", &headless("web", 1, &[2]));
+    drop(server);
+    let mut server = site.start_answering();
+    server.wait_for("the change to wait", START, || {
+        site.ask(&["status"]).contains("changes wait").then_some(())
+    });
+    assert_eq!(addresses(&site), ["10.244.1.1"]);
+    assert!(ordered(&site, "frozen"));
+    let released = ask(&site, &["release", ZONE]);
+    assert_eq!(addresses(&site), ["10.244.1.2"]);
+    assert_eq!(
+        released["serial"],
+        wire::serial(site.dns, ZONE).expect("it answers")
+    );
+    assert!(!ordered(&site, "frozen"));
+    for (wrong, says) in [
+        (&["release", ZONE][..], "nothing of cluster.local. is held"),
+        (&["freeze", "example.com"], "there is no zone example.com."),
+        (
+            &["rollback", ZONE, "1", "--for", "1h"],
+            "no version of cluster.local. with serial 1",
+        ),
+        (
+            &["rollback", ZONE, "1970-01-02", "--for", "1h"],
+            "history begins at",
+        ),
+        (
+            &["rollback", ZONE, "now", "--for", "1h"],
+            "is no serial and no time",
+        ),
+        (&["freeze", ZONE, "--for", "soon"], "\"soon\" is no time"),
+    ] {
+        let output = site.run(&[wrong, &["--state", "state"]].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {said}");
+        assert!(said.contains(says), "{wrong:?}: {said}");
+    }
+    server.terminate(START);
+    let output = site.run(&["freeze", ZONE, "--state", "state"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no server runs"));
+}

@@ -1,0 +1,214 @@
+//! `why`: each way in which a name is answered or not, from a running server.
+
+mod support;
+
+use serde_json::Value;
+use support::product::{START, Site, cluster_ip, headless};
+
+/// The Corefile: a cluster with all that hides names, a zone file with a wildcard, someone to ask for the rest.
+fn corefile(site: &Site) -> String {
+    let (port, manifests) = (site.dns.port(), site.path("manifests"));
+    format!(
+        "cluster.local:{port} 10.in-addr.arpa:{port} {{\n bind 127.0.0.1\n hosts {{\n  192.0.2.1 static.example\n  fallthrough\n }}\n \
+         kubernetes {{\n  manifests {}\n  pods insecure\n  namespaces test other\n  ignore empty_service\n }}\n}}\n\
+         example.org:{port} {{\n bind 127.0.0.1\n file db\n}}\n\
+         example.net:{port} {{\n bind 127.0.0.1\n forward . 127.0.0.1:9\n}}\n",
+        manifests.display()
+    )
+}
+
+/// A zone file with an alias, a wildcard and a delegation.
+const FILE: &str = "$ORIGIN example.org.\n$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\nns A 192.0.2.53\n\
+                    alias CNAME ns\nout CNAME www.example.com.\n*.wild A 192.0.2.9\nsub NS ns.sub\nns.sub A 192.0.2.54\n";
+
+/// Objects of each kind of interest.
+fn objects() -> String {
+    let hidden = cluster_ip("web", 9, 80).replace("namespace: test", "namespace: kube-system");
+    let external = "apiVersion: v1\nkind: Service\nmetadata: {name: alias, namespace: test}\nspec:\n  type: ExternalName\n  externalName: not..a.name\n";
+    let empty = cluster_ip("empty", 8, 80);
+    let web = cluster_ip("web", 7, 80);
+    let slice = "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: web-1, namespace: test, labels: {kubernetes.io/service-name: web}}\n\
+                 addressType: IPv4\nports: [{name: http, port: 80, protocol: TCP}]\nendpoints:\n- addresses: [10.244.7.1]\n  conditions: {ready: true}\n";
+    [
+        &web,
+        slice,
+        &empty,
+        &hidden,
+        external,
+        &headless("none", 5, &[]),
+    ]
+    .join("---\n")
+}
+
+#[test]
+fn why_names_what_answers_and_why_nothing_does() {
+    let site = Site::new();
+    site.write("Corefile", &corefile(&site));
+    site.write("db", FILE);
+    site.manifest("all.yaml", &objects());
+    let mut server = site.start();
+    server.wait_for("zones", START, || {
+        let zones = ["cluster.local.", "10.in-addr.arpa.", "example.org."];
+        zones
+            .iter()
+            .all(|zone| support::wire::serial(site.dns, zone).is_some())
+            .then_some(())
+    });
+    for (question, outcome, code, text) in [
+        (
+            "web.test.svc.cluster.local A",
+            "answered",
+            "handlers",
+            "10.96.7.1\n    since ",
+        ),
+        (
+            "_http._tcp.web.test.svc.cluster.local SRV",
+            "answered",
+            "",
+            "Service test/web (all.yaml:",
+        ),
+        (
+            "web.test.svc.cluster.local AAAA",
+            "nodata",
+            "service",
+            "cluster addresses 10.96.7.1",
+        ),
+        (
+            "_dns._udp.web.test.svc.cluster.local SRV",
+            "nxdomain",
+            "ports",
+            "_http._tcp",
+        ),
+        (
+            "x.web.test.svc.cluster.local",
+            "nxdomain",
+            "endpoint-name",
+            "none is called x",
+        ),
+        (
+            "nope.test.svc.cluster.local",
+            "nxdomain",
+            "no-service",
+            "no Service test/nope is seen",
+        ),
+        (
+            "web.other.svc.cluster.local",
+            "nxdomain",
+            "no-namespace",
+            "no namespace other is seen",
+        ),
+        (
+            "web.kube-system.svc.cluster.local",
+            "nxdomain",
+            "namespace-hidden",
+            "`namespaces` does not name kube-system",
+        ),
+        (
+            "empty.test.svc.cluster.local",
+            "nxdomain",
+            "no-ready-endpoint",
+            "`ignore empty_service`",
+        ),
+        (
+            "none.test.svc.cluster.local",
+            "nxdomain",
+            "no-ready-endpoint",
+            "have no ready endpoint",
+        ),
+        (
+            "alias.test.svc.cluster.local CNAME",
+            "nxdomain",
+            "refused-content",
+            "not..a.name",
+        ),
+        (
+            "10-0-0-1.test.pod.cluster.local",
+            "live",
+            "handlers",
+            "`pods insecure` makes 10.0.0.1",
+        ),
+        (
+            "10-0-0-1.nope.pod.cluster.local",
+            "nxdomain",
+            "namespace-hidden",
+            "does not name nope",
+        ),
+        (
+            "a.b.c.cluster.local",
+            "nxdomain",
+            "not-of-the-schema",
+            "SERVICE.NAMESPACE.svc",
+        ),
+        (
+            "svc.cluster.local",
+            "nodata",
+            "handlers",
+            "names below it alone",
+        ),
+        (
+            "1.7.96.10.in-addr.arpa PTR",
+            "answered",
+            "",
+            "Service test/web",
+        ),
+        (
+            "9.9.9.10.in-addr.arpa PTR",
+            "nxdomain",
+            "no-holder",
+            "the address 10.9.9.9",
+        ),
+        ("alias.example.org", "answered", "", "192.0.2.53"),
+        (
+            "out.example.org",
+            "answered",
+            "alias",
+            "leads out of the zone",
+        ),
+        (
+            "x.wild.example.org",
+            "answered",
+            "wildcard",
+            "*.wild.example.org.",
+        ),
+        ("a.sub.example.org", "referral", "delegation", "delegated"),
+        (
+            "nope.example.org",
+            "nxdomain",
+            "",
+            "has no name nope.example.org.",
+        ),
+        ("www.example.net", "handler", "", "forward . 127.0.0.1:9"),
+        ("www.example.com", "refused", "", "no block has a key"),
+    ] {
+        let words: Vec<&str> = std::iter::once("why").chain(question.split(' ')).collect();
+        let said = site.ask(&words);
+        assert!(said.contains(text), "{question}: {said}");
+        let json = site.ask(&[&words[..], &["--output", "json"]].concat());
+        let json: Value = serde_json::from_str(json.trim()).expect("it is one JSON object");
+        assert_eq!(json["outcome"], outcome, "{question}: {json}");
+        let reasons = json["reasons"].as_array().expect("it is a list");
+        let has = code.is_empty() || reasons.iter().any(|reason| reason["code"] == code);
+        assert!(has, "{question}: {json}");
+    }
+    site.ask(&["freeze", "cluster.local"]);
+    site.manifest(
+        "new.yaml",
+        &(cluster_ip("new", 1, 80) + "---\n" + &headless("head", 4, &[3])),
+    );
+    server.wait_for("the change to wait", START, || {
+        let said = site.ask(&["why", "web.test.svc.cluster.local"]);
+        assert!(said.contains("the zone is frozen by uid "), "{said}");
+        site.ask(&["status"]).contains("changes wait").then_some(())
+    });
+    let said = site.run(&[
+        "why",
+        "web.test.svc.cluster.local",
+        "NOPE",
+        "--state",
+        "state",
+    ]);
+    assert_eq!(said.status.code(), Some(2));
+    server.terminate(START);
+    let said = site.run(&["why", "web.test.svc.cluster.local", "--state", "state"]);
+    assert_eq!(said.status.code(), Some(1));
+}
