@@ -18,7 +18,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use zonewright::differences::{DIFFERENCES, Shown};
+use zonewright::differences::{self, Shown};
 
 use self::comparison::answer::{Answer, Asker, Question, TYPES};
 use self::comparison::cluster::{Cluster, generate};
@@ -247,7 +247,7 @@ fn every_answer_is_coredns_s_or_a_difference_that_is_meant() {
         shown.join("\n")
     );
     if each >= 2 && clusters >= 20 {
-        for difference in DIFFERENCES.iter().filter(|it| it.shown == Shown::Compared) {
+        for difference in differences::all().filter(|it| it.shown == Shown::Compared) {
             assert!(
                 tally.used.contains_key(difference.id),
                 "no answer needs the difference {}",

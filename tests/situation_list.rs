@@ -4,7 +4,7 @@
 mod support;
 
 use support::lists::{Case, all_tests, faults};
-use zonewright::differences::DIFFERENCES;
+use zonewright::differences;
 
 /// How many there are.
 const COUNTS: [(char, usize); 1] = [('S', 99)];
@@ -263,7 +263,7 @@ fn faults_of(situations: &[Situation]) -> Vec<String> {
     let mut found = faults(&COUNTS, &cases, &all_tests());
     for (id, _, _, differences) in situations {
         for difference in *differences {
-            if !DIFFERENCES.iter().any(|known| known.id == *difference) {
+            if !differences::all().any(|known| known.id == *difference) {
                 found.push(format!("{id}: there is no difference {difference}"));
             }
         }

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod ahead;
+mod apex;
 mod banner;
 mod catalogs;
 mod certificates;

@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::app::data::Data;
+use crate::app::ends::ObservedNow;
 use crate::app::failure::Failure;
+use crate::app::observe::status;
 use crate::app::pins::{rollback_to, target_of};
-use crate::app::why::block_of;
+use crate::app::why::{block_of, blocks};
 use crate::audit::{AuditError, BlockLine, Grounds, Order, Past, Status};
+use crate::corefile::Config;
 use crate::dns::{Name, Serial};
 use crate::ops::{Clock, SystemClock};
 use crate::pipeline::{Input, PinOrder, Released, millis};
@@ -45,6 +49,23 @@ pub(super) enum PastError {
 }
 
 impl StoredPast {
+    /// The past of what runs, as the control socket tells of it.
+    pub(super) fn of_data(
+        data: &Data,
+        config: &Config,
+        observed: &ObservedNow,
+        clock: &Arc<dyn Clock>,
+    ) -> Self {
+        let asks = Arc::clone(observed);
+        Self::of_server(
+            data.reader.clone(),
+            Arc::clone(&data.planned.zones),
+            Arc::new(move || status(&asks.load())),
+            (data.inputs.clone(), blocks(config)),
+            Arc::clone(clock),
+        )
+    }
+
     /// Opens the store of a server that does not run.
     pub(super) fn open(state: &Path) -> Result<Self, PastError> {
         if !state.is_dir() {

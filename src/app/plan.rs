@@ -8,17 +8,18 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::app::addresses::own_addresses;
+use crate::app::apex::{ApexDefaults, apex_settings};
 use crate::app::catalogs::plan_catalogs;
 use crate::app::clients;
 use crate::app::files::{PlannedFile, plan_file_zones, plan_overlays};
 use crate::cluster::{Kind, Kinds, SeenNamespaces, Selector};
 use crate::corefile::{
-    self, Apex, Config, External, Gate, History, Hold, Kubernetes, Pods, ServerBlock, Source,
+    self, Config, External, Gate, History, Hold, Kubernetes, Pods, ServerBlock, Source,
 };
 use crate::dns::{Name, Ttl};
 use crate::live::{InsecurePods, LiveNames, ZonalNames};
 use crate::pipeline::{CatalogPlan, ClusterPlan, ExternalPlan, ZonePlan, service_node};
-use crate::schema::{ApexSettings, ExternalSettings, Front, NameServer, ZoneForm};
+use crate::schema::{ApexSettings, ExternalSettings, Front, ZoneForm};
 use crate::source::{ApiLimits, Keep, Wanted};
 use crate::zone::gate::GateSettings;
 use crate::zone::journal::Retention;
@@ -429,73 +430,5 @@ fn front(block: &ServerBlock, kubernetes: &Kubernetes, own: &[IpAddr]) -> Front 
             .filter(|(place, zone)| is_open(*place) && !is_written(zone))
             .map(|(place, _)| place)
             .collect(),
-    }
-}
-
-/// The name servers that an `apex` names.
-fn name_servers(apex: Option<&Apex>) -> Vec<NameServer> {
-    apex.iter()
-        .flat_map(|apex| &apex.name_servers)
-        .map(|server| NameServer {
-            name: server.name.clone(),
-            addresses: server.addresses.clone(),
-        })
-        .collect()
-}
-
-/// What stands at the apex of a zone where nothing is configured.
-struct ApexDefaults<'a> {
-    /// What the zone holds.
-    form: ZoneForm,
-    /// The zone that the name servers' names lie in: a reverse zone names what exists elsewhere.
-    home: &'a Name,
-    /// The labels of the name server in that zone.
-    name_server: [&'a str; 2],
-    /// The labels of the mailbox in the zone itself.
-    mbox: &'a [&'a str],
-    /// TTL and minimum.
-    ttl: Ttl,
-}
-
-/// The name with these labels in a zone; the zone itself where it does not fit.
-fn name_in(zone: &Name, labels: &[&str]) -> Name {
-    let mut name = Ok(zone.clone());
-    for label in labels.iter().rev() {
-        name = name.and_then(|name| name.child(label));
-    }
-    name.unwrap_or_else(|_| zone.clone())
-}
-
-/// What stands at the apex of a zone: as configured, else the defaults.
-fn apex_settings(
-    block: &ServerBlock,
-    zone: &Name,
-    defaults: &ApexDefaults<'_>,
-    own: &[IpAddr],
-) -> ApexSettings {
-    let written = block.apex_for(zone);
-    let field = |of: fn(&Apex) -> Option<Ttl>| written.and_then(of);
-    // A reverse zone has the name servers of its home, unless it has its own.
-    let mut name_servers = name_servers(written);
-    if name_servers.is_empty() && defaults.home != zone {
-        name_servers = self::name_servers(block.apex_for(defaults.home));
-    }
-    if name_servers.is_empty() {
-        name_servers.push(NameServer {
-            name: name_in(defaults.home, &defaults.name_server),
-            addresses: own.to_vec(),
-        });
-    }
-    ApexSettings {
-        name_servers,
-        mbox: written
-            .and_then(|apex| apex.mbox.clone())
-            .unwrap_or_else(|| name_in(zone, defaults.mbox)),
-        refresh: field(|apex| apex.refresh).unwrap_or(REFRESH),
-        retry: field(|apex| apex.retry).unwrap_or(RETRY),
-        expire: field(|apex| apex.expire).unwrap_or(EXPIRE),
-        minimum: field(|apex| apex.minimum).unwrap_or(defaults.ttl),
-        ttl: field(|apex| apex.ttl).unwrap_or(defaults.ttl),
-        form: defaults.form,
     }
 }

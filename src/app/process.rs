@@ -24,7 +24,7 @@ use crate::app::ending::{close, describe, ended_by, lameduck_of};
 use crate::app::ends::{self, ObservedNow};
 use crate::app::failure::{Failure, one_line};
 use crate::app::health;
-use crate::app::observe::{Observed, samples, status};
+use crate::app::observe::{Observed, samples};
 use crate::app::past::StoredPast;
 use crate::app::plan::{Planned, plan, plan_onto};
 use crate::app::reload::{Reloads, ReloadsNow, Rhythm};
@@ -32,7 +32,6 @@ use crate::app::serving::{Prepared, Serving};
 use crate::app::signals::{Signals, Wish};
 use crate::app::source::Source;
 use crate::app::startup::Gates;
-use crate::app::why::blocks;
 use crate::app::writer::Place;
 use crate::audit::{Past, serve_control};
 use crate::cli::{Configuration, Start, State};
@@ -151,7 +150,7 @@ impl Process {
         let mut tasks = Tasks::new(cancel.clone());
         let gates = Gates::of(&planned);
         let to_ask = serving.take(prepared, Some(&gates), &mut tasks);
-        let past = Arc::new(ArcSwap::from_pointee(past_of(
+        let past = Arc::new(ArcSwap::from_pointee(StoredPast::of_data(
             &data, &config, &observed, &clock,
         )));
         let now = Arc::clone(&past);
@@ -369,7 +368,7 @@ impl Process {
             (None, Some(data)) => {
                 let to_ask = self.serving.take(prepared, None, &mut self.tasks);
                 data.ask(to_ask, &mut self.tasks, &self.around.clock);
-                let past = past_of(data, &config, &self.observed, &self.around.clock);
+                let past = StoredPast::of_data(data, &config, &self.observed, &self.around.clock);
                 self.past.store(Arc::new(past));
             }
             (None, None) => return Err(NotReloaded::Broken(anyhow!("there is no writer"))),
@@ -396,8 +395,12 @@ impl Process {
         let (data, inputs) = begun.await?;
         self.observed.store(observed);
         let clock = Arc::clone(&self.around.clock);
-        self.past
-            .store(Arc::new(past_of(&data, config, &self.observed, &clock)));
+        self.past.store(Arc::new(StoredPast::of_data(
+            &data,
+            config,
+            &self.observed,
+            &clock,
+        )));
         // Those who stay are asked again: a new writer publishes nothing before it knows what they have.
         let _new = self.serving.take(prepared, None, &mut self.tasks);
         let to_ask = self.serving.to_ask();
@@ -482,23 +485,6 @@ fn metrics_of(
         all
     };
     Arc::new(Metrics::new(Arc::new(gather), handlers))
-}
-
-/// The past, as the control socket tells of it.
-fn past_of(
-    data: &Data,
-    config: &Config,
-    observed: &ObservedNow,
-    clock: &Arc<dyn Clock>,
-) -> StoredPast {
-    let asks = Arc::clone(observed);
-    StoredPast::of_server(
-        data.reader.clone(),
-        Arc::clone(&data.planned.zones),
-        Arc::new(move || status(&asks.load())),
-        (data.inputs.clone(), blocks(config)),
-        Arc::clone(clock),
-    )
 }
 
 /// Logs more where a block has `debug`.

@@ -46,7 +46,7 @@ pub(super) fn write(
         });
     }
     let reasons = match name {
-        Some(name) => one_by_one(past, (zone, name), seq, &records)?,
+        Some(_) => one_by_one(past, zone, seq, &records)?,
         None => all_at_once(past, zone, seq, &records)?,
     };
     if output == Output::Text {
@@ -131,19 +131,24 @@ impl Since {
 /// Looks each record up by the index. For the records of a name.
 fn one_by_one(
     past: &dyn Past,
-    (zone, name): (&Name, &Name),
+    zone: &Name,
     seq: u64,
     records: &[Record],
 ) -> Result<Vec<Option<Reason>>, AuditError> {
+    // Steps, as far as one name needs them: the records of a name stand together.
     let mut at_hand: HashMap<u64, Arc<Step>> = HashMap::new();
+    let mut name = None;
     let mut reasons = Vec::with_capacity(records.len());
     for record in records {
+        if name.replace(&record.owner) != Some(&record.owner) {
+            at_hand.clear();
+        }
         let mut reason = None;
         past.find(zone, Topic::record(record.view()), seq, &mut |seq| {
             let step = match at_hand.get(&seq) {
                 Some(step) => Arc::clone(step),
                 None => {
-                    let part = past.step_of(zone, seq, name);
+                    let part = past.step_of(zone, seq, &record.owner);
                     Arc::new(part.map_err(AuditError::Store)?.step)
                 }
             };

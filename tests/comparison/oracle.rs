@@ -96,9 +96,7 @@ impl<'a> Oracle<'a> {
     /// Notes that a difference changed what stands at a name.
     pub fn note(&mut self, name: &str, difference: &'static str) {
         assert!(
-            differences::DIFFERENCES
-                .iter()
-                .any(|it| it.id == difference),
+            differences::all().any(|it| it.id == difference),
             "no difference {difference}"
         );
         self.changed

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use zonewright::differences::DIFFERENCES;
+use zonewright::differences;
 
 use crate::support::process::Process;
 use crate::support::wire::{self, Message, OPT, Query, Record, SOA, type_name};
@@ -312,7 +312,7 @@ impl Site {
     /// The answer is this, and CoreDNS's is another for the reason that the difference of this id gives.
     pub fn check_meant(&self, difference: &str, question: &str, wanted: &str) {
         assert!(
-            DIFFERENCES.iter().any(|it| it.id == difference),
+            differences::all().any(|it| it.id == difference),
             "no difference {difference}"
         );
         self.check(question, wanted);

@@ -25,7 +25,7 @@ fn changed(previous: Option<&Version>, turn: u32) -> Candidate {
             (turn.wrapping_mul(2_654_435_761) >> 7).wrapping_add(place * place * 13) % OWNERS
         };
         let name = owner(number);
-        if (turn + place) % 7 == 0 {
+        if (turn + place).is_multiple_of(7) {
             let key = name.sort_key(&apex()).unwrap();
             edit.remove(key.as_bytes(), 0);
             continue;
