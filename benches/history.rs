@@ -13,7 +13,6 @@
 )]
 
 #[path = "cluster/machine.rs"]
-#[allow(dead_code, reason = "shared with the bench of the cluster")]
 mod machine;
 #[path = "history/past.rs"]
 mod past;

@@ -40,6 +40,134 @@ fn objects() -> String {
     .join("---\n")
 }
 
+/// What is asked, the outcome, the code of a reason, and what the text has.
+const CASES: [(&str, &str, &str, &str); 24] = [
+    (
+        "web.test.svc.cluster.local A",
+        "answered",
+        "handlers",
+        "10.96.7.1\n    since ",
+    ),
+    (
+        "_http._tcp.web.test.svc.cluster.local SRV",
+        "answered",
+        "",
+        "Service test/web (all.yaml:",
+    ),
+    (
+        "web.test.svc.cluster.local AAAA",
+        "nodata",
+        "service",
+        "cluster addresses 10.96.7.1",
+    ),
+    (
+        "_dns._udp.web.test.svc.cluster.local SRV",
+        "nxdomain",
+        "ports",
+        "_http._tcp",
+    ),
+    (
+        "x.web.test.svc.cluster.local",
+        "nxdomain",
+        "endpoint-name",
+        "none is called x",
+    ),
+    (
+        "nope.test.svc.cluster.local",
+        "nxdomain",
+        "no-service",
+        "no Service test/nope is seen",
+    ),
+    (
+        "web.other.svc.cluster.local",
+        "nxdomain",
+        "no-namespace",
+        "no namespace other is seen",
+    ),
+    (
+        "web.kube-system.svc.cluster.local",
+        "nxdomain",
+        "namespace-hidden",
+        "`namespaces` does not name kube-system",
+    ),
+    (
+        "empty.test.svc.cluster.local",
+        "nxdomain",
+        "no-ready-endpoint",
+        "`ignore empty_service`",
+    ),
+    (
+        "none.test.svc.cluster.local",
+        "nxdomain",
+        "no-ready-endpoint",
+        "have no ready endpoint",
+    ),
+    (
+        "alias.test.svc.cluster.local CNAME",
+        "nxdomain",
+        "refused-content",
+        "not..a.name",
+    ),
+    (
+        "10-0-0-1.test.pod.cluster.local",
+        "live",
+        "handlers",
+        "`pods insecure` makes 10.0.0.1",
+    ),
+    (
+        "10-0-0-1.nope.pod.cluster.local",
+        "nxdomain",
+        "namespace-hidden",
+        "does not name nope",
+    ),
+    (
+        "a.b.c.cluster.local",
+        "nxdomain",
+        "not-of-the-schema",
+        "SERVICE.NAMESPACE.svc",
+    ),
+    (
+        "svc.cluster.local",
+        "nodata",
+        "handlers",
+        "names below it alone",
+    ),
+    (
+        "1.7.96.10.in-addr.arpa PTR",
+        "answered",
+        "",
+        "Service test/web",
+    ),
+    (
+        "9.9.9.10.in-addr.arpa PTR",
+        "nxdomain",
+        "no-holder",
+        "the address 10.9.9.9",
+    ),
+    ("alias.example.org", "answered", "", "192.0.2.53"),
+    (
+        "out.example.org",
+        "answered",
+        "alias",
+        "leads out of the zone",
+    ),
+    (
+        "x.wild.example.org",
+        "answered",
+        "wildcard",
+        "*.wild.example.org.",
+    ),
+    ("a.sub.example.org", "referral", "delegation", "delegated"),
+    (
+        "nope.example.org",
+        "nxdomain",
+        "",
+        "has no name nope.example.org.",
+    ),
+    ("www.example.net", "handler", "", "forward . 127.0.0.1:9"),
+    ("www.example.com", "refused", "", "no block has a key"),
+];
+
 #[test]
 fn why_names_what_answers_and_why_nothing_does() {
     let site = Site::new();
@@ -54,132 +182,7 @@ fn why_names_what_answers_and_why_nothing_does() {
             .all(|zone| support::wire::serial(site.dns, zone).is_some())
             .then_some(())
     });
-    for (question, outcome, code, text) in [
-        (
-            "web.test.svc.cluster.local A",
-            "answered",
-            "handlers",
-            "10.96.7.1\n    since ",
-        ),
-        (
-            "_http._tcp.web.test.svc.cluster.local SRV",
-            "answered",
-            "",
-            "Service test/web (all.yaml:",
-        ),
-        (
-            "web.test.svc.cluster.local AAAA",
-            "nodata",
-            "service",
-            "cluster addresses 10.96.7.1",
-        ),
-        (
-            "_dns._udp.web.test.svc.cluster.local SRV",
-            "nxdomain",
-            "ports",
-            "_http._tcp",
-        ),
-        (
-            "x.web.test.svc.cluster.local",
-            "nxdomain",
-            "endpoint-name",
-            "none is called x",
-        ),
-        (
-            "nope.test.svc.cluster.local",
-            "nxdomain",
-            "no-service",
-            "no Service test/nope is seen",
-        ),
-        (
-            "web.other.svc.cluster.local",
-            "nxdomain",
-            "no-namespace",
-            "no namespace other is seen",
-        ),
-        (
-            "web.kube-system.svc.cluster.local",
-            "nxdomain",
-            "namespace-hidden",
-            "`namespaces` does not name kube-system",
-        ),
-        (
-            "empty.test.svc.cluster.local",
-            "nxdomain",
-            "no-ready-endpoint",
-            "`ignore empty_service`",
-        ),
-        (
-            "none.test.svc.cluster.local",
-            "nxdomain",
-            "no-ready-endpoint",
-            "have no ready endpoint",
-        ),
-        (
-            "alias.test.svc.cluster.local CNAME",
-            "nxdomain",
-            "refused-content",
-            "not..a.name",
-        ),
-        (
-            "10-0-0-1.test.pod.cluster.local",
-            "live",
-            "handlers",
-            "`pods insecure` makes 10.0.0.1",
-        ),
-        (
-            "10-0-0-1.nope.pod.cluster.local",
-            "nxdomain",
-            "namespace-hidden",
-            "does not name nope",
-        ),
-        (
-            "a.b.c.cluster.local",
-            "nxdomain",
-            "not-of-the-schema",
-            "SERVICE.NAMESPACE.svc",
-        ),
-        (
-            "svc.cluster.local",
-            "nodata",
-            "handlers",
-            "names below it alone",
-        ),
-        (
-            "1.7.96.10.in-addr.arpa PTR",
-            "answered",
-            "",
-            "Service test/web",
-        ),
-        (
-            "9.9.9.10.in-addr.arpa PTR",
-            "nxdomain",
-            "no-holder",
-            "the address 10.9.9.9",
-        ),
-        ("alias.example.org", "answered", "", "192.0.2.53"),
-        (
-            "out.example.org",
-            "answered",
-            "alias",
-            "leads out of the zone",
-        ),
-        (
-            "x.wild.example.org",
-            "answered",
-            "wildcard",
-            "*.wild.example.org.",
-        ),
-        ("a.sub.example.org", "referral", "delegation", "delegated"),
-        (
-            "nope.example.org",
-            "nxdomain",
-            "",
-            "has no name nope.example.org.",
-        ),
-        ("www.example.net", "handler", "", "forward . 127.0.0.1:9"),
-        ("www.example.com", "refused", "", "no block has a key"),
-    ] {
+    for (question, outcome, code, text) in CASES {
         let words: Vec<&str> = std::iter::once("why").chain(question.split(' ')).collect();
         let said = site.ask(&words);
         assert!(said.contains(text), "{question}: {said}");
