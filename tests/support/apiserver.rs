@@ -90,8 +90,15 @@ pub struct ApiServer {
     etcd_peer_port: u16,
 }
 
+/// What the server makes by itself after its start, some of it only after it says that it is ready.
+const OWN_OBJECTS: [&str; 3] = [
+    "/api/v1/namespaces/default",
+    "/api/v1/namespaces/default/services/kubernetes",
+    "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes",
+];
+
 impl ApiServer {
-    /// Starts both and waits until the server is ready and has the namespace `default`.
+    /// Starts both and waits until the server is ready and has all objects of its own.
     pub fn start() -> Self {
         let folder = tempfile::Builder::new()
             .prefix("zw-apiserver-")
@@ -300,8 +307,8 @@ impl ApiServer {
                 "/readyz",
                 None,
             )));
-            let namespace = "/api/v1/namespaces/default";
-            (ready.is_ok_and(|text| text == "ok") && self.get(namespace).is_ok()).then_some(())
+            let is_ready = ready.is_ok_and(|text| text == "ok");
+            (is_ready && OWN_OBJECTS.iter().all(|path| self.get(path).is_ok())).then_some(())
         });
         self.server = Some(server);
     }
