@@ -150,6 +150,12 @@ impl RrList {
         RrListIter(&self.octets)
     }
 
+    /// The records behind so many octets, where [`RrListIter::octets_left`] said that one begins.
+    #[must_use]
+    pub fn iter_behind(&self, octets: usize) -> RrListIter<'_> {
+        RrListIter(self.octets.get(octets..).unwrap_or_default())
+    }
+
     /// Gives back memory that was reserved and not used.
     pub fn shrink(&mut self) {
         self.octets.shrink_to_fit();
@@ -168,6 +174,14 @@ impl<'a> IntoIterator for &'a RrList {
 /// The records of a list, in order.
 #[derive(Debug, Clone)]
 pub struct RrListIter<'a>(&'a [u8]);
+
+impl RrListIter<'_> {
+    /// How many octets of the list are still to come.
+    #[must_use]
+    pub const fn octets_left(&self) -> usize {
+        self.0.len()
+    }
+}
 
 impl<'a> Iterator for RrListIter<'a> {
     type Item = RrRef<'a>;

@@ -16,7 +16,11 @@ use crate::zone::journal::store::{Store, StoreError};
 /// Short hashes in one part.
 const PRINTS: usize = 800;
 /// Records that are hashed for each entry that upkeep may write.
-const RECORDS_PER_ENTRY: usize = 64;
+const RECORDS_PER_ENTRY: usize = 16;
+/// Entries that upkeep may write for each part, which is longer than others.
+const ENTRIES_PER_PART: usize = 8;
+/// Hashes are gathered by so many of their first bits, and sorted a heap at a time.
+const HEAP_BITS: u32 = 10;
 
 /// The key that says that a step is wide.
 pub(super) fn wide_key(id: u32, seq: u64) -> [u8; 13] {
@@ -86,78 +90,104 @@ pub(super) struct WideJob {
     pub(super) seq: u64,
     /// The step; `None` when it is to be read.
     pub(super) step: Option<Arc<Step>>,
-    /// How many records were hashed.
-    hashed: usize,
-    /// The short hashes so far, sorted at last.
-    prints: Vec<u32>,
+    /// How many octets of the removed and of the added records were hashed.
+    at: [usize; 2],
+    /// The short hashes so far, in heaps by their first bits.
+    heaps: Vec<Vec<u32>>,
+    /// The next heap to be sorted.
+    heap: usize,
+    /// Hashes that are sorted and not written yet.
+    sorted: Vec<u32>,
     /// The next part to be written; `None` while records are hashed.
     next: Option<u32>,
 }
 
 impl WideJob {
     /// The list of a step that is to be made.
-    pub(super) const fn new(id: u32, seq: u64, step: Option<Arc<Step>>) -> Self {
+    pub(super) fn new(id: u32, seq: u64, step: Option<Arc<Step>>) -> Self {
         Self {
             id,
             seq,
             step,
-            hashed: 0,
-            prints: Vec::new(),
+            at: [0; 2],
+            heaps: vec![Vec::new(); 1 << HEAP_BITS],
+            heap: 0,
+            sorted: Vec::new(),
             next: None,
         }
     }
 
     /// Does a portion, which is to be written in one batch; says whether the list is complete: the last entry
-    /// makes it count.
+    /// makes it count. What a portion costs does not depend on how wide the step is.
     pub(super) fn portion(
         &mut self,
         step: &Step,
         entries: usize,
         mut put: impl FnMut(&[u8], Vec<u8>),
     ) -> bool {
-        let Some(next) = self.next else {
+        let Some(mut part) = self.next else {
             self.hash(step, entries.saturating_mul(RECORDS_PER_ENTRY));
             return false;
         };
-        let chunks = self.prints.chunks(PRINTS);
-        let parts = u32::try_from(chunks.len()).expect("a step has fewer than 2^32 records");
-        let skipped = usize::try_from(next).unwrap_or(usize::MAX);
-        let mut part = next;
-        for chunk in chunks.skip(skipped).take(entries) {
+        for _ in 0..entries.div_ceil(ENTRIES_PER_PART) {
+            let prints = self.next_part();
+            if prints.is_empty() {
+                let key = wide_key(self.id, self.seq);
+                put(&key, codec::seal(&key, part.to_be_bytes().to_vec()));
+                return true;
+            }
             let key = codec::part_key(FILTER, self.id, self.seq, part);
-            let octets = chunk.iter().flat_map(|print| print.to_be_bytes()).collect();
+            let octets = prints
+                .iter()
+                .flat_map(|print| print.to_be_bytes())
+                .collect();
             put(&key, codec::seal(&key, octets));
             part += 1;
         }
         self.next = Some(part);
-        if part < parts {
-            return false;
+        false
+    }
+
+    /// The next hashes in order, as many as a part has; none at the end.
+    fn next_part(&mut self) -> Vec<u32> {
+        while self.sorted.len() < PRINTS {
+            let Some(heap) = self.heaps.get_mut(self.heap) else {
+                break;
+            };
+            let mut heap = std::mem::take(heap);
+            heap.sort_unstable();
+            heap.dedup();
+            self.sorted.append(&mut heap);
+            self.heap += 1;
         }
-        let key = wide_key(self.id, self.seq);
-        put(&key, codec::seal(&key, parts.to_be_bytes().to_vec()));
-        true
+        let rest = self.sorted.split_off(PRINTS.min(self.sorted.len()));
+        std::mem::replace(&mut self.sorted, rest)
     }
 
     /// Hashes some records; the causes, which are fewer, with the last.
     fn hash(&mut self, step: &Step, records: usize) {
-        let all = step.removed.iter().chain(&step.added);
-        let mut last: &[u8] = &[];
-        let before = self.hashed;
-        for rr in all.skip(before).take(records) {
-            if rr.owner != last {
-                last = rr.owner;
-                self.prints.push(Topic::owner(rr.owner).print());
+        let heaps = &mut self.heaps;
+        let mut add = |print: u32| heaps[(print >> (u32::BITS - HEAP_BITS)) as usize].push(print);
+        let mut room = records;
+        for (list, at) in [&step.removed, &step.added].into_iter().zip(&mut self.at) {
+            let mut rest = list.iter_behind(*at);
+            let mut last: &[u8] = &[];
+            while room > 0
+                && let Some(rr) = rest.next()
+            {
+                if rr.owner != last {
+                    last = rr.owner;
+                    add(Topic::owner(rr.owner).print());
+                }
+                add(Topic::record(rr).print());
+                room -= 1;
             }
-            self.prints.push(Topic::record(rr).print());
-            self.hashed += 1;
+            *at = list.as_octets().len() - rest.octets_left();
         }
-        if self.hashed == before || self.hashed == step.removed.len() + step.added.len() {
+        if room > 0 {
             for cause in step.causes.iter().flatten() {
-                self.prints
-                    .push(Topic::object(cause.kind, &cause.key).print());
+                add(Topic::object(cause.kind, &cause.key).print());
             }
-            self.prints.sort_unstable();
-            self.prints.dedup();
             self.next = Some(0);
         }
     }

@@ -160,7 +160,7 @@ logging {
     }
 
     /// The journal is not synced at each change: what is lost by a crash is transferred again, and a
-    /// busy disk would hold every change up.
+    /// busy disk would hold every change up. It has room for a large zone, which Knot refuses else.
     fn knot(&self) -> String {
         let (ip, port) = (self.plan.primary.ip(), self.plan.primary.port());
         let folder = self.folder.display();
@@ -177,6 +177,7 @@ log:
 database:
   storage: {folder}
   journal-db-mode: asynchronous
+  journal-db-max-size: 4G
 ",
             own = self.port
         );
@@ -213,6 +214,7 @@ template:
     zonefile-sync: -1
     zonefile-load: none
     journal-content: all
+    journal-max-usage: 1G
     refresh-min-interval: 2
     retry-min-interval: 1
 zone:
