@@ -88,7 +88,7 @@ const SITUATIONS: &[Situation] = &[
         &["tests/situation/endpoints s31_endpoints_are_called_after_their_pods"], &[]),
     ("S32", "a pod's name that is no label",
         &["tests/situation/endpoints s32_a_pod_s_name_that_is_no_label_gives_way_to_the_address",
-          "src/source/convert/tests s32_a_pod_name_that_is_no_label_is_not_kept_nor_any_that_is_not_asked_for"], &[]),
+          "src/source/convert/tests/slices s32_a_pod_name_that_is_no_label_is_not_kept_nor_any_that_is_not_asked_for"], &[]),
     ("S33", "an alias: CNAME",
         &["tests/situation/endpoints s33_an_alias_is_a_cname"], &[]),
     ("S34", "an alias whose upstream truncates: TC",
@@ -252,7 +252,7 @@ const SITUATIONS: &[Situation] = &[
     ("S99", "the time from a change of endpoints to its version",
         &["src/pipeline/tests/triggered s99_a_change_of_endpoints_counts_by_the_kind_of_its_service_where_it_says_when_it_happened",
           "src/pipeline/tests/triggered s99_what_changes_nothing_or_is_deleted_does_not_count",
-          "src/source/convert/tests s99_a_slice_says_when_it_changed_and_its_fact_does_not",
+          "src/source/convert/tests/slices s99_a_slice_says_when_it_changed_and_its_fact_does_not",
           "src/source/kubernetes/tests/triggered s99_only_what_came_by_watch_says_when_it_happened"], &[]),
 ];
 

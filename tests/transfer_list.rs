@@ -292,7 +292,7 @@ const CASES: &[Case] = &[
         &["src/zone/journal/tests history_is_cut_at_its_oldest_end_and_stays_linked",
           "src/zone/journal/tests history_is_cut_by_octets_and_by_age"], ""),
     ("J8", "a store of another layout",
-        &["src/zone/journal/tests a_folder_of_another_layout_is_refused"], ""),
+        &["src/zone/journal/tests/folder a_folder_of_another_layout_is_refused"], ""),
     ("K1", "random changes into all five, over TCP, with TSIG and TLS",
         &["tests/soak k1_k2_k3_secondaries_follow_while_everything_is_killed",
           "tests/interop five_secondaries_follow_two_hundred_random_changes_by_ixfr"], ""),

@@ -1,5 +1,7 @@
 //! Zone files in the writer: zones of their own, and the law of what lies under a cluster's zone.
 
+mod stale;
+
 use super::*;
 use crate::cluster::{ObjectKey, Verb};
 use crate::source::zonefile::{Role, ZoneFile, read_text};
@@ -46,6 +48,7 @@ const FORWARD: &[&str] = &[
     "www",
     "*.www",
 ];
+
 /// The same for the reverse zone.
 const REVERSE: &[&str] = &["@", "0", "0.0", "1.0.0", "9.1.0.0", "2.0.0", "7.7.7"];
 
@@ -310,148 +313,6 @@ fn other_timers_alone_are_a_version_with_its_cause() {
     assert!(step.added.is_empty() && step.removed.is_empty());
     assert_eq!(step.causes[0][0].verb, Verb::Applied);
     assert_eq!(version.contents.soa().refresh, Ttl::decode(9));
-}
-
-#[test]
-fn a_file_that_turned_bad_makes_its_zone_stale_and_changes_nothing() {
-    let (zone, mut pipeline) = of_file();
-    give(&mut pipeline, 0, &zone_text(1, ""));
-    assert!(pipeline.commit());
-    let seq = zone.current().unwrap().seq;
-    let bad = |at| Input::File {
-        file: 0,
-        input: FileInput::Bad {
-            since: UNIX_EPOCH + Duration::from_secs(at),
-        },
-    };
-    pipeline.take(bad(2_000));
-    pipeline.take(bad(3_000));
-    assert!(pipeline.commit());
-    assert_eq!(zone.stale_since_ms(), Some(2_000_000));
-    assert_eq!(zone.current().unwrap().seq, seq);
-    give(&mut pipeline, 0, &zone_text(1, ""));
-    assert!(pipeline.commit());
-    assert_eq!(zone.stale_since_ms(), None);
-}
-
-/// Tells the writer that a file cannot be used.
-fn spoil(pipeline: &mut Pipeline<NoStore>, file: usize, at: u64) {
-    let since = UNIX_EPOCH + Duration::from_secs(at);
-    let input = FileInput::Bad { since };
-    pipeline.take(Input::File { file, input });
-}
-
-/// Since when the zones of a plan are stale, those over the two files alone.
-fn stale(plan: &ClusterPlan) -> [Option<u64>; 2] {
-    [&plan.forward[0], &plan.reverse[0]].map(|it| it.zone.stale_since_ms())
-}
-
-#[test]
-fn a_file_that_turned_bad_after_it_was_read_leaves_its_zone_stale() {
-    let (zone, mut pipeline) = of_file();
-    give(&mut pipeline, 0, &zone_text(1, ""));
-    spoil(&mut pipeline, 0, 2_000);
-    assert!(pipeline.commit());
-    assert!(zone.current().is_some());
-    assert_eq!(zone.stale_since_ms(), Some(2_000_000));
-}
-
-/// A writer of a cluster with nothing but the namespace `a`, and with both files.
-fn with_both_files(plan: &ClusterPlan) -> Pipeline<NoStore> {
-    let mut pipeline = over_files(plan);
-    for kind in plan.kinds.iter() {
-        feed(&mut pipeline, Change::Listed(kind, vec![]));
-    }
-    feed(&mut pipeline, Change::Applied(namespace("a")));
-    give(
-        &mut pipeline,
-        0,
-        &file("cluster.local.", Role::Overlay, "www 60 TXT x\n"),
-    );
-    give(
-        &mut pipeline,
-        1,
-        &file("10.in-addr.arpa.", Role::Overlay, "7.7.7 60 TXT x\n"),
-    );
-    assert!(pipeline.commit());
-    pipeline
-}
-
-#[test]
-fn a_file_under_a_zone_that_turned_bad_makes_that_zone_stale_until_it_is_mended() {
-    let plan = plan();
-    let mut pipeline = with_both_files(&plan);
-    assert_eq!(stale(&plan), [None; 2]);
-    spoil(&mut pipeline, 0, 2_000);
-    spoil(&mut pipeline, 0, 3_000);
-    assert_eq!(stale(&plan), [Some(2_000_000), None]);
-    // The source that comes back mends no file.
-    let (cluster, part) = (0, Part::Cluster);
-    let since = UNIX_EPOCH + Duration::from_secs(4_000);
-    pipeline.take(Input::Stale {
-        cluster,
-        part,
-        since,
-    });
-    pipeline.take(Input::Fresh { cluster, part });
-    assert_eq!(stale(&plan), [Some(2_000_000), None]);
-    give(
-        &mut pipeline,
-        0,
-        &file("cluster.local.", Role::Overlay, "www 60 TXT x\n"),
-    );
-    assert_eq!(stale(&plan), [Some(2_000_000), None]);
-    assert!(pipeline.commit());
-    assert_eq!(stale(&plan), [None; 2]);
-}
-
-#[test]
-fn a_file_that_cannot_be_used_at_a_restart_keeps_back_its_own_zone_alone() {
-    let plan = plan();
-    drop(with_both_files(&plan));
-    for zone in plan.zones() {
-        zone.zone.set_stale_since_ms(Some(5));
-    }
-    let seq = |plan: &ZonePlan| plan.zone.current().unwrap().seq;
-    let before = [&plan.forward[0], &plan.reverse[0]].map(seq);
-    let mut again = over_files(&plan);
-    spoil(&mut again, 0, 2_000);
-    let other = file("10.in-addr.arpa.", Role::Overlay, "7.7.8 60 TXT x\n");
-    give(&mut again, 1, &other);
-    for kind in plan.kinds.iter() {
-        feed(&mut again, Change::Listed(kind, vec![]));
-    }
-    feed(&mut again, Change::Applied(namespace("a")));
-    feed(&mut again, Change::Applied(at_address("10.9.9.9")));
-    let (cluster, part) = (0, Part::Cluster);
-    again.take(Input::Fresh { cluster, part });
-    assert!(again.commit());
-    let after = [&plan.forward[0], &plan.reverse[0]].map(seq);
-    assert_eq!(after, [before[0], before[1] + 1]);
-    assert_eq!(stale(&plan), [Some(5), None]);
-    assert_eq!(at(&plan, "9.9.9.10.in-addr.arpa.").len(), 1);
-    // A change meanwhile is not lost.
-    feed(
-        &mut again,
-        Change::Deleted(key_of(&at_address("10.9.9.9")), Origin::default()),
-    );
-    feed(&mut again, Change::Applied(at_address("10.9.9.8")));
-    assert!(again.commit());
-    let mended = file("cluster.local.", Role::Overlay, "web 60 TXT x\n");
-    give(&mut again, 0, &mended);
-    assert!(again.commit());
-    assert_eq!(stale(&plan), [None; 2]);
-    assert_eq!(
-        at(&plan, "new.a.svc.cluster.local."),
-        ["new.a.svc.cluster.local. 5 IN A 10.9.9.8"]
-    );
-    assert_eq!(
-        (
-            at(&plan, "web.cluster.local.").len(),
-            at(&plan, "www.cluster.local.").len()
-        ),
-        (1, 0)
-    );
 }
 
 /// The Service `a/new` with this cluster IP.

@@ -1,8 +1,9 @@
 //! Tests of the journal: laws over restarts and damage, and the cases with a name.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+mod folder;
 
 use proptest::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 
 mod damage;
@@ -15,7 +16,7 @@ mod wide;
 use super::codec::{SNAPSHOT, STEP, StreamError};
 use super::*;
 use crate::zone::laws::{self, EditPlan, UNLIMITED, any_history, apex};
-use crate::zone::{Contents, Step};
+use crate::zone::{Contents, Edit, Node, Step};
 
 /// A clock that stands where it is put, milliseconds.
 fn clock(at: &Arc<AtomicU64>) -> WallClock {
@@ -143,6 +144,24 @@ proptest! {
     }
 }
 
+/// The name of an owner.
+fn owner(number: u32) -> Name {
+    format!("n{number}.z.example.").parse().unwrap()
+}
+
+/// The version that an edit makes, with all its steps in memory.
+fn finished(previous: Option<&Version>, edit: Edit, serial: Serial) -> Candidate {
+    let causes = Vec::new();
+    Candidate::new(
+        previous,
+        edit.finish(),
+        serial,
+        1_000_000,
+        causes,
+        UNLIMITED,
+    )
+}
+
 /// A version whose step has about 60 kB; its serial is the turn.
 fn bulky(previous: Option<&Version>, turn: u32) -> Candidate {
     bulky_at(previous, turn, Serial::decode(turn))
@@ -151,23 +170,15 @@ fn bulky(previous: Option<&Version>, turn: u32) -> Candidate {
 /// The same with another serial.
 fn bulky_at(previous: Option<&Version>, turn: u32, serial: Serial) -> Candidate {
     use crate::dns::{Rdata, Rtype, Ttl};
-    use crate::zone::{Edit, Node};
     let before = previous.map_or_else(laws::empty, |version| version.contents.clone());
     let mut edit = Edit::new(&before);
     for place in 0..200 {
-        let name = format!("n{place}.z.example.").parse().unwrap();
+        let name = owner(place);
         let text = format!("{turn} {place} {}", "x".repeat(200));
         let mut records = vec![(Rtype::TXT, Ttl::ZERO, Rdata::txt(&text))];
         edit.set(Node::build(&name, &apex(), &mut records).unwrap(), 0);
     }
-    Candidate::new(
-        previous,
-        edit.finish(),
-        serial,
-        1_000_000,
-        Vec::new(),
-        UNLIMITED,
-    )
+    finished(previous, edit, serial)
 }
 
 /// A bench with many bulky versions, so that snapshots were written; upkeep as a busy pipeline gives it.
@@ -353,7 +364,7 @@ fn several_zones_are_committed_together_and_come_back() {
     let mut bench = Bench::new();
     let other: Name = "Other.Example.".parse().unwrap();
     let soa = laws::soa(3);
-    let mut edit = crate::zone::Edit::new(&Contents::empty(&other, laws::soa(0)));
+    let mut edit = Edit::new(&Contents::empty(&other, laws::soa(0)));
     edit.set_soa(soa);
     let second = Candidate::new(
         None,
@@ -414,61 +425,6 @@ fn a_clean_end_leaves_no_gap_in_serials() {
             .unwrap()
             .is_after(Serial::decode(42))
     );
-}
-
-/// What an open of a folder says when it fails.
-fn refusal(dir: &Path) -> String {
-    let now = Arc::new(AtomicU64::new(0));
-    let error = Journal::open(dir, clock(&now)).unwrap_err();
-    let text = error.to_string();
-    assert!(!text.contains('\n'), "{text}");
-    text.replace(&dir.display().to_string(), "DIR")
-}
-
-#[test]
-fn a_locked_folder_names_the_process_that_holds_it() {
-    let bench = Bench::new();
-    let expected = format!(
-        "the state folder DIR is in use by process {}: stop that process, or give another folder with --state",
-        std::process::id()
-    );
-    assert_eq!(refusal(bench.dir.path()), expected);
-}
-
-#[test]
-fn a_folder_with_other_files_is_left_alone() {
-    let dir = TempDir::new().unwrap();
-    std::fs::write(dir.path().join("letters.txt"), "dear").unwrap();
-    assert_eq!(
-        refusal(dir.path()),
-        "the state folder DIR holds other files (letters.txt): give an empty or a new folder with --state"
-    );
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-}
-
-#[test]
-fn a_folder_of_another_layout_is_refused() {
-    let mut bench = Bench::new();
-    bench.journal = None;
-    std::fs::write(bench.dir.path().join("format"), "zonewright state 9\n").unwrap();
-    assert_eq!(
-        refusal(bench.dir.path()),
-        "the state folder DIR has the layout \"zonewright state 9\", this zonewright reads \
-         \"zonewright state 2\": use the zonewright that wrote it, or give another folder with --state"
-    );
-}
-
-#[test]
-fn a_folder_that_cannot_be_made_is_refused_with_the_reason() {
-    let dir = TempDir::new().unwrap();
-    let file = dir.path().join("file");
-    std::fs::write(&file, "").unwrap();
-    let text = refusal(&file.join("state"));
-    assert!(
-        text.contains("cannot be used, creating it failed"),
-        "{text}"
-    );
-    assert!(text.ends_with("make it writable for this user, or give another folder with --state"));
 }
 
 #[test]

@@ -2,18 +2,29 @@
 
 use super::*;
 
-#[tokio::test]
-async fn gone_as_an_event_lists_again() {
-    let fake = fake(|asked, before| match (asked.is_watch(), before) {
-        (true, 0) => Reply::lines(&[&event("ERROR", "{\"code\":410,\"message\":\"too old\"}")]),
+/// A server that lists `a` at version 10, gives the first watch this reply, and then lists `b` at another
+/// version: both lists were told.
+async fn listed_again(
+    first_watch: impl Fn() -> Reply + Send + Sync + 'static,
+    second: &'static str,
+) -> (Fake, Bench) {
+    let fake = fake(move |asked, before| match (asked.is_watch(), before) {
+        (true, 0) => first_watch(),
         (true, _) => Reply::quiet(),
         (false, 0) => Reply::page("10", "", &[&service("a", 1)]),
-        (false, _) => Reply::page("20", "", &[&service("b", 2)]),
+        (false, _) => Reply::page(second, "", &[&service("b", 2)]),
     })
     .await;
     let mut bench = Bench::of(&fake).await;
     assert_eq!(bench.change().await, "all: a");
     assert_eq!(bench.change().await, "all: b");
+    (fake, bench)
+}
+
+#[tokio::test]
+async fn gone_as_an_event_lists_again() {
+    let gone = "{\"code\":410,\"message\":\"too old\"}";
+    let (fake, mut bench) = listed_again(|| Reply::lines(&[&event("ERROR", gone)]), "20").await;
     bench.fresh().await;
     assert_eq!(bench.errors(ErrorClass::Gone), 1);
     assert_eq!(
@@ -24,45 +35,22 @@ async fn gone_as_an_event_lists_again() {
 
 #[tokio::test]
 async fn gone_as_a_status_lists_again() {
-    let fake = fake(|asked, before| match (asked.is_watch(), before) {
-        (true, 0) => Reply::status(410, "too old resource version"),
-        (true, _) => Reply::quiet(),
-        (false, 0) => Reply::page("10", "", &[&service("a", 1)]),
-        (false, _) => Reply::page("20", "", &[&service("b", 2)]),
-    })
-    .await;
-    let mut bench = Bench::of(&fake).await;
-    assert_eq!(bench.change().await, "all: a");
-    assert_eq!(bench.change().await, "all: b");
+    let (_, bench) = listed_again(|| Reply::status(410, "too old resource version"), "20").await;
     assert_eq!(bench.errors(ErrorClass::Gone), 1);
 }
 
 #[tokio::test]
 async fn a_server_from_the_past_is_listed_again() {
-    let fake = fake(|asked, before| match (asked.is_watch(), before) {
-        (true, 0) => Reply::status(504, "Timeout: Too large resource version: 10, current: 3"),
-        (true, _) => Reply::quiet(),
-        (false, 0) => Reply::page("10", "", &[&service("a", 1)]),
-        (false, _) => Reply::page("3", "", &[&service("b", 2)]),
-    })
+    listed_again(
+        || Reply::status(504, "Timeout: Too large resource version: 10, current: 3"),
+        "3",
+    )
     .await;
-    let mut bench = Bench::of(&fake).await;
-    assert_eq!(bench.change().await, "all: a");
-    assert_eq!(bench.change().await, "all: b");
 }
 
 #[tokio::test]
 async fn a_server_that_refuses_for_a_while_and_comes_back_from_the_past_is_listed_again() {
-    let fake = fake(|asked, before| match (asked.is_watch(), before) {
-        (true, 0) => Reply::status(503, "starting"),
-        (true, _) => Reply::quiet(),
-        (false, 0) => Reply::page("10", "", &[&service("a", 1)]),
-        (false, _) => Reply::page("3", "", &[&service("b", 2)]),
-    })
-    .await;
-    let mut bench = Bench::of(&fake).await;
-    assert_eq!(bench.change().await, "all: a");
-    assert_eq!(bench.change().await, "all: b");
+    listed_again(|| Reply::status(503, "starting"), "3").await;
 }
 
 #[tokio::test]

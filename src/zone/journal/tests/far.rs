@@ -8,11 +8,6 @@ use crate::zone::{Edit, Net, Node};
 /// Owners that come and go.
 const OWNERS: u32 = 300;
 
-/// The name of an owner.
-fn owner(number: u32) -> Name {
-    format!("n{number}.z.example.").parse().unwrap()
-}
-
 /// A version that changes about 15 owners: some have records that fill several parts, some go.
 fn changed(previous: Option<&Version>, turn: u32) -> Candidate {
     let before = previous.map_or_else(laws::empty, |version| version.contents.clone());
@@ -38,15 +33,7 @@ fn changed(previous: Option<&Version>, turn: u32) -> Candidate {
             .collect();
         edit.set(Node::build(&name, &apex(), &mut records).unwrap(), 0);
     }
-    let serial = Serial::decode(turn);
-    Candidate::new(
-        previous,
-        edit.finish(),
-        serial,
-        1_000_000,
-        Vec::new(),
-        UNLIMITED,
-    )
+    finished(previous, edit, Serial::decode(turn))
 }
 
 /// A store with several snapshots of such versions.

@@ -472,7 +472,7 @@ fn older_snapshots_stay_while_their_history_does_and_give_what_was() {
             .unwrap();
         for near in [None, bench.version.as_ref()] {
             let one = reader.contents_of(&apex(), seq, &owner, near).unwrap();
-            let nodes: Vec<_> = one.nodes().map(crate::zone::Node::as_octets).collect();
+            let nodes: Vec<_> = one.nodes().map(Node::as_octets).collect();
             assert_eq!(nodes, [wanted.as_octets()], "{seq}");
         }
         let text = String::from_utf8_lossy(wanted.as_octets()).into_owned();

@@ -6,11 +6,6 @@ use crate::zone::journal::codec::{FILTER, WIDE};
 use crate::zone::journal::wide;
 use crate::zone::{Edit, Node};
 
-/// The name of an owner.
-fn owner(number: u32) -> Name {
-    format!("n{number}.z.example.").parse().unwrap()
-}
-
 /// A version in which these owners have another address.
 fn with_owners(previous: Option<&Version>, owners: std::ops::Range<u32>, turn: u32) -> Candidate {
     let before = previous.map_or_else(laws::empty, |version| version.contents.clone());
@@ -23,15 +18,7 @@ fn with_owners(previous: Option<&Version>, owners: std::ops::Range<u32>, turn: u
             0,
         );
     }
-    let serial = Serial::decode(turn);
-    Candidate::new(
-        previous,
-        edit.finish(),
-        serial,
-        1_000_000,
-        Vec::new(),
-        UNLIMITED,
-    )
+    finished(previous, edit, Serial::decode(turn))
 }
 
 /// A store with so many versions, of which 1 and 3 are wide, 2 and 4 are not.
