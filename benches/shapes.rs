@@ -51,13 +51,7 @@ fn large_slice(number: u32, round: u32) -> Fact {
     let endpoint = |place: u32| {
         let moved = if place == 0 { (round % 2) << 14 } else { 0 };
         let address = Ipv4Addr::from(0x0a40_0000 + moved + number * SLICES.1 + place);
-        Endpoint {
-            addresses: [IpAddr::from(address)].into(),
-            hostname: None,
-            fqdn: None,
-            pod: None,
-            zone: None,
-        }
+        Endpoint::at([IpAddr::from(address)])
     };
     Fact::EndpointSlice(EndpointSlice {
         key: ObjectKey::new("ns-0", &format!("large-{number}")),

@@ -117,13 +117,7 @@ pub(crate) fn slice(index: u32, round: u32) -> Fact {
     let endpoint = |number: u32| {
         let moved = if number == 0 { (round % 2) << 23 } else { 0 };
         let address = Ipv4Addr::from(0x0a00_0000 + moved + index * ENDPOINTS + number);
-        Endpoint {
-            addresses: [IpAddr::from(address)].into(),
-            hostname: None,
-            fqdn: None,
-            pod: None,
-            zone: None,
-        }
+        Endpoint::at([IpAddr::from(address)])
     };
     Fact::EndpointSlice(EndpointSlice {
         key: key_of(index),

@@ -2,6 +2,7 @@
 
 mod clients;
 mod dirty;
+mod endpoint;
 mod headless;
 mod holders;
 mod kinds;
@@ -13,11 +14,12 @@ mod state;
 
 pub use clients::{Client, ClientPods};
 pub use dirty::Dirty;
+pub use endpoint::{Addresses, Endpoint, EndpointNames};
 pub use headless::{HeadlessService, HeadlessServices, SeenService};
 pub use kinds::{Kinds, Part};
 pub use model::{
-    Cause, Change, Endpoint, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice,
-    Kind, Namespace, ObjectKey, Origin, Pod, PodLabels, Port, Protocol, Service, ServiceForm,
+    Cause, Change, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice, Kind,
+    Namespace, ObjectKey, Origin, Pod, PodLabels, Port, Protocol, Service, ServiceForm,
     ServiceImport, SliceForm, SlicePort, Verb,
 };
 pub use namespaces::SeenNamespaces;

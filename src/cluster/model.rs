@@ -8,6 +8,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::cluster::Endpoint;
+
 /// Namespace and name of an object; the namespace is empty for objects that have none.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
@@ -219,21 +221,6 @@ pub struct SlicePort {
     pub protocol: Protocol,
     /// The number; `None` means all ports, which has no SRV.
     pub number: Option<u16>,
-}
-
-/// One ready endpoint of a slice (`conditions.ready` true or absent; others are left out at the edge).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Endpoint {
-    /// Its addresses; empty in an FQDN slice.
-    pub addresses: Arc<[IpAddr]>,
-    /// Its `hostname`, if it has one.
-    pub hostname: Option<Arc<str>>,
-    /// The host name of an endpoint in an FQDN slice.
-    pub fqdn: Option<Arc<str>>,
-    /// `targetRef.name`, where endpoints are called after their pods and the name is one label.
-    pub pod: Option<Arc<str>>,
-    /// `zone`, in lower case, where names tell zones apart.
-    pub zone: Option<Arc<str>>,
 }
 
 /// Which ServiceImport a slice belongs to, and which cluster it comes from.

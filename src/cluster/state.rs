@@ -342,8 +342,9 @@ impl State {
             self.outer_holders.release(key, *gone);
             dirty.address(*gone, cause);
         }
-        for come in after.iter().filter(|address| !before.contains(address)) {
-            self.outer_holders.hold(key, *come);
+        let come = after.iter().filter(|address| !before.contains(address));
+        self.outer_holders.hold(key, come.clone());
+        for come in come {
             dirty.address(*come, cause);
         }
     }
@@ -430,9 +431,7 @@ impl State {
                 self.holders.release(key, *address);
             }
         }
-        for address in after.difference(before) {
-            self.holders.hold(key, *address);
-        }
+        self.holders.hold(key, after.difference(before));
     }
 }
 

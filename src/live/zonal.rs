@@ -163,7 +163,7 @@ fn by_zone(slices: &[EndpointSlice]) -> BTreeMap<Arc<str>, Vec<EndpointSlice>> {
     for slice in slices {
         let mut endpoints: BTreeMap<&Arc<str>, Vec<_>> = BTreeMap::new();
         for endpoint in slice.endpoints.iter() {
-            if let Some(zone) = &endpoint.zone {
+            if let Some(zone) = endpoint.zone() {
                 endpoints.entry(zone).or_default().push(endpoint.clone());
             }
         }

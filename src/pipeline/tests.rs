@@ -14,9 +14,9 @@ mod situations;
 
 use super::*;
 use crate::cluster::{
-    Endpoint, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice, Kinds, Namespace,
-    ObjectKey, Origin, Pod, Port, Protocol, SeenNamespaces, SeenService, Service, ServiceForm,
-    ServiceImport, SliceForm, SlicePort,
+    Endpoint, EndpointNames, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice,
+    Kinds, Namespace, ObjectKey, Origin, Pod, Port, Protocol, SeenNamespaces, SeenService, Service,
+    ServiceForm, ServiceImport, SliceForm, SlicePort,
 };
 use crate::dns::{RecordText, Ttl};
 use crate::ops::HandClock;
@@ -413,13 +413,7 @@ fn one_service(plan: &ClusterPlan, endpoints: u8) -> Pipeline<NoStore> {
 
 /// The slice of the Service `a/s` with so many endpoints.
 fn slice_of(endpoints: u8) -> Fact {
-    let endpoint = |last| Endpoint {
-        addresses: [IpAddr::from([10, 1, 0, last])].into(),
-        hostname: None,
-        fqdn: None,
-        pod: None,
-        zone: None,
-    };
+    let endpoint = |last| Endpoint::at([IpAddr::from([10, 1, 0, last])]);
     Fact::EndpointSlice(EndpointSlice {
         key: ObjectKey::new("a", "s-x"),
         service: Some("s".into()),

@@ -16,7 +16,7 @@ pub fn endpoint_label(endpoint: &Endpoint, address: IpAddr) -> String {
 
 /// What an endpoint is called whatever its address.
 fn own_name(endpoint: &Endpoint) -> Option<String> {
-    let name = endpoint.hostname.as_ref().or(endpoint.pod.as_ref())?;
+    let name = endpoint.hostname().or(endpoint.pod())?;
     Some(name.to_ascii_lowercase())
 }
 
@@ -50,23 +50,22 @@ pub(super) fn dashed(address: IpAddr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::EndpointNames;
 
     #[test]
     fn s30_hostname_goes_before_pod_name_before_address() {
-        let text = |text: &str| Some(text.into());
-        let mut endpoint = Endpoint {
-            addresses: ["10.0.0.1".parse().unwrap()].into(),
-            hostname: text("Host"),
-            fqdn: None,
-            pod: text("pod-7"),
-            zone: None,
+        let label = |hostname: Option<&str>, pod: Option<&str>| {
+            let address: IpAddr = "10.0.0.1".parse().unwrap();
+            let names = EndpointNames {
+                hostname: hostname.map(Into::into),
+                pod: pod.map(Into::into),
+                ..EndpointNames::default()
+            };
+            endpoint_label(&Endpoint::new([address], names), address)
         };
-        let label = |endpoint: &Endpoint| endpoint_label(endpoint, endpoint.addresses[0]);
-        assert_eq!(label(&endpoint), "host");
-        endpoint.hostname = None;
-        assert_eq!(label(&endpoint), "pod-7");
-        endpoint.pod = None;
-        assert_eq!(label(&endpoint), "10-0-0-1");
+        assert_eq!(label(Some("Host"), Some("pod-7")), "host");
+        assert_eq!(label(None, Some("pod-7")), "pod-7");
+        assert_eq!(label(None, None), "10-0-0-1");
     }
 
     #[test]

@@ -270,7 +270,7 @@ impl<'s> Writer<'s> {
         let mut hosts: BTreeMap<Name, (BTreeSet<Name>, &ObjectKey)> = BTreeMap::new();
         for slice in slices {
             for endpoint in slice.endpoints.iter() {
-                let Some(fqdn) = endpoint.fqdn.as_deref() else {
+                let Some(fqdn) = endpoint.fqdn() else {
                     continue;
                 };
                 let Some(own) = self.endpoint_name(slice, &fqdn_label(endpoint, fqdn)) else {
@@ -318,7 +318,7 @@ impl<'s> Writer<'s> {
             .clone()
             .filter(|slice| slice.form == SliceForm::Fqdn)
             .flat_map(|slice| slice.endpoints.iter())
-            .filter_map(|endpoint| Name::parse(endpoint.fqdn.as_deref()?).ok())
+            .filter_map(|endpoint| Name::parse(endpoint.fqdn()?).ok())
             .collect();
         let with_addresses = slices
             .filter(|slice| slice.form != SliceForm::Fqdn)

@@ -228,9 +228,7 @@ impl State {
                 self.imports.holders.release(key, *address);
             }
         }
-        for address in after.difference(before) {
-            self.imports.holders.hold(key, *address);
-        }
+        self.imports.holders.hold(key, after.difference(before));
     }
 }
 

@@ -3,19 +3,19 @@
 use std::net::IpAddr;
 
 use super::*;
-use crate::cluster::{Endpoint, Origin, ServiceForm, SliceForm, SlicePort};
+use crate::cluster::{Endpoint, EndpointNames, Origin, ServiceForm, SliceForm, SlicePort};
 use crate::dns::{Rtype, Soa};
 use crate::zone::Edit;
 
 /// An endpoint in a zone.
 fn endpoint(last: u8, zone: Option<&str>) -> Endpoint {
-    Endpoint {
-        addresses: [IpAddr::from([10, 0, 0, last])].into(),
-        hostname: None,
-        fqdn: None,
-        pod: None,
-        zone: zone.map(Into::into),
-    }
+    Endpoint::new(
+        [IpAddr::from([10, 0, 0, last])],
+        EndpointNames {
+            zone: zone.map(Into::into),
+            ..EndpointNames::default()
+        },
+    )
 }
 
 /// A headless Service of the namespace `n` with these endpoints.

@@ -32,13 +32,7 @@ fn service(name: &str, form: ServiceForm) -> Change {
 
 /// A slice of a Service with endpoints at these addresses and this port.
 fn slice(service: &str, addresses: &[&str], port: u16) -> Change {
-    let endpoint = |address: &&str| Endpoint {
-        addresses: [address.parse().unwrap()].into(),
-        hostname: None,
-        fqdn: None,
-        pod: None,
-        zone: None,
-    };
+    let endpoint = |address: &&str| Endpoint::at([address.parse().unwrap()]);
     Change::Applied(Fact::EndpointSlice(EndpointSlice {
         key: ObjectKey::new("a", &format!("{service}-1")),
         service: Some(service.into()),

@@ -21,13 +21,13 @@ fn imports() -> (Vec<Fact>, Vec<Fact>) {
         })),
         form: SliceForm::Ipv4,
         ports: [].into(),
-        endpoints: [Endpoint {
-            addresses: ["10.1.1.1".parse().unwrap()].into(),
-            hostname: Some("db-0".into()),
-            fqdn: None,
-            pod: None,
-            zone: None,
-        }]
+        endpoints: [Endpoint::new(
+            ["10.1.1.1".parse().unwrap()],
+            EndpointNames {
+                hostname: Some("db-0".into()),
+                ..EndpointNames::default()
+            },
+        )]
         .into(),
         origin: Origin::default(),
     });

@@ -43,12 +43,14 @@ fn import(name: &str, form: ImportForm, ports: Arc<[Port]>) -> Fact {
 
 /// A slice of the import `hdls` that comes from `cluster1`: addresses with their host names.
 fn slice(name: &str, endpoints: &[(&str, Option<&str>)], port: Option<u16>) -> Fact {
-    let endpoint = |(address, hostname): &(&str, Option<&str>)| Endpoint {
-        addresses: [address.parse().unwrap()].into(),
-        hostname: hostname.map(Into::into),
-        fqdn: None,
-        pod: None,
-        zone: None,
+    let endpoint = |(address, hostname): &(&str, Option<&str>)| {
+        Endpoint::new(
+            [address.parse().unwrap()],
+            EndpointNames {
+                hostname: hostname.map(Into::into),
+                ..EndpointNames::default()
+            },
+        )
     };
     Fact::EndpointSlice(EndpointSlice {
         key: ObjectKey::new("a", name),

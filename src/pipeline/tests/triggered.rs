@@ -40,14 +40,7 @@ fn slice(service: &str, number: u8) -> Fact {
     Fact::EndpointSlice(EndpointSlice {
         key: ObjectKey::new("a", &format!("{service}-1")),
         service: Some(service.into()),
-        endpoints: [Endpoint {
-            addresses: [IpAddr::from([10, 1, 0, number])].into(),
-            hostname: None,
-            fqdn: None,
-            pod: None,
-            zone: None,
-        }]
-        .into(),
+        endpoints: [Endpoint::at([IpAddr::from([10, 1, 0, number])])].into(),
         ..slice
     })
 }

@@ -127,13 +127,13 @@ fn any_slice() -> impl Strategy<Value = Fact> {
     let hostname = prop_oneof![3 => Just(None), 1 => Just(Some("pod-0")), 1 => Just(Some("a.b"))];
     let endpoint =
         (prop::collection::vec(any_address(), 0..3), hostname).prop_map(|(addresses, hostname)| {
-            Endpoint {
-                addresses: addresses.into(),
-                hostname: hostname.map(Into::into),
-                fqdn: None,
-                pod: None,
-                zone: None,
-            }
+            Endpoint::new(
+                addresses,
+                EndpointNames {
+                    hostname: hostname.map(Into::into),
+                    ..EndpointNames::default()
+                },
+            )
         });
     let port = (
         prop_oneof![Just(""), Just("http")],
@@ -163,10 +163,13 @@ fn any_slice() -> impl Strategy<Value = Fact> {
     )
         .prop_map(
             |((namespace, name), service, import, endpoints, ports, fqdn)| {
-                let host = |endpoint: Endpoint| Endpoint {
-                    addresses: [].into(),
-                    fqdn: Some("host.example.org".into()),
-                    ..endpoint
+                let host = |endpoint: Endpoint| {
+                    let names = EndpointNames {
+                        hostname: endpoint.hostname().cloned(),
+                        fqdn: Some("host.example.org".into()),
+                        ..EndpointNames::default()
+                    };
+                    Endpoint::new([], names)
                 };
                 let fqdn = fqdn && endpoints.len() == 1;
                 Fact::EndpointSlice(EndpointSlice {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::Reader;
 use super::field::{address, filled};
-use crate::cluster::{Endpoint, Kind, SliceForm};
+use crate::cluster::{Endpoint, EndpointNames, Kind, SliceForm};
 use crate::source::Keep;
 use crate::source::objects::{Annotations, EndpointObject, TRIGGER_TIME};
 
@@ -70,8 +70,7 @@ impl Reader<'_> {
             .and_then(|target| filled(target.name));
         // a longer name, or one with a dot, is no label: the address stands for it
         let pod = pod.filter(|name| name.len() <= MAX_LABEL && !name.contains('.'));
-        let common = Endpoint {
-            addresses: Arc::new([]),
+        let names = EndpointNames {
             hostname: filled(hostname).map(Into::into),
             fqdn: None,
             pod: pod.map(Into::into),
@@ -88,10 +87,12 @@ impl Reader<'_> {
                     ));
                 }
                 (SliceForm::Fqdn, false, _) => {
-                    kept.push(Endpoint {
-                        fqdn: Some(text.into()),
-                        ..common.clone()
-                    });
+                    let fqdn = Some(text.into());
+                    let names = EndpointNames {
+                        fqdn,
+                        ..names.clone()
+                    };
+                    kept.push(Endpoint::new([], names));
                 }
                 (SliceForm::Ipv4, _, Ok(address @ IpAddr::V4(_)))
                 | (SliceForm::Ipv6, _, Ok(address @ IpAddr::V6(_))) => parsed.push(address),
@@ -106,10 +107,7 @@ impl Reader<'_> {
             }
         }
         if !parsed.is_empty() {
-            kept.push(Endpoint {
-                addresses: parsed.into(),
-                ..common
-            });
+            kept.push(Endpoint::new(parsed, names));
         }
     }
 }

@@ -71,14 +71,14 @@ fn told(reading: &Reading) -> String {
             }
             for endpoint in &*slice.endpoints {
                 let parts = [
-                    &endpoint.hostname,
-                    &endpoint.fqdn,
-                    &endpoint.pod,
-                    &endpoint.zone,
+                    endpoint.hostname(),
+                    endpoint.fqdn(),
+                    endpoint.pod(),
+                    endpoint.zone(),
                 ];
                 let parts: Vec<&str> = parts
                     .iter()
-                    .map(|part| part.as_deref().unwrap_or("-"))
+                    .map(|part| part.map_or("-", |it| &**it))
                     .collect();
                 let addresses: Vec<String> =
                     endpoint.addresses.iter().map(ToString::to_string).collect();

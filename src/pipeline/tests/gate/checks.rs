@@ -40,13 +40,7 @@ fn a_secondary_ahead_of_us_gets_a_version_above_its_own() {
 fn what_bind_refuses_is_said_once() {
     let mut subject = Subject::new(plan());
     let slice = |count: u8| {
-        let endpoint = |number| Endpoint {
-            addresses: [IpAddr::from([10, 1, 0, number])].into(),
-            hostname: None,
-            fqdn: None,
-            pod: None,
-            zone: None,
-        };
+        let endpoint = |number| Endpoint::at([IpAddr::from([10, 1, 0, number])]);
         Fact::EndpointSlice(EndpointSlice {
             key: ObjectKey::new("a", "x"),
             service: Some("s".into()),

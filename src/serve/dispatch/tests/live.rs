@@ -99,16 +99,19 @@ fn while_namespaces_are_unknown_no_pod_is_denied() {
 /// A headless Service with endpoints in the topology zones `eu` and `us`.
 fn headless_services() -> crate::cluster::HeadlessServices {
     use crate::cluster::{
-        Endpoint, EndpointSlice, HeadlessService, HeadlessServices, ObjectKey, Origin, Protocol,
-        Service, ServiceForm, SliceForm, SlicePort,
+        Endpoint, EndpointNames, EndpointSlice, HeadlessService, HeadlessServices, ObjectKey,
+        Origin, Protocol, Service, ServiceForm, SliceForm, SlicePort,
     };
     let key = ObjectKey::new("n", "s");
-    let endpoint = |last: u8, zone: &str| Endpoint {
-        addresses: [std::net::IpAddr::from([10, 0, 0, last])].into(),
-        hostname: Some(format!("h{last}").into()),
-        fqdn: None,
-        pod: None,
-        zone: Some(zone.into()),
+    let endpoint = |last: u8, zone: &str| {
+        Endpoint::new(
+            [std::net::IpAddr::from([10, 0, 0, last])],
+            EndpointNames {
+                hostname: Some(format!("h{last}").into()),
+                zone: Some(zone.into()),
+                ..EndpointNames::default()
+            },
+        )
     };
     let slice = EndpointSlice {
         key: ObjectKey::new("n", "s-1"),
