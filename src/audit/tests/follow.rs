@@ -71,7 +71,7 @@ fn since(time: &str) -> Follow {
 
 #[test]
 fn a_stream_from_a_time_on_has_nothing_from_before_it_on_any_page() {
-    let versions: Vec<(u64, u32)> = (1..=20).map(|seq| (seq, 100 + seq as u32)).collect();
+    let versions: Vec<(u64, u32)> = (1..=20).map(|seq: u32| (seq.into(), 100 + seq)).collect();
     let past = past_of(&versions);
     for (time, wanted) in [
         ("2026-11-21T14:00:13.5Z", 112..=120),
@@ -148,7 +148,7 @@ fn a_stream_goes_on_by_serial_where_numbers_were_given_anew() {
 
 #[test]
 fn a_stream_of_one_name_reads_only_what_the_index_names() {
-    let versions: Vec<(u64, u32)> = (1..=9).map(|seq| (seq, 100 + seq as u32)).collect();
+    let versions: Vec<(u64, u32)> = (1..=9).map(|seq: u32| (seq.into(), 100 + seq)).collect();
     let past = past_of(&versions);
     let wanted = Follow {
         name: Some("web.z".into()),
