@@ -91,3 +91,30 @@ async fn over_https_a_kept_connection_that_has_ended_costs_no_attempt() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_socket_is_taken_while_its_query_waits_and_the_last_one_lies_not_idle() {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let sockets = UpstreamSockets::new(1);
+    let (config, metrics) = (config("forward . 192.0.2.1"), HandlerMetrics::default());
+    let address = socket.local_addr().unwrap();
+    let upstream = Upstream::new(address, None, &config, &metrics).with_sockets(&sockets);
+    let forward = Forward::new(config, vec![upstream], false, &metrics);
+    let server = chain(vec![], vec![Arc::new(forward)]);
+    let ask = async |question: &str| {
+        let mut request = request(question);
+        text(&Arc::clone(&server).answer(&mut request).await, 1)
+    };
+    let serve = async {
+        let mut buffer = [0; 512];
+        let (length, peer) = socket.recv_from(&mut buffer).await.unwrap();
+        // The first waits: there is no socket for a second.
+        let second = ask("b.t. A").await;
+        assert!(second.starts_with("SERVFAIL: as many sockets"), "{second}");
+        let reply = reply_to(&buffer[..length]);
+        socket.send_to(&reply, peer).await.unwrap();
+    };
+    let (first, ()) = soon(async { tokio::join!(ask("a.t. A"), serve) }).await;
+    assert_eq!(first, "NOERROR | a.t. 9 IN A 10.1.2.3");
+    assert!(sockets.take().is_some());
+}
