@@ -298,6 +298,8 @@ async fn queries_that_wait_for_others_take_no_place_of_transfers_and_hold_up_no_
     setup.settings.tcp.drain_timeout = Duration::from_millis(100);
     let mut running = setup.start();
     let mut client = running.connect().await;
+    // What is sent is there at once, so that what is not answered was not read.
+    client.0.set_nodelay(true).unwrap();
     for id in 0..3 {
         client.send(&query(id, "x.z.", Rtype::A)).await;
     }
