@@ -307,8 +307,8 @@ const OF_ZONES: &[Difference] = &[
         [
             "NOTIFY for a cluster's zones",
             "never sent",
-            "sent with each version; a refusal is an answer and ends it",
-            "RFC 1996; secondaries see a change at once",
+            "sent with each version; a refusal is repeated like silence, until the secondary holds the version",
+            "secondaries see a change at once; one that is just starting refuses at first",
         ],
         "not a query: tests/situations.rs",
     ),

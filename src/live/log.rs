@@ -237,14 +237,13 @@ fn push_field(
     written.expect("a String takes all that is written");
 }
 
-/// What was found out about a query, or `-`.
+/// What was found out about a query, which may be nothing, or `-` where nobody looked.
 fn found_out(label: &str, exchange: &Exchange<'_>, reply: &Parsed) -> String {
     let found = match label {
         "log/class" => Some(class_of(reply).as_str().to_owned()),
         "log/type" => Some(type_of(reply).to_owned()),
         _ => exchange.told.metadata.get(label).cloned(),
     };
-    let found = found.filter(|value| !value.is_empty());
     found.unwrap_or_else(|| "-".to_owned())
 }
 

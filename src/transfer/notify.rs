@@ -2,7 +2,9 @@
 //!
 //! The first change is told at once; while changes go on, one telling every `interval`, and always a last
 //! one with the final serial. A telling is a datagram with the current SOA as hint, repeated with
-//! growing waits until it is answered or given up; a newer version takes its place. After giving up, one
+//! growing waits until it is taken or given up; a newer version takes its place. A refusal is an answer
+//! (RFC 1996 section 4.8), but the target would stay behind until its refresh, and one that is just starting
+//! refuses what it takes a second later: it is told again, as if it had said nothing. After giving up, one
 //! try every SOA retry until the target has shown by its own requests that it holds the version. Each
 //! target has its own task and socket: a dead one delays nobody. From the third try on it goes over TCP,
 //! too (RFC 1996 section 3.5), for a way that lets no datagrams through.
@@ -144,12 +146,23 @@ impl Telling {
         self.repeat_at = Some(now + slow);
     }
 
-    /// The target answered, or holds the version: nothing is in flight.
+    /// The target took it, or holds the version: nothing is in flight.
     const fn settled(&mut self) {
         self.repeat_at = None;
         self.tries = 0;
         self.is_slow = false;
     }
+}
+
+/// What a message from the target is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    /// No answer to ours.
+    Nothing,
+    /// It took the telling.
+    Taken,
+    /// It did not.
+    Refused,
 }
 
 /// A message that waits for its answer.
@@ -218,11 +231,8 @@ impl Notifier {
                 }
                 () = wait(until) => {}
                 answer = answer(socket.as_ref(), in_flight.as_ref()) => match answer {
-                    Ok(raw) => if let Some(sent) = &in_flight
-                        && self.is_answer(sent, &raw)
-                    {
-                        (in_flight, by_tcp) = (None, None);
-                        telling.settled();
+                    Ok(raw) => if self.hear(&mut telling, &mut in_flight, &raw) {
+                        by_tcp = None;
                     },
                     Err(error) => {
                         // Nobody listens there (an ICMP error): the next try comes in its time.
@@ -233,12 +243,9 @@ impl Notifier {
                 answer = answer_by_tcp(by_tcp.as_mut()) => {
                     by_tcp = None;
                     match answer {
-                        Ok(raw) => if let Some(sent) = &in_flight
-                            && self.is_answer(sent, &raw)
-                        {
-                            in_flight = None;
-                            telling.settled();
-                        },
+                        Ok(raw) => {
+                            self.hear(&mut telling, &mut in_flight, &raw);
+                        }
                         Err(error) => {
                             debug!(target = %self.secondary.target, %error, "notify over TCP failed");
                         }
@@ -248,7 +255,23 @@ impl Notifier {
         }
     }
 
-    /// Sends the current version's NOTIFY, unless a slow try finds that the target has it.
+    /// Takes a message of the target's; whether it answers what is in flight, which then is no more.
+    fn hear(&self, telling: &mut Telling, in_flight: &mut Option<InFlight>, raw: &[u8]) -> bool {
+        let heard = match in_flight {
+            Some(sent) => self.answer_to(sent, raw, telling.tries),
+            None => Heard::Nothing,
+        };
+        match heard {
+            Heard::Nothing => return false,
+            Heard::Taken => telling.settled(),
+            // The next try comes in its time.
+            Heard::Refused => {}
+        }
+        *in_flight = None;
+        true
+    }
+
+    /// Sends the current version's NOTIFY, unless a repeated try finds that the target has it.
     async fn tell(
         &self,
         telling: &mut Telling,
@@ -260,7 +283,7 @@ impl Notifier {
             return None;
         };
         let target = self.secondary.target;
-        if telling.is_slow && self.table.has(self.zone.apex(), target, version.serial) {
+        if !telling.is_due && self.table.has(self.zone.apex(), target, version.serial) {
             telling.settled();
             return None;
         }
@@ -335,19 +358,19 @@ impl Notifier {
         let serial = in_flight.map(|sent| sent.serial.encode());
         warn!(
             zone = %self.zone.apex(), secondary = %self.secondary.target, serial,
-            "a secondary does not answer notify"
+            "a secondary does not take notify"
         );
     }
 
-    /// Whether a datagram from the target answers ours; any response code ends it (RFC 1996 section 4.8).
-    fn is_answer(&self, sent: &InFlight, raw: &[u8]) -> bool {
+    /// What a datagram from the target says to ours, of which there were so many tries.
+    fn answer_to(&self, sent: &InFlight, raw: &[u8], tries: u32) -> Heard {
         let Some(head) = raw.first_chunk::<HEADER_OCTETS>() else {
-            return false;
+            return Heard::Nothing;
         };
         let id = u16::from_be_bytes([head[0], head[1]]);
         let answer_flags = u16::from_be_bytes([head[2], head[3]]);
         if id != sent.id || answer_flags & flags::QR == 0 {
-            return false;
+            return Heard::Nothing;
         }
         let rcode = Rcode(answer_flags & 15);
         let (zone, secondary) = (self.zone.apex(), self.secondary.target);
@@ -355,11 +378,10 @@ impl Notifier {
             let now = unix_seconds(&*self.clock);
             let signed =
                 tsig_place(raw).is_some_and(|at| tsig::is_reply_valid(key, mac, raw, at, now));
-            // A refusal of the key or the clock comes unsigned, or signed with an error: it ends this
-            // telling too, or the target would be asked again for ever.
+            // A refusal of the key or the clock comes unsigned, or signed with an error.
             if !signed && rcode == Rcode::NOERROR {
                 warn!(%zone, %secondary, "a secondary's answer to notify is not signed by its key");
-                return false;
+                return Heard::Nothing;
             }
         }
         self.stats.notify_acknowledged.increase();
@@ -368,10 +390,12 @@ impl Notifier {
             .acknowledged(zone, secondary, told, self.clock.wall());
         if rcode == Rcode::NOERROR {
             debug!(%zone, %secondary, serial = %sent.serial, "notify answered");
-        } else {
+            return Heard::Taken;
+        }
+        if tries <= 1 {
             info!(%zone, %secondary, serial = %sent.serial, rcode = rcode.0, "notify refused");
         }
-        true
+        Heard::Refused
     }
 }
 

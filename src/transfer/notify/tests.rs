@@ -190,12 +190,17 @@ async fn d3_a_notify_is_repeated_until_a_response_with_its_id_comes() {
     let (second, from) = receive(&socket).await;
     assert_eq!(told(&second), "1");
     assert_eq!(running.stats.notify_acknowledged.get(), 0);
-    // REFUSED is an answer (RFC 1996 section 4.8 does not tell responses apart).
+    // REFUSED is an answer, and noted, but one who is just starting takes the next.
     let mut refused = second[..12].to_vec();
     refused[2] |= 0x80;
     refused[3] = 5;
     refused[4..8].fill(0);
     socket.send_to(&refused, from).await.unwrap();
+    while running.stats.notify_acknowledged.get() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let (third, _) = receive(&socket).await;
+    assert_eq!(told(&third), "1");
     publish(&zone, 2, &contents("z.", 60, &["a A 10.0.0.2"]));
     loop {
         let (raw, _) = receive(&socket).await;

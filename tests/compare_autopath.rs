@@ -1,0 +1,219 @@
+//! `autopath @kubernetes` and what `metadata` knows of pods, beside CoreDNS: the same cluster, the same questions from
+//! a pod and from a stranger.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a helper of a test that fails fails the test"
+)]
+
+use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::apiserver::{Access, ApiServer, object_path};
+use support::process::{Process, wait_for};
+use support::upstream::Upstream;
+use support::wire::{self, Message, Query};
+use support::{needs, ports};
+
+mod support;
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The address of a pod, and one that no pod has.
+const CLIENTS: [&str; 2] = ["127.0.0.1:0", "127.0.0.2:0"];
+/// What the log says of each question.
+const FORMAT: &str = "AP {remote} {type} {name} {rcode} {/kubernetes/client-namespace} \
+    {/kubernetes/client-pod-name} {/kubernetes/client-label/app} {/kubernetes/kind} {/kubernetes/namespace} \
+    {/kubernetes/service} {/kubernetes/endpoint} {/kubernetes/port-name} {/kubernetes/protocol}";
+
+/// An object of the namespace `shop`.
+fn object(kind: &str, version: &str, name: &str, rest: Value) -> Value {
+    let mut object = rest;
+    object["apiVersion"] = version.into();
+    object["kind"] = kind.into();
+    object["metadata"]["name"] = name.into();
+    if kind != "Namespace" {
+        object["metadata"]["namespace"] = "shop".into();
+    }
+    object
+}
+
+/// The cluster: Services, and a pod at the address that asks.
+fn fill(api: &ApiServer) {
+    api.create(&object("Namespace", "v1", "shop", json!({})));
+    let ports = json!([{ "name": "http", "port": 80, "protocol": "TCP" }]);
+    let web = json!({ "spec": { "ports": ports, "clusterIP": "10.96.7.7" } });
+    api.create(&object("Service", "v1", "web", web));
+    let db = json!({ "spec": { "ports": ports, "clusterIP": "None" } });
+    api.create(&object("Service", "v1", "db", db));
+    let slice = json!({
+        "metadata": { "labels": { "kubernetes.io/service-name": "db" } },
+        "addressType": "IPv4",
+        "endpoints": [
+            { "addresses": ["10.244.1.5"], "hostname": "db-0", "conditions": { "ready": true } },
+        ],
+        "ports": ports,
+    });
+    api.create(&object(
+        "EndpointSlice",
+        "discovery.k8s.io/v1",
+        "db-1",
+        slice,
+    ));
+    let pod = json!({
+        "metadata": { "labels": { "app": "asker" } },
+        "spec": { "containers": [{ "name": "c", "image": "none" }] },
+    });
+    let pod = object("Pod", "v1", "asker", pod);
+    api.create(&pod);
+    let ip = "127.0.0.1";
+    let status = json!({ "phase": "Running", "podIP": ip, "podIPs": [{ "ip": ip }] });
+    let path = object_path(&pod);
+    api.patch(&format!("{path}/status"), &json!({ "status": status }));
+}
+
+/// The questions: plain ones, and those of each step of the search path.
+fn questions() -> Vec<(String, u16)> {
+    let paths = [
+        "",
+        ".shop.svc.cluster.local",
+        ".svc.cluster.local",
+        ".cluster.local",
+    ];
+    let names = [
+        "web",
+        "web.shop",
+        "web.shop.svc",
+        "db-0.db.shop.svc.cluster.local",
+        "_http._tcp.db.shop.svc",
+        "a.example",
+        "cname.example",
+        "nx.example",
+        "nodata.example",
+        "servfail.example",
+        "none",
+    ];
+    let mut questions = Vec::new();
+    for name in names {
+        for path in paths {
+            for qtype in [wire::A, wire::AAAA, wire::SRV, wire::TXT] {
+                // The difference `port-address`: CoreDNS gives the name of a port addresses.
+                if name.starts_with('_') && qtype == wire::A {
+                    continue;
+                }
+                questions.push((format!("{name}{path}."), qtype));
+            }
+        }
+    }
+    for other in [
+        "7.7.96.10.in-addr.arpa.",
+        "10-0-0-1.shop.pod.cluster.local.",
+    ] {
+        questions.push((other.to_owned(), wire::PTR));
+    }
+    questions
+}
+
+/// Asks from an address; the answer as text.
+fn ask(from: &str, server: SocketAddr, name: &str, qtype: u16) -> String {
+    let query = Query::new(name, qtype).encode();
+    let reply = wait_for("an answer", PATIENCE, String::new, || {
+        let socket = UdpSocket::bind(from).ok()?;
+        socket
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .ok()?;
+        socket.connect(server).ok()?;
+        socket.send(&query).ok()?;
+        let mut buffer = [0; 4096];
+        let length = socket.recv(&mut buffer).ok()?;
+        Message::decode(&buffer[..length]).ok()
+    });
+    let types: Vec<String> = reply
+        .authority
+        .iter()
+        .map(|record| wire::type_name(record.rtype))
+        .collect();
+    // The order of a walk: an alias stands before what it leads to.
+    let answers: Vec<String> = reply.answers.iter().map(wire::Record::text).collect();
+    let aa = reply.is_authoritative();
+    format!("{} aa={aa} {} {types:?}", reply.rcode(), answers.join(", "))
+}
+
+/// What a server says to all, and what it logs of it.
+fn run(kind: &str, program: &Path, kubeconfig: &Path) -> Vec<(String, String, String)> {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, upstream) = (ports::free_address(), Upstream::start(1, "ok"));
+    let corefile = format!(
+        ".:{port} {{\n bind 127.0.0.1\n metadata\n errors\n log . \"{FORMAT}\"\n autopath @kubernetes\n \
+         kubernetes cluster.local in-addr.arpa {{\n  kubeconfig {file}\n  pods verified\n }}\n forward . {up}\n}}\n",
+        port = server.port(),
+        file = kubeconfig.display(),
+        up = upstream.address,
+    );
+    std::fs::write(folder.path().join("Corefile"), corefile).unwrap();
+    let mut command = Command::new(program);
+    command
+        .args(["-conf", "Corefile"])
+        .env("STATE_DIRECTORY", folder.path().join("state"))
+        .current_dir(folder.path());
+    let mut process = Process::spawn(kind, &mut command, &folder.path().join("log"));
+    let (pod, first) = (CLIENTS[0], "127-0-0-1.shop.pod.cluster.local.");
+    process.wait_for("the pod is known", PATIENCE, || {
+        let query = Query::new(first, wire::A);
+        let reply = wire::udp(server, &query).ok()?;
+        (reply.rcode() == 0 && !reply.answers.is_empty()).then_some(())
+    });
+    process.wait_for("its path is walked", PATIENCE, || {
+        let said = ask(pod, server, "web.shop.svc.cluster.local.", wire::A);
+        said.contains("10.96.7.7").then_some(())
+    });
+    let mut said = Vec::new();
+    for client in CLIENTS {
+        for (name, qtype) in questions() {
+            let before = log_lines(&process).len();
+            let answer = ask(client, server, &name, qtype);
+            let logged = wait_for("its line in the log", PATIENCE, String::new, || {
+                log_lines(&process).get(before).cloned()
+            });
+            let question = format!("{client} {name} {}", wire::type_name(qtype));
+            said.push((question, answer, logged));
+        }
+    }
+    process.kill();
+    said
+}
+
+/// The lines of the log in our format.
+fn log_lines(process: &Process) -> Vec<String> {
+    let log = process.log();
+    let lines = log
+        .lines()
+        .filter_map(|line| line.find("AP ").map(|at| &line[at..]));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn pods_search_paths_and_metadata_are_those_of_coredns() {
+    if needs::lacks(&["apiserver", "coredns", "openssl"]) {
+        return;
+    }
+    let api = ApiServer::start();
+    fill(&api);
+    let kubeconfig = api.kubeconfig(Access::Admin);
+    let theirs = run("CoreDNS", &needs::program("coredns"), &kubeconfig);
+    let ours = run("zonewright", &needs::zonewright(), &kubeconfig);
+    let mut wrong = String::new();
+    for (one, other) in theirs.iter().zip(&ours) {
+        if one != other {
+            wrong += &format!(
+                "{}\n  CoreDNS:    {}\n              {}\n  zonewright: {}\n              {}\n",
+                one.0, one.1, one.2, other.1, other.2
+            );
+        }
+    }
+    eprintln!("{} answers compared", ours.len());
+    assert!(wrong.is_empty(), "{wrong}");
+}
