@@ -159,3 +159,26 @@ fn common_front(one: &[u8], other: &[u8]) -> usize {
     let rest = one[common..].iter().zip(&other[common..]);
     common + rest.take_while(|(a, b)| a == b).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_fronts_are_counted_in_octets() {
+        for (one, other, want) in [
+            ("", "", 0),
+            ("a", "", 0),
+            ("abcdefgh", "abcdefgh", 8),
+            ("abcdefgx", "abcdefgh", 7),
+            ("xbcdefgh", "abcdefgh", 0),
+            ("abcdefgh01x3", "abcdefgh0123", 10),
+            ("abcdefgh", "abcdefgh01", 8),
+        ] {
+            for (one, other) in [(one, other), (other, one)] {
+                let common = common_front(one.as_bytes(), other.as_bytes());
+                assert_eq!(common, want, "{one} {other}");
+            }
+        }
+    }
+}

@@ -6,11 +6,11 @@ use crate::transfer::stream::{Sink, StreamError, put};
 use crate::zone::{Contents, Node, Rrsets, Version};
 
 /// Nodes that are fetched together.
-const FETCH: usize = 16;
+const FETCH: usize = 32;
 /// Octets that come together into the processor's caches.
 const CACHE_LINE: usize = 64;
 /// How much of each node is fetched before it is read: the rest comes as it is read.
-const FETCH_LINES: usize = 4;
+const FETCH_LINES: usize = 8;
 
 /// Packs a version's records and sends every message but the last, which stays in the packer.
 pub(crate) async fn send_zone<S: Sink>(
@@ -19,7 +19,7 @@ pub(crate) async fn send_zone<S: Sink>(
     sink: &mut S,
 ) -> Result<(), StreamError> {
     let soa = soa_record(version);
-    put(packer, sink, soa).await?;
+    put(packer, sink, [soa]).await?;
     let mut rest = Rest::of(&version.contents);
     loop {
         match rest.pack(packer) {
@@ -28,7 +28,7 @@ pub(crate) async fn send_zone<S: Sink>(
             Push::TooLarge => return Err(StreamError::TooLarge),
         }
     }
-    put(packer, sink, soa).await
+    put(packer, sink, [soa]).await
 }
 
 /// What of a zone is still to be packed.
@@ -97,7 +97,12 @@ impl<'a, I: Iterator<Item = &'a Node>> Rest<'a, I> {
             self.fetched.extend(self.nodes.by_ref().take(FETCH));
             let mut sum = 0_u8;
             for node in &self.fetched {
-                for octet in node.as_octets().iter().step_by(CACHE_LINE).take(FETCH_LINES) {
+                for octet in node
+                    .as_octets()
+                    .iter()
+                    .step_by(CACHE_LINE)
+                    .take(FETCH_LINES)
+                {
                     sum ^= octet;
                 }
             }
@@ -118,3 +123,6 @@ pub(crate) fn soa_record(version: &Version) -> RrRef<'_> {
         tag: 0,
     }
 }
+
+#[cfg(test)]
+mod tests;

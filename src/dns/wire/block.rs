@@ -63,12 +63,7 @@ impl MessageWriter {
 
     /// Writes records whose owner follows the last one in order until there is no room; false when the table
     /// has to write what is left.
-    fn in_order(
-        &mut self,
-        section: Section,
-        owner: OwnerRef<'_>,
-        block: &mut RrBlock<'_>,
-    ) -> bool {
+    fn in_order(&mut self, section: Section, owner: OwnerRef<'_>, block: &mut RrBlock<'_>) -> bool {
         let Some((_, end)) = block.first() else {
             return true;
         };
