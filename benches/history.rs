@@ -14,8 +14,6 @@
 
 #[path = "cluster/machine.rs"]
 mod machine;
-#[path = "history/past.rs"]
-mod past;
 #[path = "history/versions.rs"]
 mod versions;
 
@@ -24,10 +22,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use zonewright::app::StoredPast;
 use zonewright::audit::{Output, Question, Request, answer};
-use zonewright::zone::journal::{Journal, Retention, WallClock};
+use zonewright::ops::SystemClock;
+use zonewright::zone::journal::{Journal, Reader, Retention, WallClock};
+use zonewright::zone::{Version, ZoneSet};
 
-use past::BenchPast;
 use versions::{Random, START_MS, STEP_MS, Zone};
 
 /// As in the server: without it nothing is given back to the system.
@@ -126,7 +126,7 @@ fn a_time(random: &mut Random, versions: u64) -> String {
 }
 
 /// Asks one question; gives how long it took and the octets of the answer.
-fn ask(past: &BenchPast, request: Request) -> (Duration, usize) {
+fn ask(past: &StoredPast, request: Request) -> (Duration, usize) {
     let question = Question {
         request,
         output: Output::Text,
@@ -138,7 +138,7 @@ fn ask(past: &BenchPast, request: Request) -> (Duration, usize) {
 }
 
 /// The questions of one kind.
-fn ask_all(past: &BenchPast, what: &str, mut request: impl FnMut() -> Request) {
+fn ask_all(past: &StoredPast, what: &str, mut request: impl FnMut() -> Request) {
     let before = rss();
     // The store is warm when somebody has asked before.
     for _ in 0..ASKS / 4 {
@@ -155,7 +155,7 @@ fn ask_all(past: &BenchPast, what: &str, mut request: impl FnMut() -> Request) {
 }
 
 /// All kinds of questions.
-fn questions(past: &BenchPast, zone: &Zone) {
+fn questions(past: &StoredPast, zone: &Zone) {
     let versions = zone.seq();
     let apex = versions::apex().to_string();
     let mut random = Random(7);
@@ -233,7 +233,7 @@ fn commits(zone: &mut Zone, journal: &mut Journal, what: &str) {
 }
 
 /// Commits with and without readers.
-fn beside_readers(zone: &mut Zone, journal: &mut Journal, past: &BenchPast) {
+fn beside_readers(zone: &mut Zone, journal: &mut Journal, past: &StoredPast) {
     commits(zone, journal, "commit, nobody asks");
     let (ended, asked) = (AtomicBool::new(false), AtomicU64::new(0));
     let versions = zone.seq();
@@ -296,6 +296,14 @@ fn opening(dir: &Path, clock: &WallClock, zone: &Zone) {
     );
 }
 
+/// The past as a server answers from it that serves this version.
+fn past_of(reader: Reader, served: &Version) -> StoredPast {
+    let zone = Arc::new(zonewright::zone::Zone::new(&versions::apex()));
+    zone.restore(served.clone());
+    let zones = Arc::new(ZoneSet::new(vec![zone]));
+    StoredPast::of_store(reader, Some(zones), Arc::new(SystemClock))
+}
+
 fn main() {
     let (versions, records) = (
         size("HISTORY_VERSIONS", 1_000_000),
@@ -323,7 +331,7 @@ fn main() {
         stored.octets as f64 / 1e6,
         rss()
     );
-    let past = BenchPast::new(journal.reader(), zone.version());
+    let past = past_of(journal.reader(), &zone.version());
     questions(&past, &zone);
     beside_readers(&mut zone, &mut journal, &past);
     drop(past);

@@ -16,6 +16,7 @@ use support::needs;
 use support::ports;
 use support::proxy::Proxy;
 use support::secondary::{Key, Kind, Plan, Secondary};
+use support::wire::Record;
 use support::zonewright::Zonewright;
 
 mod support;
@@ -83,6 +84,60 @@ fn configure(zonewright: &Zonewright, folder: &Path, more: &str) {
 /// Anyone on the machine may have the zones.
 const ANYONE: &str = "    transfer {\n        allow 127.0.0.1\n    }\n";
 
+/// Lines that tell these secondaries of changes, by a key, and let anyone on the machine have the zones.
+fn transfer_to(key: &Key, addresses: &[SocketAddr]) -> String {
+    let to: Vec<String> = addresses
+        .iter()
+        .map(|it| format!("        to {it} key {}\n", key.name))
+        .collect();
+    format!(
+        "    tsig {{\n        secret {} {} {}\n    }}\n    transfer {{\n{}        allow 127.0.0.1\n    }}\n",
+        key.name,
+        key.secret,
+        key.algorithm,
+        to.concat()
+    )
+}
+
+/// A real secondary, and what it must not lose.
+struct Follower {
+    /// The secondary.
+    secondary: Secondary,
+    /// What it has taken of each zone.
+    taken: Vec<Vec<Record>>,
+}
+
+impl Follower {
+    /// Starts one at the address, and waits until it has the zones as they are.
+    fn start(zonewright: &Zonewright, key: Key, address: SocketAddr) -> Self {
+        let plan = Plan::new(zonewright.address(), &ZONES).key(key);
+        let mut follower = Self {
+            secondary: Secondary::start_on(Kind::Nsd, &plan, address.port()),
+            taken: Vec::new(),
+        };
+        follower.follow(zonewright);
+        follower
+    }
+
+    /// Waits until it has the zones as they are now.
+    fn follow(&mut self, zonewright: &Zonewright) {
+        let zones = ZONES.iter().zip(zonewright.serials());
+        for (zone, serial) in zones {
+            self.secondary
+                .wait_for_serial(zone, serial.unwrap(), PATIENCE);
+        }
+        self.taken = ZONES.map(|zone| zonewright.zone(zone)).to_vec();
+        self.assert_kept();
+    }
+
+    /// It still has all that it took.
+    fn assert_kept(&self) {
+        for (zone, taken) in ZONES.iter().zip(&self.taken) {
+            self.secondary.assert_holds(zone, taken);
+        }
+    }
+}
+
 /// How many zones are held, by the metric.
 fn held(zonewright: &Zonewright) -> f64 {
     zonewright.metric("zonewright_zone_held", "").unwrap_or(0.0)
@@ -132,8 +187,13 @@ fn has(zonewright: &Zonewright, number: u8) -> bool {
 /// start, takes no name away; it is let out by hand, or cancelled when the files are back.
 #[test]
 fn an_emptied_folder_is_held_released_and_recovers() {
-    let (mut zonewright, folder) = of_folder(ANYONE);
+    if needs::lacks(&["nsd"]) {
+        return;
+    }
+    let (key, address) = (Key::example(), ports::free_address());
+    let (mut zonewright, folder) = of_folder(&transfer_to(&key, &[address]));
     zonewright.start();
+    let mut follower = Follower::start(&zonewright, key, address);
     let serials = zonewright.serials();
     assert!(has(&zonewright, 1) && has(&zonewright, 2));
 
@@ -142,6 +202,7 @@ fn an_emptied_folder_is_held_released_and_recovers() {
     check_held(&mut zonewright);
     assert_eq!(zonewright.serials(), serials);
     assert!(has(&zonewright, 1));
+    follower.assert_kept();
     write_manifests(&folder);
     wait(&mut zonewright, "recovery", |it| held(it) == 0.0);
     assert_eq!(zonewright.serials(), serials);
@@ -159,6 +220,7 @@ fn an_emptied_folder_is_held_released_and_recovers() {
     });
     assert!(has(&zonewright, 1) && has(&zonewright, 2));
     assert_eq!(zonewright.serials(), serials);
+    follower.assert_kept();
 
     let said = zonewright.command(&["release", "cluster.local"]);
     let serial = zonewright.serial(ZONES[0]).unwrap();
@@ -173,11 +235,13 @@ fn an_emptied_folder_is_held_released_and_recovers() {
         "the reverse zone has a gate of its own"
     );
     assert_eq!(zonewright.served(ZONES[0]), zonewright.rendered(ZONES[0]));
+    follower.follow(&zonewright);
     write_manifests(&folder);
     wait(&mut zonewright, "the names are back", |it| {
         has(it, 2) && held(it) == 0.0
     });
     assert_eq!(zonewright.serials()[1], serials[1]);
+    follower.follow(&zonewright);
 }
 
 /// After its time what is held is published, and that is said.
@@ -210,7 +274,7 @@ fn fill(server: &ApiServer, namespaces: &[&str]) {
 /// back, or it is let out.
 #[test]
 fn an_api_server_that_suddenly_lists_nothing_is_held() {
-    if needs::lacks(&["apiserver", "openssl"]) {
+    if needs::lacks(&["apiserver", "openssl", "nsd"]) {
         return;
     }
     let mut server = ApiServer::start();
@@ -219,19 +283,23 @@ fn an_api_server_that_suddenly_lists_nothing_is_held() {
     let mut zonewright = Zonewright::prepare(&ZONES);
     let file = zonewright.folder().join("kubeconfig");
     server.kubeconfig_at(Access::Admin, proxy.address, &file);
+    let (key, address) = (Key::example(), ports::free_address());
     zonewright.configure(&format!(
-        "    kubernetes {{\n        kubeconfig {}\n    }}\n{ANYONE}",
-        file.display()
+        "    kubernetes {{\n        kubeconfig {}\n    }}\n{}",
+        file.display(),
+        transfer_to(&key, &[address])
     ));
     zonewright.start();
     wait(&mut zonewright, "all names", |it| {
         has(it, 1) && has(it, SERVICES)
     });
+    let mut follower = Follower::start(&zonewright, key, address);
 
     server.lose_everything();
     server.resume();
     check_held(&mut zonewright);
     assert!(has(&zonewright, 1) && has(&zonewright, 2));
+    follower.assert_kept();
 
     proxy.close();
     server.find_everything();
@@ -254,6 +322,7 @@ fn an_api_server_that_suddenly_lists_nothing_is_held() {
         let services = it.metric("zonewright_source_objects", "kind=\"Service\"");
         services == Some(f64::from(SERVICES / 2 + 1))
     });
+    follower.assert_kept();
     for zone in ZONES {
         zonewright.command(&["release", zone]);
     }
@@ -262,6 +331,7 @@ fn an_api_server_that_suddenly_lists_nothing_is_held() {
     wait(&mut zonewright, "what a rendering gives", |it| {
         it.served(ZONES[0]) == rendered
     });
+    follower.follow(&zonewright);
 }
 
 /// The disk is lost, the secondaries live: they have serials far above the clock. What is published first is
@@ -275,17 +345,7 @@ fn after_a_lost_disk_the_first_serial_is_above_the_secondaries() {
     let (mut zonewright, folder) = of_folder("");
     let key = Key::example();
     let addresses: Vec<SocketAddr> = kinds.iter().map(|_| ports::free_address()).collect();
-    let to: Vec<String> = addresses
-        .iter()
-        .map(|it| format!("        to {it} key {}\n", key.name))
-        .collect();
-    let transfer = format!(
-        "    tsig {{\n        secret {} {} {}\n    }}\n    transfer {{\n{}        allow 127.0.0.1\n    }}\n",
-        key.name,
-        key.secret,
-        key.algorithm,
-        to.concat()
-    );
+    let transfer = transfer_to(&key, &addresses);
     configure(&zonewright, &folder, &transfer);
     // The serials of the first life come from a file: far ahead of any clock.
     let far = 3_900_000_000_u32;

@@ -313,6 +313,41 @@ mod tests {
     }
 
     #[test]
+    fn why_names_each_handler_that_decides_and_in_the_order_of_the_chain() {
+        let state = tempfile::tempdir().unwrap();
+        let resolv = state.path().join("resolv.conf");
+        std::fs::write(&resolv, "search a.test\n").unwrap();
+        let text = format!(
+            ". {{\nforward b.test 192.0.2.2\nforward . 192.0.2.1\nloop\nkubernetes cluster.local {{\nmanifests .\n}}\n\
+             hosts {{\n10.0.0.1 a.test\n}}\ntemplate IN A c.test {{\nrcode NXDOMAIN\n}}\ncache 30\n\
+             acl {{\nblock net 192.0.2.0/24\n}}\nautopath {}\nrewrite name a.test b.test\nloadbalance\n\
+             chaos\nany\ndns64\nlocal\nmetadata\n}}\n",
+            resolv.display()
+        );
+        let (made, _) = router(&text, Kept::default(), None);
+        let of = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
+        let told = crate::app::why::blocks(&of.config).remove(0);
+        let words: Vec<_> = made.blocks()[0]
+            .handlers()
+            .iter()
+            .map(|it| it.name())
+            .collect();
+        // These answer nothing of their own.
+        let decides = |word: &&str| !["metadata", "cache", "loop"].contains(word);
+        let mut zones = words.split(|word| *word == "kubernetes");
+        let mut decide = || -> Vec<&str> {
+            let words = zones.next().unwrap().iter().copied();
+            words.filter(decides).collect()
+        };
+        assert_eq!((told.before.len(), told.before), (9, decide()));
+        assert_eq!(
+            told.after,
+            ["forward b.test 192.0.2.2", "forward . 192.0.2.1"]
+        );
+        assert_eq!(decide(), ["forward", "forward"]);
+    }
+
+    #[test]
     fn a_cache_goes_on_where_the_zones_behind_it_stay() {
         let with = |lines: &str| {
             format!(

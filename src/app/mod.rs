@@ -59,6 +59,7 @@ pub use emit::{Emission, emit};
 pub use export::export;
 pub use failure::Failure;
 pub use files::PlannedFile;
+pub use past::StoredPast;
 pub use plan::{Planned, PlannedCluster, plan};
 pub use render::{RenderedZone, render};
 pub use run::run;

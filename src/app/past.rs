@@ -2,7 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::runtime::Handle;
+use tokio::sync::oneshot::error::RecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::app::data::Data;
@@ -22,8 +25,11 @@ use crate::zone::{Contents, Net, Step, Version, ZoneSet};
 /// Tells how a running server stands.
 pub(super) type StatusOf = Arc<dyn Fn() -> Status + Send + Sync>;
 
+/// How long the asker of an order waits for its being carried out.
+const CARRIED_OUT_WITHIN: Duration = Duration::from_secs(30);
+
 /// The past in a store.
-pub(super) struct StoredPast {
+pub struct StoredPast {
     /// Reads the journal.
     reader: Reader,
     /// Holds the store when no server does.
@@ -57,13 +63,27 @@ impl StoredPast {
         clock: &Arc<dyn Clock>,
     ) -> Self {
         let asks = Arc::clone(observed);
-        Self::of_server(
-            data.reader.clone(),
-            Arc::clone(&data.planned.zones),
-            Arc::new(move || status(&asks.load())),
-            (data.inputs.clone(), blocks(config)),
-            Arc::clone(clock),
-        )
+        let zones = Some(Arc::clone(&data.planned.zones));
+        Self {
+            status: Some(Arc::new(move || status(&asks.load()))),
+            inputs: Some(data.inputs.clone()),
+            blocks: blocks(config),
+            ..Self::of_store(data.reader.clone(), zones, Arc::clone(clock))
+        }
+    }
+
+    /// The past as a reader has it, with the zones that are served, where there are any; nothing can be ordered.
+    #[must_use]
+    pub fn of_store(reader: Reader, zones: Option<Arc<ZoneSet>>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            reader,
+            _journal: None,
+            zones,
+            status: None,
+            inputs: None,
+            blocks: Vec::new(),
+            clock,
+        }
     }
 
     /// Opens the store of a server that does not run.
@@ -94,33 +114,9 @@ impl StoredPast {
         }
         let reader = journal.reader();
         Ok(Self {
-            reader,
             _journal: Some(journal),
-            zones: None,
-            status: None,
-            inputs: None,
-            blocks: Vec::new(),
-            clock,
+            ..Self::of_store(reader, None, clock)
         })
-    }
-
-    /// The past of the server that runs in this process.
-    pub(super) fn of_server(
-        reader: Reader,
-        zones: Arc<ZoneSet>,
-        status: StatusOf,
-        (inputs, blocks): (mpsc::WeakSender<Input>, Vec<BlockLine>),
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        Self {
-            reader,
-            _journal: None,
-            zones: Some(zones),
-            status: Some(status),
-            inputs: Some(inputs),
-            blocks,
-            clock,
-        }
     }
 }
 
@@ -162,6 +158,23 @@ impl StoredPast {
     /// The current version of the running server.
     fn near(&self, zone: &Name) -> Option<Arc<Version>> {
         self.zones.as_ref()?.get(zone)?.current()
+    }
+}
+
+/// Tells the writer something; `None` when it is ending. Whoever waits for the answer does not keep it alive.
+fn send(inputs: &mpsc::WeakSender<Input>, input: Input) -> Option<()> {
+    inputs.upgrade()?.blocking_send(input).ok()
+}
+
+/// What an answer is, if it comes in time; for a thread of the runtime that may wait.
+fn within<T>(answer: oneshot::Receiver<T>, most: Duration) -> Option<Result<T, RecvError>> {
+    let waits = async move { tokio::time::timeout(most, answer).await };
+    Handle::current().block_on(waits).ok()
+}
+
+impl std::fmt::Debug for StoredPast {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StoredPast")
     }
 }
 
@@ -243,14 +256,15 @@ impl Past for StoredPast {
             return Err(AuditError::NoServer);
         };
         let gone = || AuditError::Refused("the server is ending".to_owned());
-        // Weak: whoever may ask does not keep the writer alive.
-        let inputs = inputs.upgrade().ok_or_else(gone)?;
         let (asked, answer) = oneshot::channel();
         let input = self.input(zone.clone(), order, by.into(), asked)?;
-        inputs.blocking_send(input).map_err(|_| gone())?;
-        match answer.blocking_recv() {
-            Ok(released) => released.map_err(AuditError::Refused),
-            Err(_) => Err(gone()),
+        send(inputs, input).ok_or_else(gone)?;
+        match within(answer, CARRIED_OUT_WITHIN) {
+            Some(Ok(released)) => released.map_err(AuditError::Refused),
+            Some(Err(_)) => Err(gone()),
+            None => Err(AuditError::Refused(
+                "it is ordered, but not carried out yet: see zonewright status".to_owned(),
+            )),
         }
     }
 
@@ -260,12 +274,12 @@ impl Past for StoredPast {
         };
         let zone = zones.find(name.to_lower().as_wire()).cloned();
         let mut reasons = Vec::new();
-        if let (Some(zone), Some(inputs)) = (&zone, inputs.upgrade()) {
+        if let Some(zone) = &zone {
             let (asked, answer) = oneshot::channel();
             let (zone, name) = (zone.apex().clone(), name.to_lower());
-            let sent = inputs.blocking_send(Input::Why { zone, name, asked });
-            // A server that is ending says less.
-            let known = sent.ok().and_then(|()| answer.blocking_recv().ok());
+            let sent = send(inputs, Input::Why { zone, name, asked });
+            // A server that is ending, or waits for its disk, says less.
+            let known = sent.and_then(|()| within(answer, CARRIED_OUT_WITHIN)?.ok());
             reasons = known.unwrap_or_default();
         }
         Ok(Grounds {
@@ -277,5 +291,54 @@ impl Past for StoredPast {
 
     fn now_ms(&self) -> u64 {
         millis(self.clock.wall())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zone::journal::WallClock;
+
+    /// How long a test waits for what comes at once.
+    const SOON: Duration = Duration::from_secs(60);
+
+    /// What a server that writes to this channel answers from.
+    fn past_of(inputs: &mpsc::Sender<Input>, state: &Path) -> (StoredPast, Journal) {
+        let wall: WallClock = Arc::new(|| 1_000_000);
+        let (journal, _) = Journal::open(state, wall).unwrap();
+        let past = StoredPast {
+            inputs: Some(inputs.downgrade()),
+            ..StoredPast::of_store(journal.reader(), None, Arc::new(SystemClock))
+        };
+        (past, journal)
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_an_order_does_not_keep_the_writer_from_ending() {
+        let state = tempfile::tempdir().unwrap();
+        let (inputs, mut writer) = mpsc::channel(1);
+        let (past, _journal) = past_of(&inputs, state.path());
+        let zone: Name = "z.".parse().unwrap();
+        let order = Order::Freeze { until_ms: None };
+        let asks = tokio::task::spawn_blocking(move || past.order(&zone, order, "someone"));
+        let ordered = writer.recv().await.unwrap();
+        drop(inputs);
+        let next = tokio::time::timeout(SOON, writer.recv()).await;
+        assert!(next.expect("the asker holds no sender").is_none());
+        drop(ordered);
+        let why = asks.await.unwrap().unwrap_err();
+        assert_eq!(why.to_string(), "the server is ending");
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_waited_for_only_so_long() {
+        let (asked, answer) = oneshot::channel::<u8>();
+        let waited = tokio::task::spawn_blocking(|| within(answer, Duration::from_millis(1)));
+        assert_eq!(waited.await.unwrap(), None);
+        assert!(asked.is_closed());
+        let (asked, answer) = oneshot::channel();
+        asked.send(7).unwrap();
+        let waited = tokio::task::spawn_blocking(|| within(answer, SOON));
+        assert_eq!(waited.await.unwrap(), Some(Ok(7)));
     }
 }

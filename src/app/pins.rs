@@ -2,7 +2,7 @@
 //!
 //! It is written before a version is, and loses a line after the version that ends the order. What a crash
 //! leaves between is told apart by the version that is served: an old content that is not there yet is
-//! published, one that was followed by another version is over.
+//! published, one that was followed by another content is over.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,6 +38,9 @@ struct Line {
     by: String,
     /// The old content.
     rollback: Option<RollbackLine>,
+    /// The hash of the content that was served when it was ordered.
+    #[serde(default)]
+    found: Option<String>,
 }
 
 /// An old content.
@@ -62,6 +65,7 @@ impl Line {
             until_ms,
             by,
             rollback,
+            found,
         } = pin;
         let rollback = rollback.map(|rollback| RollbackLine {
             to: rollback.to.encode(),
@@ -75,6 +79,7 @@ impl Line {
             until_ms: *until_ms,
             by: by.to_string(),
             rollback,
+            found: found.map(|hash| hash.to_string()),
         }
     }
 
@@ -90,11 +95,16 @@ impl Line {
                 before: Serial::decode(it.before),
             }),
         };
+        let found = match line.found {
+            None => None,
+            Some(hash) => Some(hash.parse().ok()?),
+        };
         let pin = Pin {
             since_ms: line.since_ms,
             until_ms: line.until_ms,
             by: line.by.into(),
             rollback,
+            found,
         };
         Some((Name::parse(&line.zone).ok()?.to_lower(), pin))
     }
@@ -178,6 +188,15 @@ fn restore(pin: &Pin, version: &Version, reader: &Reader) -> Option<Restored> {
         Some(Restored { pin, target, base })
     };
     let Some(rollback) = pin.rollback else {
+        // A frozen zone keeps its content: where another is served the order was over, and a crash came before
+        // that was noted. A serial would not tell, for it rises where a secondary is ahead.
+        if pin
+            .found
+            .is_some_and(|found| found != version.content_hash())
+        {
+            tracing::info!(zone = %apex, "the freeze is over");
+            return None;
+        }
         return going_on(None, None);
     };
     if version.content_hash() == rollback.content {
@@ -208,9 +227,7 @@ fn restore(pin: &Pin, version: &Version, reader: &Reader) -> Option<Restored> {
 /// The contents of the version with a serial.
 fn contents_of(serial: Serial, version: &Version, reader: &Reader) -> Option<Contents> {
     let apex = version.contents.apex();
-    let stored = reader.zone(apex)?;
-    let mut seqs = (stored.oldest..=stored.newest).rev();
-    let seq = seqs.find(|seq| reader.moment(apex, *seq).is_ok_and(|it| it.0 == serial))?;
+    let seq = reader.seq_of(apex, serial).ok().flatten()?;
     reader.contents_at(apex, seq, Some(version)).ok()
 }
 
@@ -230,5 +247,72 @@ pub(super) fn rollback_to(to: Serial, contents: &Contents, served: &Version) -> 
         content: ContentTree::of(contents).content_hash(contents),
         from: served.serial,
         before: served.serial,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::testing::contents;
+    use crate::zone::journal::{Journal, WallClock};
+    use crate::zone::{Candidate, Edit, Hash, MemoryLimits};
+
+    /// The zone's name.
+    const APEX: &str = "z.example.";
+
+    /// The version that follows one, with this serial and the same content.
+    fn next(previous: Option<&Version>, serial: u32) -> Version {
+        let before = previous.map_or_else(|| contents(APEX, 5, &[]), |it| it.contents.clone());
+        let draft = Edit::new(&before).finish();
+        let serial = Serial::decode(serial);
+        let limits = MemoryLimits {
+            steps: 0,
+            octets: 0,
+        };
+        let next = Candidate::new(previous, draft, serial, 1_000, Vec::new(), limits);
+        next.version().clone()
+    }
+
+    #[test]
+    fn a_freeze_goes_on_after_a_restart_only_where_its_content_is_still_served() {
+        let state = tempfile::tempdir().unwrap();
+        let wall: WallClock = Arc::new(|| 1_000);
+        let (journal, _) = Journal::open(state.path(), wall).unwrap();
+        let found = next(None, 7);
+        let apex: Name = APEX.parse().unwrap();
+        let zone = Arc::new(Zone::new(&apex));
+        let mut pins = Pins::read(state.path()).unwrap();
+        let freeze = |found| Pin {
+            since_ms: 1,
+            until_ms: None,
+            by: "someone".into(),
+            rollback: None,
+            found,
+        };
+        let other = Hash::from_octets([7; 32]);
+        // The serial alone rises where a secondary is ahead of a frozen zone.
+        zone.restore(next(Some(&found), 9));
+        for (found, goes_on) in [
+            (Some(found.content_hash()), true),
+            (Some(other), false),
+            // As an older release wrote it.
+            (None, true),
+        ] {
+            pins.set(&apex, Some(&freeze(found))).unwrap();
+            let read = Pins::read(state.path()).unwrap();
+            assert_eq!(read.pins, pins.pins);
+            let restored = read.restore([&zone].into_iter(), &journal.reader());
+            assert_eq!(!restored.is_empty(), goes_on, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn an_order_of_an_older_release_reads() {
+        let line = r#"{"zone":"z.","sinceMs":5,"untilMs":null,"by":"me","rollback":null}"#;
+        let (zone, pin) = Line::read(line).unwrap();
+        assert_eq!(
+            (zone, pin.since_ms, pin.found),
+            ("z.".parse().unwrap(), 5, None)
+        );
     }
 }

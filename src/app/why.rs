@@ -4,10 +4,12 @@ use crate::audit::BlockLine;
 use crate::corefile::{Config, Pods, ServerBlock};
 use crate::dns::Name;
 
-/// Handlers that stand before the zones and may answer, change or refuse a question.
-const BEFORE: &[&str] = &["rewrite", "acl", "template", "hosts", "autopath"];
-/// Handlers that answer what no zone has.
-const AFTER: &[&str] = &["hosts", "template", "forward"];
+/// Handlers that stand before the zones and may answer, change or refuse a question, in the order of the chain.
+const BEFORE: &[&str] = &[
+    "local", "dns64", "any", "chaos", "rewrite", "autopath", "acl", "template", "hosts",
+];
+/// The handler behind the zones: it answers what they have not.
+const AFTER: &str = "forward";
 
 /// The blocks of a configuration.
 pub(super) fn blocks(config: &Config) -> Vec<BlockLine> {
@@ -34,18 +36,9 @@ pub(super) fn block_of<'a>(blocks: &'a [BlockLine], name: &Name) -> Option<&'a B
 
 /// One block.
 fn block_line(block: &ServerBlock) -> BlockLine {
-    let has = |word: &str| {
-        let mut written = block.written.iter();
-        written.any(|it| it.first().is_some_and(|it| it == word))
-    };
-    let after = AFTER.iter().filter(|word| has(word)).map(|word| {
-        let mut written = block.written.iter();
-        let full = written.find(|it| it.first().is_some_and(|it| it == word));
-        match full {
-            Some(full) if *word == "forward" => full.join(" "),
-            Some(_) | None => (*word).to_owned(),
-        }
-    });
+    let is_of = |written: &[String], word: &str| written.first().is_some_and(|it| it == word);
+    let has = |word: &&str| block.written.iter().any(|it| is_of(it, word));
+    let after = block.written.iter().filter(|it| is_of(it, AFTER));
     let zones_with = |wanted: fn(&crate::corefile::Kubernetes) -> bool| {
         let clusters = block.clusters().filter(|cluster| wanted(cluster));
         clusters.flat_map(|it| it.forward_zones.clone()).collect()
@@ -53,8 +46,8 @@ fn block_line(block: &ServerBlock) -> BlockLine {
     BlockLine {
         place: block.place.to_string(),
         keys: block.zones.iter().map(|key| key.apex.clone()).collect(),
-        before: BEFORE.iter().copied().filter(|word| has(word)).collect(),
-        after: after.collect(),
+        before: BEFORE.iter().copied().filter(has).collect(),
+        after: after.map(|words| words.join(" ")).collect(),
         insecure: zones_with(|it| it.options.pods == Pods::Insecure),
         zonal: zones_with(|it| it.options.zonal),
         publishes: block

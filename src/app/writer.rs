@@ -22,7 +22,7 @@ use crate::schema::Problem;
 use crate::zone::check::Warning;
 use crate::zone::gate::Why;
 use crate::zone::journal::next_serial;
-use crate::zone::journal::{Journal, ReadError, Reader, Retention, Topic};
+use crate::zone::journal::{Journal, ReadError, Reader, Retention, StepsAtHand, Topic};
 use crate::zone::pin::Pin;
 use crate::zone::{Candidate, Edit, Journaled, MemoryLimits, Version, Zone};
 
@@ -32,12 +32,15 @@ struct JournalStore {
     journal: Journal,
     /// What operators ordered.
     pins: Pins,
+    /// Steps that records were looked up in since the last commit, with their zone.
+    at_hand: Option<(Name, StepsAtHand)>,
 }
 
 impl Store for JournalStore {
     type Error = StoreError;
 
     fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, Self::Error> {
+        self.at_hand = None;
         // The candidates are built anew at the next try, with what came meanwhile.
         self.journal
             .commit(candidates)
@@ -48,11 +51,16 @@ impl Store for JournalStore {
         self.journal.floor(apex)
     }
 
-    fn origin(&self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
+    fn origin(&mut self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
         let reader = self.journal.reader();
+        let owner = record.to_record().owner;
+        let known = self.at_hand.take().filter(|(zone, _)| zone == apex);
+        let (_, at_hand) = self
+            .at_hand
+            .insert(known.unwrap_or_else(|| (apex.clone(), StepsAtHand::default())));
         let mut causes = Vec::new();
         let mut look = |seq| -> Result<bool, ReadError> {
-            let step = reader.step(apex, seq)?;
+            let step = at_hand.get(&owner, seq, || reader.step_of(apex, seq, &owner))?;
             let tag = step.tag_of_added(record);
             causes = tag.map_or(Vec::new(), |tag| step.causes_of(tag).to_vec());
             Ok(tag.is_none())
@@ -195,7 +203,11 @@ impl Writer {
         });
         let files = files.into_iter().map(|(plan, _)| plan).collect();
         let catalogs = catalogs.into_iter().map(|(plan, _)| plan).collect();
-        let store = JournalStore { journal, pins };
+        let store = JournalStore {
+            journal,
+            pins,
+            at_hand: None,
+        };
         let pipeline = Pipeline::new(plans, store, clock, observer)
             .with_files(files)
             .with_catalogs(catalogs)
@@ -208,8 +220,7 @@ impl Writer {
         let gauges = pipeline.gauges();
         // Who waited for this may be gone; then there are no senders either, and the end is near.
         drop(opened.send(Opened { reader, gauges }));
-        let JournalStore { journal, pins: _ } = pipeline.run(&mut inputs);
-        Ok(journal)
+        Ok(pipeline.run(&mut inputs).journal)
     }
 }
 

@@ -4,9 +4,10 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use crate::audit::follow::{self, Cursor};
+use crate::audit::follow::{self, Cursor, Given};
 use crate::audit::moment::Moment;
 use crate::audit::order::{Order, carry_out, until_ms};
+use crate::audit::page::Room;
 use crate::audit::past::{AuditError, Output, Past, begins, last_version};
 use crate::audit::{blame, diff, export, log, show, status, verify, why};
 use crate::dns::{Name, Serial};
@@ -144,13 +145,13 @@ pub fn answer(
         } => {
             let zones = zones_of(past, zone)?;
             let filter = log::Filter {
-                since_ms: since_of(past, zone, since)?.map(|since| since.1),
+                since_ms: since_of(past, zone, since)?.map(|since| since.time_ms()),
                 until_ms: time_of(past, until)?,
                 ..filter_of(name, object)?
             };
             log::write(past, &zones, &filter, output, out)
         }
-        Request::Follow(followed) => answer_follow(past, followed, output, out),
+        Request::Follow(followed) => answer_follow(past, followed, Room::PAGE, output, out),
         Request::Show { zone, name } => {
             let (zone, moment) = zone_and_moment(past, zone)?;
             let name = name.as_deref().map(Name::parse).transpose()?;
@@ -204,10 +205,11 @@ pub fn answer(
     }
 }
 
-/// Writes the versions that follow.
-fn answer_follow(
+/// Writes the versions that follow, as many as there is room for.
+pub(super) fn answer_follow(
     past: &dyn Past,
     followed: &Follow,
+    room: Room,
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
@@ -220,31 +222,26 @@ fn answer_follow(
         cursor,
     } = followed;
     let zones = zones_of(past, zone)?;
-    // A stream that began goes on, though its beginning may have left the history.
-    let from = match cursor {
-        None => since_of(past, zone, since)?,
-        Some(_) => None,
-    };
-    let mut filter = filter_of(name, object)?;
-    let start = match (cursor, from) {
-        (Some(cursor), _) => cursor.clone(),
-        // What has this serial was seen.
-        (None, Some((Some(seq), _))) => Cursor {
-            given: zones.iter().map(|it| (it.to_string(), seq)).collect(),
-            is_more: false,
+    let start = match cursor {
+        // A stream that began goes on, though its beginning may have left the history.
+        Some(cursor) => cursor.clone(),
+        None => match since_of(past, zone, since)? {
+            None => Cursor::at_newest(past, &zones)?,
+            Some(Since::Time(since_ms)) => Cursor::before(past, &zones, since_ms)?,
+            // What has this serial was seen.
+            Some(Since::Version { given, time_ms: _ }) => Cursor {
+                given: zones.iter().map(|it| (it.to_string(), given)).collect(),
+                is_more: false,
+            },
         },
-        (None, Some((None, since_ms))) => {
-            filter.since_ms = Some(since_ms);
-            Cursor::default()
-        }
-        (None, None) => follow::now(past, &zones),
     };
+    let filter = filter_of(name, object)?;
     let followed = follow::Followed {
         zones: &zones,
         filter: &filter,
         is_whole: *is_whole,
     };
-    follow::write(past, &followed, &start, output, out)
+    follow::write(past, &followed, start, room, output, out)
 }
 
 /// A time that is named.
@@ -282,22 +279,45 @@ fn filter_of(name: &Option<String>, object: &Option<String>) -> Result<log::Filt
     })
 }
 
-/// From when on: a time, or the time of the version with a serial, and that version's number.
+/// From when on.
+enum Since {
+    /// A time, milliseconds since 1970 UTC.
+    Time(u64),
+    /// A version that is named by its serial.
+    Version {
+        /// The version.
+        given: Given,
+        /// Its time.
+        time_ms: u64,
+    },
+}
+
+impl Since {
+    /// The time, milliseconds since 1970 UTC.
+    const fn time_ms(&self) -> u64 {
+        match self {
+            Self::Time(time_ms) | Self::Version { given: _, time_ms } => *time_ms,
+        }
+    }
+}
+
+/// Reads from when on.
 fn since_of(
     past: &dyn Past,
     zone: &Option<String>,
     since: &Option<String>,
-) -> Result<Option<(Option<u64>, u64)>, AuditError> {
+) -> Result<Option<Since>, AuditError> {
     let Some(since) = since else { return Ok(None) };
     let moment = Moment::parse(since, past.now_ms())?;
     Ok(Some(match moment {
-        Moment::Time(ms) => (None, ms),
+        Moment::Time(ms) => Since::Time(ms),
         Moment::Serial(serial) => {
             let zone = zone.as_ref().ok_or(AuditError::WhoseSerial(serial))?;
             let zone = known_zone(past, zone)?;
             let seq = version_at(past, &zone, Some(moment))?;
             let (_, time_ms) = past.moment(&zone, seq).map_err(AuditError::Store)?;
-            (Some(seq), time_ms)
+            let given = Given { seq, serial };
+            Since::Version { given, time_ms }
         }
     }))
 }

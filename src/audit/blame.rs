@@ -14,10 +14,7 @@ use crate::cluster::Cause;
 use crate::dns::{Name, Record, RecordText, Rtype};
 use crate::zone::Step;
 use crate::zone::digest::record_wire;
-use crate::zone::journal::Topic;
-
-/// How many steps are kept at hand while records of one name are looked up.
-const STEPS_AT_HAND: usize = 64;
+use crate::zone::journal::{StepsAtHand, Topic};
 
 /// Writes the reasons of a version's records, or of those at one name; the SOA, which every version
 /// changes, aside.
@@ -135,26 +132,16 @@ fn one_by_one(
     seq: u64,
     records: &[Record],
 ) -> Result<Vec<Option<Reason>>, AuditError> {
-    // Steps, as far as one name needs them: the records of a name stand together.
-    let mut at_hand: HashMap<u64, Arc<Step>> = HashMap::new();
-    let mut name = None;
+    let mut at_hand = StepsAtHand::default();
     let mut reasons = Vec::with_capacity(records.len());
     for record in records {
-        if name.replace(&record.owner) != Some(&record.owner) {
-            at_hand.clear();
-        }
         let mut reason = None;
         past.find(zone, Topic::record(record.view()), seq, &mut |seq| {
-            let step = match at_hand.get(&seq) {
-                Some(step) => Arc::clone(step),
-                None => {
-                    let part = past.step_of(zone, seq, &record.owner);
-                    Arc::new(part.map_err(AuditError::Store)?.step)
-                }
-            };
-            if at_hand.len() < STEPS_AT_HAND {
-                at_hand.insert(seq, Arc::clone(&step));
-            }
+            let owner = &record.owner;
+            let step = at_hand.get(owner, seq, || {
+                let part = past.step_of(zone, seq, owner);
+                part.map_err(AuditError::Store)
+            })?;
             let tag = step.tag_of_added(record.view());
             reason = tag.map(|tag| Reason { step, tag });
             Ok(reason.is_none())

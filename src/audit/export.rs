@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::audit::log::cause_json;
 use crate::audit::moment::TimeText;
+use crate::audit::page::Room;
 use crate::audit::past::{AuditError, Past, step_of};
 use crate::audit::show::each_record;
 use crate::dns::{Name, RecordText, RrList, RrRef, Rtype, Serial, Soa};
@@ -20,10 +21,6 @@ use crate::zone::digest::record_wire;
 
 /// What the first line says of the form of all lines.
 const FORM: &str = "zonewright history 1";
-/// The most versions in a page.
-const PAGE_VERSIONS: u64 = 1000;
-/// A page ends after the version that makes it so long.
-const PAGE_OCTETS: usize = 4 << 20;
 
 /// Writes the beginning, or the versions after this number: some of them; nothing when there are none.
 pub(super) fn write(
@@ -38,17 +35,15 @@ pub(super) fn write(
     let Some(after) = after else {
         return write_beginning(past, zone, oldest, out);
     };
-    let mut octets = 0;
+    let one = |seq: u64, out: &mut dyn io::Write| -> Result<(), AuditError> {
+        let line = version_json(zone, &*step_of(past, zone, seq)?);
+        Ok(writeln!(out, "{line}")?)
+    };
     // What left the history since the page before is missing, and the numbers show it.
-    let first = (after + 1).max(oldest);
-    for seq in first..=newest.min(after + PAGE_VERSIONS) {
-        let line = version_json(zone, &*step_of(past, zone, seq)?).to_string();
-        writeln!(out, "{line}")?;
-        octets += line.len();
-        if octets >= PAGE_OCTETS {
-            break;
-        }
-    }
+    let first = after.saturating_add(1).max(oldest);
+    let mut room = Room::PAGE;
+    // Whoever asks goes on after the last that arrived.
+    let _rest = room.fill(first..=newest, &one, out)?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use crate::audit::past::{AuditError, Output, Past, begins, last_version, step_of
 use crate::cluster::{Cause, Kind, ObjectKey, Verb};
 use crate::dns::{Name, RecordText, RrList};
 use crate::zone::Step;
-use crate::zone::journal::{PartStep, Topic};
+use crate::zone::journal::Topic;
 
 /// The most causes a line of text names.
 const CAUSES_SHOWN: usize = 5;
@@ -71,7 +71,7 @@ impl ObjectFilter {
 
 impl Filter {
     /// What the versions that are wanted can be found by.
-    fn topic(&self) -> Option<Topic> {
+    pub(super) fn topic(&self) -> Option<Topic> {
         let by_object = || {
             let ObjectFilter {
                 kind,
@@ -85,13 +85,8 @@ impl Filter {
         self.name.as_ref().map(Topic::name).or_else(by_object)
     }
 
-    /// Whether a step is wanted, of any time from `since` on.
-    pub(super) fn takes(&self, step: &Step) -> bool {
-        self.since_ms.is_none_or(|since| step.time_ms >= since) && self.fits(step)
-    }
-
     /// Whether a step is wanted, its time aside.
-    fn fits(&self, step: &Step) -> bool {
+    pub(super) fn fits(&self, step: &Step) -> bool {
         let by_name = self.name.as_ref().is_none_or(|name| {
             let at = |list: &RrList| {
                 list.iter()
@@ -127,20 +122,7 @@ pub(super) fn write(
             if filter.until_ms.is_some_and(|until| time_ms > until) {
                 return Ok(true);
             }
-            if let (Some(name), None, Output::Text) = (&filter.name, &filter.object, output) {
-                let part = past.step_of(zone, seq, name).map_err(AuditError::Store)?;
-                if filter.fits(&part.step) {
-                    write_part(zone, &part, Some(name), out)?;
-                }
-                return Ok(true);
-            }
-            let step = step_of(past, zone, seq)?;
-            if filter.fits(&step) {
-                match output {
-                    Output::Text => write_text(zone, &step, filter.name.as_ref(), out)?,
-                    Output::Json => writeln!(out, "{}", version_json(zone, &step))?,
-                }
-            }
+            write_version(past, zone, seq, filter, output, out)?;
             Ok(true)
         };
         let high = match filter.until_ms {
@@ -182,33 +164,43 @@ fn write_beginning(
     Ok(())
 }
 
-/// One version for people.
-pub(super) fn write_text(
+/// Writes a version, if it is wanted, whenever it was made.
+pub(super) fn write_version(
+    past: &dyn Past,
     zone: &Name,
-    step: &Step,
-    name: Option<&Name>,
+    seq: u64,
+    filter: &Filter,
+    output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    write_lines(
-        zone,
-        (step, step.added.len(), step.removed.len()),
-        name,
-        out,
-    )
-}
-
-/// One version for people who ask for a name.
-fn write_part(
-    zone: &Name,
-    part: &PartStep,
-    name: Option<&Name>,
-    out: &mut dyn io::Write,
-) -> Result<(), AuditError> {
-    write_lines(zone, (&part.step, part.added, part.removed), name, out)
+    let name = filter.name.as_ref();
+    if let (Some(name), None, Output::Text) = (name, &filter.object, output) {
+        let part = past.step_of(zone, seq, name).map_err(AuditError::Store)?;
+        if filter.fits(&part.step) {
+            write_text(
+                zone,
+                (&part.step, part.added, part.removed),
+                Some(name),
+                out,
+            )?;
+        }
+        return Ok(());
+    }
+    let step = step_of(past, zone, seq)?;
+    if filter.fits(&step) {
+        match output {
+            Output::Text => {
+                let counts = (&*step, step.added.len(), step.removed.len());
+                write_text(zone, counts, name, out)?;
+            }
+            Output::Json => writeln!(out, "{}", version_json(zone, &step))?,
+        }
+    }
+    Ok(())
 }
 
 /// One version for people, with how many records come and go.
-fn write_lines(
+fn write_text(
     zone: &Name,
     (step, added, removed): (&Step, usize, usize),
     name: Option<&Name>,

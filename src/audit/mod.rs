@@ -9,6 +9,7 @@ mod follow;
 mod log;
 mod moment;
 mod order;
+mod page;
 mod past;
 mod show;
 mod status;
@@ -17,7 +18,7 @@ mod why;
 
 pub use answer::{Follow, Question, Request, answer};
 pub use control::{PastNow, Refused, ask, serve_control, socket_path};
-pub use follow::Cursor;
+pub use follow::{Cursor, Given};
 pub use moment::{Moment, MomentError};
 pub use order::Order;
 pub use past::{AuditError, Output, Past};

@@ -10,7 +10,7 @@ use crate::audit::order::Order;
 use crate::audit::status;
 use crate::audit::why::Grounds;
 use crate::dns::{Name, ParseError, Serial, UnknownType};
-use crate::zone::journal::{PartStep, ReadError, Topic, Verdict};
+use crate::zone::journal::{PartStep, ReadError, Topic, Verdict, last_of};
 use crate::zone::{Contents, Net, Step};
 
 /// How an answer looks.
@@ -208,19 +208,13 @@ pub(super) fn begins(past: &dyn Past, zone: &Name) -> Result<String, AuditError>
 pub(super) fn last_version(
     past: &dyn Past,
     zone: &Name,
-    (oldest, newest): (u64, u64),
+    range: (u64, u64),
     holds: &dyn Fn((Serial, u64)) -> bool,
 ) -> Result<u64, AuditError> {
-    let (mut low, mut high) = (oldest, newest + 1);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if holds(past.moment(zone, middle).map_err(AuditError::Store)?) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low - 1)
+    last_of(range, |seq| {
+        let moment = past.moment(zone, seq).map_err(AuditError::Store)?;
+        Ok(holds(moment))
+    })
 }
 
 /// The zones there are, in words.

@@ -1,5 +1,6 @@
 //! What people read of the past, from a past made by hand.
 
+mod follow;
 mod versions;
 
 use super::{
@@ -10,6 +11,7 @@ use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Rdata, RrList, RrRef, Serial, Soa, Ttl};
 use crate::zone::journal::{Fault, PartStep, Topic, Verdict};
 use crate::zone::{Contents, Hash, Net, Step};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// The time of the third version: 2026-11-21T14:00:02Z.
@@ -23,6 +25,8 @@ struct Fake {
     status: Option<Status>,
     /// What going through the history gives.
     verdict: Verdict,
+    /// The versions that were read, wholly or in part.
+    looked_at: RefCell<Vec<u64>>,
 }
 
 /// A name.
@@ -139,7 +143,13 @@ impl Fake {
                 head: Some(Hash::from_octets([0xab; 32])),
                 faults: Vec::new(),
             },
+            looked_at: RefCell::default(),
         }
+    }
+
+    /// A version.
+    fn version(&self, seq: u64) -> Option<Arc<Step>> {
+        self.steps.iter().find(|step| step.seq == seq).cloned()
     }
 }
 
@@ -149,11 +159,13 @@ impl Past for Fake {
     }
 
     fn range(&self, zone: &Name) -> Option<(u64, u64)> {
-        (*zone == name("z.")).then_some((1, 3))
+        let (first, last) = (self.steps.first()?, self.steps.last()?);
+        (*zone == name("z.")).then_some((first.seq, last.seq))
     }
 
     fn step(&self, _: &Name, seq: u64) -> Result<Option<Arc<Step>>, String> {
-        Ok(self.steps.iter().find(|step| step.seq == seq).cloned())
+        self.looked_at.borrow_mut().push(seq);
+        Ok(self.version(seq))
     }
 
     fn step_of(&self, zone: &Name, seq: u64, _: &Name) -> Result<PartStep, String> {
@@ -166,19 +178,30 @@ impl Past for Fake {
     }
 
     fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), String> {
-        let step = self.step(zone, seq)?.ok_or("no such version")?;
+        assert_eq!(*zone, name("z."));
+        let step = self.version(seq).ok_or("no such version")?;
         Ok((step.serial, step.time_ms))
     }
 
     fn find(
         &self,
         _: &Name,
-        _: Topic,
+        topic: Topic,
         high: u64,
         call: &mut dyn FnMut(u64) -> Result<bool, AuditError>,
     ) -> Result<(), AuditError> {
-        for seq in (1..=high).rev() {
-            if !call(seq)? {
+        let may_concern = |step: &&Arc<Step>| {
+            let records = step.removed.iter().chain(&step.added);
+            let mut by_record =
+                records.flat_map(|rr| [Topic::name(&rr.to_record().owner), Topic::record(rr)]);
+            let mut by_object = step.causes.iter().flatten();
+            let is_below = step.seq <= high;
+            is_below
+                && (by_record.any(|it| it == topic)
+                    || by_object.any(|it| Topic::object(it.kind, &it.key) == topic))
+        };
+        for step in self.steps.iter().rev().filter(may_concern) {
+            if !call(step.seq)? {
                 break;
             }
         }

@@ -166,13 +166,17 @@ fn outside(block: Option<&BlockLine>, notes: Vec<Reason>) -> Finding {
             "refused",
             "REFUSED, for no block has a key for it".to_owned(),
         ),
-        Some(block) if block.after.is_empty() => (
-            "refused",
-            format!(
-                "refused: no zone has it, and {} has nobody to ask",
-                block.place
-            ),
-        ),
+        Some(block) if block.after.is_empty() => {
+            let unless = match block.before.join(", ") {
+                words if words.is_empty() => String::new(),
+                words => format!(" unless it is a matter of {words}"),
+            };
+            let place = &block.place;
+            (
+                "refused",
+                format!("refused{unless}: no zone has it, and {place} has nobody to ask"),
+            )
+        }
         Some(block) => {
             let after = block.after.join(", then ");
             (

@@ -259,6 +259,33 @@ impl Name {
         Self(wire.into_boxed_slice())
     }
 
+    /// The address whose [`Self::reverse_of`] this is, whatever the case.
+    #[must_use]
+    pub fn reversed_address(&self) -> Option<IpAddr> {
+        let labels: Vec<&[u8]> = self.labels().collect();
+        let [reversed @ .., family, _] = labels.as_slice() else {
+            return None;
+        };
+        let is_v4 = family.eq_ignore_ascii_case(b"in-addr");
+        let address = match *reversed {
+            [d, c, b, a] if is_v4 => {
+                let number = |label: &[u8]| std::str::from_utf8(label).ok()?.parse::<u8>().ok();
+                IpAddr::from([number(a)?, number(b)?, number(c)?, number(d)?])
+            }
+            _ if reversed.len() == 32 => {
+                let mut value = 0_u128;
+                for label in reversed.iter().rev() {
+                    let digit = char::from(*label.first()?).to_digit(16)?;
+                    value = value << 4 | u128::from(digit);
+                }
+                IpAddr::from(value.to_be_bytes())
+            }
+            _ => return None,
+        };
+        // All else that makes a reverse name, such as how it ends and that a number has no leading zeros.
+        (Self::reverse_of(address) == *self).then_some(address)
+    }
+
     /// The labels from the left, without the root.
     pub fn labels(&self) -> impl Iterator<Item = &[u8]> {
         Labels(&self.0)

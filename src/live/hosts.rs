@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -180,7 +180,8 @@ impl Hosts {
         let of = |addresses: Vec<IpAddr>| addresses.into_iter().map(Rdata::address).collect();
         match qtype {
             Rtype::PTR => {
-                let address = address_of(name)?;
+                // What is an IPv4 address in another form is that one.
+                let address = name.reversed_address()?.to_canonical();
                 let file = self.file.load();
                 let tables = [&**file, &self.inline];
                 let names = tables.iter().filter_map(|table| table.names.get(&address));
@@ -250,29 +251,6 @@ fn pattern_of<'r>(lower: &[u8], room: &'r mut [u8; 257]) -> Option<&'r [u8]> {
     room[..2].copy_from_slice(b"\x01*");
     room.get_mut(2..2 + parent.len())?.copy_from_slice(parent);
     room.get(..2 + parent.len())
-}
-
-/// The address of a reverse name (RFC 1035 section 3.5, RFC 3596 section 2.5), in lower case; both have all
-/// their labels.
-fn address_of(name: &Name) -> Option<IpAddr> {
-    let labels: Vec<&[u8]> = name.labels().collect();
-    match labels.as_slice() {
-        [d, c, b, a, b"in-addr", b"arpa"] => {
-            let number = |label: &[u8]| std::str::from_utf8(label).ok()?.parse::<u8>().ok();
-            Some(Ipv4Addr::new(number(a)?, number(b)?, number(c)?, number(d)?).into())
-        }
-        [nibbles @ .., b"ip6", b"arpa"] if nibbles.len() == 32 => {
-            let mut value = 0_u128;
-            for label in nibbles.iter().rev() {
-                let [digit] = label else {
-                    return None;
-                };
-                value = value << 4 | u128::from(char::from(*digit).to_digit(16)?);
-            }
-            Some(IpAddr::from(Ipv6Addr::from(value)).to_canonical())
-        }
-        _ => None,
-    }
 }
 
 impl Handler for Hosts {

@@ -80,7 +80,7 @@ metrics! {
     RECORDS_REMOVED Counter "zonewright_records_removed" ["zone"] "Records that versions removed";
     COMMIT_SECONDS Histogram "zonewright_commit_duration_seconds" [] "From candidates to durable, published versions";
     PROGRAMMING_SECONDS Histogram "zonewright_programming_duration_seconds" [] "From a change seen to its version published";
-    DNS_PROGRAMMING_SECONDS Histogram "coredns_kubernetes_dns_programming_duration_seconds" ["service_kind"] "From a change of endpoints, by their slice's annotation `endpoints.kubernetes.io/last-change-trigger-time`, to the version that holds it; unlike in CoreDNS not for what was listed or deleted: cluster_ip, headless_with_selector";
+    DNS_PROGRAMMING_SECONDS Histogram "coredns_kubernetes_dns_programming_duration_seconds" ["service_kind"] "From a change of endpoints, by their slice's annotation `endpoints.kubernetes.io/last-change-trigger-time`, to the version that holds it; unlike in CoreDNS not for what was listed or deleted, and once for slices of a Service that one version holds: cluster_ip, headless_with_selector";
     COMMIT_FAILURES Counter "zonewright_commit_failures" [] "Commits that the store refused; each is tried again";
     OBJECT_PROBLEMS Gauge "zonewright_object_problems" [] "Things in objects that DNS cannot hold and that were left out";
     SOURCE_SYNCED Gauge "zonewright_source_synced" ["source"] "1 once everything was listed";

@@ -1,18 +1,27 @@
 //! Objects for records that a restart finds gone: nobody saw them go, but the history knows who brought them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use crate::cluster::{Cause, Kind, Verb};
 use crate::dns::{Name, RrList};
+use crate::ops::Clock;
 use crate::pipeline::Store;
 use crate::pipeline::render::ZoneDraft;
 
-/// The most records of one version that are looked up: the writer must not wait long for a whole zone that is
-/// gone. The others name the source that lacks them.
+/// The most records of one version that are looked up, and how long that may take: the writer must not wait for a
+/// whole zone that is gone. The others name the source that lacks them.
 const LOOKED_UP: usize = 1000;
+/// See [`LOOKED_UP`]: less than what secondaries and people notice.
+const LOOKED_UP_WITHIN: Duration = Duration::from_millis(200);
 
 /// Names for records that go because a source lacks them the objects that brought them.
-pub(super) fn name_vanished(store: &impl Store, apex: &Name, draft: &mut ZoneDraft) {
+pub(super) fn name_vanished(
+    store: &mut impl Store,
+    clock: &dyn Clock,
+    apex: &Name,
+    draft: &mut ZoneDraft,
+) {
     let is_unnamed = |group: &Vec<Cause>| {
         let mut causes = group.iter();
         causes.all(|cause| cause.verb == Verb::Vanished && cause.kind.is_none())
@@ -23,17 +32,16 @@ pub(super) fn name_vanished(store: &impl Store, apex: &Name, draft: &mut ZoneDra
     }
     let is_unnamed =
         |tag: u32| usize::try_from(tag).is_ok_and(|tag| unnamed.get(tag) == Some(&true));
-    let mut tags: BTreeMap<Vec<String>, u32> = BTreeMap::new();
+    let mut tags: HashMap<Vec<Cause>, u32> = HashMap::new();
     let mut removed = RrList::with_capacity(draft.draft.removed.as_octets().len());
-    let mut looked_up = 0;
+    let (mut looked_up, end) = (0, clock.now() + LOOKED_UP_WITHIN);
     for mut rr in &draft.draft.removed {
-        if is_unnamed(rr.tag) && looked_up < LOOKED_UP {
+        if is_unnamed(rr.tag) && looked_up < LOOKED_UP && clock.now() < end {
             looked_up += 1;
             let causes = vanished(store.origin(apex, rr));
             if !causes.is_empty() {
-                let key: Vec<String> = causes.iter().map(|cause| format!("{cause:?}")).collect();
-                rr.tag = *tags.entry(key).or_insert_with(|| {
-                    draft.causes.push(causes);
+                rr.tag = *tags.entry(causes).or_insert_with_key(|causes| {
+                    draft.causes.push(causes.clone());
                     u32::try_from(draft.causes.len() - 1).unwrap_or(0)
                 });
             }
@@ -72,4 +80,80 @@ fn forget_unused(draft: &mut ZoneDraft) {
     draft.draft.removed.retag(new_tag);
     draft.draft.added.retag(new_tag);
     draft.causes = kept;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::cluster::{ObjectKey, Origin};
+    use crate::dns::{Rdata, RrRef, Serial, Ttl};
+    use crate::ops::HandClock;
+    use crate::serve::testing::contents;
+    use crate::zone::{Candidate, Edit, Journaled};
+
+    /// A store that needs a second to find who brought a record.
+    struct Slow {
+        /// The time.
+        clock: Arc<HandClock>,
+    }
+
+    /// A cause of a kind.
+    fn cause(verb: Verb, kind: Option<Kind>) -> Cause {
+        Cause {
+            verb,
+            kind,
+            key: ObjectKey::new("a", "s"),
+            origin: Origin::default(),
+        }
+    }
+
+    impl Store for Slow {
+        type Error = String;
+
+        fn commit(&mut self, _: Vec<Candidate>) -> Result<Vec<Journaled>, String> {
+            Err("nothing is committed here".to_owned())
+        }
+
+        fn floor(&self, _: &Name) -> Option<Serial> {
+            None
+        }
+
+        fn origin(&mut self, _: &Name, _: RrRef<'_>) -> Vec<Cause> {
+            self.clock.advance(1);
+            vec![cause(Verb::Applied, Some(Kind::Service))]
+        }
+
+        fn idle(&mut self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn who_brought_a_record_is_looked_up_only_for_so_long() {
+        let contents = contents("z.example.", 5, &[]);
+        let mut draft = Edit::new(&contents).finish();
+        let (rtype, data) = Rdata::address([192, 0, 2, 1].into());
+        for number in 0..5 {
+            let owner: Name = format!("n{number}.z.example.").parse().unwrap();
+            draft.removed.push(RrRef {
+                owner: owner.as_wire(),
+                rtype,
+                ttl: Ttl::ZERO,
+                data: data.as_octets(),
+                tag: 0,
+            });
+        }
+        let causes = vec![vec![cause(Verb::Vanished, None)]];
+        let mut draft = ZoneDraft { draft, causes };
+        let clock = HandClock::at(1_000);
+        let mut store = Slow {
+            clock: Arc::clone(&clock),
+        };
+        name_vanished(&mut store, &*clock, contents.apex(), &mut draft);
+        let named = |tag: u32| draft.causes[usize::try_from(tag).unwrap()][0].kind;
+        let kinds: Vec<_> = draft.draft.removed.iter().map(|rr| named(rr.tag)).collect();
+        assert_eq!(kinds, [Some(Kind::Service), None, None, None, None]);
+    }
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use crate::cluster::{Dirty, FactKey, ObjectKey, State};
 use crate::pipeline::commit::Ready;
 use crate::pipeline::guard::{Guard, Now};
 use crate::pipeline::overlay::{Overlay, Overlays};
 use crate::pipeline::render::{Below, Rendering, ZoneDraft, render_all_over, render_dirty_over};
-use crate::pipeline::triggered::Triggered;
 use crate::pipeline::{ClusterGauges, ClusterPlan};
 use crate::schema::Problem;
 use crate::zone::Zone;
@@ -39,7 +39,7 @@ pub(super) struct Cluster {
     /// Whether the live layer knows less than was rendered, for a version is held.
     pub(super) live_is_behind: bool,
     /// What slices told since the last version, where they say when it happened.
-    pub(super) triggered: Vec<Triggered>,
+    pub(super) triggered: BTreeMap<ObjectKey, SystemTime>,
 }
 
 impl Cluster {

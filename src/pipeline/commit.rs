@@ -52,7 +52,8 @@ impl<S: Store> Pipeline<S> {
         let candidates: Vec<_> = ready
             .into_iter()
             .map(|mut ready| {
-                name_vanished(&self.store, ready.zone.apex(), &mut ready.draft);
+                let (apex, draft) = (ready.zone.apex(), &mut ready.draft);
+                name_vanished(&mut self.store, &*self.clock, apex, draft);
                 self.next_version(ready, now.ms)
             })
             .collect();
@@ -60,7 +61,7 @@ impl<S: Store> Pipeline<S> {
             return false;
         }
         self.seen.clear();
-        self.forget_pins();
+        let forgotten = self.forget_pins();
         self.settle_guards();
         for (place, rendering) in rendered {
             self.settle(place, rendering);
@@ -69,11 +70,15 @@ impl<S: Store> Pipeline<S> {
         for cluster in &mut self.clusters {
             cluster.catch_up_live();
         }
-        self.commit_catalogs()
+        self.commit_catalogs() && forgotten
     }
 
     /// When something that is held leaves by itself.
     pub(super) fn deadline(&self, now: Now) -> Option<Instant> {
+        // Nothing leaves before it is known what secondaries have.
+        if self.awaits_secondaries {
+            return None;
+        }
         let of_clusters = self.clusters.iter().flat_map(|cluster| &cluster.guards);
         let guards = of_clusters.chain(self.files.iter().map(HeldFile::guard));
         guards.filter_map(|guard| guard.deadline(now)).min()

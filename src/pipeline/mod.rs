@@ -22,7 +22,7 @@ mod triggered;
 mod wait;
 mod why;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -65,6 +65,8 @@ const BATCH_QUIET: Duration = Duration::from_micros(500);
 const BATCH_MAX: Duration = Duration::from_millis(20);
 /// The most changes of one batch.
 const BATCH_CHANGES: usize = 4096;
+/// The most changes of which it is counted how long they took: while the store refuses nothing more is kept.
+const SEEN_MOST: usize = 16 * BATCH_CHANGES;
 /// How long after a failed commit the next is tried.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -151,7 +153,7 @@ pub trait Store {
     fn floor(&self, apex: &Name) -> Option<Serial>;
 
     /// The causes of a record of the newest version, as the history knows them; none where it does not.
-    fn origin(&self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
+    fn origin(&mut self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
         let (_apex, _record) = (apex, record);
         Vec::new()
     }
@@ -215,6 +217,8 @@ pub struct Pipeline<S> {
     last_commit: Option<Instant>,
     /// Whether nothing is published before it is known what secondaries have.
     awaits_secondaries: bool,
+    /// The zones whose orders are over and still to be forgotten by the store.
+    over: BTreeSet<Name>,
 }
 
 impl<S> std::fmt::Debug for Pipeline<S> {
@@ -249,7 +253,7 @@ impl<S: Store> Pipeline<S> {
                 overlays: Overlays::new(),
                 guards,
                 live_is_behind: false,
-                triggered: Vec::new(),
+                triggered: BTreeMap::new(),
             }
         };
         let clusters = plans.into_iter().map(cluster_of).collect();
@@ -263,6 +267,7 @@ impl<S: Store> Pipeline<S> {
             seen: Vec::new(),
             last_commit: None,
             awaits_secondaries: false,
+            over: BTreeSet::new(),
         }
     }
 
@@ -368,7 +373,9 @@ impl<S: Store> Pipeline<S> {
                 }
                 // Nobody waits for what changes nothing.
                 if cluster.dirty.causes.len() > causes {
-                    self.seen.push(seen);
+                    if self.seen.len() < SEEN_MOST {
+                        self.seen.push(seen);
+                    }
                     cluster.await_version(triggered);
                 }
             }

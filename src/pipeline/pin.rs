@@ -61,13 +61,15 @@ impl<S: Store> Pipeline<S> {
             rollback.from = version.serial;
             rollback.before = version.serial;
         }
-        let (pin, target) = order.resolve(guard.standing(), now);
+        let (pin, target) = order.resolve(guard.standing(), version.content_hash(), now);
         if pin.is_over(now.ms) {
             return Err("that time is over already".to_owned());
         }
         self.store
             .keep_pin(apex, Some(&pin))
             .map_err(|error| format!("the order cannot be kept: {error}"))?;
+        // What was kept before it is overwritten.
+        self.over.remove(apex);
         Ok((pin, target))
     }
 
@@ -76,18 +78,24 @@ impl<S: Store> Pipeline<S> {
         self.guarded().find(|(zone, _)| zone.apex() == apex)
     }
 
-    /// Forgets the orders that are over with this commit.
-    pub(super) fn forget_pins(&mut self) {
+    /// Forgets the orders that are over with this commit, and those that could not be forgotten before. False
+    /// when the store refused one: it is tried again with the next commit.
+    pub(super) fn forget_pins(&mut self) -> bool {
         let over: Vec<Name> = self
             .guarded()
             .filter(|(_, guard)| guard.unpins())
             .map(|(zone, _)| zone.apex().clone())
             .collect();
-        for apex in over {
-            if let Err(error) = self.store.keep_pin(&apex, None) {
-                self.observer.failed(&error.to_string());
+        self.over.extend(over);
+        let (store, observer) = (&mut self.store, &mut self.observer);
+        self.over.retain(|apex| match store.keep_pin(apex, None) {
+            Ok(()) => false,
+            Err(error) => {
+                observer.failed(&error.to_string());
+                true
             }
-        }
+        });
+        self.over.is_empty()
     }
 }
 

@@ -3,7 +3,8 @@
 //! The controllers of EndpointSlices write into each when what it tells happened. Counted is what came by
 //! watch and changed something, once its version is durable and published: a list tells what
 //! happened at any time, and a deletion carries the time of the change before it. What a gate holds is not
-//! counted: it waits for a person. The kind is that of CoreDNS's metric: of the Service, where it is known.
+//! counted: it waits for a person. What several slices of a Service tell before one version counts once, as the
+//! first of it: so what waits is bounded while no version can be made. The kind is that of CoreDNS's metric: of the Service, where it is known.
 
 use std::time::{Duration, SystemTime};
 
@@ -56,11 +57,12 @@ impl Triggered {
 }
 
 impl Cluster {
-    /// Keeps what a slice told until the next version. Before everything was listed nothing can be
-    /// published, and nobody knows for how long.
+    /// Keeps what a slice told until the next version, of each Service what happened first. Before everything
+    /// was listed nothing can be published, and nobody knows for how long.
     pub(super) fn await_version(&mut self, triggered: Option<Triggered>) {
-        if self.state.is_synced() {
-            self.triggered.extend(triggered);
+        if let (Some(Triggered { service, at }), true) = (triggered, self.state.is_synced()) {
+            let first = self.triggered.entry(service).or_insert(at);
+            *first = at.min(*first);
         }
     }
 
@@ -71,14 +73,14 @@ impl Cluster {
         if self.guards.iter().any(Guard::holds) {
             return Vec::new();
         }
-        let counted = |triggered: Triggered| {
-            let kind = match self.state.service(&triggered.service)?.form {
+        let counted = |(service, at): (ObjectKey, SystemTime)| {
+            let kind = match self.state.service(&service)?.form {
                 ServiceForm::Headless => ServiceKind::HeadlessWithSelector,
                 ServiceForm::ClusterIp(_) | ServiceForm::ExternalName(_) | ServiceForm::Pending => {
                     ServiceKind::ClusterIp
                 }
             };
-            Some((kind, now.duration_since(triggered.at).unwrap_or_default()))
+            Some((kind, now.duration_since(at).unwrap_or_default()))
         };
         triggered.into_iter().filter_map(counted).collect()
     }

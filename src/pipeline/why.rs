@@ -1,7 +1,5 @@
 //! Why a name has no record, or not all that someone expects: read from the facts, nothing is changed.
 
-use std::net::IpAddr;
-
 use crate::cluster::{FactKey, Kind, ObjectKey, Protocol, Service, ServiceForm, State};
 use crate::dns::Name;
 use crate::pipeline::cluster::Cluster;
@@ -207,7 +205,7 @@ impl Facts<'_> {
 
     /// A name of a reverse zone.
     fn reverse(&self, name: &Name, reasons: &mut Vec<Reason>) {
-        let Some(address) = address_of(name) else {
+        let Some(address) = name.reversed_address() else {
             return;
         };
         let holders = self.state.holders(address);
@@ -271,7 +269,7 @@ impl Facts<'_> {
 
     /// A name of an external reverse zone.
     fn outer(&self, name: &Name, reasons: &mut Vec<Reason>) {
-        if let Some(address) = address_of(name)
+        if let Some(address) = name.reversed_address()
             && self.state.outer_holders(address).is_empty()
         {
             let text = format!("no Service with the outer address {address} is seen");
@@ -310,25 +308,4 @@ fn below(service: &Service, rest: &[&str], reasons: &mut Vec<Reason>) {
             reasons.push(Reason::new("endpoint-name", text));
         }
     }
-}
-
-/// The address whose reverse name this is.
-fn address_of(name: &Name) -> Option<IpAddr> {
-    let mut labels: Vec<&[u8]> = name.labels().filter(|label| !label.is_empty()).collect();
-    if labels.pop()? != b"arpa" {
-        return None;
-    }
-    let is_v4 = labels.pop()? == b"in-addr";
-    labels.reverse();
-    let texts: Vec<&str> = labels
-        .iter()
-        .map(|label| std::str::from_utf8(label).ok())
-        .collect::<Option<_>>()?;
-    let address = if is_v4 {
-        texts.join(".").parse().ok()?
-    } else {
-        let groups: Vec<String> = texts.chunks(4).map(<[&str]>::concat).collect();
-        IpAddr::V6(groups.join(":").parse().ok()?)
-    };
-    (Name::reverse_of(address) == *name).then_some(address)
 }

@@ -26,6 +26,7 @@
 //!
 //! The journal belongs to one thread; [`Reader`]s may be used from others.
 
+mod at_hand;
 mod causes;
 mod codec;
 mod commit;
@@ -72,8 +73,9 @@ use step::StepSize;
 use store::{Batch, Store};
 use wide::WideJob;
 
+pub use at_hand::StepsAtHand;
 pub use index::Topic;
-pub use reader::{Order, ReadError, Reader, Steps, StoredZone};
+pub use reader::{Order, ReadError, Reader, Steps, StoredZone, last_of};
 pub use refusal::OpenError;
 pub use retention::Retention;
 pub use step::PartStep;

@@ -20,6 +20,8 @@ pub struct Pin {
     pub by: Arc<str>,
     /// The old content, where it is not just the one that was served.
     pub rollback: Option<Rollback>,
+    /// The hash of the content that was served when it was ordered; `None` where an older release kept none.
+    pub found: Option<Hash>,
 }
 
 /// Which old content stands.

@@ -99,6 +99,40 @@ fn reverse_names_are_those_of_the_rfcs() {
 }
 
 #[test]
+fn what_is_not_quite_a_reverse_name_has_no_address() {
+    let address = |text: &str| name(text).reversed_address();
+    let four = Some("10.0.0.1".parse().unwrap());
+    assert_eq!(address("1.0.0.10.IN-addr.arpa."), four);
+    for text in [
+        ".",
+        "arpa.",
+        "0.0.10.in-addr.arpa.",
+        "0.1.0.0.10.in-addr.arpa.",
+        "256.0.0.10.in-addr.arpa.",
+        "01.0.0.10.in-addr.arpa.",
+        "+1.0.0.10.in-addr.arpa.",
+        "1.0.0.10.in-addr.example.",
+        "1.0.0.10.ip6.arpa.",
+        "g.ip6.arpa.",
+    ] {
+        assert_eq!(address(text), None, "{text}");
+    }
+    let six = Name::reverse_of("2001:db8::1".parse().unwrap()).to_string();
+    for (whole, other) in [("1.0", "g.0"), ("1.0", "10.0"), ("ip6", "in-addr")] {
+        assert_eq!(address(&six.replacen(whole, other, 1)), None, "{other}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_reverse_name_gives_its_address_back(address in any::<IpAddr>(), upper in any::<bool>()) {
+        let text = Name::reverse_of(address).to_string();
+        let text = if upper { text.to_ascii_uppercase() } else { text };
+        prop_assert_eq!(name(&text).reversed_address(), Some(address));
+    }
+}
+
+#[test]
 fn pointers_must_point_back() {
     assert_eq!(Name::decode(&[0xc0, 0], 0), Err(DecodeError::Pointer));
     assert_eq!(

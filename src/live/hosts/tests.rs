@@ -98,20 +98,6 @@ fn a_file_that_changes_is_read_again_and_one_that_goes_stays() {
 }
 
 #[test]
-fn reverse_names_have_all_their_labels() {
-    let address = |text: &str| address_of(&text.parse().unwrap());
-    assert_eq!(
-        address("1.0.0.10.in-addr.arpa."),
-        Some("10.0.0.1".parse().unwrap())
-    );
-    assert_eq!(address("0.0.10.in-addr.arpa."), None);
-    assert_eq!(address("256.0.0.10.in-addr.arpa."), None);
-    let six = Name::reverse_of("2001:db8::1".parse().unwrap());
-    assert_eq!(address_of(&six), Some("2001:db8::1".parse().unwrap()));
-    assert_eq!(address("g.ip6.arpa."), None);
-}
-
-#[test]
 fn a_name_that_no_table_has_passes_where_it_falls_through() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hosts");

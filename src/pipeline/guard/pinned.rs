@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::{GateEvent, Guard, Kept, Key, Now, Released, with_cause};
 use crate::pipeline::render::ZoneDraft;
 use crate::zone::pin::{Pin, Rollback, draft_to};
-use crate::zone::{Contents, Step, Version, Zone};
+use crate::zone::{Contents, Hash, Step, Version, Zone};
 
 /// Who ends an order whose time is over.
 const CLOCK: &str = "the clock";
@@ -79,7 +79,14 @@ impl Guard {
             let kept = || Kept::new(now, version.contents.clone(), 0);
             self.kept.get_or_insert_with(kept);
         }
-        let mut waiting = self.pinned.take().map_or(Vec::new(), |old| old.asked);
+        let (mut waiting, mut target) = (Vec::new(), target);
+        if let Some(old) = self.pinned.take() {
+            waiting = old.asked;
+            // A freeze over a rollback that is not served yet: that is still to be.
+            if old.pin.rollback == pin.rollback {
+                target = target.or(old.target);
+            }
+        }
         waiting.push(asked);
         self.pinned = Some(Pinned {
             pin,
@@ -233,10 +240,11 @@ pub struct PinOrder {
 }
 
 impl PinOrder {
-    /// The order and its content, over one that stands.
+    /// The order and its content, over one that stands, where this content is served.
     pub(in crate::pipeline) fn resolve(
         self,
         standing: Option<&Pin>,
+        found: Hash,
         now: Now,
     ) -> (Pin, Option<Target>) {
         let Self {
@@ -258,6 +266,7 @@ impl PinOrder {
             until_ms,
             by,
             rollback,
+            found: Some(found),
         };
         (pin, target)
     }

@@ -122,7 +122,7 @@ fn s99_a_change_of_endpoints_counts_by_the_kind_of_its_service_where_it_says_whe
     subject.take(Change::Applied(slice("h", 4)), Some(995));
     subject.clock.advance(1);
     let told = subject.commit();
-    assert_eq!(told, ["cluster_ip 3s", "headless_with_selector 6s"]);
+    assert_eq!(told, ["headless_with_selector 6s", "cluster_ip 3s"]);
     subject.take(Change::Applied(slice("s", 5)), None);
     subject.take(Change::Applied(slice("nobody", 6)), Some(999));
     assert!(subject.commit().is_empty());
@@ -154,6 +154,18 @@ fn a_change_counts_when_the_store_has_it() {
     subject.clock.advance(5);
     assert_eq!(subject.commit(), ["cluster_ip 6s"]);
     assert!(subject.commit().is_empty());
+}
+
+#[test]
+fn what_a_service_tells_again_and_again_while_the_store_refuses_counts_once_as_the_first() {
+    let mut subject = Subject::new(plan(), None);
+    for (number, at) in [(3, 997), (4, 995), (5, 999)] {
+        subject.pipeline.store.refusals = 1;
+        subject.take(Change::Applied(slice("s", number)), Some(at));
+        assert!(!subject.pipeline.commit());
+    }
+    assert_eq!(subject.pipeline.clusters[0].triggered.len(), 1);
+    assert_eq!(subject.commit(), ["cluster_ip 5s"]);
 }
 
 #[test]

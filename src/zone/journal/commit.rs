@@ -29,7 +29,7 @@ struct Plan {
 }
 
 impl Journal {
-    /// Writes candidates, heads last, and syncs; gives the entries of the last batch.
+    /// Writes candidates, heads last, and syncs; gives how many entries it wrote.
     pub(super) fn write(&mut self, candidates: &[Candidate]) -> Result<usize, CommitError> {
         self.heal()?;
         let serials: Vec<_> = candidates
@@ -78,12 +78,13 @@ impl Journal {
         Ok(written)
     }
 
-    /// Writes the entries and then, in one batch, the heads; gives how many entries that batch had.
+    /// Writes the entries and then, in one batch, the heads; gives how many entries there were in all.
     pub(super) fn write_database(&mut self, candidates: &[Candidate]) -> Result<usize, StoreError> {
         let mut touched: BTreeMap<Name, Stored> = BTreeMap::new();
         let mut garbage = Vec::new();
         let mut last = Batch::default();
         let mut entries = Vec::new();
+        let mut written = 0;
         for candidate in candidates {
             let apex = candidate.version().contents.apex();
             let known = match touched.get(apex) {
@@ -91,7 +92,8 @@ impl Journal {
                 None => self.zones().get(apex).cloned(),
             };
             let plan = self.plan(candidate, known.as_ref());
-            let stored = self.write_candidate(candidate, plan.stored, &mut entries)?;
+            let stored =
+                self.write_candidate(candidate, plan.stored, &mut entries, &mut written)?;
             if let Some(known) = known.filter(|known| known.id == stored.id) {
                 put_older(&mut last, stored.id, &known.head.older, &stored.head.older);
             }
@@ -114,7 +116,7 @@ impl Journal {
             put_head(&mut last, stored);
             put_zone(&mut last, stored);
         }
-        let written = last.keys();
+        written += last.keys();
         self.store.write(last)?;
         self.store.sync()?;
         for stored in touched.values() {
@@ -184,12 +186,13 @@ impl Journal {
     }
 
     /// Writes a candidate's step, and its contents where nothing else gives them. What does not fit a
-    /// batch is written at once; the rest is left in `entries`.
+    /// batch is written at once, and counted in `written`; the rest is left in `entries`.
     fn write_candidate(
         &self,
         candidate: &Candidate,
         mut stored: Stored,
         entries: &mut Vec<Entry>,
+        written: &mut usize,
     ) -> Result<Stored, StoreError> {
         let step = candidate.step();
         let version = candidate.version();
@@ -198,7 +201,7 @@ impl Journal {
             let mut job = snapshot_job(stored.id, version);
             while !job.is_complete() {
                 entries.extend(job.portion(BATCH_ENTRIES));
-                self.write_full(entries)?;
+                *written += self.write_full(entries)?;
             }
             stored.head.base.octets = job.octets;
         }
@@ -214,7 +217,7 @@ impl Journal {
                 }
                 parts.push(octets, entries);
                 if done.is_ok() {
-                    done = self.write_full(entries);
+                    done = self.write_full(entries).map(|more| *written += more);
                 }
             },
         );
@@ -227,16 +230,18 @@ impl Journal {
         Ok(stored)
     }
 
-    /// Writes entries when there are enough of them for a batch.
-    fn write_full(&self, entries: &mut Vec<Entry>) -> Result<(), StoreError> {
+    /// Writes entries when there are enough of them for a batch; gives how many it wrote.
+    fn write_full(&self, entries: &mut Vec<Entry>) -> Result<usize, StoreError> {
         if entries.len() < BATCH_ENTRIES {
-            return Ok(());
+            return Ok(0);
         }
         let mut batch = Batch::default();
         for (key, value) in entries.drain(..) {
             batch.put(&key, value);
         }
-        self.store.write(batch)
+        let written = batch.keys();
+        self.store.write(batch)?;
+        Ok(written)
     }
 
     /// Opens the database again when a write has failed.

@@ -1,11 +1,12 @@
 //! What a version said of one name: its records, without going through what happened to all others.
 
-use crate::dns::{Name, RrList, SortKey};
+use crate::dns::{Name, SortKey};
 use crate::zone::journal::codec::{StreamError, Streamed};
 use crate::zone::journal::index::{Finder, Topic};
 use crate::zone::journal::reader::{ReadError, Reader, TRIES, unreadable};
+use crate::zone::journal::step::PartStep;
 use crate::zone::journal::{Stored, load, seek, step};
-use crate::zone::{Contents, Edit, Step, Version};
+use crate::zone::{Contents, Edit, Version};
 
 impl Reader {
     /// The records at one name in a version that is kept, as contents with nothing else in them. `near` as
@@ -58,7 +59,7 @@ impl Reader {
         let (start, node) = match near {
             Some(near) => (near.seq, near.contents.get(key).cloned()),
             None if seek::can_seek(store, base.kind(), id, base.seq)? => {
-                let node = seek::node_at(store, base.kind(), id, base.seq, key)?;
+                let node = seek::node_at(store, (base.kind(), id, base.seq), None, key)?;
                 (base.seq, node.map(|(node, _)| node))
             }
             None => {
@@ -85,7 +86,7 @@ impl Reader {
             seqs.reverse();
         }
         for found in seqs {
-            let step = part_of(load::read_step(store, &stored.apex, id, found)?, name);
+            let PartStep { step, .. } = step::read_part(store, &stored.apex, id, found, name)?;
             let next = if forward {
                 step.apply(&contents)
             } else {
@@ -97,18 +98,4 @@ impl Reader {
         contents.set_soa(soa);
         Ok(contents)
     }
-}
-
-/// What a step does to one name.
-fn part_of(mut step: Step, name: &Name) -> Step {
-    for list in [&mut step.removed, &mut step.added] {
-        let mut part = RrList::default();
-        for rr in list.iter() {
-            if rr.owner.eq_ignore_ascii_case(name.as_wire()) {
-                part.push(rr);
-            }
-        }
-        *list = part;
-    }
-    step
 }

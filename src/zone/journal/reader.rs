@@ -168,6 +168,20 @@ impl Reader {
             .map_err(|error| unreadable(apex, seq, error))
     }
 
+    /// The number of the version with a serial, where its step is kept. Costs a binary search.
+    ///
+    /// # Errors
+    /// [`ReadError`] when there is no such zone, or it cannot be read.
+    pub fn seq_of(&self, apex: &Name, serial: Serial) -> Result<Option<u64>, ReadError> {
+        let Head { oldest, seq, .. } = self.stored(apex)?.head;
+        let serial_of = |seq| Ok::<_, ReadError>(self.moment(apex, seq)?.0);
+        let last = last_of((oldest, seq), |seq| {
+            Ok::<_, ReadError>(!serial_of(seq)?.is_after(serial))
+        })?;
+        let is_it = last >= oldest && serial_of(last)? == serial;
+        Ok(is_it.then_some(last))
+    }
+
     /// Calls with the numbers of the kept steps that may concern a topic, `high` and below, falling, until
     /// it gives false or an error. Costs what is found, not what is kept, but for steps from before the
     /// indexes.
@@ -274,6 +288,27 @@ impl Reader {
         }
         Ok(state)
     }
+}
+
+/// The last of some versions for which this holds; the one before the oldest when it holds for none. Costs a
+/// binary search: it has to hold for all before one for which it holds, as serials and times rise with numbers.
+///
+/// # Errors
+/// What `holds` gives.
+pub fn last_of<E>(
+    (oldest, newest): (u64, u64),
+    mut holds: impl FnMut(u64) -> Result<bool, E>,
+) -> Result<u64, E> {
+    let (mut low, mut high) = (oldest, newest + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low - 1)
 }
 
 /// The error for a version that is not there.

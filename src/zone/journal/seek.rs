@@ -14,12 +14,12 @@ pub(super) fn can_seek(store: &Store, kind: u8, id: u32, seq: u64) -> Result<boo
     Ok(first.is_some_and(|value| codec::begins_with_record(&value)))
 }
 
-/// The node with a sort key, and its tag, in a stream that [`can_seek`].
+/// The node with a sort key, and its tag, in a stream that [`can_seek`]. `before` is that stream
+/// where its beginning was read, up to the number of its nodes: of a step only.
 pub(super) fn node_at(
     store: &Store,
-    kind: u8,
-    id: u32,
-    seq: u64,
+    (kind, id, seq): (u8, u32, u64),
+    before: Option<Stream<'_>>,
     key: &[u8],
 ) -> Streamed<Option<(Node, u32)>> {
     let parts = Parts {
@@ -29,13 +29,16 @@ pub(super) fn node_at(
         seq,
     };
     let start = parts.last_before(key)?;
-    let mut stream = Stream::new(store, kind, id, seq);
+    let is_read = before.is_some();
+    let mut stream = before.unwrap_or_else(|| Stream::new(store, kind, id, seq));
     if start > 0 {
         stream.go_to(start, parts.sum_of(start - 1)?);
     } else if kind == SNAPSHOT {
         step::take_snapshot_head(&mut stream)?;
     } else {
-        step::take_head(&mut stream, seq)?;
+        if !is_read {
+            step::take_head(&mut stream, seq)?;
+        }
         stream.count()?;
     }
     while !stream.is_at_end() {

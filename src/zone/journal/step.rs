@@ -258,7 +258,7 @@ pub(super) fn read_part(
         let key = SortKey::of_wire(name.as_wire(), apex.as_wire());
         let key = key.as_ref().map_or(&[][..], SortKey::as_bytes);
         let found = if seek::can_seek(store, STEP, id, seq)? {
-            seek::node_at(store, STEP, id, seq, key)?
+            seek::node_at(store, (STEP, id, seq), Some(stream), key)?
         } else {
             let mut found = None;
             for _ in 0..stream.count()? {
@@ -298,6 +298,14 @@ pub struct PartStep {
     pub removed: usize,
     /// How many come in all.
     pub added: usize,
+}
+
+impl PartStep {
+    /// Whether nothing of the step is left out.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        (self.step.removed.len(), self.step.added.len()) == (self.removed, self.added)
+    }
 }
 
 /// Reads what stands before a step's records, its causes apart; says whether the records are nodes.

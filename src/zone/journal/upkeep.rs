@@ -149,8 +149,9 @@ impl Journal {
         let (step, apex) = (candidate.step(), candidate.version().contents.apex());
         let id = self.zones().get(apex).map(|stored| stored.id);
         if let Some(id) = id.filter(|_| index::is_wide(step)) {
-            let job = WideJob::new(id, step.seq, Some(Arc::clone(step)));
-            self.lists.push_back(job);
+            // Those that have to wait are read when their turn comes: many whole steps would fill the memory.
+            let at_hand = self.lists.is_empty().then(|| Arc::clone(step));
+            self.lists.push_back(WideJob::new(id, step.seq, at_hand));
         }
     }
 

@@ -110,7 +110,7 @@ impl WideJob {
             seq,
             step,
             at: [0; 2],
-            heaps: vec![Vec::new(); 1 << HEAP_BITS],
+            heaps: Vec::new(),
             heap: 0,
             sorted: Vec::new(),
             next: None,
@@ -167,6 +167,7 @@ impl WideJob {
     /// Hashes some records; the causes, which are fewer, with the last.
     fn hash(&mut self, step: &Step, records: usize) {
         let heaps = &mut self.heaps;
+        heaps.resize(1 << HEAP_BITS, Vec::new());
         let mut add = |print: u32| heaps[(print >> (u32::BITS - HEAP_BITS)) as usize].push(print);
         let mut room = records;
         for (list, at) in [&step.removed, &step.added].into_iter().zip(&mut self.at) {

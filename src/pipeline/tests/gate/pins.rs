@@ -355,3 +355,65 @@ fn a_rollback_costs_what_differs_even_when_versions_came_meanwhile() {
     assert!(version.contents.same_as(&old.contents));
     assert_eq!(version.history.last().unwrap().removed.len(), 3);
 }
+
+#[test]
+fn a_freeze_over_a_rollback_that_is_not_served_yet_leaves_it_to_be() {
+    let (mut subject, old) = grown();
+    let answers = [subject.order(Some(&old)), subject.order(None)];
+    assert!(subject.pipeline.commit());
+    for answer in answers {
+        assert_eq!(
+            answer.blocking_recv().unwrap().unwrap().encode(),
+            subject.serial()
+        );
+    }
+    assert_eq!(subject.names(), 8);
+    assert_eq!(subject.zone().pin().unwrap().as_str(), "rolled_back");
+    // Another old content takes its place, though.
+    let ten = Subject::of_ten().zone().current().unwrap();
+    let _answer = subject.order(Some(&ten));
+    let _answer = subject.order(Some(&old));
+    assert!(subject.pipeline.commit());
+    assert_eq!(subject.names(), 8);
+}
+
+#[test]
+fn an_order_that_is_over_is_forgotten_as_soon_as_the_store_takes_it() {
+    let (mut subject, _) = grown();
+    let _answer = subject.order(None);
+    assert!(subject.pipeline.commit());
+    let answer = subject.release("cluster.local.");
+    subject.pipeline.store.refusals = 1;
+    assert!(!subject.pipeline.commit(), "it is to be tried again");
+    assert!(answer.blocking_recv().unwrap().is_ok());
+    assert!(subject.zone().pin().is_none());
+    assert_eq!(subject.pipeline.store.pins.len(), 1);
+    subject.pipeline.store.refusals = 0;
+    assert!(subject.pipeline.commit());
+    assert!(subject.pipeline.store.pins.is_empty());
+    // What is ordered meanwhile is not forgotten with it.
+    let _answer = subject.order(None);
+    assert!(subject.pipeline.commit());
+    let _answer = subject.release("cluster.local.");
+    subject.pipeline.store.refusals = 1;
+    assert!(!subject.pipeline.commit());
+    subject.pipeline.store.refusals = 0;
+    let _answer = subject.order(None);
+    assert!(subject.pipeline.commit());
+    assert_eq!(subject.pipeline.store.pins.len(), 1);
+}
+
+#[test]
+fn nothing_wakes_the_writer_before_it_is_known_what_secondaries_have() {
+    let (mut subject, _) = grown();
+    let _answer = subject.order(None);
+    assert!(subject.pipeline.commit());
+    subject.clock.advance(2 * HOUR);
+    subject.pipeline = subject.pipeline.awaiting_secondaries();
+    assert!(subject.pipeline.commit());
+    assert_eq!(subject.deadline(), None);
+    subject.pipeline.take(Input::Secondaries(Vec::new()));
+    assert_eq!(subject.deadline(), Some(subject.clock.now()));
+    assert!(subject.pipeline.commit());
+    assert!(subject.zone().pin().is_none());
+}

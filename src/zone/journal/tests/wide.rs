@@ -97,27 +97,68 @@ fn a_damaged_list_rules_nothing_out_and_is_seen() {
     assert!(faults.iter().any(|fault| fault.seq == 3), "{faults:?}");
 }
 
+/// The numbers of the steps that have entries of a kind.
+fn with_entries(journal: &Journal, kind: u8) -> BTreeSet<u64> {
+    let found = journal.store.range(&[kind], &[kind + 1], usize::MAX);
+    let keys = found.unwrap();
+    keys.iter()
+        .filter_map(|(key, _)| codec::seq_of(key))
+        .collect()
+}
+
 #[test]
 fn a_wide_step_that_leaves_takes_its_list_along() {
     let mut bench = bench(4);
     bench.settle();
-    assert!(entries(bench.journal(), FILTER) > 4);
+    for kind in [WIDE, FILTER, STEP] {
+        let have = with_entries(bench.journal(), kind);
+        assert!(have.is_superset(&[1, 3].into()), "{kind}: {have:?}");
+    }
     let retention = Retention {
-        versions: 1,
+        versions: 2,
         ..Retention::DEFAULT
     };
     bench.journal().set_retention(&apex(), retention);
-    for turn in 5..10 {
-        let candidate = with_owners(bench.version.as_ref(), 1..2, turn);
+    // The base has to go past them: so much that a snapshot is due, and more than once.
+    for turn in 5..70 {
+        let candidate = bulky(bench.version.as_ref(), turn);
         bench.put(candidate);
         bench.settle();
     }
-    // The first version stays as what the others rest on.
-    let stored = bench.journal().zones()[&apex()].clone();
-    assert_eq!((stored.head.oldest, stored.head.base.seq), (9, 1));
-    let left = [WIDE, FILTER].map(|kind| entries(bench.journal(), kind));
-    assert!(left[0] <= 2 && left[1] > 0, "{left:?}");
+    let head = bench.journal().zones()[&apex()].head.clone();
+    assert_eq!(head.oldest, 68);
+    assert!(head.base.snapshot && head.base.seq > 4, "{head:?}");
+    for kind in [WIDE, FILTER, STEP] {
+        let left = with_entries(bench.journal(), kind);
+        assert!(left.first().is_none_or(|seq| *seq > 4), "{kind}: {left:?}");
+    }
     assert_eq!(bench.journal().reader().verify(&apex()).unwrap().faults, []);
+}
+
+#[test]
+fn only_the_list_that_is_being_made_keeps_its_step_in_memory() {
+    let mut bench = Bench::new();
+    for turn in 1..6 {
+        let candidate = with_owners(bench.version.as_ref(), 0..3000, turn);
+        let version = candidate.version().clone();
+        bench.journal().write(&[candidate]).unwrap();
+        bench.version = Some(version);
+    }
+    let at_hand = bench.journal().lists.iter().map(|job| job.step.is_some());
+    assert_eq!(
+        at_hand.collect::<Vec<_>>(),
+        [true, false, false, false, false]
+    );
+    bench.settle();
+    assert!(bench.journal().lists.is_empty());
+    let journal = bench.journal();
+    let id = journal.zones()[&apex()].id;
+    for seq in 1..6 {
+        assert!(
+            wide::entry(&journal.store, id, seq).unwrap() > Some(0),
+            "{seq}"
+        );
+    }
 }
 
 #[test]

@@ -1,0 +1,164 @@
+//! Streams: each version once, in pages.
+
+use super::*;
+use crate::audit::Follow;
+use crate::audit::answer::answer_follow;
+use crate::audit::follow::Cursor;
+use crate::audit::page::Room;
+
+/// A past of these versions: number, serial; a second apart. Each changes one of two names, in turn.
+fn past_of(versions: &[(u64, u32)]) -> Fake {
+    let mut past = Fake::new();
+    let from = past.steps[1].clone();
+    let step = |(seq, serial): &(u64, u32)| {
+        let owner = ["web.z.", "db.z."][usize::try_from(seq % 2).unwrap()];
+        Arc::new(Step {
+            seq: *seq,
+            time_ms: THIRD_MS + 1000 * seq,
+            serial: Serial::decode(*serial),
+            added: list(&[(owner, 7, 0)]),
+            removed: list(&[]),
+            ..(*from).clone()
+        })
+    };
+    past.steps = versions.iter().map(step).collect();
+    past
+}
+
+/// A page: its lines, and where to go on.
+fn page(past: &Fake, wanted: &Follow, room: Room) -> (Vec<String>, Cursor) {
+    let mut text = Vec::new();
+    answer_follow(past, wanted, room, Output::Text, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let mut lines: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
+    let cursor = serde_json::from_str(&lines.pop().unwrap()).unwrap();
+    let is_version = |line: &String| line.starts_with('z');
+    (lines.into_iter().filter(is_version).collect(), cursor)
+}
+
+/// All there is now, page by page: the serials and what else is said of the zone, and where to go on.
+fn pages(past: &Fake, wanted: &Follow, room: Room) -> (Vec<String>, Cursor) {
+    let mut wanted = wanted.clone();
+    let mut said = Vec::new();
+    loop {
+        let (lines, cursor) = page(past, &wanted, room);
+        said.extend(lines.iter().map(|line| match line.strip_prefix("z. ") {
+            Some(version) => version.split(' ').next().unwrap().to_owned(),
+            None => line.clone(),
+        }));
+        if !cursor.is_more {
+            return (said, cursor);
+        }
+        wanted.cursor = Some(cursor);
+    }
+}
+
+/// A page of so many versions.
+const fn room(versions: usize) -> Room {
+    Room {
+        versions,
+        ..Room::PAGE
+    }
+}
+
+/// From a time on.
+fn since(time: &str) -> Follow {
+    Follow {
+        since: Some(time.into()),
+        ..Follow::default()
+    }
+}
+
+#[test]
+fn a_stream_from_a_time_on_has_nothing_from_before_it_on_any_page() {
+    let versions: Vec<(u64, u32)> = (1..=20).map(|seq: u32| (seq.into(), 100 + seq)).collect();
+    let past = past_of(&versions);
+    for (time, wanted) in [
+        ("2026-11-21T14:00:13.5Z", 112..=120),
+        ("2026-11-21T14:00:14Z", 112..=120),
+        ("2026-11-21T13:00:00Z", 101..=120),
+    ] {
+        for size in [3, 100] {
+            let (said, _) = pages(&past, &since(time), room(size));
+            let wanted: Vec<String> = wanted.clone().map(|it: u32| it.to_string()).collect();
+            assert_eq!(said, wanted, "{time} {size}");
+        }
+    }
+    let none = page(&past, &since("2026-11-21T14:01:00Z"), room(3));
+    assert_eq!(none.0, Vec::<String>::new());
+    assert_eq!(none.1.given["z."].seq, 20);
+}
+
+#[test]
+fn a_page_ends_with_the_version_that_makes_it_too_long() {
+    let past = past_of(&[(1, 101), (2, 102), (3, 103)]);
+    let small = Room {
+        octets: 1,
+        ..Room::PAGE
+    };
+    let wanted = since("2026-11-21T13:00:00Z");
+    let (lines, cursor) = page(&past, &wanted, small);
+    assert_eq!((lines.len(), cursor.is_more), (1, true));
+    assert_eq!(pages(&past, &wanted, small).0, ["101", "102", "103"]);
+}
+
+#[test]
+fn a_stream_goes_on_by_serial_where_numbers_were_given_anew() {
+    let first = past_of(&[(1, 101), (2, 102), (3, 103), (4, 104)]);
+    let (_, cursor) = pages(&first, &since("2026-11-21T13:00:00Z"), room(2));
+    assert_eq!(
+        (cursor.given["z."].seq, cursor.given["z."].serial),
+        (4, 104)
+    );
+    let wanted = Follow {
+        cursor: Some(cursor),
+        ..Follow::default()
+    };
+    let lost = "z.: its history was lost in part; versions may be missing here";
+    for (versions, said) in [
+        // Nothing happened; the oldest left; more than was given left.
+        (&[(3, 103), (4, 104)][..], &[][..]),
+        (&[(4, 104), (5, 105)], &["105"]),
+        (&[(5, 105)], &["105"]),
+        (
+            &[(7, 107)],
+            &["z.: 2 versions are not kept any more", "107"],
+        ),
+        // The newest two were lost, and others took their numbers.
+        (&[(1, 101), (2, 102)], &[lost]),
+        (&[(1, 101), (2, 102), (3, 105)], &[lost, "105"]),
+        (
+            &[(2, 102), (3, 105), (4, 106), (5, 107)],
+            &[lost, "105", "106", "107"],
+        ),
+        // All was lost.
+        (&[(1, 105)], &[lost, "105"]),
+    ] {
+        let past = past_of(versions);
+        let (lines, next) = pages(&past, &wanted, room(2));
+        assert_eq!(lines, said, "{versions:?}");
+        let again = Follow {
+            cursor: Some(next),
+            ..Follow::default()
+        };
+        let nothing = pages(&past, &again, room(2)).0;
+        assert_eq!(nothing, Vec::<String>::new(), "{versions:?}");
+    }
+}
+
+#[test]
+fn a_stream_of_one_name_reads_only_what_the_index_names() {
+    let versions: Vec<(u64, u32)> = (1..=9).map(|seq: u32| (seq.into(), 100 + seq)).collect();
+    let past = past_of(&versions);
+    let wanted = Follow {
+        name: Some("web.z".into()),
+        ..since("2026-11-21T14:00:04.5Z")
+    };
+    for size in [1, 100] {
+        past.looked_at.borrow_mut().clear();
+        let (said, cursor) = pages(&past, &wanted, room(size));
+        assert_eq!(said, ["104", "106", "108"]);
+        assert_eq!(*past.looked_at.borrow(), [4, 6, 8]);
+        assert_eq!(cursor.given["z."].seq, 9);
+    }
+}
