@@ -70,7 +70,7 @@ impl<'a, I: Iterator<Item = &'a Node>> Rest<'a, I> {
                 loop {
                     match packer.push_block(owner, block) {
                         Push::Taken => {}
-                        full => return full,
+                        full @ (Push::Full | Push::TooLarge) => return full,
                     }
                     match self.rrsets.next() {
                         Some(rrset) => *block = rrset.block(),
