@@ -22,6 +22,12 @@ use support::wire::{self, Message, Query};
 
 /// Type AXFR.
 const AXFR: u16 = 252;
+/// Type IXFR.
+const IXFR: u16 = 251;
+/// Type TXT.
+const TXT: u16 = 16;
+/// A name that is logged where queries are.
+const LOGGED: &str = "logged.test.svc.cluster.local";
 /// Queries of one socket that wait for their answers.
 const WINDOW: u16 = 32;
 /// Hosts of the large zone.
@@ -169,6 +175,8 @@ struct Changing {
     server: Process,
     /// Where one of the Corefiles also listens.
     other: SocketAddr,
+    /// The one that was taken last.
+    current: Form,
     /// How many were taken.
     taken: usize,
     /// How many were refused.
@@ -195,6 +203,7 @@ impl Changing {
             },
             site,
             other,
+            current: Form::Base,
             taken: 0,
             refused: 0,
         };
@@ -223,6 +232,7 @@ impl Changing {
             | Form::MoreZones
             | Form::MoreListeners => {
                 self.taken += 1;
+                self.current = form;
                 ("Reloading complete", self.taken)
             }
         };
@@ -235,6 +245,15 @@ impl Changing {
             .wait_for(&format!("{form:?}: {line}"), CHANGE, done);
     }
 
+    /// Waits until what is seen of the server is what the form says that was taken last.
+    fn wait_for_effects(&mut self) {
+        let (site, other, want) = (&self.site, self.other, Seen::of(self.current));
+        let what = format!("what is seen of {:?}", self.current);
+        self.server.wait_for(&what, CHANGE, || {
+            (Seen::at(site, other) == want).then_some(())
+        });
+    }
+
     /// The serials of all zones that every form has.
     fn serials(&self) -> Vec<Option<u32>> {
         let zones = ZONES.iter().copied().chain(["big.test."]);
@@ -242,6 +261,72 @@ impl Changing {
             .map(|zone| wire::serial(self.site.dns, zone))
             .collect()
     }
+}
+
+/// What can be seen of a server from outside, and differs from form to form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    /// A query is logged.
+    logs: bool,
+    /// Another address may transfer.
+    lets_others: bool,
+    /// It says which version it serves.
+    publishes: bool,
+    /// There is a zone more, here.
+    has_more: bool,
+    /// It is on the other port.
+    listens: bool,
+}
+
+impl Seen {
+    /// What is to be seen of a form.
+    fn of(form: Form) -> Self {
+        Self {
+            logs: form == Form::Logs,
+            lets_others: form == Form::Access,
+            publishes: form == Form::History,
+            has_more: form == Form::MoreZones,
+            listens: form == Form::MoreListeners,
+        }
+    }
+
+    /// What is seen of a server.
+    fn at(site: &Site, other: SocketAddr) -> Self {
+        let logged = || {
+            let log = fs::read_to_string(site.path("log")).unwrap_or_default();
+            log.matches(LOGGED).count()
+        };
+        let before = logged();
+        let code = |name: &str, rtype: u16| {
+            let query = Query::new(name, rtype);
+            let reply = wire::udp(site.dns, &query).expect("it answers");
+            reply.rcode()
+        };
+        assert_eq!(code(&format!("{LOGGED}."), 1), 3, "there is no such name");
+        Self {
+            logs: logged() > before,
+            lets_others: may_transfer(site.dns, [127, 0, 0, 2]),
+            publishes: code("_version.cluster.local.", TXT) == 0,
+            has_more: wire::serial(site.dns, "small.test.").is_some(),
+            listens: wire::serial(other, "small.test.").is_some(),
+        }
+    }
+}
+
+/// Whether an address may transfer the large zone: it is told there is nothing new, and not refused.
+fn may_transfer(server: SocketAddr, from: [u8; 4]) -> bool {
+    let socket = UdpSocket::bind(SocketAddr::from((from, 0))).expect("all of loopback is ours");
+    socket.connect(server).expect("loopback can be reached");
+    let patience = Some(Duration::from_secs(5));
+    socket.set_read_timeout(patience).expect("it is a socket");
+    let mut query = Query::new("big.test.", IXFR);
+    query.serial = wire::serial(server, "big.test.");
+    socket.send(&query.encode()).expect("a datagram leaves");
+    let mut buffer = [0; 512];
+    let octets = socket.recv(&mut buffer).expect("it answers");
+    let reply = Message::decode(&buffer[..octets]).expect("an answer can be read");
+    assert!([0, 5].contains(&reply.rcode()), "{reply:?}");
+    reply.rcode() == 0
 }
 
 /// What a Corefile differs in from the first.
@@ -257,7 +342,7 @@ enum Form {
     Busy,
     /// Others may transfer.
     Access,
-    /// Less of the past is kept.
+    /// Less of the past is kept, and the version is said.
     History,
     /// There is a zone more.
     MoreZones,
@@ -282,9 +367,9 @@ const FORMS: [Form; 9] = [
 fn corefile(site: &Site, other: SocketAddr, form: Form) -> String {
     let port = site.dns.port();
     let more = match form {
-        Form::Logs => "log other.test",
+        Form::Logs => "log logged.test.svc.cluster.local",
         Form::Broken => "no_such_directive\n    ttl",
-        Form::History => "history {\n        versions 200\n    }",
+        Form::History => "history {\n        versions 200\n        publish\n    }",
         Form::Base | Form::Busy | Form::Access | Form::MoreZones | Form::MoreListeners => "",
     };
     let allow = if form == Form::Access {
@@ -338,11 +423,7 @@ fn reloading_under_load_loses_nothing() {
         changing.change(form);
         slow.sip();
         assert_eq!(changing.serials(), before, "{form:?}");
-        let (other, has_it) = (changing.other, form == Form::MoreListeners);
-        changing.server.wait_for("the other listener", CHANGE, || {
-            let there = wire::serial(other, "small.test.").is_some();
-            (there == has_it).then_some(())
-        });
+        changing.wait_for_effects();
         assert!(
             askers.iter().all(|asker| !asker.is_finished()),
             "an asker gave up at {form:?}"

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 
 use crate::app::kept::{Kept, KeptBlock};
-use crate::app::listeners::hostname;
+use crate::app::listeners::{hostname, keys_of_block};
 use crate::app::plan::Planned;
 use crate::app::questions;
 use crate::app::upstreams::{self, Resolved};
@@ -45,10 +45,8 @@ pub(super) fn router_of(
     (kept, listeners): (&mut Kept, &[Listener]),
 ) -> anyhow::Result<Router> {
     let chain = |block: &&ServerBlock| {
-        // All listeners of a server have the same keys.
-        let keys = listeners.first().into_iter();
-        let keys = keys.flat_map(|listener| block.keys_on(listener));
-        let keys: Vec<Name> = keys.map(|key| key.apex.clone()).collect();
+        let keys = keys_of_block(block, listeners).map(|key| key.apex.clone());
+        let keys: Vec<Name> = keys.collect();
         let mut made = [
             before(block, planned, surroundings)?,
             after(block, surroundings)?,

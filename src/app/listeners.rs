@@ -151,12 +151,7 @@ fn make(
         },
         settings: settings_of(blocks),
         clock: Arc::clone(lasting.clock),
-        query_log: QueryLog::new(
-            blocks
-                .iter()
-                .map(|block| rules(block, &listeners))
-                .collect(),
-        ),
+        query_log: QueryLog::new(blocks.iter().map(|block| rules(block)).collect()),
         common: lasting.common.clone(),
     });
     let (counted, words) = counts_of(blocks, &listeners, &server);
@@ -171,7 +166,7 @@ fn make(
 }
 
 /// The keys of a block on the listeners of one server, which all have the same.
-fn keys_of_block<'a>(
+pub(super) fn keys_of_block<'a>(
     block: &'a ServerBlock,
     listeners: &'a [Listener],
 ) -> impl Iterator<Item = &'a ZoneKey> {
@@ -190,11 +185,8 @@ pub(super) fn label(scheme: Scheme, address: SocketAddr) -> String {
 }
 
 /// What is logged of the queries of a block.
-fn rules(block: &ServerBlock, listeners: &[Listener]) -> Rules {
+fn rules(block: &ServerBlock) -> Rules {
     Rules {
-        zones: keys_of_block(block, listeners)
-            .map(|key| key.apex.clone())
-            .collect(),
         logs: block.logs.clone(),
         errors: block
             .errors

@@ -16,6 +16,9 @@ use crate::corefile::{self, Config, Target, TargetHost, TargetScheme, TlsFiles};
 use crate::dns::Name;
 use crate::live::{Forward, Https, Upstream, UpstreamTls, resolve};
 
+/// The port of HTTPS (RFC 9110 section 4.2.2).
+const HTTPS_PORT: u16 = 443;
+
 /// The handler of one `forward`.
 pub(super) fn forward(
     config: &corefile::Forward,
@@ -121,11 +124,7 @@ fn upstream_tls(
     connector: &TlsConnector,
 ) -> anyhow::Result<UpstreamTls> {
     let name = server_name(config, target, address.ip())?;
-    let host = if let ServerName::DnsName(name) = &name {
-        name.as_ref().to_owned()
-    } else {
-        address.to_string()
-    };
+    let host = host(&name, address);
     let https = Https {
         method: config.doh_method,
         host: host.parse().context("no name of a server")?,
@@ -135,6 +134,20 @@ fn upstream_tls(
         name,
         https: (target.scheme == TargetScheme::Https).then_some(https),
     })
+}
+
+/// The host of an upstream that is asked over HTTPS, with the port unless that is the one of HTTPS (RFC 9110
+/// section 7.2).
+fn host(name: &ServerName<'_>, address: SocketAddr) -> String {
+    let host = match (name, address) {
+        (ServerName::DnsName(name), _) => name.as_ref().to_owned(),
+        (_, SocketAddr::V4(address)) => address.ip().to_string(),
+        (_, SocketAddr::V6(address)) => format!("[{}]", address.ip()),
+    };
+    match address.port() {
+        HTTPS_PORT => host,
+        port => format!("{host}:{port}"),
+    }
 }
 
 /// The name in an upstream's certificate: its own, that of all, or its address.
@@ -196,4 +209,27 @@ fn connector(files: &TlsFiles, scheme: TargetScheme) -> anyhow::Result<TlsConnec
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
     }
     Ok(TlsConnector::from(Arc::new(config)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_of_a_request_has_the_port_unless_it_is_that_of_https() {
+        let said = |name: &str, address: &str| {
+            let name = ServerName::try_from(name.to_owned()).unwrap();
+            host(&name, address.parse().unwrap())
+        };
+        for (name, address, want) in [
+            ("dns.test", "192.0.2.1:443", "dns.test"),
+            ("dns.test", "[2001:db8::1]:8443", "dns.test:8443"),
+            ("192.0.2.1", "192.0.2.1:443", "192.0.2.1"),
+            ("192.0.2.1", "192.0.2.1:8443", "192.0.2.1:8443"),
+            ("2001:db8::1", "[2001:db8::1]:443", "[2001:db8::1]"),
+            ("2001:db8::1", "[2001:db8::1]:8443", "[2001:db8::1]:8443"),
+        ] {
+            assert_eq!(said(name, address), want);
+        }
+    }
 }

@@ -143,6 +143,16 @@ fn entry(directive: &Directive, line: &Line, hosts: &mut Hosts, report: &mut Rep
             }
             hosts.lines.push(read);
         }
+        // As CoreDNS: what stands in front of `fallthrough` is a line of a hosts file, in which others are passed
+        // over.
+        None if hosts.fallthrough.is_empty() => {
+            let message = format!(
+                "hosts: {} begins no line with an address and a name; it is passed over",
+                line.name.shown()
+            );
+            let mend = format!("write IP NAME..., or an option: {OPTIONS}");
+            report.warn(&line.name.place, message, mend);
+        }
         None => directive.unknown_option(line, &format!("{OPTIONS}, or IP NAME..."), report),
     }
 }

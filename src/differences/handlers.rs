@@ -7,10 +7,10 @@ pub(super) const OF_HANDLERS: &[Difference] = &[
     elsewhere(
         "hosts-lines",
         [
-            "lines in the block of `hosts` that are behind `fallthrough`, or do not begin with an address",
-            "behind it not accepted; without an address passed over",
-            "accepted; not accepted, with its place",
-            "the order of options says nothing, and a slip of the pen is no line less",
+            "lines in the block of `hosts` that are behind `fallthrough`",
+            "not accepted",
+            "accepted, where they begin with an address",
+            "the order of options says nothing",
         ],
         "CoreDNS does not start: src/corefile/hosts.rs",
     ),

@@ -178,7 +178,7 @@ impl Cache {
     /// (RFC 8767 section 4): after its end the next is asked.
     fn is_usable(&self, item: &Item, now: Instant) -> bool {
         let left = item.left(now);
-        if item.is_of_failure() {
+        if item.is_failure() {
             return left > 0;
         }
         let up_to = self.config.stale.map_or(0, |stale| stale.up_to.as_secs());

@@ -51,15 +51,15 @@ impl Table {
         table
     }
 
-    /// The addresses of a name in lower case; those of one family, the pattern's where the name has none.
-    fn find<'a>(&'a self, name: &'a Name, pattern: Option<&'a Name>, is_v6: bool) -> Vec<IpAddr> {
-        let of = |name: &Name| -> Vec<IpAddr> {
-            let all = self.addresses.get(name.as_wire()).into_iter().flatten();
+    /// The addresses of a name, lower-case wire form; those of one family, the pattern's where the name has none.
+    fn find(&self, lower: &[u8], pattern: Option<&[u8]>, is_v6: bool) -> Vec<IpAddr> {
+        let of = |name: &[u8]| -> Vec<IpAddr> {
+            let all = self.addresses.get(name).into_iter().flatten();
             all.filter(|address| address.is_ipv6() == is_v6)
                 .copied()
                 .collect()
         };
-        let own = of(name);
+        let own = of(lower);
         match pattern {
             Some(pattern) if own.is_empty() => of(pattern),
             Some(_) | None => own,
@@ -157,13 +157,13 @@ impl Hosts {
         zones.any(|zone| name.is_within(zone))
     }
 
-    /// The addresses of a name in lower case, of one family: the file's, then the Corefile's.
-    fn addresses(&self, name: &Name, is_v6: bool) -> Vec<IpAddr> {
-        let parent = name.parent().filter(|it| !it.is_root());
-        let pattern = parent.and_then(|parent| parent.child("*").ok());
+    /// The addresses of a name, lower-case wire form, of one family: the file's, then the Corefile's.
+    fn addresses(&self, lower: &[u8], is_v6: bool) -> Vec<IpAddr> {
+        let mut room = [0; 2 + 255];
+        let pattern = pattern_of(lower, &mut room);
         let file = self.file.load();
-        let mut found = file.find(name, pattern.as_ref(), is_v6);
-        found.extend(self.inline.find(name, pattern.as_ref(), is_v6));
+        let mut found = file.find(lower, pattern, is_v6);
+        found.extend(self.inline.find(lower, pattern, is_v6));
         found
     }
 
@@ -188,8 +188,8 @@ impl Hosts {
                 let data = names.flatten().map(|it| (Rtype::PTR, Rdata::name(it)));
                 Some(data.collect()).filter(|it: &Vec<_>| !it.is_empty())
             }
-            Rtype::A => Some(of(self.addresses(name, false))),
-            Rtype::AAAA => Some(of(self.addresses(name, true))),
+            Rtype::A => Some(of(self.addresses(name.as_wire(), false))),
+            Rtype::AAAA => Some(of(self.addresses(name.as_wire(), true))),
             _ if self.config.fallthrough_unsupported && self.falls_through(name) => None,
             _ => Some(Vec::new()),
         }
@@ -203,10 +203,7 @@ impl Hosts {
         let data = Some(request.qtype)
             .filter(|_| is_ours)
             .and_then(|it| self.data(&name, it))?;
-        if data.is_empty()
-            && self.addresses(&name, false).is_empty()
-            && self.addresses(&name, true).is_empty()
-        {
+        if data.is_empty() && !self.knows(name.as_wire()) {
             if self.falls_through(&name) {
                 return None;
             }

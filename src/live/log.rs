@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::corefile::{LogClass, LogField, LogPiece, LogRule};
 use crate::dns::{Name, Rcode, Rtype, flags};
 use crate::live::Consolidated;
+use crate::live::chain::Router;
 use crate::live::consolidate::{self, Fate};
 use crate::live::message::Metadata;
 
@@ -19,8 +20,6 @@ const EDNS_DO: u32 = 0x8000;
 /// The rules of one server block.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// The zones the block is for.
-    pub zones: Vec<Name>,
     /// Its `log` rules, in order.
     pub logs: Vec<LogRule>,
     /// Its `errors`, with what is summed up.
@@ -39,7 +38,7 @@ pub struct Told<'a> {
 }
 
 /// A query and its reply, as they were on the wire.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Exchange<'a> {
     /// The query.
     pub query: &'a [u8],
@@ -47,8 +46,10 @@ pub struct Exchange<'a> {
     pub reply: &'a [u8],
     /// What is known besides the messages.
     pub told: Told<'a>,
-    /// Which of the keys of all blocks, in their order, the question is for, if that was found out.
-    pub key: Option<usize>,
+    /// The place of the block that the question is for, if it came so far.
+    pub block: Option<usize>,
+    /// Knows the block of any question.
+    pub router: &'a Router,
     /// Who asked.
     pub peer: SocketAddr,
     /// Where the query arrived.
@@ -64,10 +65,8 @@ pub struct Exchange<'a> {
 /// Logs queries.
 #[derive(Debug, Clone, Default)]
 pub struct QueryLog {
-    /// The blocks that log something.
-    blocks: Vec<Rules>,
-    /// Their places by key, the keys of all blocks in their order.
-    by_key: Vec<Option<usize>>,
+    /// The rules of each block that logs something, by the places of blocks.
+    blocks: Vec<Option<Rules>>,
 }
 
 /// What is read of a message for its line.
@@ -93,27 +92,22 @@ impl QueryLog {
     /// A log by the rules of all blocks; `None` when no block logs anything.
     #[must_use]
     pub fn new(blocks: Vec<Rules>) -> Option<Self> {
-        let mut log = Self::default();
-        for block in blocks {
-            let logs = block.errors.is_some() || !block.logs.is_empty();
-            let place = logs.then_some(log.blocks.len());
-            log.by_key.extend(block.zones.iter().map(|_| place));
-            if logs {
-                log.blocks.push(block);
-            }
-        }
-        (!log.blocks.is_empty()).then_some(log)
+        let logs = |block: &Rules| block.errors.is_some() || !block.logs.is_empty();
+        let blocks = blocks.into_iter().map(|block| Some(block).filter(logs));
+        let blocks: Vec<Option<Rules>> = blocks.collect();
+        let log = Self { blocks };
+        log.blocks.iter().any(Option::is_some).then_some(log)
     }
 
     /// Logs an exchange as its block's rules say.
     pub fn log(&self, exchange: &Exchange<'_>) {
-        if !self.may_log(exchange) {
+        let Some(rules) = self.rules(exchange) else {
             return;
-        }
-        if let Some(line) = self.line(exchange) {
+        };
+        if let Some(line) = rules.line(exchange) {
             tracing::info!("{line}");
         }
-        if let Some((text, errors)) = self.error_line(exchange) {
+        if let Some((text, errors)) = rules.error_line(exchange) {
             match errors.seen(exchange.told.error.unwrap_or(&text), exchange.now) {
                 Fate::Logged(level) => consolidate::log(level, &format!("plugin/errors: {text}")),
                 Fate::Counted => {}
@@ -123,46 +117,36 @@ impl QueryLog {
 
     /// What is summed up, and has to be looked at.
     pub fn consolidated(&self) -> impl Iterator<Item = &Arc<Consolidated>> {
-        let errors = self.blocks.iter().filter_map(|block| block.errors.as_ref());
+        let blocks = self.blocks.iter().flatten();
+        let errors = blocks.filter_map(|block| block.errors.as_ref());
         errors.filter(|it| !it.is_empty())
     }
 
-    /// Whether there may be something to log, before anything is read.
-    fn may_log(&self, exchange: &Exchange<'_>) -> bool {
-        let logs = |block: &Rules| {
-            exchange.told.error.is_some() && block.errors.is_some() || !block.logs.is_empty()
+    /// The rules of the block of an exchange, if they may have something to log; most exchanges are not read
+    /// for that.
+    fn rules(&self, exchange: &Exchange<'_>) -> Option<&Rules> {
+        let may_log = |rules: &&Rules| {
+            exchange.told.error.is_some() && rules.errors.is_some() || !rules.logs.is_empty()
         };
-        match exchange.key.and_then(|key| self.by_key.get(key)) {
-            Some(place) => place.is_some_and(|place| logs(&self.blocks[place])),
-            None => self.blocks.iter().any(logs),
-        }
-    }
-
-    /// The block of an exchange for a name.
-    fn block(&self, exchange: &Exchange<'_>, name: &Name) -> Option<&Rules> {
-        match exchange.key.and_then(|key| self.by_key.get(key)) {
-            Some(place) => place.map(|place| &self.blocks[place]),
-            None => self.block_of(name),
-        }
-    }
-
-    /// The block whose zone is the longest that holds a name.
-    fn block_of(&self, name: &Name) -> Option<&Rules> {
-        let closeness = |block: &&Rules| {
-            let holding = block.zones.iter().filter(|zone| name.is_within(zone));
-            holding.map(Name::label_count).max()
+        let place = match exchange.block {
+            Some(place) => place,
+            None => {
+                // What was refused before its block was looked for belongs to it all the same.
+                self.blocks.iter().flatten().find(may_log)?;
+                let (name, rtype, _) = question_of(exchange.query)?;
+                let lower = name.to_lower();
+                exchange.router.find(lower.as_wire(), Rtype(rtype))?
+            }
         };
-        self.blocks
-            .iter()
-            .filter(|block| closeness(block).is_some())
-            .max_by_key(closeness)
+        self.blocks.get(place)?.as_ref().filter(may_log)
     }
+}
 
+impl Rules {
     /// The line of an exchange, if a rule wants it.
     fn line(&self, exchange: &Exchange<'_>) -> Option<String> {
         let (name, _, _) = &question_of(exchange.query)?;
-        let block = self.block(exchange, name)?;
-        let rule = block
+        let rule = self
             .logs
             .iter()
             .find(|rule| rule.names.iter().any(|zone| name.is_within(zone)))?;
@@ -171,7 +155,7 @@ impl QueryLog {
             return None;
         }
         let query = parse(exchange.query);
-        let knows = block.metadata.iter().any(|zone| name.is_within(zone));
+        let knows = self.metadata.iter().any(|zone| name.is_within(zone));
         let mut line = String::new();
         for piece in &rule.format {
             match piece {
@@ -187,7 +171,7 @@ impl QueryLog {
     fn error_line(&self, exchange: &Exchange<'_>) -> Option<(String, &Consolidated)> {
         let why = exchange.told.error?;
         let (name, rtype, _) = question_of(exchange.query)?;
-        let errors = self.block(exchange, &name)?.errors.as_deref()?;
+        let errors = self.errors.as_deref()?;
         let rcode = exchange.reply.get(3)? & 0xf;
         let rtype = Rtype(rtype);
         Some((format!("{rcode} {name} {rtype}: {why}"), errors))

@@ -33,7 +33,7 @@ pub use acl::{Acl, AclRule};
 pub use any::Any;
 pub use autopath::{Autopath, Search};
 pub use cache::Cache;
-pub use chain::{Block, Handler, Next, Router, Shape};
+pub use chain::{Block, Found, Handler, Next, Router, Shape};
 pub use chaos::Chaos;
 pub use consolidate::Consolidated;
 pub use dns64::Dns64;

@@ -275,12 +275,21 @@ fn reply_of(version: &Version, answer: &Answer<'_>, asked: &Name, stale: Option<
 
 impl Router {
     /// Whether an answer of a block's zones that ends with an alias is completed from another zone or from
-    /// upstreams: where the block, or the one that the target belongs to, has more than zones.
+    /// upstreams: where the block, or the one that the target (in wire form) belongs to, has more than zones.
+    /// Allocates nothing.
     #[must_use]
-    pub fn follows(&self, block: usize, target: &Name, qtype: Rtype) -> bool {
-        let lower = target.to_lower();
+    pub fn follows(&self, block: usize, target: &[u8], qtype: Rtype) -> bool {
         let is_more = |block: usize| !self.blocks()[block].is_plain();
-        is_more(block) || self.find(lower.as_wire(), qtype).is_some_and(is_more)
+        if is_more(block) {
+            return true;
+        }
+        let mut room = [0; 255];
+        let Some(lower) = room.get_mut(..target.len()) else {
+            return false;
+        };
+        lower.copy_from_slice(target);
+        lower.make_ascii_lowercase();
+        self.find(lower, qtype).is_some_and(is_more)
     }
 }
 
@@ -297,7 +306,7 @@ async fn follow(mut reply: Reply, request: &mut Request, next: Next) -> Outcome 
     let target = last.rdata.as_octets();
     let target = Name::from_wire(target).ok().filter(|_| open);
     let (router, block) = next.place();
-    let is_followed = |target: &Name| router.follows(block, target, request.qtype);
+    let is_followed = |target: &Name| router.follows(block, target.as_wire(), request.qtype);
     let Some(target) = target.filter(is_followed) else {
         return Outcome::Reply(reply);
     };

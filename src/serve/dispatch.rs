@@ -27,6 +27,7 @@ use crate::ops::Clock;
 use crate::serve::handover::ixfr_serial;
 use crate::serve::later::Later;
 use crate::serve::reply::{Extended, Said, Signer, write_link, write_negative, write_referral};
+use crate::serve::seldom::Seldom;
 use crate::serve::tally::Noted;
 use crate::serve::{Identity, Proto, Settings, Stats, TlsIdentity};
 use crate::transfer::{Access, Asked, Job, SecondaryTable, TlsPeer, unix_seconds};
@@ -67,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) secondaries: Arc<SecondaryTable>,
     /// Capacity for transfers.
     pub(crate) slots: Arc<Semaphore>,
+    /// The keys that were used with a clock that is off, as far as that was said.
+    pub(crate) off_clocks: Seldom,
 }
 
 /// Space to answer in; one for each socket and each connection.
@@ -205,9 +208,13 @@ impl Shared {
                 Verdict::Refused(refusal) => {
                     self.stats.tsig_refused.increase();
                     let (peer, key, error) = (asker.address, &refusal.key_name, refusal.error);
-                    // Whose clock is off has the key.
-                    let is_known = self.secondaries.knows(peer.ip()) || error == TsigError::BadTime;
-                    if is_known {
+                    // Whose clock is off has the key, unless somebody repeats what the one who has it once said.
+                    let is_told = if error == TsigError::BadTime {
+                        self.off_clocks.is_due(key, self.clock.now())
+                    } else {
+                        self.secondaries.knows(peer.ip())
+                    };
+                    if is_told {
                         warn!(%peer, %key, %error, "tsig refused");
                     } else {
                         debug!(%peer, %key, %error, "tsig refused");
@@ -322,7 +329,7 @@ impl Exchange<'_> {
     fn block(&self, scratch: &mut Scratch) -> Option<usize> {
         let router = &self.shared.router;
         let found = router.find_key(&scratch.lower, self.query.qtype());
-        scratch.noted.key = found.map(|found| found.key);
+        scratch.noted.found = found;
         found.map(|found| found.block)
     }
 
@@ -334,14 +341,15 @@ impl Exchange<'_> {
             return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NOT_AUTHORITATIVE));
         };
         let block = &shared.router.blocks()[place];
+        let question = self.question(&scratch.lower);
         if qtype == Rtype::SOA
+            && !block.forbids(&question)
             && let Some(zone) = block.zones().find(&scratch.lower, qtype)
             && zone.apex().as_wire() == scratch.lower
             && zone.peek().is_some()
         {
             self.note_asked(zone, Asked::Soa);
         }
-        let question = self.question(&scratch.lower);
         let goes_on = if self.is_signed() {
             !block.forbids(&question)
         } else {
@@ -369,13 +377,17 @@ impl Exchange<'_> {
             scratch.error = Some("the zone has no version yet".to_owned());
             return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NOT_READY));
         };
-        let is_for_next = !answer.exists
-            && answer.end().is_none()
-            && block.goes_on_after_zones()
-            && zones.falls_through(zone, &scratch.lower);
-        let target = elsewhere(&answer, qtype).and_then(|target| Name::from_wire(target).ok());
-        let is_followed = target.is_some_and(|target| shared.router.follows(place, &target, qtype));
-        if is_for_next || is_followed {
+        let is_for_next = || {
+            !answer.exists
+                && answer.end().is_none()
+                && block.goes_on_after_zones()
+                && zones.falls_through(zone, &scratch.lower)
+        };
+        let is_followed = || {
+            let target = elsewhere(&answer, qtype);
+            target.is_some_and(|target| shared.router.follows(place, target, qtype))
+        };
+        if !self.is_signed() && (is_for_next() || is_followed()) {
             return self.later(scratch, place);
         }
         block.count_passed();
@@ -385,7 +397,7 @@ impl Exchange<'_> {
     }
 
     /// Whether the request is signed by a key of ours: its answer is what a secondary holds, and no handler
-    /// changes it. Those that forbid are asked all the same.
+    /// changes or completes it. Those that forbid are asked all the same.
     pub(super) const fn is_signed(&self) -> bool {
         matches!(self.signer, Signer::Session(_))
     }

@@ -28,7 +28,7 @@ impl Exchange<'_> {
             return self.fail_with(scratch, Rcode::NOTAUTH, Some(Extended::NOT_AUTHORITATIVE));
         };
         let found = shared.router.find_key(&scratch.lower, Rtype::SOA);
-        scratch.noted.key = found.map(|found| found.key);
+        scratch.noted.found = found;
         scratch.noted.by = "transfer";
         let block = found.map(|found| &shared.router.blocks()[found.block]);
         let question = self.question(&scratch.lower);

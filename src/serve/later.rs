@@ -14,6 +14,7 @@ use crate::serve::Proto;
 use crate::serve::dispatch::{Asker, Exchange, Outcome, Scratch, Shared};
 use crate::serve::reply::{Extended, Signer};
 use crate::serve::tally::Noted;
+use crate::serve::udp::REQUEST_OCTETS;
 
 /// What the chain of a block says in the end.
 pub(crate) struct Answered {
@@ -72,6 +73,10 @@ impl Later {
 impl Exchange<'_> {
     /// Hands the request to the chain of a block.
     pub(super) fn later(self, scratch: &mut Scratch, block: usize) -> Outcome {
+        // It is kept, and read into parts, while its answer is waited for: a stranger may have many waiting.
+        if self.query.raw.len() > REQUEST_OCTETS {
+            return self.fail(scratch, Rcode::FORMERR);
+        }
         let origin = Origin {
             client: self.asker.address,
             local: self.asker.local,

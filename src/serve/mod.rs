@@ -7,6 +7,7 @@ mod later;
 mod listener;
 mod options;
 mod reply;
+mod seldom;
 mod server;
 mod settings;
 mod stats;

@@ -13,6 +13,7 @@ use crate::dns::tsig::{Key, KeyRing};
 use crate::live::{Consolidated, QueryLog, Router};
 use crate::ops::Clock;
 use crate::serve::dispatch::Shared;
+use crate::serve::seldom::Seldom;
 use crate::serve::tally::Tallies;
 use crate::serve::{Identity, NamedTask, Settings, Stats, TlsIdentity};
 use crate::transfer::{Access, Notifier, Secondary, SecondaryTable};
@@ -153,6 +154,7 @@ impl Server {
                 stats,
                 secondaries: table,
                 slots,
+                off_clocks: Seldom::default(),
             }),
             secondaries,
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::dns::{Rcode, Rtype};
-use crate::live::Proto;
+use crate::live::{Found, Proto};
 use crate::serve::stats::Count;
 
 /// The types that have a counter of their own, as CoreDNS chose them; the last is for all others.
@@ -159,8 +159,8 @@ pub(crate) struct Noted {
     pub(crate) qtype: Option<Rtype>,
     /// Whether signatures are wanted.
     pub(crate) dnssec_ok: bool,
-    /// The key it is for, by its place in the router.
-    pub(crate) key: Option<usize>,
+    /// The block and the key it is for.
+    pub(crate) found: Option<Found>,
     /// The response code, with the bits that stand in the OPT.
     pub(crate) rcode: Rcode,
     /// Who wrote the reply.
@@ -189,7 +189,7 @@ impl ZoneTally {
         let Noted {
             qtype,
             dnssec_ok,
-            key: _,
+            found: _,
             rcode,
             by,
         } = counted.noted;
@@ -385,9 +385,9 @@ impl Tally {
         if counted.noted.qtype.is_none() {
             return;
         }
-        let zone = match counted.noted.key {
+        let zone = match counted.noted.found {
             None => Some(&self.dropped),
-            Some(key) => self.keys.get(key).and_then(Option::as_ref),
+            Some(found) => self.keys.get(found.key).and_then(Option::as_ref),
         };
         if let Some(zone) = zone {
             zone.count(counted);
@@ -407,7 +407,7 @@ mod tests {
         let noted = |key| Noted {
             qtype: Some(Rtype::SRV),
             dnssec_ok: true,
-            key,
+            found: Option::map(key, |key| Found { block: 0, key }),
             rcode: Rcode::NXDOMAIN,
             by: "kubernetes",
         };

@@ -1,7 +1,8 @@
 //! Datagrams: one task for each socket, several sockets for each address.
 //!
 //! The kernel spreads clients over the sockets (SO_REUSEPORT). A task takes the datagrams that wait, some
-//! at a time, answers each, and sends what is ready together; nothing is allocated for a plain query.
+//! at a time, answers each, and sends what is ready together. Nothing is allocated for the answer to a plain
+//! query; taking and giving datagrams in batches allocates the headers of each batch.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -21,8 +22,9 @@ use crate::serve::later::{Answered, Later};
 use crate::serve::listener::Now;
 use crate::serve::{Answering, Proto, Stats};
 
-/// The largest request in a datagram that we read; a longer one is cut, and then malformed.
-const REQUEST_OCTETS: usize = 4096;
+/// The largest request in a datagram that we read; a longer one is cut, and then malformed. Nor is a longer one
+/// of a connection kept while its answer is waited for.
+pub(super) const REQUEST_OCTETS: usize = 4096;
 /// What stands for an address that the system does not tell.
 pub(super) const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 /// Requests of one socket that wait for an answer from elsewhere; more are dropped, and the client asks again.

@@ -98,6 +98,11 @@ pub const CASES: &[Case] = &[
         "a.test A\na.test AAAA\nb.test A\nb.test AAAA\nx.c.test A\ny.x.c.test A\nother.test A\n1.0.9.10.in-addr.arpa PTR\n3.0.9.10.in-addr.arpa PTR\nb.test TXT",
     ),
     case(
+        "lines without an address or a name",
+        "hosts DIR/none {\n nonsense c.test\n 10.9.0.1\n 10.9.0.2 a.test\n fallthrough\n}\nforward . UP1",
+        "a.test A\nc.test A\n2.0.9.10.in-addr.arpa PTR\n1.0.9.10.in-addr.arpa PTR",
+    ),
+    case(
         "lines without reverse",
         "hosts DIR/none {\n 10.9.0.1 a.test\n no_reverse\n ttl 9\n}\nforward . UP1",
         "a.test A\n1.0.9.10.in-addr.arpa PTR\nb.test A",

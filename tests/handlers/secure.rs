@@ -128,8 +128,8 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "https, connections are closed",
-        "forward . https://DOH {\n tls CERTS/ca.pem\n tls_servername upstream.test\n}",
-        "close.test A\na.test A\nclose.test A\na.test A\nburst 5 b.test A\na.test A",
+        "forward . https://DOH {\n tls CERTS/ca.pem\n tls_servername upstream.test\n max_connect_attempts 1\n}",
+        "close.test A\na.test A\nclose.test A\nwait 200\na.test A\nburst 5 b.test A\na.test A",
     ),
     case(
         "https, other statuses",

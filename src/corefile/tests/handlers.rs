@@ -155,6 +155,30 @@ fn hosts_reads_files_lines_and_options() {
 }
 
 #[test]
+fn lines_of_hosts_without_address_or_name_are_passed_over_with_a_warning() {
+    let lines =
+        ". {\n hosts / {\n 10.0.0.1\n nonsense a.test\n 10.0.0.2 b.test\n fallthrough\n }\n}\n";
+    let said = warnings(lines);
+    assert!(
+        said.iter()
+            .any(|it| it.contains(":3:2: hosts: '10.0.0.1' begins no line")),
+        "{said:?}"
+    );
+    assert!(
+        said.iter()
+            .any(|it| it.contains(":4:2: hosts: 'nonsense' begins no line")),
+        "{said:?}"
+    );
+    let read = hosts("/ {\n 10.0.0.1\n nonsense a.test\n 10.0.0.2 b.test\n fallthrough\n}");
+    let names: Vec<_> = read
+        .lines
+        .iter()
+        .map(|line| line.names[0].to_string())
+        .collect();
+    assert_eq!(names, ["b.test."]);
+}
+
+#[test]
 fn faults_of_hosts_say_where_they_are() {
     for (lines, want) in [
         ("hosts {\n ttl 0\n}", "not a number from 1 to 65535"),
@@ -166,10 +190,13 @@ fn faults_of_hosts_say_where_they_are() {
             "fallthrough_unsupported without fallthrough",
         ),
         (
-            "hosts {\n nonsense a.test\n}",
+            "hosts {\n fallthrough\n nonsense a.test\n}",
             "hosts has no option 'nonsense'",
         ),
-        ("hosts {\n 10.0.0.1\n}", "hosts has no option '10.0.0.1'"),
+        (
+            "hosts {\n fallthrough\n 10.0.0.1\n}",
+            "hosts has no option '10.0.0.1'",
+        ),
         ("loop x", "loop: 'x' is one argument too many"),
     ] {
         let said = problem(lines);

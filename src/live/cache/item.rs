@@ -67,14 +67,9 @@ impl Item {
         }
     }
 
-    /// Whether it says that a server failed or cannot.
-    pub(super) fn is_of_failure(&self) -> bool {
-        [Rcode::SERVFAIL, Rcode::NOTIMP].contains(&self.rcode)
-    }
-
-    /// Whether it is a failure.
+    /// Whether it says that a server failed or cannot, and so nothing of the name.
     pub(super) fn is_failure(&self) -> bool {
-        self.rcode == Rcode::SERVFAIL
+        [Rcode::SERVFAIL, Rcode::NOTIMP].contains(&self.rcode)
     }
 
     /// The seconds it is still good; below zero it is not since so many.

@@ -136,6 +136,14 @@ impl Connection {
         }
     }
 
+    /// Whether it takes one more query, as far as is known without looking at the network.
+    pub(super) fn is_open(&self) -> bool {
+        match &self.channel {
+            Channel::Udp(_) | Channel::Tcp(_) | Channel::Tls(_) => true,
+            Channel::Https(https) => https.is_open(),
+        }
+    }
+
     /// Sends a query.
     pub(super) async fn send(&mut self, query: &Message) -> io::Result<()> {
         match &mut self.channel {

@@ -4,6 +4,7 @@
 //! HTTP/2, which RFC 8484 section 5.2 recommends: HTTP/1.1 alone is offered. Paths other than `/dns-query`. What the
 //! headers say about caching: the TTLs of the reply count.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -31,6 +32,9 @@ const MESSAGE: HeaderValue = HeaderValue::from_static("application/dns-message")
 /// The largest message.
 const MOST_OCTETS: usize = 65_535;
 
+/// Moves the octets of a connection.
+type Driver = http1::Connection<TokioIo<TlsStream<TcpStream>>, Full<Bytes>>;
+
 /// How queries are put.
 #[derive(Debug, Clone)]
 pub struct Https {
@@ -48,8 +52,9 @@ pub(super) struct HttpsConnection {
     pub(super) local: Option<SocketAddr>,
     /// Takes requests.
     sender: SendRequest<Full<Bytes>>,
-    /// Moves octets while it is polled: beside each exchange, and not in between.
-    driver: http1::Connection<TokioIo<TlsStream<TcpStream>>, Full<Bytes>>,
+    /// Moves octets while it is polled: beside each exchange, and not in between. Nothing once the connection
+    /// has ended: requests to a driver that is not polled any more would wait for ever.
+    driver: Option<Driver>,
 }
 
 impl fmt::Debug for HttpsConnection {
@@ -69,14 +74,22 @@ impl HttpsConnection {
             https,
             local,
             sender,
-            driver,
+            driver: Some(driver),
         })
+    }
+
+    /// Whether it takes one more query, as far as is known.
+    pub(super) fn is_open(&self) -> bool {
+        self.driver.is_some() && !self.sender.is_closed()
     }
 
     /// Asks and takes the reply.
     pub(super) async fn exchange(&mut self, query: &Message, id: u16) -> io::Result<Response> {
         let request = self.https.request(query)?;
         let Self { sender, driver, .. } = self;
+        let Some(moving) = driver else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
         let exchange = async {
             sender.ready().await.map_err(fault)?;
             read(sender.send_request(request).await.map_err(fault)?).await
@@ -85,7 +98,10 @@ impl HttpsConnection {
         let octets = tokio::select! {
             octets = &mut exchange => octets?,
             // What was read before the connection ended, in whichever way, may be all.
-            _ended = driver => exchange.await?,
+            _ended = moving => {
+                *driver = None;
+                exchange.await?
+            }
         };
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         let response = Response::decode(&octets).map_err(invalid)?;
@@ -126,14 +142,23 @@ async fn read(reply: http::Response<Incoming>) -> io::Result<Bytes> {
         return Err(io::Error::other(text));
     }
     let body = Limited::new(reply.into_body(), MOST_OCTETS).collect().await;
-    Ok(body.map_err(io::Error::other)?.to_bytes())
+    Ok(body.map_err(fault)?.to_bytes())
 }
 
-/// An error of HTTP as one of a connection: what is closed has ended.
-fn fault(error: hyper::Error) -> io::Error {
-    if error.is_closed() || error.is_canceled() || error.is_incomplete_message() {
-        io::Error::new(io::ErrorKind::UnexpectedEof, error)
-    } else {
-        io::Error::other(error)
+/// An error of HTTP as one of a connection: of the kind that the system's had, and what is closed has ended.
+fn fault(error: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
+    let error = error.into();
+    let first: &(dyn Error + 'static) = &*error;
+    let kind = std::iter::successors(Some(first), |&error| error.source()).find_map(kind_of);
+    io::Error::new(kind.unwrap_or(io::ErrorKind::Other), error)
+}
+
+/// What kind of an error this one is, its causes aside.
+fn kind_of(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        return Some(error.kind());
     }
+    let error = error.downcast_ref::<hyper::Error>()?;
+    let has_ended = error.is_closed() || error.is_canceled() || error.is_incomplete_message();
+    has_ended.then_some(io::ErrorKind::UnexpectedEof)
 }

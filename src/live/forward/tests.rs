@@ -11,6 +11,8 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use super::*;
 use crate::live::testing::{Counting, chain, request, text};
 
+mod kept;
+
 /// What a block with these lines says of its first `forward`.
 fn config(lines: &str) -> corefile::Forward {
     let text = format!(". {{\n{lines}\n}}\n");
@@ -51,6 +53,31 @@ fn reply_to(query: &[u8]) -> Vec<u8> {
     reply[7] = 1;
     reply.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4, 10, 1, 2, 3]);
     reply
+}
+
+/// Both ends of TLS with a certificate for `dns.test`.
+fn tls() -> (TlsConnector, TlsAcceptor) {
+    let made = rcgen::generate_simple_self_signed(vec!["dns.test".to_owned()]).unwrap();
+    let certificate = made.cert.der().clone();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let provider = || Arc::new(rustls::crypto::ring::default_provider());
+    let server = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key)
+        .unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let client = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    (
+        TlsConnector::from(Arc::new(client)),
+        TlsAcceptor::from(Arc::new(server)),
+    )
 }
 
 #[test]
@@ -126,27 +153,9 @@ async fn datagrams_of_another_id_or_source_are_passed_over() {
 
 #[tokio::test]
 async fn over_tls_the_certificate_must_have_the_name() {
-    let made = rcgen::generate_simple_self_signed(vec!["dns.test".to_owned()]).unwrap();
-    let certificate = made.cert.der().clone();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let provider = || Arc::new(rustls::crypto::ring::default_provider());
-    let server = ServerConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.clone()], key)
-        .unwrap();
-    let mut roots = RootCertStore::empty();
-    roots.add(certificate).unwrap();
-    let client = ClientConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let connector = TlsConnector::from(Arc::new(client));
+    let (connector, acceptor) = tls();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(server));
     let serve = async {
         loop {
             let (stream, _) = listener.accept().await.unwrap();

@@ -281,8 +281,11 @@ impl Upstream {
             && (self.max_age.is_zero() || connection.created.elapsed() <= self.max_age)
     }
 
-    /// Puts a connection back, if there is room.
+    /// Puts a connection back, if it is still open and there is room.
     fn keep(&self, mut connection: Connection, transport: Transport) {
+        if !connection.is_open() {
+            return;
+        }
         connection.used = Instant::now();
         connection.is_used = true;
         let mut idle = self.idle[transport.place()]

@@ -85,16 +85,16 @@ fn a_file_that_changes_is_read_again_and_one_that_goes_stays() {
     let file = folder.path().join("hosts");
     let hosts = hosts(&file, "");
     let name: Name = "a.t.".parse().unwrap();
-    assert!(hosts.addresses(&name, false).is_empty());
+    assert!(hosts.addresses(name.as_wire(), false).is_empty());
     std::fs::write(&file, "10.0.0.1 a.t\n").unwrap();
     hosts.look();
-    assert_eq!(hosts.addresses(&name, false).len(), 1);
+    assert_eq!(hosts.addresses(name.as_wire(), false).len(), 1);
     std::fs::write(&file, "10.0.0.1 a.t\n10.0.0.22 a.t\n").unwrap();
     hosts.look();
-    assert_eq!(hosts.addresses(&name, false).len(), 2);
+    assert_eq!(hosts.addresses(name.as_wire(), false).len(), 2);
     std::fs::remove_file(&file).unwrap();
     hosts.look();
-    assert_eq!(hosts.addresses(&name, false).len(), 2);
+    assert_eq!(hosts.addresses(name.as_wire(), false).len(), 2);
 }
 
 #[test]

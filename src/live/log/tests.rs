@@ -10,12 +10,21 @@ fn query_log(lines: &str) -> QueryLog {
     let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
     let block = &loaded.config.servers[0];
     let rules = Rules {
-        zones: vec!["z.".parse().unwrap()],
         logs: block.logs.clone(),
         errors: block.errors.as_ref().map(|_| Arc::default()),
         metadata: vec![],
     };
     QueryLog::new(vec![rules]).unwrap()
+}
+
+/// The blocks `y` and `z`, which do nothing.
+fn router() -> Router {
+    let block = |zone: &str| {
+        let zones = crate::live::BlockZones::default();
+        let block = crate::live::Block::new(vec![], zones, vec![], crate::live::Shape::default());
+        (vec![zone.parse().unwrap()], block)
+    };
+    Router::new(vec![block("y."), block("z.")])
 }
 
 /// A message for `WwW.z A` with these flags, answers copied from the question, and an OPT if wanted.
@@ -47,20 +56,22 @@ fn line(log: &QueryLog, query: &[u8], reply: &[u8]) -> Option<String> {
         "127.0.0.1:53".parse().unwrap(),
     );
     let took = Duration::from_micros(333);
-    log.line(&Exchange {
+    let exchange = Exchange {
         query,
         reply,
         told: Told {
             error: None,
             metadata: &Metadata::new(),
         },
-        key: None,
+        block: Some(0),
+        router: &Router::default(),
         peer,
         local,
         proto: "udp",
         took,
         now: SystemClock.now(),
-    })
+    };
+    log.rules(&exchange)?.line(&exchange)
 }
 
 #[test]
@@ -106,6 +117,7 @@ fn errors_logs_failures_alone() {
     let log = query_log("errors");
     let query = message(0, 0, false, false);
     let metadata = Metadata::new();
+    let router = Router::default();
     let exchange = |reply, error| Exchange {
         query: &query,
         reply,
@@ -113,7 +125,8 @@ fn errors_logs_failures_alone() {
             error,
             metadata: &metadata,
         },
-        key: None,
+        block: Some(0),
+        router: &router,
         peer: "127.0.0.1:1".parse().unwrap(),
         local: "127.0.0.1:53".parse().unwrap(),
         proto: "udp",
@@ -121,47 +134,57 @@ fn errors_logs_failures_alone() {
         now: SystemClock.now(),
     };
     let failed = message(0x8002, 0, false, false);
+    let without = exchange(&failed, Some("the zone has no version yet"));
+    let rules = log.rules(&without).unwrap();
     assert_eq!(
-        log.error_line(&exchange(&failed, Some("the zone has no version yet")))
-            .unwrap()
-            .0,
+        rules.error_line(&without).unwrap().0,
         "2 WwW.z. A: the zone has no version yet"
     );
     let good = message(0x8400, 1, false, false);
-    assert!(log.error_line(&exchange(&good, None)).is_none());
+    assert!(rules.error_line(&exchange(&good, None)).is_none());
+    assert!(log.rules(&exchange(&good, None)).is_none());
 }
 
 #[test]
 fn what_is_answered_by_a_block_that_logs_nothing_is_not_read() {
     let metadata = Metadata::new();
-    let said = |log: &QueryLog, key, error| {
-        log.may_log(&Exchange {
-            query: &[],
+    let router = router();
+    let query = message(0, 0, false, false);
+    let said = |log: &QueryLog, block, error| {
+        let exchange = Exchange {
+            query: if block == Some(0) { &[] } else { &query },
             reply: &[],
             told: Told {
                 error,
                 metadata: &metadata,
             },
-            key,
+            block,
+            router: &router,
             peer: "127.0.0.1:1".parse().unwrap(),
             local: "127.0.0.1:53".parse().unwrap(),
             proto: "udp",
             took: Duration::ZERO,
             now: SystemClock.now(),
-        })
+        };
+        log.rules(&exchange).is_some()
     };
-    let errors = query_log("errors");
-    assert!(!said(&errors, Some(0), None) && !said(&errors, None, None));
-    assert!(said(&errors, Some(0), Some("why")) && said(&errors, None, Some("why")));
-    let silent = Rules {
-        zones: vec!["y.".parse().unwrap()],
+    let silent = || Rules {
         logs: vec![],
         errors: None,
         metadata: vec![],
     };
-    let logging = query_log("log").blocks.swap_remove(0);
-    let both = QueryLog::new(vec![silent, logging]).unwrap();
+    let after_silent = |lines| {
+        let logging = query_log(lines).blocks.swap_remove(0).unwrap();
+        QueryLog::new(vec![silent(), logging]).unwrap()
+    };
+    assert!(QueryLog::new(vec![silent()]).is_none());
+    let errors = after_silent("errors");
+    assert!(!said(&errors, Some(1), None) && !said(&errors, None, None));
+    assert!(said(&errors, Some(1), Some("why")) && said(&errors, None, Some("why")));
+    let both = after_silent("log");
     assert!(!said(&both, Some(0), Some("why")) && said(&both, Some(1), None));
+    // What came to no block belongs to the one of its question, if there is one.
+    assert!(said(&both, None, None));
     assert_eq!(question_of(&message(0, 0, false, false)[..20]), None);
 }
 

@@ -298,6 +298,8 @@ async fn queries_that_wait_for_others_take_no_place_of_transfers_and_hold_up_no_
     setup.settings.tcp.drain_timeout = Duration::from_millis(100);
     let mut running = setup.start();
     let mut client = running.connect().await;
+    // What is sent is there at once, so that what is not answered was not read.
+    client.0.set_nodelay(true).unwrap();
     for id in 0..3 {
         client.send(&query(id, "x.z.", Rtype::A)).await;
     }
@@ -310,6 +312,12 @@ async fn queries_that_wait_for_others_take_no_place_of_transfers_and_hold_up_no_
     // With as many as may wait nothing more is read, and the end comes all the same.
     client.send(&query(4, "x.z.", Rtype::A)).await;
     client.send(&query(11, "www.z.", Rtype::A)).await;
+    // As many turns as the server could ever need for it.
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    let nothing = client.0.try_read(&mut [0; 1]).map_err(|error| error.kind());
+    assert_eq!(nothing, Err(ErrorKind::WouldBlock));
     running.cancel.cancel();
     soon(async { while running.tasks.join_next().await.is_some() {} }).await;
 }

@@ -1,5 +1,6 @@
 //! What the requests of a connection have begun: transfers, and answers that come from elsewhere. Each has its
-//! limit, so that neither waits for the other.
+//! own limit and takes no place of the other; while either is at its limit nothing more is read, for what the
+//! next request will begin is not known before it is read.
 
 use tokio::task::JoinSet;
 

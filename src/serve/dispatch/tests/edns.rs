@@ -390,3 +390,23 @@ fn handlers_are_asked_for_no_more_than_the_reply_may_have() {
     assert_eq!(size(Some(600), 65_535, Proto::Udp), says(2, 88));
     assert_eq!(size(None, 65_535, Proto::Tcp), says(255, 255));
 }
+
+#[test]
+fn what_is_kept_for_its_answer_is_no_longer_than_a_datagram_may_be() {
+    let mut setup = Setup::new(vec![zone("z.", 5, &["www A 10.0.0.1"])]);
+    setup.handlers[1] = vec![Arc::new(crate::live::testing::Counting::default())];
+    let mut desk = Desk::new(setup);
+    let padded = |qname: &str, whole: usize| {
+        let raw = query(1, qname, Rtype::A);
+        let rest = u16::try_from(whole - raw.len() - 15).unwrap();
+        let mut option = [&[0, 12][..], &rest.to_be_bytes()].concat();
+        option.resize(4 + usize::from(rest), 0);
+        let raw = with_opt(raw, 1232, 0, &option);
+        assert_eq!(raw.len(), whole);
+        raw
+    };
+    assert_eq!(desk.tcp_code(&padded("far.test.", 4096)), (0, None));
+    assert_eq!(desk.tcp_code(&padded("far.test.", 4097)), (1, None));
+    // What the zone answers at once is not kept.
+    assert_eq!(desk.tcp_code(&padded("www.z.", 60_000)), (0, None));
+}

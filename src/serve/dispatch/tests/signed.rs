@@ -71,3 +71,28 @@ fn a_signed_question_gets_what_the_zone_holds_and_no_handler_changes_it() {
     tsig::sign_request(&key("k."), &mut raw, NOW);
     assert_eq!(address(&desk.ask(&raw)), "www.z. 60 IN A 10.1.0.1");
 }
+
+#[test]
+fn a_signed_question_is_not_completed_past_its_zone() {
+    let lines = ["www A 10.1.0.1", "out CNAME www.elsewhere."];
+    let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
+    setup.handlers[1] = vec![Arc::new(crate::live::testing::Counting::default())];
+    setup.fallthrough = vec![name("z.")];
+    let mut desk = Desk::new(setup);
+    let mut said = |qname: &str, is_signed: bool| {
+        let mut raw = query(2, qname, Rtype::A);
+        if is_signed {
+            tsig::sign_request(&key("k."), &mut raw, NOW);
+        }
+        let message = desk.ask(&raw);
+        let lines: Vec<String> = message.answers.iter().map(line).collect();
+        (message.metadata.response_code.low(), lines)
+    };
+    let alias = "out.z. 60 IN CNAME www.elsewhere.".to_owned();
+    let target = "www.elsewhere. 300 IN A 10.0.0.1".to_owned();
+    assert_eq!(said("out.z.", false), (0, vec![alias.clone(), target]));
+    assert_eq!(said("out.z.", true), (0, vec![alias]));
+    let of_next = "no.z. 300 IN A 10.0.0.2".to_owned();
+    assert_eq!(said("no.z.", false), (0, vec![of_next]));
+    assert_eq!(said("no.z.", true), (3, vec![]));
+}

@@ -168,8 +168,42 @@ fn what_secondaries_ask_for_is_noted_where_a_handler_answers_too() {
     check_noted(vec![Arc::new(crate::live::testing::Counting::default())]);
 }
 
-/// Asks as a secondary does, with handlers in front of the zone.
-fn check_noted(before: Vec<Arc<dyn crate::live::Handler>>) {
+/// Forbids everything.
+struct Guard;
+
+impl crate::live::Handler for Guard {
+    fn name(&self) -> &'static str {
+        "guard"
+    }
+
+    fn passes(&self, _question: &Question<'_>) -> bool {
+        false
+    }
+
+    fn guards_transfers(&self) -> bool {
+        true
+    }
+
+    fn answer<'a>(
+        &'a self,
+        _request: &'a mut crate::live::Request,
+        _next: crate::live::Next,
+    ) -> futures_util::future::BoxFuture<'a, crate::live::Outcome> {
+        let outcome = crate::live::Outcome::failed("guard", Rcode::REFUSED, "no");
+        Box::pin(std::future::ready(outcome))
+    }
+}
+
+#[test]
+fn what_is_forbidden_a_secondary_is_not_noted() {
+    let mut desk = desk_of_secondary(vec![Arc::new(Guard)]);
+    assert_eq!(desk.code(&query(1, "z.", Rtype::SOA)), (5, None));
+    assert_eq!(desk.code(&ixfr(1, "z.", 4)), (5, None));
+    assert_eq!(desk.shared.secondaries.snapshot()[0].asked, None);
+}
+
+/// A desk with these handlers in front of the zone; who asks is its secondary.
+fn desk_of_secondary(before: Vec<Arc<dyn crate::live::Handler>>) -> Desk {
     let mut setup = Setup::new(vec![zone("z.", 5, &["www A 10.0.0.1"])]);
     setup.handlers = [before, vec![]];
     let target = PEER.into();
@@ -179,7 +213,12 @@ fn check_noted(before: Vec<Arc<dyn crate::live::Handler>>) {
         key: None,
         source: None,
     }];
-    let mut desk = Desk::new(setup);
+    Desk::new(setup)
+}
+
+/// Asks as a secondary does, with handlers in front of the zone.
+fn check_noted(before: Vec<Arc<dyn crate::live::Handler>>) {
+    let mut desk = desk_of_secondary(before);
     let asked = |desk: &Desk| {
         desk.shared.secondaries.snapshot()[0]
             .asked
