@@ -5,16 +5,11 @@
 //! Most names of a zone end as the one before them did, so that name is kept, with the hash and the place of
 //! each of its suffixes: what two names share is neither hashed nor looked up again.
 
-use crate::dns::name::wire_name_len;
+use crate::dns::name::{MAX_NAME_OCTETS, wire_name_len};
+use crate::dns::ordered::{MAX_LABELS, OrderedTrail, OwnerRef, POINTER_END, UNKNOWN};
 
-/// Pointers have 14 bits.
-const POINTER_END: usize = 0x4000;
-/// The most labels of a name, and one.
-const MAX_LABELS: usize = 128;
 /// How many places of the table a suffix may stand in after its first.
 const PROBES: usize = 8;
-/// The place of a suffix that was not looked up, or that no pointer reaches.
-const UNKNOWN: u16 = u16::MAX;
 
 /// What a name is: names of one kind follow each other in order, so each kind has its own trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +27,21 @@ pub(super) struct Compressor {
     table: Table,
     /// The last name of each role.
     trails: [Trail; 2],
+    /// How the names of this message are written.
+    way: Way,
+    /// The last owner of those that come in order.
+    ordered: OrderedTrail,
+}
+
+/// How the names of a message are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// There is none yet but that of the question.
+    Open,
+    /// Owners in order so far, each against the one before it.
+    Ordered,
+    /// By the table, which knows all names.
+    Table,
 }
 
 /// The places of suffixes, by hash.
@@ -125,12 +135,15 @@ impl Compressor {
                 undo: Vec::new(),
             },
             trails: [const { Trail::new() }; 2],
+            way: Way::Open,
+            ordered: OrderedTrail::new(),
         }
     }
 
     /// Begins a message: no name stands in it.
     pub(super) fn begin(&mut self) {
         self.forget_trails();
+        self.way = Way::Open;
         if self.table.epoch == u16::MAX {
             self.table.slots.fill(0);
             self.table.epoch = 0;
@@ -168,6 +181,72 @@ impl Compressor {
         self.trails[0].labels = 0;
         self.trails[1].len = 0;
         self.trails[1].labels = 0;
+    }
+
+    /// Whether the message has no name yet but that of the question.
+    pub(super) fn is_open(&self) -> bool {
+        self.way == Way::Open
+    }
+
+    /// From now on names come in any order and in data: the table has to know what stands in the message.
+    pub(super) fn settle(&mut self, message: &[u8]) {
+        if self.way == Way::Ordered {
+            let mut pending = std::mem::take(&mut self.ordered.pending);
+            for place in pending.drain(..) {
+                self.enter(message, usize::from(place));
+            }
+            self.ordered.pending = pending;
+        }
+        self.way = Way::Table;
+    }
+
+    /// Enters the labels that stand at a place, up to their pointer.
+    fn enter(&mut self, message: &[u8], place: usize) {
+        let mut wire = Vec::with_capacity(MAX_NAME_OCTETS);
+        let (mut at, mut own) = (place, None);
+        loop {
+            let length = usize::from(message[at]);
+            if length >= 0xc0 {
+                own.get_or_insert(wire.len());
+                at = (length & 0x3f) << 8 | usize::from(message[at + 1]);
+                continue;
+            }
+            wire.extend_from_slice(&message[at..=at + length]);
+            if length == 0 {
+                break;
+            }
+            at += length + 1;
+        }
+        let own = own.unwrap_or(wire.len());
+        let trail = &mut self.trails[Role::Owner as usize];
+        trail.follow(&wire);
+        for suffix in (1..=trail.labels).rev() {
+            let start = wire.len() - usize::from(trail.octets[suffix]);
+            if start >= own {
+                break;
+            }
+            trail.places[suffix] = self.table.remember(trail.hashes[suffix], place + start);
+        }
+    }
+
+    /// The owner that was just written is the first of those that come in order.
+    pub(super) fn begin_order(&mut self, owner: OwnerRef<'_>) {
+        let labels = owner.key.iter().filter(|octet| **octet == 0).count();
+        let trail = &self.trails[Role::Owner as usize];
+        if owner.relative.is_empty() && labels <= trail.labels {
+            let places = &trail.places[trail.labels - labels..=trail.labels];
+            self.ordered.begin(owner.key, places);
+            self.way = Way::Ordered;
+        }
+    }
+
+    /// The last owner, and how many labels this one shares with it, when both are in order.
+    pub(super) fn in_order(&mut self, owner: OwnerRef<'_>) -> Option<(&mut OrderedTrail, usize)> {
+        if self.way != Way::Ordered {
+            return None;
+        }
+        let shared = self.ordered.shared(owner)?;
+        Some((&mut self.ordered, shared))
     }
 
     /// A name stands whole at a place of the message.

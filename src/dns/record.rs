@@ -64,6 +64,26 @@ impl RrRef<'_> {
     }
 }
 
+/// Records of one owner and one type, as they lie in a zone's node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RrBlock<'a> {
+    /// The type.
+    pub(crate) rtype: Rtype,
+    /// The TTL.
+    pub(crate) ttl: Ttl,
+    /// Length (2) and data of each record.
+    pub(crate) octets: &'a [u8],
+}
+
+impl<'a> RrBlock<'a> {
+    /// The first record's data, and where it ends.
+    pub(crate) fn first(&self) -> Option<(&'a [u8], usize)> {
+        let (length, rest) = self.octets.split_first_chunk::<2>()?;
+        let length = usize::from(u16::from_be_bytes(*length));
+        Some((rest.get(..length)?, 2 + length))
+    }
+}
+
 /// Records one after the other in one allocation: owner, type (2), TTL (4), tag (4), length (2), data.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RrList {

@@ -3,6 +3,8 @@
 //! A writer is made once and used for many messages: its buffer and its compression table
 //! ([`Compressor`]) stay. Names within data are compressed for the types of RFC 1035 only (RFC 3597 section 4).
 
+mod block;
+
 use crate::dns::compress::{Compressor, Role};
 use crate::dns::name::wire_name_len;
 use crate::dns::{Rcode, RrRef, Rtype};
@@ -73,6 +75,8 @@ pub struct MessageWriter {
     question_pending: bool,
     /// The names of the message.
     names: Compressor,
+    /// Where owners are made whole.
+    owner: Vec<u8>,
 }
 
 impl MessageWriter {
@@ -88,6 +92,7 @@ impl MessageWriter {
             counts: [0; 4],
             question_pending: false,
             names: Compressor::new(bits),
+            owner: Vec::new(),
         }
     }
 
@@ -156,6 +161,7 @@ impl MessageWriter {
 
     /// Cuts the message back. Names written since are forgotten.
     pub fn rollback(&mut self, mark: Mark) {
+        self.index_names();
         self.octets.truncate(mark.len);
         self.counts = mark.counts;
         self.names.cut(mark.len - self.base);
@@ -166,7 +172,7 @@ impl MessageWriter {
         if !rr.rtype.compresses_rdata() && self.len() + 12 + rr.data.len() > self.limit {
             return false;
         }
-        self.index_question();
+        self.index_names();
         let start = self.octets.len();
         self.names.forget_undo();
         self.name(rr.owner, Role::Owner);
@@ -214,7 +220,7 @@ impl MessageWriter {
             _ => 1,
         };
         let mut at = if rtype == Rtype::MX { 2 } else { 0 };
-        self.index_question();
+        self.index_names();
         self.octets.extend_from_slice(&data[..at.min(data.len())]);
         for _ in 0..names {
             let Some(length) = data.get(at..).and_then(wire_name_len) else {
@@ -285,12 +291,13 @@ impl MessageWriter {
         std::mem::replace(&mut self.octets, Vec::with_capacity(room))
     }
 
-    /// Puts the question's name into the table, once it may be pointed to.
-    fn index_question(&mut self) {
-        if !std::mem::take(&mut self.question_pending) {
-            return;
+    /// Puts names into the table that are not in it yet: the question's, and owners that came in order.
+    fn index_names(&mut self) {
+        let message = &self.octets[self.base..];
+        if std::mem::take(&mut self.question_pending) {
+            self.names.note(message, HEADER_OCTETS);
         }
-        self.names.note(&self.octets[self.base..], HEADER_OCTETS);
+        self.names.settle(message);
     }
 
     /// Writes a name, the longest known suffix as a pointer.

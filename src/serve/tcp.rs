@@ -7,7 +7,7 @@
 mod places;
 mod under_way;
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ use crate::serve::listener::Now;
 use crate::serve::{Answering, Proto, Stats, TlsIdentity};
 use crate::transfer::{Closed, Sink, TlsPeer};
 
-/// Messages that wait for the writer of a connection.
-const QUEUE: usize = 2;
+/// Messages that wait for the writer of a connection, and that it writes at once.
+const QUEUE: usize = 4;
 /// Octets read from a connection at once.
 const READ_OCTETS: usize = 1024;
 /// How long accepting rests when the process has no descriptor left.
@@ -416,28 +416,48 @@ async fn read_request<R: AsyncRead + Unpin>(
     Ok(true)
 }
 
-/// Writes messages until no one has more, each in one write if the network takes it.
+/// Writes messages until no one has more, those that wait in one write if the network takes them.
 async fn write_all<S: AsyncWrite>(
     mut writer: WriteHalf<S>,
     mut outgoing: mpsc::Receiver<Outgoing>,
     stall: Duration,
 ) -> io::Result<()> {
-    while let Some(Outgoing { octets, written }) = outgoing.recv().await {
-        let mut rest = octets.as_slice();
-        while !rest.is_empty() {
-            let taken = timeout(stall, writer.write(rest)).await??;
-            if taken == 0 {
-                return Err(ErrorKind::WriteZero.into());
-            }
-            rest = &rest[taken..];
+    let mut batch = Vec::with_capacity(QUEUE);
+    while outgoing.recv_many(&mut batch, QUEUE).await > 0 {
+        if batch.len() == QUEUE {
+            // A transfer fills the queue faster than it empties, and now has room to go on: where a
+            // processor has nothing else to do, it packs while this writes.
+            tokio::task::yield_now().await;
         }
+        write_batch(&mut writer, &batch, stall).await?;
         timeout(stall, writer.flush()).await??;
-        if let Some(written) = written {
+        for written in batch.drain(..).filter_map(|it| it.written) {
             // Who waits for this may have been stopped.
             written.send(()).unwrap_or_default();
         }
     }
     timeout(stall, writer.shutdown()).await?
+}
+
+/// Writes messages one behind the other, with as few calls as may be.
+async fn write_batch<S: AsyncWrite>(
+    writer: &mut WriteHalf<S>,
+    batch: &[Outgoing],
+    stall: Duration,
+) -> io::Result<()> {
+    let mut slices = [IoSlice::new(&[]); QUEUE];
+    for (slice, message) in slices.iter_mut().zip(batch) {
+        *slice = IoSlice::new(&message.octets);
+    }
+    let mut rest = &mut slices[..batch.len()];
+    while !rest.is_empty() {
+        let taken = timeout(stall, writer.write_vectored(rest)).await??;
+        if taken == 0 {
+            return Err(ErrorKind::WriteZero.into());
+        }
+        IoSlice::advance_slices(&mut rest, taken);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

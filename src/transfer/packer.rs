@@ -10,7 +10,8 @@ use std::time::UNIX_EPOCH;
 use crate::dns::edns;
 use crate::dns::tsig::Session;
 use crate::dns::{
-    MAX_MESSAGE_OCTETS, MessageWriter, OPT_OCTETS, OptReply, Query, Rcode, RrRef, Section, flags,
+    MAX_MESSAGE_OCTETS, MessageWriter, OPT_OCTETS, OptReply, OwnerRef, Query, Rcode, RrBlock,
+    RrRef, Section, flags,
 };
 use crate::ops::Clock;
 
@@ -136,10 +137,7 @@ impl Packer {
             .set_limit(self.soft_limit.saturating_sub(reserve));
         let mut taken = self.writer.record(Section::Answer, rr);
         let held = self.writer.count(Section::Answer);
-        // A first message that holds the SOA alone is read as "up to date" or not at all by some
-        // secondaries: it gets a second record, however long.
-        let least = if self.messages == 0 { 2 } else { 1 };
-        if !taken && held < least {
+        if !taken && held < self.least() {
             self.writer
                 .set_limit(self.hard_limit.saturating_sub(reserve));
             taken = self.writer.record(Section::Answer, rr);
@@ -152,6 +150,45 @@ impl Packer {
         } else {
             Push::Full
         }
+    }
+
+    /// Adds records of one owner and type, taking those that fit off the front of `block`.
+    pub(crate) fn push_block(&mut self, owner: OwnerRef<'_>, block: &mut RrBlock<'_>) -> Push {
+        loop {
+            if !self.is_open {
+                self.open(self.head.flags);
+            }
+            let reserve = self.head.reserve(self.messages == 0);
+            self.writer
+                .set_limit(self.soft_limit.saturating_sub(reserve));
+            self.records += self.writer.block(Section::Answer, owner, block);
+            let Some((data, end)) = block.first() else {
+                return Push::Taken;
+            };
+            if self.writer.count(Section::Answer) >= self.least() {
+                return Push::Full;
+            }
+            // One record more, however long.
+            let mut wire = Vec::with_capacity(255);
+            owner.write(&mut wire);
+            let pushed = self.push(RrRef {
+                owner: &wire,
+                rtype: block.rtype,
+                ttl: block.ttl,
+                data,
+                tag: 0,
+            });
+            match pushed {
+                Push::Taken => block.octets = &block.octets[end..],
+                Push::Full | Push::TooLarge => return pushed,
+            }
+        }
+    }
+
+    /// Records the message must have. A first message that holds the SOA alone is read as "up to date" or
+    /// not at all by some secondaries: it gets a second record, however long.
+    const fn least(&self) -> u16 {
+        if self.messages == 0 { 2 } else { 1 }
     }
 
     /// Begins a message; only the first has the question (RFC 5936 section 2.2.2).

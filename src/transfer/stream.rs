@@ -47,19 +47,22 @@ impl From<Closed> for StreamError {
     }
 }
 
-/// Puts a record into a message, sending what is full.
-pub(crate) async fn put<S: Sink>(
+/// Puts records into messages, sending what is full.
+pub(crate) async fn put<'a, S: Sink>(
     packer: &mut Packer,
     sink: &mut S,
-    rr: RrRef<'_>,
+    records: impl IntoIterator<Item = RrRef<'a>>,
 ) -> Result<(), StreamError> {
-    loop {
+    let mut records = records.into_iter();
+    let mut next = records.next();
+    while let Some(rr) = next {
         match packer.push(rr) {
-            Push::Taken => return Ok(()),
+            Push::Taken => next = records.next(),
             Push::Full => sink.send(packer.message()).await?,
             Push::TooLarge => return Err(StreamError::TooLarge),
         }
     }
+    Ok(())
 }
 
 /// Capacity for one transfer: held while it runs.
@@ -225,7 +228,7 @@ async fn send<S: Sink>(
     sink: &mut S,
 ) -> Result<(), StreamError> {
     let packed = match decision {
-        Decision::UpToDate => put(packer, sink, axfr::soa_record(version)).await,
+        Decision::UpToDate => put(packer, sink, [axfr::soa_record(version)]).await,
         Decision::Chain(delta) => send_delta(packer, version, delta, sink).await,
         Decision::FullZone(_) => axfr::send_zone(packer, version, sink).await,
     };
@@ -249,10 +252,7 @@ async fn send_delta<S: Sink>(
     let Some(old) = ixfr::old_soa(delta) else {
         return axfr::send_zone(packer, version, sink).await;
     };
-    for rr in ixfr::sequence(version, delta, &old) {
-        put(packer, sink, rr).await?;
-    }
-    Ok(())
+    put(packer, sink, ixfr::sequence(version, delta, &old)).await
 }
 
 /// Writes the answer to an IXFR into one message that has its question already: the differences if they

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::dns::{Name, Rdata, RrRef, Rtype, SortKey, Ttl};
+use crate::dns::{Name, OwnerRef, Rdata, RrBlock, RrRef, Rtype, SortKey, Ttl};
 
 /// Octets in front of the records of an RRset.
 const RRSET_HEAD: usize = 14;
@@ -96,6 +96,17 @@ impl Node {
     pub fn key(&self) -> &[u8] {
         let len = usize::from(u16::from_be_bytes([self.0[0], self.0[1]]));
         &self.0[2..2 + len]
+    }
+
+    /// The owner, below an apex in wire form.
+    pub(crate) fn owner<'a>(&'a self, apex: &'a [u8]) -> OwnerRef<'a> {
+        let key = self.key();
+        let at = 2 + key.len();
+        OwnerRef {
+            key,
+            relative: &self.0[at + 1..=at + usize::from(self.0[at])],
+            apex,
+        }
     }
 
     /// Writes the owner's labels below the apex in wire form; the apex itself is to follow.
@@ -231,6 +242,15 @@ impl<'a> RrsetRef<'a> {
         })
     }
 
+    /// The records, as a message takes them.
+    pub(crate) const fn block(self) -> RrBlock<'a> {
+        RrBlock {
+            rtype: self.rtype,
+            ttl: self.ttl,
+            octets: self.octets,
+        }
+    }
+
     /// The records, with an owner and a tag.
     pub fn records(self, owner: &'a [u8], tag: u32) -> impl Iterator<Item = RrRef<'a>> {
         self.data().map(move |data| RrRef {
@@ -244,7 +264,7 @@ impl<'a> RrsetRef<'a> {
 }
 
 /// The RRsets of a node, by rising type.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Rrsets<'a>(&'a [u8]);
 
 impl<'a> Iterator for Rrsets<'a> {
