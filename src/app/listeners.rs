@@ -108,7 +108,7 @@ fn make(
         zones,
         access,
         secondaries,
-    } = transfers(blocks, planned, notified);
+    } = transfers((blocks, &listeners), planned, notified);
     // Who shares a listener with a server of before has its ring: those who are told go on with it.
     let is_its = |(of, _): &(Vec<Listener>, _)| of.iter().any(|it| listeners.contains(it));
     let ring = match lasting.rings.iter().position(is_its) {
@@ -278,9 +278,17 @@ struct Transfers {
     secondaries: Vec<Secondary>,
 }
 
-/// What some blocks say about zones and transfers; `notified`: who is told already, by others.
+/// Whether a zone of a block is asked for on these listeners: what is no key there is not transferred there
+/// either, or it would leave past `acl` and TLS. A zone below no key at all, as a catalog may be, is on all.
+fn is_here(block: &ServerBlock, apex: &Name, listeners: &[Listener]) -> bool {
+    let holds = |key: &ZoneKey| apex.is_within(&key.apex);
+    keys_of_block(block, listeners).any(holds) || !block.zones.iter().any(holds)
+}
+
+/// What some blocks say about zones and transfers on their listeners; `notified`: who is told already, by
+/// others.
 fn transfers(
-    blocks: &[&ServerBlock],
+    (blocks, listeners): (&[&ServerBlock], &[Listener]),
     planned: &Planned<'_>,
     notified: &mut BTreeSet<(Name, SocketAddr)>,
 ) -> Transfers {
@@ -292,6 +300,9 @@ fn transfers(
             let Some(zone) = planned.zones.get(apex) else {
                 continue;
             };
+            if !is_here(block, apex, listeners) {
+                continue;
+            }
             if !zones.iter().any(|known| Arc::ptr_eq(known, zone)) {
                 zones.push(Arc::clone(zone));
             }

@@ -179,11 +179,18 @@ pub(super) fn status(observed: &Observed) -> Status {
             .get(&secondary.zone)
             .and_then(|zone| zone.current());
         let lag = version.and_then(|it| lag(&it, &secondary));
+        let answered = |is_it: fn(Rcode) -> bool| {
+            let answer = secondary.acknowledged;
+            answer.filter(|(_, rcode, _)| is_it(*rcode))
+        };
         SecondaryLine {
             zone: secondary.zone.to_string(),
             secondary: secondary.target.to_string(),
             told: secondary.notified.map(|(serial, _)| serial.encode()),
-            acknowledged: secondary.acknowledged.map(|(serial, _, _)| serial.encode()),
+            acknowledged: answered(|rcode| rcode == Rcode::NOERROR)
+                .map(|(serial, _, _)| serial.encode()),
+            refused: answered(|rcode| rcode != Rcode::NOERROR)
+                .map(|(serial, rcode, _)| format!("{serial} ({rcode})")),
             took: secondary.serial.map(crate::dns::Serial::encode),
             by: secondary.transfer.map(|(kind, _)| kind.as_str().to_owned()),
             lag_versions: lag.map(|(versions, _)| versions),
@@ -440,6 +447,11 @@ fn counter_samples(sum: SumOf<'_>, out: &mut Vec<Sample>) {
             m::NOTIFY,
             &["acknowledged"],
             sum(&|stats| stats.notify_acknowledged.get()),
+        ),
+        (
+            m::NOTIFY,
+            &["refused"],
+            sum(&|stats| stats.notify_refused.get()),
         ),
         (
             m::NOTIFY,

@@ -99,6 +99,9 @@ pub struct SecondaryLine {
     pub told: Option<u32>,
     /// The serial it acknowledged.
     pub acknowledged: Option<u32>,
+    /// The serial it refused to hear of, where that is its last answer, and its response code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
     /// The serial it last took.
     pub took: Option<u32>,
     /// How it took it.
@@ -239,11 +242,14 @@ fn secondary_text(line: &SecondaryLine) -> String {
         .as_deref()
         .map(|by| format!(" by {by}"))
         .unwrap_or_default();
+    let answer = match &line.refused {
+        Some(refused) => format!("REFUSED {refused}"),
+        None => format!("acknowledged {}", serial(line.acknowledged)),
+    };
     format!(
-        "secondary {}: told {}, acknowledged {}, took {}{by}, {lag}",
+        "secondary {}: told {}, {answer}, took {}{by}, {lag}",
         line.secondary,
         serial(line.told),
-        serial(line.acknowledged),
         serial(line.took)
     )
 }

@@ -302,6 +302,7 @@ fn status_tells_sources_zones_secondaries_and_problems() {
             secondary: "192.0.2.9:53".into(),
             told: Some(200),
             acknowledged: None,
+            refused: None,
             took: Some(101),
             by: Some("ixfr".into()),
             lag_versions: Some(1),

@@ -104,7 +104,7 @@ metrics! {
     TRANSFER_RECORDS Counter "zonewright_transfer_records" [] "Records sent in transfers";
     TRANSFER_BYTES Counter "zonewright_transfer_bytes" [] "Octets sent in transfers";
     TSIG_FAILURES Counter "zonewright_tsig_failures" [] "Signed messages that failed verification";
-    NOTIFY Counter "zonewright_notify" ["outcome"] "NOTIFY messages: sent, acknowledged, given_up";
+    NOTIFY Counter "zonewright_notify" ["outcome"] "NOTIFY messages: sent, acknowledged, refused, given_up";
     SECONDARY_SERIAL Gauge "zonewright_secondary_serial" ["zone", "secondary"] "Serial that the secondary took last; absent until it took one";
     SECONDARY_LAG_VERSIONS Gauge "zonewright_secondary_lag_versions" ["zone", "secondary"] "Versions that the secondary is behind";
     SECONDARY_LAG_SECONDS Gauge "zonewright_secondary_lag_seconds" ["zone", "secondary"] "Seconds since the oldest version that the secondary has not taken";

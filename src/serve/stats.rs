@@ -76,6 +76,8 @@ pub struct Stats {
     pub notify_acknowledged: Count,
     /// NOTIFYs given up without answer.
     pub notify_given_up: Count,
+    /// NOTIFY that were answered with an error.
+    pub notify_refused: Count,
     /// TCP connections open now.
     pub tcp_open: Count,
     /// TCP connections accepted.

@@ -384,14 +384,15 @@ impl Notifier {
                 return Heard::Nothing;
             }
         }
-        self.stats.notify_acknowledged.increase();
         let told = (sent.serial, rcode);
         self.table
             .acknowledged(zone, secondary, told, self.clock.wall());
         if rcode == Rcode::NOERROR {
+            self.stats.notify_acknowledged.increase();
             debug!(%zone, %secondary, serial = %sent.serial, "notify answered");
             return Heard::Taken;
         }
+        self.stats.notify_refused.increase();
         if tries <= 1 {
             info!(%zone, %secondary, serial = %sent.serial, rcode = rcode.0, "notify refused");
         }

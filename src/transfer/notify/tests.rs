@@ -196,9 +196,10 @@ async fn d3_a_notify_is_repeated_until_a_response_with_its_id_comes() {
     refused[3] = 5;
     refused[4..8].fill(0);
     socket.send_to(&refused, from).await.unwrap();
-    while running.stats.notify_acknowledged.get() == 0 {
+    while running.stats.notify_refused.get() == 0 {
         tokio::task::yield_now().await;
     }
+    assert_eq!(running.stats.notify_acknowledged.get(), 0);
     let (third, _) = receive(&socket).await;
     assert_eq!(told(&third), "1");
     publish(&zone, 2, &contents("z.", 60, &["a A 10.0.0.2"]));
