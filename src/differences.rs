@@ -307,7 +307,7 @@ const OF_ZONES: &[Difference] = &[
         [
             "NOTIFY for a cluster's zones",
             "never sent",
-            "sent with each version; a refusal is repeated like silence, until the secondary holds the version",
+            "sent with each version; what was refused is told again at the SOA's retry, until the secondary holds the version",
             "secondaries see a change at once; one that is just starting refuses at first",
         ],
         "not a query: tests/situations.rs",

@@ -2,10 +2,9 @@
 //!
 //! The first change is told at once; while changes go on, one telling every `interval`, and always a last
 //! one with the final serial. A telling is a datagram with the current SOA as hint, repeated with
-//! growing waits until it is taken or given up; a newer version takes its place. A refusal is an answer
-//! (RFC 1996 section 4.8), but the target would stay behind until its refresh, and one that is just starting
-//! refuses what it takes a second later: it is told again, as if it had said nothing. After giving up, one
-//! try every SOA retry until the target has shown by its own requests that it holds the version. Each
+//! growing waits until it is answered or given up; a newer version takes its place. After a refusal, and after
+//! giving up, one try every SOA retry until the target has shown by its own requests that it holds the version: one
+//! that is just starting refuses what it would take a moment later, and would stay behind until its refresh. Each
 //! target has its own task and socket: a dead one delays nobody. From the third try on it goes over TCP,
 //! too (RFC 1996 section 3.5), for a way that lets no datagrams through.
 
@@ -140,7 +139,7 @@ impl Telling {
         self.repeat_at = Some(now + wait);
     }
 
-    /// The telling in flight is given up; slow tries follow.
+    /// The telling in flight is refused or given up; slow tries follow.
     fn given_up(&mut self, now: Instant, slow: Duration) {
         self.is_slow = true;
         self.repeat_at = Some(now + slow);
@@ -258,14 +257,13 @@ impl Notifier {
     /// Takes a message of the target's; whether it answers what is in flight, which then is no more.
     fn hear(&self, telling: &mut Telling, in_flight: &mut Option<InFlight>, raw: &[u8]) -> bool {
         let heard = match in_flight {
-            Some(sent) => self.answer_to(sent, raw, telling.tries),
+            Some(sent) => self.answer_to(sent, raw, telling.is_slow),
             None => Heard::Nothing,
         };
         match heard {
             Heard::Nothing => return false,
             Heard::Taken => telling.settled(),
-            // The next try comes in its time.
-            Heard::Refused => {}
+            Heard::Refused => telling.given_up(self.clock.now(), self.retry()),
         }
         *in_flight = None;
         true
@@ -287,8 +285,7 @@ impl Notifier {
             telling.settled();
             return None;
         }
-        let slow = Duration::from_secs(u64::from(version.contents.soa().retry.seconds().max(1)));
-        telling.sent(now, slow);
+        telling.sent(now, self.retry());
         match self.send(&version, socket).await {
             Ok(in_flight) => {
                 self.stats.notify_sent.increase();
@@ -304,6 +301,13 @@ impl Notifier {
                 None
             }
         }
+    }
+
+    /// The wait between slow tries: the SOA's retry.
+    fn retry(&self) -> Duration {
+        let version = self.zone.current();
+        let retry = version.map_or(1, |version| version.contents.soa().retry.seconds().max(1));
+        Duration::from_secs(u64::from(retry))
     }
 
     /// The same over TCP, once datagrams alone were not answered.
@@ -348,22 +352,18 @@ impl Notifier {
 
     /// Notes that a telling was given up.
     fn give_up(&self, telling: &mut Telling, in_flight: Option<&InFlight>) {
-        let retry = self
-            .zone
-            .current()
-            .map_or(1, |version| version.contents.soa().retry.seconds().max(1));
-        telling.given_up(self.clock.now(), Duration::from_secs(u64::from(retry)));
+        telling.given_up(self.clock.now(), self.retry());
         self.stats.notify_given_up.increase();
         self.table.given_up(self.zone.apex(), self.secondary.target);
         let serial = in_flight.map(|sent| sent.serial.encode());
         warn!(
             zone = %self.zone.apex(), secondary = %self.secondary.target, serial,
-            "a secondary does not take notify"
+            "a secondary does not answer notify"
         );
     }
 
-    /// What a datagram from the target says to ours, of which there were so many tries.
-    fn answer_to(&self, sent: &InFlight, raw: &[u8], tries: u32) -> Heard {
+    /// What a datagram from the target says to ours; `is_slow`: that one was refused or given up before.
+    fn answer_to(&self, sent: &InFlight, raw: &[u8], is_slow: bool) -> Heard {
         let Some(head) = raw.first_chunk::<HEADER_OCTETS>() else {
             return Heard::Nothing;
         };
@@ -393,7 +393,7 @@ impl Notifier {
             return Heard::Taken;
         }
         self.stats.notify_refused.increase();
-        if tries <= 1 {
+        if !is_slow {
             info!(%zone, %secondary, serial = %sent.serial, rcode = rcode.0, "notify refused");
         }
         Heard::Refused
