@@ -11,8 +11,10 @@ fn corefile(site: &Site) -> String {
     format!(
         "cluster.local:{port} 10.in-addr.arpa:{port} {{\n bind 127.0.0.1\n hosts {{\n  192.0.2.1 static.example\n  fallthrough\n }}\n \
          kubernetes {{\n  manifests {}\n  pods insecure\n  namespaces test other\n  ignore empty_service\n }}\n}}\n\
+         over.local:{port} {{\n bind 127.0.0.1\n kubernetes {{\n  manifests {}\n  pods insecure\n  fallthrough\n }}\n file over\n}}\n\
          example.org:{port} {{\n bind 127.0.0.1\n file db\n}}\n\
          example.net:{port} {{\n bind 127.0.0.1\n forward . 127.0.0.1:9\n}}\n",
+        manifests.display(),
         manifests.display()
     )
 }
@@ -20,6 +22,9 @@ fn corefile(site: &Site) -> String {
 /// A zone file with an alias, a wildcard and a delegation.
 const FILE: &str = "$ORIGIN example.org.\n$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\nns A 192.0.2.53\n\
                     alias CNAME ns\nout CNAME www.example.com.\n*.wild A 192.0.2.9\nsub NS ns.sub\nns.sub A 192.0.2.54\n";
+
+/// A file under a cluster's zone, with a wildcard that takes names of pods where it is asked first.
+const OVER: &str = "$TTL 60\n*.test.pod A 192.0.2.9\n";
 
 /// Objects of each kind of interest.
 fn objects() -> String {
@@ -41,7 +46,7 @@ fn objects() -> String {
 }
 
 /// What is asked, the outcome, the code of a reason, and what the text has.
-const CASES: [(&str, &str, &str, &str); 24] = [
+const CASES: [(&str, &str, &str, &str); 26] = [
     (
         "web.test.svc.cluster.local A",
         "answered",
@@ -115,6 +120,18 @@ const CASES: [(&str, &str, &str, &str); 24] = [
         "`pods insecure` makes 10.0.0.1",
     ),
     (
+        "10-0-0-1.test.pod.over.local",
+        "live",
+        "",
+        "`pods insecure` makes 10.0.0.1",
+    ),
+    (
+        "x.test.pod.over.local",
+        "answered",
+        "wildcard",
+        "*.test.pod.over.local.",
+    ),
+    (
         "10-0-0-1.nope.pod.cluster.local",
         "nxdomain",
         "namespace-hidden",
@@ -173,10 +190,16 @@ fn why_names_what_answers_and_why_nothing_does() {
     let site = Site::new();
     site.write("Corefile", &corefile(&site));
     site.write("db", FILE);
+    site.write("over", OVER);
     site.manifest("all.yaml", &objects());
     let mut server = site.start();
     server.wait_for("zones", START, || {
-        let zones = ["cluster.local.", "10.in-addr.arpa.", "example.org."];
+        let zones = [
+            "cluster.local.",
+            "over.local.",
+            "10.in-addr.arpa.",
+            "example.org.",
+        ];
         zones
             .iter()
             .all(|zone| support::wire::serial(site.dns, zone).is_some())

@@ -26,6 +26,7 @@ use crate::ops::{Clock, Tasks, panic_text};
 use crate::pipeline::Input;
 use crate::source::{SourceEvent, SourceStats, Wanted};
 use crate::transfer::Secondary;
+use crate::zone::Zone;
 use crate::zone::journal::{Journal, Reader};
 
 /// Changes that wait for the writer before sources are held back.
@@ -180,7 +181,7 @@ impl Data {
                 }
                 Ok::<_, std::convert::Infallible>(())
             });
-            let carry = carry(place, events, inputs.clone());
+            let carry = carry(place, zones_of(cluster), events, inputs.clone());
             tasks.spawn_until("carrier", stop, async move {
                 carry.await;
                 Ok::<_, std::convert::Infallible>(())
@@ -274,9 +275,39 @@ async fn open_later(
     }
 }
 
+/// The zones that each part of a cluster's outside is the source of.
+type ByPart = [(Part, Vec<Arc<Zone>>); 2];
+
+/// The zones of a cluster by what they are made of.
+fn zones_of(cluster: &PlannedCluster<'_>) -> ByPart {
+    let all = cluster.plan.zones().map(|plan| Arc::clone(&plan.zone));
+    let imports = cluster.plan.clusterset.iter();
+    let imports = imports.map(|plan| Arc::clone(&plan.zone)).collect();
+    [(Part::Cluster, all.collect()), (Part::Imports, imports)]
+}
+
+/// What it means that a part is away.
+fn say_away(part: Part, zones: &ByPart) -> &'static str {
+    let mut parts = zones.iter().filter(|(its, _)| *its == part);
+    let has_version = parts.any(|(_, zones)| zones.iter().any(|zone| zone.current().is_some()));
+    match (part, has_version) {
+        (Part::Cluster, true) => "the source is away; the last version is served as stale",
+        (Part::Cluster, false) => {
+            "the source is away; nothing can be answered until it is there: there is no version yet"
+        }
+        (Part::Imports, true) => {
+            "ServiceImports are away; the last version of their zones is served as stale"
+        }
+        (Part::Imports, false) => {
+            "ServiceImports are away; their zones cannot be answered until they are there"
+        }
+    }
+}
+
 /// Carries a source's events to the writer until the source ends.
 async fn carry(
     cluster: usize,
+    zones: ByPart,
     mut events: mpsc::Receiver<SourceEvent>,
     inputs: mpsc::Sender<Input>,
 ) {
@@ -297,16 +328,7 @@ async fn carry(
                 since,
                 reason,
             } => {
-                match part {
-                    Part::Cluster => tracing::error!(
-                        reason,
-                        "the source is away; the last version is served as stale"
-                    ),
-                    Part::Imports => tracing::error!(
-                        reason,
-                        "ServiceImports are away; the last version of their zones is served as stale"
-                    ),
-                }
+                tracing::error!(reason, "{}", say_away(part, &zones));
                 Input::Stale {
                     cluster,
                     part,
@@ -328,5 +350,30 @@ async fn carry(
         if inputs.send(input).await.is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dns::Name;
+    use crate::serve::testing;
+    use crate::zone::Version;
+
+    #[test]
+    fn a_source_that_was_never_there_leaves_nothing_to_answer() {
+        let zone = Arc::new(Zone::new(&Name::parse("z").unwrap()));
+        let zones: ByPart = [
+            (Part::Cluster, vec![Arc::clone(&zone)]),
+            (Part::Imports, vec![]),
+        ];
+        let said = say_away(Part::Cluster, &zones);
+        assert!(said.contains("nothing can be answered"), "{said}");
+        let version = testing::zone("z.", 1, &[]).current().unwrap();
+        zone.restore(Version::clone(&version));
+        let said = say_away(Part::Cluster, &zones);
+        assert!(said.contains("served as stale"), "{said}");
+        let said = say_away(Part::Imports, &zones);
+        assert!(said.contains("cannot be answered"), "{said}");
     }
 }

@@ -50,6 +50,11 @@ fn block_line(block: &ServerBlock) -> BlockLine {
         after: after.map(|words| words.join(" ")).collect(),
         insecure: zones_with(|it| it.options.pods == Pods::Insecure),
         zonal: zones_with(|it| it.options.zonal),
+        live_first: block
+            .zones_written()
+            .filter(|zone| block.overlay_of(zone).is_some())
+            .cloned()
+            .collect(),
         publishes: block
             .zones_written()
             .filter(|zone| block.history_for(zone).is_some_and(|it| it.publishes))

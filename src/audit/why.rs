@@ -38,6 +38,8 @@ pub struct BlockLine {
     pub insecure: Vec<Name>,
     /// The zones in which names of topology zones are answered live.
     pub zonal: Vec<Name>,
+    /// Those of both kinds in which these names come before the zone's own: a file lies under the cluster's zone.
+    pub live_first: Vec<Name>,
     /// The zones whose versions are told at `_version`.
     pub publishes: Vec<Name>,
     /// The zones whose missing names others are asked for.
@@ -143,6 +145,15 @@ fn find(grounds: &Grounds, version: Option<&Version>, name: &Name, rtype: Rtype)
         return finding;
     };
     let mut finding = in_zone(version, name, rtype);
+    let first = block.as_ref().filter(|it| it.live_first.contains(apex));
+    if let Some(says) = first.and_then(|block| live_of_cluster(block, apex, name, reasons)) {
+        return Finding {
+            outcome: "live",
+            says,
+            records: Vec::new(),
+            reasons: notes,
+        };
+    }
     let is_missing = finding.outcome == "nodata" || finding.outcome == "nxdomain";
     if is_missing {
         finding.reasons.extend(reasons.iter().cloned());
@@ -298,19 +309,28 @@ fn source_of(contents: &Contents, name: &Name) -> Name {
     name.clone()
 }
 
-/// Says whether a name that the zone does not have is answered live, or by others.
-fn live(block: &BlockLine, apex: &Name, name: &Name, finding: &mut Finding) {
+/// The labels of a name before those of the apex, in lower case.
+fn labels_before(apex: &Name, name: &Name) -> Vec<Vec<u8>> {
     let count = name.label_count().saturating_sub(apex.label_count());
-    let labels: Vec<Vec<u8>> = name
-        .labels()
-        .take(count)
-        .map(<[u8]>::to_ascii_lowercase)
-        .collect();
+    let labels = name.labels().take(count);
+    labels.map(<[u8]>::to_ascii_lowercase).collect()
+}
+
+/// Says that a name of a pod or of a topology zone is answered live, unless `reasons` hide its namespace.
+fn live_of_cluster(
+    block: &BlockLine,
+    apex: &Name,
+    name: &Name,
+    reasons: &[Reason],
+) -> Option<String> {
+    let labels = labels_before(apex, name);
     let labels: Vec<&[u8]> = labels.iter().map(Vec::as_slice).collect();
-    let is_unseen = |code: &str| finding.reasons.iter().any(|reason| reason.code == code);
-    let is_hidden = is_unseen("no-namespace") || is_unseen("namespace-hidden");
-    let says = match labels[..] {
-        [pod, _, b"pod"] if block.insecure.contains(apex) && !is_hidden => {
+    let is_hidden = || {
+        let mut codes = reasons.iter().map(|reason| reason.code);
+        codes.any(|code| code == "no-namespace" || code == "namespace-hidden")
+    };
+    match labels[..] {
+        [pod, _, b"pod"] if block.insecure.contains(apex) && !is_hidden() => {
             crate::live::pod_address(pod).map(|address| {
                 format!("answered live: `pods insecure` makes {address} of the name; no secondary has it")
             })
@@ -318,11 +338,17 @@ fn live(block: &BlockLine, apex: &Name, name: &Name, finding: &mut Finding) {
         [.., b"_zone", _, _, b"svc"] if block.zonal.contains(apex) => {
             Some("answered live by `zonal`, where the Service has such endpoints".to_owned())
         }
-        [b"_version"] if block.publishes.contains(apex) => {
-            Some("answered live: `history` says `publish`; no secondary has it".to_owned())
-        }
         _ => None,
-    };
+    }
+}
+
+/// Says whether a name that the zone does not have is answered live, or by others.
+fn live(block: &BlockLine, apex: &Name, name: &Name, finding: &mut Finding) {
+    let is_version = labels_before(apex, name) == [b"_version"];
+    let says = live_of_cluster(block, apex, name, &finding.reasons).or_else(|| {
+        (is_version && block.publishes.contains(apex))
+            .then(|| "answered live: `history` says `publish`; no secondary has it".to_owned())
+    });
     if let Some(says) = says {
         finding.outcome = "live";
         finding.says = says;

@@ -183,3 +183,70 @@ fn check_timers(apex: &Apex, report: &mut Report) {
         report.warn(&apex.place, message, mend);
     }
 }
+
+/// Reports name servers whose name lies in a zone of the block and leads to no address there, or to one
+/// that is not written because the name is a Service's.
+pub(super) fn check(server: &ServerBlock, report: &mut Report) {
+    for apex in &server.apexes {
+        for name_server in &apex.name_servers {
+            let zones = server.cluster_zones();
+            let zones = zones.filter(|zone| name_server.name.is_within(zone));
+            if let Some(zone) = zones.max_by_key(|zone| zone.label_count()) {
+                check_name_server(server, name_server, zone, report);
+            }
+        }
+    }
+}
+
+/// Reports a name server whose name lies in `zone`.
+fn check_name_server(
+    server: &ServerBlock,
+    name_server: &NameServer,
+    zone: &Name,
+    report: &mut Report,
+) {
+    let NameServer {
+        place,
+        name,
+        addresses,
+    } = name_server;
+    let below = |label: &str| zone.child(label).is_ok_and(|above| name.is_within(&above));
+    let mut clusters = server.clusters();
+    if clusters.any(|it| it.forward_zones.contains(zone)) && below("svc") {
+        if !addresses.is_empty() {
+            let message =
+                format!("{name} has the addresses of its Service, not those that stand here");
+            let mend = format!("leave the addresses out, or choose a name outside svc.{zone}");
+            report.error(place, message, mend);
+        }
+        return;
+    }
+    if server.overlay_of(zone).is_some() || may_be_service(server, zone, name) {
+        return;
+    }
+    let own = server.apex_for(zone);
+    let servers = own.map_or(&[][..], |apex| &apex.name_servers);
+    let has_address = |it: &NameServer| it.name == *name && !it.addresses.is_empty();
+    let is_default = servers.is_empty() && default_name_server(zone).as_ref() == Some(name);
+    if !servers.iter().any(has_address) && !is_default {
+        let message = format!("name server {name} has no address in the zone {zone}");
+        report.error(
+            place,
+            message,
+            format!("write it in the apex of {zone}: ns NAME ADDRESS..."),
+        );
+    }
+}
+
+/// The name server of a cluster's zone for which none is named.
+pub(super) fn default_name_server(zone: &Name) -> Option<Name> {
+    let name = zone.child("dns").and_then(|dns| dns.child("ns"));
+    name.ok()
+}
+
+/// Whether a name of an external zone may be a Service's, with the addresses that it has outside.
+fn may_be_service(server: &ServerBlock, zone: &Name, name: &Name) -> bool {
+    let labels = name.label_count().saturating_sub(zone.label_count());
+    let mut external = server.external.iter();
+    external.any(|it| it.forward_zones.contains(zone)) && labels > 1
+}

@@ -200,16 +200,6 @@ fn check_reach(server: &ServerBlock, file: &ZoneFile, zone: &Name, report: &mut 
         report.warn(&file.place, message, "write fallthrough in kubernetes");
         return;
     }
-    let mut above = server.cluster_zones();
-    if let Some(above) = above.find(|own| *own != zone && zone.is_within(own)) {
-        let message =
-            format!("{zone} is a zone of its own: names of {above} at or below it are not seen");
-        report.warn(
-            &file.place,
-            message,
-            format!("for single names name the zone {above}"),
-        );
-    }
     if !server.zones.iter().any(|key| zone.is_within(&key.apex)) {
         let message = format!("no query for {zone} comes to this block");
         report.warn(

@@ -44,6 +44,7 @@ mod log;
 mod metadata;
 mod mnemonic;
 mod multicluster;
+mod nested;
 mod network;
 mod nsid;
 mod operations;

@@ -1,6 +1,6 @@
 //! Directives that are for some zones: which of several is meant for a zone, and which is for none.
 
-use super::apex::Apex;
+use super::apex::{self, Apex};
 use super::autopath;
 use super::config::ServerBlock;
 use super::file::ZoneFile;
@@ -50,6 +50,7 @@ pub(super) fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<
 
 /// Checks what the directives of one block say about zones.
 pub(super) fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
+    apex::check(server, report);
     autopath::check(server, report);
     let catalogs = server.catalogs.iter().map(|catalog| &catalog.zone);
     let with_apex: Vec<&Name> = server.cluster_zones().chain(catalogs).collect();

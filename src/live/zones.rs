@@ -96,15 +96,20 @@ impl BlockZones {
         key: &mut Vec<u8>,
         made: &'v mut Option<Node>,
     ) -> Option<Answer<'v>> {
-        let mut answer = lookup(version, lower, qtype, key);
-        if answer.exists {
-            return Some(answer);
-        }
-        let Some(live) = self.live.get(version.contents.apex()) else {
-            return Some(answer);
+        let live = (!self.live.is_empty()).then(|| self.live.get(version.contents.apex()));
+        let Some(live) = live.flatten() else {
+            return Some(lookup(version, lower, qtype, key));
         };
-        let name = answer.end().unwrap_or(lower);
-        match live.answer(version, name) {
+        let mut answer = Answer::missing();
+        let mut said = live.answer_first(version, lower);
+        if matches!(said, LiveAnswer::Missing) {
+            answer = lookup(version, lower, qtype, key);
+            if answer.exists {
+                return Some(answer);
+            }
+            said = live.answer(version, answer.end().unwrap_or(lower));
+        }
+        match said {
             LiveAnswer::Exists(node) => {
                 *made = node;
                 let rrset = made.as_ref().and_then(|node| rrset_for(node, qtype));

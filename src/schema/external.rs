@@ -98,10 +98,17 @@ impl Writer<'_> {
             hosts.len()
         };
         if left_out > 0 {
-            let message = format!(
-                "{left_out} of its load balancers' host names stand only at the names of its ports: \
-                 an alias stands alone"
-            );
+            let message = if self.ports.iter().all(|port| port.name.is_empty()) {
+                format!(
+                    "{left_out} of its load balancers' host names left out: \
+                     an alias stands alone, and no port has a name"
+                )
+            } else {
+                format!(
+                    "{left_out} of its load balancers' host names stand only at the names of its ports: \
+                     an alias stands alone"
+                )
+            };
             self.out.report(self.kind, self.key, message);
         }
         for host in hosts {
@@ -113,7 +120,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The host names of a Service's load balancers, in canonical order.
+    /// The host names of a Service's load balancers, in canonical order, but for its own name: that leads to
+    /// nothing that is not there without it.
     fn hosts(&mut self, external: &External) -> Vec<Name> {
         let mut hosts = BTreeSet::new();
         for text in external.hosts.iter() {
@@ -126,6 +134,10 @@ impl Writer<'_> {
                     self.out.report(self.kind, self.key, message);
                 }
             }
+        }
+        if hosts.remove(&self.base) {
+            let message = format!("it is an alias of itself ({}) and left out", self.base);
+            self.out.report(self.kind, self.key, message);
         }
         hosts.into_iter().collect()
     }
@@ -155,4 +167,86 @@ pub fn external_pointers<'a>(
         rdata: Rdata::name(target),
     };
     targets.iter().map(pointer).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Origin, Port, Protocol};
+    use crate::dns::RecordText;
+
+    /// The records and the messages of `web.shop` in `z`, with one port.
+    fn said(port: &str, addresses: &[&str], hosts: &[&str]) -> (Vec<String>, Vec<String>) {
+        let external = External {
+            addresses: addresses.iter().map(|it| it.parse().unwrap()).collect(),
+            hosts: hosts.iter().map(|it| (*it).into()).collect(),
+        };
+        let service = Service {
+            key: ObjectKey::new("shop", "web"),
+            form: ServiceForm::ClusterIp([].into()),
+            ports: [Port {
+                name: port.into(),
+                protocol: Protocol::Tcp,
+                number: 80,
+            }]
+            .into(),
+            external: Some(external.into()),
+            origin: Origin::default(),
+        };
+        let settings = ExternalSettings {
+            apex_label: "dns".to_owned(),
+            ttl: Ttl::decode(5),
+            headless: false,
+        };
+        let zone = Name::parse("z").unwrap();
+        let out = render_external(&service, std::iter::empty(), &zone, &[], &settings);
+        let records = out.records.iter();
+        let problems = out.problems.into_iter();
+        (
+            records
+                .map(|it| RecordText(it.view()).to_string())
+                .collect(),
+            problems.map(|it| it.message).collect(),
+        )
+    }
+
+    #[test]
+    fn hosts_beside_addresses_are_left_out_where_no_port_has_a_name() {
+        let (records, problems) = said("", &["192.0.2.1"], &["lb.example"]);
+        assert!(!records.iter().any(|it| it.contains("lb.example")));
+        assert_eq!(
+            problems,
+            [
+                "1 of its load balancers' host names left out: an alias stands alone, and no port has a name"
+            ]
+        );
+        let (records, problems) = said("http", &["192.0.2.1"], &["lb.example"]);
+        assert!(
+            records.contains(&"_http._tcp.web.shop.z. 5 IN SRV 0 100 80 lb.example.".to_owned())
+        );
+        assert_eq!(
+            problems,
+            [
+                "1 of its load balancers' host names stand only at the names of its ports: an alias stands alone"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_host_that_is_the_services_own_name_is_no_target() {
+        let itself = "it is an alias of itself (web.shop.z.) and left out";
+        assert_eq!(
+            said("http", &[], &["WEB.shop.z"]),
+            (vec![], vec![itself.to_owned()])
+        );
+        let (records, problems) = said("http", &[], &["lb.example", "web.shop.z"]);
+        assert_eq!(
+            records,
+            [
+                "web.shop.z. 5 IN CNAME lb.example.",
+                "_http._tcp.web.shop.z. 5 IN SRV 0 100 80 lb.example."
+            ]
+        );
+        assert_eq!(problems, [itself]);
+    }
 }

@@ -85,6 +85,12 @@ impl<'v> Answer<'v> {
         }
     }
 
+    /// The answer of a zone that has no such name.
+    #[must_use]
+    pub fn missing() -> Self {
+        Self::new().without(None, false)
+    }
+
     /// The RRsets of the answer section.
     pub fn links(&self) -> impl Iterator<Item = &Link<'v>> {
         self.links.iter().flatten()

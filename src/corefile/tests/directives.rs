@@ -75,6 +75,53 @@ fn apex_is_checked() {
 }
 
 #[test]
+fn a_name_server_in_a_zone_of_the_block_has_an_address_there() {
+    let zones = "kubernetes a.example 10.in-addr.arpa\nk8s_external b.example";
+    let said = |lines: &str| faults(&format!("{zones}\n{lines}"));
+    let missing = |at: &str, name: &str, zone: &str| {
+        format!("{at}: name server {name} has no address in the zone {zone}")
+    };
+    for (lines, want) in [
+        (
+            "apex a.example {\nns x.a.example\n}",
+            Some(missing("4:4", "x.a.example.", "a.example.")),
+        ),
+        (
+            "apex 10.in-addr.arpa {\nns x.a.example\n}",
+            Some(missing("4:4", "x.a.example.", "a.example.")),
+        ),
+        (
+            "apex b.example {\nns x.b.example\n}",
+            Some(missing("4:4", "x.b.example.", "b.example.")),
+        ),
+        (
+            "apex {\nns x.svc.a.example 192.0.2.1\n}",
+            Some(
+                "4:4: x.svc.a.example. has the addresses of its Service, not those that stand here"
+                    .to_owned(),
+            ),
+        ),
+        (
+            "apex {\nns x.a.example 192.0.2.1\nns x.y.svc.a.example\nns x.elsewhere\n}",
+            None,
+        ),
+        (
+            "apex a.example {\nns x.a.example 192.0.2.1\n}\napex 10.in-addr.arpa {\nns x.a.example\n}",
+            None,
+        ),
+        ("apex 10.in-addr.arpa {\nns ns.dns.a.example\n}", None),
+        ("apex b.example {\nns web.shop.b.example\n}", None),
+        ("apex b.example {\nns web.svc.b.example 192.0.2.1\n}", None),
+    ] {
+        let want: Vec<String> = want.into_iter().collect();
+        assert_eq!(said(lines), want, "{lines}");
+    }
+    let overlaid =
+        "kubernetes a.example {\nfallthrough\n}\nfile db a.example\napex {\nns x.a.example\n}";
+    assert_eq!(faults(overlaid), [""; 0]);
+}
+
+#[test]
 fn history_has_bounds() {
     let server = block("kubernetes\nhistory {\n keep 36h\n versions 500\n size 2GiB\n publish\n}");
     let history = server.history_for(&name("cluster.local")).unwrap();

@@ -139,3 +139,44 @@ fn a_file_below_a_clusters_zone_is_warned_about() {
         "no query comes"
     );
 }
+
+#[test]
+fn a_zone_where_a_cluster_has_names_is_refused_in_any_block() {
+    let said = |place: &str, zone: &str| {
+        format!(
+            "Corefile:{place}: {zone} lies where the cluster of z. has names: they would be in z. for its secondaries, and not exist here"
+        )
+    };
+    let same = &said("2:2", "svc.z.");
+    check_problems("z svc.z {\n kubernetes\n}", &[same]);
+    let external = &said("3:2", "a.svc.z.");
+    check_problems(
+        "z a.svc.z {\n kubernetes z\n k8s_external a.svc.z\n}",
+        &[external],
+    );
+    let other = &said("5:2", "a.pod.z.");
+    let apart = |key: &str| format!("z {{\n kubernetes\n}}\n{key} {{\n file db\n}}");
+    check_problems(&apart("a.pod.z"), &[other]);
+    check_problems(&apart("dns.z"), &[&said("5:2", "dns.z.")]);
+    let named = apart("dns.z").replace("kubernetes", "kubernetes\n apex {\n ns ns.elsewhere\n}");
+    check_problems(&named, &[]);
+    check_problems(&apart("x.dns.z"), &[]);
+    check_problems(&apart("a.pod.z:54"), &[]);
+    check_problems(&apart("a.z"), &[]);
+    check_problems(&apart("svc.y"), &[]);
+}
+
+#[test]
+fn a_zone_within_a_transferred_one_is_warned_about() {
+    let with = |transfer: &str, key: &str| {
+        format!("z 10.0.0.0/8 {{\n kubernetes\n{transfer}\n}}\n{key} {{\n file db\n}}")
+    };
+    let transfer = "transfer {\nallow 127.0.0.1\n}";
+    let warned = warnings(&with(transfer, "a.z"));
+    let want = "Corefile:8:2: a.z. is a zone of its own: names of z. at or below it are not seen";
+    assert!(warned[0].starts_with(want), "{warned:?}");
+    assert!(warned[0].contains("secondaries of z. need a.z., too"));
+    assert_eq!(warnings(&with(transfer, "10.1.0.0/16")).len(), 1);
+    assert_eq!(warnings(&with("", "a.z")), [""; 0]);
+    assert_eq!(warnings(&with(transfer, "y")), [""; 0]);
+}

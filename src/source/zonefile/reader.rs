@@ -53,6 +53,8 @@ pub(super) struct Reader<'a> {
     pub(super) problems: Vec<FileProblem>,
     /// The files, in the order they were opened.
     pub(super) files: Vec<PathBuf>,
+    /// The files that are being read, each included by the one before it.
+    open_files: Vec<PathBuf>,
     /// What `$TTL` said last.
     default_ttl: Option<Ttl>,
     /// The TTL of the last record that had one.
@@ -97,6 +99,7 @@ impl<'a> Reader<'a> {
             soa: None,
             problems: Vec::new(),
             files: Vec::new(),
+            open_files: Vec::new(),
             default_ttl: None,
             last_ttl: None,
         }
@@ -117,6 +120,7 @@ impl<'a> Reader<'a> {
     /// Reads the file that was named first.
     pub(super) fn read_first(&mut self, path: &Path) {
         let origin = self.apex.clone();
+        self.open_files.push(path.to_owned());
         if let Err(error) = self.read(path, origin, 0) {
             let spot = Spot::of_file(path);
             self.note(spot, format!("cannot be read: {error}"));
@@ -244,13 +248,20 @@ impl<'a> Reader<'a> {
         let name = String::from_utf8(octets)
             .map_err(|_| self.note(within.spot(file), "the name of a file must be UTF-8"))?;
         let path = within.folder.join(name);
+        if self.open_files.contains(&path) {
+            let message = format!("{} includes itself", path.display());
+            return Err(self.note(within.spot(file), message));
+        }
         if within.depth == MOST_DEPTH || self.files.len() == MOST_FILES {
             let message = format!(
                 "not included: files may include each other {MOST_DEPTH} deep, and be {MOST_FILES} in all"
             );
             return Err(self.note(within.spot(file), message));
         }
-        self.read(&path, origin, within.depth + 1).map_err(|error| {
+        self.open_files.push(path.clone());
+        let read = self.read(&path, origin, within.depth + 1);
+        self.open_files.pop();
+        read.map_err(|error| {
             let message = format!("cannot read {}: {error}", path.display());
             self.note(within.spot(file), message)
         })

@@ -17,6 +17,7 @@ fn pods_desk(is_known: bool) -> Desk {
         pods: Some(pods),
         zonal: None,
         publishes_version: false,
+        comes_first: false,
     };
     setup.live.insert(name("z."), live);
     Desk::new(setup)
@@ -150,6 +151,7 @@ fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
         pods: None,
         zonal: Some(zonal),
         publishes_version: false,
+        comes_first: false,
     };
     setup.live.insert(name("z."), live);
     let mut desk = Desk::new(setup);
@@ -174,4 +176,85 @@ fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
             "{qname}"
         );
     }
+}
+
+/// A zone with a file under it, whose wildcard stands at the top, with names of pods and of topology zones.
+fn overlaid_desk(comes_first: bool) -> Desk {
+    let ttl = crate::dns::Ttl::decode(9);
+    let pods = crate::live::InsecurePods {
+        seen: Arc::default(),
+        ttl,
+    };
+    pods.seen.publish_all(["n".into()].into_iter());
+    let services = Arc::new(headless_services());
+    let lines = [
+        "* A 192.0.2.9",
+        "h1.s.n.svc A 10.0.0.1",
+        "h2.s.n.svc A 10.0.0.2",
+        "*.pin._zone.s.n.svc A 192.0.2.8",
+        "5-6-7-9.n.pod A 192.0.2.7",
+        "*.n.pod A 192.0.2.6",
+    ];
+    let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
+    let live = LiveNames {
+        pods: Some(pods),
+        zonal: Some(crate::live::ZonalNames::new(
+            services,
+            ttl,
+            crate::pipeline::service_node,
+        )),
+        publishes_version: true,
+        comes_first,
+    };
+    setup.live.insert(name("z."), live);
+    Desk::new(setup)
+}
+
+#[test]
+fn names_that_the_cluster_has_come_before_the_file_under_its_zone() {
+    let mut desk = overlaid_desk(true);
+    for (qname, qtype, want) in [
+        (
+            "5-6-7-8.n.pod.z.",
+            Rtype::A,
+            "0 5-6-7-8.n.pod.z. 9 IN A 5.6.7.8",
+        ),
+        (
+            "5-6-7-9.n.pod.z.",
+            Rtype::A,
+            "0 5-6-7-9.n.pod.z. 9 IN A 5.6.7.9",
+        ),
+        (
+            "fd00--1.n.pod.z.",
+            Rtype::AAAA,
+            "0 fd00--1.n.pod.z. 9 IN AAAA fd00::1",
+        ),
+        ("5-6-7-8.n.pod.z.", Rtype::TXT, "0 "),
+        ("n.pod.z.", Rtype::A, "0 "),
+        (
+            "us.pin._zone.s.n.svc.z.",
+            Rtype::A,
+            "0 us.pin._zone.s.n.svc.z. 9 IN A 10.0.0.2",
+        ),
+        ("ap.pin._zone.s.n.svc.z.", Rtype::A, "0 "),
+        // What the cluster does not have is the file's.
+        (
+            "blah.n.pod.z.",
+            Rtype::A,
+            "0 blah.n.pod.z. 60 IN A 192.0.2.6",
+        ),
+        ("_version.z.", Rtype::A, "0 _version.z. 60 IN A 192.0.2.9"),
+        ("x.z.", Rtype::A, "0 x.z. 60 IN A 192.0.2.9"),
+        ("x.t.n.svc.z.", Rtype::A, "3 "),
+    ] {
+        assert_eq!(
+            said_of_pod(&mut desk, qname, qtype),
+            want,
+            "{qname} {qtype}"
+        );
+    }
+    // Without a file a zone has no wildcards, and is looked into first.
+    let mut plain = overlaid_desk(false);
+    let want = "0 5-6-7-8.n.pod.z. 60 IN A 192.0.2.6";
+    assert_eq!(said_of_pod(&mut plain, "5-6-7-8.n.pod.z.", Rtype::A), want);
 }

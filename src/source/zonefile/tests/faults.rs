@@ -14,13 +14,34 @@ fn includes_that_are_missing_or_endless_are_said_at_their_line() {
          d/main:6:1: write: $INCLUDE FILE [ORIGIN]\n\
          d/main:7:14: \"c\" is too much; write: $INCLUDE FILE [ORIGIN]"
     );
-    let reading = read_files(&[("main", b"$INCLUDE main\n")], Role::Overlay);
-    let bad = reading.content.unwrap_err();
+    let names: Vec<String> = (0..12).map(|at| format!("f{at}")).collect();
+    let texts: Vec<String> = (1..=12).map(|at| format!("$INCLUDE f{at}\n")).collect();
+    let pairs = names.iter().zip(&texts);
+    let mut files: Vec<(&str, &[u8])> = pairs
+        .map(|(name, text)| (name.as_str(), text.as_bytes()))
+        .collect();
+    files.push(("main", b"$INCLUDE f0\n"));
+    let reading = read_files(&files, Role::Overlay);
     assert_eq!(
-        bad.to_string(),
-        "d/main:1:10: not included: files may include each other 10 deep, and be 1000 in all"
+        reading.content.unwrap_err().to_string(),
+        "d/f9:1:10: not included: files may include each other 10 deep, and be 1000 in all"
     );
     assert_eq!(reading.files.len(), 11);
+}
+
+#[test]
+fn a_file_that_includes_itself_is_said_once() {
+    let text = format!("{TOP}$INCLUDE ./main\n$INCLUDE other\n$INCLUDE twice\n$INCLUDE twice\n");
+    let files: [(&str, &[u8]); 3] = [
+        ("main", text.as_bytes()),
+        ("other", b"$INCLUDE main\n"),
+        ("twice", b"a A 192.0.2.1\n"),
+    ];
+    let bad = read_files(&files, Role::Zone).content.unwrap_err();
+    assert_eq!(
+        bad.to_string(),
+        "d/main:5:10: d/./main includes itself\nd/other:1:10: d/main includes itself"
+    );
 }
 
 #[test]

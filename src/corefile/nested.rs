@@ -1,0 +1,84 @@
+//! Zones within zones of a cluster.
+//!
+//! The longest zone answers a question, but the outer one is transferred with all that its cluster has: what
+//! lies at or below the inner one is in the outer for a secondary, and does not exist for who asks us.
+
+use super::apex::default_name_server;
+use super::catalog::Catalog;
+use super::config::ServerBlock;
+use super::external::External;
+use super::place::{Place, Report};
+use crate::dns::Name;
+
+/// The labels at the top of a cluster's zone below which its names stand.
+const LABELS: [&str; 3] = ["svc", "pod", "dns-version"];
+
+/// Reports zones that lie where a cluster has names, and warns about others within a cluster's zone.
+pub(super) fn check(servers: &[ServerBlock], report: &mut Report) {
+    for inner in servers {
+        for (zone, place) in written_at(inner) {
+            let is_near = |outer: &&ServerBlock| {
+                let listeners = outer.listeners();
+                std::ptr::eq(*outer, inner)
+                    || inner.listeners().iter().any(|it| listeners.contains(it))
+            };
+            let above = servers.iter().filter(is_near).flat_map(|outer| {
+                let zones = outer.cluster_zones();
+                zones.map(move |zone| (outer, zone))
+            });
+            let above = above.filter(|(_, above)| *above != zone && zone.is_within(above));
+            if let Some((outer, above)) = above.max_by_key(|(_, above)| above.label_count()) {
+                check_pair((inner, zone, place), (outer, above), report);
+            }
+        }
+    }
+}
+
+/// Reports a zone of a block that lies within one of a cluster.
+fn check_pair(
+    (inner, zone, place): (&ServerBlock, &Name, &Place),
+    (outer, above): (&ServerBlock, &Name),
+    report: &mut Report,
+) {
+    let mut clusters = outer.clusters();
+    let is_forward = clusters.any(|it| it.forward_zones.contains(above));
+    let is_below = |label: &&str| above.child(label).is_ok_and(|top| zone.is_within(&top));
+    let holds_server = |name: Option<Name>| name.is_some_and(|name| name.is_within(zone));
+    let names_servers = outer
+        .apex_for(above)
+        .is_some_and(|apex| !apex.name_servers.is_empty());
+    if is_forward
+        && (LABELS.iter().any(is_below)
+            || !names_servers && holds_server(default_name_server(above)))
+    {
+        let message = format!(
+            "{zone} lies where the cluster of {above} has names: they would be in {above} for its \
+             secondaries, and not exist here"
+        );
+        let mend = format!("name a zone that has none of the names of {above}, or leave it out");
+        report.error(place, message, mend);
+        return;
+    }
+    let is_file = inner.files.iter().any(|file| file.zones.contains(zone));
+    if std::ptr::eq(inner, outer) && is_file || outer.transfer_for(above).is_some() {
+        let message =
+            format!("{zone} is a zone of its own: names of {above} at or below it are not seen");
+        let mend = format!(
+            "for single names name the zone {above}; secondaries of {above} need {zone}, too"
+        );
+        report.warn(place, message, mend);
+    }
+}
+
+/// The zones that a block writes, each with the place of what writes it.
+fn written_at(server: &ServerBlock) -> impl Iterator<Item = (&Name, &Place)> {
+    let clusters = server
+        .clusters()
+        .flat_map(|it| it.zones().map(move |zone| (zone, &it.place)));
+    let external = server.external.iter();
+    let external = external.flat_map(|it: &External| it.zones().map(move |zone| (zone, &it.place)));
+    let files = server.file_zones().map(|(zone, file)| (zone, &file.place));
+    let catalogs = server.catalogs.iter();
+    let catalogs = catalogs.map(|it: &Catalog| (&it.zone, &it.place));
+    clusters.chain(external).chain(files).chain(catalogs)
+}
