@@ -93,7 +93,7 @@ impl ServerBlock {
     }
 
     /// Whether a cluster writes this zone.
-    fn is_of_cluster(&self, zone: &Name) -> bool {
+    pub(super) fn is_of_cluster(&self, zone: &Name) -> bool {
         self.cluster_zones().any(|own| own == zone)
     }
 

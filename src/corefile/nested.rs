@@ -7,6 +7,7 @@ use super::apex::default_name_server;
 use super::catalog::Catalog;
 use super::config::ServerBlock;
 use super::external::External;
+use super::kubernetes::is_reverse;
 use super::place::{Place, Report};
 use crate::dns::Name;
 
@@ -57,6 +58,10 @@ fn check_pair(
         );
         let mend = format!("name a zone that has none of the names of {above}, or leave it out");
         report.error(place, message, mend);
+        return;
+    }
+    // The pointers of one cluster stand in the closest of its reverse zones: none are hidden.
+    if std::ptr::eq(inner, outer) && is_reverse(zone) && inner.is_of_cluster(zone) {
         return;
     }
     let is_file = inner.files.iter().any(|file| file.zones.contains(zone));

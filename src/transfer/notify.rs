@@ -269,7 +269,7 @@ impl Notifier {
         true
     }
 
-    /// Sends the current version's NOTIFY, unless a repeated try finds that the target has it.
+    /// Sends the current version's NOTIFY, unless a slow try finds that the target has it.
     async fn tell(
         &self,
         telling: &mut Telling,
@@ -281,7 +281,7 @@ impl Notifier {
             return None;
         };
         let target = self.secondary.target;
-        if !telling.is_due && self.table.has(self.zone.apex(), target, version.serial) {
+        if telling.is_slow && self.table.has(self.zone.apex(), target, version.serial) {
             telling.settled();
             return None;
         }

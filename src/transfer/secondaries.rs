@@ -217,9 +217,13 @@ impl SecondaryTable {
         }
         let address = id.address.ip().to_canonical();
         let mut zones = self.lock();
-        for status in zones.get_mut(zone).into_iter().flatten() {
-            let same_key = status.key.is_none() || status.key == id.key;
-            if same_key && status.target.ip().to_canonical() == address {
+        let mut here: Vec<_> = zones.get_mut(zone).into_iter().flatten().collect();
+        here.retain(|status| status.target.ip().to_canonical() == address);
+        // Who has a key is known by it; one without may sign all the same, unless the key is its neighbour's.
+        let is_own = |status: &&mut SecondaryStatus| status.key == id.key;
+        let is_neighbours = here.iter().any(|status| status.key == id.key);
+        for status in here {
+            if is_own(&status) || !is_neighbours && status.key.is_none() {
                 change(status);
             }
         }

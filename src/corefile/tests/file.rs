@@ -177,6 +177,8 @@ fn a_zone_within_a_transferred_one_is_warned_about() {
     assert!(warned[0].starts_with(want), "{warned:?}");
     assert!(warned[0].contains("secondaries of z. need a.z., too"));
     assert_eq!(warnings(&with(transfer, "10.1.0.0/16")).len(), 1);
+    let pointers = format!("z 10.0.0.0/8 10.1.0.0/16 {{\n kubernetes\n{transfer}\n}}");
+    assert_eq!(warnings(&pointers), [""; 0]);
     assert_eq!(warnings(&with("", "a.z")), [""; 0]);
     assert_eq!(warnings(&with(transfer, "y")), [""; 0]);
 }

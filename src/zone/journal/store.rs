@@ -19,7 +19,7 @@ use crate::zone::journal::sidefile::sync_dir;
 /// How much of the database sled may keep in memory. Its default is 1 GiB; what we read at run time is
 /// the newest end of each zone. sled splits it into 256 parts, and
 /// each should hold a page of 16 values of 3.5 KiB, hence not less. Reasoned, not compared with 32 MiB.
-const CACHE_OCTETS: u64 = 4 << 20;
+const CACHE_OCTETS: u64 = 16 << 20;
 /// How often sled's own thread writes out, syncs and collects garbage.
 const FLUSH_EVERY_MS: u64 = 500;
 /// How often and how long to wait for sled's threads to let go of a database that was dropped.
