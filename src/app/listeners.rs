@@ -318,7 +318,7 @@ fn transfers(
                     secondaries.push(Secondary {
                         zone: apex.clone(),
                         target: secondary.address,
-                        key: secondary.keys.first().cloned(),
+                        keys: secondary.keys.clone(),
                         source: transfer.source_for(secondary.address.ip()),
                     });
                 }

@@ -17,8 +17,8 @@ use crate::app::why::{block_of, blocks};
 use crate::audit::{AuditError, BlockLine, Grounds, Order, Past, Status};
 use crate::corefile::Config;
 use crate::dns::{Name, Serial};
-use crate::ops::{Clock, SystemClock};
-use crate::pipeline::{Input, PinOrder, Released, millis};
+use crate::ops::{Clock, SystemClock, millis};
+use crate::pipeline::{Input, PinOrder, Released};
 use crate::zone::journal::{Journal, OpenError, PartStep, Reader, Topic, Verdict};
 use crate::zone::{Contents, Net, Step, Version, ZoneSet};
 

@@ -13,10 +13,10 @@ use crate::app::pins::Pins;
 use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::dns::{Name, RrRef, Serial};
 use crate::ops::metrics::Metrics;
-use crate::ops::{Clock, TimeText};
+use crate::ops::{Clock, TimeText, millis};
 use crate::pipeline::{
     CatalogPlan, ClusterGauges, ClusterPlan, FilePlan, GateEvent, Input, Observer, Pipeline,
-    ServiceKind, Store, millis,
+    ServiceKind, Store,
 };
 use crate::schema::Problem;
 use crate::zone::check::Warning;

@@ -25,13 +25,13 @@ mod why;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::cluster::{Cause, Change, Dirty, Kind, Part, State};
 use crate::dns::{Name, RrRef, Serial};
-use crate::ops::Clock;
+use crate::ops::{Clock, millis};
 use crate::schema::Problem;
 use crate::zone::check::Warning;
 use crate::zone::pin::Pin;
@@ -454,13 +454,6 @@ impl<S: Store> Pipeline<S> {
             cluster.tell_stale();
         }
     }
-}
-
-/// Milliseconds since 1970 UTC.
-#[must_use]
-pub fn millis(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::dns::Name;
+use crate::ops::millis;
 use crate::pipeline::guard::{Guard, Now, PinOrder, Released, Restored, Target};
-use crate::pipeline::{Pipeline, Store, millis};
+use crate::pipeline::{Pipeline, Store};
 use crate::zone::Zone;
 use crate::zone::pin::Pin;
 

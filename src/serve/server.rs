@@ -190,14 +190,17 @@ impl Server {
         &self.secondaries
     }
 
-    /// Who is told of new versions, each with its key; without those whose key is unknown.
+    /// Who is told of new versions, once with each of its keys that is known: which of them it takes shows in its
+    /// answer.
     pub fn asked(&self) -> impl Iterator<Item = (Secondary, Option<Arc<Key>>)> {
-        self.secondaries.iter().filter_map(|secondary| {
-            let key = match &secondary.key {
-                None => None,
-                Some(key) => Some(Arc::clone(self.shared.keys.current().get(key)?)),
-            };
-            Some((secondary.clone(), key))
+        self.secondaries.iter().flat_map(|secondary| {
+            let keys = self.shared.keys.current();
+            let known = secondary.keys.iter().filter_map(|key| keys.get(key));
+            let mut ways: Vec<_> = known.map(|key| Some(Arc::clone(key))).collect();
+            if secondary.keys.is_empty() {
+                ways.push(None);
+            }
+            ways.into_iter().map(|key| (secondary.clone(), key))
         })
     }
 

@@ -210,7 +210,7 @@ fn desk_of_secondary(before: Vec<Arc<dyn crate::live::Handler>>) -> Desk {
     setup.secondaries = vec![crate::transfer::Secondary {
         zone: name("z."),
         target,
-        key: None,
+        keys: vec![],
         source: None,
     }];
     Desk::new(setup)
