@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
 use crate::dns::edns::Wishes;
@@ -30,7 +29,7 @@ use crate::serve::reply::{Extended, Said, Signer, write_link, write_negative, wr
 use crate::serve::seldom::Seldom;
 use crate::serve::tally::Noted;
 use crate::serve::{Identity, Proto, Settings, Stats, TlsIdentity};
-use crate::transfer::{Access, Asked, Job, SecondaryTable, TlsPeer, unix_seconds};
+use crate::transfer::{Access, Asked, Job, SecondaryTable, Slots, TlsPeer, unix_seconds};
 use crate::zone::Version;
 use crate::zone::ZoneSet;
 use crate::zone::lookup::{Additionals, Answer, Link, LinkSet, each_additional};
@@ -67,7 +66,7 @@ pub(crate) struct Shared {
     /// Knows what each secondary has.
     pub(crate) secondaries: Arc<SecondaryTable>,
     /// Capacity for transfers.
-    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) slots: Arc<Slots>,
     /// The keys that were used with a clock that is off, as far as that was said.
     pub(crate) off_clocks: Seldom,
 }

@@ -133,12 +133,16 @@ impl Exchange<'_> {
         client: Option<Serial>,
     ) -> Outcome {
         let shared = self.shared;
-        let Ok(slot) = Arc::clone(&shared.slots).try_acquire_owned() else {
-            shared.stats.transfers_over_limit.increase();
-            warn!(zone = %permit.zone().apex(), peer = %self.asker.address, "too many transfers at once");
-            return self.fail(scratch, Rcode::SERVFAIL);
-        };
         let peer = self.peer_id();
+        let slot = match shared.slots.take(&peer) {
+            Ok(slot) => slot,
+            Err(full) => {
+                shared.stats.transfers_over_limit.increase();
+                let key = peer.key.as_ref().map(tracing::field::display);
+                warn!(zone = %permit.zone().apex(), peer = %peer.address, key, "{full}");
+                return self.fail(scratch, Rcode::SERVFAIL);
+            }
+        };
         self.collect_options(&mut scratch.options, Said::of(&version));
         let is_padded = self.pads();
         let tsig = match self.signer {
@@ -159,7 +163,7 @@ impl Exchange<'_> {
                     is_padded,
                     ..head
                 },
-                message_octets: shared.settings.transfer.message_octets,
+                settings: shared.settings.transfer,
                 peer,
                 clock: Arc::clone(&shared.clock),
                 stats: Arc::clone(&shared.stats),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use futures_util::FutureExt;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::dns::Name;
@@ -16,7 +15,7 @@ use crate::serve::dispatch::Shared;
 use crate::serve::seldom::Seldom;
 use crate::serve::tally::Tallies;
 use crate::serve::{Identity, NamedTask, Settings, Stats, TlsIdentity};
-use crate::transfer::{Access, Notifier, Secondary, SecondaryTable};
+use crate::transfer::{Access, Notifier, Secondary, SecondaryTable, Slots};
 use crate::zone::{Zone, ZoneSet};
 
 /// What all servers of a process share, whatever the configuration says.
@@ -29,7 +28,7 @@ pub struct Common {
     /// Knows what each secondary has.
     pub secondaries: Arc<SecondaryTable>,
     /// Capacity for transfers.
-    pub slots: Arc<Semaphore>,
+    pub slots: Arc<Slots>,
     /// Counts queries, where a block wants it.
     pub tallies: Arc<Tallies>,
 }
@@ -42,7 +41,7 @@ impl Common {
             stats: Arc::default(),
             draining: Arc::default(),
             secondaries: Arc::default(),
-            slots: Arc::new(Semaphore::new(settings.transfer.max_at_once)),
+            slots: Arc::new(Slots::new(&settings.transfer)),
             tallies: Arc::default(),
         }
     }
