@@ -352,16 +352,15 @@ pub(super) fn hostname() -> String {
 
 /// The access list of a `transfer`.
 fn access_of(transfer: &corefile::Transfer) -> Access {
-    let single = |address: IpAddr| Peers::Net {
-        address: address.to_canonical(),
-        prefix: if address.to_canonical().is_ipv4() {
-            32
-        } else {
-            128
-        },
+    let link = |address: SocketAddr| match address {
+        SocketAddr::V4(_) => 0,
+        SocketAddr::V6(address) => address.scope_id(),
     };
     let to = transfer.secondaries.iter().map(|secondary| Rule {
-        peers: vec![single(secondary.address.ip())],
+        peers: vec![Peers::single(
+            secondary.address.ip(),
+            link(secondary.address),
+        )],
         keys: secondary.keys.clone(),
         tls: secondary.tls.clone(),
     });
@@ -371,6 +370,7 @@ fn access_of(transfer: &corefile::Transfer) -> Access {
             corefile::Peer::Network(network) => Peers::Net {
                 address: network.address(),
                 prefix: network.prefix_bits(),
+                link: allow.link,
             },
         }],
         keys: allow.keys.clone(),

@@ -72,7 +72,7 @@ impl Exchange<'_> {
     fn permit(&self, zone: &Arc<Zone>, peer: &SecondaryId) -> Result<Permit, Option<Denial>> {
         let shared = self.shared;
         let who = Applicant {
-            address: peer.address.ip(),
+            address: peer.address,
             key: peer.key.as_ref(),
             tls: self.asker.tls,
         };
