@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hickory_server::net::xfer::Protocol;
-use hickory_server::proto::rr::{LowerName, RData};
+use hickory_server::proto::rr::{DNSClass, LowerName, RData};
 use hickory_server::server::Request;
 use tracing::{debug, info, warn};
 
@@ -212,5 +212,6 @@ pub(super) fn ixfr_serial(query: &Query<'_>, peer: SocketAddr, proto: Proto) -> 
     let RData::SOA(soa) = &record.data else {
         return None;
     };
-    (LowerName::from(&record.name) == *question.name()).then(|| Serial::decode(soa.serial))
+    let is_of_zone = LowerName::from(&record.name) == *question.name();
+    (is_of_zone && record.dns_class == DNSClass::IN).then(|| Serial::decode(soa.serial))
 }
