@@ -9,7 +9,7 @@ use anyhow::Context;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::app::observe::Warnings;
-use crate::app::pins::Pins;
+use crate::app::pins::{Orders, Pins};
 use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::dns::{Name, RrRef, Serial};
 use crate::ops::metrics::Metrics;
@@ -194,7 +194,7 @@ impl Writer {
         let zones = clusters.iter().flat_map(|(plan, _)| plan.zones());
         let zones = zones.map(|zone| &zone.zone);
         let zones = zones.chain(files.iter().filter_map(|(plan, _)| plan.zone()));
-        let restored = pins.restore(zones, &reader);
+        let Orders { going_on, over } = pins.restore(zones, &reader);
         let plans = clusters.into_iter().map(|(plan, _)| plan).collect();
         let observer = Box::new(Ears {
             metrics,
@@ -211,7 +211,7 @@ impl Writer {
         let pipeline = Pipeline::new(plans, store, clock, observer)
             .with_files(files)
             .with_catalogs(catalogs)
-            .with_pins(restored);
+            .with_pins(going_on, over);
         let pipeline = if awaits_secondaries {
             pipeline.awaiting_secondaries()
         } else {

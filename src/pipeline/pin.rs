@@ -19,9 +19,11 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
-    /// Goes on with orders that were made before this run.
+    /// Goes on with orders that were made before this run; those about the zones in `over` are over, and forgotten
+    /// with the first commit.
     #[must_use]
-    pub fn with_pins(mut self, restored: Vec<(Name, Restored)>) -> Self {
+    pub fn with_pins(mut self, restored: Vec<(Name, Restored)>, over: Vec<Name>) -> Self {
+        self.over.extend(over);
         let now = self.now();
         for (apex, restored) in restored {
             if let Some((zone, guard)) = self.guard_of(&apex) {

@@ -68,7 +68,7 @@ impl Subject {
             ..NoStore::default()
         };
         next.pipeline = Pipeline::new(plans, store, next.clock.clone(), heard)
-            .with_pins(vec![("cluster.local.".parse().unwrap(), restored)]);
+            .with_pins(vec![("cluster.local.".parse().unwrap(), restored)], Vec::new());
         next
     }
 }
@@ -303,6 +303,25 @@ fn a_rollback_goes_on_after_a_restart_and_ends_as_if_there_had_been_none() {
     assert!(causes.contains("listed a/s10 by "), "{causes:?}");
     assert_eq!(causes.len(), 2, "{causes:?}");
     assert!(subject.pipeline.store.pins.is_empty());
+}
+
+#[test]
+fn an_order_that_a_restart_found_over_is_forgotten_with_the_first_commit() {
+    let (mut subject, _) = grown();
+    let _answer = subject.order(None);
+    let pins = std::mem::take(&mut subject.pipeline.store.pins);
+    assert_eq!(pins.len(), 1);
+    let over = pins.keys().cloned().collect();
+    let store = NoStore {
+        pins,
+        ..NoStore::default()
+    };
+    let plans = vec![subject.plan.clone()];
+    let heard = Box::new(subject.heard.clone());
+    let mut pipeline =
+        Pipeline::new(plans, store, subject.clock, heard).with_pins(Vec::new(), over);
+    assert!(pipeline.commit());
+    assert!(pipeline.store.pins.is_empty());
 }
 
 #[test]
