@@ -331,7 +331,10 @@ mod tests {
         let without = Arc::new(Zone::new(&apex));
         for zones in [Vec::new(), vec![&without]] {
             let orders = pins.restore(zones.into_iter(), &journal.reader());
-            assert_eq!((orders.going_on.len(), &*orders.over), (0, &[apex.clone()][..]));
+            assert_eq!(
+                (orders.going_on.len(), &*orders.over),
+                (0, &[apex.clone()][..])
+            );
         }
     }
 

@@ -419,6 +419,13 @@ impl Observer for Ears {
         self.metrics.commit_failures.inc();
     }
 
+    fn not_forgotten(&self, zone: &Name, error: &str) {
+        tracing::error!(
+            %zone, error,
+            "an order is over, but cannot be forgotten yet; a restart may find it again, and it is tried again"
+        );
+    }
+
     fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, new: &[Problem]) {
         for problem in new {
             tracing::warn!("{problem}");

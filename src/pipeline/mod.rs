@@ -22,7 +22,7 @@ mod triggered;
 mod wait;
 mod why;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -183,6 +183,10 @@ pub trait Observer: Send {
     }
     /// A commit failed and will be tried again.
     fn failed(&self, error: &str);
+    /// An order about a zone is over, but the store cannot forget it yet; said once while that lasts.
+    fn not_forgotten(&self, zone: &Name, error: &str) {
+        let (_zone, _error) = (zone, error);
+    }
     /// The problems of a cluster's objects changed: all there are, and those that are new.
     fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, new: &[Problem]);
     /// The gate did something.
@@ -217,8 +221,8 @@ pub struct Pipeline<S> {
     last_commit: Option<Instant>,
     /// Whether nothing is published before it is known what secondaries have.
     awaits_secondaries: bool,
-    /// The zones whose orders are over and still to be forgotten by the store.
-    over: BTreeSet<Name>,
+    /// The zones whose orders are over and still to be forgotten by the store; whether it was said that it cannot.
+    over: BTreeMap<Name, bool>,
 }
 
 impl<S> std::fmt::Debug for Pipeline<S> {
@@ -267,7 +271,7 @@ impl<S: Store> Pipeline<S> {
             seen: Vec::new(),
             last_commit: None,
             awaits_secondaries: false,
-            over: BTreeSet::new(),
+            over: BTreeMap::new(),
         }
     }
 

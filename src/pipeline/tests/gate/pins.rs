@@ -67,8 +67,10 @@ impl Subject {
             pins: self.pipeline.store.pins,
             ..NoStore::default()
         };
-        next.pipeline = Pipeline::new(plans, store, next.clock.clone(), heard)
-            .with_pins(vec![("cluster.local.".parse().unwrap(), restored)], Vec::new());
+        next.pipeline = Pipeline::new(plans, store, next.clock.clone(), heard).with_pins(
+            vec![("cluster.local.".parse().unwrap(), restored)],
+            Vec::new(),
+        );
         next
     }
 }
@@ -407,6 +409,15 @@ fn an_order_that_is_over_is_forgotten_as_soon_as_the_store_takes_it() {
     assert!(answer.blocking_recv().unwrap().is_ok());
     assert!(subject.zone().pin().is_none());
     assert_eq!(subject.pipeline.store.pins.len(), 1);
+    assert!(!subject.pipeline.commit());
+    let heard = subject.heard();
+    let of_store = heard.iter().filter(|said| said.contains("disk full"));
+    let of_store: Vec<&String> = of_store.collect();
+    assert_eq!(
+        of_store,
+        ["cluster.local. not forgotten: disk full"],
+        "once"
+    );
     subject.pipeline.store.refusals = 0;
     assert!(subject.pipeline.commit());
     assert!(subject.pipeline.store.pins.is_empty());
