@@ -1,5 +1,6 @@
 //! The past as `audit` asks for it: from the journal, with the running server's zones where there is one.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -216,10 +217,10 @@ impl Past for StoredPast {
         &self,
         zone: &Name,
         topic: Topic,
-        high: u64,
+        seqs: RangeInclusive<u64>,
         call: &mut dyn FnMut(u64) -> Result<bool, AuditError>,
     ) -> Result<(), AuditError> {
-        self.reader.find(zone, topic, high, call)
+        self.reader.find(zone, topic, seqs, call)
     }
 
     fn contents_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<Contents, String> {

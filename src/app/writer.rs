@@ -65,7 +65,7 @@ impl Store for JournalStore {
             causes = tag.map_or(Vec::new(), |tag| step.causes_of(tag).to_vec());
             Ok(tag.is_none())
         };
-        if let Err(error) = reader.find(apex, Topic::record(record), u64::MAX, &mut look) {
+        if let Err(error) = reader.find(apex, Topic::record(record), 0..=u64::MAX, &mut look) {
             tracing::debug!(zone = %apex, %error, "who brought a record is not known");
         }
         causes

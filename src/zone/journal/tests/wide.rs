@@ -1,5 +1,7 @@
 //! Wide steps: searches read their lists, not them.
 
+use std::ops::RangeInclusive;
+
 use super::*;
 use crate::dns::{Rdata, Ttl};
 use crate::zone::journal::codec::{FILTER, WIDE};
@@ -34,10 +36,15 @@ fn bench(versions: usize) -> Bench {
 
 /// The versions that a search for an owner looks at, newest first.
 fn found(bench: &mut Bench, number: u32) -> Vec<u64> {
+    found_among(bench, number, 0..=u64::MAX)
+}
+
+/// Those of these versions.
+fn found_among(bench: &mut Bench, number: u32, seqs: RangeInclusive<u64>) -> Vec<u64> {
     let mut found = Vec::new();
     let reader = bench.journal().reader();
     reader
-        .find(&apex(), Topic::name(&owner(number)), u64::MAX, |seq| {
+        .find(&apex(), Topic::name(&owner(number)), seqs, |seq| {
             found.push(seq);
             Ok::<_, ReadError>(true)
         })
@@ -62,6 +69,19 @@ fn a_wide_step_is_looked_at_where_its_list_says_so_and_always_without_one() {
         (3000, vec![]),
     ] {
         assert_eq!(found(&mut bench, number), wanted, "{number}");
+    }
+    for (seqs, wanted) in [
+        (3..=3, vec![3]),
+        (2..=4, vec![4, 3]),
+        (0..=3, vec![3, 1]),
+        (5..=9, vec![]),
+        (RangeInclusive::new(3, 2), vec![]),
+    ] {
+        assert_eq!(
+            found_among(&mut bench, 2000, seqs.clone()),
+            wanted,
+            "{seqs:?}"
+        );
     }
     let named = (0..4000).filter(|number| found(&mut bench, *number).contains(&3));
     assert!((2000..2003).contains(&named.count()));
