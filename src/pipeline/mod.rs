@@ -65,7 +65,8 @@ const BATCH_QUIET: Duration = Duration::from_micros(500);
 const BATCH_MAX: Duration = Duration::from_millis(20);
 /// The most changes of one batch.
 const BATCH_CHANGES: usize = 4096;
-/// The most changes of which it is counted how long they took: while the store refuses nothing more is kept.
+/// The most changes of which it is counted how long they took: while the store refuses nothing more is kept, as of
+/// their causes.
 const SEEN_MOST: usize = 16 * BATCH_CHANGES;
 /// How long after a failed commit the next is tried.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -365,7 +366,7 @@ impl<S: Store> Pipeline<S> {
                 let Some(cluster) = self.clusters.get_mut(cluster) else {
                     return;
                 };
-                let causes = cluster.dirty.causes.len();
+                let changes = cluster.dirty.changes;
                 let triggered = Triggered::of(&change, triggered);
                 cluster.state.apply(change, &mut cluster.dirty);
                 cluster
@@ -376,7 +377,7 @@ impl<S: Store> Pipeline<S> {
                     gauge.store(cluster.state.count(kind) as u64, Ordering::Relaxed);
                 }
                 // Nobody waits for what changes nothing.
-                if cluster.dirty.causes.len() > causes {
+                if cluster.dirty.changes > changes {
                     if self.seen.len() < SEEN_MOST {
                         self.seen.push(seen);
                     }
