@@ -23,14 +23,17 @@ impl Exchange<'_> {
     pub(super) fn transfer(self, scratch: &mut Scratch, client: Option<Serial>) -> Outcome {
         let shared = self.shared;
         let name = Name::from_wire(&scratch.lower).ok();
+        let found = shared.router.find_key(&scratch.lower, Rtype::SOA);
+        let block = found.map(|found| &shared.router.blocks()[found.block]);
+        // The block that has the questions has the transfers: by its rules, and of its zones alone. A catalog may
+        // be below no key.
+        let zones = block.map_or(&*shared.zones, |block| block.zones().set());
         // RFC 5936 section 2.2.1: not authoritative for exactly this name.
-        let Some(zone) = name.and_then(|name| shared.zones.get(&name)) else {
+        let Some(zone) = name.and_then(|name| zones.get(&name)) else {
             return self.fail_with(scratch, Rcode::NOTAUTH, Some(Extended::NOT_AUTHORITATIVE));
         };
-        let found = shared.router.find_key(&scratch.lower, Rtype::SOA);
         scratch.noted.found = found;
         scratch.noted.by = "transfer";
-        let block = found.map(|found| &shared.router.blocks()[found.block]);
         let question = self.question(&scratch.lower);
         if let Some(block) = block.filter(|block| block.forbids(&question)) {
             return match block.refusal(&question) {
