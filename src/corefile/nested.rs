@@ -3,9 +3,7 @@
 //! The longest zone answers a question, but the outer one is transferred with all that its cluster has: what
 //! lies at or below the inner one is in the outer for a secondary, and does not exist for who asks us.
 
-use super::catalog::Catalog;
 use super::config::ServerBlock;
-use super::external::External;
 use super::kubernetes::is_reverse;
 use super::place::{Place, Report};
 use crate::dns::Name;
@@ -13,7 +11,7 @@ use crate::dns::Name;
 /// Reports zones that lie where a cluster has names, and warns about others within a cluster's zone.
 pub(super) fn check(servers: &[ServerBlock], report: &mut Report) {
     for inner in servers {
-        for (zone, place) in written_at(inner) {
+        for (zone, place) in inner.written_at() {
             let is_near = |outer: &&ServerBlock| {
                 let listeners = outer.listeners();
                 std::ptr::eq(*outer, inner)
@@ -68,17 +66,4 @@ fn check_pair(
         );
         report.warn(place, message, mend);
     }
-}
-
-/// The zones that a block writes, each with the place of what writes it.
-fn written_at(server: &ServerBlock) -> impl Iterator<Item = (&Name, &Place)> {
-    let clusters = server
-        .clusters()
-        .flat_map(|it| it.zones().map(move |zone| (zone, &it.place)));
-    let external = server.external.iter();
-    let external = external.flat_map(|it: &External| it.zones().map(move |zone| (zone, &it.place)));
-    let files = server.file_zones().map(|(zone, file)| (zone, &file.place));
-    let catalogs = server.catalogs.iter();
-    let catalogs = catalogs.map(|it: &Catalog| (&it.zone, &it.place));
-    clusters.chain(external).chain(files).chain(catalogs)
 }
