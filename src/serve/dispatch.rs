@@ -33,7 +33,7 @@ use crate::serve::{Identity, Proto, Settings, Stats, TlsIdentity};
 use crate::transfer::{Access, Asked, Job, SecondaryTable, TlsPeer, unix_seconds};
 use crate::zone::Version;
 use crate::zone::ZoneSet;
-use crate::zone::lookup::{Additionals, Answer, Link, LinkSet, each_additional};
+use crate::zone::lookup::{Additionals, Answer, Link, LinkSet, each_additional, lookup};
 
 /// The class ANY.
 const CLASS_ANY: u16 = 255;
@@ -372,7 +372,12 @@ impl Exchange<'_> {
         };
         scratch.noted.by = zones.word();
         let mut made = None;
-        let seen = zones.look(version, &scratch.lower, qtype, &mut scratch.key, &mut made);
+        let (lower, key) = (&scratch.lower, &mut scratch.key);
+        let seen = if self.is_signed() {
+            Some(lookup(version, lower, qtype, key))
+        } else {
+            zones.look(version, lower, qtype, key, &mut made)
+        };
         let Some(answer) = seen else {
             scratch.error = Some("the zone has no version yet".to_owned());
             return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NOT_READY));
@@ -396,8 +401,8 @@ impl Exchange<'_> {
         self.write_answer(scratch, version, &answer, stale, shape)
     }
 
-    /// Whether the request is signed by a key of ours: its answer is what a secondary holds, and no handler
-    /// changes or completes it. Those that forbid are asked all the same.
+    /// Whether the request is signed by a key of ours: its answer is what a secondary holds, without what is
+    /// live, and no handler changes or completes it. Those that forbid are asked all the same.
     pub(super) const fn is_signed(&self) -> bool {
         matches!(self.signer, Signer::Session(_))
     }

@@ -78,6 +78,11 @@ fn a_signed_question_is_not_completed_past_its_zone() {
     let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
     setup.handlers[1] = vec![Arc::new(crate::live::testing::Counting::default())];
     setup.fallthrough = vec![name("z.")];
+    let live = LiveNames {
+        publishes_version: true,
+        ..LiveNames::default()
+    };
+    setup.live.insert(name("z."), live);
     let mut desk = Desk::new(setup);
     let mut said = |qname: &str, is_signed: bool| {
         let mut raw = query(2, qname, Rtype::A);
@@ -95,4 +100,7 @@ fn a_signed_question_is_not_completed_past_its_zone() {
     let of_next = "no.z. 300 IN A 10.0.0.2".to_owned();
     assert_eq!(said("no.z.", false), (0, vec![of_next]));
     assert_eq!(said("no.z.", true), (3, vec![]));
+    // What is live is no part of the zone.
+    assert_eq!(said("_version.z.", false), (0, vec![]));
+    assert_eq!(said("_version.z.", true), (3, vec![]));
 }
