@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
 use crate::dns::edns::Wishes;
-use crate::dns::tsig::{self, KeyRing, TsigError, Verdict};
+use crate::dns::tsig::{self, KeyRing, Refusal, TsigError, Verdict};
 use crate::dns::{
     MAX_MESSAGE_OCTETS, Mark, MessageWriter, Name, Query, Rcode, RrRef, Rtype, Section, Unreadable,
     flags,
@@ -208,13 +208,7 @@ impl Shared {
                 Verdict::Refused(refusal) => {
                     self.stats.tsig_refused.increase();
                     let (peer, key, error) = (asker.address, &refusal.key_name, refusal.error);
-                    // Whose clock is off has the key, unless somebody repeats what the one who has it once said.
-                    let is_told = if error == TsigError::BadTime {
-                        self.off_clocks.is_due(key, self.clock.now())
-                    } else {
-                        self.secondaries.knows(peer.ip())
-                    };
-                    if is_told {
+                    if self.is_told(&refusal, peer) {
                         warn!(%peer, %key, %error, "tsig refused");
                     } else {
                         debug!(%peer, %key, %error, "tsig refused");
@@ -225,6 +219,16 @@ impl Shared {
             }
         }
         exchange.run(scratch)
+    }
+
+    /// Whether a warning is due of a signature that is refused: of a secondary's, and of a clock that is off, once
+    /// a minute. Whose clock is off has the key, unless somebody repeats what the one who has it once said.
+    fn is_told(&self, refusal: &Refusal, peer: SocketAddr) -> bool {
+        if refusal.error == TsigError::BadTime {
+            self.off_clocks.is_due(&refusal.key_name, self.clock.now())
+        } else {
+            self.secondaries.knows(peer.ip())
+        }
     }
 
     /// Writes FORMERR for what could not be read.
