@@ -87,7 +87,6 @@ impl Planned<'_> {
                 .as_ref()
                 .map(|services| ZonalNames::new(Arc::clone(services), plan.ttl, service_node)),
             publishes_version: false,
-            comes_first: false,
         }
     }
 }
