@@ -13,10 +13,12 @@ use crate::app::ends::ObservedNow;
 use crate::app::failure::Failure;
 use crate::app::observe::status;
 use crate::app::pins::{rollback_to, target_of};
+use crate::app::plan::Planned;
 use crate::app::why::{block_of, blocks};
 use crate::audit::{AuditError, BlockLine, Grounds, Order, Past, Status};
 use crate::corefile::Config;
 use crate::dns::{Name, Serial};
+use crate::live::LiveNames;
 use crate::ops::{Clock, SystemClock, millis};
 use crate::pipeline::{Input, PinOrder, Released};
 use crate::zone::journal::{Journal, OpenError, PartStep, Reader, Topic, Verdict};
@@ -40,7 +42,9 @@ pub struct StoredPast {
     status: Option<StatusOf>,
     /// The way to the writer of the running server.
     inputs: Option<mpsc::WeakSender<Input>>,
-    /// The blocks of the running server's Corefile.
+    /// What the running server follows.
+    planned: Option<Arc<Planned<'static>>>,
+    /// The blocks of its Corefile.
     blocks: Vec<BlockLine>,
     /// The time.
     clock: Arc<dyn Clock>,
@@ -67,6 +71,7 @@ impl StoredPast {
         Self {
             status: Some(Arc::new(move || status(&asks.load()))),
             inputs: Some(data.inputs.clone()),
+            planned: Some(Arc::clone(&data.planned)),
             blocks: blocks(config),
             ..Self::of_store(data.reader.clone(), zones, Arc::clone(clock))
         }
@@ -81,6 +86,7 @@ impl StoredPast {
             zones,
             status: None,
             inputs: None,
+            planned: None,
             blocks: Vec::new(),
             clock,
         }
@@ -296,8 +302,15 @@ impl Past for StoredPast {
             return Err(AuditError::NoServer);
         };
         let zone = zones.find(name.to_lower().as_wire()).cloned();
+        let block = block_of(&self.blocks, name).cloned();
+        let mut live = LiveNames::default();
         let mut reasons = Vec::new();
         if let Some(zone) = &zone {
+            if let Some(planned) = &self.planned {
+                live = planned.live_names(zone.apex());
+            }
+            let published = block.as_ref().map(|block| &block.publishes);
+            live.publishes_version = published.is_some_and(|it| it.contains(zone.apex()));
             let (asked, answer) = oneshot::channel();
             let (zone, name) = (zone.apex().clone(), name.to_lower());
             let input = Input::Why { zone, name, asked };
@@ -309,7 +322,8 @@ impl Past for StoredPast {
         }
         Ok(Grounds {
             zone,
-            block: block_of(&self.blocks, name).cloned(),
+            live,
+            block,
             reasons,
         })
     }
