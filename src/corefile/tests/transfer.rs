@@ -105,6 +105,32 @@ fn a_line_that_lets_in_what_another_one_asks_a_key_for_is_a_warning() {
 }
 
 #[test]
+fn nobody_can_be_told_at_such_an_address() {
+    for (line, want) in [
+        ("to 0.0.0.0", "2:4: to: '0.0.0.0' is no server's address"),
+        (
+            "to ff02::1%lo",
+            "2:4: to: 'ff02::1%lo' is no server's address",
+        ),
+        (
+            "to 224.0.0.1",
+            "2:4: to: '224.0.0.1' is no server's address",
+        ),
+        (
+            "to fe80::1",
+            "2:4: to: 'fe80::1' is of a link, and does not say of which",
+        ),
+        (
+            "to fe80::1%no-such",
+            "2:4: to: 'fe80::1%no-such' is not an address",
+        ),
+    ] {
+        let said = faults(&format!("transfer {{\n{line}\n}}"));
+        assert_eq!(said, [want], "{line}");
+    }
+}
+
+#[test]
 fn transfer_is_checked() {
     for (line, want) in [
         ("to", "2:1: to needs an argument"),
@@ -128,23 +154,6 @@ fn transfer_is_checked() {
         (
             "to 192.0.2.1\ntls x",
             "3:5: tls: 'x' is one argument too many",
-        ),
-        ("to 0.0.0.0", "2:4: to: '0.0.0.0' is no server's address"),
-        (
-            "to ff02::1%lo",
-            "2:4: to: 'ff02::1%lo' is no server's address",
-        ),
-        (
-            "to 224.0.0.1",
-            "2:4: to: '224.0.0.1' is no server's address",
-        ),
-        (
-            "to fe80::1",
-            "2:4: to: 'fe80::1' is of a link, and does not say of which",
-        ),
-        (
-            "to fe80::1%no-such",
-            "2:4: to: 'fe80::1%no-such' is not an address",
         ),
         ("to tls://192.0.2.1", "2:4: tls://: not supported yet"),
         ("to 192.0.2.1 key", "2:14: key names no key"),
