@@ -59,11 +59,6 @@ impl Later {
         (self, answered)
     }
 
-    /// Who asked.
-    pub(crate) const fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// The octets of the request.
     pub(crate) fn raw(&self) -> &[u8] {
         &self.raw
