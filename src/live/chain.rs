@@ -233,9 +233,8 @@ impl Router {
         &self.names
     }
 
-    /// The place of the block whose key is the longest that holds a lower-case wire name. A DS question for
-    /// the very name of a key goes to the block above, which has the other side of the cut (RFC 4035
-    /// section 3.1.4.1), where there is one.
+    /// The place of the block whose key is the longest that holds a lower-case wire name. A DS question goes to
+    /// the shortest but the root, as in CoreDNS: DS stands above a cut (RFC 4035 section 3.1.4.1).
     #[must_use]
     pub fn find(&self, lower_wire: &[u8], qtype: Rtype) -> Option<usize> {
         self.find_key(lower_wire, qtype).map(|found| found.block)
@@ -244,15 +243,15 @@ impl Router {
     /// The same, with the key.
     #[must_use]
     pub fn find_key(&self, lower_wire: &[u8], qtype: Rtype) -> Option<Found> {
-        let own = self.keys.find(lower_wire).copied();
-        if qtype == Rtype::DS && self.keys.get(lower_wire).is_some() && lower_wire.len() > 1 {
-            let above = lower_wire.get(usize::from(lower_wire[0]) + 1..);
-            return above
-                .and_then(|above| self.keys.find(above))
-                .copied()
-                .or(own);
+        let mut own = self.keys.find(lower_wire);
+        if qtype == Rtype::DS {
+            let mut rest = lower_wire;
+            while let [length @ 1.., labels @ ..] = rest {
+                own = self.keys.get(rest).or(own);
+                rest = labels.get(usize::from(*length)..).unwrap_or_default();
+            }
         }
-        own
+        own.copied()
     }
 
     /// Runs a query through the block it is for.
@@ -457,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_key_takes_a_query_but_ds_of_a_key_goes_above() {
+    fn the_longest_key_takes_a_query_but_ds_goes_to_the_shortest_that_is_not_the_root() {
         let block = || {
             let handlers: Vec<Arc<dyn Handler>> = vec![Arc::new(Counting::default())];
             Block::new(handlers, BlockZones::default(), vec![], Shape::default())
@@ -467,11 +466,19 @@ mod tests {
         let router = Router::new(keys.into_iter().map(|keys| (keys, block())).collect());
         let find = |text: &str, qtype| router.find(name(text).as_wire(), qtype);
         assert_eq!(find("www.example.org.", Rtype::A), Some(1));
-        assert_eq!(find("www.example.org.", Rtype::DS), Some(1));
+        assert_eq!(find("www.example.org.", Rtype::DS), Some(0));
         assert_eq!(find("example.org.", Rtype::A), Some(1));
         assert_eq!(find("example.org.", Rtype::DS), Some(0));
         assert_eq!(find("two.", Rtype::DS), Some(1));
         assert_eq!(find("foo.com.", Rtype::A), None);
+        assert_eq!(find("foo.com.", Rtype::DS), None);
+        let keys = [vec![name("corp.example.")], vec![Name::root()]];
+        let router = Router::new(keys.into_iter().map(|keys| (keys, block())).collect());
+        let find = |text: &str| router.find(name(text).as_wire(), Rtype::DS);
+        assert_eq!(find("corp.example."), Some(0));
+        assert_eq!(find("x.corp.example."), Some(0));
+        assert_eq!(find("example."), Some(1));
+        assert_eq!(find("."), Some(1));
     }
 
     #[test]
