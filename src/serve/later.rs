@@ -160,7 +160,7 @@ impl Shared {
             signer,
         };
         match answered.outcome {
-            live::Outcome::Dropped => Outcome::Silent,
+            live::Outcome::Dropped => Outcome::Dropped,
             live::Outcome::Failed(failure) => {
                 scratch.error = failure.error;
                 scratch.noted.by = failure.by;

@@ -122,6 +122,11 @@ impl Worker {
                 }
                 return;
             }
+            Outcome::Dropped => {
+                let ends = (way.peer, self.local);
+                shared.note(start, (raw, &[]), &self.scratch, ends, Proto::Udp);
+                return;
+            }
             Outcome::Reply => {}
         }
         let (reply, ends) = (self.scratch.writer.octets(), (way.peer, self.local));
@@ -135,6 +140,11 @@ impl Worker {
         let raw: Box<[u8]> = later.raw().into();
         match shared.complete(&mut self.scratch, *later, answered) {
             Outcome::Silent | Outcome::Transfer(_) | Outcome::Later(_) => return,
+            Outcome::Dropped => {
+                let ends = (way.peer, self.local);
+                shared.note(start, (&raw, &[]), &self.scratch, ends, Proto::Udp);
+                return;
+            }
             Outcome::Reply => {}
         }
         let (reply, ends) = (self.scratch.writer.octets(), (way.peer, self.local));

@@ -56,6 +56,61 @@ async fn replies_of_a_listener_on_all_addresses_leave_from_the_one_that_was_aske
     drop(running);
 }
 
+/// Wants no reply to anything, at once or a little later.
+struct Dropping;
+
+impl Handler for Dropping {
+    fn name(&self) -> &'static str {
+        "acl"
+    }
+
+    fn passes(&self, _question: &Question<'_>) -> bool {
+        false
+    }
+
+    fn answer<'a>(&'a self, request: &'a mut Request, _next: Next) -> BoxFuture<'a, Said> {
+        let is_slow = request.qtype == Rtype::AAAA;
+        async move {
+            if is_slow {
+                tokio::task::yield_now().await;
+            }
+            Said::Dropped
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn what_a_handler_drops_is_counted_though_not_answered() {
+    let mut setup = Setup::new(vec![]);
+    setup.handlers = [vec![Arc::new(Dropping)], vec![]];
+    let server = setup.server();
+    let tallies = crate::serve::tally::Tallies::default();
+    let keys = [Some(".".to_owned())];
+    let tally = crate::serve::tally::Tally::new(&tallies, "dns://:53", &keys);
+    let running = run_also_on(&server, vec![]);
+    running.answering.replace(&server, tally);
+    let datagrams = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut connection = running.connect().await;
+    for qtype in [Rtype::A, Rtype::AAAA] {
+        let query = query(7, "a.", qtype);
+        datagrams.send_to(&query, running.address).await.unwrap();
+        connection.send(&query).await;
+    }
+    let of = tallies.all().into_iter().find(|it| it.1 == ".").unwrap().2;
+    soon(async {
+        while of.replies().map(|(_, _, count)| count).sum::<u64>() < 4 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let replies: Vec<_> = of.replies().collect();
+    assert_eq!(replies, [("NOERROR".to_owned(), "", 4)]);
+    let protos: Vec<_> = of.requests().map(|it| (it.0, it.2, it.3)).collect();
+    let want = ["udp", "tcp"].map(|proto| [(proto, "A", 1), (proto, "AAAA", 1)]);
+    assert_eq!(protos, want.concat());
+}
+
 #[tokio::test]
 async fn what_comes_to_all_addresses_of_ipv6_says_to_which() {
     let listener = Listener::bind("[::]:0".parse().unwrap(), 1).unwrap();
