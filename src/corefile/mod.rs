@@ -54,6 +54,7 @@ mod place;
 mod prometheus;
 mod quantity;
 mod ready;
+mod repeats;
 mod rewrite;
 mod secret;
 mod sources;
