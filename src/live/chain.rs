@@ -65,6 +65,11 @@ pub trait Handler: Any + Send + Sync {
     fn background(self: Arc<Self>, _cancel: CancellationToken) -> Option<BoxFuture<'static, ()>> {
         None
     }
+
+    /// Why that ended before it was told to, which ends the process.
+    fn fault(&self) -> Option<String> {
+        None
+    }
 }
 
 /// One server block: its handlers and its zones.
@@ -246,9 +251,9 @@ impl Router {
         let mut own = self.keys.find(lower_wire);
         if qtype == Rtype::DS {
             let mut rest = lower_wire;
-            while let [length @ 1.., labels @ ..] = rest {
+            while let Some(length) = rest.first().filter(|length| **length > 0) {
                 own = self.keys.get(rest).or(own);
-                rest = labels.get(usize::from(*length)..).unwrap_or_default();
+                rest = rest.get(usize::from(*length) + 1..).unwrap_or_default();
             }
         }
         own.copied()
