@@ -422,7 +422,11 @@ pub(super) fn addresses_of(
         Some(BindHost::Interface(name)) => {
             let mut found = local(Some(name));
             if found.is_empty() {
-                bail!("interface {name} has no address; see `ip address`, or bind an address");
+                let place = blocks.iter().find_map(|block| block.bind.place.as_ref());
+                let place = place.map_or_else(String::new, |place| format!("{place}: bind: "));
+                bail!(
+                    "{place}interface {name} has no address; see `ip address`, or bind an address"
+                );
             }
             let excepted: Vec<Vec<IpAddr>> = blocks
                 .iter()
@@ -493,5 +497,15 @@ mod tests {
         assert_eq!(bound("bind eth0"), ["192.0.2.1:53", "192.0.2.2:53"]);
         let lines = "bind eth0 {\n except 192.0.2.2\n}";
         assert_eq!(bound(lines), ["192.0.2.1:53"]);
+    }
+
+    #[test]
+    fn an_interface_without_address_is_told_with_its_place() {
+        let text = "z:53 {\n file db\n bind nowhere0\n}\n";
+        let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
+        let (listener, blocks) = loaded.config.listeners().remove(0);
+        let said = addresses_of(&listener, &blocks, &|_| vec![]).unwrap_err();
+        let want = "Corefile:3:2: bind: interface nowhere0 has no address";
+        assert!(said.to_string().starts_with(want), "{said}");
     }
 }
