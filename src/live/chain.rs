@@ -380,7 +380,7 @@ impl Next {
 
     /// Asks the whole server, as a client would: for the target of an alias, for one.
     pub fn again(self, request: &mut Request) -> BoxFuture<'_, Outcome> {
-        if request.depth >= MAX_DEPTH {
+        if request.depth >= MAX_DEPTH || request.is_circular() {
             let error = "too many aliases, or a loop of them";
             let outcome = Outcome::failed("", Rcode::SERVFAIL, error);
             return std::future::ready(outcome).boxed();
@@ -453,11 +453,9 @@ mod tests {
         ];
         let server = chain_around(vec![], zones, vec![Arc::new(Counting::default())]);
         let said = ask(&server, "a.y. A");
-        assert_eq!(
-            said.matches("CNAME").count(),
-            usize::from(MAX_DEPTH) + 1,
-            "{said}"
-        );
+        // Each once: what comes again is not asked again.
+        let want = "NOERROR | a.y. 60 IN CNAME a.z. a.z. 60 IN CNAME a.y.";
+        assert_eq!(said, want);
     }
 
     #[test]
