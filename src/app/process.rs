@@ -38,7 +38,7 @@ use crate::cli::{Configuration, Start, State};
 use crate::corefile::{Config, Loaded, Rejected};
 use crate::ops::http::Ends;
 use crate::ops::metrics::Metrics;
-use crate::ops::{Clock, HandlerMetrics, SystemClock, Tasks};
+use crate::ops::{Clock, HandlerMetrics, SystemClock, Tasks, telemetry};
 use crate::serve::Common;
 
 /// How long tasks may take to end.
@@ -429,7 +429,7 @@ impl Process {
         serving.common.draining.store(true, Ordering::Relaxed);
         match &failed {
             None => tracing::info!(lameduck_ms = lameduck.as_millis(), "shutting down"),
-            Some(error) => tracing::error!(error = one_line(error), "a part failed; ending"),
+            Some(error) => tracing::error!(target: telemetry::FATAL, "{}", one_line(error)),
         }
         if failed.is_none() && !lameduck.is_zero() {
             tokio::select! {
@@ -490,5 +490,5 @@ fn metrics_of(
 /// Logs more where a block has `debug`.
 fn set_debug(config: &Config) {
     let mut blocks = config.servers.iter();
-    crate::ops::telemetry::set_debug(blocks.any(|block| block.operations.debug));
+    telemetry::set_debug(blocks.any(|block| block.operations.debug));
 }

@@ -155,7 +155,10 @@ fn transfer_is_checked() {
             "to 192.0.2.1\ntls x",
             "3:5: tls: 'x' is one argument too many",
         ),
-        ("to tls://192.0.2.1", "2:4: tls://: not supported yet"),
+        (
+            "to tls://192.0.2.1",
+            "2:4: tls://: not supported: NOTIFY goes over UDP and TCP; `tls` behind an address has its transfers come over TLS",
+        ),
         ("to 192.0.2.1 key", "2:14: key names no key"),
         ("to key k", "2:1: to names no address"),
         (
@@ -184,11 +187,17 @@ fn transfer_is_checked() {
         );
     }
     assert_eq!(faults("transfer"), ["1:1: transfer names nobody"]);
-    let twice = "transfer {\n to ::1\n}\ntransfer a . {\n to ::2\n}";
-    assert_eq!(
-        faults(twice),
-        ["4:1: there is a transfer for . in line 2 already"]
-    );
+}
+
+#[test]
+fn of_two_transfers_for_one_zone_the_first_counts() {
+    let text = "a {\n kubernetes\n transfer {\n to ::1\n }\n transfer a {\n to ::2\n }\n}\n";
+    let said = warnings(text);
+    let want = "6:2: there is a transfer for a. in line 3 already, that one counts";
+    assert!(said.iter().any(|line| line.contains(want)), "{said:?}");
+    let server = config(text).servers.remove(0);
+    let secondaries = &server.transfer_for(&name("a")).unwrap().secondaries;
+    assert_eq!(secondaries[0].address.to_string(), "[::1]:53");
 }
 
 #[test]
@@ -459,10 +468,13 @@ fn tsig_is_checked_and_never_repeats_a_secret() {
             "2:8: this word is not a domain name",
         ),
         ("U0VDUkVU", "2:1: tsig has no such option"),
-        ("require AXFR", "2:1: tsig require: not supported yet"),
+        (
+            "require AXFR",
+            "2:1: tsig require: not supported: queries are not asked for signatures; transfer says which key a transfer needs",
+        ),
         (
             "require_opcode all",
-            "2:1: tsig require_opcode: not supported yet",
+            "2:1: tsig require_opcode: not supported: queries are not asked for signatures; transfer says which key a transfer needs",
         ),
         ("secrets", "2:1: secrets needs an argument"),
     ] {
