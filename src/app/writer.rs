@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::app::observe::Warnings;
 use crate::app::pins::{Orders, Pins};
-use crate::cluster::{Cause, ObjectKey, Origin, Verb};
+use crate::cluster::Cause;
 use crate::dns::{Name, RrRef, Serial};
 use crate::ops::metrics::Metrics;
 use crate::ops::{Clock, TimeText};
@@ -22,7 +22,7 @@ use crate::schema::Problem;
 use crate::zone::check::Warning;
 use crate::zone::gate::Why;
 use crate::zone::journal::next_serial;
-use crate::zone::journal::{Journal, ReadError, Reader, Retention, StepsAtHand, Topic};
+use crate::zone::journal::{Journal, Lost, ReadError, Reader, Retention, StepsAtHand, Topic};
 use crate::zone::pin::Pin;
 use crate::zone::{Candidate, Edit, Journaled, MemoryLimits, Version, Zone};
 
@@ -49,6 +49,10 @@ impl Store for JournalStore {
 
     fn floor(&self, apex: &Name) -> Option<Serial> {
         self.journal.floor(apex)
+    }
+
+    fn lost(&self, apex: &Name) -> Option<Cause> {
+        self.journal.lost(apex).map(|lost| lost.cause())
     }
 
     fn origin(&mut self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
@@ -299,12 +303,12 @@ fn brought_forward(
         return Some(sound);
     }
     let serial = next_serial(Some(sound.serial), journal.floor(apex), now_ms / 1000);
-    let cause = Cause {
-        verb: Verb::Restored,
-        kind: None,
-        key: ObjectKey::new("", "the store"),
-        origin: Origin::default(),
-    };
+    let lost = journal.lost(apex).unwrap_or(Lost {
+        kept: Some(sound.serial),
+        newest: journal.floor(apex).unwrap_or(sound.serial),
+        is_exact: true,
+    });
+    let cause = lost.cause();
     let same = Edit::new(&sound.contents).finish();
     let causes = vec![vec![cause]];
     let next = Candidate::new(Some(&sound), same, serial, now_ms, causes, limits);

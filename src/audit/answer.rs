@@ -175,7 +175,7 @@ pub fn answer(
             let seq = version_at(past, &zone, moment)?;
             blame::write(past, &zone, seq, name.as_ref(), output, out)
         }
-        Request::Verify { zone } => verify::write(past, &zones_of(past, zone)?, output, out),
+        Request::Verify { zone } => verify::write(past, &verified(past, zone)?, output, out),
         Request::History { zone, after } => {
             export::write(past, &known_zone(past, zone)?, *after, out)
         }
@@ -328,6 +328,26 @@ fn zones_of(past: &dyn Past, zone: &Option<String>) -> Result<Vec<Name>, AuditEr
         Some(zone) => Ok(vec![known_zone(past, zone)?]),
         None => Ok(past.zones()),
     }
+}
+
+/// What is to be verified: also zones of which nothing is left.
+fn verified(past: &dyn Past, zone: &Option<String>) -> Result<Vec<Name>, AuditError> {
+    let lost = past.lost();
+    if let Some(zone) = zone {
+        let name = Name::parse(zone)?.to_lower();
+        if lost.contains(&name) {
+            return Ok(vec![name]);
+        }
+    }
+    let mut zones = zones_of(past, zone)?;
+    if zone.is_none() {
+        zones.extend(lost);
+        zones.sort();
+    }
+    if zones.is_empty() {
+        return Err(AuditError::NothingStored);
+    }
+    Ok(zones)
 }
 
 /// A zone that is in the store.

@@ -103,7 +103,9 @@ impl<S: Store> Pipeline<S> {
         let last = previous.as_ref().map(|version| version.serial);
         let serial = next_serial(last, floor, now_ms / 1000);
         let serial = wanted.map_or(serial, |wanted| serial.later(wanted));
-        let ZoneDraft { draft, causes } = draft;
+        let ZoneDraft { draft, mut causes } = draft;
+        // A group that no record names is of the version.
+        causes.extend(self.store.lost(zone.apex()).map(|lost| vec![lost]));
         let previous = previous.as_deref();
         let candidate = Candidate::new(previous, draft, serial, now_ms, causes, limits);
         (zone, candidate)

@@ -153,6 +153,12 @@ pub trait Store {
     /// A serial that is not before any serial of this zone that was ever shown.
     fn floor(&self, apex: &Name) -> Option<Serial>;
 
+    /// What the next version has to say of versions that were lost before it.
+    fn lost(&self, apex: &Name) -> Option<Cause> {
+        let _apex = apex;
+        None
+    }
+
     /// The causes of a record of the newest version, as the history knows them; none where it does not.
     fn origin(&mut self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
         let (_apex, _record) = (apex, record);
