@@ -129,6 +129,8 @@ pub(super) struct Writer {
     pub(super) awaits_secondaries: bool,
     /// The zones whose content comes from where it came from before.
     pub(super) unmoved: Vec<Name>,
+    /// Which change of the Corefile the plans come with.
+    pub(super) change: Option<String>,
 }
 
 /// What the thread hands out once the store is open.
@@ -168,6 +170,7 @@ impl Writer {
             warnings,
             awaits_secondaries,
             unmoved,
+            change,
         } = self;
         let mut journal = open(store, &clock)?;
         let now = Start {
@@ -215,11 +218,11 @@ impl Writer {
         let pipeline = Pipeline::new(plans, store, clock, observer)
             .with_files(files)
             .with_catalogs(catalogs)
-            .with_pins(going_on, over);
-        let pipeline = if awaits_secondaries {
-            pipeline.awaiting_secondaries()
-        } else {
-            pipeline
+            .with_pins(going_on, over)
+            .with_change(change.as_deref());
+        let pipeline = match awaits_secondaries {
+            true => pipeline.awaiting_secondaries(),
+            false => pipeline,
         };
         let gauges = pipeline.gauges();
         // Who waited for this may be gone; then there are no senders either, and the end is near.
@@ -345,18 +348,18 @@ impl Observer for Ears {
                         format!("see why; to publish it: zonewright release {zone}")
                     }
                     Why::Unsound { .. } => "mend it; it is published then".to_owned(),
-                    Why::Pinned => "nothing: it was ordered".to_owned(),
+                    Why::Pinned { .. } => "nothing: it was ordered".to_owned(),
                 };
                 tracing::error!(
                     %zone, why = %held.why, mend,
                     "a version is held; the last one is served and transferred"
                 );
             }
-            GateEvent::Released => {
-                tracing::warn!(%zone, "what was held is published: it was released")
+            GateEvent::Released { by } => {
+                tracing::warn!(%zone, by = &**by, "what was held is published: it was released")
             }
             GateEvent::Recovered => {
-                tracing::info!(%zone, "nothing is held any more: the source recovered")
+                tracing::info!(%zone, "nothing is held any more: what was missing is back, or is not lost by what is served")
             }
             GateEvent::Expired => tracing::error!(
                 %zone,

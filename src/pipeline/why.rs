@@ -115,8 +115,13 @@ impl Facts<'_> {
                 }
             }
             ["pod", namespace, pod] => {
-                if self.namespace(namespace, reasons) && self.plan.kinds.contains(Kind::Pod) {
-                    let text = format!("no pod of {namespace} with the address {pod} is seen");
+                if self.namespace(namespace, reasons) {
+                    let text = match self.plan.kinds.contains(Kind::Pod) {
+                        true => format!("no pod of {namespace} with the address {pod} is seen"),
+                        false => "names of pods are there with `pods verified`, or for addresses \
+                                  such as 10-244-1-5 with `pods insecure`"
+                            .to_owned(),
+                    };
                     reasons.push(Reason::new("no-pod", text));
                 }
             }
@@ -153,6 +158,11 @@ impl Facts<'_> {
     /// A name of a Service or below it.
     fn service(&self, key: &ObjectKey, rest: &[&str], reasons: &mut Vec<Reason>) {
         let Some(service) = self.state.service(key) else {
+            // An object whose name has dots is no label, and may be what is meant.
+            let mut labels: Vec<&str> = rest.iter().rev().copied().collect();
+            labels.push(&key.name);
+            let dotted = ObjectKey::new(&key.namespace, &labels.join("."));
+            self.problems_of(Kind::Service, &dotted, reasons);
             reasons.push(Reason::new(
                 "no-service",
                 format!("no Service {key} is seen"),
