@@ -41,12 +41,13 @@ fn objects() -> String {
         &hidden,
         external,
         &headless("none", 5, &[]),
+        &cluster_ip("dotted.name", 6, 80),
     ]
     .join("---\n")
 }
 
 /// What is asked, the outcome, the code of a reason, and what the text has.
-const CASES: [(&str, &str, &str, &str); 26] = [
+const CASES: [(&str, &str, &str, &str); 28] = [
     (
         "web.test.svc.cluster.local A",
         "answered",
@@ -112,6 +113,18 @@ const CASES: [(&str, &str, &str, &str); 26] = [
         "nxdomain",
         "refused-content",
         "not..a.name",
+    ),
+    (
+        "dotted.name.test.svc.cluster.local",
+        "nxdomain",
+        "refused-content",
+        "dotted.name",
+    ),
+    (
+        "x.test.pod.cluster.local",
+        "nxdomain",
+        "no-pod",
+        "with `pods verified`, or for addresses",
     ),
     (
         "10-0-0-1.test.pod.cluster.local",

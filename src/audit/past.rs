@@ -118,14 +118,14 @@ pub enum AuditError {
     #[error("no zone is stored here")]
     NothingStored,
     /// No version has the serial.
-    #[error("no version of {zone} with serial {serial} is kept: history begins at {begins}")]
+    #[error("no version of {zone} with serial {serial} is kept: {ends}")]
     NoSerial {
         /// The zone.
         zone: Name,
         /// The serial asked for.
         serial: u32,
-        /// Serial and time of the oldest version.
-        begins: String,
+        /// Where the history begins, or what is newest.
+        ends: String,
     },
     /// A serial without a zone.
     #[error("serial {0} of which zone? write: log ZONE --since {0}")]
