@@ -41,13 +41,12 @@ fn objects() -> String {
         &hidden,
         external,
         &headless("none", 5, &[]),
-        &cluster_ip("dotted.name", 6, 80),
     ]
     .join("---\n")
 }
 
 /// What is asked, the outcome, the code of a reason, and what the text has.
-const CASES: [(&str, &str, &str, &str); 28] = [
+const CASES: [(&str, &str, &str, &str); 27] = [
     (
         "web.test.svc.cluster.local A",
         "answered",
@@ -113,12 +112,6 @@ const CASES: [(&str, &str, &str, &str); 28] = [
         "nxdomain",
         "refused-content",
         "not..a.name",
-    ),
-    (
-        "dotted.name.test.svc.cluster.local",
-        "nxdomain",
-        "refused-content",
-        "dotted.name",
     ),
     (
         "x.test.pod.cluster.local",

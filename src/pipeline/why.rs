@@ -158,11 +158,6 @@ impl Facts<'_> {
     /// A name of a Service or below it.
     fn service(&self, key: &ObjectKey, rest: &[&str], reasons: &mut Vec<Reason>) {
         let Some(service) = self.state.service(key) else {
-            // An object whose name has dots is no label, and may be what is meant.
-            let mut labels: Vec<&str> = rest.iter().rev().copied().collect();
-            labels.push(&key.name);
-            let dotted = ObjectKey::new(&key.namespace, &labels.join("."));
-            self.problems_of(Kind::Service, &dotted, reasons);
             reasons.push(Reason::new(
                 "no-service",
                 format!("no Service {key} is seen"),
