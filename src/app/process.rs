@@ -132,7 +132,7 @@ impl Process {
         let first = Observed::new(&planned, &serving.common, requests, &clock, &state.state);
         let first = Arc::new(first);
         let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
-        let reloads = ReloadsNow::default();
+        let reloads = ReloadsNow::new(Reloads::of(&digest));
         let around = Surroundings {
             metrics: metrics_of(&observed, &serving.common, &reloads, &counts),
             clock: Arc::clone(&clock),
@@ -315,7 +315,8 @@ impl Process {
         let Some(data) = &self.data else {
             return Err(NotReloaded::Broken(anyhow!("there is no writer")));
         };
-        let new = plan_onto(&config, &interface_addresses, &data.planned);
+        let mut new = plan_onto(&config, &interface_addresses, &data.planned);
+        new.change = Some(self.reloads.change(&self.seen));
         let same_data = new.has_same_data(&data.planned);
         let planned = if same_data {
             Arc::clone(&data.planned)
