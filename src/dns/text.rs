@@ -121,11 +121,11 @@ fn known_text(rtype: Rtype, data: &[u8]) -> Option<String> {
     }
 }
 
-/// The types of zone files whose text is NLnet Labs' `domain`'s, as their reading is: HINFO, NAPTR, DS, SSHFP, DNSKEY, TLSA,
-/// CAA: those that have a name here. Not SVCB and HTTPS: not every one of their keys can be read again.
-const AS_THE_LIBRARY: [Rtype; 7] = [
+/// The types of zone files whose text is NLnet Labs' `domain`'s, as their reading is: HINFO, DS, SSHFP, DNSKEY, TLSA,
+/// CAA: those that have a name here. Not NAPTR, nor SVCB and HTTPS: not every name and key that it writes can be
+/// read again.
+const AS_THE_LIBRARY: [Rtype; 6] = [
     Rtype(13),
-    Rtype(35),
     Rtype(43),
     Rtype(44),
     Rtype(48),

@@ -10,26 +10,16 @@ fn string(octets: &[u8]) -> Vec<u8> {
 /// Data of the types whose text is the library's.
 fn any_library_rdata() -> impl Strategy<Value = (Rtype, Rdata)> {
     let text = proptest::collection::vec(any::<u8>(), 0..9);
-    let name = proptest::collection::vec(any::<u8>(), 1..9);
     let of = |number: u16, octets: Vec<u8>| (Rtype(number), Rdata::from_octets(&octets).unwrap());
     let keys = proptest::sample::select(vec![43_u16, 44, 48, 52]);
     let key = (keys, proptest::collection::vec(any::<u8>(), 6..40));
     let hardware = (text.clone(), text.clone());
-    let authority = (any::<u8>(), "[a-z0-9]{1,8}", text.clone());
-    let pointer = (any::<[u8; 4]>(), (text.clone(), text.clone(), text), name);
+    let authority = (any::<u8>(), "[a-z0-9]{1,8}", text);
     prop_oneof![
         key.prop_map(move |(number, octets)| of(number, octets)),
         hardware.prop_map(move |(cpu, os)| of(13, [string(&cpu), string(&os)].concat())),
         authority.prop_map(move |(flags, tag, value)| {
             of(257, [vec![flags], string(tag.as_bytes()), value].concat())
-        }),
-        pointer.prop_map(move |(numbers, (flags, service, rule), label)| {
-            let strings = [string(&flags), string(&service), string(&rule)].concat();
-            let name = Name::root().child_octets(&label).unwrap();
-            of(
-                35,
-                [numbers.to_vec(), strings, name.as_wire().to_vec()].concat(),
-            )
         }),
     ]
 }
