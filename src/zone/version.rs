@@ -104,25 +104,27 @@ impl Version {
         self.condensed.net(from, steps)
     }
 
+    /// How many versions this one is after that with this serial; `None` when the history in memory does not reach
+    /// back to it. Costs that many steps, at most the history.
+    #[must_use]
+    pub fn behind(&self, serial: Serial) -> Option<usize> {
+        if serial == self.serial {
+            return Some(0);
+        }
+        // Newest first: a serial names one version, so the first hit is the only one.
+        let leads_from = |step: &Arc<Step>| step.from.as_ref().is_some_and(|it| it.0 == serial);
+        let place = self.history.iter().rev().position(leads_from)?;
+        Some(place + 1)
+    }
+
     /// The steps from the version with this serial to this one, oldest first; `None` when the history
     /// in memory does not reach back to it. Empty for the own serial.
     #[must_use]
     pub fn steps_from(&self, serial: Serial) -> Option<Vec<Arc<Step>>> {
-        if serial == self.serial {
-            return Some(Vec::new());
-        }
-        // Newest first: a serial names one version, so the first hit is the only one.
-        let reversed: Vec<_> = self.history.iter().rev().collect();
-        let place = reversed
-            .iter()
-            .position(|step| step.from.as_ref().is_some_and(|(from, _)| *from == serial))?;
-        Some(
-            reversed[..=place]
-                .iter()
-                .rev()
-                .map(|step| Arc::clone(step))
-                .collect(),
-        )
+        let latest = self.history.iter().rev().take(self.behind(serial)?);
+        let mut steps: Vec<_> = latest.map(Arc::clone).collect();
+        steps.reverse();
+        Some(steps)
     }
 }
 
