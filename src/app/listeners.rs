@@ -366,15 +366,8 @@ pub(super) fn hostname() -> String {
 
 /// The access list of a `transfer`.
 fn access_of(transfer: &corefile::Transfer) -> Access {
-    let link = |address: SocketAddr| match address {
-        SocketAddr::V4(_) => 0,
-        SocketAddr::V6(address) => address.scope_id(),
-    };
     let to = transfer.secondaries.iter().map(|secondary| Rule {
-        peers: vec![Peers::single(
-            secondary.address.ip(),
-            link(secondary.address),
-        )],
+        peers: vec![Peers::single(secondary.address.into())],
         keys: secondary.keys.clone(),
         tls: secondary.tls.clone(),
     });

@@ -1,7 +1,7 @@
 //! Addresses with ports: where HTTP is served, and where a secondary listens.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::str::FromStr;
 
 /// The port of DNS.
@@ -81,10 +81,53 @@ impl fmt::Display for HttpAddress {
     }
 }
 
-/// The number of a link of this machine, by that number or by the interface's name.
-pub(super) fn link_number(text: &str) -> Option<u32> {
-    let number = text.parse().ok().filter(|number| *number != 0);
-    number.or_else(|| nix::net::if_::if_nametoindex(text).ok())
+/// The text is no address of a DNS server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum AddressError {
+    /// Nothing that looks like one.
+    #[error("is not an address")]
+    Nonsense,
+    /// It names an interface that this machine has not.
+    #[error("is not an address: there is no interface {0} here")]
+    NoLink(String),
+    /// The system tells the link of a peer only where its address says nothing without it: no other would ever be
+    /// known by one.
+    #[error("is not an address: only a link's own address (fe80::…) has a link")]
+    NotOfLink,
+}
+
+impl AddressError {
+    /// What to write instead; `plain` where it is nothing that looks like an address.
+    pub(super) fn mend(&self, plain: String) -> String {
+        match self {
+            Self::Nonsense => plain,
+            Self::NoLink(_) => "write an interface that `ip link` shows".to_owned(),
+            Self::NotOfLink => "take out what stands from the % on".to_owned(),
+        }
+    }
+}
+
+/// Reads an IPv6 address with its link, which is an interface's name or number: `fe80::1%eth0` (RFC 4007 section 11).
+///
+/// # Errors
+/// [`AddressError`]; `Nonsense` where there is no `%` with something behind it.
+pub(super) fn parse_linked(text: &str) -> Result<(Ipv6Addr, u32), AddressError> {
+    let (address, link) = text.split_once('%').ok_or(AddressError::Nonsense)?;
+    let address: IpAddr = address.parse().map_err(|_| AddressError::Nonsense)?;
+    // No interface has a name with a slash: this is a range.
+    if link.is_empty() || link.contains('/') {
+        return Err(AddressError::Nonsense);
+    }
+    let IpAddr::V6(address) = address else {
+        return Err(AddressError::NotOfLink);
+    };
+    if !address.is_unicast_link_local() {
+        return Err(AddressError::NotOfLink);
+    }
+    let number = link.parse().ok().filter(|number| *number != 0);
+    let number = number.or_else(|| nix::net::if_::if_nametoindex(link).ok());
+    let number = number.ok_or_else(|| AddressError::NoLink(link.to_owned()))?;
+    Ok((address, number))
 }
 
 /// Reads a port: digits only.
@@ -93,21 +136,30 @@ pub(super) fn parse_port(text: &str) -> Option<u16> {
     digits.then(|| text.parse().ok()).flatten()
 }
 
-/// Reads `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`; without port it is 53. An IPv6 address may say its link, as
-/// `fe80::1%eth0` (RFC 4007 section 11).
-pub(super) fn parse_dns_address(text: &str) -> Option<SocketAddr> {
-    if let Some((head, tail)) = text.split_once('%') {
-        let (address, tail) = match head.strip_prefix('[') {
-            None => (head, (tail, "")),
-            Some(head) => (head, tail.split_once(']')?),
-        };
-        let port = match tail.1 {
-            "" => DNS_PORT,
-            port => parse_port(port.strip_prefix(':')?).filter(|port| *port != 0)?,
-        };
-        let link = link_number(tail.0)?;
-        return Some(SocketAddrV6::new(address.parse().ok()?, port, 0, link).into());
+/// Reads `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`; without port it is 53. A link's own IPv6 address may say its
+/// link, as for [`parse_linked`].
+///
+/// # Errors
+/// [`AddressError`].
+pub(super) fn parse_dns_address(text: &str) -> Result<SocketAddr, AddressError> {
+    if !text.contains('%') {
+        return parse_unlinked(text).ok_or(AddressError::Nonsense);
     }
+    let (host, port) = match text.strip_prefix('[') {
+        None => (text, ""),
+        Some(text) => text.split_once(']').ok_or(AddressError::Nonsense)?,
+    };
+    let port = match port.strip_prefix(':') {
+        None => port.is_empty().then_some(DNS_PORT),
+        Some(port) => parse_port(port).filter(|port| *port != 0),
+    };
+    let port = port.ok_or(AddressError::Nonsense)?;
+    let (address, link) = parse_linked(host)?;
+    Ok(SocketAddrV6::new(address, port, 0, link).into())
+}
+
+/// The same, of an address that does not say its link.
+fn parse_unlinked(text: &str) -> Option<SocketAddr> {
     if let Ok(address) = text.parse() {
         return Some(SocketAddr::new(address, DNS_PORT));
     }
@@ -158,16 +210,41 @@ mod tests {
             ("[fe80::1%7]:0", None),
             ("fe80::1%0", None),
             ("fe80::1%", None),
-            ("fe80::1%no-such-link", None),
-            ("192.0.2.1%7", None),
+            ("fe80::1%7:53", None),
+            ("[fe80::1%7]53", None),
+            ("[fe80::1%7", None),
             ("192.0.2.1:0", None),
             ("ns1.example.org", None),
         ] {
             assert_eq!(
-                parse_dns_address(text).map(|a| a.to_string()).as_deref(),
+                parse_dns_address(text)
+                    .ok()
+                    .map(|a| a.to_string())
+                    .as_deref(),
                 want,
                 "{text}"
             );
+        }
+    }
+
+    /// The system tells the link of peers with such addresses only: another would be known by none.
+    #[test]
+    fn only_an_address_of_a_link_has_one() {
+        for (text, want) in [
+            ("fe80::1%no-such", AddressError::NoLink("no-such".into())),
+            (
+                "[fe80::1%no-such]:5",
+                AddressError::NoLink("no-such".into()),
+            ),
+            ("2001:db8::1%lo", AddressError::NotOfLink),
+            ("[2001:db8::1%7]:53", AddressError::NotOfLink),
+            ("[::ffff:192.0.2.1%lo]", AddressError::NotOfLink),
+            ("192.0.2.1%7", AddressError::NotOfLink),
+            ("ff02::1%lo", AddressError::NotOfLink),
+            ("fe80::%7/10", AddressError::Nonsense),
+            ("fe80::/10%7", AddressError::Nonsense),
+        ] {
+            assert_eq!(parse_dns_address(text), Err(want), "{text}");
         }
     }
 

@@ -433,10 +433,11 @@ fn resolvers(line: &Line, into: &mut Vec<SocketAddr>, report: &mut Report) {
         .unwrap_or_default()
     {
         match super::address::parse_dns_address(&token.text) {
-            Some(address) => into.push(address),
-            None => {
-                let message = format!("resolver {} is no address", token.shown());
-                report.error(&token.place, message, "write IP or IP:PORT");
+            Ok(address) => into.push(address),
+            Err(error) => {
+                let message = format!("resolver {} {error}", token.shown());
+                let mend = error.mend("write IP or IP:PORT".to_owned());
+                report.error(&token.place, message, mend);
             }
         }
     }

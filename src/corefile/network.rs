@@ -40,6 +40,20 @@ impl Network {
         })
     }
 
+    /// The same addresses, those of IPv4 mapped into IPv6 as IPv4.
+    #[must_use]
+    pub fn to_canonical(self) -> Self {
+        let address = self.address.to_canonical();
+        let bits_lost = width(self.address) - width(address);
+        match self.prefix_bits.checked_sub(bits_lost) {
+            Some(prefix_bits) => Self {
+                address,
+                prefix_bits,
+            },
+            None => self,
+        }
+    }
+
     /// The first address.
     #[must_use]
     pub const fn address(&self) -> IpAddr {

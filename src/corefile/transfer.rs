@@ -5,18 +5,18 @@
 //! so is `tls` on a line of its own, which demands TLS of all. NOTIFY goes out in datagrams,
 //! from the third try over TCP too, and never over TLS.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use rustls::pki_types::ServerName;
 
-use super::address::{DNS_PORT, link_number, parse_dns_address};
+use super::address::{AddressError, DNS_PORT, parse_dns_address, parse_linked};
 use super::lexer::Token;
 use super::network::Network;
 use super::parser::{Directive, Line};
 use super::place::{Place, Report};
 use super::zone;
 use crate::dns::Name;
-use crate::transfer::TlsDemand;
+use crate::transfer::{PeerAddress, TlsDemand};
 
 /// Who may have some zones. Who is not named may not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +72,13 @@ pub enum Peer {
     Network(Network),
 }
 
+impl Allow {
+    /// Whether it is for requests from there.
+    pub(super) fn is_for(&self, peer: PeerAddress) -> bool {
+        self.peer.contains(peer.ip) && (self.link == 0 || self.link == peer.link)
+    }
+}
+
 impl Peer {
     /// Whether this address is one of them.
     #[must_use]
@@ -91,6 +98,13 @@ impl Transfer {
             .iter()
             .copied()
             .find(|source| source.is_ipv4() == target.is_ipv4())
+    }
+
+    /// Whether requests from there may have the zones, with whatever key and TLS it takes.
+    pub(super) fn is_for(&self, peer: PeerAddress) -> bool {
+        let mut to = self.secondaries.iter();
+        to.any(|to| PeerAddress::from(to.address) == peer)
+            || self.allow.iter().any(|allow| allow.is_for(peer))
     }
 
     /// What each line demands of TLS, with the place of its address.
@@ -181,20 +195,22 @@ pub(super) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Re
 fn warn_of_unkeyed(transfer: &Transfer, report: &mut Report) {
     let asks = |keys: &[Name], tls: &TlsDemand| (!keys.is_empty(), *tls != TlsDemand::Free);
     let to = transfer.secondaries.iter().map(|to| {
-        let network = Peer::Network(Network::of(to.address.ip().to_canonical()));
-        (&to.place, network, asks(&to.keys, &to.tls))
+        let PeerAddress { ip, link } = to.address.into();
+        let network = Peer::Network(Network::of(ip));
+        (&to.place, (network, link), asks(&to.keys, &to.tls))
     });
     let allowed = transfer.allow.iter();
-    let allowed = allowed.map(|it| (&it.place, it.peer, asks(&it.keys, &it.tls)));
+    let allowed = allowed.map(|it| (&it.place, (it.peer, it.link), asks(&it.keys, &it.tls)));
     let all: Vec<_> = to.chain(allowed).collect();
-    for (strict, peer, (key, tls)) in &all {
+    for (strict, (peer, link), (key, tls)) in &all {
         let Peer::Network(network) = peer else {
             continue;
         };
-        let lax = all.iter().find(|(_, other, (other_key, other_tls))| {
+        let lax = all.iter().find(|(_, (other, by), (other_key, other_tls))| {
             let is_weaker = *key && !other_key || *tls && !other_tls;
+            let is_of_link = *link == 0 || *by == 0 || link == by;
             // An open line has a warning of its own.
-            is_weaker && *other != Peer::Anyone && other.contains(network.address())
+            is_weaker && is_of_link && *other != Peer::Anyone && other.contains(network.address())
         });
         if let Some((lax, _, (lax_key, _))) = lax {
             let what = if *key && !lax_key { "a key" } else { "tls" };
@@ -296,17 +312,17 @@ fn to(line: &Line, transfer: &mut Transfer, report: &mut Report) {
             continue;
         }
         let text = token.text.strip_prefix("dns://").unwrap_or(&token.text);
-        let Some(address) = parse_dns_address(text) else {
-            let mend = match text.parse::<Network>() {
-                Ok(_) => "a range cannot be notified: write it behind allow".to_owned(),
-                Err(_) => format!("write an IP address, with :PORT unless it is {DNS_PORT}"),
-            };
-            report.error(
-                &place,
-                format!("to: {} is not an address", token.shown()),
-                mend,
-            );
-            continue;
+        let address = match parse_dns_address(text) {
+            Ok(address) => address,
+            Err(error) => {
+                let mend = match text.parse::<Network>() {
+                    Ok(_) => "a range cannot be notified: write it behind allow".to_owned(),
+                    Err(_) => format!("write an IP address, with :PORT unless it is {DNS_PORT}"),
+                };
+                let message = format!("to: {} {error}", token.shown());
+                report.error(&place, message, error.mend(mend));
+                continue;
+            }
         };
         if let Some((message, mend)) = not_told(address) {
             report.error(&place, format!("to: {} {message}", token.shown()), mend);
@@ -362,23 +378,23 @@ fn allow(line: &Line, transfer: &mut Transfer, report: &mut Report) {
         return;
     };
     for token in peers {
-        let scoped = token.text.split_once('%').and_then(|(address, link)| {
-            Some((address.parse::<Ipv6Addr>().ok()?, link_number(link)?))
-        });
         let (peer, link) = if token.text == "*" {
             open_to_all(token, "allow *", &keys, report);
             (Peer::Anyone, 0)
-        } else if let Ok(address) = token.text.parse() {
-            (Peer::Network(Network::of(address)), 0)
-        } else if let Some((address, link)) = scoped {
-            (Peer::Network(Network::of(address.into())), link)
-        } else if let Ok(network) = token.text.parse() {
-            (Peer::Network(network), 0)
         } else {
-            let message = format!("allow: {} is no address and no range", token.shown());
-            let mend = "write an IP address, a range such as 10.0.0.0/8, or *";
-            report.error(&token.place, message, mend);
-            continue;
+            match network(&token.text) {
+                Ok((network, link)) => (Peer::Network(network), link),
+                Err(error) => {
+                    let what = match error {
+                        AddressError::Nonsense => "is no address and no range".to_owned(),
+                        AddressError::NoLink(_) | AddressError::NotOfLink => error.to_string(),
+                    };
+                    let message = format!("allow: {} {what}", token.shown());
+                    let plain = "write an IP address, a range such as 10.0.0.0/8, or *";
+                    report.error(&token.place, message, error.mend(plain.to_owned()));
+                    continue;
+                }
+            }
         };
         transfer.allow.push(Allow {
             place: token.place.clone(),
@@ -387,6 +403,16 @@ fn allow(line: &Line, transfer: &mut Transfer, report: &mut Report) {
             keys: keys.clone(),
             tls: tls.clone(),
         });
+    }
+}
+
+/// Reads an address or a range; an address may say its link, which is 0 otherwise. What is IPv4 mapped into IPv6 is
+/// IPv4: so requests are looked at.
+fn network(text: &str) -> Result<(Network, u32), AddressError> {
+    let plain = text.parse().map(Network::of).ok();
+    match plain.or_else(|| text.parse().ok()) {
+        Some(network) => Ok((network.to_canonical(), 0)),
+        None => parse_linked(text).map(|(address, link)| (Network::of(address.into()), link)),
     }
 }
 

@@ -232,7 +232,7 @@ impl Shared {
         if refusal.error == TsigError::BadTime {
             self.off_clocks.is_due(&refusal.key_name, self.clock.now())
         } else {
-            self.secondaries.knows(peer.ip())
+            self.secondaries.knows(peer)
         }
     }
 

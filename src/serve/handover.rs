@@ -95,7 +95,7 @@ impl Exchange<'_> {
                 let (zone, peer) = (zone.apex(), peer.address);
                 let tls = self.asker.tls.is_some();
                 // A secondary that is not let in wants a look; of strangers there may be many.
-                if shared.secondaries.knows(peer.ip()) {
+                if shared.secondaries.knows(peer) {
                     warn!(%zone, %peer, key, tls, reason, "transfer denied");
                 } else {
                     debug!(%zone, %peer, key, tls, reason, "transfer denied");
@@ -192,7 +192,7 @@ impl Exchange<'_> {
     /// Notes what a secondary asked for.
     pub(super) fn note_asked(&self, zone: &Zone, asked: Asked) {
         let shared = self.shared;
-        if shared.secondaries.knows(self.asker.address.ip()) {
+        if shared.secondaries.knows(self.asker.address) {
             let id = self.peer_id();
             shared
                 .secondaries

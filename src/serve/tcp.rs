@@ -208,7 +208,7 @@ impl Connection {
                 };
                 self.stats.tls_failed.increase();
                 // A secondary that cannot come in wants a look; of strangers there may be many.
-                if self.answering.now().secondaries.knows(self.peer.ip()) {
+                if self.answering.now().secondaries.knows(self.peer) {
                     warn!(peer = %self.peer, %error, "tls handshake failed");
                 } else {
                     debug!(peer = %self.peer, %error, "tls handshake failed");

@@ -14,6 +14,7 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::corefile::Network;
 use crate::dns::tsig::{Algorithm, Key, KeyRing, Keys};
 use crate::dns::{CookieSecret, Name, Rdata, RecordText, Rtype, Serial, Soa, Ttl};
 use crate::live::{Block, BlockZones, Handler, LiveNames, Router, Shape};
@@ -21,7 +22,7 @@ use crate::ops::Clock;
 use crate::serve::{
     Answering, Common, Identity, Listener, Parts, Server, Settings, Stats, TlsIdentity,
 };
-use crate::transfer::{Access, Rule, Secondary, SecondaryTable, TlsDemand};
+use crate::transfer::{Access, Peers, Rule, Secondary, SecondaryTable, TlsDemand};
 use crate::zone::{Candidate, Contents, Edit, MemoryLimits, Node, Version, Zone, ZoneSet};
 
 /// The wall clock of tests.
@@ -44,6 +45,22 @@ impl Clock for TestClock {
 /// A name from text.
 pub(crate) fn name(text: &str) -> Name {
     text.parse().unwrap()
+}
+
+/// Whom a rule is for, from `ADDRESS[%LINK]`, `ADDRESS/BITS` or `*`.
+pub(crate) fn peers(text: &str) -> Peers {
+    if text == "*" {
+        return Peers::Any;
+    }
+    let of_link = text.split_once('%');
+    let (range, link) = of_link.map_or((text, 0), |(of, link)| (of, link.parse().unwrap()));
+    let one = range.parse().map(Network::of);
+    let network = one.or_else(|_| range.parse()).unwrap().to_canonical();
+    Peers::Net {
+        address: network.address(),
+        prefix: network.prefix_bits(),
+        link,
+    }
 }
 
 /// The SOA fields of test zones, with another TTL if wanted.
@@ -114,8 +131,8 @@ pub(crate) fn publish(zone: &Zone, serial: u32, next: &Contents) -> Arc<Version>
         octets: 1 << 26,
     };
     let draft = edit.finish();
-    let serial = Serial::decode(serial);
-    let candidate = Candidate::new(current.as_deref(), draft, serial, 0, vec![], limits);
+    let (serial, time_ms) = (Serial::decode(serial), u64::from(serial));
+    let candidate = Candidate::new(current.as_deref(), draft, serial, time_ms, vec![], limits);
     zone.publish(candidate.journaled())
 }
 
@@ -284,7 +301,7 @@ impl Setup {
         let rules = self.access.iter().map(|rule| {
             let mut words = rule.split(' ');
             Rule {
-                peers: vec![words.next().unwrap().parse().unwrap()],
+                peers: vec![peers(words.next().unwrap())],
                 keys: words.map(name).collect(),
                 tls: TlsDemand::Free,
             }

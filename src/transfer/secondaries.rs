@@ -1,7 +1,7 @@
 //! What each configured secondary was told, asked for and took.
 
 use std::collections::{HashMap, HashSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -9,6 +9,7 @@ use arc_swap::ArcSwap;
 
 use crate::dns::{Name, Rcode, Serial};
 use crate::ops::millis;
+use crate::transfer::PeerAddress;
 use crate::zone::Version;
 
 /// Who a request comes from: where, and signed by which key.
@@ -115,14 +116,15 @@ impl SecondaryStatus {
                 since_ms: Some(millis(self.since)),
             };
         };
-        let missing = version.steps_from(serial);
-        let oldest = match &missing {
-            Some(missing) => missing.first(),
-            None => version.history.front(),
+        let history = &version.history;
+        let missing = version.behind(serial);
+        let oldest = match missing {
+            Some(missing) => history.get(history.len() - missing),
+            None => history.front(),
         };
         let since_ms = oldest.map(|step| step.time_ms);
         Lag {
-            versions: missing.as_ref().map(|missing| missing.len() as u64),
+            versions: missing.map(|missing| missing as u64),
             since_ms: since_ms.or_else(|| missing.is_none().then(|| millis(self.since))),
         }
     }
@@ -149,7 +151,7 @@ impl SecondaryStatus {
 #[derive(Debug, Default)]
 pub struct SecondaryTable {
     /// Addresses that are some secondary's: all others need no lock.
-    addresses: ArcSwap<HashSet<IpAddr>>,
+    addresses: ArcSwap<HashSet<PeerAddress>>,
     /// By zone. The lock is held for a few field writes, or while the table is configured.
     zones: Mutex<HashMap<Name, Vec<SecondaryStatus>>>,
 }
@@ -166,7 +168,7 @@ impl SecondaryTable {
         let mut addresses = HashSet::new();
         let mut known: Vec<SecondaryStatus> = zones.drain().flat_map(|(_, all)| all).collect();
         for (zone, target, keys) in secondaries {
-            addresses.insert(target.ip().to_canonical());
+            addresses.insert(target.into());
             let is_it = |it: &SecondaryStatus| it.zone == zone && it.target == target;
             let status = match known.iter().position(is_it) {
                 Some(place) => SecondaryStatus {
@@ -202,8 +204,8 @@ impl SecondaryTable {
     }
 
     /// Whether a request from this address may be a secondary's.
-    pub(crate) fn knows(&self, address: IpAddr) -> bool {
-        self.addresses.load().contains(&address.to_canonical())
+    pub(crate) fn knows(&self, address: SocketAddr) -> bool {
+        self.addresses.load().contains(&address.into())
     }
 
     /// A secondary asked for something. An IXFR names the serial it has.
@@ -270,13 +272,13 @@ impl SecondaryTable {
 
     /// Changes the entries a request may come from: by address, and by key where the secondary has one.
     fn update(&self, zone: &Name, id: &SecondaryId, mut change: impl FnMut(&mut SecondaryStatus)) {
-        if !self.knows(id.address.ip()) {
+        if !self.knows(id.address) {
             return;
         }
-        let address = id.address.ip().to_canonical();
+        let address = PeerAddress::from(id.address);
         let mut zones = self.lock();
         let mut here: Vec<_> = zones.get_mut(zone).into_iter().flatten().collect();
-        here.retain(|status| status.target.ip().to_canonical() == address);
+        here.retain(|status| PeerAddress::from(status.target) == address);
         // Who has keys is known by them; one without may sign all the same, unless the key is its neighbour's.
         let has =
             |status: &SecondaryStatus| id.key.as_ref().is_some_and(|key| status.keys.contains(key));
@@ -388,6 +390,14 @@ mod tests {
     }
 
     #[test]
+    fn of_two_links_with_one_address_only_the_one_that_asked_is_known() {
+        let of = table(&[("[fe80::1%2]:53", &[]), ("[fe80::1%3]:53", &[])]);
+        ask(&of, "[fe80::1%3]:40000", None);
+        assert_eq!(known(&of), ["[fe80::1%3]:53"]);
+        assert!(!of.knows("[fe80::1%4]:40000".parse().unwrap()));
+    }
+
+    #[test]
     fn what_is_known_outlives_an_exchange_of_keys_and_goes_with_the_line() {
         let of = table(&[("192.0.2.1:53", &["old."])]);
         ask(&of, "192.0.2.1:40000", Some("old."));
@@ -422,7 +432,14 @@ mod tests {
             let next = contents("z.", 60, &[&format!("a A 192.0.2.{serial}")]);
             publish(&zone, serial, &next);
         }
-        assert_eq!(lag(&of, &zone), (Some(2), 60_000), "versions of second 0");
+        assert_eq!(lag(&of, &zone), (Some(2), 59_992), "as old as version 8");
+        let current = zone.current().unwrap();
+        for (has, lacks) in [(9, Some(0)), (8, Some(1)), (7, Some(2)), (6, None)] {
+            assert_eq!(current.behind(Serial::decode(has)), lacks, "{has}");
+        }
+        let steps = current.steps_from(Serial::decode(7)).unwrap();
+        let serials: Vec<Serial> = steps.iter().map(|step| step.serial).collect();
+        assert_eq!(serials, [8, 9].map(Serial::decode), "oldest first");
     }
 
     #[test]

@@ -1,15 +1,14 @@
 //! Places for transfers: so many at once in all, and so many for one peer, that a slow one leaves some to others.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::dns::Name;
 use crate::serve::TransferSettings;
-use crate::transfer::SecondaryId;
+use crate::transfer::{PeerAddress, SecondaryId};
 
 /// Who counts as one peer: an address, or one key there.
-type Peer = (IpAddr, Option<Name>);
+type Peer = (PeerAddress, Option<Name>);
 
 /// Why there is no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -55,7 +54,7 @@ impl Slots {
 
     /// Takes a place for a peer.
     pub(crate) fn take(self: &Arc<Self>, peer: &SecondaryId) -> Result<Slot, Full> {
-        let peer = (peer.address.ip().to_canonical(), peer.key.clone());
+        let peer = (PeerAddress::from(peer.address), peer.key.clone());
         let mut taken = self.lock();
         if taken.values().sum::<usize>() >= self.most {
             return Err(Full::All);
@@ -132,6 +131,16 @@ mod tests {
         drop((held, other));
         assert_eq!(slots.taken(), 0);
         assert!(slots.lock().is_empty(), "nobody who has none is remembered");
+    }
+
+    #[test]
+    fn one_address_on_two_links_is_two_peers() {
+        let slots = slots();
+        let of = |address| peer(address, None);
+        let held = ["[fe80::1%2]:4000", "[fe80::1%2]:4001"].map(|it| slots.take(&of(it)).unwrap());
+        assert_eq!(slots.take(&of("[fe80::1%2]:4002")).unwrap_err(), Full::Peer);
+        drop(slots.take(&of("[fe80::1%3]:4000")).unwrap());
+        drop(held);
     }
 
     #[test]

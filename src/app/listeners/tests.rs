@@ -4,6 +4,7 @@ use super::*;
 use crate::app::plan::plan;
 use crate::corefile::{Overrides, parse_text};
 use crate::live::{Block, BlockZones, Shape};
+use crate::transfer::Applicant;
 
 #[test]
 fn an_address_that_is_excepted_of_an_interface_is_not_bound() {
@@ -75,6 +76,34 @@ fn a_zone_is_given_away_by_the_block_that_has_its_questions() {
             ("54: cluster.local.", 1),
         ],
     );
+}
+
+#[test]
+fn one_who_may_have_a_zone_by_its_link_may_not_by_another() {
+    let lines = "to fe80::1%7\n allow fe80::2%9 fe80::3 ::ffff:192.0.2.1 ::ffff:10.0.0.0/104";
+    let text = format!("z {{\n file db\n transfer {{\n {lines}\n }}\n}}\n");
+    let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
+    let access = access_of(&loaded.config.servers[0].transfers[0]);
+    let zone = Arc::new(Zone::new(&"z.".parse().unwrap()));
+    for (address, wanted) in [
+        ("[fe80::1%7]:4000", true),
+        ("[fe80::1%8]:4000", false),
+        ("[fe80::1%9]:4000", false),
+        ("[fe80::2%9]:4000", true),
+        ("[fe80::2%7]:4000", false),
+        ("[fe80::3%7]:4000", true),
+        ("192.0.2.1:4000", true),
+        ("[::ffff:192.0.2.1]:4000", true),
+        ("192.0.2.2:4000", false),
+        ("10.9.8.7:4000", true),
+    ] {
+        let who = Applicant {
+            address: address.parse().unwrap(),
+            key: None,
+            tls: None,
+        };
+        assert_eq!(access.permit(&zone, who).is_ok(), wanted, "{address}");
+    }
 }
 
 #[test]

@@ -184,7 +184,7 @@ fn faults_of_options_say_where_they_are() {
         ("health_check 1s fast", "health_check has no option 'fast'"),
         ("health_check 1s domain", "domain needs a name"),
         ("tls a b c d", "tls takes at most three arguments"),
-        ("resolver x", "resolver 'x' is no address"),
+        ("resolver x", "resolver 'x' is not an address"),
         ("doh_method PUT", "unknown word"),
         ("max_fails -1", "max_fails '-1'"),
         ("nonsense", "forward has no option 'nonsense'"),

@@ -92,10 +92,19 @@ fn a_line_that_lets_in_what_another_one_asks_a_key_for_is_a_warning() {
     );
     let two = of("to 192.0.2.1:54\n to 192.0.2.1:55 key k");
     assert_eq!(two.len(), 1, "two servers at one address: {two:?}");
+    for of_link in [
+        "to fe80::1%2:54 key k\n allow fe80::1%2",
+        "to fe80::1%2 key k\n allow fe80::/10",
+    ] {
+        let of_link = of_link.replace("fe80::1%2:54", "[fe80::1%2]:54");
+        assert_eq!(of(&of_link).len(), 1, "{of_link}");
+    }
     for fine in [
         "to 192.0.2.1 key k\n to 192.0.2.2",
         "to 192.0.2.1 key k\n allow 10.0.0.0/8",
         "allow 192.0.2.0/24 key k\n allow 192.0.2.1 key k",
+        "to fe80::1%2 key k\n to fe80::1%3",
+        "to fe80::1%2 key k\n allow fe80::1%3",
     ] {
         assert_eq!(of(fine), [""; 0], "{fine}");
     }
@@ -105,10 +114,7 @@ fn a_line_that_lets_in_what_another_one_asks_a_key_for_is_a_warning() {
 fn nobody_can_be_told_at_such_an_address() {
     for (line, want) in [
         ("to 0.0.0.0", "2:4: to: '0.0.0.0' is no server's address"),
-        (
-            "to ff02::1%lo",
-            "2:4: to: 'ff02::1%lo' is no server's address",
-        ),
+        ("to ff02::1", "2:4: to: 'ff02::1' is no server's address"),
         (
             "to 224.0.0.1",
             "2:4: to: '224.0.0.1' is no server's address",
@@ -119,7 +125,19 @@ fn nobody_can_be_told_at_such_an_address() {
         ),
         (
             "to fe80::1%no-such",
-            "2:4: to: 'fe80::1%no-such' is not an address",
+            "2:4: to: 'fe80::1%no-such' is not an address: there is no interface no-such here",
+        ),
+        (
+            "allow fe80::1%no-such",
+            "2:7: allow: 'fe80::1%no-such' is not an address: there is no interface no-such here",
+        ),
+        (
+            "to 2001:db8::1%lo",
+            "2:4: to: '2001:db8::1%lo' is not an address: only a link's own address (fe80::…) has a link",
+        ),
+        (
+            "allow 2001:db8::1%lo",
+            "2:7: allow: '2001:db8::1%lo' is not an address: only a link's own address (fe80::…) has a link",
         ),
     ] {
         let said = faults(&format!("transfer {{\n{line}\n}}"));

@@ -16,7 +16,7 @@ use super::*;
 use crate::dns::Rtype;
 use crate::serve::Listener;
 use crate::serve::testing::{self, Running, Setup, answers, query, soon, with_opt, zone};
-use crate::transfer::{Rule, TlsDemand};
+use crate::transfer::{Peers, Rule, TlsDemand};
 
 /// Signs certificates.
 struct Authority {
@@ -109,7 +109,7 @@ impl Secure {
     /// Starts a server; `demand` is for all who transfer.
     fn start(material: &TlsMaterial, mut setup: Setup, demand: TlsDemand) -> Self {
         setup.rules.push(Rule {
-            peers: vec!["*".parse().unwrap()],
+            peers: vec![Peers::Any],
             keys: vec![],
             tls: demand,
         });
