@@ -7,6 +7,7 @@ use super::parser::{Directive, Line};
 use super::place::{Place, Report};
 use super::zone;
 use crate::dns::Name;
+use crate::transfer::PeerAddress;
 
 /// A catalog zone as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -237,26 +238,29 @@ fn check_readers(
     entries: &[CatalogEntry],
     report: &mut Report,
 ) {
+    let members = entries.iter().map(|entry| &entry.zone);
+    let members: Vec<_> = members
+        .map(|zone| (zone, block.transfer_for(zone)))
+        .collect();
     let readers = block.transfer_for(&catalog.zone);
     for reader in readers.into_iter().flat_map(|it| &it.secondaries) {
-        let ip = reader.address.ip().to_canonical();
-        for entry in entries {
-            let may_have = block.transfer_for(&entry.zone).is_some_and(|member| {
-                let mut to = member.secondaries.iter();
-                let mut allow = member.allow.iter();
-                to.any(|to| to.address.ip().to_canonical() == ip)
-                    || allow.any(|allow| allow.peer.contains(ip))
-            });
-            if !may_have {
-                let message = format!(
-                    "{ip} reads the catalog {} and may not have its member {}",
-                    catalog.zone, entry.zone
-                );
-                let mend =
-                    "name it behind transfer of that zone, too, or name the members of the catalog";
-                report.warn(&reader.place, message, mend);
-            }
-        }
+        let peer = PeerAddress::from(reader.address);
+        let mut lacking = members
+            .iter()
+            .filter(|(_, transfer)| !transfer.is_some_and(|it| it.is_for(peer)));
+        let Some((first, _)) = lacking.next() else {
+            continue;
+        };
+        let which = match lacking.count() {
+            0 => format!("its member {first}"),
+            more => format!("{} of its members, such as {first}", more + 1),
+        };
+        let message = format!(
+            "{} reads the catalog {} and may not have {which}",
+            peer.ip, catalog.zone
+        );
+        let mend = "name it behind transfer of each, too, or name the members of the catalog";
+        report.warn(&reader.place, message, mend);
     }
 }
 

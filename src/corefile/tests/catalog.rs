@@ -55,14 +55,17 @@ fn who_reads_a_catalog_and_may_not_have_a_member_is_warned_about() {
         warnings(&text)
     };
     let said = of("");
-    assert_eq!(said.len(), 2, "{said:?}");
-    for (said, member) in said.iter().zip(["10.in-addr.arpa.", "cluster.local."]) {
-        let want = format!(
-            "198.51.100.1 reads the catalog catalog.invalid. and may not have its member {member}; name it"
-        );
-        assert!(said.contains(&want), "{said}");
-    }
-    assert_eq!(of("cluster.local").len(), 1);
+    let [said] = &said[..] else {
+        panic!("{said:?}")
+    };
+    let reads = "198.51.100.1 reads the catalog catalog.invalid. and may not have";
+    let want = format!("{reads} 2 of its members, such as cluster.local.; name it");
+    assert!(said.contains(&want), "{said}");
+    let [said] = &of("cluster.local")[..] else {
+        panic!("one is left")
+    };
+    let want = format!("{reads} its member cluster.local.; name it");
+    assert!(said.contains(&want), "{said}");
 }
 
 #[test]
