@@ -5,14 +5,13 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::dns::tsig::Key;
 use crate::ops::{Clock, Tasks};
 use crate::pipeline::Input;
-use crate::transfer::{AskSettings, Secondary, SecondaryTable, ask_serials};
+use crate::transfer::{AskSettings, AskedSecondary, SecondaryTable, ask_serials};
 
 /// Asks the secondaries what they have, and tells the writer, which publishes nothing before.
 pub(super) fn ask_secondaries(
-    told: Vec<(Secondary, Option<Arc<Key>>)>,
+    told: Vec<AskedSecondary>,
     table: &Arc<SecondaryTable>,
     inputs: &mpsc::Sender<Input>,
     stop: &CancellationToken,

@@ -20,12 +20,11 @@ use crate::app::plan::{Planned, PlannedCluster};
 use crate::app::source::Source;
 use crate::app::writer::{Opened, Place, Writer, WriterThread};
 use crate::cluster::Part;
-use crate::dns::tsig::Key;
 use crate::ops::metrics::Metrics;
 use crate::ops::{Clock, Tasks, panic_text};
 use crate::pipeline::Input;
 use crate::source::{SourceEvent, SourceStats, Wanted};
-use crate::transfer::Secondary;
+use crate::transfer::AskedSecondary;
 use crate::zone::Zone;
 use crate::zone::journal::{Journal, Reader};
 
@@ -34,8 +33,8 @@ const WAITING_CHANGES: usize = 1024;
 /// How long until a source that could not be opened is tried again.
 const OPEN_AGAIN: Duration = Duration::from_secs(2);
 
-/// Secondaries, each with the key of what is said to it.
-pub(super) type ToAsk = Vec<(Secondary, Option<Arc<Key>>)>;
+/// Secondaries that are to be asked what they have.
+pub(super) type ToAsk = Vec<AskedSecondary>;
 
 /// The data side as it runs.
 pub(super) struct Data {

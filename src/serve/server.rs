@@ -8,14 +8,14 @@ use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use crate::dns::Name;
-use crate::dns::tsig::{Key, KeyRing};
+use crate::dns::tsig::KeyRing;
 use crate::live::{Consolidated, QueryLog, Router};
 use crate::ops::Clock;
 use crate::serve::dispatch::Shared;
 use crate::serve::seldom::Seldom;
 use crate::serve::tally::Tallies;
 use crate::serve::{Identity, NamedTask, Settings, Stats, TlsIdentity};
-use crate::transfer::{Access, Notifier, Secondary, SecondaryTable, Slots};
+use crate::transfer::{Access, AskedSecondary, Notifier, Secondary, SecondaryTable, Slots};
 use crate::zone::{Zone, ZoneSet};
 
 /// What all servers of a process share, whatever the configuration says.
@@ -189,17 +189,17 @@ impl Server {
         &self.secondaries
     }
 
-    /// Who is told of new versions, once with each of its keys that is known: which of them it takes shows in its
+    /// Who is told of new versions, each with those of its keys that are known: which of them it takes shows in its
     /// answer.
-    pub fn asked(&self) -> impl Iterator<Item = (Secondary, Option<Arc<Key>>)> {
-        self.secondaries.iter().flat_map(|secondary| {
-            let keys = self.shared.keys.current();
+    pub fn asked(&self) -> impl Iterator<Item = AskedSecondary> {
+        let keys = self.shared.keys.current();
+        self.secondaries.iter().map(move |secondary| {
             let known = secondary.keys.iter().filter_map(|key| keys.get(key));
             let mut ways: Vec<_> = known.map(|key| Some(Arc::clone(key))).collect();
             if secondary.keys.is_empty() {
                 ways.push(None);
             }
-            ways.into_iter().map(|key| (secondary.clone(), key))
+            (secondary.clone(), ways)
         })
     }
 

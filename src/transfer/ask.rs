@@ -11,7 +11,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::net::UdpSocket;
 use tracing::{debug, info};
@@ -44,35 +46,55 @@ impl Default for AskSettings {
     }
 }
 
-/// Asks all secondaries at once; gives the serials of those that said one. Takes `tries` times `wait` at
-/// most.
+/// A secondary, and each way to ask it: signed with a key of its, or not signed.
+pub type AskedSecondary = (Secondary, Vec<Option<Arc<Key>>>);
+
+/// Asks all secondaries at once, each in all its ways until it says a serial in one; gives the serials of those that
+/// did. Takes `tries` times `wait` at most.
 pub async fn ask_serials(
-    secondaries: Vec<(Secondary, Option<Arc<Key>>)>,
+    secondaries: Vec<AskedSecondary>,
     settings: AskSettings,
     clock: Arc<dyn Clock>,
 ) -> Vec<(Secondary, Serial)> {
     let clock = &*clock;
-    let asked = secondaries.iter().map(|(secondary, key)| async move {
-        let Secondary { zone, target, .. } = secondary;
-        match ask(secondary, key.as_deref(), settings, clock).await {
-            Ok(Some(serial)) => {
-                info!(%zone, secondary = %target, %serial, "a secondary has a version");
-                Some((secondary.clone(), serial))
-            }
-            Ok(None) => {
-                debug!(%zone, secondary = %target, "a secondary does not say what it has");
-                None
-            }
-            Err(error) => {
-                debug!(%zone, secondary = %target, %error, "a secondary cannot be asked");
-                None
-            }
-        }
+    let asked = secondaries.iter().map(|(secondary, ways)| async move {
+        let serial = ask_in_all_ways(secondary, ways, settings, clock).await?;
+        Some((secondary.clone(), serial))
     });
     join_all(asked).await.into_iter().flatten().collect()
 }
 
-/// Asks one secondary.
+/// Asks one secondary with all its keys side by side: of two that are exchanged it may know one alone, and says so
+/// unsigned, which counts as nothing.
+async fn ask_in_all_ways(
+    secondary: &Secondary,
+    ways: &[Option<Arc<Key>>],
+    settings: AskSettings,
+    clock: &dyn Clock,
+) -> Option<Serial> {
+    let Secondary { zone, target, .. } = secondary;
+    let ways = ways.iter();
+    let mut asked: FuturesUnordered<_> = ways
+        .map(|key| ask(secondary, key.as_deref(), settings, clock))
+        .collect();
+    while let Some(said) = asked.next().await {
+        match said {
+            Ok(Some(serial)) => {
+                info!(%zone, secondary = %target, %serial, "a secondary has a version");
+                return Some(serial);
+            }
+            Ok(None) => {
+                debug!(%zone, secondary = %target, "a secondary does not say what it has");
+            }
+            Err(error) => {
+                debug!(%zone, secondary = %target, %error, "a secondary cannot be asked");
+            }
+        }
+    }
+    None
+}
+
+/// Asks one secondary in one way.
 async fn ask(
     secondary: &Secondary,
     key: Option<&Key>,
@@ -245,20 +267,37 @@ mod tests {
     use crate::ops::SystemClock;
 
     /// What a secondary answers to a question.
-    type Script = fn(&[u8], &Key) -> Vec<Vec<u8>>;
+    type Script = fn(&[u8]) -> Vec<Vec<u8>>;
 
     /// The zone.
     fn zone() -> Name {
         "z.example.".parse().unwrap()
     }
 
-    /// A key.
+    /// The key of this name.
+    fn key_named(name: &str) -> Key {
+        let name = name.parse().unwrap();
+        Key::new(&name, Algorithm::Sha256, b"0123456789abcdef")
+    }
+
+    /// The key of the secondary.
     fn key() -> Arc<Key> {
-        Arc::new(Key::new(
-            &"k.".parse().unwrap(),
-            Algorithm::Sha256,
-            b"0123456789abcdef",
-        ))
+        Arc::new(key_named("k."))
+    }
+
+    /// The answer with this serial, signed; `None` to a question that is not signed with the secondary's key.
+    fn signed_answer(question: &[u8], serial: u32) -> Option<Vec<u8>> {
+        let (keys, now) = (
+            tsig::Keys::new([key_named("k.")]),
+            unix_seconds(&SystemClock),
+        );
+        let verdict = tsig::verify(&keys, question, tsig_place(question)?, now);
+        let tsig::Verdict::Valid(mut session) = verdict else {
+            return None;
+        };
+        let mut octets = answer(question, serial);
+        session.sign(&mut octets, 0, now);
+        Some(octets)
     }
 
     /// An answer with a SOA of this serial, not signed.
@@ -273,15 +312,28 @@ mod tests {
         raw
     }
 
-    /// Asks a secondary that answers so.
+    /// Asks a secondary that answers so, with its key or without one.
     async fn asked(script: Script, is_signed: bool) -> Vec<(Name, Serial)> {
+        let settings = AskSettings {
+            tries: 2,
+            wait: Duration::from_millis(200),
+        };
+        asked_in_ways(script, vec![is_signed.then(key)], settings).await
+    }
+
+    /// Asks a secondary that answers so, in each of these ways.
+    async fn asked_in_ways(
+        script: Script,
+        ways: Vec<Option<Arc<Key>>>,
+        settings: AskSettings,
+    ) -> Vec<(Name, Serial)> {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let target = socket.local_addr().unwrap();
         let answering = async {
             let mut raw = vec![0; 512];
             loop {
                 let (octets, from) = socket.recv_from(&mut raw).await.unwrap();
-                for answer in script(&raw[..octets], &key()) {
+                for answer in script(&raw[..octets]) {
                     socket.send_to(&answer, from).await.unwrap();
                 }
             }
@@ -289,21 +341,14 @@ mod tests {
         let secondary = Secondary {
             zone: zone(),
             target,
-            keys: is_signed
-                .then(|| "k.".parse().unwrap())
-                .into_iter()
+            keys: ways
+                .iter()
+                .flatten()
+                .map(|key| key.name().clone())
                 .collect(),
             source: None,
         };
-        let settings = AskSettings {
-            tries: 2,
-            wait: Duration::from_millis(200),
-        };
-        let asking = ask_serials(
-            vec![(secondary, is_signed.then(key))],
-            settings,
-            Arc::new(SystemClock),
-        );
+        let asking = ask_serials(vec![(secondary, ways)], settings, Arc::new(SystemClock));
         tokio::select! {
             found = asking => serials(found),
             () = answering => unreachable!("it answers for ever"),
@@ -312,13 +357,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_secondary_says_its_serial() {
-        let found = asked(|raw, _| vec![answer(raw, 4_000_000_000)], false).await;
+        let found = asked(|raw| vec![answer(raw, 4_000_000_000)], false).await;
         assert_eq!(found, [(zone(), Serial::decode(4_000_000_000))]);
     }
 
     #[tokio::test]
     async fn what_is_no_answer_is_passed_over() {
-        let script: Script = |raw, _| {
+        let script: Script = |raw| {
             let mut other_id = answer(raw, 1);
             other_id[0] ^= 1;
             let mut other_name = answer(raw, 2);
@@ -332,13 +377,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_secondary_without_the_zone_or_without_a_voice_says_nothing() {
-        let refused: Script = |raw, _| {
+        let refused: Script = |raw| {
             let mut refused = answer(raw, 1);
             refused[3] |= 5;
             vec![refused]
         };
-        let silent: Script = |_, _| Vec::new();
-        let cut: Script = |raw, _| {
+        let silent: Script = |_| Vec::new();
+        let cut: Script = |raw| {
             let mut cut = answer(raw, 1);
             cut.truncate(cut.len() - 1);
             vec![cut]
@@ -350,26 +395,30 @@ mod tests {
 
     #[tokio::test]
     async fn with_a_key_only_what_it_signed_counts() {
-        let lie: Script = |raw, _| vec![answer(raw, 9)];
+        let lie: Script = |raw| vec![answer(raw, 9)];
         assert_eq!(asked(lie, true).await, []);
-        let signed: Script = |raw, key| {
-            let keys = tsig::Keys::new(vec![Key::new(
-                &"k.".parse().unwrap(),
-                Algorithm::Sha256,
-                b"0123456789abcdef",
-            )]);
-            let _same = key;
-            let now = unix_seconds(&SystemClock);
-            let tsig::Verdict::Valid(mut session) =
-                tsig::verify(&keys, raw, tsig_place(raw).unwrap(), now)
-            else {
-                panic!("the question is not signed");
-            };
-            let mut octets = answer(raw, 11);
-            session.sign(&mut octets, 0, now);
-            vec![answer(raw, 10), octets]
+        let signed: Script = |raw| {
+            let signed = signed_answer(raw, 11).expect("the question is signed");
+            vec![answer(raw, 10), signed]
         };
         assert_eq!(asked(signed, true).await, [(zone(), Serial::decode(11))]);
+    }
+
+    #[tokio::test]
+    async fn of_two_keys_the_one_that_is_refused_does_not_keep_the_answer_back() {
+        let script: Script = |raw| {
+            let mut refused = answer(raw, 1);
+            refused[3] |= 9;
+            vec![signed_answer(raw, 11).unwrap_or(refused)]
+        };
+        let ways = || ["old.", "k."].map(|name| Some(Arc::new(key_named(name))));
+        let settings = AskSettings {
+            tries: 1,
+            wait: Duration::from_secs(3600),
+        };
+        let asked = asked_in_ways(script, ways().into(), settings);
+        let found = crate::serve::testing::soon(asked).await;
+        assert_eq!(found, [(zone(), Serial::decode(11))], "once");
     }
 
     /// Asks a target with some patience.
@@ -384,7 +433,14 @@ mod tests {
             tries: 5,
             wait: Duration::from_millis(200),
         };
-        serials(ask_serials(vec![(secondary, None)], settings, Arc::new(SystemClock)).await)
+        serials(
+            ask_serials(
+                vec![(secondary, vec![None])],
+                settings,
+                Arc::new(SystemClock),
+            )
+            .await,
+        )
     }
 
     /// The zone and serial of each that said one.

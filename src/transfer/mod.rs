@@ -13,7 +13,7 @@ mod stream;
 mod tls_peer;
 
 pub use acl::{Access, Applicant, Denial, Peers, Permit, Rule, TlsDemand};
-pub use ask::{AskSettings, ask_serials};
+pub use ask::{AskSettings, AskedSecondary, ask_serials};
 pub use ixfr::{Decision, Delta, Reason, decide};
 pub(crate) use notify::Notifier;
 pub use notify::Secondary;
