@@ -19,7 +19,7 @@ use crate::live::message::{Outcome, Question, Request};
 use crate::live::zones::BlockZones;
 
 /// How many times the server may ask itself on behalf of one query: for targets of aliases, as CoreDNS.
-pub const MAX_DEPTH: u8 = 8;
+pub const MAX_DEPTH: usize = 8;
 
 /// A part of a chain.
 pub trait Handler: Any + Send + Sync {
@@ -378,17 +378,20 @@ impl Next {
         self.at < self.block().handlers.len()
     }
 
-    /// Asks the whole server, as a client would: for the target of an alias, for one.
+    /// Asks the whole server, as a client would: for the target of an alias, for one. What was asked for already on
+    /// the way here would go the same way again.
     pub fn again(self, request: &mut Request) -> BoxFuture<'_, Outcome> {
-        if request.depth >= MAX_DEPTH || request.is_circular() {
+        let asked = (request.name.to_lower(), request.qtype);
+        // The first is the client's own question.
+        if request.trail.len() > MAX_DEPTH || request.trail.contains(&asked) {
             let error = "too many aliases, or a loop of them";
             let outcome = Outcome::failed("", Rcode::SERVFAIL, error);
             return std::future::ready(outcome).boxed();
         }
-        request.depth += 1;
+        request.trail.push(asked);
         async move {
             let outcome = self.router.answer(request).await;
-            request.depth -= 1;
+            request.trail.pop();
             outcome
         }
         .boxed()

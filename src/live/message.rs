@@ -101,9 +101,7 @@ pub struct Request {
     pub edns: Option<Edns>,
     /// Where it came from.
     pub origin: Origin,
-    /// How many times the server asked itself to get here.
-    pub depth: u8,
-    /// What was asked for on the way here, in lower case.
+    /// What the client asked for, and then the server itself to get here, in lower case, before any rewriting.
     pub trail: Vec<(Name, Rtype)>,
     /// What handlers found out about it, by key, such as `kubernetes/service`.
     pub metadata: Metadata,
@@ -113,10 +111,12 @@ impl Request {
     /// A request as it came; `None` when it has no question.
     #[must_use]
     pub fn of(query: &Query<'_>, origin: Origin) -> Option<Self> {
+        let name = Name::from_wire(query.name()).ok()?;
         Some(Self {
             id: query.id,
             flags: query.flags,
-            name: Name::from_wire(query.name()).ok()?,
+            trail: vec![(name.to_lower(), query.qtype())],
+            name,
             qtype: query.qtype(),
             qclass: query.qclass(),
             edns: query.opt.map(|opt| Edns {
@@ -125,8 +125,6 @@ impl Request {
                 options: opt.options.to_vec(),
             }),
             origin,
-            depth: 0,
-            trail: Vec::new(),
             metadata: BTreeMap::new(),
         })
     }
@@ -134,21 +132,11 @@ impl Request {
     /// The same client's question for another name or type.
     #[must_use]
     pub fn asking(&self, name: Name, qtype: Rtype) -> Self {
-        let mut trail = self.trail.clone();
-        trail.push((self.name.to_lower(), self.qtype));
         Self {
             name,
             qtype,
-            trail,
             ..self.clone()
         }
-    }
-
-    /// Whether what it asks for was asked for already on the way here.
-    #[must_use]
-    pub fn is_circular(&self) -> bool {
-        let asked = (self.name.to_lower(), self.qtype);
-        self.trail.contains(&asked)
     }
 
     /// What handlers look at, with its name in lower case.

@@ -48,7 +48,7 @@ pub(crate) const fn counts(metrics: &HandlerMetrics) -> Counts<'_> {
 /// A request from `NAME TYPE [CLASS]`, as 192.0.2.1 sends it by UDP without EDNS.
 pub(crate) fn request(text: &str) -> Request {
     let mut words = text.split(' ');
-    let name = words.next().unwrap().parse().unwrap();
+    let name: Name = words.next().unwrap().parse().unwrap();
     let qtype = words.next().map_or(Rtype::A, |word| match word {
         "ANY" => Rtype::ANY,
         word => word.parse().unwrap(),
@@ -56,6 +56,7 @@ pub(crate) fn request(text: &str) -> Request {
     Request {
         id: 1,
         flags: crate::dns::flags::RD,
+        trail: vec![(name.to_lower(), qtype)],
         name,
         qtype,
         qclass: words
@@ -68,8 +69,6 @@ pub(crate) fn request(text: &str) -> Request {
             proto: Proto::Udp,
             octets: 40,
         },
-        depth: 0,
-        trail: Vec::new(),
         metadata: BTreeMap::new(),
     }
 }

@@ -7,7 +7,8 @@ use super::*;
 use crate::corefile::{Overrides, parse_text};
 use crate::dns::{Rdata, Record, Ttl};
 use crate::live::message::Reply;
-use crate::live::testing::{ask_request, chain, request};
+use crate::live::testing::{Counting, ask_request, chain, chain_around, request};
+use crate::serve::testing::zone;
 
 /// Answers with a TXT record at the name that is asked for that says the question, options too, and with
 /// records that lead to names beside it; `gone.` names are missing, `fail.` names fail.
@@ -218,6 +219,18 @@ fn targets_of_aliases_are_looked_up_anew() {
         ask("rewrite cname no.test other.test", "x.test. A"),
         "NOERROR | x.test. 60 IN CNAME alias.test."
     );
+}
+
+#[test]
+fn an_alias_that_leads_back_to_what_was_rewritten_is_answered_once() {
+    let back: Vec<Arc<dyn Handler>> = vec![Arc::new(rewrite("rewrite name exact a.y b.z"))];
+    let zones = vec![zone("z.", 1, &["b CNAME a.y.", "c CNAME a.y."])];
+    let server = chain_around(back, zones, vec![Arc::new(Counting::default())]);
+    let said = ask_request(&server, &mut request("A.y. A"));
+    assert_eq!(said, "NOERROR | a.y. 60 IN CNAME a.y.");
+    let said = ask_request(&server, &mut request("c.z. A"));
+    let want = "NOERROR | c.z. 60 IN CNAME a.y. a.y. 60 IN CNAME a.y.";
+    assert_eq!(said, want, "each once");
 }
 
 #[test]
