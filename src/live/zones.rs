@@ -102,18 +102,19 @@ impl BlockZones {
         let Some(live) = live.flatten() else {
             return Some(lookup(version, lower, qtype, key));
         };
-        // What was said last is said of the name at which the answer ends.
+        // What was said of the last name that was asked about; asking costs.
         let mut said = None;
-        let is_live = |name: &[u8]| {
-            let answer = said.insert(live.answer(version, name));
+        let mut answer = lookup_beside(version, lower, qtype, key, |name| {
+            let (_, answer) = said.insert((name, live.answer(version, name)));
             !matches!(answer, LiveAnswer::Missing)
-        };
-        let mut answer = lookup_beside(version, lower, qtype, key, is_live);
+        });
         if answer.exists {
             return Some(answer);
         }
         let end = answer.end().unwrap_or(lower);
-        match said.unwrap_or_else(|| live.answer(version, end)) {
+        let of_end = said.filter(|(name, _)| *name == end);
+        let of_end = of_end.map(|(_, answer)| answer);
+        match of_end.unwrap_or_else(|| live.answer(version, end)) {
             LiveAnswer::Exists(node) => {
                 *made = node;
                 let rrset = made.as_ref().and_then(|node| rrset_for(node, qtype));

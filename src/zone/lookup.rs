@@ -148,12 +148,12 @@ pub fn lookup<'v>(
 /// As [`lookup`], beside something that has names of its own: one that the version does not hold is missing,
 /// with no wildcard in its place, if `is_live` says so. That is asked only where a wildcard may answer.
 #[must_use]
-pub fn lookup_beside<'v>(
+pub fn lookup_beside<'n, 'v: 'n>(
     version: &'v Version,
-    lower_name: &[u8],
+    lower_name: &'n [u8],
     qtype: Rtype,
     key: &mut Vec<u8>,
-    mut is_live: impl FnMut(&[u8]) -> bool,
+    mut is_live: impl FnMut(&'n [u8]) -> bool,
 ) -> Answer<'v> {
     let contents = &version.contents;
     let apex = contents.apex().as_wire();

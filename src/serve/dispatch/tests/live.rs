@@ -181,7 +181,7 @@ fn overlaid_desk() -> Desk {
     overlaid_desk_with(true)
 }
 
-/// As [`overlaid_desk`]; the namespace `n` is seen if anything is known.
+/// As [`overlaid_desk`]; the namespaces `n` and `q` are seen if anything is known.
 fn overlaid_desk_with(is_known: bool) -> Desk {
     let ttl = crate::dns::Ttl::decode(9);
     let pods = crate::live::InsecurePods {
@@ -189,13 +189,14 @@ fn overlaid_desk_with(is_known: bool) -> Desk {
         ttl,
     };
     if is_known {
-        pods.seen.publish_all(["n".into()].into_iter());
+        pods.seen.publish_all(["n".into(), "q".into()].into_iter());
     }
     let services = Arc::new(headless_services());
     let lines = [
         "* A 192.0.2.9",
         "to CNAME 5-6-7-8.n.pod.z.",
         "past CNAME blah.n.pod.z.",
+        "*.w CNAME 5-6-7-8.q.pod.z.",
         "h1.s.n.svc A 10.0.0.1",
         "h2.s.n.svc A 10.0.0.2",
         "*.pin._zone.s.n.svc A 192.0.2.8",
@@ -265,6 +266,12 @@ fn names_that_no_version_holds_come_before_its_wildcards_alone() {
     assert_eq!(
         alias,
         "0 to.z. 60 IN CNAME 5-6-7-8.n.pod.z., 5-6-7-8.n.pod.z. 9 IN A 5.6.7.8"
+    );
+    // By a wildcard, to where there is none.
+    let made = said_of_pod(&mut desk, "x.w.z.", Rtype::A);
+    assert_eq!(
+        made,
+        "0 x.w.z. 60 IN CNAME 5-6-7-8.q.pod.z., 5-6-7-8.q.pod.z. 9 IN A 5.6.7.8"
     );
     let past = said_of_pod(&mut desk, "past.z.", Rtype::A);
     assert_eq!(
