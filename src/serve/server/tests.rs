@@ -93,6 +93,41 @@ async fn a_finished_transfer_is_known_of_its_secondary() {
     );
 }
 
+#[test]
+fn a_secondary_is_asked_once_in_the_ways_that_its_keys_allow() {
+    let of = |(port, keys): (u16, &[&str])| Secondary {
+        zone: name("z."),
+        target: ([192, 0, 2, 1], port).into(),
+        keys: keys.iter().map(|key| name(key)).collect(),
+        source: None,
+    };
+    let mut setup = Setup::new(vec![]);
+    let all: [(u16, &[&str]); 3] = [
+        (53, &["k.", "none.", "other."]),
+        (54, &["none."]),
+        (55, &[]),
+    ];
+    setup.secondaries = all.map(of).into();
+    let server = setup.server();
+    let asked: Vec<_> = server
+        .asked()
+        .map(|(secondary, ways)| {
+            let keys = ways
+                .into_iter()
+                .map(|key| key.map(|key| key.name().to_string()));
+            (secondary.target.port(), keys.collect::<Vec<_>>())
+        })
+        .collect();
+    let with = |key: &str| Some(key.to_owned());
+    // One whose keys are all gone is there, so that who waits for answers gets them.
+    let want = [
+        (53, vec![with("k."), with("other.")]),
+        (54, vec![]),
+        (55, vec![None]),
+    ];
+    assert_eq!(asked, want);
+}
+
 #[tokio::test]
 async fn a_busy_address_is_named() {
     let (_zone, running) = running();
