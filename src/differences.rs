@@ -303,6 +303,16 @@ const OF_ZONES: &[Difference] = &[
         "zones/overlay, tests/situations.rs",
     ),
     elsewhere(
+        "overlay-live",
+        [
+            "a record of that file at a name of `pods insecure` or `zonal`",
+            "the cluster's answer",
+            "the file's",
+            "it is transferred, and a secondary answers it",
+        ],
+        "tests/why.rs",
+    ),
+    elsewhere(
         "notify",
         [
             "NOTIFY for a cluster's zones",

@@ -105,13 +105,6 @@ fn make_versions(zonewright: &Zonewright) {
 /// What sort of reply one took, and how many records it had.
 type Reply = (String, u32);
 
-/// The reply of a line of the primary's log.
-fn reply_of(line: &str) -> Option<Reply> {
-    let kind = line.split("kind=\"").nth(1)?.split('"').next()?;
-    let records = line.split("records=").nth(1)?.split(' ').next()?;
-    Some((kind.to_owned(), records.parse().ok()?))
-}
-
 /// Everyone is away while the versions are made; then all come back. The replies they took, as the primary
 /// logged them: who, and what sort.
 fn away(versions: u32) -> Vec<(Kind, Vec<Reply>)> {
@@ -120,7 +113,7 @@ fn away(versions: u32) -> Vec<(Kind, Vec<Reply>)> {
         fleet.member(kind).stop();
     }
     zonewright.stop();
-    let old = zonewright.log().len();
+    let old = zonewright.transfers().len();
     make_versions(&zonewright);
     fs::write(zonewright.folder().join("db"), text(2)).unwrap();
     zonewright.start();
@@ -129,17 +122,12 @@ fn away(versions: u32) -> Vec<(Kind, Vec<Reply>)> {
     }
     fleet.wait_until_equal(&zonewright, FOLLOW);
     // Before those are looked at who ask for the zone to compare it.
-    let log = zonewright.log();
+    let taken = zonewright.transfers().split_off(old);
     fleet.assert_equal(&zonewright);
     let replies = |kind: Kind| {
-        let lines = log[old..].lines();
-        let lines = lines.filter(|line| line.contains("transfer finished"));
-        let own = format!("key={}.key.", kind.name());
-        let lines = lines.filter(|line| match kind.knows_tsig() {
-            true => line.contains(&own),
-            false => !line.contains("key="),
-        });
-        (kind, lines.filter_map(reply_of).collect())
+        let key = kind.knows_tsig().then(|| format!("{}.key.", kind.name()));
+        let own = taken.iter().filter(|it| it.key == key);
+        (kind, own.map(|it| (it.kind.clone(), it.records)).collect())
     };
     Kind::ALL.map(replies).to_vec()
 }

@@ -17,7 +17,7 @@ use serde_json::json;
 use support::certificates::Certificates;
 use support::process::wait_for;
 use support::secondary::{Key, Kind, Plan, Secondary};
-use support::zonewright::Zonewright;
+use support::zonewright::{Transferred, Zonewright};
 use support::{needs, ports, wire};
 
 mod support;
@@ -375,19 +375,15 @@ fn f05_bind_and_nsd_follow_over_tls() {
             );
         }
     }
-    check_increments(&zonewright.log());
+    check_increments(&zonewright);
 }
 
 /// Each secondary is named by its certificate, and took an increment.
-fn check_increments(log: &str) {
+fn check_increments(zonewright: &Zonewright) {
+    let all = zonewright.transfers();
     for name in ["bind.example", "nsd.example"] {
-        let finished = log
-            .lines()
-            .filter(|line| line.contains("transfer finished"));
-        let of_peer: Vec<&str> = finished.filter(|line| line.contains(name)).collect();
-        assert!(
-            of_peer.iter().any(|line| line.contains("kind=\"ixfr\"")),
-            "{name}: {of_peer:?}"
-        );
+        let is_own = |it: &&Transferred| it.tls.as_ref().is_some_and(|tls| tls.contains(name));
+        let own: Vec<&Transferred> = all.iter().filter(is_own).collect();
+        assert!(own.iter().any(|it| it.kind == "ixfr"), "{name}: {own:?}");
     }
 }

@@ -5,32 +5,36 @@
     reason = "a helper of a test that fails fails the test"
 )]
 
-use std::fs;
-use std::process::Command;
-use std::time::Duration;
+use std::net::SocketAddr;
 
-use support::process::Process;
-use support::{needs, ports, wire};
+use support::product::{START, Site};
+use support::{ports, wire};
 
 mod support;
 
-/// How long a start may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The code of the reply to a request for a zone.
+fn refusal(server: SocketAddr, zone: &str) -> u16 {
+    let reply = wire::tcp(server, &wire::Query::new(zone, wire::AXFR)).unwrap();
+    assert!(reply.answers.is_empty(), "{zone}");
+    reply.rcode()
+}
+
+/// Not authoritative.
+const NOTAUTH: u16 = 9;
 
 /// One block with a zone on each of two ports: each is transferred on its own port alone. What is no key of a listener
 /// passes by what the block says of its questions.
 #[test]
 fn a_zone_of_another_port_of_its_block_is_not_transferred() {
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
-    let (one, other) = (ports::free_address(), ports::free_address());
+    let site = Site::new();
+    let (one, other) = (site.dns, ports::free_address());
     for zone in ["one.example", "other.example"] {
         let text = format!(
             "$ORIGIN {zone}.\n$TTL 60\n@ SOA ns hm 1 300 30 86400 5\n@ NS ns\nns A 192.0.2.1\n"
         );
-        write(zone, &text);
+        site.write(zone, &text);
     }
-    write(
+    site.write(
         "Corefile",
         &format!(
             "one.example:{} other.example:{} {{\n bind 127.0.0.1\n file one.example one.example\n \
@@ -39,19 +43,36 @@ fn a_zone_of_another_port_of_its_block_is_not_transferred() {
             other.port()
         ),
     );
-    let mut command = Command::new(needs::zonewright());
-    command
-        .args(["run", "--corefile", "Corefile", "--state", "state"])
-        .current_dir(folder.path());
-    let log = folder.path().join("log");
-    let mut process = Process::spawn("zonewright", &mut command, &log);
+    let mut server = site.start();
     for (address, zone) in [(one, "one.example"), (other, "other.example")] {
-        let taken = process.wait_for("its zone", PATIENCE, || wire::axfr(address, zone).ok());
+        let taken = server.wait_for("its zone", START, || wire::axfr(address, zone).ok());
         assert_eq!(taken.len(), 3, "{zone}");
     }
     for (address, zone) in [(one, "other.example"), (other, "one.example")] {
         assert_eq!(wire::serial(address, zone), None, "{zone}");
-        let refused = wire::axfr(address, zone).unwrap_err().to_string();
-        assert!(refused.contains('9'), "NOTAUTH, not {refused}");
+        assert_eq!(refusal(address, zone), NOTAUTH, "{zone}");
     }
+}
+
+/// A block for all names whose zone is the key of another block there: who has the questions has the transfers, and
+/// that one has no such zone.
+#[test]
+fn a_zone_whose_questions_another_block_has_is_not_transferred() {
+    let site = Site::new();
+    let (port, manifests) = (site.dns.port(), site.path("manifests"));
+    let elsewhere = ports::free_address();
+    site.write(
+        "Corefile",
+        &format!(
+            ".:{port} .:{} {{\n bind 127.0.0.1\n kubernetes cluster.local {{\n  manifests {}\n }}\n \
+             transfer {{\n  allow 127.0.0.1\n }}\n}}\n\
+             cluster.local:{port} {{\n bind 127.0.0.1\n forward . 127.0.0.1:9\n}}\n",
+            elsewhere.port(),
+            manifests.display()
+        ),
+    );
+    let mut server = site.start();
+    let zone = "cluster.local";
+    server.wait_for("its zone", START, || wire::axfr(elsewhere, zone).ok());
+    assert_eq!(refusal(site.dns, zone), NOTAUTH);
 }

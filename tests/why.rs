@@ -11,7 +11,7 @@ fn corefile(site: &Site) -> String {
     format!(
         "cluster.local:{port} 10.in-addr.arpa:{port} {{\n bind 127.0.0.1\n hosts {{\n  192.0.2.1 static.example\n  fallthrough\n }}\n \
          kubernetes {{\n  manifests {}\n  pods insecure\n  namespaces test other\n  ignore empty_service\n }}\n}}\n\
-         over.local:{port} {{\n bind 127.0.0.1\n kubernetes {{\n  manifests {}\n  pods insecure\n  fallthrough\n }}\n file over\n}}\n\
+         over.local:{port} {{\n bind 127.0.0.1\n kubernetes {{\n  manifests {}\n  pods insecure\n  zonal\n  fallthrough\n }}\n file over\n}}\n\
          example.org:{port} {{\n bind 127.0.0.1\n file db\n}}\n\
          example.net:{port} {{\n bind 127.0.0.1\n forward . 127.0.0.1:9\n}}\n",
         manifests.display(),
@@ -23,8 +23,9 @@ fn corefile(site: &Site) -> String {
 const FILE: &str = "$ORIGIN example.org.\n$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\nns A 192.0.2.53\n\
                     alias CNAME ns\nout CNAME www.example.com.\n*.wild A 192.0.2.9\nsub NS ns.sub\nns.sub A 192.0.2.54\n";
 
-/// A file under a cluster's zone, with a wildcard that takes names of pods where it is asked first.
-const OVER: &str = "$TTL 60\n*.test.pod A 192.0.2.9\n";
+/// A file under a cluster's zone, with wildcards where names of pods and of topology zones are, and a record at one.
+const OVER: &str =
+    "$TTL 60\n*.test.pod A 192.0.2.9\n10-0-0-2.test.pod A 192.0.2.7\n*.test.svc A 192.0.2.8\n";
 
 /// Objects of each kind of interest.
 fn objects() -> String {
@@ -46,7 +47,7 @@ fn objects() -> String {
 }
 
 /// What is asked, the outcome, the code of a reason, and what the text has.
-const CASES: [(&str, &str, &str, &str); 26] = [
+const CASES: [(&str, &str, &str, &str); 30] = [
     (
         "web.test.svc.cluster.local A",
         "answered",
@@ -130,6 +131,25 @@ const CASES: [(&str, &str, &str, &str); 26] = [
         "answered",
         "wildcard",
         "*.test.pod.over.local.",
+    ),
+    ("10-0-0-2.test.pod.over.local", "answered", "", "192.0.2.7"),
+    (
+        "eu.pin._zone.none.test.svc.over.local",
+        "live",
+        "no-ready-endpoint",
+        "`zonal` has no records here",
+    ),
+    (
+        "eu.near._zone.none.test.svc.over.local",
+        "answered",
+        "wildcard",
+        "192.0.2.8",
+    ),
+    (
+        "eu.pin._zone.nope.test.svc.over.local",
+        "answered",
+        "wildcard",
+        "*.test.svc.over.local.",
     ),
     (
         "10-0-0-1.nope.pod.cluster.local",

@@ -10,8 +10,8 @@ use zonewright::cluster::{
     Protocol, Service, ServiceForm, SliceForm, SlicePort,
 };
 use zonewright::dns::{Name, Serial, Ttl};
-use zonewright::ops::{Clock, SystemClock};
-use zonewright::pipeline::{ClusterPlan, Input, Observer, Pipeline, Store, ZonePlan, millis};
+use zonewright::ops::{Clock, SystemClock, millis};
+use zonewright::pipeline::{ClusterPlan, Input, Observer, Pipeline, Store, ZonePlan};
 use zonewright::schema::{ApexSettings, Front, NameServer, Problem, ZoneForm};
 use zonewright::zone::journal::{CommitError, Journal};
 use zonewright::zone::{Candidate, Journaled, MemoryLimits, Version, Zone};

@@ -8,11 +8,12 @@ use tokio_util::sync::CancellationToken;
 use crate::dns::tsig::Key;
 use crate::ops::{Clock, Tasks};
 use crate::pipeline::Input;
-use crate::transfer::{AskSettings, Secondary, ask_serials};
+use crate::transfer::{AskSettings, Secondary, SecondaryTable, ask_serials};
 
 /// Asks the secondaries what they have, and tells the writer, which publishes nothing before.
 pub(super) fn ask_secondaries(
     told: Vec<(Secondary, Option<Arc<Key>>)>,
+    table: &Arc<SecondaryTable>,
     inputs: &mpsc::Sender<Input>,
     stop: &CancellationToken,
     tasks: &mut Tasks,
@@ -22,10 +23,16 @@ pub(super) fn ask_secondaries(
         return;
     }
     let (inputs, clock, cancel) = (inputs.clone(), Arc::clone(clock), stop.clone());
+    let table = Arc::clone(table);
     tasks.spawn_until("asking of secondaries", stop, async move {
         let asking = ask_serials(told, AskSettings::default(), clock);
         tokio::select! {
-            serials = asking => {
+            heard = asking => {
+                for (secondary, serial) in &heard {
+                    table.heard(&secondary.zone, secondary.target, *serial);
+                }
+                let serials = heard.into_iter().map(|(secondary, serial)| (secondary.zone, serial));
+                let serials = serials.collect();
                 // A writer that is gone has said why.
                 inputs.send(Input::Secondaries(serials)).await.ok();
             }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::app::plan::{EXPIRE, REFRESH, RETRY};
-use crate::corefile::{Apex, ServerBlock};
+use crate::corefile::{Apex, Form, ServerBlock};
 use crate::dns::{Name, Ttl};
 use crate::schema::{ApexSettings, NameServer, ZoneForm};
 
@@ -20,20 +20,26 @@ pub(super) fn name_servers(apex: Option<&Apex>) -> Vec<NameServer> {
 
 /// What stands at the apex of a zone where nothing is configured.
 pub(super) struct ApexDefaults<'a> {
-    /// What the zone holds.
-    pub(super) form: ZoneForm,
-    /// The zone that the name servers' names lie in: a reverse zone names what exists elsewhere.
-    pub(super) home: &'a Name,
-    /// The labels of the name server in that zone.
-    pub(super) name_server: [&'a str; 2],
+    /// What the zone is to its directive.
+    pub(super) made: Form<'a>,
     /// The labels of the mailbox in the zone itself.
     pub(super) mbox: &'a [&'a str],
     /// TTL and minimum.
     pub(super) ttl: Ttl,
 }
 
+/// What a zone holds.
+const fn form_of(made: Form<'_>) -> ZoneForm {
+    match made {
+        Form::Forward(_) => ZoneForm::Forward,
+        Form::Clusterset(_) => ZoneForm::Clusterset,
+        Form::Reverse(_) | Form::ExternalReverse(_) => ZoneForm::Reverse,
+        Form::External(_) => ZoneForm::External,
+    }
+}
+
 /// The name with these labels in a zone; the zone itself where it does not fit.
-pub(super) fn name_in(zone: &Name, labels: &[&str]) -> Name {
+fn name_in(zone: &Name, labels: &[&str]) -> Name {
     let mut name = Ok(zone.clone());
     for label in labels.iter().rev() {
         name = name.and_then(|name| name.child(label));
@@ -50,14 +56,15 @@ pub(super) fn apex_settings(
 ) -> ApexSettings {
     let written = block.apex_for(zone);
     let field = |of: fn(&Apex) -> Option<Ttl>| written.and_then(of);
-    // A reverse zone has the name servers of its home, unless it has its own.
+    // A zone has the name servers of its home, unless it has its own.
     let mut name_servers = name_servers(written);
-    if name_servers.is_empty() && defaults.home != zone {
-        name_servers = self::name_servers(block.apex_for(defaults.home));
+    let home = defaults.made.home(zone);
+    if name_servers.is_empty() && home != zone {
+        name_servers = self::name_servers(block.apex_for(home));
     }
     if name_servers.is_empty() {
         name_servers.push(NameServer {
-            name: name_in(defaults.home, &defaults.name_server),
+            name: defaults.made.default_name_server(zone),
             addresses: own.to_vec(),
         });
     }
@@ -71,6 +78,6 @@ pub(super) fn apex_settings(
         expire: field(|apex| apex.expire).unwrap_or(EXPIRE),
         minimum: field(|apex| apex.minimum).unwrap_or(defaults.ttl),
         ttl: field(|apex| apex.ttl).unwrap_or(defaults.ttl),
-        form: defaults.form,
+        form: form_of(defaults.made),
     }
 }

@@ -200,7 +200,6 @@ fn zones_of(block: &ServerBlock, planned: &Planned<'_>) -> BlockZones {
         let history = block.history_for(apex);
         let names = LiveNames {
             publishes_version: history.is_some_and(|history| history.publishes),
-            comes_first: block.overlay_of(apex).is_some(),
             ..planned.live_names(apex)
         };
         if !names.is_empty() {

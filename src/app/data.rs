@@ -121,7 +121,8 @@ impl Data {
             stop,
             ..
         } = self;
-        ask_secondaries(to_ask, &inputs, stop, tasks, clock);
+        let table = observed.secondary_table();
+        ask_secondaries(to_ask, table, &inputs, stop, tasks, clock);
         start_files(planned, &observed.files, &inputs, stop, tasks, clock)?;
         self.start_sources(opened, &inputs, tasks, clock).await?;
         hold_inputs(inputs, stop, tasks);
@@ -131,7 +132,8 @@ impl Data {
     /// Asks secondaries that were not there when the sources were started.
     pub(super) fn ask(&self, to_ask: ToAsk, tasks: &mut Tasks, clock: &Arc<dyn Clock>) {
         if let Some(inputs) = self.inputs.upgrade() {
-            ask_secondaries(to_ask, &inputs, &self.stop, tasks, clock);
+            let table = self.observed.secondary_table();
+            ask_secondaries(to_ask, table, &inputs, &self.stop, tasks, clock);
         }
     }
 

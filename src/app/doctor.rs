@@ -115,6 +115,7 @@ fn patients(config: &Config) -> Vec<Patient> {
                     address: to.address,
                     key: key_of(block, to).map(Arc::new),
                     source: transfer.source_for(to.address.ip()),
+                    is_catalog: block.catalogs.iter().any(|it| it.zone == *zone),
                 });
             }
         }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::corefile::{BindHost, Config, HANDLER_OPTIONS, Pods, ServerBlock, Source};
 use crate::dns::Name;
+use crate::transfer::TlsDemand;
 
 /// The text for all blocks.
 pub(super) fn explain(config: &Config) -> String {
@@ -121,11 +122,17 @@ fn zone_line(block: &ServerBlock, zone: &Name) -> String {
     let who = match block.transfer_for(zone) {
         None => "transferred to nobody".to_owned(),
         Some(transfer) => {
-            let to = transfer.secondaries.iter().map(|it| it.address.to_string());
-            let allow = transfer.allow.iter().map(|it| match it.peer {
-                crate::corefile::Peer::Anyone => "anyone".to_owned(),
-                crate::corefile::Peer::Network(network) => {
-                    format!("{}/{}", network.address(), network.prefix_bits())
+            let to = transfer.secondaries.iter().map(|it| {
+                let proof = proof(&it.keys, &it.tls);
+                format!("{}{proof}", it.address)
+            });
+            let allow = transfer.allow.iter().map(|it| {
+                let proof = proof(&it.keys, &it.tls);
+                match it.peer {
+                    crate::corefile::Peer::Anyone => format!("anyone{proof}"),
+                    crate::corefile::Peer::Network(network) => {
+                        format!("{}/{}{proof}", network.address(), network.prefix_bits())
+                    }
                 }
             });
             let all: Vec<String> = to.chain(allow).collect();
@@ -136,6 +143,21 @@ fn zone_line(block: &ServerBlock, zone: &Name) -> String {
         }
     };
     format!("{zone} from {from}; {who}")
+}
+
+/// What a secondary has to show besides its address, with a space in front.
+fn proof(keys: &[Name], tls: &TlsDemand) -> String {
+    let keys: Vec<String> = keys.iter().map(Name::to_string).collect();
+    let key = match keys.as_slice() {
+        [] => String::new(),
+        keys => format!(" with key {}", keys.join(" or ")),
+    };
+    let tls = match tls {
+        TlsDemand::Free => String::new(),
+        TlsDemand::Any => " over tls".to_owned(),
+        TlsDemand::Named(name) => format!(" over tls as {}", name.to_str()),
+    };
+    format!("{key}{tls}")
 }
 
 /// What becomes of names that no zone of the block has.
@@ -167,17 +189,18 @@ mod tests {
     #[test]
     fn each_block_says_what_is_transferred_live_and_refused() {
         let text = "cluster.local:53 10.96.0.0/16:53 {\n kubernetes {\n  manifests m\n  pods insecure\n }\n \
-                    transfer cluster.local {\n  to 192.0.2.1\n  allow 10.0.0.0/8\n }\n}\n\
+                    transfer cluster.local {\n  to 192.0.2.1 key old new\n  allow 10.0.0.0/8 tls\n }\n \
+                    tsig {\n  secret old c2VjcmV0\n  secret new c2VjcmV0\n }\n}\n\
                     tls://z {\n bind 127.0.0.1\n file db\n any\n tls c k\n}\n";
         let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
         let want = "Corefile:1:1: dns://cluster.local.:53 dns://96.10.in-addr.arpa.:53\n  \
                     listens on  all addresses\n  \
-                    zone        cluster.local. from manifests in m; transferred to 192.0.2.1:53, 10.0.0.0/8\n  \
+                    zone        cluster.local. from manifests in m; transferred to 192.0.2.1:53 with key old. or new., 10.0.0.0/8 over tls\n  \
                     \x20           told of changes: 192.0.2.1:53\n  \
                     zone        96.10.in-addr.arpa. from manifests in m; transferred to nobody\n  \
                     live        A-B-C-D.NAMESPACE.pod.cluster.local. (pods insecure): in no zone, so no secondary has them\n  \
                     the rest    REFUSED\n\
-                    Corefile:11:1: tls://z.:853\n  \
+                    Corefile:15:1: tls://z.:853\n  \
                     listens on  127.0.0.1\n  \
                     handlers    any\n  \
                     zone        z. from the file db; transferred to nobody\n  \

@@ -22,8 +22,8 @@ use crate::corefile::{
     Timeouts, TsigKey, ZoneKey,
 };
 use crate::dns::tsig::{self, KeyRing, Keys};
-use crate::dns::{CookieSecret, Name};
-use crate::live::{Consolidated, QueryLog, Rules, UpstreamSockets};
+use crate::dns::{CookieSecret, Name, Rtype};
+use crate::live::{Consolidated, QueryLog, Router, Rules, UpstreamSockets};
 use crate::ops::{Clock, HandlerMetrics};
 use crate::serve::{Common, Identity, Parts, Server, Settings};
 use crate::transfer::{Access, Peers, Rule, Secondary};
@@ -104,11 +104,6 @@ fn make(
     lasting: &mut Lasting<'_>,
     notified: &mut BTreeSet<(Name, SocketAddr)>,
 ) -> anyhow::Result<Made> {
-    let Transfers {
-        zones,
-        access,
-        secondaries,
-    } = transfers((blocks, &listeners), planned, notified);
     // Who shares a listener with a server of before has its ring: those who are told go on with it.
     let is_its = |(of, _): &(Vec<Listener>, _)| of.iter().any(|it| listeners.contains(it));
     let ring = match lasting.rings.iter().position(is_its) {
@@ -134,6 +129,11 @@ fn make(
     };
     let kept = (&mut lasting.handlers, &*listeners);
     let router = chain::router_of(blocks, planned, surroundings, kept)?;
+    let Transfers {
+        zones,
+        access,
+        secondaries,
+    } = transfers((blocks, &router), planned, notified);
     let nsid = corefile::nsid_of(blocks).map(|nsid| match nsid {
         Nsid::Text(text) => text.clone(),
         Nsid::Hostname => hostname(),
@@ -278,29 +278,43 @@ struct Transfers {
     secondaries: Vec<Secondary>,
 }
 
-/// Whether a zone of a block is asked for on these listeners: what is no key there is not transferred there
-/// either, or it would leave past `acl` and TLS. A zone below no key at all, as a catalog may be, is on all.
-fn is_here(block: &ServerBlock, apex: &Name, listeners: &[Listener]) -> bool {
-    let holds = |key: &ZoneKey| apex.is_within(&key.apex);
-    keys_of_block(block, listeners).any(holds) || !block.zones.iter().any(holds)
+/// Whether a block gives a zone away on its listeners: where it has the questions for it, or the zone would leave
+/// past `acl` and TLS. A catalog may be below no key: nobody asks for its names, and it is on all listeners, unless
+/// another block has the questions there.
+fn gives((block, place): (&ServerBlock, usize), router: &Router, apex: &Name) -> bool {
+    let is_below = |key: &ZoneKey| apex.is_within(&key.apex);
+    let is_below_none = !block.zones.iter().any(is_below);
+    match router.find(apex.to_lower().as_wire(), Rtype::SOA) {
+        None => is_below_none,
+        Some(found) => {
+            if is_below_none && found != place {
+                tracing::warn!(
+                    zone = %apex,
+                    "not transferred on a listener where questions for it go to another block; add it to the \
+                     keys of its block"
+                );
+            }
+            found == place
+        }
+    }
 }
 
-/// What some blocks say about zones and transfers on their listeners; `notified`: who is told already, by
+/// What some blocks say about zones and transfers where `router` finds them; `notified`: who is told already, by
 /// others.
 fn transfers(
-    (blocks, listeners): (&[&ServerBlock], &[Listener]),
+    (blocks, router): (&[&ServerBlock], &Router),
     planned: &Planned<'_>,
     notified: &mut BTreeSet<(Name, SocketAddr)>,
 ) -> Transfers {
     let mut zones: Vec<Arc<Zone>> = Vec::new();
     let mut access = HashMap::new();
     let mut secondaries = Vec::new();
-    for block in blocks {
+    for (place, block) in blocks.iter().enumerate() {
         for apex in block.zones_written() {
             let Some(zone) = planned.zones.get(apex) else {
                 continue;
             };
-            if !is_here(block, apex, listeners) {
+            if !gives((block, place), router, apex) {
                 continue;
             }
             if !zones.iter().any(|known| Arc::ptr_eq(known, zone)) {
@@ -318,7 +332,7 @@ fn transfers(
                     secondaries.push(Secondary {
                         zone: apex.clone(),
                         target: secondary.address,
-                        key: secondary.keys.first().cloned(),
+                        keys: secondary.keys.clone(),
                         source: transfer.source_for(secondary.address.ip()),
                     });
                 }
@@ -352,16 +366,15 @@ pub(super) fn hostname() -> String {
 
 /// The access list of a `transfer`.
 fn access_of(transfer: &corefile::Transfer) -> Access {
-    let single = |address: IpAddr| Peers::Net {
-        address: address.to_canonical(),
-        prefix: if address.to_canonical().is_ipv4() {
-            32
-        } else {
-            128
-        },
+    let link = |address: SocketAddr| match address {
+        SocketAddr::V4(_) => 0,
+        SocketAddr::V6(address) => address.scope_id(),
     };
     let to = transfer.secondaries.iter().map(|secondary| Rule {
-        peers: vec![single(secondary.address.ip())],
+        peers: vec![Peers::single(
+            secondary.address.ip(),
+            link(secondary.address),
+        )],
         keys: secondary.keys.clone(),
         tls: secondary.tls.clone(),
     });
@@ -371,6 +384,7 @@ fn access_of(transfer: &corefile::Transfer) -> Access {
             corefile::Peer::Network(network) => Peers::Net {
                 address: network.address(),
                 prefix: network.prefix_bits(),
+                link: allow.link,
             },
         }],
         keys: allow.keys.clone(),
@@ -471,27 +485,4 @@ pub(super) async fn bind_http(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::corefile::{Overrides, parse_text};
-
-    #[test]
-    fn an_address_that_is_excepted_of_an_interface_is_not_bound() {
-        let local = |_: Option<&str>| {
-            ["192.0.2.1", "192.0.2.2"]
-                .map(|it| it.parse().unwrap())
-                .into()
-        };
-        let bound = |lines: &str| -> Vec<String> {
-            let text = format!("z:53 {{\n{lines}\n}}\n");
-            let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
-            let listeners = loaded.config.listeners().into_iter();
-            let all = listeners
-                .flat_map(|(listener, blocks)| addresses_of(&listener, &blocks, &local).unwrap());
-            all.map(|address| address.to_string()).collect()
-        };
-        assert_eq!(bound("bind eth0"), ["192.0.2.1:53", "192.0.2.2:53"]);
-        let lines = "bind eth0 {\n except 192.0.2.2\n}";
-        assert_eq!(bound(lines), ["192.0.2.1:53"]);
-    }
-}
+mod tests;

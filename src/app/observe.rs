@@ -10,14 +10,14 @@ use crate::app::zone_line::zone_line;
 use crate::audit::{SecondaryLine, SourceLine, Status};
 use crate::dns::{Name, Rcode};
 use crate::ops::metrics::{self as m, Sample};
-use crate::ops::{Clock, RequestMetrics};
-use crate::pipeline::{ClusterGauges, ZonePlan, millis};
+use crate::ops::{Clock, RequestMetrics, millis};
+use crate::pipeline::{ClusterGauges, ZonePlan};
 use crate::serve::{Common, Proto, Stats, TransferOutcome};
 use crate::source::zonefile::follow::FileStats;
 use crate::source::{ErrorClass, SourceStats};
-use crate::transfer::{SecondaryStatus, TransferKind};
+use crate::transfer::{SecondaryStatus, SecondaryTable, TransferKind};
+use crate::zone::ZoneSet;
 use crate::zone::gate::Why;
-use crate::zone::{Version, ZoneSet};
 
 /// What some secondaries refuse of each zone, in words.
 pub(super) type Warnings = Arc<Mutex<BTreeMap<Name, Vec<String>>>>;
@@ -138,24 +138,15 @@ impl Observed {
         self.gauges.get().map_or(&[], Vec::as_slice)
     }
 
+    /// What is known of the secondaries.
+    pub(super) const fn secondary_table(&self) -> &Arc<SecondaryTable> {
+        &self.common.secondaries
+    }
+
     /// All secondaries.
     fn secondaries(&self) -> Vec<SecondaryStatus> {
         self.common.secondaries.snapshot()
     }
-}
-
-/// How many versions a secondary is behind, and since when (milliseconds since 1970) the oldest that it
-/// lacks is there; `None` when it took nothing yet or what it has is not in the history.
-fn lag(version: &Version, secondary: &SecondaryStatus) -> Option<(u64, Option<u64>)> {
-    let serial = secondary.serial?;
-    if serial == version.serial {
-        return Some((0, None));
-    }
-    let missing = version.steps_from(serial)?;
-    Some((
-        missing.len() as u64,
-        missing.first().map(|step| step.time_ms),
-    ))
 }
 
 /// How things stand.
@@ -178,7 +169,7 @@ pub(super) fn status(observed: &Observed) -> Status {
             .zones
             .get(&secondary.zone)
             .and_then(|zone| zone.current());
-        let lag = version.and_then(|it| lag(&it, &secondary));
+        let lag = version.map(|it| secondary.lag(&it));
         let answered = |is_it: fn(Rcode) -> bool| {
             let answer = secondary.acknowledged;
             answer.filter(|(_, rcode, _)| is_it(*rcode))
@@ -193,9 +184,8 @@ pub(super) fn status(observed: &Observed) -> Status {
                 .map(|(serial, rcode, _)| format!("{serial} ({rcode})")),
             took: secondary.serial.map(crate::dns::Serial::encode),
             by: secondary.transfer.map(|(kind, _)| kind.as_str().to_owned()),
-            lag_versions: lag.map(|(versions, _)| versions),
-            lag_seconds: lag
-                .map(|(_, since)| since.map_or(0, |since| now_ms.saturating_sub(since) / 1000)),
+            lag_versions: lag.and_then(|lag| lag.versions),
+            lag_seconds: lag.map(|lag| lag.ms(now_ms) / 1000),
         }
     };
     let lock =
@@ -364,19 +354,15 @@ fn secondary_samples(observed: &Observed, out: &mut Vec<Sample>) {
             .zones
             .get(&secondary.zone)
             .and_then(|zone| zone.current());
-        if let Some((versions, since_ms)) = version.and_then(|it| lag(&it, &secondary)) {
-            let lag_ms = since_ms.map_or(0, |since| now_ms.saturating_sub(since));
-            out.push(Sample::new(
-                m::SECONDARY_LAG_VERSIONS,
-                &labels,
-                number(versions),
-            ));
-            out.push(Sample::new(
-                m::SECONDARY_LAG_SECONDS,
-                &labels,
-                number(lag_ms) / 1000.0,
-            ));
+        let Some(lag) = version.map(|it| secondary.lag(&it)) else {
+            continue;
+        };
+        if let Some(versions) = lag.versions {
+            let versions = number(versions);
+            out.push(Sample::new(m::SECONDARY_LAG_VERSIONS, &labels, versions));
         }
+        let seconds = number(lag.ms(now_ms)) / 1000.0;
+        out.push(Sample::new(m::SECONDARY_LAG_SECONDS, &labels, seconds));
     }
 }
 

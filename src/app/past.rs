@@ -1,11 +1,11 @@
 //! The past as `audit` asks for it: from the journal, with the running server's zones where there is one.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::oneshot::error::RecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::app::data::Data;
@@ -13,12 +13,14 @@ use crate::app::ends::ObservedNow;
 use crate::app::failure::Failure;
 use crate::app::observe::status;
 use crate::app::pins::{rollback_to, target_of};
+use crate::app::plan::Planned;
 use crate::app::why::{block_of, blocks};
 use crate::audit::{AuditError, BlockLine, Grounds, Order, Past, Status};
 use crate::corefile::Config;
 use crate::dns::{Name, Serial};
-use crate::ops::{Clock, SystemClock};
-use crate::pipeline::{Input, PinOrder, Released, millis};
+use crate::live::LiveNames;
+use crate::ops::{Clock, SystemClock, millis};
+use crate::pipeline::{Input, PinOrder, Released};
 use crate::zone::journal::{Journal, OpenError, PartStep, Reader, Topic, Verdict};
 use crate::zone::{Contents, Net, Step, Version, ZoneSet};
 
@@ -40,7 +42,9 @@ pub struct StoredPast {
     status: Option<StatusOf>,
     /// The way to the writer of the running server.
     inputs: Option<mpsc::WeakSender<Input>>,
-    /// The blocks of the running server's Corefile.
+    /// What the running server follows.
+    planned: Option<Arc<Planned<'static>>>,
+    /// The blocks of its Corefile.
     blocks: Vec<BlockLine>,
     /// The time.
     clock: Arc<dyn Clock>,
@@ -67,6 +71,7 @@ impl StoredPast {
         Self {
             status: Some(Arc::new(move || status(&asks.load()))),
             inputs: Some(data.inputs.clone()),
+            planned: Some(Arc::clone(&data.planned)),
             blocks: blocks(config),
             ..Self::of_store(data.reader.clone(), zones, Arc::clone(clock))
         }
@@ -81,6 +86,7 @@ impl StoredPast {
             zones,
             status: None,
             inputs: None,
+            planned: None,
             blocks: Vec::new(),
             clock,
         }
@@ -161,15 +167,40 @@ impl StoredPast {
     }
 }
 
-/// Tells the writer something; `None` when it is ending. Whoever waits for the answer does not keep it alive.
-fn send(inputs: &mpsc::WeakSender<Input>, input: Input) -> Option<()> {
-    inputs.upgrade()?.blocking_send(input).ok()
+/// What the writer said.
+#[derive(Debug, PartialEq, Eq)]
+enum Said<T> {
+    /// This.
+    Answer(T),
+    /// Nothing in time; it has taken in what it was told.
+    Late,
+    /// Nothing in time; it did not come to take in what it was told, and will not.
+    Busy,
+    /// Nothing: it is ending.
+    Ending,
 }
 
-/// What an answer is, if it comes in time; for a thread of the runtime that may wait.
-fn within<T>(answer: oneshot::Receiver<T>, most: Duration) -> Option<Result<T, RecvError>> {
-    let waits = async move { tokio::time::timeout(most, answer).await };
-    Handle::current().block_on(waits).ok()
+/// Tells the writer something and waits for its answer, in all not longer than `most`; for a thread of the runtime
+/// that may wait. Whoever waits for the answer does not keep the writer alive.
+fn ask<T>(
+    inputs: &mpsc::WeakSender<Input>,
+    input: Input,
+    answer: oneshot::Receiver<T>,
+    most: Duration,
+) -> Said<T> {
+    let mut is_sent = false;
+    let asks = async {
+        inputs.upgrade()?.send(input).await.ok()?;
+        is_sent = true;
+        answer.await.ok()
+    };
+    let waits = async { tokio::time::timeout(most, asks).await };
+    match Handle::current().block_on(waits) {
+        Ok(Some(said)) => Said::Answer(said),
+        Ok(None) => Said::Ending,
+        Err(_) if is_sent => Said::Late,
+        Err(_) => Said::Busy,
+    }
 }
 
 impl std::fmt::Debug for StoredPast {
@@ -216,10 +247,10 @@ impl Past for StoredPast {
         &self,
         zone: &Name,
         topic: Topic,
-        high: u64,
+        seqs: RangeInclusive<u64>,
         call: &mut dyn FnMut(u64) -> Result<bool, AuditError>,
     ) -> Result<(), AuditError> {
-        self.reader.find(zone, topic, high, call)
+        self.reader.find(zone, topic, seqs, call)
     }
 
     fn contents_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<Contents, String> {
@@ -255,16 +286,14 @@ impl Past for StoredPast {
         let Some(inputs) = &self.inputs else {
             return Err(AuditError::NoServer);
         };
-        let gone = || AuditError::Refused("the server is ending".to_owned());
+        let refused = |why: &str| Err(AuditError::Refused(why.to_owned()));
         let (asked, answer) = oneshot::channel();
         let input = self.input(zone.clone(), order, by.into(), asked)?;
-        send(inputs, input).ok_or_else(gone)?;
-        match within(answer, CARRIED_OUT_WITHIN) {
-            Some(Ok(released)) => released.map_err(AuditError::Refused),
-            Some(Err(_)) => Err(gone()),
-            None => Err(AuditError::Refused(
-                "it is ordered, but not carried out yet: see zonewright status".to_owned(),
-            )),
+        match ask(inputs, input, answer, CARRIED_OUT_WITHIN) {
+            Said::Answer(released) => released.map_err(AuditError::Refused),
+            Said::Late => refused("it is ordered, but not carried out yet: see zonewright status"),
+            Said::Busy => refused("it is not ordered: the server is busy; try again"),
+            Said::Ending => refused("the server is ending"),
         }
     }
 
@@ -273,18 +302,28 @@ impl Past for StoredPast {
             return Err(AuditError::NoServer);
         };
         let zone = zones.find(name.to_lower().as_wire()).cloned();
+        let block = block_of(&self.blocks, name).cloned();
+        let mut live = LiveNames::default();
         let mut reasons = Vec::new();
         if let Some(zone) = &zone {
+            if let Some(planned) = &self.planned {
+                live = planned.live_names(zone.apex());
+            }
+            let published = block.as_ref().map(|block| &block.publishes);
+            live.publishes_version = published.is_some_and(|it| it.contains(zone.apex()));
             let (asked, answer) = oneshot::channel();
             let (zone, name) = (zone.apex().clone(), name.to_lower());
-            let sent = send(inputs, Input::Why { zone, name, asked });
-            // A server that is ending, or waits for its disk, says less.
-            let known = sent.and_then(|()| within(answer, CARRIED_OUT_WITHIN)?.ok());
-            reasons = known.unwrap_or_default();
+            let input = Input::Why { zone, name, asked };
+            reasons = match ask(inputs, input, answer, CARRIED_OUT_WITHIN) {
+                Said::Answer(reasons) => reasons,
+                // A server that is ending, or waits for its disk, says less.
+                Said::Late | Said::Busy | Said::Ending => Vec::new(),
+            };
         }
         Ok(Grounds {
             zone,
-            block: block_of(&self.blocks, name).cloned(),
+            live,
+            block,
             reasons,
         })
     }
@@ -331,14 +370,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_is_waited_for_only_so_long() {
-        let (asked, answer) = oneshot::channel::<u8>();
-        let waited = tokio::task::spawn_blocking(|| within(answer, Duration::from_millis(1)));
-        assert_eq!(waited.await.unwrap(), None);
-        assert!(asked.is_closed());
-        let (asked, answer) = oneshot::channel();
-        asked.send(7).unwrap();
-        let waited = tokio::task::spawn_blocking(|| within(answer, SOON));
-        assert_eq!(waited.await.unwrap(), Some(Ok(7)));
+    async fn an_answer_is_waited_for_only_so_long_and_so_is_a_place_in_the_queue() {
+        let (inputs, mut writer) = mpsc::channel(1);
+        let asks = |most| {
+            let inputs = inputs.downgrade();
+            tokio::task::spawn_blocking(move || {
+                let (asked, answer) = oneshot::channel();
+                let (zone, by) = (Name::root(), "someone".into());
+                ask(&inputs, Input::Release { zone, by, asked }, answer, most)
+            })
+        };
+        let short = Duration::from_millis(1);
+        assert_eq!(asks(short).await.unwrap(), Said::Late);
+        // What it left takes the only place.
+        assert_eq!(asks(short).await.unwrap(), Said::Busy);
+        assert!(writer.try_recv().is_ok() && writer.try_recv().is_err());
+        let waits = asks(SOON);
+        let Some(Input::Release { asked, .. }) = writer.recv().await else {
+            panic!("another order");
+        };
+        asked.send(Err("no".to_owned())).unwrap();
+        assert_eq!(waits.await.unwrap(), Said::Answer(Err("no".to_owned())));
+        writer.close();
+        assert_eq!(asks(SOON).await.unwrap(), Said::Ending);
     }
 }

@@ -110,6 +110,15 @@ impl Line {
     }
 }
 
+/// What became of orders over a restart.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    /// Those that go on.
+    pub(super) going_on: Vec<(Name, Restored)>,
+    /// The zones of the others: they are still to be forgotten.
+    pub(super) over: Vec<Name>,
+}
+
 /// The orders, in memory and on disk.
 #[derive(Debug)]
 pub(super) struct Pins {
@@ -159,22 +168,34 @@ impl Pins {
         Ok(())
     }
 
-    /// The orders about these zones that go on, as the store has their contents.
+    /// What becomes of the orders, as the store has the contents of these zones. An order about a zone that is not
+    /// among them, or has no version, is over: it must not come back with a content that is there by chance.
     pub(super) fn restore<'a>(
         &self,
         zones: impl Iterator<Item = &'a Arc<Zone>>,
         reader: &Reader,
-    ) -> Vec<(Name, Restored)> {
-        let mut restored = Vec::new();
-        for zone in zones {
-            let (Some(pin), Some(version)) = (self.pins.get(zone.apex()), zone.current()) else {
-                continue;
+    ) -> Orders {
+        let versions: BTreeMap<&Name, Arc<Version>> = zones
+            .filter_map(|zone| Some((zone.apex(), zone.current()?)))
+            .collect();
+        let mut orders = Orders::default();
+        for (apex, pin) in &self.pins {
+            let restored = match versions.get(apex) {
+                Some(version) => restore(pin, version, reader),
+                None => {
+                    tracing::warn!(
+                        zone = %apex, order = pin.as_str(),
+                        "an order is over: its zone has no version here"
+                    );
+                    None
+                }
             };
-            if let Some(pin) = restore(pin, &version, reader) {
-                restored.push((zone.apex().clone(), pin));
+            match restored {
+                Some(restored) => orders.going_on.push((apex.clone(), restored)),
+                None => orders.over.push(apex.clone()),
             }
         }
-        restored
+        orders
     }
 }
 
@@ -301,8 +322,19 @@ mod tests {
             pins.set(&apex, Some(&freeze(found))).unwrap();
             let read = Pins::read(state.path()).unwrap();
             assert_eq!(read.pins, pins.pins);
-            let restored = read.restore([&zone].into_iter(), &journal.reader());
-            assert_eq!(!restored.is_empty(), goes_on, "{found:?}");
+            let orders = read.restore([&zone].into_iter(), &journal.reader());
+            assert_eq!(orders.going_on.len(), usize::from(goes_on), "{found:?}");
+            // What does not go on is to be forgotten, or it would where that content comes again.
+            assert_eq!(orders.over.is_empty(), goes_on, "{found:?}");
+        }
+        // A zone that is gone, or has no version, does not bring its order back one day.
+        let without = Arc::new(Zone::new(&apex));
+        for zones in [Vec::new(), vec![&without]] {
+            let orders = pins.restore(zones.into_iter(), &journal.reader());
+            assert_eq!(
+                (orders.going_on.len(), &*orders.over),
+                (0, &[apex.clone()][..])
+            );
         }
     }
 

@@ -14,12 +14,12 @@ use crate::app::clients;
 use crate::app::files::{PlannedFile, plan_file_zones, plan_overlays};
 use crate::cluster::{Kind, Kinds, SeenNamespaces, Selector};
 use crate::corefile::{
-    self, Config, External, Gate, History, Hold, Kubernetes, Pods, ServerBlock, Source,
+    self, Config, External, Form, Gate, History, Hold, Kubernetes, Pods, ServerBlock, Source,
 };
 use crate::dns::{Name, Ttl};
 use crate::live::{InsecurePods, LiveNames, ZonalNames};
 use crate::pipeline::{CatalogPlan, ClusterPlan, ExternalPlan, ZonePlan, service_node};
-use crate::schema::{ApexSettings, ExternalSettings, Front, ZoneForm};
+use crate::schema::{ApexSettings, ExternalSettings, Front};
 use crate::source::{ApiLimits, Keep, Wanted};
 use crate::zone::gate::GateSettings;
 use crate::zone::journal::Retention;
@@ -87,7 +87,6 @@ impl Planned<'_> {
                 .as_ref()
                 .map(|services| ZonalNames::new(Arc::clone(services), plan.ttl, service_node)),
             publishes_version: false,
-            comes_first: false,
         }
     }
 }
@@ -225,29 +224,24 @@ impl Zones<'_> {
         kubernetes: &'a Kubernetes,
         own: &[IpAddr],
     ) -> PlannedCluster<'a> {
-        let mut plan_of = |zone: &Name, form| {
+        let mut plan_of = |zone: &Name, made| {
             let defaults = ApexDefaults {
-                form,
-                home: match form {
-                    ZoneForm::Forward | ZoneForm::External => zone,
-                    ZoneForm::Clusterset | ZoneForm::Reverse => kubernetes.home().unwrap_or(zone),
-                },
-                name_server: ["ns", "dns"],
+                made,
                 mbox: &["hostmaster"],
                 ttl: kubernetes.ttl,
             };
             let apex = apex_settings(block, zone, &defaults, own);
             self.zone(block, zone, apex)
         };
-        let mut all = |zones: &[Name], form| -> Vec<ZonePlan> {
-            zones.iter().map(|zone| plan_of(zone, form)).collect()
+        let mut all = |zones: &[Name], made| -> Vec<ZonePlan> {
+            zones.iter().map(|zone| plan_of(zone, made)).collect()
         };
         let wanted = wanted(kubernetes);
         let plan = ClusterPlan {
             source: source_name(&kubernetes.source),
-            forward: all(&kubernetes.forward_zones, ZoneForm::Forward),
-            reverse: all(&kubernetes.reverse_zones, ZoneForm::Reverse),
-            clusterset: all(&kubernetes.clusterset_zones, ZoneForm::Clusterset),
+            forward: all(&kubernetes.forward_zones, Form::Forward(kubernetes)),
+            reverse: all(&kubernetes.reverse_zones, Form::Reverse(kubernetes)),
+            clusterset: all(&kubernetes.clusterset_zones, Form::Clusterset(kubernetes)),
             external: Vec::new(),
             front: front(block, kubernetes, own),
             kinds: wanted.kinds,
@@ -278,26 +272,21 @@ impl Zones<'_> {
         own: &[IpAddr],
     ) -> ExternalPlan {
         let label = external.apex_label.as_str();
-        let mut plan_of = |zone: &Name, form| {
+        let mut plan_of = |zone: &Name, made| {
             let defaults = ApexDefaults {
-                form,
-                home: match form {
-                    ZoneForm::Forward | ZoneForm::Clusterset | ZoneForm::External => zone,
-                    ZoneForm::Reverse => &external.forward_zones[0],
-                },
-                name_server: ["ns1", label],
+                made,
                 mbox: &["hostmaster", label],
                 ttl: external.ttl,
             };
             let apex = apex_settings(block, zone, &defaults, own);
             self.zone(block, zone, apex)
         };
-        let mut all = |zones: &[Name], form| -> Vec<ZonePlan> {
-            zones.iter().map(|zone| plan_of(zone, form)).collect()
+        let mut all = |zones: &[Name], made| -> Vec<ZonePlan> {
+            zones.iter().map(|zone| plan_of(zone, made)).collect()
         };
         ExternalPlan {
-            forward: all(&external.forward_zones, ZoneForm::External),
-            reverse: all(&external.reverse_zones, ZoneForm::Reverse),
+            forward: all(&external.forward_zones, Form::External(external)),
+            reverse: all(&external.reverse_zones, Form::ExternalReverse(external)),
             settings: ExternalSettings {
                 apex_label: external.apex_label.clone(),
                 ttl: external.ttl,

@@ -203,7 +203,8 @@ impl Serving {
         self.common.secondaries.configure(
             now.iter()
                 .flat_map(|(_, server)| server.secondaries())
-                .map(|of| (of.zone.clone(), of.target, of.key.clone())),
+                .map(|of| (of.zone.clone(), of.target, of.keys.clone())),
+            self.clock.wall(),
         );
         let counts = self.count(&sockets, &counts);
         self.take_sockets(&now, (sockets, counts), gates, tasks);

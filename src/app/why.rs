@@ -1,7 +1,7 @@
 //! What `why` has to know of the Corefile: who decides before the zones, and after them.
 
 use crate::audit::BlockLine;
-use crate::corefile::{Config, Pods, ServerBlock};
+use crate::corefile::{Config, ServerBlock};
 use crate::dns::Name;
 
 /// Handlers that stand before the zones and may answer, change or refuse a question, in the order of the chain.
@@ -39,22 +39,11 @@ fn block_line(block: &ServerBlock) -> BlockLine {
     let is_of = |written: &[String], word: &str| written.first().is_some_and(|it| it == word);
     let has = |word: &&str| block.written.iter().any(|it| is_of(it, word));
     let after = block.written.iter().filter(|it| is_of(it, AFTER));
-    let zones_with = |wanted: fn(&crate::corefile::Kubernetes) -> bool| {
-        let clusters = block.clusters().filter(|cluster| wanted(cluster));
-        clusters.flat_map(|it| it.forward_zones.clone()).collect()
-    };
     BlockLine {
         place: block.place.to_string(),
         keys: block.zones.iter().map(|key| key.apex.clone()).collect(),
         before: BEFORE.iter().copied().filter(has).collect(),
         after: after.map(|words| words.join(" ")).collect(),
-        insecure: zones_with(|it| it.options.pods == Pods::Insecure),
-        zonal: zones_with(|it| it.options.zonal),
-        live_first: block
-            .zones_written()
-            .filter(|zone| block.overlay_of(zone).is_some())
-            .cloned()
-            .collect(),
         publishes: block
             .zones_written()
             .filter(|zone| block.history_for(zone).is_some_and(|it| it.publishes))

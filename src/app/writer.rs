@@ -9,14 +9,14 @@ use anyhow::Context;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::app::observe::Warnings;
-use crate::app::pins::Pins;
+use crate::app::pins::{Orders, Pins};
 use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::dns::{Name, RrRef, Serial};
 use crate::ops::metrics::Metrics;
-use crate::ops::{Clock, TimeText};
+use crate::ops::{Clock, TimeText, millis};
 use crate::pipeline::{
     CatalogPlan, ClusterGauges, ClusterPlan, FilePlan, GateEvent, Input, Observer, Pipeline,
-    ServiceKind, Store, millis,
+    ServiceKind, Store,
 };
 use crate::schema::Problem;
 use crate::zone::check::Warning;
@@ -65,7 +65,7 @@ impl Store for JournalStore {
             causes = tag.map_or(Vec::new(), |tag| step.causes_of(tag).to_vec());
             Ok(tag.is_none())
         };
-        if let Err(error) = reader.find(apex, Topic::record(record), u64::MAX, &mut look) {
+        if let Err(error) = reader.find(apex, Topic::record(record), 0..=u64::MAX, &mut look) {
             tracing::debug!(zone = %apex, %error, "who brought a record is not known");
         }
         causes
@@ -194,7 +194,7 @@ impl Writer {
         let zones = clusters.iter().flat_map(|(plan, _)| plan.zones());
         let zones = zones.map(|zone| &zone.zone);
         let zones = zones.chain(files.iter().filter_map(|(plan, _)| plan.zone()));
-        let restored = pins.restore(zones, &reader);
+        let Orders { going_on, over } = pins.restore(zones, &reader);
         let plans = clusters.into_iter().map(|(plan, _)| plan).collect();
         let observer = Box::new(Ears {
             metrics,
@@ -211,7 +211,7 @@ impl Writer {
         let pipeline = Pipeline::new(plans, store, clock, observer)
             .with_files(files)
             .with_catalogs(catalogs)
-            .with_pins(restored);
+            .with_pins(going_on, over);
         let pipeline = if awaits_secondaries {
             pipeline.awaiting_secondaries()
         } else {
@@ -417,6 +417,13 @@ impl Observer for Ears {
             "a version could not be stored; the last one is served, and it is tried again"
         );
         self.metrics.commit_failures.inc();
+    }
+
+    fn not_forgotten(&self, zone: &Name, error: &str) {
+        tracing::error!(
+            %zone, error,
+            "an order is over, but cannot be forgotten yet; a restart may find it again, and it is tried again"
+        );
     }
 
     fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, new: &[Problem]) {

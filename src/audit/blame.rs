@@ -136,7 +136,7 @@ fn one_by_one(
     let mut reasons = Vec::with_capacity(records.len());
     for record in records {
         let mut reason = None;
-        past.find(zone, Topic::record(record.view()), seq, &mut |seq| {
+        past.find(zone, Topic::record(record.view()), 0..=seq, &mut |seq| {
             let owner = &record.owner;
             let step = at_hand.get(owner, seq, || {
                 let part = past.step_of(zone, seq, owner);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -13,6 +14,10 @@ use crate::audit::page::Room;
 use crate::audit::past::{AuditError, Output, Past, last_version, step_of};
 use crate::audit::{export, log};
 use crate::dns::{Name, Serial};
+
+/// How many pages of versions are searched at a time, from the oldest on: a page takes no more of what is found, and
+/// the index gives it falling.
+const PAGES_SEARCHED: u64 = 10;
 
 /// Where to go on: the version of each zone that was given last.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -96,6 +101,7 @@ pub(super) fn write(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
+    let window = (room.versions as u64).saturating_mul(PAGES_SEARCHED);
     let mut next = Cursor {
         is_more: false,
         ..cursor
@@ -117,9 +123,14 @@ pub(super) fn write(
                 first
             }
         };
-        let seqs = wanted(past, zone, followed.filter, first, newest)?;
         let each = |seq: u64, out: &mut dyn io::Write| one(past, zone, followed, seq, output, out);
-        let rest = room.fill(seqs, &each, out)?;
+        let (mut rest, mut from) = (None, first);
+        while rest.is_none() && from <= newest {
+            let to = newest.min(from.saturating_add(window - 1));
+            let seqs = wanted(past, zone, followed.filter, from..=to)?;
+            rest = room.fill(seqs, &each, out)?;
+            from = to + 1;
+        }
         next.is_more |= rest.is_some();
         let last = rest.map_or(newest, |rest| rest - 1);
         let last = given(past, zone, last)?;
@@ -134,17 +145,15 @@ fn wanted(
     past: &dyn Past,
     zone: &Name,
     filter: &log::Filter,
-    first: u64,
-    newest: u64,
+    seqs: RangeInclusive<u64>,
 ) -> Result<Box<dyn Iterator<Item = u64>>, AuditError> {
-    let Some(topic) = filter.topic().filter(|_| first <= newest) else {
-        return Ok(Box::new(first..=newest));
+    let Some(topic) = filter.topic() else {
+        return Ok(Box::new(seqs));
     };
     let mut found = Vec::new();
-    past.find(zone, topic, newest, &mut |seq| {
-        let is_new = seq >= first;
-        found.extend(is_new.then_some(seq));
-        Ok(is_new)
+    past.find(zone, topic, seqs, &mut |seq| {
+        found.push(seq);
+        Ok(true)
     })?;
     Ok(Box::new(found.into_iter().rev()))
 }

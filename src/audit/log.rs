@@ -132,7 +132,7 @@ pub(super) fn write(
             None => newest,
         };
         match filter.topic() {
-            Some(topic) => past.find(zone, topic, high, &mut one)?,
+            Some(topic) => past.find(zone, topic, oldest..=high, &mut one)?,
             None => {
                 for seq in (oldest..=high).rev() {
                     if !one(seq)? {

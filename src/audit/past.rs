@@ -1,6 +1,7 @@
 //! Where answers about the past come from, how they look, and why there is none.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -44,8 +45,8 @@ pub trait Past {
     /// # Errors
     /// When the store cannot read it, with the reason.
     fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), String>;
-    /// Calls with the numbers of the kept versions that may concern a topic, this one and below, falling,
-    /// until it gives false or an error.
+    /// Calls with the numbers of the kept versions among these that may concern a topic, falling, until it gives
+    /// false or an error.
     ///
     /// # Errors
     /// What the call gives, or that the store cannot be read.
@@ -53,7 +54,7 @@ pub trait Past {
         &self,
         zone: &Name,
         topic: Topic,
-        high: u64,
+        seqs: RangeInclusive<u64>,
         call: &mut dyn FnMut(u64) -> Result<bool, AuditError>,
     ) -> Result<(), AuditError>;
     /// The contents of a version.

@@ -235,7 +235,10 @@ fn secondary_text(line: &SecondaryLine) -> String {
         (Some(0), _) => "up to date".to_owned(),
         (Some(lag), Some(seconds)) => format!("{lag} versions behind, for {seconds} s"),
         (Some(lag), None) => format!("{lag} versions behind"),
-        (None, _) => "lag unknown".to_owned(),
+        (None, Some(seconds)) => {
+            format!("behind by an unknown number of versions, for {seconds} s")
+        }
+        (None, None) => "lag unknown".to_owned(),
     };
     let by = line
         .by

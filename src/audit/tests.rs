@@ -11,14 +11,18 @@ use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Rdata, RrList, RrRef, Serial, Soa, Ttl};
 use crate::zone::journal::{Fault, PartStep, Topic, Verdict};
 use crate::zone::{Contents, Hash, Net, Step};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// The time of the third version: 2026-11-21T14:00:02Z.
 const THIRD_MS: u64 = 1_795_269_602_000;
 
-/// A past with one zone of three versions, a second apart: serials 100, 101 and 200.
+/// A past with one zone of three versions, a second apart: serials 100, 101 and 200. Where there are more zones, each
+/// has them.
 struct Fake {
+    /// The zones.
+    zones: Vec<Name>,
     /// The steps.
     steps: Vec<Arc<Step>>,
     /// How things stand.
@@ -27,6 +31,8 @@ struct Fake {
     verdict: Verdict,
     /// The versions that were read, wholly or in part.
     looked_at: RefCell<Vec<u64>>,
+    /// How many versions the index named.
+    found: Cell<usize>,
 }
 
 /// A name.
@@ -132,6 +138,7 @@ impl Fake {
             ),
         ];
         Self {
+            zones: vec![name("z.")],
             steps,
             status: None,
             verdict: Verdict {
@@ -144,6 +151,7 @@ impl Fake {
                 faults: Vec::new(),
             },
             looked_at: RefCell::default(),
+            found: Cell::default(),
         }
     }
 
@@ -155,12 +163,12 @@ impl Fake {
 
 impl Past for Fake {
     fn zones(&self) -> Vec<Name> {
-        vec![name("z.")]
+        self.zones.clone()
     }
 
     fn range(&self, zone: &Name) -> Option<(u64, u64)> {
         let (first, last) = (self.steps.first()?, self.steps.last()?);
-        (*zone == name("z.")).then_some((first.seq, last.seq))
+        self.zones.contains(zone).then_some((first.seq, last.seq))
     }
 
     fn step(&self, _: &Name, seq: u64) -> Result<Option<Arc<Step>>, String> {
@@ -178,7 +186,7 @@ impl Past for Fake {
     }
 
     fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), String> {
-        assert_eq!(*zone, name("z."));
+        assert!(self.zones.contains(zone), "{zone}");
         let step = self.version(seq).ok_or("no such version")?;
         Ok((step.serial, step.time_ms))
     }
@@ -187,7 +195,7 @@ impl Past for Fake {
         &self,
         _: &Name,
         topic: Topic,
-        high: u64,
+        seqs: RangeInclusive<u64>,
         call: &mut dyn FnMut(u64) -> Result<bool, AuditError>,
     ) -> Result<(), AuditError> {
         let may_concern = |step: &&Arc<Step>| {
@@ -195,12 +203,12 @@ impl Past for Fake {
             let mut by_record =
                 records.flat_map(|rr| [Topic::name(&rr.to_record().owner), Topic::record(rr)]);
             let mut by_object = step.causes.iter().flatten();
-            let is_below = step.seq <= high;
-            is_below
+            seqs.contains(&step.seq)
                 && (by_record.any(|it| it == topic)
                     || by_object.any(|it| Topic::object(it.kind, &it.key) == topic))
         };
         for step in self.steps.iter().rev().filter(may_concern) {
+            self.found.set(self.found.get() + 1);
             if !call(step.seq)? {
                 break;
             }

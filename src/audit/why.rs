@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use crate::audit::blame;
 use crate::audit::past::{AuditError, Output, Past};
 use crate::dns::{Name, Record, RecordText, Rtype};
+use crate::live::{LiveAnswer, LiveNames};
 use crate::pipeline::Reason;
-use crate::zone::lookup::{LinkSet, lookup};
+use crate::zone::lookup::{LinkSet, lookup_beside};
 use crate::zone::{Contents, Version, Zone};
 
 /// What is known about a name beside the records.
@@ -17,6 +18,8 @@ use crate::zone::{Contents, Version, Zone};
 pub struct Grounds {
     /// The zone with the longest name that holds it.
     pub zone: Option<Arc<Zone>>,
+    /// What answers for names that no version of it holds.
+    pub live: LiveNames,
     /// What stands around the zones where it is asked.
     pub block: Option<BlockLine>,
     /// What the facts say.
@@ -34,12 +37,6 @@ pub struct BlockLine {
     pub before: Vec<&'static str>,
     /// Who answers names that no zone has.
     pub after: Vec<String>,
-    /// The zones in which names of pods are answered from the name alone.
-    pub insecure: Vec<Name>,
-    /// The zones in which names of topology zones are answered live.
-    pub zonal: Vec<Name>,
-    /// Those of both kinds in which these names come before the zone's own: a file lies under the cluster's zone.
-    pub live_first: Vec<Name>,
     /// The zones whose versions are told at `_version`.
     pub publishes: Vec<Name>,
     /// The zones whose missing names others are asked for.
@@ -115,6 +112,7 @@ pub(super) fn write(
 fn find(grounds: &Grounds, version: Option<&Version>, name: &Name, rtype: Rtype) -> Finding {
     let Grounds {
         zone,
+        live,
         block,
         reasons,
     } = grounds;
@@ -144,22 +142,14 @@ fn find(grounds: &Grounds, version: Option<&Version>, name: &Name, rtype: Rtype)
         finding.reasons.extend(notes);
         return finding;
     };
-    let mut finding = in_zone(version, name, rtype);
-    let first = block.as_ref().filter(|it| it.live_first.contains(apex));
-    if let Some(says) = first.and_then(|block| live_of_cluster(block, apex, name, reasons)) {
-        return Finding {
-            outcome: "live",
-            says,
-            records: Vec::new(),
-            reasons: notes,
-        };
+    let mut finding = in_zone(version, live, name, rtype);
+    if finding.outcome == "nxdomain"
+        && let Some(block) = block
+    {
+        fall_through(block, name, &mut finding);
     }
-    let is_missing = finding.outcome == "nodata" || finding.outcome == "nxdomain";
-    if is_missing {
+    if !matches!(finding.outcome, "answered" | "referral") {
         finding.reasons.extend(reasons.iter().cloned());
-        if let Some(block) = block {
-            live(block, apex, name, &mut finding);
-        }
     } else {
         let is_note = |reason: &&Reason| reason.code == "held" || reason.code == "not-synced";
         finding
@@ -219,12 +209,13 @@ fn note_state(zone: &Zone, notes: &mut Vec<Reason>) {
     }
 }
 
-/// What a version of a zone says.
-fn in_zone(version: &Version, name: &Name, rtype: Rtype) -> Finding {
+/// What a version of a zone says, and what is live beside it.
+fn in_zone(version: &Version, live: &LiveNames, name: &Name, rtype: Rtype) -> Finding {
     let contents = &version.contents;
     let (apex, serial) = (contents.apex(), version.serial);
     let lower = name.to_lower();
-    let answer = lookup(version, lower.as_wire(), rtype, &mut Vec::new());
+    let is_live = |name: &[u8]| !matches!(live.answer(version, name), LiveAnswer::Missing);
+    let answer = lookup_beside(version, lower.as_wire(), rtype, &mut Vec::new(), is_live);
     let mut records: Vec<Record> = Vec::new();
     let mut reasons = Vec::new();
     for link in answer.links() {
@@ -251,10 +242,10 @@ fn in_zone(version: &Version, name: &Name, rtype: Rtype) -> Finding {
         reasons.push(Reason::new("delegation", text));
         ("referral", format!("delegated, by {from}"))
     } else if answer.negative && !answer.exists {
-        (
-            "nxdomain",
-            format!("NXDOMAIN, for {from} has no name {last}"),
-        )
+        live_at(version, live, &last).unwrap_or_else(|| {
+            let says = format!("NXDOMAIN, for {from} has no name {last}");
+            ("nxdomain", says)
+        })
     } else if answer.negative {
         let key = last.sort_key(apex);
         let node = key.and_then(|key| contents.get(key.as_bytes()));
@@ -309,53 +300,38 @@ fn source_of(contents: &Contents, name: &Name) -> Name {
     name.clone()
 }
 
-/// The labels of a name before those of the apex, in lower case.
-fn labels_before(apex: &Name, name: &Name) -> Vec<Vec<u8>> {
-    let count = name.label_count().saturating_sub(apex.label_count());
-    let labels = name.labels().take(count);
-    labels.map(<[u8]>::to_ascii_lowercase).collect()
-}
-
-/// Says that a name of a pod or of a topology zone is answered live, unless `reasons` hide its namespace.
-fn live_of_cluster(
-    block: &BlockLine,
-    apex: &Name,
-    name: &Name,
-    reasons: &[Reason],
-) -> Option<String> {
-    let labels = labels_before(apex, name);
-    let labels: Vec<&[u8]> = labels.iter().map(Vec::as_slice).collect();
-    let is_hidden = || {
-        let mut codes = reasons.iter().map(|reason| reason.code);
-        codes.any(|code| code == "no-namespace" || code == "namespace-hidden")
+/// What is live at a name that a version does not hold: the outcome, and the same for people.
+fn live_at(version: &Version, live: &LiveNames, name: &Name) -> Option<(&'static str, String)> {
+    let apex = version.contents.apex();
+    let node = match live.answer(version, name.to_lower().as_wire()) {
+        LiveAnswer::Missing => return None,
+        LiveAnswer::Unknown => {
+            let says = "SERVFAIL, for it is not known yet what the cluster has there";
+            return Some(("servfail", says.to_owned()));
+        }
+        LiveAnswer::Exists(node) => node,
     };
-    match labels[..] {
-        [pod, _, b"pod"] if block.insecure.contains(apex) && !is_hidden() => {
-            crate::live::pod_address(pod).map(|address| {
-                format!("answered live: `pods insecure` makes {address} of the name; no secondary has it")
-            })
-        }
-        [.., b"_zone", _, _, b"svc"] if block.zonal.contains(apex) => {
-            Some("answered live by `zonal`, where the Service has such endpoints".to_owned())
-        }
-        _ => None,
-    }
+    let count = name.label_count().saturating_sub(apex.label_count());
+    let labels: Vec<&[u8]> = name.labels().take(count).collect();
+    let word = match labels.last() {
+        Some(last) if last.eq_ignore_ascii_case(b"pod") => "`pods insecure`",
+        Some(last) if last.eq_ignore_ascii_case(b"svc") => "`zonal`",
+        Some(_) | None => "`publish` of `history`",
+    };
+    let address = labels.first().and_then(|pod| crate::live::pod_address(pod));
+    let what = match (node, address) {
+        (Some(_), Some(address)) if labels.len() == 3 => format!("makes {address} of the name"),
+        (Some(node), _) => format!("has {} records here", node.record_count()),
+        (None, _) => "has no records here, but the name exists".to_owned(),
+    };
+    let says = format!("answered live: {word} {what}; no secondary has it");
+    Some(("live", says))
 }
 
-/// Says whether a name that the zone does not have is answered live, or by others.
-fn live(block: &BlockLine, apex: &Name, name: &Name, finding: &mut Finding) {
-    let is_version = labels_before(apex, name) == [b"_version"];
-    let says = live_of_cluster(block, apex, name, &finding.reasons).or_else(|| {
-        (is_version && block.publishes.contains(apex))
-            .then(|| "answered live: `history` says `publish`; no secondary has it".to_owned())
-    });
-    if let Some(says) = says {
-        finding.outcome = "live";
-        finding.says = says;
-        return;
-    }
+/// Says whether others are asked for a name that the zone does not have.
+fn fall_through(block: &BlockLine, name: &Name, finding: &mut Finding) {
     let falls = block.falls_through.iter().any(|zone| name.is_within(zone));
-    if falls && finding.outcome == "nxdomain" && !block.after.is_empty() {
+    if falls && !block.after.is_empty() {
         let text = format!(
             "`fallthrough`: then answered by {}",
             block.after.join(", then ")

@@ -1,7 +1,7 @@
 //! Addresses with ports: where HTTP is served, and where a secondary listens.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::str::FromStr;
 
 /// The port of DNS.
@@ -81,14 +81,33 @@ impl fmt::Display for HttpAddress {
     }
 }
 
+/// The number of a link of this machine, by that number or by the interface's name.
+pub(super) fn link_number(text: &str) -> Option<u32> {
+    let number = text.parse().ok().filter(|number| *number != 0);
+    number.or_else(|| nix::net::if_::if_nametoindex(text).ok())
+}
+
 /// Reads a port: digits only.
 pub(super) fn parse_port(text: &str) -> Option<u16> {
     let digits = !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
 }
 
-/// Reads `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`; without port it is 53.
+/// Reads `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`; without port it is 53. An IPv6 address may say its link, as
+/// `fe80::1%eth0` (RFC 4007 section 11).
 pub(super) fn parse_dns_address(text: &str) -> Option<SocketAddr> {
+    if let Some((head, tail)) = text.split_once('%') {
+        let (address, tail) = match head.strip_prefix('[') {
+            None => (head, (tail, "")),
+            Some(head) => (head, tail.split_once(']')?),
+        };
+        let port = match tail.1 {
+            "" => DNS_PORT,
+            port => parse_port(port.strip_prefix(':')?).filter(|port| *port != 0)?,
+        };
+        let link = link_number(tail.0)?;
+        return Some(SocketAddrV6::new(address.parse().ok()?, port, 0, link).into());
+    }
     if let Ok(address) = text.parse() {
         return Some(SocketAddr::new(address, DNS_PORT));
     }
@@ -133,6 +152,14 @@ mod tests {
             ("2001:db8::1", Some("[2001:db8::1]:53")),
             ("[2001:db8::1]", Some("[2001:db8::1]:53")),
             ("[2001:db8::1]:5301", Some("[2001:db8::1]:5301")),
+            ("fe80::1%7", Some("[fe80::1%7]:53")),
+            ("[fe80::1%7]", Some("[fe80::1%7]:53")),
+            ("[fe80::1%7]:5301", Some("[fe80::1%7]:5301")),
+            ("[fe80::1%7]:0", None),
+            ("fe80::1%0", None),
+            ("fe80::1%", None),
+            ("fe80::1%no-such-link", None),
+            ("192.0.2.1%7", None),
             ("192.0.2.1:0", None),
             ("ns1.example.org", None),
         ] {
@@ -142,5 +169,15 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    /// The loopback interface has the name `lo` wherever these tests run.
+    #[test]
+    fn a_link_is_known_by_its_name() {
+        let by_name = parse_dns_address("fe80::1%lo").unwrap();
+        let SocketAddr::V6(by_name) = by_name else {
+            panic!("{by_name}")
+        };
+        assert_ne!(by_name.scope_id(), 0);
     }
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::config::ServerBlock;
+use super::form::Form;
 use super::parser::{Directive, Line};
 use super::place::{Place, Report};
 use super::quantity::duration_or_seconds;
@@ -211,8 +212,8 @@ fn check_name_server(
         addresses,
     } = name_server;
     let below = |label: &str| zone.child(label).is_ok_and(|above| name.is_within(&above));
-    let mut clusters = server.clusters();
-    if clusters.any(|it| it.forward_zones.contains(zone)) && below("svc") {
+    let form = server.form_of(zone);
+    if form.is_some_and(|form| form.has_services()) && below("svc") {
         if !addresses.is_empty() {
             let message =
                 format!("{name} has the addresses of its Service, not those that stand here");
@@ -221,13 +222,14 @@ fn check_name_server(
         }
         return;
     }
-    if server.overlay_of(zone).is_some() || may_be_service(server, zone, name) {
+    if server.overlay_of(zone).is_some() || may_be_service(form, zone, name) {
         return;
     }
     let own = server.apex_for(zone);
     let servers = own.map_or(&[][..], |apex| &apex.name_servers);
     let has_address = |it: &NameServer| it.name == *name && !it.addresses.is_empty();
-    let is_default = servers.is_empty() && default_name_server(zone).as_ref() == Some(name);
+    let is_default =
+        servers.is_empty() && form.is_some_and(|form| form.default_name_server(zone) == *name);
     if !servers.iter().any(has_address) && !is_default {
         let message = format!("name server {name} has no address in the zone {zone}");
         report.error(
@@ -238,15 +240,13 @@ fn check_name_server(
     }
 }
 
-/// The name server of a cluster's zone for which none is named.
-pub(super) fn default_name_server(zone: &Name) -> Option<Name> {
-    let name = zone.child("dns").and_then(|dns| dns.child("ns"));
-    name.ok()
-}
-
 /// Whether a name of an external zone may be a Service's, with the addresses that it has outside.
-fn may_be_service(server: &ServerBlock, zone: &Name, name: &Name) -> bool {
-    let labels = name.label_count().saturating_sub(zone.label_count());
-    let mut external = server.external.iter();
-    external.any(|it| it.forward_zones.contains(zone)) && labels > 1
+fn may_be_service(form: Option<Form<'_>>, zone: &Name, name: &Name) -> bool {
+    let Some(Form::External(external)) = form else {
+        return false;
+    };
+    // A namespace of the apex label has no names there.
+    let own = zone.child(&external.apex_label);
+    let is_own = own.is_ok_and(|own| name.is_within(&own));
+    name.label_count() > zone.label_count() + 1 && !is_own
 }

@@ -213,6 +213,7 @@ fn check_one(block: &ServerBlock, catalog: &Catalog, report: &mut Report) {
             report.error(place, message, "name members of the catalog");
         }
     }
+    check_readers(block, catalog, &entries, report);
     for entry in &entries {
         if entry.groups.len() > 1 && !catalog.several_groups {
             let message = format!("{} is in several groups", entry.zone);
@@ -225,6 +226,36 @@ fn check_one(block: &ServerBlock, catalog: &Catalog, report: &mut Report) {
         if moves.count() > 1 {
             let message = format!("{} moves to several catalogs", entry.zone);
             report.error(place, message, "a zone can move to one");
+        }
+    }
+}
+
+/// Warns of secondaries that would set up members which they may not have.
+fn check_readers(
+    block: &ServerBlock,
+    catalog: &Catalog,
+    entries: &[CatalogEntry],
+    report: &mut Report,
+) {
+    let readers = block.transfer_for(&catalog.zone);
+    for reader in readers.into_iter().flat_map(|it| &it.secondaries) {
+        let ip = reader.address.ip().to_canonical();
+        for entry in entries {
+            let may_have = block.transfer_for(&entry.zone).is_some_and(|member| {
+                let mut to = member.secondaries.iter();
+                let mut allow = member.allow.iter();
+                to.any(|to| to.address.ip().to_canonical() == ip)
+                    || allow.any(|allow| allow.peer.contains(ip))
+            });
+            if !may_have {
+                let message = format!(
+                    "{ip} reads the catalog {} and may not have its member {}",
+                    catalog.zone, entry.zone
+                );
+                let mend =
+                    "name it behind transfer of that zone, too, or name the members of the catalog";
+                report.warn(&reader.place, message, mend);
+            }
         }
     }
 }

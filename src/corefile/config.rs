@@ -166,8 +166,18 @@ impl ServerBlock {
 
     /// All zones that the block writes: those with content, then catalogs.
     pub fn zones_written(&self) -> impl Iterator<Item = &Name> {
-        self.content_zones()
-            .chain(self.catalogs.iter().map(|catalog| &catalog.zone))
+        self.written_at().map(|(zone, _)| zone)
+    }
+
+    /// The same, each with the place of what writes it.
+    pub(super) fn written_at(&self) -> impl Iterator<Item = (&Name, &Place)> {
+        let clusters = self.clusters();
+        let clusters = clusters.flat_map(|it| it.zones().map(|zone| (zone, &it.place)));
+        let external = self.external.iter();
+        let external = external.flat_map(|it| it.zones().map(|zone| (zone, &it.place)));
+        let files = self.file_zones().map(|(zone, file)| (zone, &file.place));
+        let catalogs = self.catalogs.iter().map(|it| (&it.zone, &it.place));
+        clusters.chain(external).chain(files).chain(catalogs)
     }
 
     /// Who may have `zone`, by the closest `transfer`; `None`: nobody.

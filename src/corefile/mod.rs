@@ -25,6 +25,7 @@ mod environment;
 mod errors;
 mod external;
 mod file;
+mod form;
 mod forward;
 mod gate;
 mod handlers;
@@ -77,6 +78,7 @@ pub use dns64::Dns64;
 pub use errors::{Consolidate, Errors, Level};
 pub use external::{External, external_options};
 pub use file::ZoneFile;
+pub use form::Form;
 pub use forward::{
     DohMethod, Forward, ForwardPolicy, HealthCheck, Target, TargetHost, TargetScheme, TlsFiles,
 };

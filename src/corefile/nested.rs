@@ -3,21 +3,15 @@
 //! The longest zone answers a question, but the outer one is transferred with all that its cluster has: what
 //! lies at or below the inner one is in the outer for a secondary, and does not exist for who asks us.
 
-use super::apex::default_name_server;
-use super::catalog::Catalog;
 use super::config::ServerBlock;
-use super::external::External;
 use super::kubernetes::is_reverse;
 use super::place::{Place, Report};
 use crate::dns::Name;
 
-/// The labels at the top of a cluster's zone below which its names stand.
-const LABELS: [&str; 3] = ["svc", "pod", "dns-version"];
-
 /// Reports zones that lie where a cluster has names, and warns about others within a cluster's zone.
 pub(super) fn check(servers: &[ServerBlock], report: &mut Report) {
     for inner in servers {
-        for (zone, place) in written_at(inner) {
+        for (zone, place) in inner.written_at() {
             let is_near = |outer: &&ServerBlock| {
                 let listeners = outer.listeners();
                 std::ptr::eq(*outer, inner)
@@ -41,17 +35,16 @@ fn check_pair(
     (outer, above): (&ServerBlock, &Name),
     report: &mut Report,
 ) {
-    let mut clusters = outer.clusters();
-    let is_forward = clusters.any(|it| it.forward_zones.contains(above));
     let is_below = |label: &&str| above.child(label).is_ok_and(|top| zone.is_within(&top));
-    let holds_server = |name: Option<Name>| name.is_some_and(|name| name.is_within(zone));
     let names_servers = outer
         .apex_for(above)
         .is_some_and(|apex| !apex.name_servers.is_empty());
-    if is_forward
-        && (LABELS.iter().any(is_below)
-            || !names_servers && holds_server(default_name_server(above)))
-    {
+    let hides_names = outer.form_of(above).is_some_and(|form| {
+        let has_server = form.home(above) == above && !names_servers;
+        form.labels().iter().any(is_below)
+            || has_server && form.default_name_server(above).is_within(zone)
+    });
+    if hides_names {
         let message = format!(
             "{zone} lies where the cluster of {above} has names: they would be in {above} for its \
              secondaries, and not exist here"
@@ -73,17 +66,4 @@ fn check_pair(
         );
         report.warn(place, message, mend);
     }
-}
-
-/// The zones that a block writes, each with the place of what writes it.
-fn written_at(server: &ServerBlock) -> impl Iterator<Item = (&Name, &Place)> {
-    let clusters = server
-        .clusters()
-        .flat_map(|it| it.zones().map(move |zone| (zone, &it.place)));
-    let external = server.external.iter();
-    let external = external.flat_map(|it: &External| it.zones().map(move |zone| (zone, &it.place)));
-    let files = server.file_zones().map(|(zone, file)| (zone, &file.place));
-    let catalogs = server.catalogs.iter();
-    let catalogs = catalogs.map(|it: &Catalog| (&it.zone, &it.place));
-    clusters.chain(external).chain(files).chain(catalogs)
 }

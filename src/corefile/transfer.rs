@@ -5,11 +5,11 @@
 //! so is `tls` on a line of its own, which demands TLS of all. NOTIFY goes out in datagrams,
 //! from the third try over TCP too, and never over TLS.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rustls::pki_types::ServerName;
 
-use super::address::{DNS_PORT, parse_dns_address};
+use super::address::{DNS_PORT, link_number, parse_dns_address};
 use super::lexer::Token;
 use super::network::Network;
 use super::parser::{Directive, Line};
@@ -54,6 +54,8 @@ pub struct Allow {
     pub place: Place,
     /// From where.
     pub peer: Peer,
+    /// The link an IPv6 address must come by, as the system numbers it; 0 for any.
+    pub link: u32,
     /// With any of these keys the request must be signed. Empty: no signing. Defined on the same
     /// listener, lower case.
     pub keys: Vec<Name>,
@@ -162,6 +164,7 @@ pub(super) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Re
             }
         }
     }
+    warn_of_unkeyed(&transfer, report);
     if !named {
         let message = "transfer names nobody";
         report.error(
@@ -171,6 +174,42 @@ pub(super) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Re
         );
     }
     transfer
+}
+
+/// Warns where one line asks an address for a key or for TLS that another one lets in without: the first line that
+/// fits permits, whichever it is.
+fn warn_of_unkeyed(transfer: &Transfer, report: &mut Report) {
+    let asks = |keys: &[Name], tls: &TlsDemand| (!keys.is_empty(), *tls != TlsDemand::Free);
+    let to = transfer.secondaries.iter().map(|to| {
+        let network = Peer::Network(Network::of(to.address.ip().to_canonical()));
+        (&to.place, network, asks(&to.keys, &to.tls))
+    });
+    let allowed = transfer.allow.iter();
+    let allowed = allowed.map(|it| (&it.place, it.peer, asks(&it.keys, &it.tls)));
+    let all: Vec<_> = to.chain(allowed).collect();
+    for (strict, peer, (key, tls)) in &all {
+        let Peer::Network(network) = peer else {
+            continue;
+        };
+        let lax = all.iter().find(|(_, other, (other_key, other_tls))| {
+            let is_weaker = *key && !other_key || *tls && !other_tls;
+            // An open line has a warning of its own.
+            is_weaker && *other != Peer::Anyone && other.contains(network.address())
+        });
+        if let Some((lax, _, (lax_key, _))) = lax {
+            let what = if *key && !lax_key { "a key" } else { "tls" };
+            let message = format!(
+                "whoever comes from {} needs {what} by line {} and none by this",
+                network.address(),
+                strict.line
+            );
+            report.warn(
+                lax,
+                message,
+                "write the same key and tls on both, or take one line out",
+            );
+        }
+    }
 }
 
 /// Splits `ADDRESS... [key NAME...] [tls [NAME]]`.
@@ -245,6 +284,7 @@ fn to(line: &Line, transfer: &mut Transfer, report: &mut Report) {
             transfer.allow.push(Allow {
                 place,
                 peer: Peer::Anyone,
+                link: 0,
                 keys: keys.clone(),
                 tls: tls.clone(),
             });
@@ -267,6 +307,10 @@ fn to(line: &Line, transfer: &mut Transfer, report: &mut Report) {
             );
             continue;
         };
+        if let Some((message, mend)) = not_told(address) {
+            report.error(&place, format!("to: {} {message}", token.shown()), mend);
+            continue;
+        }
         if let Some(other) = transfer
             .secondaries
             .iter()
@@ -289,6 +333,27 @@ fn to(line: &Line, transfer: &mut Transfer, report: &mut Report) {
     }
 }
 
+/// Why nobody can be told at an address, and what to write.
+fn not_told(address: SocketAddr) -> Option<(&'static str, &'static str)> {
+    let ip = address.ip().to_canonical();
+    let is_broadcast = ip == IpAddr::V4(Ipv4Addr::BROADCAST);
+    if ip.is_unspecified() || ip.is_multicast() || is_broadcast {
+        return Some((
+            "is no server's address",
+            "write the secondary's own address",
+        ));
+    }
+    match address {
+        SocketAddr::V6(link) if link.ip().is_unicast_link_local() && link.scope_id() == 0 => {
+            Some((
+                "is of a link, and does not say of which",
+                "write the interface behind it: fe80::1%eth0",
+            ))
+        }
+        SocketAddr::V6(_) | SocketAddr::V4(_) => None,
+    }
+}
+
 /// Reads `allow ADDRESS|CIDR|*... [key NAME...] [tls [NAME]]`.
 fn allow(line: &Line, transfer: &mut Transfer, report: &mut Report) {
     let what = "ADDRESS|CIDR|*... [key NAME...] [tls [NAME]]";
@@ -296,13 +361,18 @@ fn allow(line: &Line, transfer: &mut Transfer, report: &mut Report) {
         return;
     };
     for token in peers {
-        let peer = if token.text == "*" {
+        let scoped = token.text.split_once('%').and_then(|(address, link)| {
+            Some((address.parse::<Ipv6Addr>().ok()?, link_number(link)?))
+        });
+        let (peer, link) = if token.text == "*" {
             open_to_all(token, "allow *", &keys, report);
-            Peer::Anyone
+            (Peer::Anyone, 0)
         } else if let Ok(address) = token.text.parse() {
-            Peer::Network(Network::of(address))
+            (Peer::Network(Network::of(address)), 0)
+        } else if let Some((address, link)) = scoped {
+            (Peer::Network(Network::of(address.into())), link)
         } else if let Ok(network) = token.text.parse() {
-            Peer::Network(network)
+            (Peer::Network(network), 0)
         } else {
             let message = format!("allow: {} is no address and no range", token.shown());
             let mend = "write an IP address, a range such as 10.0.0.0/8, or *";
@@ -312,6 +382,7 @@ fn allow(line: &Line, transfer: &mut Transfer, report: &mut Report) {
         transfer.allow.push(Allow {
             place: token.place.clone(),
             peer,
+            link,
             keys: keys.clone(),
             tls: tls.clone(),
         });

@@ -9,10 +9,20 @@ pub(super) const OF_HANDLERS: &[Difference] = &[
         [
             "lines in the block of `hosts` that are behind `fallthrough`",
             "not accepted",
-            "accepted, where they begin with an address",
-            "the order of options says nothing",
+            "accepted, where they begin with an address; else refused",
+            "the order of options says nothing of addresses",
         ],
         "CoreDNS does not start: src/corefile/hosts.rs",
+    ),
+    elsewhere(
+        "hosts-option",
+        [
+            "a line in the block of `hosts`, in front of `fallthrough`, that is no option and no address with a name",
+            "passed over, nothing is said",
+            "passed over, with a warning",
+            "it may be an option, misspelt",
+        ],
+        "no query: src/corefile/tests/handlers.rs",
     ),
     elsewhere(
         "plugin",

@@ -192,17 +192,18 @@ impl Compressor {
     pub(super) fn settle(&mut self, message: &[u8]) {
         if self.way == Way::Ordered {
             let mut pending = std::mem::take(&mut self.ordered.pending);
+            let mut wire = Vec::with_capacity(MAX_NAME_OCTETS);
             for place in pending.drain(..) {
-                self.enter(message, usize::from(place));
+                wire.clear();
+                self.enter(message, usize::from(place), &mut wire);
             }
             self.ordered.pending = pending;
         }
         self.way = Way::Table;
     }
 
-    /// Enters the labels that stand at a place, up to their pointer.
-    fn enter(&mut self, message: &[u8], place: usize) {
-        let mut wire = Vec::with_capacity(MAX_NAME_OCTETS);
+    /// Enters the labels that stand at a place, up to their pointer. `wire` is empty, and takes the whole name.
+    fn enter(&mut self, message: &[u8], place: usize, wire: &mut Vec<u8>) {
         let (mut at, mut own) = (place, None);
         loop {
             let length = usize::from(message[at]);
@@ -219,7 +220,7 @@ impl Compressor {
         }
         let own = own.unwrap_or(wire.len());
         let trail = &mut self.trails[Role::Owner as usize];
-        trail.follow(&wire);
+        trail.follow(wire);
         for suffix in (1..=trail.labels).rev() {
             let start = wire.len() - usize::from(trail.octets[suffix]);
             if start >= own {

@@ -81,6 +81,8 @@ pub struct Findings {
     pub notify: Reached<NotifyAnswer>,
     /// Our serial, as far as it is known.
     pub ours: Option<Ours>,
+    /// The zone is a catalog.
+    pub is_catalog: bool,
 }
 
 /// What it comes to: one line.
@@ -137,6 +139,13 @@ pub fn diagnose(findings: &Findings, key: Option<&Name>) -> Diagnosis {
     };
     if let Some(diagnosis) = of_key(notify, key) {
         return diagnosis;
+    }
+    if findings.is_catalog && udp.serial.is_none() && udp.rcode != Rcode::SERVFAIL {
+        let rcode = udp.rcode;
+        let text = format!(
+            "it does not show the catalog ({rcode}), or does not read it; then its zones stand in its configuration"
+        );
+        return Diagnosis::Well(text);
     }
     if let Some(diagnosis) = of_zone(udp, notify) {
         return diagnosis;

@@ -35,6 +35,8 @@ pub struct Patient {
     pub key: Option<Arc<Key>>,
     /// Where they leave from.
     pub source: Option<IpAddr>,
+    /// The zone is a catalog, which a secondary need not read, nor show.
+    pub is_catalog: bool,
 }
 
 /// Says which serial of a zone we have now, if that is known.
@@ -66,6 +68,7 @@ pub fn probe(patient: &Patient, ours: &OurSerial<'_>, clock: &dyn Clock) -> Find
         tcp,
         notify,
         ours: ours.map(|(before, after)| Ours { before, after }),
+        is_catalog: patient.is_catalog,
     }
 }
 

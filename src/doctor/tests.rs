@@ -42,6 +42,7 @@ fn of(notify: NotifyAnswer) -> String {
         tcp: soa(5),
         notify: Reached::Answered(notify),
         ours: ours(5, 5),
+        is_catalog: false,
     };
     let key: Name = "k.".parse().unwrap();
     diagnose(&findings, Some(&key)).to_string()
@@ -119,9 +120,42 @@ fn serials_are_compared_by_their_arithmetic() {
             tcp: soa(theirs),
             notify: Reached::Answered(taken()),
             ours: ours(own, own),
+            is_catalog: false,
         };
         let said = diagnose(&findings, None).to_string();
         assert!(said.starts_with("ILL") && said.contains(want), "{said}");
+    }
+}
+
+/// Knot shows a catalog to nobody who may not transfer it; NSD and Unbound need not read it.
+#[test]
+fn a_secondary_need_not_show_the_catalog() {
+    let refused = |rcode| {
+        let soa = || {
+            Reached::Answered(SoaAnswer {
+                rcode,
+                serial: None,
+            })
+        };
+        let notify = NotifyAnswer { rcode, ..taken() };
+        (soa(), soa(), Reached::Answered(notify))
+    };
+    for (rcode, is_catalog, is_well) in [
+        (Rcode::REFUSED, true, true),
+        (Rcode::NOTAUTH, true, true),
+        (Rcode::SERVFAIL, true, false),
+        (Rcode::REFUSED, false, false),
+    ] {
+        let (udp, tcp, notify) = refused(rcode);
+        let findings = Findings {
+            udp,
+            tcp,
+            notify,
+            ours: None,
+            is_catalog,
+        };
+        let said = diagnose(&findings, None).to_string();
+        assert_eq!(said.starts_with("well"), is_well, "{said}");
     }
 }
 
@@ -142,6 +176,7 @@ fn ways_that_are_closed_are_told_apart() {
             tcp,
             notify: Reached::Silent,
             ours: None,
+            is_catalog: false,
         };
         let said = diagnose(&findings, None).to_string();
         assert!(said.contains(want), "{said}");
@@ -198,6 +233,7 @@ fn badtime_tells_how_far_the_clocks_differ() {
         address,
         key: Some(Arc::new(key())),
         source: None,
+        is_catalog: false,
     };
     let findings = std::thread::scope(|scope| {
         scope.spawn(answer);
@@ -237,6 +273,7 @@ fn probed(serials: &[u32], on_connection: OnConnection, ours: &OurSerial<'_>) ->
         address,
         key: None,
         source: None,
+        is_catalog: false,
     };
     std::thread::scope(|scope| {
         scope.spawn(|| on_connection(tcp.accept().unwrap().0));

@@ -33,7 +33,8 @@ pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
 acl:
   - id: zonewright
     address: [{}]
-    action: notify{signed}
+    # transfer: Knot shows a catalog to nobody else, so that its serial could not be looked at.
+    action: [notify, transfer]{signed}
 template:
   - id: zonewright
     storage: {folder}

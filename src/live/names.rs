@@ -1,4 +1,5 @@
-//! The names of a zone that no version holds, all kinds of them.
+//! The names of a zone that no version holds, all kinds of them. A record of the version comes before them, and
+//! they before its wildcards.
 
 use std::sync::Arc;
 
@@ -16,9 +17,6 @@ pub struct LiveNames {
     pub zonal: Option<ZonalNames>,
     /// Whether `_version` says which version is served.
     pub publishes_version: bool,
-    /// Whether names of pods and of topology zones come before what the version says: where a file lies
-    /// under the cluster's zone, its wildcards must not answer for names that the cluster has.
-    pub comes_first: bool,
 }
 
 /// What a version says of itself: its serial, and the hash that stands for all its past.
@@ -52,7 +50,6 @@ impl LiveNames {
             pods,
             zonal,
             publishes_version,
-            comes_first,
         } = self;
         let same_pods = match (pods, &other.pods) {
             (Some(one), Some(two)) => Arc::ptr_eq(&one.seen, &two.seen) && one.ttl == two.ttl,
@@ -64,24 +61,7 @@ impl LiveNames {
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         };
-        let same_flags =
-            (*publishes_version, *comes_first) == (other.publishes_version, other.comes_first);
-        same_pods && same_zonal && same_flags
-    }
-
-    /// What a name says before the version is asked, in lower-case wire form; it lies in its zone. Missing is
-    /// what the version is asked for.
-    #[must_use]
-    pub(super) fn answer_first(&self, version: &Version, name: &[u8]) -> LiveAnswer {
-        let is_cluster = || {
-            let last = last_before(name, version.contents.apex());
-            matches!(last, Some(b"pod" | b"svc"))
-        };
-        if self.comes_first && is_cluster() {
-            self.answer(version, name)
-        } else {
-            LiveAnswer::Missing
-        }
+        same_pods && same_zonal && *publishes_version == other.publishes_version
     }
 
     /// What a name says that a version does not hold, in lower-case wire form; it lies in its zone.

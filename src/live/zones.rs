@@ -9,7 +9,9 @@ use crate::dns::{Name, Rcode, Record, RrRef, Rtype, flags};
 use crate::live::chain::{Handler, Next, Router};
 use crate::live::message::{CLASS_IN, Failure, Outcome, Question, Reply, Request};
 use crate::live::names::{LiveAnswer, LiveNames};
-use crate::zone::lookup::{Additionals, Answer, LinkSet, each_additional, lookup, rrset_for};
+use crate::zone::lookup::{
+    Additionals, Answer, LinkSet, each_additional, lookup, lookup_beside, rrset_for,
+};
 use crate::zone::{Node, Version, Zone, ZoneSet};
 
 /// EDE 3 (RFC 8914 section 5.2): the source is away or a change is held back, the data may be old.
@@ -100,16 +102,18 @@ impl BlockZones {
         let Some(live) = live.flatten() else {
             return Some(lookup(version, lower, qtype, key));
         };
-        let mut answer = Answer::missing();
-        let mut said = live.answer_first(version, lower);
-        if matches!(said, LiveAnswer::Missing) {
-            answer = lookup(version, lower, qtype, key);
-            if answer.exists {
-                return Some(answer);
-            }
-            said = live.answer(version, answer.end().unwrap_or(lower));
+        // What was said last is said of the name at which the answer ends.
+        let mut said = None;
+        let is_live = |name: &[u8]| {
+            let answer = said.insert(live.answer(version, name));
+            !matches!(answer, LiveAnswer::Missing)
+        };
+        let mut answer = lookup_beside(version, lower, qtype, key, is_live);
+        if answer.exists {
+            return Some(answer);
         }
-        match said {
+        let end = answer.end().unwrap_or(lower);
+        match said.unwrap_or_else(|| live.answer(version, end)) {
             LiveAnswer::Exists(node) => {
                 *made = node;
                 let rrset = made.as_ref().and_then(|node| rrset_for(node, qtype));

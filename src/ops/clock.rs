@@ -1,7 +1,7 @@
 //! The clock as an argument: only this file asks the machine what time it is.
 
 use std::fmt;
-use std::time::{Instant, SystemTime};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Tells the time. Deciding code gets it as an argument, so that tests can set it.
 pub trait Clock: fmt::Debug + Send + Sync {
@@ -30,6 +30,13 @@ impl Clock for SystemClock {
 }
 
 /// A clock of tests: it stands still unless moved.
+/// Milliseconds since 1970 UTC.
+#[must_use]
+pub fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 #[derive(Debug)]
 pub(crate) struct HandClock {

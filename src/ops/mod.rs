@@ -12,7 +12,7 @@ mod time_text;
 
 #[cfg(test)]
 pub(crate) use clock::HandClock;
-pub use clock::{Clock, SystemClock};
+pub use clock::{Clock, SystemClock, millis};
 pub use handler_metrics::HandlerMetrics;
 pub use panics::catch_panic;
 pub use request_metrics::RequestMetrics;

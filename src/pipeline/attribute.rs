@@ -1,7 +1,7 @@
 //! Objects for records that a restart finds gone: nobody saw them go, but the history knows who brought them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cluster::{Cause, Kind, Verb};
 use crate::dns::{Name, RrList};
@@ -9,16 +9,53 @@ use crate::ops::Clock;
 use crate::pipeline::Store;
 use crate::pipeline::render::ZoneDraft;
 
-/// The most records of one version that are looked up, and how long that may take: the writer must not wait for a
-/// whole zone that is gone. The others name the source that lacks them.
+/// The most records of one commit that are looked up, and how long that may take: the writer must not wait for
+/// whole zones that are gone. The others name the source that lacks them.
 const LOOKED_UP: usize = 1000;
 /// See [`LOOKED_UP`]: less than what secondaries and people notice.
 const LOOKED_UP_WITHIN: Duration = Duration::from_millis(200);
 
+/// What is left of one commit for looking up, whatever the number of its zones.
+pub(super) struct Budget<'a> {
+    /// The time.
+    clock: &'a dyn Clock,
+    /// So many records; none once the time is over.
+    left: usize,
+    /// When the time is over; `None` before the first record.
+    end: Option<Instant>,
+}
+
+impl<'a> Budget<'a> {
+    /// What a commit has.
+    pub(super) fn new(clock: &'a dyn Clock) -> Self {
+        Self {
+            clock,
+            left: LOOKED_UP,
+            end: None,
+        }
+    }
+
+    /// Takes one record, if one more may be looked up.
+    fn take(&mut self) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        let now = self.clock.now();
+        let end = *self.end.get_or_insert(now + LOOKED_UP_WITHIN);
+        if now >= end {
+            // The clock is not asked again.
+            self.left = 0;
+            return false;
+        }
+        self.left -= 1;
+        true
+    }
+}
+
 /// Names for records that go because a source lacks them the objects that brought them.
 pub(super) fn name_vanished(
     store: &mut impl Store,
-    clock: &dyn Clock,
+    budget: &mut Budget<'_>,
     apex: &Name,
     draft: &mut ZoneDraft,
 ) {
@@ -34,10 +71,8 @@ pub(super) fn name_vanished(
         |tag: u32| usize::try_from(tag).is_ok_and(|tag| unnamed.get(tag) == Some(&true));
     let mut tags: HashMap<Vec<Cause>, u32> = HashMap::new();
     let mut removed = RrList::with_capacity(draft.draft.removed.as_octets().len());
-    let (mut looked_up, end) = (0, clock.now() + LOOKED_UP_WITHIN);
     for mut rr in &draft.draft.removed {
-        if is_unnamed(rr.tag) && looked_up < LOOKED_UP && clock.now() < end {
-            looked_up += 1;
+        if is_unnamed(rr.tag) && budget.take() {
             let causes = vanished(store.origin(apex, rr));
             if !causes.is_empty() {
                 rr.tag = *tags.entry(causes).or_insert_with_key(|causes| {
@@ -91,7 +126,7 @@ mod tests {
     use crate::dns::{Rdata, RrRef, Serial, Ttl};
     use crate::ops::HandClock;
     use crate::serve::testing::contents;
-    use crate::zone::{Candidate, Edit, Journaled};
+    use crate::zone::{Candidate, Contents, Edit, Journaled};
 
     /// A store that needs a second to find who brought a record.
     struct Slow {
@@ -130,10 +165,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn who_brought_a_record_is_looked_up_only_for_so_long() {
-        let contents = contents("z.example.", 5, &[]);
-        let mut draft = Edit::new(&contents).finish();
+    /// A draft that takes five records away which its source lacks.
+    fn emptied(contents: &Contents) -> ZoneDraft {
+        let mut draft = Edit::new(contents).finish();
         let (rtype, data) = Rdata::address([192, 0, 2, 1].into());
         for number in 0..5 {
             let owner: Name = format!("n{number}.z.example.").parse().unwrap();
@@ -146,14 +180,28 @@ mod tests {
             });
         }
         let causes = vec![vec![cause(Verb::Vanished, None)]];
-        let mut draft = ZoneDraft { draft, causes };
+        ZoneDraft { draft, causes }
+    }
+
+    #[test]
+    fn who_brought_a_record_is_looked_up_only_for_so_long_in_all_zones_of_a_commit() {
+        let contents = contents("z.example.", 5, &[]);
         let clock = HandClock::at(1_000);
         let mut store = Slow {
             clock: Arc::clone(&clock),
         };
-        name_vanished(&mut store, &*clock, contents.apex(), &mut draft);
-        let named = |tag: u32| draft.causes[usize::try_from(tag).unwrap()][0].kind;
-        let kinds: Vec<_> = draft.draft.removed.iter().map(|rr| named(rr.tag)).collect();
-        assert_eq!(kinds, [Some(Kind::Service), None, None, None, None]);
+        let mut budget = Budget::new(&*clock);
+        let mut kinds_of_next = || {
+            let mut draft = emptied(&contents);
+            name_vanished(&mut store, &mut budget, contents.apex(), &mut draft);
+            let named = |tag: u32| draft.causes[usize::try_from(tag).unwrap()][0].kind;
+            let removed = draft.draft.removed.iter();
+            removed.map(|rr| named(rr.tag)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            kinds_of_next(),
+            [Some(Kind::Service), None, None, None, None]
+        );
+        assert_eq!(kinds_of_next(), [None; 5]);
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::Dirty;
 use crate::dns::Serial;
-use crate::pipeline::attribute::name_vanished;
+use crate::pipeline::attribute::{Budget, name_vanished};
 use crate::pipeline::cluster::Cluster;
 use crate::pipeline::files::HeldFile;
 use crate::pipeline::guard::Now;
@@ -49,11 +49,13 @@ impl<S: Store> Pipeline<S> {
             rendered.push((place, rendering));
         }
         self.file_drafts(now, &mut ready);
+        let clock = Arc::clone(&self.clock);
+        let mut budget = Budget::new(&*clock);
         let candidates: Vec<_> = ready
             .into_iter()
             .map(|mut ready| {
                 let (apex, draft) = (ready.zone.apex(), &mut ready.draft);
-                name_vanished(&mut self.store, &*self.clock, apex, draft);
+                name_vanished(&mut self.store, &mut budget, apex, draft);
                 self.next_version(ready, now.ms)
             })
             .collect();

@@ -6,11 +6,12 @@ use std::time::{Instant, SystemTime};
 
 use crate::cluster::Verb;
 use crate::dns::{Name, Serial};
+use crate::ops::millis;
 use crate::pipeline::commit::Ready;
 use crate::pipeline::guard::{Guard, Now};
 use crate::pipeline::overlay::{FileCauses, Overlay};
 use crate::pipeline::render::{ZoneDraft, ZoneEdit, draft_of};
-use crate::pipeline::{Pipeline, Store, millis};
+use crate::pipeline::{Pipeline, Store};
 use crate::source::zonefile::ZoneFile;
 use crate::zone::{Contents, Edit, MemoryLimits, Node, Zone};
 

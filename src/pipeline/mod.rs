@@ -22,16 +22,16 @@ mod triggered;
 mod wait;
 mod why;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::cluster::{Cause, Change, Dirty, Kind, Part, State};
 use crate::dns::{Name, RrRef, Serial};
-use crate::ops::Clock;
+use crate::ops::{Clock, millis};
 use crate::schema::Problem;
 use crate::zone::check::Warning;
 use crate::zone::pin::Pin;
@@ -65,7 +65,8 @@ const BATCH_QUIET: Duration = Duration::from_micros(500);
 const BATCH_MAX: Duration = Duration::from_millis(20);
 /// The most changes of one batch.
 const BATCH_CHANGES: usize = 4096;
-/// The most changes of which it is counted how long they took: while the store refuses nothing more is kept.
+/// The most changes of which it is counted how long they took: while the store refuses nothing more is kept, as of
+/// their causes.
 const SEEN_MOST: usize = 16 * BATCH_CHANGES;
 /// How long after a failed commit the next is tried.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -183,6 +184,10 @@ pub trait Observer: Send {
     }
     /// A commit failed and will be tried again.
     fn failed(&self, error: &str);
+    /// An order about a zone is over, but the store cannot forget it yet; said once while that lasts.
+    fn not_forgotten(&self, zone: &Name, error: &str) {
+        let (_zone, _error) = (zone, error);
+    }
     /// The problems of a cluster's objects changed: all there are, and those that are new.
     fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, new: &[Problem]);
     /// The gate did something.
@@ -217,8 +222,8 @@ pub struct Pipeline<S> {
     last_commit: Option<Instant>,
     /// Whether nothing is published before it is known what secondaries have.
     awaits_secondaries: bool,
-    /// The zones whose orders are over and still to be forgotten by the store.
-    over: BTreeSet<Name>,
+    /// The zones whose orders are over and still to be forgotten by the store; whether it was said that it cannot.
+    over: BTreeMap<Name, bool>,
 }
 
 impl<S> std::fmt::Debug for Pipeline<S> {
@@ -267,7 +272,7 @@ impl<S: Store> Pipeline<S> {
             seen: Vec::new(),
             last_commit: None,
             awaits_secondaries: false,
-            over: BTreeSet::new(),
+            over: BTreeMap::new(),
         }
     }
 
@@ -361,7 +366,7 @@ impl<S: Store> Pipeline<S> {
                 let Some(cluster) = self.clusters.get_mut(cluster) else {
                     return;
                 };
-                let causes = cluster.dirty.causes.len();
+                let changes = cluster.dirty.changes;
                 let triggered = Triggered::of(&change, triggered);
                 cluster.state.apply(change, &mut cluster.dirty);
                 cluster
@@ -372,7 +377,7 @@ impl<S: Store> Pipeline<S> {
                     gauge.store(cluster.state.count(kind) as u64, Ordering::Relaxed);
                 }
                 // Nobody waits for what changes nothing.
-                if cluster.dirty.causes.len() > causes {
+                if cluster.dirty.changes > changes {
                     if self.seen.len() < SEEN_MOST {
                         self.seen.push(seen);
                     }
@@ -454,13 +459,6 @@ impl<S: Store> Pipeline<S> {
             cluster.tell_stale();
         }
     }
-}
-
-/// Milliseconds since 1970 UTC.
-#[must_use]
-pub fn millis(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::dns::Name;
+use crate::ops::millis;
 use crate::pipeline::guard::{Guard, Now, PinOrder, Released, Restored, Target};
-use crate::pipeline::{Pipeline, Store, millis};
+use crate::pipeline::{Pipeline, Store};
 use crate::zone::Zone;
 use crate::zone::pin::Pin;
 
@@ -19,9 +20,11 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
-    /// Goes on with orders that were made before this run.
+    /// Goes on with orders that were made before this run; those about the zones in `over` are over, and forgotten
+    /// with the first commit.
     #[must_use]
-    pub fn with_pins(mut self, restored: Vec<(Name, Restored)>) -> Self {
+    pub fn with_pins(mut self, restored: Vec<(Name, Restored)>, over: Vec<Name>) -> Self {
+        self.over.extend(over.into_iter().map(|apex| (apex, false)));
         let now = self.now();
         for (apex, restored) in restored {
             if let Some((zone, guard)) = self.guard_of(&apex) {
@@ -86,15 +89,20 @@ impl<S: Store> Pipeline<S> {
             .filter(|(_, guard)| guard.unpins())
             .map(|(zone, _)| zone.apex().clone())
             .collect();
-        self.over.extend(over);
-        let (store, observer) = (&mut self.store, &mut self.observer);
-        self.over.retain(|apex| match store.keep_pin(apex, None) {
-            Ok(()) => false,
-            Err(error) => {
-                observer.failed(&error.to_string());
-                true
-            }
-        });
+        for apex in over {
+            self.over.entry(apex).or_default();
+        }
+        let (store, observer) = (&mut self.store, &self.observer);
+        self.over
+            .retain(|apex, is_said| match store.keep_pin(apex, None) {
+                Ok(()) => false,
+                Err(error) => {
+                    if !std::mem::replace(is_said, true) {
+                        observer.not_forgotten(apex, &error.to_string());
+                    }
+                    true
+                }
+            });
         self.over.is_empty()
     }
 }

@@ -27,6 +27,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Mutex;
+use std::time::UNIX_EPOCH;
 use worlds::{Event, Objects, any_event, any_options, fresh, key_of, list, same_options, seen};
 
 /// A store that keeps nothing, and fails when told.

@@ -8,11 +8,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
 use crate::dns::edns::Wishes;
-use crate::dns::tsig::{self, KeyRing, TsigError, Verdict};
+use crate::dns::tsig::{self, KeyRing, Refusal, TsigError, Verdict};
 use crate::dns::{
     MAX_MESSAGE_OCTETS, Mark, MessageWriter, Name, Query, Rcode, RrRef, Rtype, Section, Unreadable,
     flags,
@@ -30,10 +29,10 @@ use crate::serve::reply::{Extended, Said, Signer, write_link, write_negative, wr
 use crate::serve::seldom::Seldom;
 use crate::serve::tally::Noted;
 use crate::serve::{Identity, Proto, Settings, Stats, TlsIdentity};
-use crate::transfer::{Access, Asked, Job, SecondaryTable, TlsPeer, unix_seconds};
+use crate::transfer::{Access, Asked, Job, SecondaryTable, Slots, TlsPeer, unix_seconds};
 use crate::zone::Version;
 use crate::zone::ZoneSet;
-use crate::zone::lookup::{Additionals, Answer, Link, LinkSet, each_additional};
+use crate::zone::lookup::{Additionals, Answer, Link, LinkSet, each_additional, lookup};
 
 /// The class ANY.
 const CLASS_ANY: u16 = 255;
@@ -67,7 +66,7 @@ pub(crate) struct Shared {
     /// Knows what each secondary has.
     pub(crate) secondaries: Arc<SecondaryTable>,
     /// Capacity for transfers.
-    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) slots: Arc<Slots>,
     /// The keys that were used with a clock that is off, as far as that was said.
     pub(crate) off_clocks: Seldom,
 }
@@ -208,13 +207,7 @@ impl Shared {
                 Verdict::Refused(refusal) => {
                     self.stats.tsig_refused.increase();
                     let (peer, key, error) = (asker.address, &refusal.key_name, refusal.error);
-                    // Whose clock is off has the key, unless somebody repeats what the one who has it once said.
-                    let is_told = if error == TsigError::BadTime {
-                        self.off_clocks.is_due(key, self.clock.now())
-                    } else {
-                        self.secondaries.knows(peer.ip())
-                    };
-                    if is_told {
+                    if self.is_told(&refusal, peer) {
                         warn!(%peer, %key, %error, "tsig refused");
                     } else {
                         debug!(%peer, %key, %error, "tsig refused");
@@ -225,6 +218,16 @@ impl Shared {
             }
         }
         exchange.run(scratch)
+    }
+
+    /// Whether a warning is due of a signature that is refused: of a secondary's, and of a clock that is off, once
+    /// a minute. Whose clock is off has the key, unless somebody repeats what the one who has it once said.
+    fn is_told(&self, refusal: &Refusal, peer: SocketAddr) -> bool {
+        if refusal.error == TsigError::BadTime {
+            self.off_clocks.is_due(&refusal.key_name, self.clock.now())
+        } else {
+            self.secondaries.knows(peer.ip())
+        }
     }
 
     /// Writes FORMERR for what could not be read.
@@ -372,7 +375,12 @@ impl Exchange<'_> {
         };
         scratch.noted.by = zones.word();
         let mut made = None;
-        let seen = zones.look(version, &scratch.lower, qtype, &mut scratch.key, &mut made);
+        let (lower, key) = (&scratch.lower, &mut scratch.key);
+        let seen = if self.is_signed() {
+            Some(lookup(version, lower, qtype, key))
+        } else {
+            zones.look(version, lower, qtype, key, &mut made)
+        };
         let Some(answer) = seen else {
             scratch.error = Some("the zone has no version yet".to_owned());
             return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NOT_READY));
@@ -396,8 +404,8 @@ impl Exchange<'_> {
         self.write_answer(scratch, version, &answer, stale, shape)
     }
 
-    /// Whether the request is signed by a key of ours: its answer is what a secondary holds, and no handler
-    /// changes or completes it. Those that forbid are asked all the same.
+    /// Whether the request is signed by a key of ours: its answer is what a secondary holds, without what is
+    /// live, and no handler changes or completes it. Those that forbid are asked all the same.
     pub(super) const fn is_signed(&self) -> bool {
         matches!(self.signer, Signer::Session(_))
     }

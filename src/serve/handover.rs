@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hickory_server::net::xfer::Protocol;
-use hickory_server::proto::rr::{LowerName, RData};
+use hickory_server::proto::rr::{DNSClass, LowerName, RData};
 use hickory_server::server::Request;
 use tracing::{debug, info, warn};
 
@@ -23,14 +23,17 @@ impl Exchange<'_> {
     pub(super) fn transfer(self, scratch: &mut Scratch, client: Option<Serial>) -> Outcome {
         let shared = self.shared;
         let name = Name::from_wire(&scratch.lower).ok();
+        let found = shared.router.find_key(&scratch.lower, Rtype::SOA);
+        let block = found.map(|found| &shared.router.blocks()[found.block]);
+        // The block that has the questions has the transfers: by its rules, and of its zones alone. A catalog may
+        // be below no key.
+        let zones = block.map_or(&*shared.zones, |block| block.zones().set());
         // RFC 5936 section 2.2.1: not authoritative for exactly this name.
-        let Some(zone) = name.and_then(|name| shared.zones.get(&name)) else {
+        let Some(zone) = name.and_then(|name| zones.get(&name)) else {
             return self.fail_with(scratch, Rcode::NOTAUTH, Some(Extended::NOT_AUTHORITATIVE));
         };
-        let found = shared.router.find_key(&scratch.lower, Rtype::SOA);
         scratch.noted.found = found;
         scratch.noted.by = "transfer";
-        let block = found.map(|found| &shared.router.blocks()[found.block]);
         let question = self.question(&scratch.lower);
         if let Some(block) = block.filter(|block| block.forbids(&question)) {
             return match block.refusal(&question) {
@@ -72,7 +75,7 @@ impl Exchange<'_> {
     fn permit(&self, zone: &Arc<Zone>, peer: &SecondaryId) -> Result<Permit, Option<Denial>> {
         let shared = self.shared;
         let who = Applicant {
-            address: peer.address.ip(),
+            address: peer.address,
             key: peer.key.as_ref(),
             tls: self.asker.tls,
         };
@@ -133,12 +136,16 @@ impl Exchange<'_> {
         client: Option<Serial>,
     ) -> Outcome {
         let shared = self.shared;
-        let Ok(slot) = Arc::clone(&shared.slots).try_acquire_owned() else {
-            shared.stats.transfers_over_limit.increase();
-            warn!(zone = %permit.zone().apex(), peer = %self.asker.address, "too many transfers at once");
-            return self.fail(scratch, Rcode::SERVFAIL);
-        };
         let peer = self.peer_id();
+        let slot = match shared.slots.take(&peer) {
+            Ok(slot) => slot,
+            Err(full) => {
+                shared.stats.transfers_over_limit.increase();
+                let key = peer.key.as_ref().map(tracing::field::display);
+                warn!(zone = %permit.zone().apex(), peer = %peer.address, key, "{full}");
+                return self.fail(scratch, Rcode::SERVFAIL);
+            }
+        };
         self.collect_options(&mut scratch.options, Said::of(&version));
         let is_padded = self.pads();
         let tsig = match self.signer {
@@ -159,7 +166,7 @@ impl Exchange<'_> {
                     is_padded,
                     ..head
                 },
-                message_octets: shared.settings.transfer.message_octets,
+                settings: shared.settings.transfer,
                 peer,
                 clock: Arc::clone(&shared.clock),
                 stats: Arc::clone(&shared.stats),
@@ -208,5 +215,6 @@ pub(super) fn ixfr_serial(query: &Query<'_>, peer: SocketAddr, proto: Proto) -> 
     let RData::SOA(soa) = &record.data else {
         return None;
     };
-    (LowerName::from(&record.name) == *question.name()).then(|| Serial::decode(soa.serial))
+    let is_of_zone = LowerName::from(&record.name) == *question.name();
+    (is_of_zone && record.dns_class == DNSClass::IN).then(|| Serial::decode(soa.serial))
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use futures_util::FutureExt;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::dns::Name;
@@ -16,7 +15,7 @@ use crate::serve::dispatch::Shared;
 use crate::serve::seldom::Seldom;
 use crate::serve::tally::Tallies;
 use crate::serve::{Identity, NamedTask, Settings, Stats, TlsIdentity};
-use crate::transfer::{Access, Notifier, Secondary, SecondaryTable};
+use crate::transfer::{Access, Notifier, Secondary, SecondaryTable, Slots};
 use crate::zone::{Zone, ZoneSet};
 
 /// What all servers of a process share, whatever the configuration says.
@@ -29,7 +28,7 @@ pub struct Common {
     /// Knows what each secondary has.
     pub secondaries: Arc<SecondaryTable>,
     /// Capacity for transfers.
-    pub slots: Arc<Semaphore>,
+    pub slots: Arc<Slots>,
     /// Counts queries, where a block wants it.
     pub tallies: Arc<Tallies>,
 }
@@ -42,7 +41,7 @@ impl Common {
             stats: Arc::default(),
             draining: Arc::default(),
             secondaries: Arc::default(),
-            slots: Arc::new(Semaphore::new(settings.transfer.max_at_once)),
+            slots: Arc::new(Slots::new(&settings.transfer)),
             tallies: Arc::default(),
         }
     }
@@ -190,14 +189,17 @@ impl Server {
         &self.secondaries
     }
 
-    /// Who is told of new versions, each with its key; without those whose key is unknown.
+    /// Who is told of new versions, once with each of its keys that is known: which of them it takes shows in its
+    /// answer.
     pub fn asked(&self) -> impl Iterator<Item = (Secondary, Option<Arc<Key>>)> {
-        self.secondaries.iter().filter_map(|secondary| {
-            let key = match &secondary.key {
-                None => None,
-                Some(key) => Some(Arc::clone(self.shared.keys.current().get(key)?)),
-            };
-            Some((secondary.clone(), key))
+        self.secondaries.iter().flat_map(|secondary| {
+            let keys = self.shared.keys.current();
+            let known = secondary.keys.iter().filter_map(|key| keys.get(key));
+            let mut ways: Vec<_> = known.map(|key| Some(Arc::clone(key))).collect();
+            if secondary.keys.is_empty() {
+                ways.push(None);
+            }
+            ways.into_iter().map(|key| (secondary.clone(), key))
         })
     }
 

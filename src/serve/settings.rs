@@ -45,6 +45,10 @@ pub struct TcpSettings {
 pub struct TransferSettings {
     /// The most transfers at once.
     pub max_at_once: usize,
+    /// The most at once of one peer: an address, or one key there.
+    pub max_per_peer: usize,
+    /// How long one may take.
+    pub max_time: Duration,
     /// Octets a message should have at most.
     pub message_octets: usize,
 }
@@ -69,7 +73,9 @@ impl Default for Settings {
             udp_sockets: 2,
             tcp: TcpSettings::default(),
             transfer: TransferSettings {
-                max_at_once: 32,
+                max_at_once: 128,
+                max_per_peer: 32,
+                max_time: Duration::from_secs(2 * 60 * 60),
                 message_octets: 16_384,
             },
             notify: NotifySettings {

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use self::places::{Place, Places};
-use self::under_way::UnderWay;
+use self::under_way::{UnderWay, is_sent};
 use crate::dns::HEADER_OCTETS;
 use crate::serve::dispatch::{Asker, Outcome, Scratch};
 use crate::serve::later::Later;
@@ -274,7 +274,9 @@ impl Connection {
         loop {
             tokio::select! {
                 () = self.cancel.cancelled() => return End::Finished,
-                () = under_way.has_room(&settings) => {}
+                is_whole = under_way.has_room(&settings) => if !is_whole {
+                    return End::Unfit;
+                },
             }
             let read = {
                 let mut reading = pin!(read_request(&mut reader, &mut request));
@@ -282,7 +284,9 @@ impl Connection {
                     tokio::select! {
                         () = self.cancel.cancelled() => return End::Finished,
                         read = &mut reading => break read,
-                        Some(ended) = under_way.transfers.join_next() => log_end(ended),
+                        Some(ended) = under_way.transfers.join_next() => if !is_sent(ended) {
+                            return End::Unfit;
+                        },
                         Some(ended) = under_way.answers.join_next() => log_end(ended),
                         () = tokio::time::sleep(patience), if under_way.is_empty() => {
                             self.stats.tcp_timed_out.increase();

@@ -279,8 +279,8 @@ impl Setup {
     pub(crate) fn server_with(self, clock: Arc<dyn Clock>) -> Server {
         let common = Common::new(&self.settings);
         let told = self.secondaries.iter();
-        let told = told.map(|of| (of.zone.clone(), of.target, of.key.clone()));
-        common.secondaries.configure(told);
+        let told = told.map(|of| (of.zone.clone(), of.target, of.keys.clone()));
+        common.secondaries.configure(told, clock.wall());
         let rules = self.access.iter().map(|rule| {
             let mut words = rule.split(' ');
             Rule {

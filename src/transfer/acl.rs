@@ -1,7 +1,7 @@
 //! Who may have a zone: by address, by key and by certificate, nobody unless named.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ pub enum Peers {
         address: IpAddr,
         /// How many bits count: at most 32 or 128.
         prefix: u8,
+        /// The link an IPv6 address must come by, as the system numbers it; 0 for any.
+        link: u32,
     },
 }
 
@@ -57,7 +59,7 @@ pub enum TlsDemand {
 #[derive(Debug, Clone, Copy)]
 pub struct Applicant<'a> {
     /// From where.
-    pub address: IpAddr,
+    pub address: SocketAddr,
     /// The key that signed the request.
     pub key: Option<&'a Name>,
     /// What TLS says of the peer, when the request came over it.
@@ -124,9 +126,8 @@ impl Access {
         if who.tls.is_some_and(|tls| !tls.has_dot) {
             return Err(Denial::Alpn);
         }
-        let address = who.address.to_canonical();
         let mut denial = Denial::Address;
-        let of_address = |rule: &&Rule| rule.peers.iter().any(|peers| peers.contains(address));
+        let of_address = |rule: &&Rule| rule.peers.iter().any(|peers| peers.contains(who.address));
         for rule in self.rules.iter().filter(of_address) {
             match rule.lacks(who) {
                 None => {
@@ -160,53 +161,45 @@ impl Rule {
 }
 
 impl Peers {
-    /// Whether an address, not mapped, is one of these.
-    fn contains(&self, peer: IpAddr) -> bool {
-        match (self, peer) {
-            (Self::Any, _) => true,
-            (
-                Self::Net {
-                    address: IpAddr::V4(net),
-                    prefix,
-                },
-                IpAddr::V4(peer),
-            ) => {
+    /// Whether a request from there comes from one of these. An IPv4 address is the same when it comes mapped into
+    /// IPv6.
+    fn contains(&self, peer: SocketAddr) -> bool {
+        let Self::Net {
+            address,
+            prefix,
+            link,
+        } = *self
+        else {
+            return true;
+        };
+        let by = match peer {
+            SocketAddr::V4(_) => 0,
+            SocketAddr::V6(peer) => peer.scope_id(),
+        };
+        let is_near = match (address, peer.ip().to_canonical()) {
+            (IpAddr::V4(net), IpAddr::V4(peer)) => {
                 let differing = net.to_bits() ^ peer.to_bits();
-                differing.leading_zeros() >= u32::from(*prefix)
+                differing.leading_zeros() >= u32::from(prefix)
             }
-            (
-                Self::Net {
-                    address: IpAddr::V6(net),
-                    prefix,
-                },
-                IpAddr::V6(peer),
-            ) => {
+            (IpAddr::V6(net), IpAddr::V6(peer)) => {
                 let differing = net.to_bits() ^ peer.to_bits();
-                differing.leading_zeros() >= u32::from(*prefix)
+                differing.leading_zeros() >= u32::from(prefix)
             }
-            (
-                Self::Net {
-                    address: IpAddr::V4(_),
-                    ..
-                },
-                IpAddr::V6(_),
-            )
-            | (
-                Self::Net {
-                    address: IpAddr::V6(_),
-                    ..
-                },
-                IpAddr::V4(_),
-            ) => false,
-        }
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
+        };
+        is_near && (link == 0 || link == by)
     }
-}
 
-impl From<IpAddr> for Peers {
-    fn from(address: IpAddr) -> Self {
+    /// The one address, by any link or by this.
+    #[must_use]
+    pub fn single(address: IpAddr, link: u32) -> Self {
         let address = address.to_canonical();
         let prefix = if address.is_ipv4() { 32 } else { 128 };
-        Self::Net { address, prefix }
+        Self::Net {
+            address,
+            prefix,
+            link,
+        }
     }
 }
 
@@ -222,11 +215,13 @@ impl FromStr for Peers {
             None => (text, None),
             Some((address, prefix)) => (address, Some(prefix)),
         };
-        // A scope (fe80::1%eth0) says by which link, not who.
-        let bare = address.split('%').next().unwrap_or(address);
-        let address: IpAddr = bare.parse().map_err(|_| wrong())?;
+        let (address, link) = match address.split_once('%') {
+            None => (address, 0),
+            Some((address, link)) => (address, link.parse().map_err(|_| wrong())?),
+        };
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let Some(prefix) = prefix else {
-            return Ok(address.into());
+            return Ok(Self::single(address, link));
         };
         let bits: u8 = prefix.parse().map_err(|_| wrong())?;
         let most = if address.is_ipv4() { 32 } else { 128 };
@@ -243,6 +238,7 @@ impl FromStr for Peers {
         Ok(Self::Net {
             address: canonical,
             prefix,
+            link,
         })
     }
 }
@@ -263,6 +259,13 @@ impl fmt::Display for Denial {
 mod tests {
     use super::*;
 
+    /// Some port of an address, which may say its link.
+    fn at(peer: &str) -> SocketAddr {
+        let bracketed = format!("[{peer}]:4000");
+        let plain = format!("{peer}:4000");
+        bracketed.parse().or_else(|_| plain.parse()).unwrap()
+    }
+
     /// Whether a peer may have a zone under rules written as `peers[ key]`.
     fn check(rules: &[&str], peer: &str, key: Option<&str>) -> Result<(), Denial> {
         let rules = rules.iter().map(|rule| {
@@ -279,7 +282,7 @@ mod tests {
             .permit(
                 &zone,
                 Applicant {
-                    address: peer.parse().unwrap(),
+                    address: at(peer),
                     key: key.as_ref(),
                     tls: None,
                 },
@@ -306,7 +309,11 @@ mod tests {
             ("2001:db8::/32", "2001:db8:ffff::1", true),
             ("2001:db8::/32", "2001:db9::1", false),
             ("2001:db8::1", "2001:db8::1", true),
-            ("fe80::1%eth0", "fe80::1", true),
+            ("fe80::1", "fe80::1%3", true),
+            ("fe80::1%3", "fe80::1%3", true),
+            ("fe80::1%3", "fe80::1%4", false),
+            ("fe80::1%3", "fe80::2%3", false),
+            ("fe80::/10", "fe80::2%3", true),
             ("10.0.0.1", "10.0.0.2", false),
             ("*", "2001:db8::1", true),
             ("*", "192.0.2.1", true),

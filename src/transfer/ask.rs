@@ -50,14 +50,14 @@ pub async fn ask_serials(
     secondaries: Vec<(Secondary, Option<Arc<Key>>)>,
     settings: AskSettings,
     clock: Arc<dyn Clock>,
-) -> Vec<(Name, Serial)> {
+) -> Vec<(Secondary, Serial)> {
     let clock = &*clock;
     let asked = secondaries.iter().map(|(secondary, key)| async move {
         let Secondary { zone, target, .. } = secondary;
         match ask(secondary, key.as_deref(), settings, clock).await {
             Ok(Some(serial)) => {
                 info!(%zone, secondary = %target, %serial, "a secondary has a version");
-                Some((zone.clone(), serial))
+                Some((secondary.clone(), serial))
             }
             Ok(None) => {
                 debug!(%zone, secondary = %target, "a secondary does not say what it has");
@@ -289,7 +289,10 @@ mod tests {
         let secondary = Secondary {
             zone: zone(),
             target,
-            key: is_signed.then(|| "k.".parse().unwrap()),
+            keys: is_signed
+                .then(|| "k.".parse().unwrap())
+                .into_iter()
+                .collect(),
             source: None,
         };
         let settings = AskSettings {
@@ -302,7 +305,7 @@ mod tests {
             Arc::new(SystemClock),
         );
         tokio::select! {
-            found = asking => found,
+            found = asking => serials(found),
             () = answering => unreachable!("it answers for ever"),
         }
     }
@@ -374,14 +377,22 @@ mod tests {
         let secondary = Secondary {
             zone: zone(),
             target,
-            key: None,
+            keys: vec![],
             source: None,
         };
         let settings = AskSettings {
             tries: 5,
             wait: Duration::from_millis(200),
         };
-        ask_serials(vec![(secondary, None)], settings, Arc::new(SystemClock)).await
+        serials(ask_serials(vec![(secondary, None)], settings, Arc::new(SystemClock)).await)
+    }
+
+    /// The zone and serial of each that said one.
+    fn serials(found: Vec<(Secondary, Serial)>) -> Vec<(Name, Serial)> {
+        let pairs = found.into_iter();
+        pairs
+            .map(|(secondary, serial)| (secondary.zone, serial))
+            .collect()
     }
 
     #[tokio::test]

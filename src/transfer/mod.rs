@@ -7,6 +7,7 @@ mod ixfr;
 mod notify;
 mod packer;
 mod secondaries;
+mod slots;
 mod stream;
 mod tls_peer;
 
@@ -17,5 +18,7 @@ pub(crate) use notify::Notifier;
 pub use notify::Secondary;
 pub(crate) use packer::{Head, Packer, unix_seconds};
 pub use secondaries::{Asked, SecondaryId, SecondaryStatus, SecondaryTable, TransferKind};
+pub(crate) use slots::Slot;
+pub use slots::Slots;
 pub(crate) use stream::{Closed, Job, JobStart, Sink, one_message};
 pub use tls_peer::TlsPeer;

@@ -8,10 +8,12 @@
 //! target has its own task and socket: a dead one delays nobody. From the third try on it goes over TCP,
 //! too (RFC 1996 section 3.5), for a way that lets no datagrams through.
 
+mod telling;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -22,6 +24,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+use self::telling::{Action, Telling};
 use crate::dns::tsig::{self, Key, KeyRing};
 use crate::dns::{
     HEADER_OCTETS, MAX_MESSAGE_OCTETS, MessageWriter, Name, Rcode, Rtype, Section, Serial, flags,
@@ -48,109 +51,10 @@ pub struct Secondary {
     pub zone: Name,
     /// Where it listens.
     pub target: SocketAddr,
-    /// The key that signs what we say to it.
-    pub key: Option<Name>,
+    /// The keys that its messages may be signed with; ours are by the first that it takes.
+    pub keys: Vec<Name>,
     /// The address our datagrams leave from.
     pub source: Option<IpAddr>,
-}
-
-/// What the state wants done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Action {
-    /// Wait for a new version or an answer.
-    Wait,
-    /// Wait, at most until then.
-    WaitUntil(Instant),
-    /// Send a datagram now.
-    Send,
-    /// Note that a telling was given up, and ask again.
-    GiveUp,
-}
-
-/// How far the telling of one target is: decides, without socket or clock.
-#[derive(Debug)]
-struct Telling {
-    /// Times and tries.
-    settings: NotifySettings,
-    /// There is something to tell that was not sent yet.
-    is_due: bool,
-    /// When the last new version was sent for the first time.
-    last_new: Option<Instant>,
-    /// Tries of the telling in flight.
-    tries: u32,
-    /// When the telling in flight is to be repeated.
-    repeat_at: Option<Instant>,
-    /// The telling was given up: only slow tries are left.
-    is_slow: bool,
-}
-
-impl Telling {
-    /// Nothing to tell.
-    const fn new(settings: NotifySettings) -> Self {
-        Self {
-            settings,
-            is_due: false,
-            last_new: None,
-            tries: 0,
-            repeat_at: None,
-            is_slow: false,
-        }
-    }
-
-    /// There is a new version.
-    const fn changed(&mut self) {
-        self.is_due = true;
-    }
-
-    /// What to do now.
-    fn next(&self, now: Instant) -> Action {
-        let new_at = self
-            .last_new
-            .map(|last| last + self.settings.interval)
-            .filter(|_| self.is_due);
-        if self.is_due && new_at.is_none_or(|at| at <= now) {
-            return Action::Send;
-        }
-        match self.repeat_at {
-            // What is in flight is out of date: the newer one goes out soon instead.
-            _ if self.is_due => new_at.map_or(Action::Send, Action::WaitUntil),
-            None => Action::Wait,
-            Some(at) if at > now => Action::WaitUntil(at),
-            Some(_) if !self.is_slow && self.tries >= self.settings.tries => Action::GiveUp,
-            Some(_) => Action::Send,
-        }
-    }
-
-    /// A datagram was sent, or could not be: it counts as a try. `slow`: the wait between slow tries.
-    fn sent(&mut self, now: Instant, slow: Duration) {
-        if self.is_due {
-            self.is_due = false;
-            self.last_new = Some(now);
-            self.tries = 0;
-            self.is_slow = false;
-        }
-        let wait = if self.is_slow {
-            slow
-        } else {
-            let doubled = self.settings.first_timeout * 2_u32.saturating_pow(self.tries.min(16));
-            doubled.min(self.settings.max_timeout)
-        };
-        self.tries += 1;
-        self.repeat_at = Some(now + wait);
-    }
-
-    /// The telling in flight is refused or given up; slow tries follow.
-    fn given_up(&mut self, now: Instant, slow: Duration) {
-        self.is_slow = true;
-        self.repeat_at = Some(now + slow);
-    }
-
-    /// The target took it, or holds the version: nothing is in flight.
-    const fn settled(&mut self) {
-        self.repeat_at = None;
-        self.tries = 0;
-        self.is_slow = false;
-    }
 }
 
 /// What a message from the target is.
@@ -263,7 +167,10 @@ impl Notifier {
         match heard {
             Heard::Nothing => return false,
             Heard::Taken => telling.settled(),
-            Heard::Refused => telling.given_up(self.clock.now(), self.retry()),
+            Heard::Refused => {
+                let keys = self.known_keys().len();
+                telling.refused(self.clock.now(), self.retry(), keys);
+            }
         }
         *in_flight = None;
         true
@@ -286,7 +193,7 @@ impl Notifier {
             return None;
         }
         telling.sent(now, self.retry());
-        match self.send(&version, socket).await {
+        match self.send(&version, telling.key(), socket).await {
             Ok(in_flight) => {
                 self.stats.notify_sent.increase();
                 let wall = self.clock.wall();
@@ -312,8 +219,7 @@ impl Notifier {
 
     /// The same over TCP, once datagrams alone were not answered.
     fn fall_back(&self, telling: &Telling, sent: Option<&InFlight>) -> Option<Exchange> {
-        let is_due = telling.is_slow || telling.tries > UDP_TRIES;
-        let octets = sent.filter(|_| is_due)?.octets.clone();
+        let octets = sent.filter(|_| telling.tries > UDP_TRIES)?.octets.clone();
         Some(exchange(self.secondary.clone(), octets).boxed())
     }
 
@@ -321,6 +227,7 @@ impl Notifier {
     async fn send(
         &self,
         version: &Version,
+        place: usize,
         socket: &mut Option<UdpSocket>,
     ) -> io::Result<InFlight> {
         let socket = match socket {
@@ -328,7 +235,7 @@ impl Notifier {
             None => socket.insert(connect(&self.secondary).await?),
         };
         let id = random_id()?;
-        let key = self.key()?;
+        let key = self.key(place)?;
         let (octets, mac) = notify_message(id, version, key.as_deref(), unix_seconds(&*self.clock));
         socket.send(&octets).await?;
         Ok(InFlight {
@@ -339,15 +246,24 @@ impl Notifier {
         })
     }
 
-    /// The key that signs what we say to the target. An unsigned NOTIFY in its place would be refused.
-    fn key(&self) -> io::Result<Option<Arc<Key>>> {
-        let Some(name) = &self.secondary.key else {
-            return Ok(None);
-        };
-        match self.keys.current().get(name) {
-            Some(key) => Ok(Some(Arc::clone(key))),
-            None => Err(io::Error::other(format!("there is no key {name}"))),
+    /// The key that signs what we say to the target, by its place among those that are known. An unsigned NOTIFY in
+    /// its place would be refused.
+    fn key(&self, place: usize) -> io::Result<Option<Arc<Key>>> {
+        let known = self.known_keys();
+        match self.secondary.keys.first() {
+            None => Ok(None),
+            Some(name) if known.is_empty() => {
+                Err(io::Error::other(format!("there is no key {name}")))
+            }
+            Some(_) => Ok(Some(Arc::clone(&known[place % known.len()]))),
         }
+    }
+
+    /// The target's keys that are in some file or line.
+    fn known_keys(&self) -> Vec<Arc<Key>> {
+        let known = self.keys.current();
+        let keys = self.secondary.keys.iter();
+        keys.filter_map(|name| known.get(name)).cloned().collect()
     }
 
     /// Notes that a telling was given up.

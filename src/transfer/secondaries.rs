@@ -8,6 +8,8 @@ use std::time::SystemTime;
 use arc_swap::ArcSwap;
 
 use crate::dns::{Name, Rcode, Serial};
+use crate::ops::millis;
+use crate::zone::Version;
 
 /// Who a request comes from: where, and signed by which key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,8 +64,10 @@ pub struct SecondaryStatus {
     pub zone: Name,
     /// Where it is told.
     pub target: SocketAddr,
-    /// The key its messages are signed with.
-    pub key: Option<Name>,
+    /// The keys its messages may be signed with.
+    pub keys: Vec<Name>,
+    /// Since when it is configured.
+    pub since: SystemTime,
     /// The serial of the last NOTIFY sent, and when.
     pub notified: Option<(Serial, SystemTime)>,
     /// The serial of the last NOTIFY it answered, with its answer, and when.
@@ -80,13 +84,56 @@ pub struct SecondaryStatus {
     pub transfer: Option<(TransferKind, SystemTime)>,
 }
 
+/// How far a secondary is behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lag {
+    /// How many versions it lacks; `None` when it never said what it has, or the history does not reach back to that.
+    pub versions: Option<u64>,
+    /// Milliseconds since 1970 when the oldest of them came, as far as is known; `None` when it lacks nothing.
+    pub since_ms: Option<u64>,
+}
+
+impl Lag {
+    /// Milliseconds it is behind at a time, in milliseconds since 1970.
+    #[must_use]
+    pub const fn ms(&self, now_ms: u64) -> u64 {
+        match self.since_ms {
+            Some(since) => now_ms.saturating_sub(since),
+            None => 0,
+        }
+    }
+}
+
 impl SecondaryStatus {
+    /// How far it is behind a version. One that never took anything is behind since it is configured; one whose
+    /// version is older than the history, since that begins at the latest.
+    #[must_use]
+    pub fn lag(&self, version: &Version) -> Lag {
+        let Some(serial) = self.serial else {
+            return Lag {
+                versions: None,
+                since_ms: Some(millis(self.since)),
+            };
+        };
+        let missing = version.steps_from(serial);
+        let oldest = match &missing {
+            Some(missing) => missing.first(),
+            None => version.history.front(),
+        };
+        let since_ms = oldest.map(|step| step.time_ms);
+        Lag {
+            versions: missing.as_ref().map(|missing| missing.len() as u64),
+            since_ms: since_ms.or_else(|| missing.is_none().then(|| millis(self.since))),
+        }
+    }
+
     /// Nothing is known yet.
-    const fn new(zone: Name, target: SocketAddr, key: Option<Name>) -> Self {
+    const fn new(zone: Name, target: SocketAddr, keys: Vec<Name>, since: SystemTime) -> Self {
         Self {
             zone,
             target,
-            key,
+            keys,
+            since,
             notified: None,
             acknowledged: None,
             given_up: 0,
@@ -108,21 +155,25 @@ pub struct SecondaryTable {
 }
 
 impl SecondaryTable {
-    /// Takes a new list of secondaries, zone, target, key: of those that stay it is still known what they have.
+    /// Takes a new list of secondaries, zone, target, keys: of those that stay it is still known what they have,
+    /// whatever their keys are now.
     pub fn configure(
         &self,
-        secondaries: impl IntoIterator<Item = (Name, SocketAddr, Option<Name>)>,
+        secondaries: impl IntoIterator<Item = (Name, SocketAddr, Vec<Name>)>,
+        now: SystemTime,
     ) {
         let mut zones = self.lock();
         let mut addresses = HashSet::new();
         let mut known: Vec<SecondaryStatus> = zones.drain().flat_map(|(_, all)| all).collect();
-        for (zone, target, key) in secondaries {
+        for (zone, target, keys) in secondaries {
             addresses.insert(target.ip().to_canonical());
-            let is_it =
-                |it: &SecondaryStatus| it.zone == zone && it.target == target && it.key == key;
+            let is_it = |it: &SecondaryStatus| it.zone == zone && it.target == target;
             let status = match known.iter().position(is_it) {
-                Some(place) => known.swap_remove(place),
-                None => SecondaryStatus::new(zone.clone(), target, key),
+                Some(place) => SecondaryStatus {
+                    keys,
+                    ..known.swap_remove(place)
+                },
+                None => SecondaryStatus::new(zone.clone(), target, keys, now),
             };
             zones.entry(zone).or_default().push(status);
         }
@@ -181,6 +232,13 @@ impl SecondaryTable {
         });
     }
 
+    /// It said which serial it has when it was asked; what it took since is newer.
+    pub fn heard(&self, zone: &Name, target: SocketAddr, serial: Serial) {
+        self.update_target(zone, target, |status| {
+            status.serial = status.serial.or(Some(serial));
+        });
+    }
+
     /// A NOTIFY left.
     pub(crate) fn notified(
         &self,
@@ -219,13 +277,13 @@ impl SecondaryTable {
         let mut zones = self.lock();
         let mut here: Vec<_> = zones.get_mut(zone).into_iter().flatten().collect();
         here.retain(|status| status.target.ip().to_canonical() == address);
-        // Who has a key is known by it; one without may sign all the same, unless the key is its neighbour's.
-        let is_own = |status: &&mut SecondaryStatus| status.key == id.key;
-        let is_neighbours = here.iter().any(|status| status.key == id.key);
+        // Who has keys is known by them; one without may sign all the same, unless the key is its neighbour's.
+        let has =
+            |status: &SecondaryStatus| id.key.as_ref().is_some_and(|key| status.keys.contains(key));
+        let is_known = here.iter().any(|status| has(status));
+        here.retain(|status| has(status) || !is_known && status.keys.is_empty());
         for status in here {
-            if is_own(&status) || !is_neighbours && status.key.is_none() {
-                change(status);
-            }
+            change(status);
         }
     }
 
@@ -246,5 +304,137 @@ impl SecondaryTable {
     /// The zones' entries, whatever became of a thread that held them.
     fn lock(&self) -> MutexGuard<'_, HashMap<Name, Vec<SecondaryStatus>>> {
         self.zones.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::serve::testing::{contents, name, publish, zone};
+    use crate::zone::Zone;
+
+    /// A table of lines `(address, keys)`, all of zone `z.`.
+    fn table(lines: &[(&str, &[&str])]) -> SecondaryTable {
+        let table = SecondaryTable::default();
+        configure(&table, lines);
+        table
+    }
+
+    /// Takes such lines, five seconds after 1970, when [`publish`] makes its versions.
+    fn configure(table: &SecondaryTable, lines: &[(&str, &[&str])]) {
+        let lines = lines.iter().map(|(target, keys)| {
+            let keys = keys.iter().map(|key| name(key)).collect();
+            (name("z."), target.parse().unwrap(), keys)
+        });
+        table.configure(lines, SystemTime::UNIX_EPOCH + Duration::from_secs(5));
+    }
+
+    /// Says that someone at an address, with this key, has serial 7.
+    fn ask(table: &SecondaryTable, address: &str, key: Option<&str>) {
+        let id = SecondaryId {
+            address: address.parse().unwrap(),
+            key: key.map(name),
+        };
+        let asked = Asked::Ixfr(Serial::decode(7));
+        table.asked(&name("z."), &id, asked, SystemTime::UNIX_EPOCH);
+    }
+
+    /// The targets that are known to have serial 7.
+    fn known(table: &SecondaryTable) -> Vec<String> {
+        let mut all = table.snapshot();
+        all.retain(|status| status.serial == Some(Serial::decode(7)));
+        all.iter().map(|status| status.target.to_string()).collect()
+    }
+
+    #[test]
+    fn of_two_at_one_address_the_key_tells_which_one_asked() {
+        let lines: [(&str, &[&str]); 3] = [
+            ("192.0.2.1:53", &["a."]),
+            ("192.0.2.1:54", &["b."]),
+            ("192.0.2.2:53", &["a."]),
+        ];
+        let of = table(&lines);
+        ask(&of, "192.0.2.1:40000", Some("b."));
+        assert_eq!(known(&of), ["192.0.2.1:54"]);
+        ask(&of, "192.0.2.1:40000", Some("c."));
+        ask(&of, "192.0.2.1:40000", None);
+        assert_eq!(known(&of), ["192.0.2.1:54"], "a stranger's key, and none");
+    }
+
+    #[test]
+    fn one_without_a_key_is_not_taken_for_its_neighbour() {
+        let lines: [(&str, &[&str]); 2] = [("192.0.2.1:53", &["a."]), ("192.0.2.1:54", &[])];
+        let of = table(&lines);
+        ask(&of, "192.0.2.1:40000", Some("a."));
+        assert_eq!(known(&of), ["192.0.2.1:53"]);
+        let of = table(&lines);
+        ask(&of, "192.0.2.1:40000", None);
+        assert_eq!(known(&of), ["192.0.2.1:54"]);
+        // It may sign all the same, with a key that some other rule names.
+        let of = table(&lines);
+        ask(&of, "192.0.2.1:40000", Some("c."));
+        assert_eq!(known(&of), ["192.0.2.1:54"]);
+    }
+
+    #[test]
+    fn one_with_two_keys_is_known_by_either_and_from_a_mapped_address() {
+        for key in ["old.", "new."] {
+            let of = table(&[("192.0.2.1:53", &["old.", "new."])]);
+            ask(&of, "[::ffff:192.0.2.1]:40000", Some(key));
+            assert_eq!(known(&of), ["192.0.2.1:53"], "{key}");
+        }
+    }
+
+    #[test]
+    fn what_is_known_outlives_an_exchange_of_keys_and_goes_with_the_line() {
+        let of = table(&[("192.0.2.1:53", &["old."])]);
+        ask(&of, "192.0.2.1:40000", Some("old."));
+        configure(&of, &[("192.0.2.1:53", &["old.", "new."])]);
+        configure(&of, &[("192.0.2.1:53", &["new."]), ("192.0.2.2:53", &[])]);
+        assert_eq!(known(&of), ["192.0.2.1:53"]);
+        configure(&of, &[("192.0.2.2:53", &[])]);
+        configure(&of, &[("192.0.2.1:53", &["new."])]);
+        assert_eq!(known(&of), [""; 0]);
+    }
+
+    /// How far the one secondary is behind, its milliseconds at the second 60.
+    fn lag(table: &SecondaryTable, zone: &Zone) -> (Option<u64>, u64) {
+        let lag = table.snapshot()[0].lag(&zone.current().unwrap());
+        (lag.versions, lag.ms(60_000))
+    }
+
+    #[test]
+    fn one_that_took_nothing_is_behind_since_it_is_configured() {
+        let zone = zone("z.", 1, &["a A 192.0.2.1"]);
+        let of = table(&[("192.0.2.1:53", &[])]);
+        assert_eq!(lag(&of, &zone), (None, 55_000));
+    }
+
+    #[test]
+    fn what_one_has_counts_from_the_first_version_it_lacks() {
+        let zone = zone("z.", 7, &["a A 192.0.2.1"]);
+        let of = table(&[("192.0.2.1:53", &[])]);
+        ask(&of, "192.0.2.1:40000", None);
+        assert_eq!(lag(&of, &zone), (Some(0), 0));
+        for serial in [8, 9] {
+            let next = contents("z.", 60, &[&format!("a A 192.0.2.{serial}")]);
+            publish(&zone, serial, &next);
+        }
+        assert_eq!(lag(&of, &zone), (Some(2), 60_000), "versions of second 0");
+    }
+
+    #[test]
+    fn what_one_said_when_it_was_asked_is_less_than_what_it_took() {
+        let of = table(&[("192.0.2.1:53", &[])]);
+        let target = "192.0.2.1:53".parse().unwrap();
+        of.heard(&name("z."), target, Serial::decode(7));
+        assert_eq!(known(&of), ["192.0.2.1:53"]);
+        of.heard(&name("z."), target, Serial::decode(6));
+        assert_eq!(known(&of), ["192.0.2.1:53"]);
+        // One that is ahead of us, or is from before our history, lacks all that is known.
+        let zone = zone("z.", 3, &["a A 192.0.2.1"]);
+        assert_eq!(lag(&of, &zone), (None, 55_000));
     }
 }

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::dns::{MessageWriter, Name, Rcode, RrRef, Section, Serial};
 use crate::ops::Clock;
-use crate::serve::{Stats, TransferOutcome};
+use crate::serve::{Stats, TransferOutcome, TransferSettings};
 use crate::transfer::packer::Push;
 use crate::transfer::{
-    Decision, Delta, Head, Packer, Permit, Reason, SecondaryId, SecondaryTable, TransferKind, axfr,
-    decide, ixfr,
+    Decision, Delta, Head, Packer, Permit, Reason, SecondaryId, SecondaryTable, Slot, TransferKind,
+    axfr, decide, ixfr,
 };
 use crate::zone::Version;
 
@@ -39,6 +39,9 @@ pub(crate) enum StreamError {
     /// A record fits no message.
     #[error("a record is too large for any message")]
     TooLarge,
+    /// It took too long, though something was taken all the time.
+    #[error("it took longer than a transfer may")]
+    TooLong,
 }
 
 impl From<Closed> for StreamError {
@@ -65,12 +68,6 @@ pub(crate) async fn put<'a, S: Sink>(
     Ok(())
 }
 
-/// Capacity for one transfer: held while it runs.
-#[derive(Debug)]
-pub(crate) struct Slot(
-    #[allow(dead_code, reason = "held, not read")] pub(crate) OwnedSemaphorePermit,
-);
-
 /// A transfer that may begin.
 pub(crate) struct Job {
     /// The peer may have the zone.
@@ -89,8 +86,8 @@ pub(crate) struct JobStart {
     pub(crate) client: Option<Serial>,
     /// What all messages have in common.
     pub(crate) head: Head,
-    /// Octets a message should have at most.
-    pub(crate) message_octets: usize,
+    /// Limits.
+    pub(crate) settings: TransferSettings,
     /// Who asked.
     pub(crate) peer: SecondaryId,
     /// Tells the time.
@@ -103,16 +100,16 @@ pub(crate) struct JobStart {
 
 impl Job {
     /// A transfer.
-    pub(crate) fn new(permit: Permit, slot: OwnedSemaphorePermit, start: JobStart) -> Self {
+    pub(crate) fn new(permit: Permit, slot: Slot, start: JobStart) -> Self {
         Self {
             permit,
-            slot: Slot(slot),
+            slot,
             start,
         }
     }
 
-    /// Decides, sends everything and notes what became of it.
-    pub(crate) async fn run<S: Sink>(self, mut sink: S) {
+    /// Decides, sends everything and notes what became of it; whether it was answered to its end.
+    pub(crate) async fn run<S: Sink>(self, mut sink: S) -> bool {
         let Self {
             permit,
             slot,
@@ -131,8 +128,14 @@ impl Job {
             }
         };
         let head = start.head;
-        let mut packer = Packer::new(head, start.message_octets, Arc::clone(&start.clock));
-        let result = send(&mut packer, &start.version, &decision, &mut sink).await;
+        let mut packer = Packer::new(
+            head,
+            start.settings.message_octets,
+            Arc::clone(&start.clock),
+        );
+        let sending = send(&mut packer, &start.version, &decision, &mut sink);
+        let in_time = timeout(start.settings.max_time, sending).await;
+        let result = in_time.unwrap_or(Err(StreamError::TooLong));
         drop(slot);
         let report = Report {
             zone: permit.zone().apex(),
@@ -158,6 +161,11 @@ impl Job {
                 (start.version.serial, start.version.seq),
                 start.clock.wall(),
             );
+        }
+        match result {
+            // The peer was told that it failed.
+            Ok(()) | Err(StreamError::TooLarge) => true,
+            Err(StreamError::Closed | StreamError::TooLong) => false,
         }
     }
 }
@@ -191,7 +199,7 @@ impl Report<'_> {
     ) {
         let outcome = match result {
             Ok(()) => TransferOutcome::Done,
-            Err(StreamError::Closed) => TransferOutcome::Broken,
+            Err(StreamError::Closed | StreamError::TooLong) => TransferOutcome::Broken,
             Err(StreamError::TooLarge) => TransferOutcome::Failed,
         };
         stats.transfer(kind, outcome, packer.records, packer.octets);
@@ -238,7 +246,7 @@ async fn send<S: Sink>(
             sink.finish(packer.error(Rcode::SERVFAIL)).await?;
             Err(StreamError::TooLarge)
         }
-        Err(StreamError::Closed) => Err(StreamError::Closed),
+        Err(broken @ (StreamError::Closed | StreamError::TooLong)) => Err(broken),
     }
 }
 

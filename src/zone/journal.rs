@@ -71,6 +71,7 @@ use sidefile::{Newest, Serials};
 use snapshot::SnapshotJob;
 use step::StepSize;
 use store::{Batch, Store};
+use upkeep::{LISTS_AT_HAND_OCTETS, Occasion};
 use wide::WideJob;
 
 pub use at_hand::StepsAtHand;
@@ -215,6 +216,8 @@ pub struct Journal {
     jobs: VecDeque<SnapshotJob>,
     /// Lists of wide steps being written.
     lists: VecDeque<WideJob>,
+    /// The octets of the steps that are kept at hand for them.
+    lists_at_hand_octets: usize,
     /// Entries to be removed.
     garbage: VecDeque<Garbage>,
     /// How many commits in a row failed by damage.
@@ -292,6 +295,7 @@ impl Journal {
             committed: BTreeMap::new(),
             jobs: VecDeque::new(),
             lists: scan.lists.into(),
+            lists_at_hand_octets: LISTS_AT_HAND_OCTETS,
             garbage: scan.garbage.into(),
             damaged_commits: 0,
             damaged_upkeep: 0,
@@ -373,13 +377,15 @@ impl Journal {
         if candidates.is_empty() {
             return Ok(Vec::new());
         }
-        let written = match self.write(&candidates) {
-            Ok(written) => written,
-            Err(error) => return Err((error, candidates)),
-        };
+        let before = self.store.keys_written();
+        if let Err(error) = self.write(&candidates) {
+            return Err((error, candidates));
+        }
         // Upkeep comes after: its failure costs the commit nothing. Where commits leave no time for more it
         // has to take away as much as they bring, in the long run.
-        self.try_upkeep(COMMIT_PORTION.max(2 * written).min(COMMIT_PORTION_MOST));
+        let written = self.store.keys_written().saturating_sub(before);
+        let portion = COMMIT_PORTION.max(written.saturating_mul(2));
+        self.try_upkeep(portion.min(COMMIT_PORTION_MOST), Occasion::Commit);
         Ok(candidates.into_iter().map(Candidate::journaled).collect())
     }
 
@@ -389,7 +395,7 @@ impl Journal {
         if self.store.is_poisoned() {
             return false;
         }
-        self.try_upkeep(IDLE_PORTION)
+        self.try_upkeep(IDLE_PORTION, Occasion::Idle)
     }
 
     /// Ends the journal: everything written out, ceilings set to the newest serials.

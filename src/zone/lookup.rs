@@ -4,7 +4,8 @@
 //! name below them does are NODATA (RFC 8020). A CNAME answers every type and is followed within the
 //! zone; a target that is missing gives the CNAME with NXDOMAIN (RFC 6604 section 3), one elsewhere the
 //! bare CNAME. At and below a zone cut the answer is a referral, but for DS at the cut itself (RFC 4035
-//! section 3.1.4.1). A wildcard answers for names that do not exist below its closest encloser (RFC 4592).
+//! section 3.1.4.1). A wildcard answers for names that do not exist below its closest encloser (RFC 4592),
+//! unless something else that has names of its own answers for them.
 //!
 //! # Not implemented
 //! DNAME: zone files that have it are refused.
@@ -85,12 +86,6 @@ impl<'v> Answer<'v> {
         }
     }
 
-    /// The answer of a zone that has no such name.
-    #[must_use]
-    pub fn missing() -> Self {
-        Self::new().without(None, false)
-    }
-
     /// The RRsets of the answer section.
     pub fn links(&self) -> impl Iterator<Item = &Link<'v>> {
         self.links.iter().flatten()
@@ -147,6 +142,19 @@ pub fn lookup<'v>(
     qtype: Rtype,
     key: &mut Vec<u8>,
 ) -> Answer<'v> {
+    lookup_beside(version, lower_name, qtype, key, |_| false)
+}
+
+/// As [`lookup`], beside something that has names of its own: one that the version does not hold is missing,
+/// with no wildcard in its place, if `is_live` says so. That is asked only where a wildcard may answer.
+#[must_use]
+pub fn lookup_beside<'v>(
+    version: &'v Version,
+    lower_name: &[u8],
+    qtype: Rtype,
+    key: &mut Vec<u8>,
+    mut is_live: impl FnMut(&[u8]) -> bool,
+) -> Answer<'v> {
     let contents = &version.contents;
     let apex = contents.apex().as_wire();
     let mut answer = Answer::new();
@@ -161,7 +169,7 @@ pub fn lookup<'v>(
         if qtype == Rtype::SOA && key.is_empty() {
             return answer.with(place, owner, LinkSet::Soa);
         }
-        let node = match find(contents, key, qtype) {
+        let node = match find(contents, key, qtype, || is_live(name)) {
             Found::Node(node) => node,
             Found::Cut(end, servers) => {
                 let labels = key[end..].iter().filter(|octet| **octet == 0).count();
@@ -190,8 +198,13 @@ pub fn lookup<'v>(
     answer
 }
 
-/// What stands at a key, which may grow while a wildcard is looked for.
-fn find<'v>(contents: &'v Contents, key: &mut Vec<u8>, qtype: Rtype) -> Found<'v> {
+/// What stands at a key, which may grow while a wildcard is looked for: none answers for what is live.
+fn find<'v>(
+    contents: &'v Contents,
+    key: &mut Vec<u8>,
+    qtype: Rtype,
+    is_live: impl FnOnce() -> bool,
+) -> Found<'v> {
     if contents.has_cuts()
         && let Some((end, servers)) = cut_above(contents, key)
         && !(qtype == Rtype::DS && end == key.len())
@@ -201,7 +214,7 @@ fn find<'v>(contents: &'v Contents, key: &mut Vec<u8>, qtype: Rtype) -> Found<'v
     match contents.get(key) {
         Some(node) => Found::Node(node),
         None if contents.exists(key) => Found::Empty,
-        None if contents.has_wildcards() => wildcard(contents, key),
+        None if contents.has_wildcards() && !is_live() => wildcard(contents, key),
         None => Found::Missing,
     }
 }

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::dns::{Name, OwnerRef, Rdata, RrBlock, RrRef, Rtype, SortKey, Ttl};
+use crate::dns::{Name, OwnerRef, Rdata, RrBlock, RrRef, Rtype, Ttl};
 
 /// Octets in front of the records of an RRset.
 const RRSET_HEAD: usize = 14;
@@ -109,24 +109,11 @@ impl Node {
         }
     }
 
-    /// Writes the owner's labels below the apex in wire form; the apex itself is to follow.
-    pub fn write_relative_owner(&self, wire: &mut Vec<u8>) {
-        let key = self.key();
-        let at = 2 + key.len();
-        let len = usize::from(self.0[at]);
-        if len == 0 {
-            SortKey::write_wire(key, wire);
-        } else {
-            wire.extend_from_slice(&self.0[at + 1..=at + len]);
-        }
-    }
-
     /// The owner in wire form.
     #[must_use]
     pub fn owner_wire(&self, apex: &Name) -> Vec<u8> {
         let mut wire = Vec::with_capacity(self.key().len() + apex.as_wire().len());
-        self.write_relative_owner(&mut wire);
-        wire.extend_from_slice(apex.as_wire());
+        self.owner(apex.as_wire()).write(&mut wire);
         wire
     }
 
@@ -233,11 +220,10 @@ pub struct RrsetRef<'a> {
 impl<'a> RrsetRef<'a> {
     /// The data of each record, by rising octets.
     pub fn data(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let mut rest = self.octets;
+        let mut rest = self.block();
         std::iter::from_fn(move || {
-            let (len, after) = rest.split_first_chunk::<2>()?;
-            let (data, after) = after.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
-            rest = after;
+            let (data, end) = rest.first()?;
+            rest.octets = &rest.octets[end..];
             Some(data)
         })
     }

@@ -186,7 +186,7 @@ fn refuser() -> (SocketAddr, mpsc::Receiver<()>) {
 }
 
 /// CoreDNS asks a refusing secondary three times, and only about zones of files. A refusal is an answer
-/// (RFC 1996 section 3.10): it is said once, for each, and the next version is announced again.
+/// (RFC 1996 section 3.10): it is said once for each version, however often that is told again.
 #[test]
 fn s84_each_refused_notify_is_reported() {
     let (first, first_told) = refuser();

@@ -164,7 +164,7 @@ impl Fleet {
     pub fn transfers(&self, zonewright: &Zonewright) -> Vec<(Kind, Transfers)> {
         let count = |member: &Secondary| {
             let transfers = match member.kind {
-                Kind::Nsd => nsd_transfers(&zonewright.log()),
+                Kind::Nsd => nsd_transfers(zonewright),
                 Kind::Bind | Kind::Knot | Kind::Pdns | Kind::Unbound => member.transfers(),
             };
             (member.kind, transfers)
@@ -226,16 +226,14 @@ impl Fleet {
     }
 }
 
-/// NSD's finished transfers in zonewright's log, where its key tells it apart.
-fn nsd_transfers(log: &str) -> Transfers {
+/// NSD's finished transfers as zonewright tells of them, where its key tells it apart.
+fn nsd_transfers(zonewright: &Zonewright) -> Transfers {
+    let all = zonewright.transfers();
     let count = |kind: &str| {
-        let kind = format!("kind=\"{kind}\"");
-        let lines = log
-            .lines()
-            .filter(|line| line.contains("transfer finished"));
-        lines
-            .filter(|line| line.contains("key=nsd.key.") && line.contains(&kind))
-            .count()
+        let of_nsd = all
+            .iter()
+            .filter(|it| it.key.as_deref() == Some("nsd.key."));
+        of_nsd.filter(|it| it.kind == kind).count()
     };
     Transfers {
         axfr: count("axfr"),

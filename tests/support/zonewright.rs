@@ -34,6 +34,37 @@ pub struct Zonewright {
     ready_port: u16,
 }
 
+/// A transfer that it finished, as its log tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transferred {
+    /// The name of the key; none without one.
+    pub key: Option<String>,
+    /// `tls`, or the name of the certificate; none without TLS.
+    pub tls: Option<String>,
+    /// Of what sort: `axfr`, `ixfr` or `ixfr_as_axfr`.
+    pub kind: String,
+    /// How many records.
+    pub records: u32,
+}
+
+impl Transferred {
+    /// Of a line of the log, if it says so.
+    fn read(line: &str) -> Option<Self> {
+        line.contains("transfer finished").then_some(())?;
+        let value = |name: &str| {
+            let name = format!(" {name}=");
+            let value = line.split_once(&name)?.1.split(' ').next()?;
+            Some(value.trim_matches('"').to_owned())
+        };
+        Some(Self {
+            key: value("key"),
+            tls: value("tls"),
+            kind: value("kind").expect("it says of what sort"),
+            records: value("records")?.parse().expect("a number"),
+        })
+    }
+}
+
 impl Zonewright {
     /// Makes its folder and chooses its ports, but starts nothing: what follows it wants its address
     /// first.
@@ -187,6 +218,11 @@ impl Zonewright {
     pub fn log(&self) -> String {
         let octets = std::fs::read(self.folder.path().join("log")).unwrap_or_default();
         String::from_utf8_lossy(&octets).into_owned()
+    }
+
+    /// The transfers that it says it finished, over all starts.
+    pub fn transfers(&self) -> Vec<Transferred> {
+        self.log().lines().filter_map(Transferred::read).collect()
     }
 
     /// The serial it serves.

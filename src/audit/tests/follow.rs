@@ -32,7 +32,7 @@ fn page(past: &Fake, wanted: &Follow, room: Room) -> (Vec<String>, Cursor) {
     let text = String::from_utf8(text).unwrap();
     let mut lines: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
     let cursor = serde_json::from_str(&lines.pop().unwrap()).unwrap();
-    let is_version = |line: &String| line.starts_with('z');
+    let is_version = |line: &String| line.starts_with(['y', 'z']);
     (lines.into_iter().filter(is_version).collect(), cursor)
 }
 
@@ -161,4 +161,39 @@ fn a_stream_of_one_name_reads_only_what_the_index_names() {
         assert_eq!(*past.looked_at.borrow(), [4, 6, 8]);
         assert_eq!(cursor.given["z."].seq, 9);
     }
+}
+
+#[test]
+fn a_page_of_one_name_searches_little_more_than_it_gives() {
+    let versions: Vec<(u64, u32)> = (1..=600).map(|seq: u32| (seq.into(), 100 + seq)).collect();
+    let past = past_of(&versions);
+    let wanted = Follow {
+        name: Some("web.z".into()),
+        ..since("2026-11-21T13:00:00Z")
+    };
+    let (said, _) = pages(&past, &wanted, room(3));
+    assert_eq!(said.len(), 300);
+    // A hundred pages, each of at most two windows with fifteen versions.
+    let found = past.found.get();
+    assert!(found <= 100 * 2 * 15, "{found}");
+}
+
+#[test]
+fn a_page_that_ends_with_a_zone_is_followed_by_one_of_the_next() {
+    let mut past = past_of(&[(1, 101), (2, 102)]);
+    past.zones = vec![name("y."), name("z.")];
+    let mut wanted = since("2026-11-21T13:00:00Z");
+    let mut given = Vec::new();
+    for page_number in 1..=4 {
+        let (lines, cursor) = page(&past, &wanted, room(1));
+        let [line] = &lines[..] else {
+            panic!("{page_number}: {lines:?}");
+        };
+        given.push(line.split(' ').take(2).collect::<Vec<_>>().join(" "));
+        assert_eq!(cursor.is_more, page_number < 4, "{page_number}");
+        wanted.cursor = Some(cursor);
+    }
+    assert_eq!(given, ["y. 101", "y. 102", "z. 101", "z. 102"]);
+    let (lines, cursor) = page(&past, &wanted, room(1));
+    assert_eq!((lines.len(), cursor.is_more), (0, false));
 }

@@ -1,6 +1,6 @@
 //! `catalog`.
 
-use super::{config, name, read};
+use super::{config, name, read, warnings};
 
 /// A block with two zones that may be transferred, and these lines.
 fn text(lines: &str) -> String {
@@ -43,6 +43,26 @@ fn members_groups_and_moves_are_by_member() {
     assert_eq!(entries[0].moves_to, None);
     assert!(entries[1].groups.is_empty());
     assert_eq!(entries[1].moves_to, Some(name("new.invalid")));
+}
+
+#[test]
+fn who_reads_a_catalog_and_may_not_have_a_member_is_warned_about() {
+    let of = |members: &str| {
+        let text = format!(
+            "cluster.local 10.in-addr.arpa catalog.invalid {{\nkubernetes\ntransfer cluster.local 10.in-addr.arpa {{\n allow 192.0.2.0/24\n}}\n\
+             transfer catalog.invalid {{\n to 192.0.2.1 198.51.100.1\n}}\ncatalog catalog.invalid {members}\n}}\n"
+        );
+        warnings(&text)
+    };
+    let said = of("");
+    assert_eq!(said.len(), 2, "{said:?}");
+    for (said, member) in said.iter().zip(["10.in-addr.arpa.", "cluster.local."]) {
+        let want = format!(
+            "198.51.100.1 reads the catalog catalog.invalid. and may not have its member {member}; name it"
+        );
+        assert!(said.contains(&want), "{said}");
+    }
+    assert_eq!(of("cluster.local").len(), 1);
 }
 
 #[test]

@@ -112,9 +112,45 @@ fn a_name_server_in_a_zone_of_the_block_has_an_address_there() {
         ("apex 10.in-addr.arpa {\nns ns.dns.a.example\n}", None),
         ("apex b.example {\nns web.shop.b.example\n}", None),
         ("apex b.example {\nns web.svc.b.example 192.0.2.1\n}", None),
+        // The default server of an external zone is by its own label, and no namespace has that.
+        ("apex 10.in-addr.arpa {\nns ns1.dns.b.example\n}", None),
+        (
+            "apex 10.in-addr.arpa {\nns ns.dns.b.example\n}",
+            Some(missing("4:4", "ns.dns.b.example.", "b.example.")),
+        ),
     ] {
         let want: Vec<String> = want.into_iter().collect();
         assert_eq!(said(lines), want, "{lines}");
+    }
+    for (zones, home) in [
+        (
+            "kubernetes a.example c.example {\nmulticluster c.example\n}",
+            "a.example",
+        ),
+        ("multicluster c.example", "c.example"),
+    ] {
+        let places = zones.lines().count();
+        let said = |zone: &str, ns: &str| {
+            faults(&format!("{zones}\napex {zone} {{\nns {ns}\n}}"))
+                .iter()
+                .map(|fault| fault.replacen(&format!("{}:4: ", places + 2), "", 1))
+                .collect::<Vec<_>>()
+        };
+        let good = [""; 0];
+        assert_eq!(said("c.example", "web.shop.svc.c.example"), good, "{zones}");
+        assert_eq!(
+            said("c.example", "web.shop.svc.c.example 192.0.2.1"),
+            ["web.shop.svc.c.example. has the addresses of its Service, not those that stand here"]
+        );
+        assert_eq!(
+            said("c.example", "x.c.example"),
+            ["name server x.c.example. has no address in the zone c.example."]
+        );
+        assert_eq!(
+            said("elsewhere", &format!("ns.dns.{home}")),
+            good,
+            "{zones}"
+        );
     }
     let overlaid =
         "kubernetes a.example {\nfallthrough\n}\nfile db a.example\napex {\nns x.a.example\n}";

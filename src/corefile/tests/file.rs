@@ -164,6 +164,22 @@ fn a_zone_where_a_cluster_has_names_is_refused_in_any_block() {
     check_problems(&apart("a.pod.z:54"), &[]);
     check_problems(&apart("a.z"), &[]);
     check_problems(&apart("svc.y"), &[]);
+    let set = |key: &str| apart(key).replace("kubernetes", "multicluster");
+    check_problems(&set("a.svc.z"), &[&said("5:2", "a.svc.z.")]);
+    check_problems(&set("dns.z"), &[&said("5:2", "dns.z.")]);
+    check_problems(&set("pod.z"), &[]);
+    let beside = |key: &str| {
+        apart(key).replace(
+            "z {\n kubernetes",
+            "z y {\n kubernetes z y {\nmulticluster z\n}",
+        )
+    };
+    check_problems(&beside("svc.z"), &[&said("7:2", "svc.z.")]);
+    // Its server is that of the cluster's own zone.
+    check_problems(&beside("dns.z"), &[]);
+    let outside = apart("dns.z").replace("kubernetes", "kubernetes y\n k8s_external z");
+    check_problems(&outside, &[&said("6:2", "dns.z.")]);
+    check_problems(&outside.replace("dns.z {", "a.z {"), &[]);
 }
 
 #[test]

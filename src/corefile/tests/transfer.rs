@@ -69,6 +69,42 @@ fn transfer_to_all_is_a_warning_unless_a_key_is_asked_for() {
 }
 
 #[test]
+fn an_address_of_a_link_says_which() {
+    let server = block("kubernetes\ntransfer {\n to fe80::1%7\n allow fe80::2%9 fe80::/10\n}");
+    let transfer = &server.transfers[0];
+    let to = transfer.secondaries[0].address.to_string();
+    assert_eq!(to, "[fe80::1%7]:53");
+    let links: Vec<u32> = transfer.allow.iter().map(|allow| allow.link).collect();
+    assert_eq!(links, [9, 0]);
+}
+
+#[test]
+fn a_line_that_lets_in_what_another_one_asks_a_key_for_is_a_warning() {
+    let of = |lines: &str| {
+        let tsig = "tsig {\n secret k c2VjcmV0\n }\n";
+        warnings(&format!(
+            "a {{\n kubernetes\n {tsig} transfer {{\n {lines}\n }}\n}}\n"
+        ))
+    };
+    assert_eq!(
+        of("to 192.0.2.1 key k\n allow 192.0.2.0/24"),
+        [
+            "Corefile:8:8: whoever comes from 192.0.2.1 needs a key by line 7 and none by this; write the same key \
+             and tls on both, or take one line out"
+        ]
+    );
+    let two = of("to 192.0.2.1:54\n to 192.0.2.1:55 key k");
+    assert_eq!(two.len(), 1, "two servers at one address: {two:?}");
+    for fine in [
+        "to 192.0.2.1 key k\n to 192.0.2.2",
+        "to 192.0.2.1 key k\n allow 10.0.0.0/8",
+        "allow 192.0.2.0/24 key k\n allow 192.0.2.1 key k",
+    ] {
+        assert_eq!(of(fine), [""; 0], "{fine}");
+    }
+}
+
+#[test]
 fn transfer_is_checked() {
     for (line, want) in [
         ("to", "2:1: to needs an argument"),
@@ -92,6 +128,23 @@ fn transfer_is_checked() {
         (
             "to 192.0.2.1\ntls x",
             "3:5: tls: 'x' is one argument too many",
+        ),
+        ("to 0.0.0.0", "2:4: to: '0.0.0.0' is no server's address"),
+        (
+            "to ff02::1%lo",
+            "2:4: to: 'ff02::1%lo' is no server's address",
+        ),
+        (
+            "to 224.0.0.1",
+            "2:4: to: '224.0.0.1' is no server's address",
+        ),
+        (
+            "to fe80::1",
+            "2:4: to: 'fe80::1' is of a link, and does not say of which",
+        ),
+        (
+            "to fe80::1%no-such",
+            "2:4: to: 'fe80::1%no-such' is not an address",
         ),
         ("to tls://192.0.2.1", "2:4: tls://: not supported yet"),
         ("to 192.0.2.1 key", "2:14: key names no key"),

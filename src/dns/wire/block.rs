@@ -106,3 +106,39 @@ impl MessageWriter {
         block.octets.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dns::{Rtype, Ttl, flags};
+
+    /// An owner of `z.` by its key.
+    fn owner(key: &[u8]) -> OwnerRef<'_> {
+        OwnerRef {
+            key,
+            relative: b"",
+            apex: b"\x01z\x00",
+        }
+    }
+
+    #[test]
+    fn owners_are_written_in_order_until_a_name_of_another_kind_comes() {
+        let mut writer = MessageWriter::new(13);
+        writer.begin(false, 4096, 7, flags::QR);
+        writer.question(b"\x01z\x00\x00\xfc\x00\x01");
+        let mut put = |key: &[u8], rtype, octets: &[u8]| {
+            let mut block = RrBlock {
+                rtype,
+                ttl: Ttl::ZERO,
+                octets,
+            };
+            assert_eq!(writer.block(Section::Answer, owner(key), &mut block), 1);
+            writer.names.in_order(owner(b"x\0")).is_some()
+        };
+        for key in [b"a\0", b"b\0"] {
+            assert!(put(key, Rtype::A, &[0, 4, 192, 0, 2, 1]), "{key:?}");
+        }
+        assert!(!put(b"c\0", Rtype::NS, b"\x00\x03\x01z\x00"));
+        assert!(!put(b"d\0", Rtype::A, &[0, 4, 192, 0, 2, 1]));
+    }
+}

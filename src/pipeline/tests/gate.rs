@@ -14,9 +14,18 @@ struct Ears(Arc<Mutex<Vec<String>>>);
 impl Observer for Ears {
     fn published(&self, _: &Version, _: usize, _: usize) {}
     fn committed(&self, _: Duration, _: &[Duration]) {}
-    fn failed(&self, _: &str) {}
     fn problems(&self, _: &mut dyn Iterator<Item = &Problem>, _: &[Problem]) {}
     fn synced(&self, _: usize) {}
+
+    fn failed(&self, error: &str) {
+        let said = format!("no version: {error}");
+        self.0.lock().unwrap().push(said);
+    }
+
+    fn not_forgotten(&self, zone: &Name, error: &str) {
+        let said = format!("{zone} not forgotten: {error}");
+        self.0.lock().unwrap().push(said);
+    }
 
     fn gate(&self, zone: &Name, event: &GateEvent) {
         let text = match event {
@@ -390,7 +399,8 @@ fn a_store_that_refuses_changes_nothing_of_what_is_held() {
     subject.pipeline.store.refusals = 1;
     assert!(!subject.pipeline.commit());
     assert_eq!(subject.names(), 10);
-    assert!(answer.try_recv().is_err() && subject.heard().is_empty());
+    assert!(answer.try_recv().is_err());
+    assert_eq!(subject.heard(), ["no version: disk full"]);
     assert!(subject.pipeline.commit());
     assert_eq!(
         (subject.names(), subject.heard()),

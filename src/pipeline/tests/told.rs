@@ -76,3 +76,54 @@ fn a_latency_is_told_of_what_changed_something_and_once() {
     assert!(pipeline.commit());
     assert_eq!(*told.lock().unwrap(), [1]);
 }
+
+#[test]
+fn what_changes_while_the_store_refuses_is_kept_with_a_limit_and_names_its_last_causes() {
+    let told = Arc::default();
+    let observer = Box::new(Counting(Arc::clone(&told)));
+    let clock = HandClock::at(1_000);
+    let plan = plan();
+    let mut pipeline = Pipeline::new(vec![plan.clone()], NoStore::default(), clock, observer);
+    for kind in Kinds::BASE.iter() {
+        feed(&mut pipeline, Change::Listed(kind, Vec::new()));
+    }
+    feed(&mut pipeline, Change::Applied(namespace("a")));
+    assert!(pipeline.commit());
+    pipeline.store.refusals = 2;
+    let many = 2 * SEEN_MOST + 5;
+    for number in 0..many {
+        let Fact::Service(service) = files::at_address(&format!("10.0.0.{}", number % 200)) else {
+            panic!("no Service");
+        };
+        let origin = Origin {
+            resource_version: number.to_string().into(),
+            ..Origin::default()
+        };
+        let fact = Fact::Service(Service { origin, ..service });
+        feed(&mut pipeline, Change::Applied(fact));
+        if number % SEEN_MOST == 0 && number > 0 {
+            assert!(!pipeline.commit());
+        }
+    }
+    let dirty = &pipeline.clusters[0].dirty;
+    assert!(dirty.changes >= many as u64);
+    assert!(
+        dirty.causes.len() <= SEEN_MOST + 1,
+        "{}",
+        dirty.causes.len()
+    );
+    assert_eq!(pipeline.seen.len(), SEEN_MOST);
+    assert!(pipeline.commit());
+    assert_eq!(*told.lock().unwrap().last().unwrap(), SEEN_MOST);
+    let version = plan.forward[0].zone.current().unwrap();
+    let step = version.history.last().unwrap();
+    let newest = (many - 1).to_string();
+    let mut causes = step.causes.iter().flatten();
+    assert!(causes.any(|cause| *cause.origin.resource_version == *newest));
+    // With the next batch it begins anew.
+    feed(
+        &mut pipeline,
+        Change::Applied(files::at_address("10.0.1.1")),
+    );
+    assert_eq!(pipeline.clusters[0].dirty.causes.len(), 1);
+}

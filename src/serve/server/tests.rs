@@ -73,7 +73,7 @@ async fn a_finished_transfer_is_known_of_its_secondary() {
     setup.secondaries.push(Secondary {
         zone: name("z."),
         target: "127.0.0.1:9".parse().unwrap(),
-        key: None,
+        keys: vec![],
         source: None,
     });
     let mut running = setup.start();

@@ -247,6 +247,27 @@ async fn f03_a_client_that_takes_nothing_is_closed_and_others_are_not_slowed() {
     drop(stalled);
 }
 
+/// It takes something all the time, so it never stalls.
+#[tokio::test]
+async fn f03_a_transfer_that_takes_too_long_ends_with_its_connection() {
+    let lines = large();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let mut setup = Setup::new(vec![zone("z.", 1, &lines)]);
+    setup.settings.transfer.max_time = Duration::from_millis(100);
+    let running = setup.start();
+    let mut slow = running.connect().await;
+    slow.send(&query(1, "z.", Rtype::AXFR)).await;
+    let broken = crate::serve::TransferOutcome::Broken;
+    let kind = crate::transfer::TransferKind::Axfr;
+    until(|| running.stats.transfers(kind, broken).get() == 1).await;
+    let mut messages = 0;
+    while slow.receive().await.is_some() {
+        messages += 1;
+    }
+    assert!(messages < MESSAGES, "{messages} messages, then the end");
+    assert_eq!(running.stats.tcp_timed_out.get(), 0);
+}
+
 #[tokio::test]
 async fn a14_a15_a_reader_that_pauses_gets_its_own_version_whole() {
     let lines = large();

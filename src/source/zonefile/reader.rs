@@ -67,8 +67,6 @@ struct Within {
     name: Arc<str>,
     /// Its folder, to which what it includes is relative.
     folder: PathBuf,
-    /// How many files include it.
-    depth: usize,
     /// What relative names are relative to.
     origin: Name,
     /// The owner of the last record.
@@ -120,21 +118,20 @@ impl<'a> Reader<'a> {
     /// Reads the file that was named first.
     pub(super) fn read_first(&mut self, path: &Path) {
         let origin = self.apex.clone();
-        self.open_files.push(path.to_owned());
-        if let Err(error) = self.read(path, origin, 0) {
+        if let Err(error) = self.read(path, origin) {
             let spot = Spot::of_file(path);
             self.note(spot, format!("cannot be read: {error}"));
         }
     }
 
     /// Reads a file and what it includes.
-    fn read(&mut self, path: &Path, origin: Name, depth: usize) -> std::io::Result<()> {
+    fn read(&mut self, path: &Path, origin: Name) -> std::io::Result<()> {
         self.files.push(path.to_owned());
         let text = (self.open)(path)?;
+        self.open_files.push(path.to_owned());
         let mut within = Within {
             name: path.display().to_string().into(),
             folder: path.parent().unwrap_or(Path::new("")).to_owned(),
-            depth,
             origin,
             owner: None,
         };
@@ -156,6 +153,7 @@ impl<'a> Reader<'a> {
                 }
             }
         }
+        self.open_files.pop();
         Ok(())
     }
 
@@ -252,16 +250,13 @@ impl<'a> Reader<'a> {
             let message = format!("{} includes itself", path.display());
             return Err(self.note(within.spot(file), message));
         }
-        if within.depth == MOST_DEPTH || self.files.len() == MOST_FILES {
+        if self.open_files.len() > MOST_DEPTH || self.files.len() == MOST_FILES {
             let message = format!(
                 "not included: files may include each other {MOST_DEPTH} deep, and be {MOST_FILES} in all"
             );
             return Err(self.note(within.spot(file), message));
         }
-        self.open_files.push(path.clone());
-        let read = self.read(&path, origin, within.depth + 1);
-        self.open_files.pop();
-        read.map_err(|error| {
+        self.read(&path, origin).map_err(|error| {
             let message = format!("cannot read {}: {error}", path.display());
             self.note(within.spot(file), message)
         })

@@ -6,14 +6,18 @@
 //! D11 needs DNSSEC.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use hickory_server::proto::op::Message;
-use tokio::net::UdpSocket;
+use tokio::net::{TcpListener, UdpSocket};
 
 use super::*;
-use crate::dns::Query;
+use crate::dns::{Query, Soa, Ttl};
 use crate::serve::Settings;
-use crate::serve::testing::{NOW, Running, Setup, contents, key, line, name, publish, soon, zone};
+use crate::serve::testing::{
+    NOW, Running, Setup, contents, key, line, name, publish, soa, soon, zone,
+};
+use crate::zone::Contents;
 
 /// A moment, as seconds after some start.
 fn moments() -> impl Fn(f64) -> Instant {
@@ -108,6 +112,29 @@ fn d4_a_refused_telling_is_repeated_at_the_soa_s_retry_alone() {
     assert_eq!(telling.next(at(500.0)), Action::Wait);
 }
 
+/// While keys are exchanged the two ends change over at times of their own.
+#[test]
+fn a_telling_refused_under_one_key_is_told_under_the_next_at_once_and_under_all_slowly() {
+    let at = moments();
+    let mut telling = Telling::new(settings());
+    telling.changed();
+    telling.sent(at(0.0), SLOW);
+    telling.refused(at(0.1), SLOW, 2);
+    assert_eq!((telling.key(), telling.next(at(0.1))), (1, Action::Send));
+    telling.sent(at(0.1), SLOW);
+    telling.refused(at(0.2), SLOW, 2);
+    let slow = Action::WaitUntil(at(30.2));
+    assert_eq!((telling.key(), telling.next(at(0.2))), (0, slow));
+    // A slow try begins anew: under one key, then under the other; what that takes stays.
+    telling.sent(at(30.2), SLOW);
+    telling.refused(at(30.3), SLOW, 2);
+    assert_eq!((telling.key(), telling.next(at(30.3))), (1, Action::Send));
+    telling.sent(at(30.3), SLOW);
+    telling.settled();
+    telling.changed();
+    assert_eq!((telling.key(), telling.next(at(60.0))), (1, Action::Send));
+}
+
 #[test]
 fn waits_grow_to_their_bound() {
     let at = moments();
@@ -141,16 +168,32 @@ async fn secondary() -> UdpSocket {
     UdpSocket::bind("127.0.0.1:0").await.unwrap()
 }
 
-/// A zone and a server that tells these targets of it.
-fn telling(targets: &[(SocketAddr, Option<&str>)]) -> (Arc<Zone>, Running) {
-    let zone = zone("z.", 1, &["a A 10.0.0.1"]);
+/// A secondary's socket, and its listener for connections at the same port.
+async fn both() -> (UdpSocket, TcpListener) {
+    loop {
+        let socket = secondary().await;
+        let address = socket.local_addr().unwrap();
+        if let Ok(listener) = TcpListener::bind(address).await {
+            return (socket, listener);
+        }
+    }
+}
+
+/// A zone and a server that tells these targets of it, those that refuse it again after a second.
+fn telling(targets: &[(SocketAddr, &[&str])]) -> (Arc<Zone>, Running) {
+    let zone = Arc::new(Zone::new(&name("z.")));
+    let soa = Soa {
+        retry: Ttl::decode(1),
+        ..soa(zone.apex(), 60)
+    };
+    publish(&zone, 1, &Contents::empty(zone.apex(), soa));
     let mut setup = Setup::new(vec![Arc::clone(&zone)]);
     setup.settings.notify.first_timeout = Duration::from_millis(50);
-    for (target, key) in targets {
+    for (target, keys) in targets {
         setup.secondaries.push(Secondary {
             zone: name("z."),
             target: *target,
-            key: key.map(name),
+            keys: keys.iter().map(|key| name(key)).collect(),
             source: None,
         });
     }
@@ -179,7 +222,7 @@ fn told(raw: &[u8]) -> String {
 #[tokio::test]
 async fn d1_a_notify_has_the_form_of_rfc_1996() {
     let socket = secondary().await;
-    let (_zone, _running) = telling(&[(socket.local_addr().unwrap(), None)]);
+    let (_zone, _running) = telling(&[(socket.local_addr().unwrap(), &[])]);
     let (raw, _) = receive(&socket).await;
     assert_eq!(raw[2..4], [0x24, 0], "opcode 4, AA, a request");
     assert_eq!(raw[4..12], [0, 1, 0, 1, 0, 0, 0, 0]);
@@ -195,7 +238,7 @@ async fn d1_a_notify_has_the_form_of_rfc_1996() {
 async fn d3_a_notify_is_repeated_until_a_response_with_its_id_comes() {
     let socket = secondary().await;
     let target = socket.local_addr().unwrap();
-    let (zone, running) = telling(&[(target, None)]);
+    let (zone, running) = telling(&[(target, &[])]);
     let (first, from) = receive(&socket).await;
     // Another ID, and a request in place of a response, end nothing.
     let mut wrong = first.clone();
@@ -232,9 +275,9 @@ async fn d2_d9_each_target_is_told_with_its_own_key_and_a_dead_one_delays_nobody
     let (signed, unsigned) = (secondary().await, secondary().await);
     let dead = secondary().await;
     let (_zone, running) = telling(&[
-        (dead.local_addr().unwrap(), None),
-        (signed.local_addr().unwrap(), Some("k.")),
-        (unsigned.local_addr().unwrap(), None),
+        (dead.local_addr().unwrap(), &[]),
+        (signed.local_addr().unwrap(), &["k."]),
+        (unsigned.local_addr().unwrap(), &[]),
     ]);
     drop(dead);
     let (raw, from) = receive(&signed).await;
@@ -273,7 +316,7 @@ async fn d2_d9_each_target_is_told_with_its_own_key_and_a_dead_one_delays_nobody
 #[tokio::test]
 async fn d5_the_last_notify_has_the_final_serial() {
     let socket = secondary().await;
-    let (zone, _running) = telling(&[(socket.local_addr().unwrap(), None)]);
+    let (zone, _running) = telling(&[(socket.local_addr().unwrap(), &[])]);
     receive(&socket).await;
     for serial in 2..=50 {
         publish(
@@ -315,7 +358,7 @@ async fn until_acknowledged(running: &Running, count: u64) {
 #[tokio::test]
 async fn d3_a_response_from_elsewhere_ends_nothing() {
     let (socket, stranger) = (secondary().await, secondary().await);
-    let (_zone, running) = telling(&[(socket.local_addr().unwrap(), None)]);
+    let (_zone, running) = telling(&[(socket.local_addr().unwrap(), &[])]);
     let (first, from) = receive(&socket).await;
     stranger.send_to(&response(&first, 0), from).await.unwrap();
     receive(&socket).await;
@@ -326,7 +369,7 @@ async fn d3_a_response_from_elsewhere_ends_nothing() {
 async fn d4_an_answer_with_any_code_is_noted() {
     for rcode in [5, 4, 3, 9] {
         let socket = secondary().await;
-        let (_zone, running) = telling(&[(socket.local_addr().unwrap(), None)]);
+        let (_zone, running) = telling(&[(socket.local_addr().unwrap(), &[])]);
         let (raw, from) = receive(&socket).await;
         socket.send_to(&response(&raw, rcode), from).await.unwrap();
         let noted = async {
@@ -343,10 +386,27 @@ async fn d4_an_answer_with_any_code_is_noted() {
     }
 }
 
+/// One that is just starting refuses what it takes a moment later: it is told again, by datagram as it answers.
+#[tokio::test]
+async fn d4_who_refuses_is_told_the_same_serial_again_until_it_takes_it() {
+    let (socket, listener) = both().await;
+    let (_zone, running) = telling(&[(socket.local_addr().unwrap(), &[])]);
+    for _ in 0..4 {
+        let (raw, from) = receive(&socket).await;
+        assert_eq!(told(&raw), "1");
+        socket.send_to(&response(&raw, 5), from).await.unwrap();
+    }
+    let (raw, from) = receive(&socket).await;
+    socket.send_to(&response(&raw, 0), from).await.unwrap();
+    until_acknowledged(&running, 1).await;
+    assert_eq!(running.stats.notify_refused.get(), 4);
+    assert!(listener.accept().now_or_never().is_none(), "a connection");
+}
+
 #[tokio::test]
 async fn d6_what_is_repeated_after_an_update_tells_the_new_serial() {
     let socket = secondary().await;
-    let (zone, _running) = telling(&[(socket.local_addr().unwrap(), None)]);
+    let (zone, _running) = telling(&[(socket.local_addr().unwrap(), &[])]);
     let (first, _) = receive(&socket).await;
     assert_eq!(told(&first), "1");
     publish(&zone, 2, &contents("z.", 60, &["a A 10.0.0.2"]));
@@ -365,7 +425,7 @@ async fn d6_what_is_repeated_after_an_update_tells_the_new_serial() {
 #[tokio::test]
 async fn d8_whoever_is_told_finds_the_serial_on_every_socket() {
     let socket = secondary().await;
-    let (zone, running) = telling(&[(socket.local_addr().unwrap(), None)]);
+    let (zone, running) = telling(&[(socket.local_addr().unwrap(), &[])]);
     receive(&socket).await;
     for serial in 2..=20 {
         let address = format!("a A 10.0.0.{serial}");
@@ -394,8 +454,8 @@ async fn d8_whoever_is_told_finds_the_serial_on_every_socket() {
 async fn d9_a_target_whose_key_is_missing_is_not_told() {
     let (keyless, other) = (secondary().await, secondary().await);
     let (_zone, running) = telling(&[
-        (keyless.local_addr().unwrap(), Some("missing.")),
-        (other.local_addr().unwrap(), None),
+        (keyless.local_addr().unwrap(), &["missing."]),
+        (other.local_addr().unwrap(), &[]),
     ]);
     let (raw, from) = receive(&other).await;
     other.send_to(&response(&raw, 0), from).await.unwrap();
@@ -406,6 +466,27 @@ async fn d9_a_target_whose_key_is_missing_is_not_told() {
 }
 
 #[tokio::test]
+async fn a_target_that_knows_one_of_its_keys_is_told_with_that() {
+    let socket = secondary().await;
+    let target = socket.local_addr().unwrap();
+    let (_zone, running) = telling(&[(target, &["missing.", "other.", "k."])]);
+    let (raw, from) = receive(&socket).await;
+    // "missing." is in no file of ours, "other." is not known there (BADKEY: NOTAUTH, unsigned).
+    socket.send_to(&response(&raw, 9), from).await.unwrap();
+    let (raw, from) = receive(&socket).await;
+    let at = Query::parse(&raw).unwrap().tsig_at.unwrap();
+    let tsig::Verdict::Valid(mut session) =
+        tsig::verify(&tsig::Keys::new([key("k.")]), &raw, at, NOW)
+    else {
+        panic!("the second NOTIFY is signed by the key that is known")
+    };
+    let mut reply = response(&raw, 0);
+    session.sign(&mut reply, 0, NOW);
+    socket.send_to(&reply, from).await.unwrap();
+    until_acknowledged(&running, 1).await;
+}
+
+#[tokio::test]
 async fn a_target_of_ipv6_is_told_from_the_source_that_is_configured() {
     let socket = UdpSocket::bind("[::1]:0").await.unwrap();
     let zone = zone("z.", 1, &["a A 10.0.0.1"]);
@@ -413,7 +494,7 @@ async fn a_target_of_ipv6_is_told_from_the_source_that_is_configured() {
     setup.secondaries.push(Secondary {
         zone: name("z."),
         target: socket.local_addr().unwrap(),
-        key: None,
+        keys: vec![],
         source: Some("::1".parse().unwrap()),
     });
     let running = setup.start();
@@ -428,15 +509,9 @@ async fn a_target_of_ipv6_is_told_from_the_source_that_is_configured() {
 
 #[tokio::test]
 async fn where_datagrams_are_not_answered_tcp_is_tried() {
-    // One port for both: datagrams are taken and never answered.
-    let (deaf, listener) = loop {
-        let deaf = secondary().await;
-        let address = deaf.local_addr().unwrap();
-        if let Ok(listener) = tokio::net::TcpListener::bind(address).await {
-            break (deaf, listener);
-        }
-    };
-    let (_zone, running) = telling(&[(deaf.local_addr().unwrap(), Some("k."))]);
+    // Datagrams are taken and never answered.
+    let (deaf, listener) = both().await;
+    let (_zone, running) = telling(&[(deaf.local_addr().unwrap(), &["k."])]);
     for _ in 0..=UDP_TRIES {
         receive(&deaf).await;
     }

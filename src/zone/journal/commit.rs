@@ -29,8 +29,8 @@ struct Plan {
 }
 
 impl Journal {
-    /// Writes candidates, heads last, and syncs; gives how many entries it wrote.
-    pub(super) fn write(&mut self, candidates: &[Candidate]) -> Result<usize, CommitError> {
+    /// Writes candidates, heads last, and syncs.
+    pub(super) fn write(&mut self, candidates: &[Candidate]) -> Result<(), CommitError> {
         self.heal()?;
         let serials: Vec<_> = candidates
             .iter()
@@ -40,11 +40,7 @@ impl Journal {
             })
             .collect();
         self.serials.cover(&serials).map_err(CommitError::Serials)?;
-        let written = loop {
-            let error = match self.write_database(candidates) {
-                Ok(written) => break written,
-                Err(error) => error,
-            };
+        while let Err(error) = self.write_database(candidates) {
             // sled refuses all work after a failed write. Damage may lie where nobody looked so far:
             // try again with the database opened anew, then with a new one.
             let again = error.is_damage() && self.damaged_commits < DAMAGED_COMMITS;
@@ -59,7 +55,7 @@ impl Journal {
                     return Err(error.into());
                 }
             }
-        };
+        }
         self.damaged_commits = 0;
         for (apex, serial) in serials {
             self.floors.remove(&apex);
@@ -75,16 +71,15 @@ impl Journal {
             // Nothing rests on it.
             tracing::debug!(%error, "the newest serials could not be noted");
         }
-        Ok(written)
+        Ok(())
     }
 
-    /// Writes the entries and then, in one batch, the heads; gives how many entries there were in all.
-    pub(super) fn write_database(&mut self, candidates: &[Candidate]) -> Result<usize, StoreError> {
+    /// Writes the entries and then, in one batch, the heads.
+    pub(super) fn write_database(&mut self, candidates: &[Candidate]) -> Result<(), StoreError> {
         let mut touched: BTreeMap<Name, Stored> = BTreeMap::new();
         let mut garbage = Vec::new();
         let mut last = Batch::default();
         let mut entries = Vec::new();
-        let mut written = 0;
         for candidate in candidates {
             let apex = candidate.version().contents.apex();
             let known = match touched.get(apex) {
@@ -92,8 +87,7 @@ impl Journal {
                 None => self.zones().get(apex).cloned(),
             };
             let plan = self.plan(candidate, known.as_ref());
-            let stored =
-                self.write_candidate(candidate, plan.stored, &mut entries, &mut written)?;
+            let stored = self.write_candidate(candidate, plan.stored, &mut entries)?;
             if let Some(known) = known.filter(|known| known.id == stored.id) {
                 put_older(&mut last, stored.id, &known.head.older, &stored.head.older);
             }
@@ -116,7 +110,6 @@ impl Journal {
             put_head(&mut last, stored);
             put_zone(&mut last, stored);
         }
-        written += last.keys();
         self.store.write(last)?;
         self.store.sync()?;
         for stored in touched.values() {
@@ -128,7 +121,7 @@ impl Journal {
             self.start_snapshot(candidate.version());
             self.start_list(candidate);
         }
-        Ok(written)
+        Ok(())
     }
 
     /// Decides where a candidate goes.
@@ -186,13 +179,12 @@ impl Journal {
     }
 
     /// Writes a candidate's step, and its contents where nothing else gives them. What does not fit a
-    /// batch is written at once, and counted in `written`; the rest is left in `entries`.
+    /// batch is written at once; the rest is left in `entries`.
     fn write_candidate(
         &self,
         candidate: &Candidate,
         mut stored: Stored,
         entries: &mut Vec<Entry>,
-        written: &mut usize,
     ) -> Result<Stored, StoreError> {
         let step = candidate.step();
         let version = candidate.version();
@@ -201,7 +193,7 @@ impl Journal {
             let mut job = snapshot_job(stored.id, version);
             while !job.is_complete() {
                 entries.extend(job.portion(BATCH_ENTRIES));
-                *written += self.write_full(entries)?;
+                self.write_full(entries)?;
             }
             stored.head.base.octets = job.octets;
         }
@@ -217,7 +209,7 @@ impl Journal {
                 }
                 parts.push(octets, entries);
                 if done.is_ok() {
-                    done = self.write_full(entries).map(|more| *written += more);
+                    done = self.write_full(entries);
                 }
             },
         );
@@ -230,18 +222,16 @@ impl Journal {
         Ok(stored)
     }
 
-    /// Writes entries when there are enough of them for a batch; gives how many it wrote.
-    fn write_full(&self, entries: &mut Vec<Entry>) -> Result<usize, StoreError> {
+    /// Writes entries when there are enough of them for a batch.
+    fn write_full(&self, entries: &mut Vec<Entry>) -> Result<(), StoreError> {
         if entries.len() < BATCH_ENTRIES {
-            return Ok(0);
+            return Ok(());
         }
         let mut batch = Batch::default();
         for (key, value) in entries.drain(..) {
             batch.put(&key, value);
         }
-        let written = batch.keys();
-        self.store.write(batch)?;
-        Ok(written)
+        self.store.write(batch)
     }
 
     /// Opens the database again when a write has failed.

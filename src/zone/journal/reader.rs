@@ -1,5 +1,6 @@
 //! Reading the history while the journal goes on: for log, show, diff and blame.
 
+use std::ops::RangeInclusive;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::dns::{Name, Serial};
@@ -182,9 +183,8 @@ impl Reader {
         Ok(is_it.then_some(last))
     }
 
-    /// Calls with the numbers of the kept steps that may concern a topic, `high` and below, falling, until
-    /// it gives false or an error. Costs what is found, not what is kept, but for steps from before the
-    /// indexes.
+    /// Calls with the numbers of the kept steps among these that may concern a topic, falling, until it gives
+    /// false or an error. Costs what is found, not what is kept, but for steps from before the indexes.
     ///
     /// # Errors
     /// What the call gives, or [`ReadError`].
@@ -192,16 +192,21 @@ impl Reader {
         &self,
         apex: &Name,
         topic: Topic,
-        high: u64,
+        seqs: RangeInclusive<u64>,
         mut call: impl FnMut(u64) -> Result<bool, E>,
     ) -> Result<(), E> {
         let stored = self.stored(apex)?;
-        let high = high.min(stored.head.seq);
         let Head {
-            indexed, oldest, ..
+            indexed,
+            oldest,
+            seq,
+            ..
         } = stored.head;
-        let mut finder = Finder::new(topic, stored.id, indexed, oldest, high);
-        while let Some(seq) = finder.next(&self.store).map_err(ReadError::from)? {
+        let (low, high) = (oldest.max(*seqs.start()), seq.min(*seqs.end()));
+        let mut finder = Finder::new(topic, stored.id, indexed, low, high);
+        while low <= high
+            && let Some(seq) = finder.next(&self.store).map_err(ReadError::from)?
+        {
             if !call(seq)? {
                 break;
             }
@@ -212,7 +217,7 @@ impl Reader {
     /// The steps of a zone whose numbers lie within `seqs`, one after the other. Steps that leave the
     /// history meanwhile are passed over; the iterator ends after an error.
     #[must_use]
-    pub fn steps(&self, apex: &Name, order: Order, seqs: std::ops::RangeInclusive<u64>) -> Steps {
+    pub fn steps(&self, apex: &Name, order: Order, seqs: RangeInclusive<u64>) -> Steps {
         let (low, high) = self.stored(apex).map_or((1, 0), |stored| {
             (
                 stored.head.oldest.max(*seqs.start()),

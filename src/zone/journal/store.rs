@@ -10,7 +10,7 @@ use std::io;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -161,6 +161,8 @@ struct Shared {
     open: RwLock<Option<Open>>,
     /// A write failed: sled refuses further work until it is opened again.
     poisoned: AtomicBool,
+    /// How many keys were set or removed.
+    keys_written: AtomicUsize,
 }
 
 /// A handle of the database.
@@ -174,6 +176,7 @@ impl Store {
             path: path.to_owned(),
             open: RwLock::new(None),
             poisoned: AtomicBool::new(true),
+            keys_written: AtomicUsize::new(0),
         }))
     }
 
@@ -260,10 +263,18 @@ impl Store {
 
     /// Applies a batch: all of it or nothing survives a crash. Not on disk before [`Self::sync`].
     pub(super) fn write(&self, batch: Batch) -> Result<(), StoreError> {
+        self.0
+            .keys_written
+            .fetch_add(batch.keys(), Ordering::Relaxed);
         let done = self.with("writing the database", |open| {
             open.db.apply_batch(batch.batch)
         });
         self.note(done)
+    }
+
+    /// How many keys were set or removed so far, those of writes that failed among them.
+    pub(super) fn keys_written(&self) -> usize {
+        self.0.keys_written.load(Ordering::Relaxed)
     }
 
     /// Brings everything written so far to the disk.

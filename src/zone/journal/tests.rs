@@ -301,7 +301,7 @@ fn a_snapshot_that_was_broken_off_at_any_portion_costs_nothing() {
             bench.journal().write(&[candidate]).unwrap();
         }
         for _ in 0..portions {
-            bench.journal().upkeep(3).unwrap();
+            bench.journal().upkeep(3, Occasion::Idle).unwrap();
         }
         let before = bench.version.clone();
         assert_eq!(bench.open(), Vec::<String>::new());

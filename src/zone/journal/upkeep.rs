@@ -13,16 +13,27 @@ use crate::zone::journal::{DAMAGED_COMMITS, Journal, Stored, put_head};
 use crate::zone::journal::{index, load, step};
 use crate::zone::{Candidate, Version};
 
+/// The octets of the wide steps that are kept at hand until their lists are made, but for the first.
+pub(super) const LISTS_AT_HAND_OCTETS: usize = 32 << 20;
 /// The most steps one commit may drop from a zone's history.
 const DROPPED_STEPS: usize = 64;
 /// No snapshot is written before the steps since the base have so many octets.
 const SNAPSHOT_MIN_OCTETS: u64 = 1 << 20;
 
+/// When upkeep is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// With a commit: nothing large is read.
+    Commit,
+    /// While nothing else is to be done.
+    Idle,
+}
+
 impl Journal {
     /// Does a portion of upkeep; says whether there is more to do. After a failure the next commit opens
     /// the database again, and a new one when it was damage again and again.
-    pub(super) fn try_upkeep(&mut self, portion: usize) -> bool {
-        match self.upkeep(portion) {
+    pub(super) fn try_upkeep(&mut self, portion: usize, occasion: Occasion) -> bool {
+        match self.upkeep(portion, occasion) {
             Ok(more) => {
                 self.damaged_upkeep = 0;
                 more
@@ -110,7 +121,11 @@ impl Journal {
     }
 
     /// Does a portion of upkeep; says whether there is more.
-    pub(super) fn upkeep(&mut self, portion: usize) -> Result<bool, StoreError> {
+    pub(super) fn upkeep(
+        &mut self,
+        portion: usize,
+        occasion: Occasion,
+    ) -> Result<bool, StoreError> {
         if let Some(mut job) = self.jobs.pop_front() {
             let mut batch = Batch::default();
             for (key, value) in job.portion(portion) {
@@ -123,7 +138,10 @@ impl Journal {
                 self.jobs.push_front(job);
             }
         }
-        self.write_list(portion)?;
+        let is_at_hand = |job: &WideJob| job.step.is_some();
+        if occasion == Occasion::Idle || self.lists.front().is_some_and(is_at_hand) {
+            self.write_list(portion)?;
+        }
         let stale: Vec<_> = self
             .zones()
             .values()
@@ -149,8 +167,12 @@ impl Journal {
         let (step, apex) = (candidate.step(), candidate.version().contents.apex());
         let id = self.zones().get(apex).map(|stored| stored.id);
         if let Some(id) = id.filter(|_| index::is_wide(step)) {
-            // Those that have to wait are read when their turn comes: many whole steps would fill the memory.
-            let at_hand = self.lists.is_empty().then(|| Arc::clone(step));
+            // The first versions of a cluster's zones come in one commit. Many whole steps would fill the memory,
+            // though: what does not fit is read when its turn comes.
+            let held = self.lists.iter().filter_map(|job| job.step.as_ref());
+            let octets = held.map(|step| step.octets()).sum::<usize>() + step.octets();
+            let fits = self.lists.is_empty() || octets <= self.lists_at_hand_octets;
+            let at_hand = fits.then(|| Arc::clone(step));
             self.lists.push_back(WideJob::new(id, step.seq, at_hand));
         }
     }

@@ -67,8 +67,10 @@ impl Subject {
             pins: self.pipeline.store.pins,
             ..NoStore::default()
         };
-        next.pipeline = Pipeline::new(plans, store, next.clock.clone(), heard)
-            .with_pins(vec![("cluster.local.".parse().unwrap(), restored)]);
+        next.pipeline = Pipeline::new(plans, store, next.clock.clone(), heard).with_pins(
+            vec![("cluster.local.".parse().unwrap(), restored)],
+            Vec::new(),
+        );
         next
     }
 }
@@ -306,6 +308,25 @@ fn a_rollback_goes_on_after_a_restart_and_ends_as_if_there_had_been_none() {
 }
 
 #[test]
+fn an_order_that_a_restart_found_over_is_forgotten_with_the_first_commit() {
+    let (mut subject, _) = grown();
+    let _answer = subject.order(None);
+    let pins = std::mem::take(&mut subject.pipeline.store.pins);
+    assert_eq!(pins.len(), 1);
+    let over = pins.keys().cloned().collect();
+    let store = NoStore {
+        pins,
+        ..NoStore::default()
+    };
+    let plans = vec![subject.plan.clone()];
+    let heard = Box::new(subject.heard.clone());
+    let mut pipeline =
+        Pipeline::new(plans, store, subject.clock, heard).with_pins(Vec::new(), over);
+    assert!(pipeline.commit());
+    assert!(pipeline.store.pins.is_empty());
+}
+
+#[test]
 fn a_rollback_that_a_crash_cut_off_is_made_up_for() {
     let (mut subject, old) = grown();
     let _answer = subject.order(Some(&old));
@@ -388,6 +409,15 @@ fn an_order_that_is_over_is_forgotten_as_soon_as_the_store_takes_it() {
     assert!(answer.blocking_recv().unwrap().is_ok());
     assert!(subject.zone().pin().is_none());
     assert_eq!(subject.pipeline.store.pins.len(), 1);
+    assert!(!subject.pipeline.commit());
+    let heard = subject.heard();
+    let of_store = heard.iter().filter(|said| said.contains("disk full"));
+    let of_store: Vec<&String> = of_store.collect();
+    assert_eq!(
+        of_store,
+        ["cluster.local. not forgotten: disk full"],
+        "once"
+    );
     subject.pipeline.store.refusals = 0;
     assert!(subject.pipeline.commit());
     assert!(subject.pipeline.store.pins.is_empty());

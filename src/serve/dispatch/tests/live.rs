@@ -17,7 +17,6 @@ fn pods_desk(is_known: bool) -> Desk {
         pods: Some(pods),
         zonal: None,
         publishes_version: false,
-        comes_first: false,
     };
     setup.live.insert(name("z."), live);
     Desk::new(setup)
@@ -151,7 +150,6 @@ fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
         pods: None,
         zonal: Some(zonal),
         publishes_version: false,
-        comes_first: false,
     };
     setup.live.insert(name("z."), live);
     let mut desk = Desk::new(setup);
@@ -179,16 +177,25 @@ fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
 }
 
 /// A zone with a file under it, whose wildcard stands at the top, with names of pods and of topology zones.
-fn overlaid_desk(comes_first: bool) -> Desk {
+fn overlaid_desk() -> Desk {
+    overlaid_desk_with(true)
+}
+
+/// As [`overlaid_desk`]; the namespace `n` is seen if anything is known.
+fn overlaid_desk_with(is_known: bool) -> Desk {
     let ttl = crate::dns::Ttl::decode(9);
     let pods = crate::live::InsecurePods {
         seen: Arc::default(),
         ttl,
     };
-    pods.seen.publish_all(["n".into()].into_iter());
+    if is_known {
+        pods.seen.publish_all(["n".into()].into_iter());
+    }
     let services = Arc::new(headless_services());
     let lines = [
         "* A 192.0.2.9",
+        "to CNAME 5-6-7-8.n.pod.z.",
+        "past CNAME blah.n.pod.z.",
         "h1.s.n.svc A 10.0.0.1",
         "h2.s.n.svc A 10.0.0.2",
         "*.pin._zone.s.n.svc A 192.0.2.8",
@@ -204,15 +211,14 @@ fn overlaid_desk(comes_first: bool) -> Desk {
             crate::pipeline::service_node,
         )),
         publishes_version: true,
-        comes_first,
     };
     setup.live.insert(name("z."), live);
     Desk::new(setup)
 }
 
 #[test]
-fn names_that_the_cluster_has_come_before_the_file_under_its_zone() {
-    let mut desk = overlaid_desk(true);
+fn names_that_no_version_holds_come_before_its_wildcards_alone() {
+    let mut desk = overlaid_desk();
     for (qname, qtype, want) in [
         (
             "5-6-7-8.n.pod.z.",
@@ -222,7 +228,7 @@ fn names_that_the_cluster_has_come_before_the_file_under_its_zone() {
         (
             "5-6-7-9.n.pod.z.",
             Rtype::A,
-            "0 5-6-7-9.n.pod.z. 9 IN A 5.6.7.9",
+            "0 5-6-7-9.n.pod.z. 60 IN A 192.0.2.7",
         ),
         (
             "fd00--1.n.pod.z.",
@@ -243,7 +249,8 @@ fn names_that_the_cluster_has_come_before_the_file_under_its_zone() {
             Rtype::A,
             "0 blah.n.pod.z. 60 IN A 192.0.2.6",
         ),
-        ("_version.z.", Rtype::A, "0 _version.z. 60 IN A 192.0.2.9"),
+        ("_version.z.", Rtype::A, "0 "),
+        ("us.near._zone.s.n.svc.z.", Rtype::A, "3 "),
         ("x.z.", Rtype::A, "0 x.z. 60 IN A 192.0.2.9"),
         ("x.t.n.svc.z.", Rtype::A, "3 "),
     ] {
@@ -253,8 +260,26 @@ fn names_that_the_cluster_has_come_before_the_file_under_its_zone() {
             "{qname} {qtype}"
         );
     }
-    // Without a file a zone has no wildcards, and is looked into first.
-    let mut plain = overlaid_desk(false);
-    let want = "0 5-6-7-8.n.pod.z. 60 IN A 192.0.2.6";
-    assert_eq!(said_of_pod(&mut plain, "5-6-7-8.n.pod.z.", Rtype::A), want);
+    let alias = said_of_pod(&mut desk, "to.z.", Rtype::A);
+    assert_eq!(
+        alias,
+        "0 to.z. 60 IN CNAME 5-6-7-8.n.pod.z., 5-6-7-8.n.pod.z. 9 IN A 5.6.7.8"
+    );
+    let past = said_of_pod(&mut desk, "past.z.", Rtype::A);
+    assert_eq!(
+        past,
+        "0 past.z. 60 IN CNAME blah.n.pod.z., blah.n.pod.z. 60 IN A 192.0.2.6"
+    );
+}
+
+#[test]
+fn while_namespaces_are_unknown_no_wildcard_answers_for_a_pod() {
+    let mut desk = overlaid_desk_with(false);
+    for (qname, want) in [
+        ("5-6-7-8.m.pod.z.", "2 "),
+        ("5-6-7-9.n.pod.z.", "0 5-6-7-9.n.pod.z. 60 IN A 192.0.2.7"),
+        ("x.z.", "0 x.z. 60 IN A 192.0.2.9"),
+    ] {
+        assert_eq!(said_of_pod(&mut desk, qname, Rtype::A), want, "{qname}");
+    }
 }

@@ -78,6 +78,11 @@ fn a_signed_question_is_not_completed_past_its_zone() {
     let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
     setup.handlers[1] = vec![Arc::new(crate::live::testing::Counting::default())];
     setup.fallthrough = vec![name("z.")];
+    let live = LiveNames {
+        publishes_version: true,
+        ..LiveNames::default()
+    };
+    setup.live.insert(name("z."), live);
     let mut desk = Desk::new(setup);
     let mut said = |qname: &str, is_signed: bool| {
         let mut raw = query(2, qname, Rtype::A);
@@ -95,4 +100,42 @@ fn a_signed_question_is_not_completed_past_its_zone() {
     let of_next = "no.z. 300 IN A 10.0.0.2".to_owned();
     assert_eq!(said("no.z.", false), (0, vec![of_next]));
     assert_eq!(said("no.z.", true), (3, vec![]));
+    // What is live is no part of the zone.
+    assert_eq!(said("_version.z.", false), (0, vec![]));
+    assert_eq!(said("_version.z.", true), (3, vec![]));
+}
+
+#[test]
+fn a_clock_that_is_off_is_told_once_a_minute_and_a_bad_signature_only_of_a_secondary() {
+    let mut setup = Setup::new(vec![zone("z.", 5, &[])]);
+    let secondary: SocketAddr = ([192, 0, 2, 8], 53).into();
+    setup.secondaries = vec![crate::transfer::Secondary {
+        zone: name("z."),
+        target: secondary,
+        key: None,
+        source: None,
+    }];
+    let clock = crate::ops::HandClock::at(NOW);
+    let shared = setup.server_with(clock.clone()).shared;
+    let refusal = |raw: &[u8]| {
+        let at = crate::dns::tsig_place(raw).expect("the request is signed");
+        match tsig::verify(&shared.keys.current(), raw, at, NOW) {
+            Verdict::Refused(refusal) => refusal,
+            Verdict::Valid(_) | Verdict::Malformed => panic!("it is not refused"),
+        }
+    };
+    let mut raw = query(1, "z.", Rtype::SOA);
+    tsig::sign_request(&key("k."), &mut raw, NOW - 1000);
+    let late = refusal(&raw);
+    assert_eq!(late.error, TsigError::BadTime);
+    let (stranger, told) = (PEER.into(), |it, peer| shared.is_told(it, peer));
+    assert!(told(&late, stranger) && !told(&late, stranger) && !told(&late, secondary));
+    clock.advance(60);
+    assert!(told(&late, stranger) && !told(&late, stranger));
+    let mut raw = query(1, "z.", Rtype::SOA);
+    tsig::sign_request(&key("k."), &mut raw, NOW);
+    raw[13] = b'y';
+    let altered = refusal(&raw);
+    assert_eq!(altered.error, TsigError::BadSig);
+    assert!(!told(&altered, stranger) && told(&altered, secondary) && told(&altered, secondary));
 }

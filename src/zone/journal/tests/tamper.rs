@@ -54,7 +54,7 @@ proptest! {
                 };
                 let mut found = Vec::new();
                 reader
-                    .find(&apex(), Topic::name(&record.owner), u64::MAX, |seq| {
+                    .find(&apex(), Topic::name(&record.owner), 0..=u64::MAX, |seq| {
                         found.push(seq);
                         Ok::<_, ReadError>(true)
                     })
@@ -63,7 +63,7 @@ proptest! {
                 prop_assert_eq!(&found, &want);
                 let mut newest = None;
                 reader
-                    .find(&apex(), Topic::record(record.view()), step.seq, |seq| {
+                    .find(&apex(), Topic::record(record.view()), 0..=step.seq, |seq| {
                         newest = Some(seq);
                         Ok::<_, ReadError>(false)
                     })
@@ -441,7 +441,7 @@ fn a_store_of_the_layout_before_goes_on_and_its_chain_begins_with_the_next_versi
     let mut found = Vec::new();
     let reader = bench.journal().reader();
     reader
-        .find(&apex(), Topic::name(&name), u64::MAX, |seq| {
+        .find(&apex(), Topic::name(&name), 0..=u64::MAX, |seq| {
             found.push(seq);
             Ok::<_, ReadError>(true)
         })

@@ -1,5 +1,7 @@
 //! Wide steps: searches read their lists, not them.
 
+use std::ops::RangeInclusive;
+
 use super::*;
 use crate::dns::{Rdata, Ttl};
 use crate::zone::journal::codec::{FILTER, WIDE};
@@ -34,10 +36,15 @@ fn bench(versions: usize) -> Bench {
 
 /// The versions that a search for an owner looks at, newest first.
 fn found(bench: &mut Bench, number: u32) -> Vec<u64> {
+    found_among(bench, number, 0..=u64::MAX)
+}
+
+/// Those of these versions.
+fn found_among(bench: &mut Bench, number: u32, seqs: RangeInclusive<u64>) -> Vec<u64> {
     let mut found = Vec::new();
     let reader = bench.journal().reader();
     reader
-        .find(&apex(), Topic::name(&owner(number)), u64::MAX, |seq| {
+        .find(&apex(), Topic::name(&owner(number)), seqs, |seq| {
             found.push(seq);
             Ok::<_, ReadError>(true)
         })
@@ -62,6 +69,19 @@ fn a_wide_step_is_looked_at_where_its_list_says_so_and_always_without_one() {
         (3000, vec![]),
     ] {
         assert_eq!(found(&mut bench, number), wanted, "{number}");
+    }
+    for (seqs, wanted) in [
+        (3..=3, vec![3]),
+        (2..=4, vec![4, 3]),
+        (0..=3, vec![3, 1]),
+        (5..=9, vec![]),
+        (RangeInclusive::new(3, 2), vec![]),
+    ] {
+        assert_eq!(
+            found_among(&mut bench, 2000, seqs.clone()),
+            wanted,
+            "{seqs:?}"
+        );
     }
     let named = (0..4000).filter(|number| found(&mut bench, *number).contains(&3));
     assert!((2000..2003).contains(&named.count()));
@@ -135,20 +155,30 @@ fn a_wide_step_that_leaves_takes_its_list_along() {
     assert_eq!(bench.journal().reader().verify(&apex()).unwrap().faults, []);
 }
 
-#[test]
-fn only_the_list_that_is_being_made_keeps_its_step_in_memory() {
+/// A bench with five wide steps that nothing was done for yet; two of them may be kept at hand.
+fn waiting() -> Bench {
     let mut bench = Bench::new();
     for turn in 1..6 {
         let candidate = with_owners(bench.version.as_ref(), 0..3000, turn);
         let version = candidate.version().clone();
+        // The first only adds, the others take as much away.
+        bench.journal().lists_at_hand_octets = 2 * candidate.step().octets();
         bench.journal().write(&[candidate]).unwrap();
         bench.version = Some(version);
     }
-    let at_hand = bench.journal().lists.iter().map(|job| job.step.is_some());
-    assert_eq!(
-        at_hand.collect::<Vec<_>>(),
-        [true, false, false, false, false]
-    );
+    bench
+}
+
+/// Whether the step of each list that is due is at hand.
+fn at_hand(bench: &mut Bench) -> Vec<bool> {
+    let lists = bench.journal().lists.iter();
+    lists.map(|job| job.step.is_some()).collect()
+}
+
+#[test]
+fn wide_steps_stay_in_memory_until_their_lists_are_made_as_far_as_they_fit() {
+    let mut bench = waiting();
+    assert_eq!(at_hand(&mut bench), [true, true, false, false, false]);
     bench.settle();
     assert!(bench.journal().lists.is_empty());
     let journal = bench.journal();
@@ -157,6 +187,60 @@ fn only_the_list_that_is_being_made_keeps_its_step_in_memory() {
         assert!(
             wide::entry(&journal.store, id, seq).unwrap() > Some(0),
             "{seq}"
+        );
+    }
+}
+
+#[test]
+fn a_commit_reads_no_wide_step() {
+    let mut bench = waiting();
+    for turn in 6..100 {
+        let candidate = with_owners(bench.version.as_ref(), 7..8, turn);
+        bench.put(candidate);
+    }
+    // Those at hand are done, the others wait for a time with nothing else to do.
+    assert_eq!(at_hand(&mut bench), [false; 3]);
+    bench.journal().idle();
+    assert_eq!(at_hand(&mut bench), [true, false, false]);
+}
+
+#[test]
+fn a_commit_takes_away_as_much_as_it_brings() {
+    let mut bench = Bench::new();
+    let [low, high] = [
+        [STEP, 0xff, 0xff, 0xff, 0xfe],
+        [STEP, 0xff, 0xff, 0xff, 0xff],
+    ];
+    let mut batch = Batch::default();
+    for number in 0..2000_u32 {
+        batch.put(&[&low[..], &number.to_be_bytes()].concat(), Vec::new());
+    }
+    bench.journal().store.write(batch).unwrap();
+    let garbage = Garbage {
+        low: low.to_vec(),
+        high: high.to_vec(),
+    };
+    bench.journal().garbage.push_back(garbage);
+    let mut left = 2000;
+    for (owners, wanted) in [
+        (0..1, COMMIT_PORTION..=COMMIT_PORTION),
+        (0..50, COMMIT_PORTION + 1..=COMMIT_PORTION_MOST - 1),
+        (0..40_000, COMMIT_PORTION_MOST..=COMMIT_PORTION_MOST),
+    ] {
+        let candidate = with_owners(bench.version.as_ref(), owners, 5);
+        let before = bench.journal().store.keys_written();
+        bench.put(candidate);
+        let found = bench.journal().store.range(&low, &high, usize::MAX);
+        let removed = left - found.unwrap().len();
+        let written = bench.journal().store.keys_written() - before - removed;
+        left -= removed;
+        assert!(wanted.contains(&removed), "{removed} after {written}");
+        let due = COMMIT_PORTION.max(2 * written).min(COMMIT_PORTION_MOST);
+        assert_eq!(removed, due, "{written}");
+        assert_eq!(
+            *wanted.end() == COMMIT_PORTION_MOST && removed == COMMIT_PORTION_MOST,
+            written > BATCH_ENTRIES,
+            "{written}"
         );
     }
 }

@@ -1,0 +1,132 @@
+//! How far the telling of one target is: what to do when, without socket or clock.
+
+use std::time::{Duration, Instant};
+
+use crate::serve::NotifySettings;
+
+/// What the state wants done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Wait for a new version or an answer.
+    Wait,
+    /// Wait, at most until then.
+    WaitUntil(Instant),
+    /// Send a datagram now.
+    Send,
+    /// Note that a telling was given up, and ask again.
+    GiveUp,
+}
+
+/// How far the telling of one target is: decides, without socket or clock.
+#[derive(Debug)]
+pub(super) struct Telling {
+    /// Times and tries.
+    settings: NotifySettings,
+    /// There is something to tell that was not sent yet.
+    pub(super) is_due: bool,
+    /// When the last new version was sent for the first time.
+    last_new: Option<Instant>,
+    /// Tries of the telling in flight.
+    pub(super) tries: u32,
+    /// When the telling in flight is to be repeated.
+    repeat_at: Option<Instant>,
+    /// The telling was given up: only slow tries are left.
+    pub(super) is_slow: bool,
+    /// The place of the key that signs.
+    key: usize,
+    /// How many keys were refused since one was taken or a new version came.
+    refusals: usize,
+}
+
+impl Telling {
+    /// Nothing to tell.
+    pub(super) const fn new(settings: NotifySettings) -> Self {
+        Self {
+            settings,
+            is_due: false,
+            last_new: None,
+            tries: 0,
+            repeat_at: None,
+            is_slow: false,
+            key: 0,
+            refusals: 0,
+        }
+    }
+
+    /// There is a new version.
+    pub(super) const fn changed(&mut self) {
+        self.is_due = true;
+    }
+
+    /// What to do now.
+    pub(super) fn next(&self, now: Instant) -> Action {
+        let new_at = self
+            .last_new
+            .map(|last| last + self.settings.interval)
+            .filter(|_| self.is_due);
+        if self.is_due && new_at.is_none_or(|at| at <= now) {
+            return Action::Send;
+        }
+        match self.repeat_at {
+            // What is in flight is out of date: the newer one goes out soon instead.
+            _ if self.is_due => new_at.map_or(Action::Send, Action::WaitUntil),
+            None => Action::Wait,
+            Some(at) if at > now => Action::WaitUntil(at),
+            Some(_) if !self.is_slow && self.tries >= self.settings.tries => Action::GiveUp,
+            Some(_) => Action::Send,
+        }
+    }
+
+    /// A datagram was sent, or could not be: it counts as a try. `slow`: the wait between slow tries.
+    pub(super) fn sent(&mut self, now: Instant, slow: Duration) {
+        if self.is_due {
+            self.is_due = false;
+            self.last_new = Some(now);
+            self.tries = 0;
+            self.is_slow = false;
+            self.refusals = 0;
+        }
+        let wait = if self.is_slow {
+            slow
+        } else {
+            let doubled = self.settings.first_timeout * 2_u32.saturating_pow(self.tries.min(16));
+            doubled.min(self.settings.max_timeout)
+        };
+        self.tries += 1;
+        self.repeat_at = Some(now + wait);
+    }
+
+    /// The telling in flight was refused: the next of so many keys is tried at once, for keys are exchanged at one
+    /// end first; when each was refused, slow tries follow.
+    pub(super) fn refused(&mut self, now: Instant, slow: Duration, keys: usize) {
+        self.key = (self.key + 1) % keys.max(1);
+        self.refusals += 1;
+        // It hears us: what counts as silence begins anew.
+        self.tries = 0;
+        if self.refusals < keys {
+            self.repeat_at = Some(now);
+        } else {
+            self.refusals = 0;
+            self.given_up(now, slow);
+        }
+    }
+
+    /// The place of the key that signs the next message.
+    pub(super) const fn key(&self) -> usize {
+        self.key
+    }
+
+    /// The telling in flight is given up; slow tries follow.
+    pub(super) fn given_up(&mut self, now: Instant, slow: Duration) {
+        self.is_slow = true;
+        self.repeat_at = Some(now + slow);
+    }
+
+    /// The target took it, or holds the version: nothing is in flight.
+    pub(super) const fn settled(&mut self) {
+        self.repeat_at = None;
+        self.tries = 0;
+        self.is_slow = false;
+        self.refusals = 0;
+    }
+}
