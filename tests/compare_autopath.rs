@@ -175,8 +175,11 @@ fn run(kind: &str, program: &Path, kubeconfig: &Path) -> Vec<Said> {
         for (name, qtype) in questions() {
             let before = log_lines(&process).len();
             let answer = ask(client, server, &name, qtype);
+            // The line of a question before it may still come.
+            let asked = format!(" {} {name} ", wire::type_name(qtype));
             let logged = wait_for("its line in the log", PATIENCE, String::new, || {
-                log_lines(&process).get(before).cloned()
+                let mut lines = log_lines(&process).into_iter().skip(before);
+                lines.find(|line| line.contains(&asked))
             });
             let question = format!("{client} {name} {}", wire::type_name(qtype));
             said.push((question, answer, logged));

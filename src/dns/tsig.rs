@@ -383,6 +383,13 @@ pub fn is_reply_valid(key: &Key, request_mac: &[u8], raw: &[u8], tsig_at: usize,
 }
 
 impl Refusal {
+    /// Of an error of time, how many seconds the clock that signed is ahead of `now`, seconds since 1970.
+    #[must_use]
+    pub fn seconds_ahead(&self, now: u64) -> Option<i64> {
+        let ahead = self.time.cast_signed().saturating_sub(now.cast_signed());
+        (self.error == TsigError::BadTime).then_some(ahead)
+    }
+
     /// Puts the TSIG record with the error on the reply: signed for errors of time and truncation,
     /// without a MAC else (RFC 8945 section 5.3.2).
     pub fn sign(&self, octets: &mut Vec<u8>, base: usize, now: u64) {

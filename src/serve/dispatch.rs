@@ -208,7 +208,8 @@ impl Shared {
                     self.stats.tsig_refused.increase();
                     let (peer, key, error) = (asker.address, &refusal.key_name, refusal.error);
                     if self.is_told(&refusal, peer) {
-                        warn!(%peer, %key, %error, "tsig refused");
+                        let ahead = refusal.seconds_ahead(now);
+                        warn!(%peer, %key, %error, its_clock_is_ahead_by_s = ahead, "tsig refused");
                     } else {
                         debug!(%peer, %key, %error, "tsig refused");
                     }

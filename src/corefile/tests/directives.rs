@@ -122,6 +122,13 @@ fn a_name_server_in_a_zone_of_the_block_has_an_address_there() {
         let want: Vec<String> = want.into_iter().collect();
         assert_eq!(said(lines), want, "{lines}");
     }
+    let overlaid =
+        "kubernetes a.example {\nfallthrough\n}\nfile db a.example\napex {\nns x.a.example\n}";
+    assert_eq!(faults(overlaid), [""; 0]);
+}
+
+#[test]
+fn a_name_server_in_a_zone_of_a_set_of_clusters_is_a_service_or_has_an_address() {
     for (zones, home) in [
         (
             "kubernetes a.example c.example {\nmulticluster c.example\n}",
@@ -152,9 +159,6 @@ fn a_name_server_in_a_zone_of_the_block_has_an_address_there() {
             "{zones}"
         );
     }
-    let overlaid =
-        "kubernetes a.example {\nfallthrough\n}\nfile db a.example\napex {\nns x.a.example\n}";
-    assert_eq!(faults(overlaid), [""; 0]);
 }
 
 #[test]

@@ -201,6 +201,7 @@ fn overlaid_desk_with(is_known: bool) -> Desk {
         "*.pin._zone.s.n.svc A 192.0.2.8",
         "5-6-7-9.n.pod A 192.0.2.7",
         "*.n.pod A 192.0.2.6",
+        "*.m.pod A 192.0.2.5",
     ];
     let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
     let live = LiveNames {

@@ -112,7 +112,7 @@ fn a_clock_that_is_off_is_told_once_a_minute_and_a_bad_signature_only_of_a_secon
     setup.secondaries = vec![crate::transfer::Secondary {
         zone: name("z."),
         target: secondary,
-        key: None,
+        keys: vec![],
         source: None,
     }];
     let clock = crate::ops::HandClock::at(NOW);
@@ -128,6 +128,7 @@ fn a_clock_that_is_off_is_told_once_a_minute_and_a_bad_signature_only_of_a_secon
     tsig::sign_request(&key("k."), &mut raw, NOW - 1000);
     let late = refusal(&raw);
     assert_eq!(late.error, TsigError::BadTime);
+    assert_eq!(late.seconds_ahead(NOW), Some(-1000));
     let (stranger, told) = (PEER.into(), |it, peer| shared.is_told(it, peer));
     assert!(told(&late, stranger) && !told(&late, stranger) && !told(&late, secondary));
     clock.advance(60);
@@ -137,5 +138,6 @@ fn a_clock_that_is_off_is_told_once_a_minute_and_a_bad_signature_only_of_a_secon
     raw[13] = b'y';
     let altered = refusal(&raw);
     assert_eq!(altered.error, TsigError::BadSig);
+    assert_eq!(altered.seconds_ahead(NOW), None);
     assert!(!told(&altered, stranger) && told(&altered, secondary) && told(&altered, secondary));
 }
