@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio_util::sync::CancellationToken;
 use zonewright::cluster::Change;
@@ -56,14 +56,14 @@ fn notify_times(subject: &Subject, runtime: &tokio::runtime::Runtime) -> Vec<Dur
     let secondaries = vec![Secondary {
         zone: zone.apex().clone(),
         target: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), target.port()),
-        key: None,
+        keys: vec![],
         source: None,
     }];
     let settings = Settings::default();
     let common = Common::new(&settings);
     common
         .secondaries
-        .configure([(zone.apex().clone(), target, None)]);
+        .configure([(zone.apex().clone(), target, vec![])], SystemTime::now());
     let server = Server::new(Parts {
         router: Arc::default(),
         zones: Arc::new(ZoneSet::new(vec![Arc::clone(&zone)])),

@@ -157,7 +157,7 @@ fn slow_readers(server: &Process, address: SocketAddr) {
     framed.extend(request);
     let mut readers: Vec<TcpStream> = (0..SLOW)
         .map(|at| {
-            // From four addresses, for one may have 32 transfers at once.
+            // From four addresses, for one may not have all places.
             let source = SocketAddr::from(([127, 0, 0, 2 + (at % 4) as u8], 0));
             let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
             socket.bind(&source.into()).unwrap();
@@ -186,7 +186,7 @@ fn slow_readers(server: &Process, address: SocketAddr) {
     let during = machine::rss(server.id());
     let served = served.into_iter().filter(|it| *it).count();
     println!(
-        "{SLOW} readers of 64 octets now and then: {served} are served; \
+        "{SLOW} readers of 64 octets now and then: {served} are served (32 is the limit), the rest are refused; \
          memory {before:.0} MB before, {during:.0} MB meanwhile\n"
     );
 }

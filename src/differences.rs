@@ -6,13 +6,15 @@
 
 mod handlers;
 mod kind;
+mod server;
 
 pub use kind::{Difference, Shown};
 use kind::{compared, elsewhere};
 
-/// All of them: those of zones, then those of handlers.
+/// All of them: those of zones, of handlers, of the server.
 pub fn all() -> impl Iterator<Item = &'static Difference> {
-    OF_ZONES.iter().chain(handlers::OF_HANDLERS)
+    let of_handlers = OF_ZONES.iter().chain(handlers::OF_HANDLERS);
+    of_handlers.chain(server::OF_SERVER)
 }
 
 /// What zones hold, and how they are served.

@@ -113,6 +113,31 @@ fn a_kubeconfig_that_cannot_be_read_is_named() {
 }
 
 #[test]
+fn what_this_machine_does_not_have_is_named_with_its_place() {
+    let site = Site::new();
+    let interface = ["Corefile:2:5: bind: interface nowhere0 has no address"];
+    site.write(
+        "Corefile",
+        "z:5300 {\n    bind nowhere0\n    forward . no.such.host.invalid\n}\n",
+    );
+    // The Corefile may be for another machine.
+    let output = site.run(&["check", "--corefile", "Corefile"]);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let upstream = "Corefile:3:5: forward: no address of no.such.host.invalid";
+    for want in [interface[0], upstream] {
+        assert!(text.contains(want), "{want} in {text}");
+    }
+    site.write("Corefile", "z:5300 {\n    bind nowhere0\n    any\n}\n");
+    run_refused(&site, 2, &[&interface]);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let text = format!("z:{port} {{\n    bind 127.0.0.1\n    any\n}}\n");
+    site.write("Corefile", &text);
+    run_refused(&site, 2, &[&["Corefile:2:5: cannot listen on 127.0.0.1"]]);
+}
+
+#[test]
 fn a_zone_file_that_cannot_be_used_is_named_with_its_lines() {
     let site = Site::new();
     site.write("Corefile", "z:5300 {\n    file db\n}\n");
@@ -508,9 +533,9 @@ fn the_http_ends_tell_how_it_stands() {
     site.write("Corefile", &corefile);
     let mut server = site.start();
     server.wait_for("not ready", START, || {
-        http(site.ready, "/ready")
-            .filter(|(status, body)| *status == 503 && body.contains(ZONES[0]))
+        http(site.ready, "/ready").filter(|(status, body)| *status == 503 && body == "kubernetes")
     });
+    assert!(server.log().contains(ZONES[0]), "{}", server.log());
     assert_eq!(http(site.health, "/health"), Some((200, "OK".into())));
     assert!(server.terminate(START).success());
 
@@ -519,9 +544,13 @@ fn the_http_ends_tell_how_it_stands() {
     assert_eq!(http(site.ready, "/ready"), Some((200, "OK".into())));
     let (status, text) = http(site.metrics, "/metrics").expect("metrics are answered");
     assert_eq!(status, 200);
-    assert!(text.ends_with("# EOF\n"), "{text}");
+    assert!(
+        text.contains("\n# TYPE zonewright_queries_total counter\n"),
+        "{text}"
+    );
     // Of what has labels, only what has happened is listed.
-    let named = |name: &str| text.contains(&format!("# HELP {name} "));
+    let has = |name: String| text.contains(&format!("# HELP {name} "));
+    let named = |name: &str| has(name.to_owned()) || has(format!("{name}_total"));
     let missing: Vec<&str> = METRICS
         .iter()
         .filter(|metric| metric.labels.is_empty() || metric.kind == MetricKind::Gauge)

@@ -139,54 +139,73 @@ fn ask(from: &str, server: SocketAddr, name: &str, qtype: u16) -> String {
     format!("{} aa={aa} {} {types:?}", reply.rcode(), answers.join(", "))
 }
 
-/// A question and who asks it, the answer, and what is logged of it.
-type Said = (String, String, String);
+/// The answer to a question, and what is logged of it.
+type Said = (String, String);
 
-/// What a server says to all, and what it logs of it.
-fn run(kind: &str, program: &Path, kubeconfig: &Path) -> Vec<Said> {
-    let folder = tempfile::tempdir().unwrap();
-    let (server, upstream) = (ports::free_address(), Upstream::start(1, "ok"));
-    let corefile = format!(
-        ".:{port} {{\n bind 127.0.0.1\n metadata\n errors\n log . \"{FORMAT}\"\n autopath @kubernetes\n \
-         kubernetes cluster.local in-addr.arpa {{\n  kubeconfig {file}\n  pods verified\n }}\n forward . {up}\n}}\n",
-        port = server.port(),
-        file = kubeconfig.display(),
-        up = upstream.address,
-    );
-    std::fs::write(folder.path().join("Corefile"), corefile).unwrap();
-    let mut command = Command::new(program);
-    command
-        .args(["-conf", "Corefile"])
-        .env("STATE_DIRECTORY", folder.path().join("state"))
-        .current_dir(folder.path());
-    let mut process = Process::spawn(kind, &mut command, &folder.path().join("log"));
-    let (pod, first) = (CLIENTS[0], "127-0-0-1.shop.pod.cluster.local.");
-    process.wait_for("the pod is known", PATIENCE, || {
-        let query = Query::new(first, wire::A);
-        let reply = wire::udp(server, &query).ok()?;
-        (reply.rcode() == 0 && !reply.answers.is_empty()).then_some(())
-    });
-    process.wait_for("its path is walked", PATIENCE, || {
-        let said = ask(pod, server, "a.example.shop.svc.cluster.local.", wire::A);
-        said.contains(" CNAME ").then_some(())
-    });
-    let mut said = Vec::new();
-    for client in CLIENTS {
-        for (name, qtype) in questions() {
-            let before = log_lines(&process).len();
-            let answer = ask(client, server, &name, qtype);
-            // The line of a question before it may still come.
-            let asked = format!(" {} {name} ", wire::type_name(qtype));
-            let logged = wait_for("its line in the log", PATIENCE, String::new, || {
-                let mut lines = log_lines(&process).into_iter().skip(before);
-                lines.find(|line| line.contains(&asked))
+/// A server under questions.
+struct Asked {
+    process: Process,
+    server: SocketAddr,
+    /// What it needs as long as it runs.
+    _beside: (tempfile::TempDir, Upstream),
+}
+
+impl Asked {
+    /// Starts one and waits until it knows the Services, the pod, and the path that the pod walks.
+    fn start(kind: &str, program: &Path, kubeconfig: &Path) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (server, upstream) = (ports::free_address(), Upstream::start(1, "ok"));
+        let corefile = format!(
+            ".:{port} {{\n bind 127.0.0.1\n metadata\n errors\n log . \"{FORMAT}\"\n autopath @kubernetes\n \
+             kubernetes cluster.local in-addr.arpa {{\n  kubeconfig {file}\n  pods verified\n }}\n forward . {up}\n}}\n",
+            port = server.port(),
+            file = kubeconfig.display(),
+            up = upstream.address,
+        );
+        std::fs::write(folder.path().join("Corefile"), corefile).unwrap();
+        let mut command = Command::new(program);
+        command
+            .args(["-conf", "Corefile"])
+            .env("STATE_DIRECTORY", folder.path().join("state"))
+            .current_dir(folder.path());
+        let mut process = Process::spawn(kind, &mut command, &folder.path().join("log"));
+        for first in [
+            "127-0-0-1.shop.pod.cluster.local.",
+            "web.shop.svc.cluster.local.",
+            "db-0.db.shop.svc.cluster.local.",
+        ] {
+            process.wait_for(first, PATIENCE, || {
+                let reply = wire::udp(server, &Query::new(first, wire::A)).ok()?;
+                (reply.rcode() == 0 && !reply.answers.is_empty()).then_some(())
             });
-            let question = format!("{client} {name} {}", wire::type_name(qtype));
-            said.push((question, answer, logged));
+        }
+        process.wait_for("its path is walked", PATIENCE, || {
+            let name = "a.example.shop.svc.cluster.local.";
+            let said = ask(CLIENTS[0], server, name, wire::A);
+            said.contains(" CNAME ").then_some(())
+        });
+        Self {
+            process,
+            server,
+            _beside: (folder, upstream),
         }
     }
-    process.kill();
-    said
+
+    /// What it says to a client, and what it logs of it.
+    fn says(&self, client: &str, name: &str, qtype: u16) -> Said {
+        let before = log_lines(&self.process).len();
+        let answer = ask(client, self.server, name, qtype);
+        // The line of a question before it may still come.
+        let asked = format!(" {} {name} ", wire::type_name(qtype));
+        let lines = || log_lines(&self.process).into_iter().skip(before);
+        let logged = wait_for(
+            &format!("the line of{asked}in the log"),
+            PATIENCE,
+            || self.process.log(),
+            || lines().find(|line| line.contains(&asked)),
+        );
+        (answer, logged)
+    }
 }
 
 /// The lines of the log in our format.
@@ -202,11 +221,10 @@ fn log_lines(process: &Process) -> Vec<String> {
 const PORT_ADDRESS: &str = "port-address";
 
 /// Whether that is all in which two differ.
-fn is_port_address(theirs: &Said, ours: &Said) -> bool {
-    let name = theirs.0.split(' ').nth(1).unwrap_or_default();
-    let is_of_port = name.starts_with('_') && theirs.0.ends_with(" A");
-    let has_address = |said: &Said| said.1.contains(" A ");
-    is_of_port && has_address(theirs) && !has_address(ours) && theirs.2 == ours.2
+fn is_port_address(name: &str, qtype: u16, theirs: &Said, ours: &Said) -> bool {
+    let is_of_port = name.starts_with('_') && qtype == wire::A;
+    let has_address = |said: &Said| said.0.contains(" A ");
+    is_of_port && has_address(theirs) && !has_address(ours) && theirs.1 == ours.1
 }
 
 #[test]
@@ -217,21 +235,33 @@ fn pods_search_paths_and_metadata_are_those_of_coredns() {
     let api = ApiServer::start();
     fill(&api);
     let kubeconfig = api.kubeconfig(Access::Admin);
-    let theirs = run("CoreDNS", &needs::program("coredns"), &kubeconfig);
-    let ours = run("zonewright", &needs::zonewright(), &kubeconfig);
-    let mut wrong = String::new();
-    let mut met = 0;
-    for (one, other) in theirs.iter().zip(&ours) {
-        if is_port_address(one, other) {
-            met += 1;
-        } else if one != other {
-            wrong += &format!(
-                "{}\n  CoreDNS:    {}\n              {}\n  zonewright: {}\n              {}\n",
-                one.0, one.1, one.2, other.1, other.2
-            );
+    let theirs = Asked::start("CoreDNS", &needs::program("coredns"), &kubeconfig);
+    let ours = Asked::start("zonewright", &needs::zonewright(), &kubeconfig);
+    let (mut wrong, mut met, mut compared) = (String::new(), 0, 0);
+    for client in CLIENTS {
+        for (name, qtype) in questions() {
+            let mut both = || {
+                let one = theirs.says(client, &name, qtype);
+                let other = ours.says(client, &name, qtype);
+                let is_known = is_port_address(&name, qtype, &one, &other);
+                met += usize::from(is_known);
+                (is_known || one == other).then_some(()).ok_or((one, other))
+            };
+            compared += 1;
+            // An upstream may be slow once on a busy machine; what is wrong stays wrong.
+            if let Err((one, other)) = both().or_else(|_| both()) {
+                wrong += &format!(
+                    "{client} {name} {}\n  CoreDNS:    {}\n              {}\n  zonewright: {}\n              {}\n",
+                    wire::type_name(qtype),
+                    one.0,
+                    one.1,
+                    other.0,
+                    other.1
+                );
+            }
         }
     }
-    eprintln!("{} answers compared", ours.len());
+    eprintln!("{compared} answers compared");
     assert!(wrong.is_empty(), "{wrong}");
     assert!(differences::all().any(|it| it.id == PORT_ADDRESS) && met > 0);
 }

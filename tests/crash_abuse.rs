@@ -146,7 +146,7 @@ impl Subject {
                 "{what}: {} ordinary queries, p50 {middle:?}, p99 {slow:?}",
                 took.len()
             );
-            assert!(took.len() > 100 && slow < SLOWEST, "{what}: p99 {slow:?}");
+            assert!(slow < SLOWEST, "{what}: p99 {slow:?}");
             result
         })
     }
@@ -162,7 +162,8 @@ fn ask_until(server: SocketAddr, done: &AtomicBool) -> Vec<Duration> {
     let query = Query::new(NAME, wire::A).encode();
     let mut took = Vec::new();
     let mut buffer = [0; 512];
-    while !done.load(Ordering::Relaxed) {
+    // One of a hundred says something when there are some hundreds.
+    while !done.load(Ordering::Relaxed) || took.len() < 300 {
         let start = now();
         socket.send(&query).unwrap();
         let length = socket
@@ -478,9 +479,9 @@ fn transfer(from: Ipv4Addr, server: SocketAddr) -> Result<(usize, usize), u8> {
         messages += 1;
         octets += message.len();
         let first = if messages == 1 { 1 } else { 0 };
-        // The closing SOA is the last record: its message ends with the timers.
+        // The closing SOA is the last record: its message ends with the timers, of which the last is left out.
         let timers = [0, 0, 1, 44, 0, 0, 0, 30, 0, 1, 81, 128];
-        let ends = message.windows(12).any(|part| part == timers);
+        let ends = message[..message.len() - 4].ends_with(&timers);
         soas += first + usize::from(ends && messages > 1);
     }
     Ok((messages, octets))
@@ -525,6 +526,9 @@ fn a16_two_hundred_transfers_beside_refused_ones_are_all_whole() {
             for one in taking {
                 one.join().expect("a transfer ends well");
             }
+            wait_for("enough are refused", RETURN, String::new, || {
+                (refused.load(Ordering::Relaxed) > 200).then_some(())
+            });
             done.store(true, Ordering::Relaxed);
         });
     });
@@ -532,6 +536,5 @@ fn a16_two_hundred_transfers_beside_refused_ones_are_all_whole() {
         "200 transfers of {whole:?} messages and octets in {:?}; {over:?} over the limit, {refused:?} refused",
         now() - start
     );
-    assert!(refused.into_inner() > 200);
     subject.returns_to("200 transfers", before);
 }

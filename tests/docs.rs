@@ -58,6 +58,13 @@ fn every_difference_from_coredns_stands_in_the_readme() {
 }
 
 #[test]
+fn every_directive_that_is_refused_stands_in_the_readme_with_the_reason() {
+    let end = "\n## Commands";
+    let start = "These have no counterpart here:\n\n";
+    check_section(start, end, &zonewright::corefile::refused_table());
+}
+
+#[test]
 fn every_command_and_flag_stands_in_the_readme() {
     let text = readme();
     let command = Cli::command();

@@ -381,3 +381,28 @@ fn the_newest_hash_is_served_where_history_publishes_it_and_is_no_part_of_the_zo
     }
     server.terminate(support::product::START);
 }
+
+#[test]
+fn a_store_without_its_database_is_no_good_history_and_an_empty_folder_is_none() {
+    let site = with_history();
+    std::fs::remove_dir_all(site.path("state/db")).expect("it was there");
+    for _ in 0..2 {
+        let output = site.run(&["verify", "--state", "state", "--output", "json"]);
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&output.stdout);
+        let line = said
+            .lines()
+            .find(|line| line.contains("\"cluster.local.\""));
+        let line: Value = serde_json::from_str(line.expect("it is named")).expect("it is JSON");
+        assert_eq!(line["good"], false);
+        let what = line["faults"][0]["what"].as_str().expect("it says what");
+        assert!(what.starts_with("all versions up to serial"), "{what}");
+    }
+    std::fs::create_dir(site.path("empty")).expect("a folder can be made");
+    let output = site.run(&["verify", "--state", "empty"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("no zone is stored"), "{said}");
+    let left = std::fs::read_dir(site.path("empty")).expect("it is there");
+    assert_eq!(left.count(), 0, "whoever reads makes no store");
+}

@@ -47,7 +47,7 @@ fn objects() -> String {
 }
 
 /// What is asked, the outcome, the code of a reason, and what the text has.
-const CASES: [(&str, &str, &str, &str); 30] = [
+const CASES: [(&str, &str, &str, &str); 31] = [
     (
         "web.test.svc.cluster.local A",
         "answered",
@@ -113,6 +113,12 @@ const CASES: [(&str, &str, &str, &str); 30] = [
         "nxdomain",
         "refused-content",
         "not..a.name",
+    ),
+    (
+        "x.test.pod.cluster.local",
+        "nxdomain",
+        "no-pod",
+        "with `pods verified`, or for addresses",
     ),
     (
         "10-0-0-1.test.pod.cluster.local",

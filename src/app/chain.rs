@@ -210,7 +210,7 @@ fn zones_of(block: &ServerBlock, planned: &Planned<'_>) -> BlockZones {
 }
 
 /// The names for which the next is asked when a zone does not have them, by apex.
-fn fallthrough_of(block: &ServerBlock) -> HashMap<Name, Vec<Name>> {
+pub(super) fn fallthrough_of(block: &ServerBlock) -> HashMap<Name, Vec<Name>> {
     let mut all: HashMap<Name, Vec<Name>> = HashMap::new();
     let mut add = |apex: &Name, names: &[Name]| {
         all.entry(apex.clone())

@@ -5,16 +5,19 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::app::addresses::interface_addresses;
 use crate::app::certificates::check_certificates;
 use crate::app::explain::explain;
 use crate::app::failure::{Failure, one_line};
 use crate::app::files::check_files;
+use crate::app::listeners::addresses_of;
 use crate::app::past::{PastError, StoredPast};
 use crate::app::plan::wanted;
 use crate::app::render::render;
 use crate::app::screen::{Paint, Screen, Wanted};
 use crate::app::source::Source;
 use crate::app::stream::follow;
+use crate::app::upstreams::Resolved;
 use crate::audit::{AuditError, Follow, Question, Refused, Request, answer, ask};
 use crate::cli::{Asking, Configuration, LogWanted};
 use crate::corefile::{self, Loaded, Overrides, Rejected};
@@ -63,6 +66,7 @@ pub fn check(configuration: &Configuration, explains: bool) -> Result<(), Failur
     check_sources(&loaded.config)?;
     check_files(&loaded.config)?;
     check_certificates(&loaded.config)?;
+    warn_of_machine(&loaded.config)?;
     let blocks = loaded.config.servers.iter();
     let zones: Vec<String> = blocks
         .flat_map(corefile::ServerBlock::zones_written)
@@ -73,6 +77,23 @@ pub fn check(configuration: &Configuration, explains: bool) -> Result<(), Failur
         configuration.corefile.display(),
         zones.join(" ")
     ))
+}
+
+/// Warns about what the server could not start with on this machine; the Corefile may be for another.
+fn warn_of_machine(config: &corefile::Config) -> Result<(), Failure> {
+    for (listener, blocks) in config.listeners() {
+        if let Err(error) = addresses_of(&listener, &blocks, &interface_addresses) {
+            tracing::warn!("{}", one_line(&error));
+        }
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::running(error.to_string()))?;
+    if let Err(error) = runtime.block_on(Resolved::of(config)) {
+        tracing::warn!("{}", one_line(&error));
+    }
+    Ok(())
 }
 
 /// Opens the files that the sources need. The pod's own files are not looked at: `check` is run elsewhere.

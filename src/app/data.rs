@@ -89,6 +89,7 @@ impl Data {
             warnings: Arc::clone(&observed.warnings),
             awaits_secondaries,
             unmoved: planned.unmoved.clone(),
+            change: planned.change.clone(),
         };
         let (writer, opened) = writer.start()?;
         let Ok(Opened { reader, gauges }) = opened.await else {

@@ -39,6 +39,8 @@ fn health_of(block: &ServerBlock) -> Option<Duration> {
 /// What a task's end means.
 pub(super) fn describe(end: Option<Result<(), TaskEnd>>) -> anyhow::Error {
     match end {
+        // What a handler says says all, and in CoreDNS's words.
+        Some(Err(TaskEnd::Failed(_, text))) if text.starts_with("plugin/") => anyhow!(text),
         Some(Err(end)) => end.into(),
         Some(Ok(())) | None => anyhow!("a task ended"),
     }

@@ -59,7 +59,10 @@ pub(super) fn wanted(config: &Config, all: &Ends) -> Vec<(HttpAddress, Ends)> {
     wanted
 }
 
-/// Asks as `monitor` says, and logs what is not ready.
+/// Who is not ready where a zone has no version: CoreDNS's word, which probes may look for.
+const NOT_READY: &str = "kubernetes";
+
+/// Asks as `monitor` says, and logs which zones are not ready.
 fn monitored(check: ReadyCheck, monitor: Monitor) -> ReadyCheck {
     let was_ready = AtomicBool::new(false);
     Arc::new(move || {
@@ -74,8 +77,9 @@ fn monitored(check: ReadyCheck, monitor: Monitor) -> ReadyCheck {
         if missing.is_empty() {
             was_ready.store(true, Ordering::Relaxed);
         } else {
-            let names = missing.join(",");
-            tracing::info!("plugin/ready: Plugins not ready: \"{names}\"");
+            let zones = missing.join(",");
+            tracing::info!(zones, "plugin/ready: Plugins not ready: \"{NOT_READY}\"");
+            return vec![NOT_READY.to_owned()];
         }
         missing
     })
@@ -95,7 +99,7 @@ mod tests {
                 false => vec!["z.".to_owned()],
             });
             let check = monitored(check, monitor);
-            assert_eq!(check(), ["z."]);
+            assert_eq!(check(), ["kubernetes"]);
             is_ready.store(true, Ordering::Relaxed);
             assert!(check().is_empty());
             is_ready.store(false, Ordering::Relaxed);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::app::chain::fallthrough_of;
 use crate::corefile::{BindHost, Config, HANDLER_OPTIONS, Pods, ServerBlock, Source};
 use crate::dns::Name;
 use crate::transfer::TlsDemand;
@@ -33,8 +34,19 @@ fn explain_block(block: &ServerBlock, text: &mut String) {
     if !words.is_empty() {
         line(text, "handlers", &words.join(", "));
     }
+    let first = answering(block, &BEFORE_ZONES);
+    if !first.is_empty() && block.zones_written().next().is_some() {
+        let says = format!(
+            "before the zones: {}, where they are for the name",
+            first.join(", then ")
+        );
+        line(text, "first", &says);
+    }
     for zone in block.zones_written() {
         line(text, "zone", &zone_line(block, zone));
+        if let Some(says) = missing(block, zone) {
+            line(text, "", &says);
+        }
         for secondary in block
             .transfer_for(zone)
             .iter()
@@ -160,21 +172,45 @@ fn proof(keys: &[Name], tls: &TlsDemand) -> String {
     format!("{key}{tls}")
 }
 
+/// The handlers that may take a name of a zone from it.
+const BEFORE_ZONES: [&str; 7] = [
+    "local", "any", "rewrite", "autopath", "acl", "template", "hosts",
+];
+/// The handlers that answer names of no zone.
+const BESIDE_ZONES: [&str; 4] = ["local", "template", "hosts", "forward"];
+
+/// Those of these handlers that a block has, in the order of the chain.
+fn answering(block: &ServerBlock, these: &[&str]) -> Vec<&'static str> {
+    let mut words = words_of(block);
+    words.retain(|word| these.contains(word));
+    words
+}
+
+/// What becomes of names that a zone lacks, if it does not say so itself.
+fn missing(block: &ServerBlock, zone: &Name) -> Option<String> {
+    if block.handlers.forwards.is_empty() {
+        return None;
+    }
+    let below = fallthrough_of(block).remove(zone)?;
+    if below.iter().any(|name| zone.is_within(name)) {
+        return Some("missing names go on to forward".to_owned());
+    }
+    let names = below.iter().filter(|name| name.is_within(zone));
+    let names: Vec<String> = names.map(ToString::to_string).collect();
+    let says = format!("missing names below {} go on to forward", names.join(", "));
+    (!names.is_empty()).then_some(says)
+}
+
 /// What becomes of names that no zone of the block has.
 fn rest(block: &ServerBlock) -> String {
-    let words = words_of(block);
-    let answering = ["hosts", "template", "forward"];
-    let answering: Vec<&str> = answering
-        .into_iter()
-        .filter(|word| words.contains(word))
-        .collect();
+    let answering = answering(block, &BESIDE_ZONES);
     if !answering.is_empty() {
         return format!(
             "answered by {}, where they are for the name",
             answering.join(", then ")
         );
     }
-    if words.is_empty() {
+    if words_of(block).is_empty() {
         "REFUSED".to_owned()
     } else {
         "SERVFAIL: no handler answers them".to_owned()
@@ -203,8 +239,34 @@ mod tests {
                     Corefile:15:1: tls://z.:853\n  \
                     listens on  127.0.0.1\n  \
                     handlers    any\n  \
+                    first       before the zones: any, where they are for the name\n  \
                     zone        z. from the file db; transferred to nobody\n  \
                     the rest    SERVFAIL: no handler answers them\n";
         assert_eq!(explain(&loaded.config), want);
+    }
+
+    #[test]
+    fn a_block_says_who_comes_before_its_zones_and_after_them() {
+        let text = "cluster.local in-addr.arpa . {\n kubernetes cluster.local in-addr.arpa {\n  manifests m\n  \
+                    fallthrough x.cluster.local in-addr.arpa\n }\n hosts {\n  10.0.0.1 a.test\n  fallthrough\n }\n \
+                    template ANY AAAA {\n  rcode NXDOMAIN\n }\n rewrite name a.test b.test\n forward . 192.0.2.1\n}\n";
+        let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
+        let said = explain(&loaded.config);
+        let of_zones = ["cluster.local.", "in-addr.arpa."];
+        let [forward, reverse] = of_zones
+            .map(|zone| format!("zone        {zone} from manifests in m; transferred to nobody\n"));
+        for want in [
+            "  first       before the zones: rewrite, then template, then hosts, where they are for the name\n",
+            &format!(
+                "  {forward}              missing names below x.cluster.local. go on to forward\n"
+            ),
+            &format!("  {reverse}              missing names go on to forward\n"),
+            "  the rest    answered by template, then hosts, then forward, where they are for the name\n",
+        ] {
+            assert!(said.contains(want), "{want}\n{said}");
+        }
+        let alone = text.replace(" forward . 192.0.2.1\n", "");
+        let loaded = parse_text("Corefile", &alone, &Overrides::default(), &|_| None).unwrap();
+        assert!(!explain(&loaded.config).contains("missing names"));
     }
 }

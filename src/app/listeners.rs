@@ -436,7 +436,11 @@ pub(super) fn addresses_of(
         Some(BindHost::Interface(name)) => {
             let mut found = local(Some(name));
             if found.is_empty() {
-                bail!("interface {name} has no address; see `ip address`, or bind an address");
+                let place = blocks.iter().find_map(|block| block.bind.place.as_ref());
+                let place = place.map_or_else(String::new, |place| format!("{place}: bind: "));
+                bail!(
+                    "{place}interface {name} has no address; see `ip address`, or bind an address"
+                );
             }
             let excepted: Vec<Vec<IpAddr>> = blocks
                 .iter()

@@ -101,6 +101,14 @@ impl StoredPast {
                 state.display()
             ))));
         }
+        // Whoever only reads makes no store.
+        if Journal::is_unused(state) {
+            return Err(PastError::Other(Failure::unusable(format!(
+                "no zone is stored in the state folder {}, and no server runs on it; name another with --state, or \
+                 start a server with `zonewright run`",
+                state.display()
+            ))));
+        }
         let clock = Arc::new(SystemClock);
         let wall = Arc::clone(&clock);
         let opened = Journal::open(state, Arc::new(move || millis(wall.wall())));
@@ -216,6 +224,10 @@ impl Past for StoredPast {
             .into_iter()
             .map(|zone| zone.apex)
             .collect()
+    }
+
+    fn lost(&self) -> Vec<Name> {
+        self.reader.lost()
     }
 
     fn range(&self, zone: &Name) -> Option<(u64, u64)> {

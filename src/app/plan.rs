@@ -64,6 +64,8 @@ pub struct Planned<'a> {
     pub zones: Arc<ZoneSet>,
     /// The zones whose content comes from where it came from before: it is as good as it was.
     pub unmoved: Vec<Name>,
+    /// Which change of the Corefile it comes with; `None` at the start.
+    pub change: Option<String>,
 }
 
 impl Planned<'_> {
@@ -166,6 +168,7 @@ fn plan_with<'a>(
         catalogs,
         zones: Arc::new(ZoneSet::new(zones.order)),
         unmoved: Vec::new(),
+        change: None,
     }
 }
 

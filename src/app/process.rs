@@ -38,7 +38,7 @@ use crate::cli::{Configuration, Start, State};
 use crate::corefile::{Config, Loaded, Rejected};
 use crate::ops::http::Ends;
 use crate::ops::metrics::Metrics;
-use crate::ops::{Clock, HandlerMetrics, SystemClock, Tasks};
+use crate::ops::{Clock, HandlerMetrics, SystemClock, Tasks, telemetry};
 use crate::serve::Common;
 
 /// How long tasks may take to end.
@@ -132,7 +132,7 @@ impl Process {
         let first = Observed::new(&planned, &serving.common, requests, &clock, &state.state);
         let first = Arc::new(first);
         let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
-        let reloads = ReloadsNow::default();
+        let reloads = ReloadsNow::new(Reloads::of(&digest));
         let around = Surroundings {
             metrics: metrics_of(&observed, &serving.common, &reloads, &counts),
             clock: Arc::clone(&clock),
@@ -315,7 +315,8 @@ impl Process {
         let Some(data) = &self.data else {
             return Err(NotReloaded::Broken(anyhow!("there is no writer")));
         };
-        let new = plan_onto(&config, &interface_addresses, &data.planned);
+        let mut new = plan_onto(&config, &interface_addresses, &data.planned);
+        new.change = Some(self.reloads.change(&self.seen));
         let same_data = new.has_same_data(&data.planned);
         let planned = if same_data {
             Arc::clone(&data.planned)
@@ -429,7 +430,7 @@ impl Process {
         serving.common.draining.store(true, Ordering::Relaxed);
         match &failed {
             None => tracing::info!(lameduck_ms = lameduck.as_millis(), "shutting down"),
-            Some(error) => tracing::error!(error = one_line(error), "a part failed; ending"),
+            Some(error) => tracing::error!(target: telemetry::FATAL, "{}", one_line(error)),
         }
         if failed.is_none() && !lameduck.is_zero() {
             tokio::select! {
@@ -490,5 +491,5 @@ fn metrics_of(
 /// Logs more where a block has `debug`.
 fn set_debug(config: &Config) {
     let mut blocks = config.servers.iter();
-    crate::ops::telemetry::set_debug(blocks.any(|block| block.operations.debug));
+    telemetry::set_debug(blocks.any(|block| block.operations.debug));
 }

@@ -16,13 +16,31 @@ pub(super) struct Reloads {
     failed: AtomicU64,
     /// The digest of what was taken, once something was. Locked for one look or one write.
     taken: Mutex<Option<String>>,
+    /// The digest of what is in use. Locked as the other.
+    used: Mutex<String>,
 }
 
 impl Reloads {
+    /// Nothing was reloaded yet: this is in use since the start.
+    pub(super) fn of(digest: &str) -> Self {
+        Self {
+            used: Mutex::new(digest.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// What is to be taken into use, beside what is.
+    pub(super) fn change(&self, digest: &str) -> String {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        format!("the Corefile, SHA512 {digest:.16}…, before {used:.16}…")
+    }
+
     /// A configuration was taken into use.
     pub(super) fn taken(&self, digest: &str) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         *taken = Some(digest.to_owned());
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        digest.clone_into(&mut used);
     }
 
     /// One was refused.

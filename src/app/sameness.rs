@@ -15,6 +15,7 @@ impl Planned<'_> {
             catalogs,
             zones,
             unmoved,
+            change,
         } = self;
         let own = |cluster: PlannedCluster<'_>| PlannedCluster {
             kubernetes: std::borrow::Cow::Owned(cluster.kubernetes.into_owned()),
@@ -28,6 +29,7 @@ impl Planned<'_> {
             catalogs,
             zones,
             unmoved,
+            change,
         }
     }
 
@@ -40,6 +42,7 @@ impl Planned<'_> {
             catalogs,
             zones: _,
             unmoved: _,
+            change: _,
         } = self;
         all(clusters, &other.clusters, same_cluster)
             && all(files, &other.files, same_file)

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use anyhow::Context;
 use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -161,11 +162,18 @@ impl Serving {
         listener: &Listener,
         address: SocketAddr,
     ) -> anyhow::Result<serve::Listener> {
-        let settings = settings_of(&blocks_on(config, listener));
+        let blocks = blocks_on(config, listener);
+        let settings = settings_of(&blocks);
         let bound = match listener.scheme {
-            Scheme::Dns => serve::Listener::bind(address, settings.udp_sockets)?,
-            Scheme::Tls => serve::Listener::bind_tls(address)?,
+            Scheme::Dns => serve::Listener::bind(address, settings.udp_sockets),
+            Scheme::Tls => serve::Listener::bind_tls(address),
         };
+        // A `bind` says where; else the keys of the block do.
+        let place = blocks
+            .iter()
+            .map(|it| it.bind.place.as_ref().unwrap_or(&it.place));
+        let place = place.map(ToString::to_string).next().unwrap_or_default();
+        let bound = bound.with_context(|| place)?;
         let scheme = listener.scheme.as_str();
         tracing::info!(address = %bound.address(), scheme, "listening");
         Ok(bound)
@@ -322,7 +330,12 @@ impl Serving {
             }
             let stop = CancellationToken::new();
             if let Some(task) = Arc::clone(handler).background(stop.clone()) {
-                start((handler.name().to_owned(), task), None, &stop, tasks);
+                let of = Arc::clone(handler);
+                let ended = async move {
+                    task.await;
+                    of.fault().map_or(Ok(()), Err)
+                };
+                tasks.spawn_until(handler.name(), &stop, ended);
                 self.handlers.push((Arc::clone(handler), stop));
             }
         }

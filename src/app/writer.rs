@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::app::observe::Warnings;
 use crate::app::pins::{Orders, Pins};
-use crate::cluster::{Cause, ObjectKey, Origin, Verb};
+use crate::cluster::Cause;
 use crate::dns::{Name, RrRef, Serial};
 use crate::ops::metrics::Metrics;
 use crate::ops::{Clock, TimeText, millis};
@@ -22,7 +22,7 @@ use crate::schema::Problem;
 use crate::zone::check::Warning;
 use crate::zone::gate::Why;
 use crate::zone::journal::next_serial;
-use crate::zone::journal::{Journal, ReadError, Reader, Retention, StepsAtHand, Topic};
+use crate::zone::journal::{Journal, Lost, ReadError, Reader, Retention, StepsAtHand, Topic};
 use crate::zone::pin::Pin;
 use crate::zone::{Candidate, Edit, Journaled, MemoryLimits, Version, Zone};
 
@@ -49,6 +49,10 @@ impl Store for JournalStore {
 
     fn floor(&self, apex: &Name) -> Option<Serial> {
         self.journal.floor(apex)
+    }
+
+    fn lost(&self, apex: &Name) -> Option<Cause> {
+        self.journal.lost(apex).map(|lost| lost.cause())
     }
 
     fn origin(&mut self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
@@ -125,6 +129,8 @@ pub(super) struct Writer {
     pub(super) awaits_secondaries: bool,
     /// The zones whose content comes from where it came from before.
     pub(super) unmoved: Vec<Name>,
+    /// Which change of the Corefile the plans come with.
+    pub(super) change: Option<String>,
 }
 
 /// What the thread hands out once the store is open.
@@ -164,6 +170,7 @@ impl Writer {
             warnings,
             awaits_secondaries,
             unmoved,
+            change,
         } = self;
         let mut journal = open(store, &clock)?;
         let now = Start {
@@ -211,11 +218,11 @@ impl Writer {
         let pipeline = Pipeline::new(plans, store, clock, observer)
             .with_files(files)
             .with_catalogs(catalogs)
-            .with_pins(going_on, over);
-        let pipeline = if awaits_secondaries {
-            pipeline.awaiting_secondaries()
-        } else {
-            pipeline
+            .with_pins(going_on, over)
+            .with_change(change.as_deref());
+        let pipeline = match awaits_secondaries {
+            true => pipeline.awaiting_secondaries(),
+            false => pipeline,
         };
         let gauges = pipeline.gauges();
         // Who waited for this may be gone; then there are no senders either, and the end is near.
@@ -299,12 +306,12 @@ fn brought_forward(
         return Some(sound);
     }
     let serial = next_serial(Some(sound.serial), journal.floor(apex), now_ms / 1000);
-    let cause = Cause {
-        verb: Verb::Restored,
-        kind: None,
-        key: ObjectKey::new("", "the store"),
-        origin: Origin::default(),
-    };
+    let lost = journal.lost(apex).unwrap_or(Lost {
+        kept: Some(sound.serial),
+        newest: journal.floor(apex).unwrap_or(sound.serial),
+        is_exact: true,
+    });
+    let cause = lost.cause();
     let same = Edit::new(&sound.contents).finish();
     let causes = vec![vec![cause]];
     let next = Candidate::new(Some(&sound), same, serial, now_ms, causes, limits);
@@ -341,18 +348,18 @@ impl Observer for Ears {
                         format!("see why; to publish it: zonewright release {zone}")
                     }
                     Why::Unsound { .. } => "mend it; it is published then".to_owned(),
-                    Why::Pinned => "nothing: it was ordered".to_owned(),
+                    Why::Pinned { .. } => "nothing: it was ordered".to_owned(),
                 };
                 tracing::error!(
                     %zone, why = %held.why, mend,
                     "a version is held; the last one is served and transferred"
                 );
             }
-            GateEvent::Released => {
-                tracing::warn!(%zone, "what was held is published: it was released")
+            GateEvent::Released { by } => {
+                tracing::warn!(%zone, by = &**by, "what was held is published: it was released")
             }
             GateEvent::Recovered => {
-                tracing::info!(%zone, "nothing is held any more: the source recovered")
+                tracing::info!(%zone, "nothing is held any more: what was missing is back, or is not lost by what is served")
             }
             GateEvent::Expired => tracing::error!(
                 %zone,

@@ -37,7 +37,7 @@ fn held_line(held: &HeldChange) -> HeldLine {
         since_ms: held.since_ms,
         until_ms: held.until_ms,
         is_releasable: match held.why {
-            Why::Shrinks { .. } | Why::Pinned => true,
+            Why::Shrinks { .. } | Why::Pinned { .. } => true,
             Why::Unsound { .. } => false,
         },
     }

@@ -5,7 +5,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::follow::{self, Cursor, Given};
-use crate::audit::moment::Moment;
+use crate::audit::moment::{Moment, TimeText};
 use crate::audit::order::{Order, carry_out, until_ms};
 use crate::audit::page::Room;
 use crate::audit::past::{AuditError, Output, Past, begins, last_version};
@@ -175,7 +175,7 @@ pub fn answer(
             let seq = version_at(past, &zone, moment)?;
             blame::write(past, &zone, seq, name.as_ref(), output, out)
         }
-        Request::Verify { zone } => verify::write(past, &zones_of(past, zone)?, output, out),
+        Request::Verify { zone } => verify::write(past, &verified(past, zone)?, output, out),
         Request::History { zone, after } => {
             export::write(past, &known_zone(past, zone)?, *after, out)
         }
@@ -225,7 +225,7 @@ pub(super) fn answer_follow(
     let start = match cursor {
         // A stream that began goes on, though its beginning may have left the history.
         Some(cursor) => cursor.clone(),
-        None => match since_of(past, zone, since)? {
+        None => match since_followed(past, zone, since)? {
             None => Cursor::at_newest(past, &zones)?,
             Some(Since::Time(since_ms)) => Cursor::before(past, &zones, since_ms)?,
             // What has this serial was seen.
@@ -322,12 +322,47 @@ fn since_of(
     }))
 }
 
+/// Reads from when on a stream is wanted: what a serial named that is not kept any more was seen, nevertheless.
+fn since_followed(
+    past: &dyn Past,
+    zone: &Option<String>,
+    since: &Option<String>,
+) -> Result<Option<Since>, AuditError> {
+    match since_of(past, zone, since) {
+        Err(AuditError::NoSerial { serial, .. }) => Ok(Some(Since::Version {
+            given: Given::unknown(serial),
+            time_ms: 0,
+        })),
+        since => since,
+    }
+}
+
 /// The zone that is named, or all.
 fn zones_of(past: &dyn Past, zone: &Option<String>) -> Result<Vec<Name>, AuditError> {
     match zone {
         Some(zone) => Ok(vec![known_zone(past, zone)?]),
         None => Ok(past.zones()),
     }
+}
+
+/// What is to be verified: also zones of which nothing is left.
+fn verified(past: &dyn Past, zone: &Option<String>) -> Result<Vec<Name>, AuditError> {
+    let lost = past.lost();
+    if let Some(zone) = zone {
+        let name = Name::parse(zone)?.to_lower();
+        if lost.contains(&name) {
+            return Ok(vec![name]);
+        }
+    }
+    let mut zones = zones_of(past, zone)?;
+    if zone.is_none() {
+        zones.extend(lost);
+        zones.sort();
+    }
+    if zones.is_empty() {
+        return Err(AuditError::NothingStored);
+    }
+    Ok(zones)
 }
 
 /// A zone that is in the store.
@@ -370,10 +405,15 @@ fn version_at(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<u6
             if seq >= oldest && at(seq)?.0 == serial {
                 return Ok(seq);
             }
+            let (last, last_ms) = at(newest)?;
+            let ends = match serial.is_after(last) {
+                true => format!("the newest is serial {last}, {}", TimeText(last_ms)),
+                false => format!("history begins at {}", begins(past, zone)?),
+            };
             Err(AuditError::NoSerial {
                 zone: zone.clone(),
                 serial: number,
-                begins: begins(past, zone)?,
+                ends,
             })
         }
         Some(Moment::Time(ms)) => {

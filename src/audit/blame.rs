@@ -63,22 +63,22 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Since when a record stands, and why.
-struct Reason {
-    /// The step that brought it.
-    step: Arc<Step>,
+/// Since when a record stands, and why; or since when it does not.
+pub(super) struct Reason {
+    /// The step that brought it, or took it.
+    pub(super) step: Arc<Step>,
     /// The group of its causes.
-    tag: u32,
+    pub(super) tag: u32,
 }
 
 impl Reason {
     /// The causes.
-    fn causes(&self) -> &[Cause] {
+    pub(super) fn causes(&self) -> &[Cause] {
         self.step.causes_of(self.tag)
     }
 
     /// For machines.
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         let causes: Vec<Value> = self.causes().iter().map(cause_json).collect();
         json!({
             "serial": self.step.serial.encode(),

@@ -1,21 +1,26 @@
 //! `diff`: what changed between two versions, and why.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
+
+use crate::audit::blame::Reason;
 
 use crate::audit::log::{cause_text, version_json};
 use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output, Past, step_of};
-use crate::dns::{Name, RecordText, Rtype};
-use crate::zone::Step;
+use crate::cluster::Cause;
+use crate::dns::{Name, RecordText, RrList, RrRef, Rtype};
+use crate::zone::digest::record_wire;
+use crate::zone::{Net, Step};
 
-/// The most causes that are named.
-const CAUSES_SHOWN: usize = 50;
-/// The most versions between whose causes are looked at, the newest first: two versions may be a million apart.
+/// The most versions between that are looked at for causes, the newest first: two versions may be a million apart.
 const VERSIONS_SHOWN: u64 = 1000;
+/// So many are looked at where all records have their causes: for what is of a version and of no record.
+const VERSIONS_SEEN: u64 = 50;
 
 /// Writes the net difference between two versions, the later one second, whichever way they are given.
 pub(super) fn write(
@@ -40,7 +45,7 @@ pub(super) fn write(
         (true, (&net.added, &net.removed))
     };
     if output == Output::Json {
-        let lines = |list: &crate::dns::RrList| -> Vec<String> {
+        let lines = |list: &RrList| -> Vec<String> {
             list.iter().map(|rr| RecordText(rr).to_string()).collect()
         };
         let (first, last) = if back {
@@ -51,20 +56,35 @@ pub(super) fn write(
         let versions = (first_shown..=newer)
             .map(|seq| Ok(version_json(zone, &*step_of(past, zone, seq)?)))
             .collect::<Result<Vec<_>, AuditError>>()?;
+        let (reasons, _) = reasons(past, zone, &net, first_shown..=newer)?;
         let answer = json!({
             "zone": zone.to_string(),
             "from": first.encode(),
             "to": last.encode(),
             "removed": lines(minus),
             "added": lines(plus),
+            "removedWhy": reasons.json(!back, minus),
+            "addedWhy": reasons.json(back, plus),
             "versionCount": newer - older,
             "versions": versions,
         });
         return Ok(writeln!(out, "{answer}")?);
     }
-    let old = step_of(past, zone, older)?;
-    let new = step_of(past, zone, newer)?;
-    let (first, last) = if back { (&new, &old) } else { (&old, &new) };
+    let ends = if back { (newer, older) } else { (older, newer) };
+    write_head(past, zone, ends, out)?;
+    let lists = [('-', !back, minus), ('+', back, plus)];
+    let reasons = reasons(past, zone, &net, first_shown..=newer)?;
+    write_records(lists, reasons, first_shown == older + 1, out)
+}
+
+/// Writes which versions are compared, and their SOAs.
+fn write_head(
+    past: &dyn Past,
+    zone: &Name,
+    (first, last): (u64, u64),
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let (first, last) = (step_of(past, zone, first)?, step_of(past, zone, last)?);
     writeln!(
         out,
         "--- {zone} {} {}",
@@ -74,7 +94,7 @@ pub(super) fn write(
     writeln!(out, "+++ {zone} {} {}", last.serial, TimeText(last.time_ms))?;
     let soa = |step: &Step| {
         let data = step.soa.rdata(step.serial);
-        let rr = crate::dns::RrRef {
+        let rr = RrRef {
             owner: zone.as_wire(),
             rtype: Rtype::SOA,
             ttl: step.soa.ttl,
@@ -83,14 +103,36 @@ pub(super) fn write(
         };
         RecordText(rr).to_string()
     };
-    writeln!(out, "-{}\n+{}", soa(first), soa(last))?;
-    for (sign, list) in [('-', minus), ('+', plus)] {
-        for rr in list {
+    writeln!(out, "-{}\n+{}", soa(&first), soa(&last))?;
+    Ok(())
+}
+
+/// Writes what goes and comes, each with its causes; then the causes that no record has.
+fn write_records(
+    lists: [(char, bool, &RrList); 2],
+    (reasons, of_versions): (Reasons, Vec<Cause>),
+    is_all: bool,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let mut is_known = is_all;
+    for (sign, is_removed, list) in lists {
+        let mut list = list.iter().peekable();
+        while let Some(rr) = list.next() {
             writeln!(out, "{sign}{}", RecordText(rr))?;
+            let reason = reasons.of(is_removed, rr);
+            is_known &= reason.is_some();
+            let causes = reason.map_or(&[][..], Reason::causes);
+            let next = list.peek().and_then(|rr| reasons.of(is_removed, *rr));
+            if list.peek().is_none() || next.map_or(&[][..], Reason::causes) != causes {
+                write_causes(causes, out)?;
+            }
         }
     }
-    let all_shown = first_shown == older + 1;
-    write_causes(past, zone, (first_shown..=newer, all_shown), out)
+    write_causes(&of_versions, out)?;
+    if !is_known {
+        writeln!(out, "; and maybe more: `log` names all")?;
+    }
+    Ok(())
 }
 
 /// What to say when both versions are one.
@@ -109,7 +151,7 @@ fn same_version(
             let none: [&str; 0] = [];
             let answer = json!({
                 "zone": zone.to_string(), "from": serial, "to": serial,
-                "removed": none, "added": none, "versionCount": 0, "versions": none,
+                "removed": none, "added": none, "removedWhy": none, "addedWhy": none, "versionCount": 0, "versions": none,
             });
             writeln!(out, "{answer}")?;
         }
@@ -117,29 +159,69 @@ fn same_version(
     Ok(())
 }
 
-/// The objects behind these versions, each once.
-fn write_causes(
+/// Who made the difference: for each record of it the last version that took or brought it.
+#[derive(Default)]
+struct Reasons(HashMap<(bool, Vec<u8>), Option<Reason>>);
+
+impl Reasons {
+    /// That of a record that went or came.
+    fn of(&self, is_removed: bool, rr: RrRef<'_>) -> Option<&Reason> {
+        self.0.get(&(is_removed, record_wire(rr)))?.as_ref()
+    }
+
+    /// Those of a list, for machines.
+    fn json(&self, is_removed: bool, list: &RrList) -> Vec<Value> {
+        let json = |rr| self.of(is_removed, rr).map_or(Value::Null, Reason::json);
+        list.iter().map(json).collect()
+    }
+}
+
+/// Goes back through these versions for the causes of a difference, and for those that no record has.
+fn reasons(
     past: &dyn Past,
     zone: &Name,
-    (seqs, all): (RangeInclusive<u64>, bool),
-    out: &mut dyn io::Write,
-) -> Result<(), AuditError> {
-    let mut seen = BTreeSet::new();
-    for seq in seqs {
-        let step = step_of(past, zone, seq)?;
-        for cause in step.causes.iter().flatten() {
-            let text = cause_text(cause);
-            if seen.len() < CAUSES_SHOWN && !seen.contains(&text) {
-                writeln!(out, "; {text}")?;
-                seen.insert(text);
-            }
-        }
-        if seen.len() == CAUSES_SHOWN {
+    net: &Net,
+    seqs: RangeInclusive<u64>,
+) -> Result<(Reasons, Vec<Cause>), AuditError> {
+    let mut reasons = Reasons::default();
+    for (is_removed, list) in [(true, &net.removed), (false, &net.added)] {
+        let open = list.iter().map(|rr| ((is_removed, record_wire(rr)), None));
+        reasons.0.extend(open);
+    }
+    let mut open = reasons.0.len();
+    let mut of_versions: Vec<Cause> = Vec::new();
+    for (seen, seq) in (0..).zip(seqs.rev()) {
+        if open == 0 && seen >= VERSIONS_SEEN {
             break;
         }
+        let step = step_of(past, zone, seq)?;
+        let mut tags = BTreeSet::new();
+        for (is_removed, list) in [(true, &step.removed), (false, &step.added)] {
+            for rr in list {
+                tags.insert(rr.tag);
+                let place = reasons.0.get_mut(&(is_removed, record_wire(rr)));
+                if let Some(place @ None) = place {
+                    let (step, tag) = (Arc::clone(&step), rr.tag);
+                    *place = Some(Reason { step, tag });
+                    open -= 1;
+                }
+            }
+        }
+        let groups = (0..).zip(&step.causes);
+        let others = groups.filter(|(tag, _)| !tags.contains(tag));
+        for cause in others.flat_map(|(_, group)| group) {
+            if !of_versions.contains(cause) {
+                of_versions.push(cause.clone());
+            }
+        }
     }
-    if !all || seen.len() == CAUSES_SHOWN {
-        writeln!(out, "; and maybe more: `log` names all")?;
+    Ok((reasons, of_versions))
+}
+
+/// Some causes, each on a line.
+fn write_causes(causes: &[Cause], out: &mut dyn io::Write) -> Result<(), AuditError> {
+    for cause in causes {
+        writeln!(out, "; {}", cause_text(cause))?;
     }
     Ok(())
 }

@@ -37,6 +37,19 @@ pub struct Given {
     pub serial: u32,
 }
 
+/// The number of a version that is not known; they begin with 1.
+const UNKNOWN: u64 = 0;
+
+impl Given {
+    /// A version that was given some time ago and is not kept.
+    pub(super) const fn unknown(serial: u32) -> Self {
+        Self {
+            seq: UNKNOWN,
+            serial,
+        }
+    }
+}
+
 /// What is followed.
 #[derive(Debug)]
 pub(super) struct Followed<'a> {
@@ -168,7 +181,8 @@ fn one(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     if !followed.is_whole {
-        return log::write_version(past, zone, seq, followed.filter, output, out);
+        log::write_version(past, zone, seq, followed.filter, output, out)?;
+        return Ok(());
     }
     let step = step_of(past, zone, seq)?;
     if followed.filter.fits(&step) {
@@ -205,6 +219,13 @@ fn first_after(
     let is_seen = |(other, _): (Serial, u64)| !other.is_after(serial);
     let last = last_version(past, zone, (oldest, newest), &is_seen)?;
     let lost = match oldest.checked_sub(given.seq.saturating_add(1)) {
+        _ if given.seq == UNKNOWN && last < oldest => {
+            let first = step_of(past, zone, oldest)?;
+            match &first.from {
+                Some((before, _)) if *before == serial => Lost::None,
+                Some(_) | None => Lost::Unknown,
+            }
+        }
         _ if last >= oldest => Lost::Unknown,
         None => Lost::Unknown,
         Some(0) => Lost::None,

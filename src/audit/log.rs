@@ -1,13 +1,15 @@
 //! `log`: versions, newest first, with what they changed and why.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use serde_json::{Value, json};
 
 use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output, Past, begins, last_version, step_of};
+use crate::audit::printable::printable;
 use crate::cluster::{Cause, Kind, ObjectKey, Verb};
-use crate::dns::{Name, RecordText, RrList};
+use crate::dns::{Name, RecordText, RrList, RrRef};
 use crate::zone::Step;
 use crate::zone::journal::Topic;
 
@@ -110,6 +112,7 @@ pub(super) fn write(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
+    let mut is_any = false;
     for zone in zones {
         let Some((oldest, newest)) = past.range(zone) else {
             continue;
@@ -122,7 +125,7 @@ pub(super) fn write(
             if filter.until_ms.is_some_and(|until| time_ms > until) {
                 return Ok(true);
             }
-            write_version(past, zone, seq, filter, output, out)?;
+            is_any |= write_version(past, zone, seq, filter, output, out)?;
             Ok(true)
         };
         let high = match filter.until_ms {
@@ -145,6 +148,9 @@ pub(super) fn write(
             write_beginning(past, zone, oldest, filter, out)?;
         }
     }
+    if output == Output::Text && !is_any {
+        writeln!(out, "; no version fits")?;
+    }
     Ok(())
 }
 
@@ -164,7 +170,7 @@ fn write_beginning(
     Ok(())
 }
 
-/// Writes a version, if it is wanted, whenever it was made.
+/// Writes a version, if it is wanted, whenever it was made; whether it was.
 pub(super) fn write_version(
     past: &dyn Past,
     zone: &Name,
@@ -172,11 +178,12 @@ pub(super) fn write_version(
     filter: &Filter,
     output: Output,
     out: &mut dyn io::Write,
-) -> Result<(), AuditError> {
+) -> Result<bool, AuditError> {
     let name = filter.name.as_ref();
     if let (Some(name), None, Output::Text) = (name, &filter.object, output) {
         let part = past.step_of(zone, seq, name).map_err(AuditError::Store)?;
-        if filter.fits(&part.step) {
+        let is_wanted = filter.fits(&part.step);
+        if is_wanted {
             write_text(
                 zone,
                 (&part.step, part.added, part.removed),
@@ -184,10 +191,11 @@ pub(super) fn write_version(
                 out,
             )?;
         }
-        return Ok(());
+        return Ok(is_wanted);
     }
     let step = step_of(past, zone, seq)?;
-    if filter.fits(&step) {
+    let is_wanted = filter.fits(&step);
+    if is_wanted {
         match output {
             Output::Text => {
                 let counts = (&*step, step.added.len(), step.removed.len());
@@ -196,7 +204,7 @@ pub(super) fn write_version(
             Output::Json => writeln!(out, "{}", version_json(zone, &step))?,
         }
     }
-    Ok(())
+    Ok(is_wanted)
 }
 
 /// One version for people, with how many records come and go.
@@ -215,8 +223,14 @@ fn write_text(
         removed,
         step.records
     )?;
+    let is_shown =
+        |rr: &RrRef<'_>| name.is_some_and(|name| rr.owner.eq_ignore_ascii_case(name.as_wire()));
+    let shown = step.removed.iter().chain(&step.added).filter(is_shown);
+    let tags: BTreeSet<u32> = shown.map(|rr| rr.tag).collect();
+    let groups = (0..).zip(&step.causes);
+    let groups = groups.filter(|(tag, _)| name.is_none() || tags.contains(tag));
     let mut causes: Vec<&Cause> = Vec::new();
-    for cause in step.causes.iter().flatten() {
+    for cause in groups.flat_map(|(_, group)| group) {
         if !causes.contains(&cause) && causes.len() <= CAUSES_SHOWN {
             causes.push(cause);
         }
@@ -227,12 +241,9 @@ fn write_text(
     if causes.len() > CAUSES_SHOWN {
         writeln!(out, "    and more: --output json names all")?;
     }
-    if let Some(name) = name {
+    if name.is_some() {
         for (sign, list) in [('-', &step.removed), ('+', &step.added)] {
-            for rr in list
-                .iter()
-                .filter(|rr| rr.owner.eq_ignore_ascii_case(name.as_wire()))
-            {
+            for rr in list.iter().filter(is_shown) {
                 writeln!(out, "    {sign} {}", RecordText(rr))?;
             }
         }
@@ -281,7 +292,7 @@ pub(super) fn cause_text(cause: &Cause) -> String {
     if !known.is_empty() {
         text.push_str(&format!(" ({})", known.join(", ")));
     }
-    text
+    printable(&text).into_owned()
 }
 
 /// One cause for machines.
@@ -308,7 +319,8 @@ pub(super) fn cause_json(cause: &Cause) -> Value {
 /// One version for machines.
 pub(super) fn version_json(zone: &Name, step: &Step) -> Value {
     let records = |list: &RrList| -> Vec<Value> {
-        let record = |rr: crate::dns::RrRef<'_>| json!({ "record": RecordText(rr).to_string(), "cause": rr.tag });
+        let record =
+            |rr: RrRef<'_>| json!({ "record": RecordText(rr).to_string(), "cause": rr.tag });
         list.iter().take(RECORDS_SHOWN).map(record).collect()
     };
     let causes: Vec<Vec<Value>> = step

@@ -11,6 +11,7 @@ mod moment;
 mod order;
 mod page;
 mod past;
+mod printable;
 mod show;
 mod status;
 mod verify;

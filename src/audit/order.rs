@@ -6,6 +6,8 @@ use serde_json::json;
 
 use crate::audit::moment::{TimeText, parse_age};
 use crate::audit::past::{AuditError, Output, Past};
+use crate::audit::printable::printable;
+use crate::audit::status::OrderLine;
 use crate::dns::{Name, Serial};
 
 /// What is ordered about a zone.
@@ -46,6 +48,10 @@ pub(super) fn carry_out(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
+    let standing = past.status().and_then(|status| {
+        let mut lines = status.zones.into_iter();
+        lines.find(|line| line.zone == zone.to_string())?.order
+    });
     let serial = past.order(zone, order, by)?;
     let (until_ms, rolled_back) = match order {
         Order::Release => (None, None),
@@ -63,6 +69,7 @@ pub(super) fn carry_out(
             "serial": serial.encode(),
             "until": until.map(|until| until.to_string()),
             "rolledBackTo": rolled_back.map(Serial::encode),
+            "ends": standing.as_ref().map(standing_text),
         });
         return Ok(writeln!(out, "{answer}")?);
     }
@@ -71,8 +78,22 @@ pub(super) fn carry_out(
         None => format!("until: zonewright release {zone}"),
     };
     match order {
+        Order::Release if standing.is_some() => {
+            writeln!(
+                out,
+                "{zone} follows its sources again, with serial {serial}"
+            )?;
+        }
         Order::Release => writeln!(out, "{zone} is published with serial {serial}")?,
         Order::Freeze { until_ms: _ } => {
+            let old = standing.as_ref().and_then(|order| order.rolled_back_to);
+            if let Some(old) = old {
+                writeln!(
+                    out,
+                    "{zone} stays rolled back to serial {old}, with serial {serial} {end}"
+                )?;
+                return end_of(standing.as_ref(), out);
+            }
             writeln!(out, "{zone} is frozen with serial {serial} {end}")?;
         }
         Order::Rollback {
@@ -85,6 +106,30 @@ pub(super) fn carry_out(
                 "{zone} has the content of serial {to} again, with serial {serial} {end}"
             )?;
         }
+    }
+    end_of(standing.as_ref(), out)
+}
+
+/// An order that stood before, in words.
+fn standing_text(order: &OrderLine) -> String {
+    let OrderLine {
+        rolled_back_to,
+        since_ms: _,
+        until_ms,
+        by,
+    } = order;
+    let what = match rolled_back_to {
+        Some(serial) => format!("the rollback to serial {serial}"),
+        None => "the freeze".to_owned(),
+    };
+    let until = until_ms.map(|until| format!(" until {}", TimeText(until)));
+    format!("{what}{} by {by}", until.unwrap_or_default())
+}
+
+/// Says which order ends with what was ordered now.
+fn end_of(standing: Option<&OrderLine>, out: &mut dyn io::Write) -> Result<(), AuditError> {
+    if let Some(order) = standing {
+        writeln!(out, "    this ends {}", printable(&standing_text(order)))?;
     }
     Ok(())
 }

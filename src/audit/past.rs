@@ -28,6 +28,10 @@ pub enum Output {
 pub trait Past {
     /// The zones there are, in order.
     fn zones(&self) -> Vec<Name>;
+    /// The zones of which all that was announced is lost.
+    fn lost(&self) -> Vec<Name> {
+        Vec::new()
+    }
     /// Numbers of the oldest and the newest version whose step is kept.
     fn range(&self, zone: &Name) -> Option<(u64, u64)>;
     /// The step that led to a version.
@@ -110,15 +114,18 @@ pub enum AuditError {
         /// The zones there are.
         known: Vec<Name>,
     },
+    /// There is nothing to verify.
+    #[error("no zone is stored here")]
+    NothingStored,
     /// No version has the serial.
-    #[error("no version of {zone} with serial {serial} is kept: history begins at {begins}")]
+    #[error("no version of {zone} with serial {serial} is kept: {ends}")]
     NoSerial {
         /// The zone.
         zone: Name,
         /// The serial asked for.
         serial: u32,
-        /// Serial and time of the oldest version.
-        begins: String,
+        /// Where the history begins, or what is newest.
+        ends: String,
     },
     /// A serial without a zone.
     #[error("serial {0} of which zone? write: log ZONE --since {0}")]
@@ -175,6 +182,7 @@ impl AuditError {
             Self::Name(_)
             | Self::Moment(_)
             | Self::NoZone { .. }
+            | Self::NothingStored
             | Self::NoSerial { .. }
             | Self::TooEarly { .. }
             | Self::WhoseSerial(_)

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output};
+use crate::audit::printable::printable;
 
 /// How things stand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,7 +176,7 @@ pub(super) fn write(
         }
     }
     for problem in &status.problems {
-        writeln!(out, "problem {problem}")?;
+        writeln!(out, "problem {}", printable(problem))?;
     }
     Ok(())
 }
@@ -194,12 +195,20 @@ fn order_text(line: &ZoneLine, order: &OrderLine) -> String {
     };
     let until = until_ms.map(|until| format!("until {}, or ", TimeText(until)));
     let until = until.unwrap_or_default();
-    let waits = match line.held {
-        Some(_) => "; changes wait",
-        None => "",
+    let waits = match &line.held {
+        Some(held) => waits_text(&held.why),
+        None => String::new(),
     };
     let (since, zone) = (TimeText(*since_ms), &line.zone);
     format!("{what} since {since} by {by}, {until}until: zonewright release {zone}{waits}")
+}
+
+/// What waits for the end of an order, for people: also what the gate would say of it.
+fn waits_text(why: &str) -> String {
+    match why.split_once("it would lose ") {
+        Some((_, loss)) => format!("; changes wait: they would lose {}", printable(loss)),
+        None => "; changes wait".to_owned(),
+    }
 }
 
 /// A change that is held, for people.
@@ -210,6 +219,7 @@ fn held_text(zone: &str, held: &HeldLine) -> String {
         until_ms,
         is_releasable,
     } = held;
+    let why = printable(why);
     let since = TimeText(*since_ms);
     let release = format!("by: zonewright release {zone}");
     match (until_ms, is_releasable) {
@@ -260,6 +270,15 @@ fn secondary_text(line: &SecondaryLine) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_order_says_what_the_changes_that_wait_would_lose() {
+        let ordered = "an operator ordered it to wait";
+        assert_eq!(waits_text(ordered), "; changes wait");
+        let loses = format!("{ordered}, and it would lose 23 of 42 records");
+        let text = waits_text(&loses);
+        assert_eq!(text, "; changes wait: they would lose 23 of 42 records");
+    }
 
     #[test]
     fn what_is_held_for_ever_says_how_it_is_released() {

@@ -4,8 +4,8 @@ mod follow;
 mod versions;
 
 use super::{
-    AuditError, Grounds, HeldLine, Order, Output, Past, Question, Request, SecondaryLine,
-    SourceLine, Status, ZoneLine, answer,
+    AuditError, Grounds, HeldLine, Order, OrderLine, Output, Past, Question, Request,
+    SecondaryLine, SourceLine, Status, ZoneLine, answer,
 };
 use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Rdata, RrList, RrRef, Serial, Soa, Ttl};
@@ -347,7 +347,7 @@ fn a_release_says_the_serial_or_why_not() {
     let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
     assert_eq!(
         json,
-        serde_json::json!({ "zone": "z.", "serial": 7, "until": null, "rolledBackTo": null })
+        serde_json::json!({ "zone": "z.", "serial": 7, "until": null, "rolledBackTo": null, "ends": null })
     );
     assert_eq!(
         release("y.", Output::Text),
@@ -382,6 +382,39 @@ fn an_order_says_what_holds_until_when() {
         json.contains("\"rolledBackTo\":101,\"serial\":102"),
         "{json}"
     );
+    let mut past = Fake::new();
+    past.status = Some(Status {
+        version: "9.9".into(),
+        zones: vec![ZoneLine {
+            zone: "z.".into(),
+            serial: Some(7),
+            time_ms: None,
+            records: 2,
+            stale_since_ms: None,
+            held: None,
+            hash: None,
+            order: Some(OrderLine {
+                rolled_back_to: Some(101),
+                since_ms: THIRD_MS,
+                until_ms: Some(THIRD_MS + 3_600_000),
+                by: "uid 7".into(),
+            }),
+        }],
+        sources: Vec::new(),
+        secondaries: Vec::new(),
+        problems: Vec::new(),
+    });
+    let ends = "    this ends the rollback to serial 101 until 2026-11-21T15:00:02.000Z by uid 7\n";
+    let (zone, time) = ("z".to_owned(), None);
+    let frozen = asked(&past, Request::Freeze { zone, time }, Output::Text);
+    let want = format!(
+        "z. stays rolled back to serial 101, with serial 7 until: zonewright release z.\n{ends}"
+    );
+    assert_eq!(frozen.as_deref(), Ok(&*want));
+    let zone = "z".to_owned();
+    let released = asked(&past, Request::Release { zone }, Output::Text);
+    let want = format!("z. follows its sources again, with serial 7\n{ends}");
+    assert_eq!(released.as_deref(), Ok(&*want));
     assert!(rollback("55", Output::Text).is_err_and(|it| it.contains("history begins")));
 }
 

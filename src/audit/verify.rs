@@ -93,6 +93,8 @@ fn write_text(zone: &Name, verdict: &Verdict, out: &mut dyn io::Write) -> Result
 fn fault_text(fault: &Fault) -> String {
     let Fault { seq, serial, what } = fault;
     match serial {
+        // Of no version that is there.
+        Some(serial) if *seq == 0 => format!("serial {serial}: {what}"),
         Some(serial) => format!("serial {serial} (version {seq}): {what}"),
         None => format!("version {seq}: {what}"),
     }

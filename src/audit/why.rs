@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::audit::blame;
 use crate::audit::past::{AuditError, Output, Past};
+use crate::audit::printable::printable;
 use crate::dns::{Name, Record, RecordText, Rtype};
 use crate::live::{LiveAnswer, LiveNames};
 use crate::pipeline::Reason;
@@ -103,7 +104,7 @@ pub(super) fn write(
         since.write_text(out)?;
     }
     for reason in &found.reasons {
-        writeln!(out, "    {}", reason.text)?;
+        writeln!(out, "    {}", printable(&reason.text))?;
     }
     Ok(())
 }

@@ -9,6 +9,8 @@ use super::place::{Place, Report};
 /// Where a server block listens. Nothing to listen on: all addresses, both families.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bind {
+    /// Where it stands; of several the first.
+    pub place: Option<Place>,
     /// What to listen on, each once.
     pub hosts: Vec<BindHost>,
     /// What not to listen on, of those.
@@ -39,6 +41,7 @@ const MAX_INTERFACE_OCTETS: usize = 15;
 /// Reads one directive and adds what it says to `bind`.
 pub(super) fn parse(directive: &Directive, bind: &mut Bind, report: &mut Report) {
     let place: &Place = &directive.name.place;
+    bind.place.get_or_insert_with(|| place.clone());
     if directive.arguments.is_empty() {
         report.error(
             place,

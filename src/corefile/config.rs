@@ -34,7 +34,7 @@ use super::transfer::{self, Transfer};
 use super::tsig::{self, KeyFile, Tsig, TsigKey};
 use super::zone::{self, ZoneKey};
 use super::zoned::closest;
-use super::{listener, listener_tls, nested, sources, zoned};
+use super::{listener, listener_tls, nested, repeats, sources, zoned};
 use crate::dns::Name;
 
 /// A Corefile, read and checked. It never changes.
@@ -340,13 +340,8 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
             continue;
         };
         let place = &directive.name.place;
-        if let Some((_, first)) = once
-            .iter()
-            .find(|(other, _)| *other == word && !repeats(word))
-        {
-            let text = &directive.name.text;
-            let message = format!("{text} stands already in line {} of this block", first.line);
-            report.error(place, message, "join the two");
+        if let Some((_, first)) = once.iter().find(|(other, _)| *other == word) {
+            repeats::report(word, directive, first, report);
         }
         once.push((word, place));
         let zones = if catalog::stands_beside(word) {
@@ -392,41 +387,6 @@ fn without_directives(block: &Block, zones: Vec<ZoneKey>) -> ServerBlock {
         ready: None,
         health: None,
         prometheus: None,
-    }
-}
-
-/// Whether a directive may stand several times in a block.
-fn repeats(word: Word) -> bool {
-    match word {
-        Word::Apex | Word::Bind | Word::File | Word::Health | Word::History | Word::Log => true,
-        Word::Acl | Word::Rewrite | Word::Template => true,
-        Word::Catalog | Word::Forward | Word::Gate | Word::Reload | Word::Transfer => true,
-        Word::Any
-        | Word::Autopath
-        | Word::Cache
-        | Word::Bufsize
-        | Word::Dns64
-        | Word::Local
-        | Word::Metadata
-        | Word::Chaos
-        | Word::Debug
-        | Word::Errors
-        | Word::External
-        | Word::Hosts
-        | Word::Kubernetes
-        | Word::Loop
-        | Word::Loadbalance
-        | Word::Minimal
-        | Word::Multicluster
-        | Word::Multisocket
-        | Word::Nsid
-        | Word::Pprof
-        | Word::Prometheus
-        | Word::Ready
-        | Word::Root
-        | Word::Timeouts
-        | Word::Tls
-        | Word::Tsig => false,
     }
 }
 

@@ -27,15 +27,16 @@ pub struct Dns64 {
     pub allows_ipv4: bool,
 }
 
-/// Reads the directive.
-pub(super) fn parse(directive: &Directive, report: &mut Report) -> Dns64 {
-    let mut dns64 = Dns64 {
-        place: directive.name.place.clone(),
+/// Reads the directive; what it does not say, one that stands above it does.
+pub(super) fn parse(directive: &Directive, earlier: Option<Dns64>, report: &mut Report) -> Dns64 {
+    let place = directive.name.place.clone();
+    let mut dns64 = earlier.unwrap_or(Dns64 {
+        place,
         prefix: WELL_KNOWN,
         prefix_octets: 12,
         translates_all: false,
         allows_ipv4: false,
-    };
+    });
     if let Some(token) = directive.at_most_one(report) {
         set_prefix(&mut dns64, token, report);
     }

@@ -106,13 +106,25 @@ pub(super) fn take(
         Word::Autopath => handlers.autopath = autopath::parse(directive, zones, report),
         Word::Rewrite => handlers.rewrites.extend(rewrite::parse(directive, report)),
         Word::Metadata => handlers.metadata = Some(metadata::parse(directive, zones, report)),
-        Word::Local => handlers.local = Some(local::parse(directive, report)),
-        Word::Dns64 => handlers.dns64 = Some(dns64::parse(directive, report)),
+        Word::Local => {
+            let earlier = handlers.local.take();
+            handlers.local = Some(local::parse(directive, earlier, report));
+        }
+        Word::Dns64 => {
+            let earlier = handlers.dns64.take();
+            handlers.dns64 = Some(dns64::parse(directive, earlier, report));
+        }
         Word::Template => handlers
             .templates
             .extend(template::parse(directive, zones, report)),
-        Word::Bufsize => handlers.bufsize = Some(bufsize(directive, report)),
-        Word::Chaos => handlers.chaos = Some(chaos::parse(directive, report)),
+        Word::Bufsize => {
+            let read = bufsize(directive, report);
+            handlers.bufsize.get_or_insert(read);
+        }
+        Word::Chaos => {
+            let read = chaos::parse(directive, report);
+            handlers.chaos.get_or_insert(read);
+        }
         Word::Cache => handlers.cache = Some(cache::parse(directive, zones, report)),
         Word::Hosts => handlers.hosts = Some(hosts::parse(directive, zones, report)),
         Word::Loop => {
@@ -121,7 +133,10 @@ pub(super) fn take(
             handlers.finds_loops = true;
         }
         Word::Forward => handlers.forwards.extend(forward::parse(directive, report)),
-        Word::Loadbalance => handlers.loadbalance = Some(loadbalance::parse(directive, report)),
+        Word::Loadbalance => {
+            let earlier = handlers.loadbalance.take();
+            handlers.loadbalance = Some(loadbalance::parse(directive, earlier, report));
+        }
         Word::Minimal => {
             directive.refuse_arguments(report);
             directive.refuse_options(report);

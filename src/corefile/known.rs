@@ -2,6 +2,7 @@
 
 use super::lexer::Token;
 use super::place::Report;
+use super::refused::{REFUSED, reason};
 
 /// A directive we know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,35 +138,6 @@ pub fn directives() -> impl Iterator<Item = &'static str> {
     OURS.iter().map(|(name, _)| *name)
 }
 
-/// The other directives of CoreDNS 1.14 and those we have planned.
-const NOT_YET: &[&str] = &[
-    "auto",
-    "azure",
-    "cancel",
-    "clouddns",
-    "dnssec",
-    "dnstap",
-    "erratic",
-    "etcd",
-    "geoip",
-    "grpc",
-    "grpc_server",
-    "header",
-    "https",
-    "https3",
-    "nomad",
-    "on",
-    "proxyproto",
-    "quic",
-    "route53",
-    "secondary",
-    "shed",
-    "sign",
-    "trace",
-    "view",
-    "whoami",
-];
-
 /// What CoreDNS no longer has, and what took its place.
 const GONE: &[(&str, &str)] = &[
     ("proxy", "write forward"),
@@ -178,7 +150,7 @@ const GONE: &[(&str, &str)] = &[
 
 /// Whether this word begins a directive, supported or not.
 pub(super) fn is_known(text: &str) -> bool {
-    lookup(text).is_some() || NOT_YET.contains(&text) || GONE.iter().any(|(gone, _)| *gone == text)
+    lookup(text).is_some() || reason(text).is_some() || GONE.iter().any(|(gone, _)| *gone == text)
 }
 
 /// Our directive of this name.
@@ -195,8 +167,8 @@ pub(super) fn word(name: &Token, report: &mut Report) -> Option<Word> {
     if found.is_some() {
         return found;
     }
-    if NOT_YET.contains(&text) {
-        report.not_yet(&name.place, text);
+    if let Some(why) = reason(text) {
+        report.not_supported(&name.place, text, why);
     } else if let Some((_, mend)) = GONE.iter().find(|(gone, _)| *gone == text) {
         report.error(&name.place, format!("{text}: no longer a directive"), *mend);
     } else {
@@ -219,7 +191,7 @@ fn nearest(text: &str) -> Option<&'static str> {
     let names = OURS
         .iter()
         .map(|(name, _)| *name)
-        .chain(NOT_YET.iter().copied());
+        .chain(REFUSED.iter().map(|(name, _)| *name));
     names
         .filter(|name| name.len() > 2)
         .find(|name| is_slip(text.as_bytes(), name.as_bytes()))

@@ -39,14 +39,18 @@ pub enum Policy {
     },
 }
 
-/// Reads the directive.
-pub(super) fn parse(directive: &Directive, report: &mut Report) -> Loadbalance {
+/// Reads the directive; what one that stands above it prefers comes first.
+pub(super) fn parse(
+    directive: &Directive,
+    earlier: Option<Loadbalance>,
+    report: &mut Report,
+) -> Loadbalance {
     let place = directive.name.place.clone();
     let mut words = directive.arguments.iter();
     let policy = words.next();
     let file = words.next();
     let mut reload = None;
-    let mut prefer = Vec::new();
+    let mut prefer = earlier.map(|above| above.prefer).unwrap_or_default();
     let is_weighted = policy.is_some_and(|word| word.text == "weighted");
     match policy.map(|word| (word, word.text.as_str())) {
         None | Some((_, "round_robin")) => {

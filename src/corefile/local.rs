@@ -15,12 +15,12 @@ pub struct Local {
     pub has_prefix: bool,
 }
 
-/// Reads the directive.
-pub(super) fn parse(directive: &Directive, report: &mut Report) -> Local {
+/// Reads the directive; what it does not say, one that stands above it does.
+pub(super) fn parse(directive: &Directive, earlier: Option<Local>, report: &mut Report) -> Local {
     directive.refuse_arguments(report);
     let mut local = Local {
         place: directive.name.place.clone(),
-        has_prefix: true,
+        has_prefix: earlier.is_none_or(|local| local.has_prefix),
     };
     for line in &directive.lines {
         if line.name.text != "localhost_prefix" {

@@ -55,6 +55,8 @@ mod place;
 mod prometheus;
 mod quantity;
 mod ready;
+mod refused;
+mod repeats;
 mod rewrite;
 mod secret;
 mod sources;
@@ -103,6 +105,7 @@ pub use pattern::Pattern;
 pub use place::{Place, Problem};
 pub use prometheus::Prometheus;
 pub use ready::{Monitor, Ready};
+pub use refused::refused_table;
 pub use rewrite::{
     AnswerRule, EdnsAction, EdnsOption, EdnsRule, EdnsValue, NameMatch, NameRule, RewriteField,
     RewriteRule, Variable, filled,

@@ -50,6 +50,18 @@ pub struct Timeouts {
     pub max_queries: Option<u64>,
 }
 
+impl Timeouts {
+    /// These, and what others say besides.
+    fn above(self, others: Self) -> Self {
+        Self {
+            read: self.read.or(others.read),
+            write: self.write.or(others.write),
+            idle: self.idle.or(others.idle),
+            max_queries: self.max_queries.or(others.max_queries),
+        }
+    }
+}
+
 /// How many sockets an address has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sockets {
@@ -84,7 +96,7 @@ pub(super) fn take(word: Word, directive: &Directive, into: &mut Operations, rep
             // As in CoreDNS the first of a block counts.
             into.reload.get_or_insert(read);
         }
-        Word::Timeouts => into.timeouts = timeouts(directive, report),
+        Word::Timeouts => into.timeouts = timeouts(directive, report).above(into.timeouts),
         Word::Multisocket => into.sockets = sockets(directive, report),
         Word::Debug => {
             directive.refuse_arguments(report);
@@ -227,6 +239,7 @@ fn pprof(directive: &Directive, report: &mut Report) {
 /// The folder that relative paths of a block begin in, wherever in the block `root` stands.
 pub(super) fn root_of(directives: &[Directive]) -> Option<Arc<PathBuf>> {
     let mut roots = directives.iter().filter(|it| it.name.text == "root");
-    let folder = roots.next()?.arguments.first()?;
+    // Of several the last counts, as in CoreDNS.
+    let folder = roots.next_back()?.arguments.first()?;
     Some(Arc::new(PathBuf::from(&folder.text)))
 }

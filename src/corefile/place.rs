@@ -89,10 +89,13 @@ impl Report {
         });
     }
 
-    /// Refuses a word that CoreDNS knows and we do not yet.
-    pub(super) fn not_yet(&mut self, place: &Place, what: &str) {
-        let mend = "take it out until it is";
-        self.error(place, format!("{what}: not supported yet"), mend);
+    /// Refuses a word that CoreDNS knows and we do not have, with the reason.
+    pub(super) fn not_supported(&mut self, place: &Place, what: &str, why: &str) {
+        self.error(
+            place,
+            format!("{what}: not supported: {why}"),
+            "take it out",
+        );
     }
 
     /// Errors and warnings, each in the order of their places. What a snippet's several uses say

@@ -1,6 +1,6 @@
 //! `prometheus [ADDR]`: metrics over HTTP.
 //!
-//! CoreDNS's `runtime_metrics` and `tls` are not supported yet.
+//! CoreDNS's `runtime_metrics` has no effect, its `tls` is refused.
 
 use super::address::{HttpAddress, HttpHost};
 use super::parser::Directive;
@@ -27,8 +27,13 @@ pub(super) fn parse(directive: &Directive, report: &mut Report) -> Prometheus {
     let address = directive.http_address(report).unwrap_or(default);
     for line in &directive.lines {
         match line.name.text.as_str() {
-            option @ ("runtime_metrics" | "tls") => {
-                report.not_yet(&line.name.place, &format!("prometheus {option}"));
+            "runtime_metrics" => {
+                let message = "runtime_metrics has no effect: it counts what Go's runtime does";
+                report.warn(&line.name.place, message, "take it out");
+            }
+            "tls" => {
+                let why = "metrics are told over HTTP alone";
+                report.not_supported(&line.name.place, "prometheus tls", why);
             }
             _ => {
                 let message = format!("prometheus has no option {}", line.name.shown());

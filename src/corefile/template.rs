@@ -114,7 +114,14 @@ fn option(template: &mut Template, directive: &Directive, line: &Line, report: &
         }
         // CoreDNS passes over it.
         "upstream" => {}
-        "var" | "expr" => report.not_yet(&line.name.place, &format!("template {}", line.name.text)),
+        "var" | "expr" => {
+            let why = "what is filled in are the question and what the expression of match found";
+            report.not_supported(
+                &line.name.place,
+                &format!("template {}", line.name.text),
+                why,
+            );
+        }
         _ => directive.unknown_option(line, OPTIONS, report),
     }
 }

@@ -15,6 +15,7 @@ mod kubernetes;
 mod questions;
 mod tls;
 mod transfer;
+mod tsig;
 
 use std::fmt::Write as _;
 

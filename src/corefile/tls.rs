@@ -111,7 +111,8 @@ fn read_client_auth(line: &Line, report: &mut Report) -> Option<ClientAuth> {
             Some(ClientAuth::Never)
         }
         "require" => {
-            report.not_yet(&token.place, "client_auth require");
+            let why = "a certificate that is not verified says nothing; write require_and_verify";
+            report.not_supported(&token.place, "client_auth require", why);
             None
         }
         "verify_if_given" => Some(ClientAuth::IfGiven),

@@ -291,7 +291,8 @@ fn to(line: &Line, transfer: &mut Transfer, report: &mut Report) {
             continue;
         }
         if token.text.starts_with("tls://") {
-            report.not_yet(&token.place, "tls://");
+            let why = "NOTIFY goes over UDP and TCP; `tls` behind an address has its transfers come over TLS";
+            report.not_supported(&token.place, "tls://", why);
             continue;
         }
         let text = token.text.strip_prefix("dns://").unwrap_or(&token.text);

@@ -1,7 +1,7 @@
 //! `tsig [ZONES...] { secret NAME BASE64 [ALGORITHM]; secrets FILE }`: the keys of a listener.
 //!
 //! Which zones ask for a key is said in `transfer`. `require` and `require_opcode`, with which CoreDNS
-//! asks for signatures on queries, are not supported yet; the zones are read for them. Messages from
+//! asks for signatures on queries, are refused; the zones are read for them. Messages from
 //! here repeat no word of a `secret` line.
 
 use std::fs;
@@ -91,7 +91,8 @@ pub(super) fn parse(directive: &Directive, report: &mut Report) -> Tsig {
                 tsig.files.push(file);
             }
             option @ ("require" | "require_opcode") => {
-                report.not_yet(&line.name.place, &format!("tsig {option}"));
+                let why = "queries are not asked for signatures; transfer says which key a transfer needs";
+                report.not_supported(&line.name.place, &format!("tsig {option}"), why);
             }
             _ => {
                 // The word is not repeated: it may be a secret that slipped onto the next line.

@@ -46,8 +46,8 @@ pub struct ZoneKey {
     pub port: u16,
 }
 
-/// What a text before `://` may be.
-const SCHEMES_NOT_YET: &[&str] = &["quic", "grpc", "https", "https3", "unix"];
+/// What stands before `://` in Corefiles, but not here.
+const REFUSED_SCHEMES: &[&str] = &["quic", "grpc", "https", "https3", "unix"];
 
 /// The parts of a key.
 struct Parts {
@@ -124,8 +124,9 @@ fn parts(token: &Token, report: &mut Report) -> Option<Parts> {
         None => None,
         Some("dns") => Some(Scheme::Dns),
         Some("tls") => Some(Scheme::Tls),
-        Some(scheme) if SCHEMES_NOT_YET.contains(&scheme) => {
-            report.not_yet(&token.place, &format!("{scheme}://"));
+        Some(scheme) if REFUSED_SCHEMES.contains(&scheme) => {
+            let why = "queries are answered over UDP, TCP and TLS";
+            report.not_supported(&token.place, &format!("{scheme}://"), why);
             return None;
         }
         Some(_) => {

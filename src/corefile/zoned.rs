@@ -40,10 +40,12 @@ macro_rules! zoned {
 
 zoned!(Transfer, Apex, Gate, History, ZoneFile);
 
-/// Of several directives the one with the closest zone at or above `zone`.
+/// Of several directives the one with the closest zone at or above `zone`; of those that are equally close
+/// the first.
 pub(super) fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
     directives
         .iter()
+        .rev()
         .max_by_key(|directive| directive.closeness(zone))
         .filter(|directive| directive.closeness(zone).is_some())
 }
@@ -71,25 +73,42 @@ pub(super) fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Repo
     if let Some(external) = &server.external {
         unasked(&external.place, &mut external.zones(), report);
     }
-    check_zoned("transfer", &server.transfers, &zones, report);
-    check_zoned("apex", &server.apexes, &with_apex, report);
-    check_zoned("gate", &server.gates, &of_cluster, report);
-    check_zoned("history", &server.histories, &zones, report);
+    let (may, must_not) = (Repeat::IsIdle, Repeat::IsWrong);
+    check_zoned(("transfer", may), &server.transfers, &zones, report);
+    check_zoned(("apex", must_not), &server.apexes, &with_apex, report);
+    check_zoned(("gate", must_not), &server.gates, &of_cluster, report);
+    check_zoned(("history", must_not), &server.histories, &zones, report);
+}
+
+/// What a second directive for one zone is.
+#[derive(Debug, Clone, Copy)]
+enum Repeat {
+    /// Without effect, as in CoreDNS: the first counts.
+    IsIdle,
+    /// An error.
+    IsWrong,
 }
 
 /// Reports a zone that stands in two directives of one name, and warns about a directive that is for
 /// none of the zones.
-fn check_zoned<T: Zoned>(name: &str, directives: &[T], zones: &[&Name], report: &mut Report) {
+fn check_zoned<T: Zoned>(
+    (name, repeat): (&str, Repeat),
+    directives: &[T],
+    zones: &[&Name],
+    report: &mut Report,
+) {
     for (index, directive) in directives.iter().enumerate() {
         let place = directive.place();
         for zone in directive.zones() {
             let earlier = &directives[..index];
             if let Some(other) = earlier.iter().find(|other| other.zones().contains(zone)) {
-                let message = format!(
-                    "there is a {name} for {zone} in line {} already",
-                    other.place().line
-                );
-                report.error(place, message, "join the two, or name other zones");
+                let line = other.place().line;
+                let message = format!("there is a {name} for {zone} in line {line} already");
+                let mend = "join the two, or name other zones";
+                match repeat {
+                    Repeat::IsIdle => report.warn(place, message + ", that one counts", mend),
+                    Repeat::IsWrong => report.error(place, message, mend),
+                }
                 break;
             }
         }

@@ -3,6 +3,13 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use domain::base::iana::Rtype as TheirRtype;
+use domain::base::name::ParsedName;
+use domain::base::rdata::ParseRecordData;
+use domain::base::zonefile_fmt::{DisplayKind, ZonefileFmt};
+use domain::dep::octseq::Parser;
+use domain::rdata::ZoneRecordData;
+
 use crate::dns::name::{Name, wire_name_len};
 use crate::dns::{RrRef, Rtype};
 
@@ -109,8 +116,31 @@ fn known_text(rtype: Rtype, data: &[u8]) -> Option<String> {
         }
         Rtype::TXT => strings(data),
         Rtype::SOA => soa(data),
+        other if AS_THE_LIBRARY.contains(&other) => library_text(other, data),
         _ => None,
     }
+}
+
+/// The types of zone files whose text is NLnet Labs' `domain`'s, as their reading is: HINFO, DS, SSHFP, DNSKEY, TLSA,
+/// CAA: those that have a name here. Not NAPTR, nor SVCB and HTTPS: not every name and key that it writes can be
+/// read again.
+const AS_THE_LIBRARY: [Rtype; 6] = [
+    Rtype(13),
+    Rtype(43),
+    Rtype(44),
+    Rtype(48),
+    Rtype(52),
+    Rtype(257),
+];
+
+/// The text of one of these; `None` for malformed data.
+fn library_text(rtype: Rtype, data: &[u8]) -> Option<String> {
+    let mut parser = Parser::from_ref(data);
+    let rtype = TheirRtype::from_int(rtype.0);
+    let read = ZoneRecordData::<&[u8], ParsedName<&[u8]>>::parse_rdata(rtype, &mut parser);
+    let read = read.ok()??;
+    let text = read.display_zonefile(DisplayKind::Simple).to_string();
+    (parser.remaining() == 0).then_some(text)
 }
 
 /// A 16-bit number at a place.

@@ -42,7 +42,7 @@ pub struct Told<'a> {
 pub struct Exchange<'a> {
     /// The query.
     pub query: &'a [u8],
-    /// The reply.
+    /// The reply; nothing where none was sent.
     pub reply: &'a [u8],
     /// What is known besides the messages.
     pub told: Told<'a>,
@@ -86,6 +86,19 @@ struct Parsed {
     edns: Option<(u16, u32)>,
     /// Octets without compression of owners and without OPT, as CoreDNS counts a reply.
     plain_octets: usize,
+}
+
+impl Parsed {
+    /// The response code, with the bits that stand in the OPT (RFC 6891 section 6.1.3).
+    fn rcode(&self) -> Rcode {
+        let [high, _, _, _] = self.edns.map_or(0, |(_, flags)| flags).to_be_bytes();
+        Rcode(u16::from(high) << 4 | self.flags & 0xf)
+    }
+
+    /// Whether there was nothing to read.
+    fn is_missing(&self) -> bool {
+        self.plain_octets == 0
+    }
 }
 
 impl QueryLog {
@@ -217,18 +230,15 @@ fn push_field(
             )
         }
         LogField::Bufsize => {
-            let default = if exchange.proto == "tcp" {
-                u16::MAX
-            } else {
-                512
+            let size = match (exchange.proto, query.edns) {
+                ("tcp", _) => u16::MAX,
+                (_, None) => 512,
+                (_, Some((size, _))) => size.max(512),
             };
-            write!(
-                line,
-                "{}",
-                query.edns.map_or(default, |(size, _)| size.max(512))
-            )
+            write!(line, "{size}")
         }
-        LogField::Rcode => write!(line, "{}", Rcode(reply.flags & 0xf)),
+        LogField::Rcode | LogField::Rflags if exchange.reply.is_empty() => line.write_char('-'),
+        LogField::Rcode => write!(line, "{}", reply.rcode()),
         LogField::Rflags => line.write_str(&flag_names(reply.flags)),
         LogField::Rsize => write!(line, "{}", reply.plain_octets),
         LogField::Duration => write!(line, "{}s", exchange.took.as_secs_f64()),
@@ -250,7 +260,8 @@ fn found_out(label: &str, exchange: &Exchange<'_>, reply: &Parsed) -> String {
 /// What a reply is, as CoreDNS calls it.
 fn type_of(reply: &Parsed) -> &'static str {
     let [answers, authority] = reply.counts;
-    match Rcode(reply.flags & 0xf) {
+    match reply.rcode() {
+        _ if reply.is_missing() => "OTHERERROR",
         Rcode::NOERROR if answers > 0 => "NOERROR",
         Rcode::NOERROR if reply.has_soa => "NODATA",
         Rcode::NOERROR if authority > 0 => "DELEGATION",
@@ -292,7 +303,8 @@ fn flag_names(bits: u16) -> String {
 /// The class of a reply for `class success|denial|error`.
 fn class_of(reply: &Parsed) -> LogClass {
     let [answers, authority] = reply.counts;
-    match Rcode(reply.flags & 0xf) {
+    match reply.rcode() {
+        _ if reply.is_missing() => LogClass::Error,
         Rcode::NOERROR if answers > 0 || authority == 0 || !reply.has_soa => LogClass::Success,
         Rcode::NOERROR | Rcode::NXDOMAIN => LogClass::Denial,
         _ => LogClass::Error,

@@ -2,8 +2,8 @@
 //! forwarder, queries go round and round, and the process ends.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -39,7 +39,9 @@ pub struct Loop {
     address: SocketAddr,
     /// How often the question came; [`u32::MAX`] once nobody looks any more.
     seen: AtomicU32,
-    /// Wakes the background when it came too often.
+    /// What is said of it once it came too often.
+    fault: OnceLock<String>,
+    /// Wakes the background then.
     found: Notify,
 }
 
@@ -68,6 +70,7 @@ impl Loop {
             name: name.unwrap_or_else(|_| zone.clone()),
             address: SocketAddr::new(host, port),
             seen: AtomicU32::new(0),
+            fault: OnceLock::new(),
             found: Notify::new(),
         }
     }
@@ -144,11 +147,15 @@ impl Handler for Loop {
             if seen > MOST {
                 let (zone, name) = (&self.zone, &self.name);
                 let (client, address) = (request.origin.client, self.address);
-                tracing::error!(
-                    "plugin/loop: Loop ({client} -> {address}) detected for zone \"{zone}\", see \
-                     https://coredns.io/plugins/loop#troubleshooting. Query: \"HINFO {name}\""
-                );
+                self.fault.get_or_init(|| {
+                    format!(
+                        "plugin/loop: Loop ({client} -> {address}) detected for zone \"{zone}\", see \
+                         https://coredns.io/plugins/loop#troubleshooting. Query: \"HINFO {name}\""
+                    )
+                });
                 self.found.notify_one();
+                // It goes round no more, and the process ends.
+                return std::future::ready(Outcome::Dropped).boxed();
             }
         }
         next.run(request)
@@ -156,6 +163,10 @@ impl Handler for Loop {
 
     fn background(self: Arc<Self>, cancel: CancellationToken) -> Option<BoxFuture<'static, ()>> {
         Some(self.watch(cancel).boxed())
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.fault.get().cloned()
     }
 }
 
@@ -178,7 +189,14 @@ mod tests {
             assert!(ask(&server, &question).starts_with("NOERROR"));
         }
         assert!(probe.found.notified().now_or_never().is_none());
-        assert!(ask(&server, &question).starts_with("NOERROR"));
+        assert_eq!(probe.fault(), None);
+        // From then on it goes no further, and what is said is said once.
+        assert_eq!(ask(&server, &question), "dropped");
         assert!(probe.found.notified().now_or_never().is_some());
+        let said = probe.fault().unwrap();
+        let want = "plugin/loop: Loop (192.0.2.1:4000 -> 127.0.0.1:1) detected for zone \"t.\"";
+        assert!(said.starts_with(want), "{said}");
+        assert_eq!(ask(&server, &question), "dropped");
+        assert_eq!(probe.fault(), Some(said));
     }
 }

@@ -103,6 +103,8 @@ pub struct Request {
     pub origin: Origin,
     /// How many times the server asked itself to get here.
     pub depth: u8,
+    /// What was asked for on the way here, in lower case.
+    pub trail: Vec<(Name, Rtype)>,
     /// What handlers found out about it, by key, such as `kubernetes/service`.
     pub metadata: Metadata,
 }
@@ -124,6 +126,7 @@ impl Request {
             }),
             origin,
             depth: 0,
+            trail: Vec::new(),
             metadata: BTreeMap::new(),
         })
     }
@@ -131,11 +134,21 @@ impl Request {
     /// The same client's question for another name or type.
     #[must_use]
     pub fn asking(&self, name: Name, qtype: Rtype) -> Self {
+        let mut trail = self.trail.clone();
+        trail.push((self.name.to_lower(), self.qtype));
         Self {
             name,
             qtype,
+            trail,
             ..self.clone()
         }
+    }
+
+    /// Whether what it asks for was asked for already on the way here.
+    #[must_use]
+    pub fn is_circular(&self) -> bool {
+        let asked = (self.name.to_lower(), self.qtype);
+        self.trail.contains(&asked)
     }
 
     /// What handlers look at, with its name in lower case.

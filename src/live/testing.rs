@@ -69,6 +69,7 @@ pub(crate) fn request(text: &str) -> Request {
             octets: 40,
         },
         depth: 0,
+        trail: Vec::new(),
         metadata: BTreeMap::new(),
     }
 }

@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use axum::Router;
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+
+use crate::ops::exposition;
 
 /// Says who is not ready yet: names of parts, empty when all are.
 pub type ReadyCheck = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
@@ -52,9 +54,9 @@ pub async fn serve(
     ends: EndsNow,
     cancel: CancellationToken,
 ) -> io::Result<()> {
-    let answer = move |uri: Uri| {
+    let answer = move |uri: Uri, headers: HeaderMap| {
         let ends = ends.load_full();
-        async move { ends.answer(uri.path()) }
+        async move { ends.answer(uri.path(), &headers) }
     };
     let router = Router::new().fallback(answer);
     let server = axum::serve(listener, router).with_graceful_shutdown(cancel.cancelled_owned());
@@ -73,11 +75,17 @@ impl Ends {
     }
 
     /// The answer for a path. As in CoreDNS the method does not matter.
-    fn answer(&self, path: &str) -> Response {
+    fn answer(&self, path: &str, headers: &HeaderMap) -> Response {
         match (path, &self.metrics, self.health, &self.ready) {
             ("/metrics", Some(metrics), _, _) => {
-                let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-                ([(header::CONTENT_TYPE, kind)], metrics()).into_response()
+                let accept = headers.get_all(header::ACCEPT).iter();
+                let mut accept = accept.filter_map(|value| value.to_str().ok());
+                let (kind, text) = if accept.any(exposition::wants_openmetrics) {
+                    (exposition::OPENMETRICS, metrics())
+                } else {
+                    (exposition::PLAIN, exposition::plain(&metrics()))
+                };
+                ([(header::CONTENT_TYPE, kind)], text).into_response()
             }
             ("/health", _, true, _) => "OK".into_response(),
             ("/ready", _, _, Some(ready)) => {
@@ -93,6 +101,38 @@ impl Ends {
                 }
             }
             _ => (StatusCode::NOT_FOUND, "404 page not found\n").into_response(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_openmetrics_for_who_accepts_it_and_plain_for_all_others() {
+        let metrics: MetricsText = Arc::new(|| "# TYPE a counter\na_total 1\n# EOF\n".to_owned());
+        let ends = Ends {
+            metrics: Some(metrics),
+            ..Ends::default()
+        };
+        for (accept, want) in [
+            (None, "text/plain; version=0.0.4; charset=utf-8"),
+            (
+                Some("text/plain"),
+                "text/plain; version=0.0.4; charset=utf-8",
+            ),
+            (
+                Some("application/openmetrics-text; version=1.0.0"),
+                "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            ),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(accept) = accept {
+                headers.insert(header::ACCEPT, accept.parse().unwrap());
+            }
+            let response = ends.answer("/metrics", &headers);
+            assert_eq!(response.headers()[header::CONTENT_TYPE], want, "{accept:?}");
         }
     }
 }

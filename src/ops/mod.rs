@@ -1,6 +1,7 @@
 //! What running the server needs besides its work: clock, tasks, logs, metrics, health.
 
 mod clock;
+mod exposition;
 pub mod handler_metrics;
 pub mod http;
 pub mod metrics;

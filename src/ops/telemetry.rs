@@ -20,6 +20,9 @@ pub enum LogFormat {
     Coredns,
 }
 
+/// The target of an error that ends the process: CoreDNS's lines have a level for it.
+pub const FATAL: &str = "fatal";
+
 /// Writes `[LEVEL] text field=value …`.
 struct CorednsLines;
 
@@ -36,6 +39,7 @@ where
     ) -> std::fmt::Result {
         let level = *event.metadata().level();
         let level = match level {
+            Level::ERROR if event.metadata().target() == FATAL => "FATAL",
             Level::ERROR => "ERROR",
             Level::WARN => "WARNING",
             Level::INFO => "INFO",

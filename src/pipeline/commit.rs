@@ -39,9 +39,16 @@ impl<S: Store> Pipeline<S> {
         let mut ready = Vec::new();
         let mut rendered = Vec::new();
         for (place, cluster) in self.clusters.iter_mut().enumerate() {
+            let first = ready.len();
             let Some(rendering) = cluster.render(now, &mut ready) else {
                 continue;
             };
+            if let (Some(change), true) = (&self.change, cluster.all_dirty) {
+                let next = ready.iter_mut().skip(first);
+                for ready in next.filter(|ready| ready.zone.current().is_some()) {
+                    ready.draft.causes.push(vec![change.clone()]);
+                }
+            }
             if cluster.all_dirty {
                 // Before the first version is shown: its live names would be SERVFAIL until then.
                 cluster.tell_live();
@@ -103,7 +110,9 @@ impl<S: Store> Pipeline<S> {
         let last = previous.as_ref().map(|version| version.serial);
         let serial = next_serial(last, floor, now_ms / 1000);
         let serial = wanted.map_or(serial, |wanted| serial.later(wanted));
-        let ZoneDraft { draft, causes } = draft;
+        let ZoneDraft { draft, mut causes } = draft;
+        // A group that no record names is of the version.
+        causes.extend(self.store.lost(zone.apex()).map(|lost| vec![lost]));
         let previous = previous.as_deref();
         let candidate = Candidate::new(previous, draft, serial, now_ms, causes, limits);
         (zone, candidate)

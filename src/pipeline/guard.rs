@@ -36,7 +36,10 @@ pub enum GateEvent {
     /// A change is held from now on.
     Held(HeldChange),
     /// It was let out by hand.
-    Released,
+    Released {
+        /// Who did.
+        by: Arc<str>,
+    },
     /// What was missing is back, or what was wrong is mended.
     Recovered,
     /// Nobody came: it is published.
@@ -58,7 +61,7 @@ impl GateEvent {
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Held(_) => "held",
-            Self::Released => "released",
+            Self::Released { by: _ } => "released",
             Self::Recovered => "recovered",
             Self::Expired => "expired",
             Self::Pinned(pin) => pin.as_str(),
@@ -154,7 +157,10 @@ impl Guard {
                         "secondaries would refuse {zone}: {fault}; mend it, then it is published"
                     )
                 }
-                None => return kept.asked.push(asked),
+                None => {
+                    kept.released_by = Some(Arc::clone(by));
+                    return kept.asked.push(asked);
+                }
             },
         };
         // Who asked may be gone.
@@ -230,7 +236,7 @@ impl Guard {
         if let Some(draft) = served.and_then(|served| self.roll_back(served)) {
             return Some(draft);
         }
-        let (is_pinned, is_released) = (self.is_pinned(), self.is_unpinned_by_hand());
+        let is_pinned = self.is_pinned();
         let again = |contents: &Contents| {
             let draft = Draft::between(contents, contents.clone(), []);
             with_cause(ZoneDraft {
@@ -244,14 +250,24 @@ impl Guard {
         let before = served.map_or(0, Contents::record_count) + kept.carried;
         let was_held = zone.held();
         let verdict = match is_pinned {
-            true => Err(Why::Pinned),
-            false => kept.why_not(self.gate, (before, is_released), now),
+            true => Err(Why::Pinned {
+                loses: kept.stopped(self.gate, before),
+            }),
+            false => kept.why_not(self.gate, before, now),
         };
         match verdict {
             Ok(event) => {
+                let until = was_held.as_deref().and_then(|held| held.until_ms);
+                let of_gate = kept.let_out(&event, until);
+                let of_order = self.pinned.as_ref().and_then(Pinned::end_of_freeze);
                 kept.leaves = Some(event);
                 let empty = Contents::empty(zone.apex(), kept.contents.soa().clone());
-                let draft = kept.draft(served.unwrap_or(&empty));
+                let mut draft = kept.draft(served.unwrap_or(&empty));
+                // Groups that no record names are of the version.
+                let of_version = of_order.into_iter().chain(of_gate).map(|it| vec![it]);
+                draft
+                    .causes
+                    .extend(of_version.filter(|_| !draft.draft.is_empty()));
                 let is_due = !draft.draft.is_empty() || served.is_none() || self.ahead.is_some();
                 is_due.then(|| with_cause(draft))
             }

@@ -153,6 +153,12 @@ pub trait Store {
     /// A serial that is not before any serial of this zone that was ever shown.
     fn floor(&self, apex: &Name) -> Option<Serial>;
 
+    /// What the next version has to say of versions that were lost before it.
+    fn lost(&self, apex: &Name) -> Option<Cause> {
+        let _apex = apex;
+        None
+    }
+
     /// The causes of a record of the newest version, as the history knows them; none where it does not.
     fn origin(&mut self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
         let (_apex, _record) = (apex, record);
@@ -224,6 +230,8 @@ pub struct Pipeline<S> {
     awaits_secondaries: bool,
     /// The zones whose orders are over and still to be forgotten by the store; whether it was said that it cannot.
     over: BTreeMap<Name, bool>,
+    /// The change of the configuration that the plans come with.
+    change: Option<Cause>,
 }
 
 impl<S> std::fmt::Debug for Pipeline<S> {
@@ -273,6 +281,7 @@ impl<S: Store> Pipeline<S> {
             last_commit: None,
             awaits_secondaries: false,
             over: BTreeMap::new(),
+            change: None,
         }
     }
 

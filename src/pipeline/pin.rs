@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::dns::Name;
 use crate::ops::millis;
 use crate::pipeline::guard::{Guard, Now, PinOrder, Released, Restored, Target};
@@ -31,6 +32,18 @@ impl<S: Store> Pipeline<S> {
                 guard.restore(zone, restored, now);
             }
         }
+        self
+    }
+
+    /// The plans come with a change of the configuration: a cause of what the first rendering of each changes.
+    #[must_use]
+    pub fn with_change(mut self, change: Option<&str>) -> Self {
+        self.change = change.map(|what| Cause {
+            verb: Verb::Configured,
+            kind: None,
+            key: ObjectKey::new("", what),
+            origin: Origin::default(),
+        });
         self
     }
 

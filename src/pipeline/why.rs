@@ -115,8 +115,13 @@ impl Facts<'_> {
                 }
             }
             ["pod", namespace, pod] => {
-                if self.namespace(namespace, reasons) && self.plan.kinds.contains(Kind::Pod) {
-                    let text = format!("no pod of {namespace} with the address {pod} is seen");
+                if self.namespace(namespace, reasons) {
+                    let text = match self.plan.kinds.contains(Kind::Pod) {
+                        true => format!("no pod of {namespace} with the address {pod} is seen"),
+                        false => "names of pods are there with `pods verified`, or for addresses \
+                                  such as 10-244-1-5 with `pods insecure`"
+                            .to_owned(),
+                    };
                     reasons.push(Reason::new("no-pod", text));
                 }
             }

@@ -115,6 +115,8 @@ impl Scratch {
 pub(crate) enum Outcome {
     /// No reply is due.
     Silent,
+    /// A handler wants no reply; the query counts all the same.
+    Dropped,
     /// The reply is in the writer, signed if it must be.
     Reply,
     /// A transfer is to be run.
@@ -172,7 +174,10 @@ impl Shared {
                 Ok((later, answered)) => self.complete(scratch, *later, answered),
                 Err(later) => Outcome::Later(later),
             },
-            outcome @ (Outcome::Silent | Outcome::Reply | Outcome::Transfer(_)) => outcome,
+            outcome @ (Outcome::Silent
+            | Outcome::Dropped
+            | Outcome::Reply
+            | Outcome::Transfer(_)) => outcome,
         }
     }
 

@@ -38,7 +38,10 @@ impl Exchange<'_> {
         if let Some(block) = block.filter(|block| block.forbids(&question)) {
             return match block.refusal(&question) {
                 None => self.fail_with(scratch, Rcode::REFUSED, Some(Extended::PROHIBITED)),
-                Some(live::Outcome::Dropped) => Outcome::Silent,
+                Some(live::Outcome::Dropped) => {
+                    scratch.noted.by = "";
+                    Outcome::Dropped
+                }
                 Some(live::Outcome::Failed(failure)) => {
                     self.fail_with(scratch, failure.rcode, failure.extended.map(Extended))
                 }

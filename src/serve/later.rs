@@ -59,11 +59,6 @@ impl Later {
         (self, answered)
     }
 
-    /// Who asked.
-    pub(crate) const fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// The octets of the request.
     pub(crate) fn raw(&self) -> &[u8] {
         &self.raw
@@ -165,7 +160,7 @@ impl Shared {
             signer,
         };
         match answered.outcome {
-            live::Outcome::Dropped => Outcome::Silent,
+            live::Outcome::Dropped => Outcome::Dropped,
             live::Outcome::Failed(failure) => {
                 scratch.error = failure.error;
                 scratch.noted.by = failure.by;

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::serve::dispatch::{Scratch, Shared};
 use crate::serve::tally::{Counted, Tally};
-use crate::serve::{Proto, Server, tcp, udp};
+use crate::serve::{Proto, Server, tcp, udp, way};
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -209,6 +209,12 @@ impl Listener {
         self.address
     }
 
+    /// The datagram sockets alone.
+    #[cfg(test)]
+    pub(crate) fn into_udp(self) -> Vec<UdpSocket> {
+        self.udp
+    }
+
     /// The tasks that serve the sockets until `cancel`.
     #[must_use]
     pub fn run(self, answering: &Answering, cancel: &CancellationToken) -> Vec<NamedTask> {
@@ -252,6 +258,7 @@ fn udp_socket(address: SocketAddr) -> io::Result<UdpSocket> {
         Some(Protocol::UDP),
     )?;
     socket.set_reuse_port(true)?;
+    way::ask(&socket, address.ip())?;
     // The kernel gives less than asked for where its limit says so.
     socket.set_recv_buffer_size(UDP_BUFFER_OCTETS)?;
     prepare(&socket, address)?;

@@ -17,6 +17,7 @@ mod tcp;
 pub(crate) mod testing;
 mod tls;
 mod udp;
+mod way;
 
 pub use crate::live::Proto;
 pub use listener::{Answering, BindError, Listener, NamedTask};

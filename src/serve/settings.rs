@@ -73,8 +73,8 @@ impl Default for Settings {
             udp_sockets: 2,
             tcp: TcpSettings::default(),
             transfer: TransferSettings {
-                max_at_once: 128,
-                max_per_peer: 32,
+                max_at_once: 32,
+                max_per_peer: 24,
                 max_time: Duration::from_secs(2 * 60 * 60),
                 message_octets: 16_384,
             },

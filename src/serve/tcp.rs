@@ -308,6 +308,7 @@ impl Connection {
             let start = shared.start();
             match shared.respond(&mut scratch, &request, self.asker()) {
                 Outcome::Silent => {}
+                Outcome::Dropped => self.note_dropped((&shared, start), &request, &scratch),
                 Outcome::Transfer(job) => {
                     under_way.transfers.spawn(job.run(Queue(queue.clone())));
                 }
@@ -349,6 +350,17 @@ impl Connection {
         }
     }
 
+    /// Logs a query that gets no reply.
+    fn note_dropped(
+        &self,
+        (shared, start): (&Now, Option<Instant>),
+        request: &[u8],
+        scratch: &Scratch,
+    ) {
+        let ends = (self.peer, self.local);
+        shared.note(start, (request, &[]), scratch, ends, self.asker().proto);
+    }
+
     /// Logs a reply and hands it to the writer; false when there is none any more.
     async fn send(
         &self,
@@ -378,6 +390,7 @@ impl Connection {
         let mut scratch = Scratch::new();
         match shared.complete(&mut scratch, *later, answered) {
             Outcome::Silent | Outcome::Transfer(_) | Outcome::Later(_) => {}
+            Outcome::Dropped => self.note_dropped((&shared, start), &request, &scratch),
             Outcome::Reply => {
                 if !self
                     .send((&shared, start), &request, &mut scratch, &queue)

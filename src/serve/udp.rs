@@ -20,6 +20,7 @@ use crate::serve::batch::{BATCH, Inbox, Outbox};
 use crate::serve::dispatch::{Asker, Outcome, Scratch};
 use crate::serve::later::{Answered, Later};
 use crate::serve::listener::Now;
+use crate::serve::way::Way;
 use crate::serve::{Answering, Proto, Stats};
 
 /// The largest request in a datagram that we read; a longer one is cut, and then malformed. Nor is a longer one
@@ -34,12 +35,13 @@ const BURST: usize = 2;
 
 /// Answers what comes to a socket until told to stop.
 pub(crate) async fn serve(answering: Answering, socket: UdpSocket, cancel: CancellationToken) {
+    let local = socket.local_addr().unwrap_or(UNKNOWN);
     let mut worker = Worker {
         answering,
         scratch: Scratch::new(),
-        inbox: Inbox::new(REQUEST_OCTETS),
+        inbox: Inbox::new(REQUEST_OCTETS, local.ip().is_unspecified()),
         outbox: Outbox::default(),
-        local: socket.local_addr().unwrap_or(UNKNOWN),
+        local,
         waiting: FuturesUnordered::new(),
     };
     loop {
@@ -66,8 +68,8 @@ pub(crate) async fn serve(answering: Answering, socket: UdpSocket, cancel: Cance
     worker.drain(&socket).await;
 }
 
-/// A request whose answer has come: what it began with, when, itself, the answer.
-type Finished = (Arc<Now>, Option<Instant>, Box<Later>, Answered);
+/// A request whose answer has come: what it began with, when, which way it came, itself, the answer.
+type Finished = (Arc<Now>, Option<Instant>, Way, Box<Later>, Answered);
 
 /// What a task needs for its answers.
 struct Worker {
@@ -79,7 +81,7 @@ struct Worker {
     inbox: Inbox,
     /// Replies that were not sent yet.
     outbox: Outbox,
-    /// Our address.
+    /// Our address, or the one that stands for all.
     local: SocketAddr,
     /// Requests that wait for an answer from elsewhere.
     waiting: FuturesUnordered<BoxFuture<'static, Finished>>,
@@ -97,10 +99,10 @@ impl Worker {
 
     /// Answers one of the requests that came: its reply is in the outbox, if it has one by now.
     fn respond(&mut self, shared: &Arc<Now>, place: usize) {
-        let (raw, peer) = self.inbox.get(place);
+        let (raw, way) = self.inbox.get(place);
         let start = shared.start();
         let asker = Asker {
-            address: peer,
+            address: way.peer,
             local: self.local,
             proto: Proto::Udp,
             tls: None,
@@ -113,31 +115,41 @@ impl Worker {
                     let shared = Arc::clone(shared);
                     self.waiting.push(Box::pin(async move {
                         let (later, answered) = later.wait().await;
-                        (shared, start, later, answered)
+                        (shared, start, way, later, answered)
                     }));
                 } else {
                     shared.stats.udp_overload.increase();
                 }
                 return;
             }
+            Outcome::Dropped => {
+                let ends = (way.peer, self.local);
+                shared.note(start, (raw, &[]), &self.scratch, ends, Proto::Udp);
+                return;
+            }
             Outcome::Reply => {}
         }
-        let (reply, ends) = (self.scratch.writer.octets(), (peer, self.local));
+        let (reply, ends) = (self.scratch.writer.octets(), (way.peer, self.local));
         shared.note(start, (raw, reply), &self.scratch, ends, Proto::Udp);
-        self.outbox.add(reply, peer);
+        self.outbox.add(reply, way);
     }
 
     /// Answers a request whose answer has come.
-    async fn finish(&mut self, socket: &UdpSocket, (shared, start, later, answered): Finished) {
-        let peer = later.address();
+    async fn finish(&mut self, socket: &UdpSocket, finished: Finished) {
+        let (shared, start, way, later, answered) = finished;
         let raw: Box<[u8]> = later.raw().into();
         match shared.complete(&mut self.scratch, *later, answered) {
             Outcome::Silent | Outcome::Transfer(_) | Outcome::Later(_) => return,
+            Outcome::Dropped => {
+                let ends = (way.peer, self.local);
+                shared.note(start, (&raw, &[]), &self.scratch, ends, Proto::Udp);
+                return;
+            }
             Outcome::Reply => {}
         }
-        let (reply, ends) = (self.scratch.writer.octets(), (peer, self.local));
+        let (reply, ends) = (self.scratch.writer.octets(), (way.peer, self.local));
         shared.note(start, (&raw, reply), &self.scratch, ends, Proto::Udp);
-        self.outbox.add(reply, peer);
+        self.outbox.add(reply, way);
         send(&shared.stats, socket, &mut self.outbox).await;
     }
 
@@ -172,3 +184,6 @@ async fn send(stats: &Stats, socket: &UdpSocket, outbox: &mut Outbox) {
     };
     outbox.send(socket, failed).await;
 }
+
+#[cfg(test)]
+mod tests;

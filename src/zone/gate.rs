@@ -57,7 +57,10 @@ pub enum Why {
         faults: usize,
     },
     /// An operator wants the zone to stay as it is.
-    Pinned,
+    Pinned {
+        /// What the gate would hold without that: the records that are lost, and those there were.
+        loses: Option<(usize, usize)>,
+    },
 }
 
 impl std::fmt::Display for Why {
@@ -71,7 +74,13 @@ impl std::fmt::Display for Why {
                 let more = faults - 1;
                 write!(f, "secondaries would refuse it: {fault} ({more} more)")
             }
-            Self::Pinned => f.write_str("an operator ordered it to wait"),
+            Self::Pinned { loses: None } => f.write_str("an operator ordered it to wait"),
+            Self::Pinned {
+                loses: Some((lost, before)),
+            } => write!(
+                f,
+                "an operator ordered it to wait, and it would lose {lost} of {before} records"
+            ),
         }
     }
 }

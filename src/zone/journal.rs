@@ -63,7 +63,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::dns::{Name, Serial};
 use crate::zone::{Candidate, Journaled, MemoryLimits, Version};
 use codec::HEAD;
-use floor::{floors, lost_note};
+use floor::{Losses, floors, lost_note};
 use head::Head;
 use repair::StateDir;
 use scan::{Garbage, scan};
@@ -75,6 +75,7 @@ use upkeep::{LISTS_AT_HAND_OCTETS, Occasion};
 use wide::WideJob;
 
 pub use at_hand::StepsAtHand;
+pub use floor::Lost;
 pub use index::Topic;
 pub use reader::{Order, ReadError, Reader, Steps, StoredZone, last_of};
 pub use refusal::OpenError;
@@ -210,6 +211,8 @@ pub struct Journal {
     floors: BTreeMap<Name, Serial>,
     /// Zones whose newest versions are lost while others may hold them, without a commit since.
     behind: BTreeSet<Name>,
+    /// What is lost and no version says yet, shared with readers.
+    losses: Losses,
     /// Zones with a commit since the journal was opened.
     committed: BTreeMap<Name, Serial>,
     /// Snapshots being written.
@@ -259,19 +262,14 @@ impl Journal {
         let mut floors = floors(&serials, &scan.zones);
         let (newest, known) = Newest::open(dir.path()).map_err(unusable("opening a file in it"))?;
         floor::lower(&mut floors, &known, &scan.zones);
-        let known = known.serials;
-        notes.extend(known.iter().filter_map(|(apex, serial)| {
-            let kept = scan.zones.get(apex).map(|stored| stored.head.serial);
-            lost_note(apex, *serial, kept)
-        }));
-        let behind = known
-            .iter()
-            .filter(|(apex, serial)| {
-                let kept = scan.zones.get(apex).map(|stored| stored.head.serial);
-                kept.is_some_and(|kept| serial.is_after(kept))
-            })
-            .map(|(apex, _)| apex.clone())
-            .collect();
+        let losses = Losses::found(&serials, &known, &scan.zones);
+        let lost = losses.all();
+        notes.extend(
+            lost.iter()
+                .filter_map(|(apex, lost)| lost_note(apex, *lost)),
+        );
+        let behind = lost.into_iter().filter(|(_, lost)| lost.kept.is_some());
+        let behind = behind.map(|(apex, _)| apex).collect();
         // A zone whose line was lost gets one again; a ceiling that stands is left alone.
         let heads: Vec<_> = scan
             .zones
@@ -292,6 +290,7 @@ impl Journal {
             newest,
             floors,
             behind,
+            losses,
             committed: BTreeMap::new(),
             jobs: VecDeque::new(),
             lists: scan.lists.into(),
@@ -301,6 +300,12 @@ impl Journal {
             damaged_upkeep: 0,
         };
         Ok((journal, OpenReport { notes }))
+    }
+
+    /// Whether a folder, which is there, is none that a journal was ever opened in, and holds nothing else.
+    #[must_use]
+    pub fn is_unused(dir: &Path) -> bool {
+        repair::is_unused(dir)
     }
 
     /// Sets how much history of a zone is kept.
@@ -322,12 +327,19 @@ impl Journal {
         self.behind.contains(apex)
     }
 
+    /// What a zone lost and no version of it says yet: the next one has to ([`Lost::cause`]).
+    #[must_use]
+    pub fn lost(&self, apex: &Name) -> Option<Lost> {
+        self.losses.get(apex)
+    }
+
     /// Reads the history from any thread.
     #[must_use]
     pub fn reader(&self) -> Reader {
         Reader {
             store: self.store.clone(),
             zones: Arc::clone(&self.zones),
+            losses: self.losses.clone(),
         }
     }
 

@@ -68,8 +68,14 @@ impl Rollback {
     #[must_use]
     pub fn end(&self, by: &str) -> Cause {
         let what = format!("the rollback to serial {}", self.to);
-        cause(Verb::Resumed, &what, by)
+        resumed(&what, by)
     }
+}
+
+/// The cause of a version that something waited for.
+#[must_use]
+pub fn resumed(what: &str, by: &str) -> Cause {
+    cause(Verb::Resumed, what, by)
 }
 
 /// What no object causes.

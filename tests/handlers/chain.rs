@@ -42,6 +42,13 @@ pub const CASES: &[Case] = &[
     with("acl drops", "ok", "acl {\n drop net 127.0.0.7\n filter net 127.0.0.8 type A\n}\nforward . UP1", "a.test A\na.test A +do +from=127.0.0.8\na.test AAAA +from=127.0.0.8"),
     with("two blocks on a port", "ok ok", "forward . UP1\n}\none.test:PORT0 {\n bind 127.0.0.1\n forward . UP2", "who.test A\nwho.one.test A\none.test A\nxone.test A\nwho.a.one.test A\nWHO.ONE.test A"),
     with("three blocks, one inside the other", "ok ok", "forward . UP1\n}\none.test:PORT0 {\n bind 127.0.0.1\n template IN A {\n  rcode REFUSED\n }\n}\na.one.test:PORT0 {\n bind 127.0.0.1\n forward . UP2", "who.test A\nwho.one.test A\nwho.a.one.test A\na.one.test A"),
+    with("DS goes to the shortest key but the root", "ok", "forward . UP1\n}\none.test:PORT0 {\n bind 127.0.0.1\n template ANY ANY {\n  rcode REFUSED\n }\n}\na.one.test:PORT0 {\n bind 127.0.0.1\n template ANY ANY {\n  rcode NXDOMAIN\n }", "one.test DS\na.one.test DS\nx.a.one.test DS\nx.a.one.test A\nx.one.test A\nother.test DS\ntest DS"),
+    with("directives that stand twice", "ok", "bufsize 700\nbufsize 4096\nchaos one a\nchaos two\nany\nany\nminimal\nminimal\nforward . UP1", "big.test TXT +e=4096\nversion.bind TXT CH\nauthors.bind TXT CH\na.test ANY\nrich.test MX +e=1232"),
+    case(
+        "loadbalance twice",
+        three!("loadbalance {\n prefer 10.0.2.0/24\n}\nloadbalance {\n prefer 10.0.1.0/24\n}"),
+        "a.test A\nb.test A",
+    ),
     with("two ports", "ok ok", "forward . UP1\n}\n.:PORT1 {\n bind 127.0.0.1\n forward . UP2", "who.test A\nwho.test A @1\nwho.test A @1 +tcp"),
     with("one block on two ports", "ok", "forward . UP1\n}\na.test:PORT1 b.test:PORT2 {\n bind 127.0.0.1\n cache 30\n forward . UP1", "n.a.test A @1\nn.a.test A @1\nn.b.test A @2\nn.b.test A @1\nn.a.test A @2\nn.c.test A @1"),
     with("zones in a block with a path of ports", "ok", "forward . UP1\n}\n10.0.0.0/24:PORT1 {\n bind 127.0.0.1\n hosts DIR/none {\n  10.0.0.1 a.test\n  fallthrough\n }\n forward . UP1", "1.0.0.10.in-addr.arpa PTR @1\n2.0.0.10.in-addr.arpa PTR @1\n1.1.0.10.in-addr.arpa PTR @1\na.test A @1"),

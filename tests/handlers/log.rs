@@ -185,6 +185,16 @@ pub const CASES: &[Case] = &[
         "a.acled.test TXT +do\na.acled.test MX +do\na.acled.test TXT +e=1232 != opt-unasked: rcode 5 rd ? a.acled.test. TXT 1 opt rcode+0 do=false\na.acled.test A\nlogged 4 acled.test",
     ),
     case(
+        "log of what acl drops",
+        "log . \"{name} {rcode} {>rflags} {rsize} {>bufsize}\"\nacl {\n drop type TXT\n}\nforward . UP1",
+        "a.dropped.test TXT +e=1232\na.dropped.test A\nlogged 2 dropped.test",
+    ),
+    case(
+        "log of sizes over connections",
+        "log . \"{name} {proto} {>bufsize}\"\nforward . UP1",
+        "a.streamed.test A +tcp +e=1232\na.streamed.test A +tcp\na.streamed.test A +e=1400\nlogged 3 streamed.test",
+    ),
+    case(
         "log of large and cut replies",
         "log . \"{name} {rcode} {>rflags} {>bufsize} {proto}\"\nforward . UP1",
         "big.sizes.test TXT\nbig.sizes.test TXT +e=1232\nbig.sizes.test TXT +tcp\ntcset.sizes.test A\ntcset.sizes.test A +tcp\nbig.sizes.test TXT +e=100\nlogged 6 sizes.test",

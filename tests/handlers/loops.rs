@@ -43,6 +43,9 @@ pub fn check_loops() {
         ] {
             assert!(log.replace("\\\"", "\"").contains(part), "{part} in\n{log}");
         }
+        // Once in the log, and once as the reason of the end.
+        let times = log.matches("detected for zone").count();
+        assert!(times <= 2, "{log}");
     }
 }
 

@@ -76,3 +76,13 @@ fn a_zone_is_given_away_by_the_block_that_has_its_questions() {
         ],
     );
 }
+
+#[test]
+fn an_interface_without_address_is_told_with_its_place() {
+    let text = "z:53 {\n file db\n bind nowhere0\n}\n";
+    let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
+    let (listener, blocks) = loaded.config.listeners().remove(0);
+    let said = addresses_of(&listener, &blocks, &|_| vec![]).unwrap_err();
+    let want = "Corefile:3:2: bind: interface nowhere0 has no address";
+    assert!(said.to_string().starts_with(want), "{said}");
+}

@@ -197,3 +197,30 @@ fn a_page_that_ends_with_a_zone_is_followed_by_one_of_the_next() {
     let (lines, cursor) = page(&past, &wanted, room(1));
     assert_eq!((lines.len(), cursor.is_more), (0, false));
 }
+
+#[test]
+fn a_stream_from_a_serial_that_is_not_kept_begins_with_a_gap() {
+    // Each version of this past says that it follows serial 100.
+    let past = past_of(&[(7, 107), (8, 108)]);
+    let lost = "z.: its history was lost in part; versions may be missing here";
+    for (serial, said) in [
+        ("100", &["107", "108"][..]),
+        ("99", &[lost, "107", "108"]),
+        ("107", &["108"]),
+        ("109", &[lost]),
+    ] {
+        let wanted = Follow {
+            zone: Some("z".into()),
+            ..since(serial)
+        };
+        assert_eq!(pages(&past, &wanted, room(1)).0, said, "{serial}");
+    }
+    let log = Request::Log {
+        zone: Some("z".into()),
+        since: Some("99".into()),
+        until: None,
+        name: None,
+        object: None,
+    };
+    assert!(asked(&past, log, Output::Text).is_err());
+}

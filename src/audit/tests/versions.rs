@@ -80,6 +80,10 @@ fn log_is_filtered_by_time_name_and_object() {
         ),
         ([None, None, Some("db.z."), None], vec!["200"]),
         ([None, None, Some("eb.z."), None], vec![]),
+        (
+            [None, None, Some("db.z."), Some("Service/shop/web")],
+            vec!["200"],
+        ),
         ([None, None, None, Some("service/shop/db")], vec!["200"]),
         (
             [None, None, None, Some("Service/shop/web")],
@@ -91,6 +95,15 @@ fn log_is_filtered_by_time_name_and_object() {
     }
     let shown = log([None, Some("2026-11-21T14:00:01Z"), Some("web.z."), None]);
     let shown = shown.expect("it is answered");
+    let none = log([None, None, None, Some("Service/cart")]);
+    assert_eq!(none.as_deref(), Ok("; no version fits\n"));
+    let only = log([None, None, Some("db.z."), None]).expect("it is answered");
+    let want = "\
+z. 200 2026-11-21T14:00:02.000Z +1 -1 (2 records)
+    applied Service shop/db (shop.yaml:9)
+    + db.z. 5 IN A 192.0.2.3
+";
+    assert_eq!(only, want, "nothing of other names");
     assert!(
         shown.contains("    - web.z. 5 IN A 192.0.2.1\n    + web.z. 5 IN A 192.0.2.2\n"),
         "{shown}"
@@ -135,6 +148,11 @@ fn versions_are_found_by_serial_and_by_time() {
             format!("no version of z. with serial 102 is kept: {begins}"),
         ),
         (
+            "z@201",
+            "no version of z. with serial 201 is kept: the newest is serial 200, 2026-11-21T14:00:02.000Z"
+                .to_owned(),
+        ),
+        (
             "z@2026-11-21",
             format!("nothing is kept of z. at that time: {begins}"),
         ),
@@ -156,9 +174,8 @@ fn diff_tells_the_net_difference_and_its_causes() {
 -z. 5 IN SOA ns.z. mbox.z. 100 300 30 86400 5
 +z. 5 IN SOA ns.z. mbox.z. 200 300 30 86400 5
 -web.z. 5 IN A 192.0.2.1
-+db.z. 5 IN A 192.0.2.3
 ; applied Service shop/web (resourceVersion 77, by kubectl, Update)
-; deleted Service shop/web (shop.yaml:4)
++db.z. 5 IN A 192.0.2.3
 ; applied Service shop/db (shop.yaml:9)
 ";
     assert_eq!(diff("100", None).as_deref(), Ok(want));
@@ -174,7 +191,7 @@ fn diff_the_other_way_takes_back_what_came() {
     let back = diff("200", Some("101")).expect("it is answered");
     assert!(back.starts_with("--- z. 200 "), "{back}");
     assert!(
-        back.contains("\n-db.z. 5 IN A 192.0.2.3\n+web.z. 5 IN A 192.0.2.2\n"),
+        back.contains("\n-db.z. 5 IN A 192.0.2.3\n; applied Service shop/db (shop.yaml:9)\n+web.z. 5 IN A 192.0.2.2\n; deleted"),
         "{back}"
     );
 }
@@ -191,6 +208,9 @@ fn machines_read_a_json_object_a_line() {
     assert_eq!(read["from"], 101);
     assert_eq!(read["to"], 200);
     assert_eq!(read["removed"][0], "web.z. 5 IN A 192.0.2.2");
+    assert_eq!(read["removedWhy"][0]["causes"][0]["verb"], "deleted");
+    assert_eq!(read["addedWhy"][0]["causes"][0]["name"], "db");
+    assert_eq!(read["addedWhy"][0]["serial"], 200);
     assert_eq!(read["versions"][0]["causes"][1][0]["name"], "db");
     assert_eq!(read["versions"][0]["added"][0]["cause"], 1);
 }

@@ -166,7 +166,10 @@ fn host_name(text: &str, default_port: u16) -> Option<(&str, u16)> {
         None => (text, default_port),
     };
     let absolute = format!("{}.", host.trim_end_matches('.'));
-    let is_name = !host.is_empty() && !host.contains(['/', '\\', ' ']);
+    // A last label of digits is a slip of an address (RFC 1123 section 2.1).
+    let last = host.trim_end_matches('.').rsplit('.').next();
+    let is_number = last.is_some_and(|label| label.bytes().all(|octet| octet.is_ascii_digit()));
+    let is_name = !is_number && !host.contains(['/', '\\', ' ']);
     (is_name && Name::parse(&absolute).is_ok()).then_some((host, port))
 }
 

@@ -192,3 +192,19 @@ fn faults_of_options_say_where_they_are() {
         check_fault(&format!("forward . 192.0.2.1 {{\n {option}\n}}"), want);
     }
 }
+
+#[test]
+fn a_slip_of_an_address_is_no_host_name() {
+    use crate::corefile::{Overrides, parse_text};
+    for (target, is_good) in [
+        ("300.1.1.1", false),
+        ("1.2.3", false),
+        ("10.0.0.1.:53", false),
+        ("1.2.3.test", true),
+        ("1a.2b", true),
+    ] {
+        let text = format!(". {{\n forward . {target}\n}}\n");
+        let read = parse_text("Corefile", &text, &Overrides::default(), &|_| None);
+        assert_eq!(read.is_ok(), is_good, "{target}");
+    }
+}

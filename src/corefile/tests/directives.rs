@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{block, faults, name, shown};
+use super::{block, faults, name, shown, warnings};
 use crate::corefile::{BindHost, LogClass, LogField, LogPiece, Monitor};
 
 #[test]
@@ -261,12 +261,8 @@ fn http_servers_are_checked() {
     for (line, want) in [
         ("prometheus 9153", "1:12: '9153': the port is missing"),
         (
-            "prometheus {\n runtime_metrics\n}",
-            "2:2: prometheus runtime_metrics: not supported yet",
-        ),
-        (
             "prometheus {\n tls x\n}",
-            "2:2: prometheus tls: not supported yet",
+            "2:2: prometheus tls: not supported: metrics are told over HTTP alone",
         ),
         (
             "health {\n lameduck 5\n}",
@@ -412,4 +408,67 @@ fn log_has_names_a_format_and_classes() {
     ] {
         assert_eq!(faults(line), [want], "{line}");
     }
+}
+
+#[test]
+fn what_stands_twice_means_what_it_means_in_coredns() {
+    let server = block(
+        "bufsize 512\nbufsize 1232\nchaos one a\nchaos two\nroot x\nroot y\nany\nany\nminimal\nminimal\n\
+         debug\ndebug\ndns64 64:1::/96\ndns64 {\nallow_ipv4\n}\ntimeouts {\nread 2s\nidle 9s\n}\n\
+         timeouts {\nread 1s\n}\nloadbalance weighted w {\nprefer 10.0.0.0/8\n}\n\
+         loadbalance round_robin {\nprefer 192.0.2.0/24\n}\nlocal {\nlocalhost_prefix off\n}\nlocal\n\
+         file db cluster.local",
+    );
+    let handlers = &server.handlers;
+    assert_eq!(handlers.bufsize, Some(512));
+    let chaos = handlers.chaos.as_ref().unwrap();
+    assert_eq!(
+        (chaos.version.as_deref(), chaos.authors.len()),
+        (Some("one"), 1)
+    );
+    assert!(server.files[0].path.ends_with("y/db"));
+    let dns64 = handlers.dns64.as_ref().unwrap();
+    let prefix: std::net::Ipv6Addr = "64:1::".parse().unwrap();
+    assert_eq!((dns64.prefix, dns64.allows_ipv4), (prefix, true));
+    let timeouts = server.operations.timeouts;
+    assert_eq!(timeouts.read, Some(Duration::from_secs(1)));
+    assert_eq!(timeouts.idle, Some(Duration::from_secs(9)));
+    let loadbalance = handlers.loadbalance.as_ref().unwrap();
+    assert_eq!(loadbalance.policy, crate::corefile::Policy::RoundRobin);
+    assert_eq!(loadbalance.prefer.len(), 2);
+    assert!(!handlers.local.as_ref().unwrap().has_prefix);
+    assert!(handlers.any && handlers.minimal && server.operations.debug);
+}
+
+#[test]
+fn what_stands_twice_is_warned_about() {
+    for (lines, want) in [
+        ("any\nany", "any stands also in line 2, once is the same"),
+        (
+            "bufsize 512\nbufsize",
+            "bufsize stands also in line 2, the first counts",
+        ),
+        (
+            "root a\nroot b",
+            "root stands also in line 2, the last counts",
+        ),
+        (
+            "loadbalance\nloadbalance",
+            "loadbalance stands also in line 2, the last policy counts, and every prefer",
+        ),
+    ] {
+        let said = warnings(&format!(". {{\n{lines}\n}}\n"));
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains(&format!("3:1: {want}; ")), "{said:?}");
+    }
+}
+
+#[test]
+fn what_prometheus_says_of_go_has_no_effect() {
+    let said = warnings(". {\nprometheus {\nruntime_metrics\n}\n}\n");
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].contains("3:1: runtime_metrics has no effect"),
+        "{said:?}"
+    );
 }

@@ -166,8 +166,8 @@ fn directives_are_unknown_known_but_not_supported_or_gone() {
         ". {\n nonsense a b {\n c\n }\n nomad\n etcd 30 {\n x\n }\n proxy . x\n}\n",
         &[
             "Corefile:2:2: unknown directive 'nonsense'; ",
-            "Corefile:5:2: nomad: not supported yet; ",
-            "Corefile:6:2: etcd: not supported yet; ",
+            "Corefile:5:2: nomad: not supported: names come from the cluster and from zone files, not from Nomad; take it out",
+            "Corefile:6:2: etcd: not supported: ",
             "Corefile:9:2: proxy: no longer a directive; write forward",
         ],
     );

@@ -49,12 +49,18 @@ fn what_is_no_zone_is_refused() {
         ),
         ("http://.:1053", "unknown scheme in 'http://.:1053'; "),
         // It starts and serves nothing in CoreDNS.
-        ("unix:///run/x", "unix://: not supported yet; "),
+        (
+            "unix:///run/x",
+            "unix://: not supported: queries are answered over UDP, TCP and TLS; ",
+        ),
         (
             "tls://.",
             "tls:// needs a certificate; write in this block: tls CERT KEY",
         ),
-        ("https://example.org:443", "https://: not supported yet; "),
+        (
+            "https://example.org:443",
+            "https://: not supported: queries are answered over UDP, TCP and TLS; ",
+        ),
         ("::/0", "invalid range '::/0'; "),
         ("0::/4", "invalid range '0::/4'; "),
     ] {

@@ -233,7 +233,7 @@ fn template_has_patterns_records_and_a_code() {
              .Regex .Meta (character 4)",
             "6:8: 'nxdomain' is no response code",
             "7:10: 'x' is no number up to 65535",
-            "8:2: template var: not supported yet",
+            "8:2: template var: not supported: what is filled in are the question and what the expression of match found",
             "9:2: template has no option 'bogus'",
         ]
     );

@@ -42,7 +42,7 @@ fn client_auth_has_the_words_of_coredns() {
         ),
         (
             " tls c k ca {\n client_auth require\n }",
-            "Corefile:4:14: client_auth require: not supported yet; ",
+            "Corefile:4:14: client_auth require: not supported: ",
         ),
         (
             " tls c k ca {\n client_auth x\n }",

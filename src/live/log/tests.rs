@@ -51,6 +51,11 @@ fn message(flags: u16, answers: u16, soa: bool, opt: bool) -> Vec<u8> {
 
 /// The line that a log writes for an exchange.
 fn line(log: &QueryLog, query: &[u8], reply: &[u8]) -> Option<String> {
+    line_over("udp", log, query, reply)
+}
+
+/// The same, over a protocol.
+fn line_over(proto: &'static str, log: &QueryLog, query: &[u8], reply: &[u8]) -> Option<String> {
     let (peer, local) = (
         "127.0.0.1:35809".parse().unwrap(),
         "127.0.0.1:53".parse().unwrap(),
@@ -67,7 +72,7 @@ fn line(log: &QueryLog, query: &[u8], reply: &[u8]) -> Option<String> {
         router: &Router::default(),
         peer,
         local,
-        proto: "udp",
+        proto,
         took,
         now: SystemClock.now(),
     };
@@ -88,6 +93,44 @@ fn the_common_format_is_that_of_coredns() {
     let plain = message(0, 0, false, false);
     let said = line(&log, &plain, &reply).unwrap();
     assert!(said.contains("udp 23 false 512"), "{said}");
+}
+
+#[test]
+fn a_connection_takes_any_size_whatever_its_query_says() {
+    let log = query_log("log . \"{>bufsize}\"");
+    let reply = message(0x8500, 1, false, false);
+    for (proto, opt, want) in [
+        ("udp", true, "1232"),
+        ("udp", false, "512"),
+        ("tcp", true, "65535"),
+        ("tcp", false, "65535"),
+    ] {
+        let query = message(0x0100, 0, false, opt);
+        let said = line_over(proto, &log, &query, &reply);
+        assert_eq!(said.as_deref(), Some(want), "{proto} {opt}");
+    }
+}
+
+#[test]
+fn what_gets_no_reply_is_logged_as_an_error_without_code() {
+    let format = "log . \"{name} {rcode} {>rflags} {rsize} {/log/class} {/log/type}\"";
+    let mut log = query_log(&format!("{format} {{\nclass error\n}}"));
+    log.blocks[0].as_mut().unwrap().metadata = vec![Name::root()];
+    let query = message(0x0100, 0, false, true);
+    let said = line(&log, &query, &[]);
+    assert_eq!(said.as_deref(), Some("www.z. - - 0 error OTHERERROR"));
+    let log = query_log("log {\nclass success denial\n}");
+    assert_eq!(line(&log, &query, &[]), None);
+}
+
+#[test]
+fn the_code_is_whole_with_the_bits_of_the_opt() {
+    let log = query_log("log . \"{rcode}\"");
+    let query = message(0x0100, 0, false, true);
+    let mut reply = message(0x8100, 0, false, true);
+    let upper = reply.len() - 6;
+    reply[upper] = 1;
+    assert_eq!(line(&log, &query, &reply).as_deref(), Some("BADVERS"));
 }
 
 #[test]

@@ -84,6 +84,15 @@ fn aliases_of_answers_are_followed_through_the_server() {
 }
 
 #[test]
+fn an_alias_to_itself_stands_there_once() {
+    let on = "template IN A test {\n answer \"{{ .Name }} 60 IN CNAME {{ .Name }}\"\n}";
+    assert_eq!(
+        ask(on, "A.test. A"),
+        "NOERROR | a.test. 60 IN CNAME a.test."
+    );
+}
+
+#[test]
 fn what_cannot_be_made_fails_and_is_counted() {
     for (answer, counted, why) in [
         ("{{ index .Match 7 }}", (1, 0), "there is no element 7"),

@@ -1,15 +1,18 @@
 //! A draft that is kept aside: what it leads to and what differs from the version that is served.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use super::{GateEvent, Key, Now, Released};
 use crate::cluster::{Cause, Verb};
 use crate::dns::Name;
+use crate::ops::TimeText;
 use crate::pipeline::render::ZoneDraft;
 use crate::zone::check::Fault;
 use crate::zone::gate::{GateSettings, Why, counts, lost};
+use crate::zone::pin::resumed;
 use crate::zone::{Contents, Draft, Node};
 
 /// An owner of a kept draft that differs from what is served.
@@ -40,6 +43,8 @@ pub(super) struct Kept {
     pub(super) since: Now,
     /// Whether it is to leave when the next commit works, and why.
     pub(super) leaves: Option<GateEvent>,
+    /// Who wants it to leave.
+    pub(super) released_by: Option<Arc<str>>,
     /// Who asked to let it out.
     pub(super) asked: Vec<oneshot::Sender<Released>>,
     /// Whether it was told that it is held.
@@ -58,6 +63,7 @@ impl Kept {
             carried,
             since,
             leaves: None,
+            released_by: None,
             asked: Vec::new(),
             is_told: false,
         }
@@ -157,7 +163,7 @@ impl Kept {
     pub(super) fn why_not(
         &self,
         gate: Option<GateSettings>,
-        (before, is_released): (usize, bool),
+        before: usize,
         now: Now,
     ) -> Result<GateEvent, Why> {
         let mut faults = self.faults.values().flatten();
@@ -167,18 +173,49 @@ impl Kept {
                 faults: 1 + faults.count(),
             });
         }
-        if is_released || !self.asked.is_empty() {
-            return Ok(GateEvent::Released);
+        if let Some(by) = self.released_by.as_ref().filter(|_| !self.asked.is_empty()) {
+            return Ok(GateEvent::Released { by: Arc::clone(by) });
         }
-        let lost = self.lost + self.carried;
-        let Some(gate) = gate.filter(|gate| self.lost > 0 && gate.stops(before, lost)) else {
+        let Some((lost, before)) = self.stopped(gate, before) else {
             return Ok(GateEvent::Recovered);
         };
         let held = now.at.saturating_duration_since(self.since.at);
-        if gate.hold.is_some_and(|hold| held >= hold) {
+        if gate
+            .and_then(|gate| gate.hold)
+            .is_some_and(|hold| held >= hold)
+        {
             return Ok(GateEvent::Expired);
         }
         Err(Why::Shrinks { lost, before })
+    }
+
+    /// The records that it loses and those there were, where the gate does not let that pass.
+    pub(super) fn stopped(
+        &self,
+        gate: Option<GateSettings>,
+        before: usize,
+    ) -> Option<(usize, usize)> {
+        let lost = self.lost + self.carried;
+        let stops = |gate: GateSettings| self.lost > 0 && gate.stops(before, lost);
+        gate.is_some_and(stops).then_some((lost, before))
+    }
+
+    /// Who let it out of the gate, as a cause of the version; `None` where nothing was let out.
+    pub(super) fn let_out(&self, event: &GateEvent, until_ms: Option<u64>) -> Option<Cause> {
+        let by = match event {
+            GateEvent::Released { by } => &**by,
+            GateEvent::Expired => "the clock",
+            GateEvent::Held(_)
+            | GateEvent::Recovered
+            | GateEvent::Pinned(_)
+            | GateEvent::Resumed { .. } => return None,
+        };
+        let lost = self.lost + self.carried;
+        let since = TimeText(self.since.ms);
+        let until = until_ms.map(|until| format!(" until {} at most", TimeText(until)));
+        let until = until.unwrap_or_default();
+        let what = format!("the gate held {lost} lost records since {since}{until}");
+        Some(resumed(&what, by))
     }
 
     /// The difference from what is served.

@@ -6,8 +6,11 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{GateEvent, Guard, Kept, Key, Now, Released, with_cause};
+use crate::cluster::Cause;
+use crate::ops::TimeText;
 use crate::pipeline::render::ZoneDraft;
-use crate::zone::pin::{Pin, Rollback, draft_to};
+use crate::zone::gate::Why;
+use crate::zone::pin::{Pin, Rollback, draft_to, resumed};
 use crate::zone::{Contents, Hash, Step, Version, Zone};
 
 /// Who ends an order whose time is over.
@@ -48,6 +51,22 @@ pub struct Restored {
     pub target: Option<Target>,
     /// Where the old content is served already: what the sources led to, and where the two differ.
     pub base: Option<(Contents, BTreeSet<Key>)>,
+}
+
+impl Pinned {
+    /// How a freeze ended, as a cause of the version that follows it. The records of a rollback say it themselves.
+    pub(super) fn end_of_freeze(&self) -> Option<Cause> {
+        let by = self.ended_by.as_deref()?;
+        let Pin {
+            since_ms,
+            by: ordered_by,
+            rollback,
+            ..
+        } = &self.pin;
+        let since = TimeText(*since_ms);
+        let what = format!("the freeze of {ordered_by} since {since}");
+        rollback.is_none().then(|| resumed(&what, by))
+    }
 }
 
 impl Guard {
@@ -136,12 +155,6 @@ impl Guard {
         None
     }
 
-    /// Whether the order was ended by hand: then all that waits may leave.
-    pub(super) fn is_unpinned_by_hand(&self) -> bool {
-        let by = self.pinned.as_ref().and_then(|it| it.ended_by.as_deref());
-        by.is_some_and(|by| by != CLOCK)
-    }
-
     /// Ends an order whose time is over. From here on the gate counts how long it holds something.
     pub(super) fn end_in_time(&mut self, now: Now) {
         let Some(pinned) = &mut self.pinned else {
@@ -191,8 +204,12 @@ impl Guard {
             if let Some(held) = zone.held() {
                 let apex = zone.apex();
                 let why = &held.why;
+                let again = match why {
+                    Why::Shrinks { .. } => format!("; to publish it: zonewright release {apex}"),
+                    Why::Unsound { .. } | Why::Pinned { .. } => String::new(),
+                };
                 answer = Err(format!(
-                    "{apex} follows its sources again, but waits: {why}"
+                    "{apex} follows its sources again, but waits: {why}{again}"
                 ));
             }
             events.push(GateEvent::Resumed { pin, by });

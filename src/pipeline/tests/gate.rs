@@ -1,5 +1,6 @@
 //! The gate: what a list, a reload or a restart takes away is held, what is deleted before our eyes is not.
 
+mod change;
 mod checks;
 mod law;
 mod pins;
@@ -32,7 +33,7 @@ impl Observer for Ears {
             GateEvent::Held(held) => format!("{zone} held: {}", held.why),
             GateEvent::Pinned(pin) => format!("{zone} {} by {}", pin.as_str(), pin.by),
             GateEvent::Resumed { pin: _, by } => format!("{zone} resumed by {by}"),
-            GateEvent::Released | GateEvent::Recovered | GateEvent::Expired => {
+            GateEvent::Released { by: _ } | GateEvent::Recovered | GateEvent::Expired => {
                 format!("{zone} {}", event.as_str())
             }
         };

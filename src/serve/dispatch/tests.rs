@@ -66,7 +66,7 @@ impl Desk {
     /// What a request gets.
     fn give(&mut self, raw: &[u8], proto: Proto) -> Got {
         match self.shared.respond(&mut self.scratch, raw, asker(proto)) {
-            Outcome::Silent => Got::Nothing,
+            Outcome::Silent | Outcome::Dropped => Got::Nothing,
             Outcome::Transfer(_) => Got::Transfer,
             Outcome::Later(_) => panic!("nothing here has to be waited for"),
             Outcome::Reply if proto.is_stream() => {

@@ -130,3 +130,6 @@ impl Telling {
         self.refusals = 0;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::dns::Name;
 use crate::zone::journal::codec::{self, Entry, HEAD, PartWriter, STEP, ZONE};
+use crate::zone::journal::floor::Lost;
 use crate::zone::journal::head::{Base, Head, put_older};
 use crate::zone::journal::refusal::OpenError;
 use crate::zone::journal::repair::Keep;
@@ -57,16 +58,28 @@ impl Journal {
             }
         }
         self.damaged_commits = 0;
+        for candidate in candidates {
+            let mut causes = candidate.step().causes.iter().flatten();
+            if causes.any(|cause| Lost::told_by(cause).is_some()) {
+                self.losses.remove(candidate.version().contents.apex());
+            }
+        }
         for (apex, serial) in serials {
             self.floors.remove(&apex);
             self.behind.remove(&apex);
             self.committed.insert(apex, serial);
         }
-        let newest: Vec<_> = self
+        let mut newest: BTreeMap<_, _> = self
             .zones()
             .values()
             .map(|stored| (stored.apex.clone(), stored.head.serial))
             .collect();
+        // What is lost stays so until a version says it.
+        for (apex, lost) in self.losses.all().into_iter().filter(|(_, it)| it.is_exact) {
+            let known = newest.entry(apex).or_insert(lost.newest);
+            *known = known.later(lost.newest);
+        }
+        let newest: Vec<_> = newest.into_iter().collect();
         if let Err(error) = self.newest.write(&newest) {
             // Nothing rests on it.
             tracing::debug!(%error, "the newest serials could not be noted");

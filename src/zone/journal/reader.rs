@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::dns::{Name, Serial};
 use crate::zone::journal::codec::StreamError;
+use crate::zone::journal::floor::Losses;
 use crate::zone::journal::head::Head;
 use crate::zone::journal::index::{Finder, Topic};
 use crate::zone::journal::load::{self, State};
@@ -82,6 +83,8 @@ pub struct Reader {
     pub(super) store: Store,
     /// The zones' heads, as the journal keeps them.
     pub(super) zones: Arc<RwLock<Zones>>,
+    /// What is lost.
+    pub(super) losses: Losses,
 }
 
 impl std::fmt::Debug for Reader {
@@ -102,6 +105,13 @@ impl Reader {
     #[must_use]
     pub fn zone(&self, apex: &Name) -> Option<StoredZone> {
         self.stored(apex).ok().map(|stored| stored.describe())
+    }
+
+    /// The zones of which all is lost and no version tells.
+    #[must_use]
+    pub fn lost(&self) -> Vec<Name> {
+        let lost = self.losses.all().into_iter().map(|(apex, _)| apex);
+        lost.filter(|apex| self.stored(apex).is_err()).collect()
     }
 
     /// What the journal knows of a zone.

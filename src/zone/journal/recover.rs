@@ -44,6 +44,8 @@ impl Journal {
                     Some(what) => {
                         self.cut(stored, &sound.version)?;
                         self.behind.insert(apex.clone());
+                        let left = Some(sound.version.serial);
+                        self.losses.add(apex, left, newest.serial);
                         self.pass_over(apex, newest.serial);
                         vec![format!(
                             "zone {apex}: serials after {} up to {} are lost ({what})",
@@ -55,6 +57,7 @@ impl Journal {
             }
             Err(StreamError::Damaged(what)) => {
                 self.forget(&stored)?;
+                self.losses.add(apex, None, newest.serial);
                 self.pass_over(apex, newest.serial);
                 let note = format!(
                     "zone {apex}: all versions up to serial {} are lost ({what})",

@@ -335,6 +335,11 @@ impl Rung {
     }
 }
 
+/// Whether a folder that is there has nothing of ours and nothing else.
+pub(super) fn is_unused(path: &Path) -> bool {
+    matches!(check_format(path), Ok(false)) && !path.join(FORMAT_FILE).exists()
+}
+
 /// Whether the folder has our format file; an error when it is another's.
 fn check_format(path: &Path) -> Result<bool, OpenError> {
     let unusable = |source| OpenError::Unusable {

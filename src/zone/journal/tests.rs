@@ -9,6 +9,7 @@ use tempfile::TempDir;
 mod damage;
 mod far;
 mod fuzz;
+mod lost;
 mod power;
 mod tamper;
 mod wide;
@@ -16,7 +17,7 @@ mod wide;
 use super::codec::{SNAPSHOT, STEP, StreamError};
 use super::*;
 use crate::zone::laws::{self, EditPlan, UNLIMITED, any_history, apex};
-use crate::zone::{Contents, Edit, Node, Step};
+use crate::zone::{Contents, Draft, Edit, Node, Step};
 
 /// A clock that stands where it is put, milliseconds.
 fn clock(at: &Arc<AtomicU64>) -> WallClock {

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use crate::dns::{Name, Serial, Soa};
 use crate::zone::journal::codec::{self, Entry, HEAD, PartWriter, SNAPSHOT, STEP};
 use crate::zone::journal::codec::{StreamError, Streamed};
+use crate::zone::journal::floor::Lost;
 use crate::zone::journal::head::{Base, Head};
 use crate::zone::journal::load::{self, State};
 use crate::zone::journal::reader::{ReadError, Reader};
@@ -63,14 +64,44 @@ impl Reader {
     /// # Errors
     /// [`ReadError`] when there is no such zone, or the database fails other than by damage.
     pub fn verify(&self, apex: &Name) -> Result<Verdict, ReadError> {
+        let lost = self.losses.get(apex);
         loop {
-            let stored = self.stored(apex)?;
-            let verdict = Walk::new(self, &stored).run()?;
+            let stored = match (self.stored(apex), lost) {
+                (Err(ReadError::NoZone(_)), Some(lost)) => return Ok(Verdict::of_nothing(lost)),
+                (stored, _) => stored?,
+            };
+            let mut verdict = Walk::new(self, &stored).run()?;
             // A snapshot that was replaced meanwhile is no fault.
             let moved = self.stored(apex)?.head.base != stored.head.base;
             if verdict.faults.is_empty() || !moved {
+                // A version may have come to say it meanwhile: then it is found once more.
+                verdict.faults.extend(lost.map(|lost| Fault {
+                    seq: stored.head.seq + 1,
+                    serial: None,
+                    what: lost.to_string(),
+                }));
                 return Ok(verdict);
             }
+        }
+    }
+}
+
+impl Verdict {
+    /// What there is to say of a zone of which nothing is left.
+    fn of_nothing(lost: Lost) -> Self {
+        let serial = Some(lost.newest.encode());
+        Self {
+            oldest: (0, None, 0),
+            newest: (0, lost.newest),
+            versions: 0,
+            unhashed: 0,
+            anchor: Hash::ZERO,
+            head: None,
+            faults: vec![Fault {
+                seq: 0,
+                serial,
+                what: lost.to_string(),
+            }],
         }
     }
 }
@@ -183,6 +214,9 @@ impl<'a> Walk<'a> {
                 self.verdict.oldest = (seq, Some(step.serial), step.time_ms);
             }
             self.verdict.versions += 1;
+            for what in step.causes.iter().flatten().filter_map(Lost::told_by) {
+                self.fault(seq, Some(step.serial), what);
+            }
             self.one_step(&step, before.as_ref());
             self.exactness(&step, &contents)?;
             for key in (seq >= head.indexed)

@@ -42,13 +42,13 @@ impl Subject {
     }
 
     /// A new service, seen by watch.
-    fn add(&mut self, number: u8) {
+    pub(super) fn add(&mut self, number: u8) {
         feed(&mut self.pipeline, Change::Applied(service_number(number)));
         assert!(self.pipeline.commit());
     }
 
     /// The causes of the newest version, each once.
-    fn causes(&self) -> BTreeSet<String> {
+    pub(super) fn causes(&self) -> BTreeSet<String> {
         let version = self.zone().current().unwrap();
         let step = version.history.last().unwrap();
         let causes = step.causes.iter().flatten();
@@ -99,7 +99,10 @@ fn a_frozen_zone_makes_no_version_until_its_time_is_over() {
     feed(&mut subject.pipeline, deletion(0, ""));
     assert!(subject.pipeline.commit());
     assert_eq!((subject.names(), subject.serial()), (10, serial));
-    assert_eq!(subject.zone().held().unwrap().why, Why::Pinned);
+    assert_eq!(
+        subject.zone().held().unwrap().why,
+        Why::Pinned { loses: None }
+    );
     let end = subject.deadline().unwrap() - subject.clock.now();
     assert_eq!(end, Duration::from_secs(HOUR));
     assert_eq!(subject.pipeline.store.pins.len(), 1);
@@ -110,7 +113,8 @@ fn a_frozen_zone_makes_no_version_until_its_time_is_over() {
         subject.causes(),
         [
             "applied a/s10 by ".to_owned(),
-            "deleted a/s0 by ".to_owned()
+            "deleted a/s0 by ".to_owned(),
+            "resumed the freeze of someone since 1970-01-01T00:16:40.000Z by the clock".to_owned()
         ]
         .into()
     );
@@ -446,4 +450,39 @@ fn nothing_wakes_the_writer_before_it_is_known_what_secondaries_have() {
     assert_eq!(subject.deadline(), Some(subject.clock.now()));
     assert!(subject.pipeline.commit());
     assert!(subject.zone().pin().is_none());
+}
+
+#[test]
+fn a_release_that_ends_a_freeze_leaves_a_mass_loss_to_the_gate_and_to_a_second_release() {
+    let (mut subject, _) = grown();
+    let _answer = subject.order(None);
+    subject.relist(0..0);
+    let why = subject.zone().held().unwrap().why.clone();
+    let Why::Pinned {
+        loses: Some((10, before)),
+    } = why
+    else {
+        panic!("{why:?}");
+    };
+    let serial = subject.serial();
+    let answer = subject.release("cluster.local.");
+    assert!(subject.pipeline.commit());
+    let why = answer.blocking_recv().unwrap().unwrap_err();
+    let ends = format!(
+        "waits: it would lose 10 of {before} records; to publish it: zonewright release cluster.local."
+    );
+    assert!(why.ends_with(&ends), "{why}");
+    assert_eq!((subject.names(), subject.serial()), (10, serial));
+    assert!(subject.zone().pin().is_none());
+    let answer = subject.release("cluster.local.");
+    assert!(subject.pipeline.commit());
+    assert_eq!(
+        answer.blocking_recv().unwrap().unwrap().encode(),
+        subject.serial()
+    );
+    assert_eq!(subject.names(), 0);
+    let causes = subject.causes();
+    let said = "resumed the gate held 10 lost records since 1970-01-01T00:16:40.000Z until ";
+    let said = |cause: &String| cause.starts_with(said) && cause.ends_with(" by someone");
+    assert!(causes.iter().any(said), "{causes:?}");
 }

@@ -2,6 +2,28 @@
 
 use super::*;
 
+/// A character string: its length, and so many octets.
+fn string(octets: &[u8]) -> Vec<u8> {
+    [&[u8::try_from(octets.len()).unwrap()][..], octets].concat()
+}
+
+/// Data of the types whose text is the library's.
+fn any_library_rdata() -> impl Strategy<Value = (Rtype, Rdata)> {
+    let text = proptest::collection::vec(any::<u8>(), 0..9);
+    let of = |number: u16, octets: Vec<u8>| (Rtype(number), Rdata::from_octets(&octets).unwrap());
+    let keys = proptest::sample::select(vec![43_u16, 44, 48, 52]);
+    let key = (keys, proptest::collection::vec(any::<u8>(), 6..40));
+    let hardware = (text.clone(), text.clone());
+    let authority = (any::<u8>(), "[a-z0-9]{1,8}", text);
+    prop_oneof![
+        key.prop_map(move |(number, octets)| of(number, octets)),
+        hardware.prop_map(move |(cpu, os)| of(13, [string(&cpu), string(&os)].concat())),
+        authority.prop_map(move |(flags, tag, value)| {
+            of(257, [vec![flags], string(tag.as_bytes()), value].concat())
+        }),
+    ]
+}
+
 /// Data of types with and without a text form of ours.
 fn any_rdata() -> impl Strategy<Value = (Rtype, Rdata)> {
     let any_name = proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..9), 0..4);
@@ -30,6 +52,7 @@ fn any_rdata() -> impl Strategy<Value = (Rtype, Rdata)> {
         (any::<(u16, u16, u16)>(), any_name)
             .prop_map(|((a, b, c), name)| (Rtype::SRV, Rdata::srv(a, b, c, &name))),
         strings.prop_map(|rdata| (Rtype::TXT, rdata)),
+        any_library_rdata(),
         octets.prop_map(|octets| (Rtype(65280), Rdata::from_octets(&octets).unwrap())),
     ]
 }

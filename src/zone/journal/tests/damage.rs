@@ -24,7 +24,7 @@ fn abandoned(edits: usize, settled: bool) -> (TempDir, Announced) {
 }
 
 /// Copies a folder.
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

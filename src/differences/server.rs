@@ -1,0 +1,87 @@
+//! Differences in what the server does itself: its Corefile, messages that no chain sees, its log.
+
+use super::kind::{Difference, elsewhere};
+
+/// All of them.
+pub(super) const OF_SERVER: &[Difference] = &[
+    elsewhere(
+        "strict",
+        [
+            "`tls://` without `tls`, an unknown scheme or a range such as `10.0.0.0/33` as a key, an empty Corefile",
+            "plain text on port 853, a zone of that name, a server of its own making on port 53",
+            "an error, with its place",
+            "nobody means that",
+        ],
+        "no query: src/corefile/tests/keys.rs",
+    ),
+    elsewhere(
+        "reasons",
+        [
+            "REFUSED and NOTIMP, for who speaks EDNS",
+            "the code alone",
+            "with the reason: EDE 20 (not authoritative), 18 (prohibited), 21 (not supported)",
+            "RFC 8914; whoever looks for the cause finds it in the reply",
+        ],
+        "src/serve/dispatch/tests/edns.rs",
+    ),
+    elsewhere(
+        "notify-in",
+        [
+            "NOTIFY from elsewhere",
+            "runs through the block as if it were a question",
+            "NOTIMP",
+            "zones are written here, there is nobody to hear it from",
+        ],
+        "src/serve/dispatch/tests.rs",
+    ),
+    elsewhere(
+        "class-of-block",
+        [
+            "classes other than IN",
+            "REFUSED, unless any block of the listener has `chaos` or `forward`",
+            "REFUSED, unless the block of the name has a handler for them",
+            "one block does not open another",
+        ],
+        "src/serve/dispatch/tests.rs",
+    ),
+    elsewhere(
+        "transfer-elsewhere",
+        [
+            "AXFR and IXFR of a name that is no zone of ours, in a block with handlers",
+            "run through the block, `forward` as well",
+            "NOTAUTH",
+            "RFC 5936 section 2.2.1; a transfer is not forwarded",
+        ],
+        "src/serve/dispatch/tests/transfers.rs",
+    ),
+    elsewhere(
+        "capitals",
+        [
+            "capital letters of a question, in the owners of its answer",
+            "small",
+            "as the question has them",
+            "owners are compressed against the question (RFC 1035 section 4.1.4), and names have no case",
+        ],
+        "src/serve/dispatch/tests.rs",
+    ),
+    elsewhere(
+        "internal-questions",
+        [
+            "what the server asks itself (targets of aliases, `dns64`, `rewrite` of `cname`), in `log`",
+            "lines of their own",
+            "no line",
+            "one question is one line",
+        ],
+        "src/live/log.rs",
+    ),
+    elsewhere(
+        "transfer-line",
+        [
+            "a transfer that is given, in `log`",
+            "a line of a query, with the size of its first message",
+            "none; `transfer finished` tells serials, records, octets, messages and time",
+            "when it ends is what there is to know",
+        ],
+        "src/transfer/stream.rs",
+    ),
+];

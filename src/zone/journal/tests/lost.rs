@@ -1,0 +1,122 @@
+//! Versions that were announced and are not there any more: `verify` says so, for good.
+
+use super::*;
+use crate::zone::laws::fixed_history;
+
+/// The faults of the zone.
+fn faults(bench: &mut Bench) -> Vec<Fault> {
+    bench.journal().reader().verify(&apex()).unwrap().faults
+}
+
+/// A store of many versions.
+fn stored() -> (Bench, BTreeMap<u64, Version>) {
+    let mut bench = Bench::new();
+    let mut announced = BTreeMap::new();
+    for plan in &fixed_history(60) {
+        bench.commit(plan);
+        if let Some(version) = &bench.version {
+            announced.insert(version.seq, version.clone());
+        }
+    }
+    bench.settle();
+    bench.journal = None;
+    (bench, announced)
+}
+
+#[test]
+fn verify_finds_a_flipped_bit_of_the_file_or_nothing_that_was_published_differs() {
+    let (mut bench, announced) = stored();
+    let path = bench.dir.path().join("db/db");
+    let octets = std::fs::read(&path).unwrap();
+    let used = octets.iter().rposition(|octet| *octet != 0).unwrap() + 1;
+    let places = 24;
+    let mut found = 0;
+    for place in 0..places {
+        let whole = TempDir::new().unwrap();
+        damage::copy(bench.dir.path(), whole.path());
+        let mut flipped = octets.clone();
+        flipped[used * place / places] ^= 1 << (place % 8);
+        std::fs::write(whole.path().join("db/db"), flipped).unwrap();
+        let (journal, _) = Journal::open(whole.path(), clock(&bench.now)).unwrap();
+        let reader = journal.reader();
+        if !reader.verify(&apex()).unwrap().faults.is_empty() {
+            found += 1;
+            continue;
+        }
+        let newest = reader.zone(&apex()).unwrap().newest;
+        assert_eq!(Some(&newest), announced.keys().last(), "{place}");
+        for (seq, version) in &announced {
+            let contents = reader.contents_at(&apex(), *seq, None).unwrap();
+            assert!(
+                contents.same_as(&version.contents),
+                "{place}: version {seq}"
+            );
+        }
+    }
+    assert!(found > places / 2, "{found} of {places}");
+    bench.open();
+    assert_eq!(faults(&mut bench), Vec::new());
+}
+
+#[test]
+fn a_database_that_is_gone_is_a_fault_until_a_version_says_it_and_from_then_on_in_the_chain() {
+    let (mut bench, announced) = stored();
+    let newest = announced.values().last().unwrap().serial;
+    std::fs::remove_dir_all(bench.dir.path().join("db")).unwrap();
+    for _ in 0..2 {
+        bench.open();
+        let reader = bench.journal().reader();
+        assert_eq!(reader.lost(), [apex()]);
+        let what = format!("all versions up to serial {newest} are lost");
+        let serial = Some(newest.encode());
+        assert_eq!(
+            faults(&mut bench),
+            [Fault {
+                seq: 0,
+                serial,
+                what
+            }]
+        );
+    }
+    let lost = bench.journal().lost(&apex()).unwrap();
+    let plans = fixed_history(60);
+    let candidate = plans.iter().find_map(|plan| bench.candidate(plan));
+    let candidate = candidate.unwrap();
+    let step = candidate.step();
+    let draft = Draft {
+        contents: candidate.version().contents.clone(),
+        removed: step.removed.clone(),
+        added: step.added.clone(),
+        soa_changed: false,
+    };
+    let mut causes = step.causes.clone();
+    causes.push(vec![lost.cause()]);
+    let (serial, time_ms) = (step.serial, step.time_ms);
+    bench.put(Candidate::new(
+        None, draft, serial, time_ms, causes, UNLIMITED,
+    ));
+    for _ in 0..2 {
+        assert_eq!(bench.journal().lost(&apex()), None);
+        let faults = faults(&mut bench);
+        let [fault] = &faults[..] else {
+            panic!("{faults:?}");
+        };
+        assert!(
+            fault.what.contains("are lost: it stands in their place"),
+            "{faults:?}"
+        );
+        bench.open();
+    }
+}
+
+#[test]
+fn a_folder_in_which_nothing_was_stored_is_told_from_one_that_lost_it() {
+    let dir = TempDir::new().unwrap();
+    assert!(Journal::is_unused(dir.path()));
+    let (bench, _) = stored();
+    assert!(!Journal::is_unused(bench.dir.path()));
+    std::fs::remove_dir_all(bench.dir.path().join("db")).unwrap();
+    assert!(!Journal::is_unused(bench.dir.path()));
+    std::fs::write(dir.path().join("other"), "x").unwrap();
+    assert!(!Journal::is_unused(dir.path()));
+}
