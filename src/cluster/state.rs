@@ -25,12 +25,13 @@ pub struct State {
     kinds: Kinds,
     /// Namespaces by name.
     namespaces: BTreeMap<Arc<str>, Namespace>,
-    /// Services by key, so that those of a namespace stand together.
-    services: BTreeMap<ObjectKey, Service>,
+    /// Services by key, so that those of a namespace stand together. Boxed, as slices are: maps have more room than
+    /// entries.
+    services: BTreeMap<ObjectKey, Box<Service>>,
     /// Slices by key.
-    slices: HashMap<ObjectKey, EndpointSlice>,
-    /// Names of the slices of each Service, whether the Service is known or not.
-    slices_of: HashMap<ObjectKey, BTreeSet<Arc<str>>>,
+    slices: HashMap<ObjectKey, Box<EndpointSlice>>,
+    /// Names of the slices of each Service, sorted, whether the Service is known or not. Most have one.
+    slices_of: HashMap<ObjectKey, Vec<Arc<str>>>,
     /// The Services that hold each address, as cluster IP or by an endpoint.
     holders: Holders,
     /// The Services that are reached from outside at each address.
@@ -87,12 +88,12 @@ impl State {
     /// A Service.
     #[must_use]
     pub fn service(&self, key: &ObjectKey) -> Option<&Service> {
-        self.services.get(key)
+        self.services.get(key).map(Box::as_ref)
     }
 
     /// All Services, by namespace and name.
     pub fn services(&self) -> impl Iterator<Item = &Service> {
-        self.services.values()
+        self.services.values().map(Box::as_ref)
     }
 
     /// The slices of a Service, by name.
@@ -105,10 +106,11 @@ impl State {
             .into_iter()
             .flatten()
             .filter_map(|name| {
-                self.slices.get(&ObjectKey {
+                let key = ObjectKey {
                     namespace: service.namespace.clone(),
                     name: name.clone(),
-                })
+                };
+                self.slices.get(&key).map(Box::as_ref)
             })
     }
 
@@ -196,21 +198,25 @@ impl State {
                 }
             }
             Fact::Service(service) => {
-                let old = self.services.insert(service.key.clone(), service.clone());
-                if old.as_ref().is_some_and(|old| same_service(old, &service)) {
+                let boxed = Box::new(service.clone());
+                let old = self.services.insert(service.key.clone(), boxed);
+                let old = old.as_deref();
+                if old.is_some_and(|old| same_service(old, &service)) {
                     return;
                 }
                 let cause = dirty.cause(verb, key, origin);
-                self.service_changed(old.as_ref(), Some(&service), cause, dirty);
+                self.service_changed(old, Some(&service), cause, dirty);
             }
             Fact::EndpointSlice(slice) => {
-                let old = self.slices.insert(slice.key.clone(), slice.clone());
-                if old.as_ref().is_some_and(|old| same_slice(old, &slice)) {
+                let boxed = Box::new(slice.clone());
+                let old = self.slices.insert(slice.key.clone(), boxed);
+                let old = old.as_deref();
+                if old.is_some_and(|old| same_slice(old, &slice)) {
                     return;
                 }
                 let cause = dirty.cause(verb, key, origin);
-                self.slice_changed(old.as_ref(), Some(&slice), cause, dirty);
-                self.import_slice_changed(old.as_ref(), Some(&slice), cause, dirty);
+                self.slice_changed(old, Some(&slice), cause, dirty);
+                self.import_slice_changed(old, Some(&slice), cause, dirty);
             }
             Fact::ServiceImport(import) => self.put_import(&import, verb, key, dirty),
             Fact::Pod(pod) => {
@@ -367,7 +373,7 @@ impl State {
         let (filled, fills) = (filler(&before, old), filler(&after, new));
         if filled != fills {
             for key in [filled, fills].iter().flatten() {
-                let addresses = self.services.get(key).map(cluster_ips);
+                let addresses = self.service(key).map(cluster_ips);
                 for address in addresses.unwrap_or_default() {
                     dirty.address(*address, cause);
                 }
@@ -388,7 +394,10 @@ impl State {
             return;
         };
         let names = self.slices_of.entry(service.clone()).or_default();
-        names.insert(slice.key.name.clone());
+        if let Err(place) = names.binary_search(&slice.key.name) {
+            names.reserve_exact(1);
+            names.insert(place, slice.key.name.clone());
+        }
         let old = old.filter(|_| before.as_ref() == Some(&service));
         let known: HashSet<_> = old
             .map(|old| old.endpoints.iter().collect())
@@ -410,7 +419,7 @@ impl State {
     /// Forgets that a Service has a slice.
     fn unlink(&mut self, service: &ObjectKey, slice: &EndpointSlice) {
         if let Some(names) = self.slices_of.get_mut(service) {
-            names.remove(&slice.key.name);
+            names.retain(|name| *name != slice.key.name);
             if names.is_empty() {
                 self.slices_of.remove(service);
             }

@@ -50,16 +50,24 @@ impl Contents {
         soa: Soa,
         nodes: impl IntoIterator<Item = Node>,
     ) -> Option<Self> {
-        let mut contents = Self::empty(apex, soa);
-        let mut last: Option<Node> = None;
-        for node in nodes {
-            if last.as_ref().is_some_and(|last| last.key() >= node.key()) {
-                return None;
-            }
-            last = Some(node.clone());
-            contents.insert(node);
+        let nodes: Vec<Node> = nodes.into_iter().collect();
+        if nodes.windows(2).any(|pair| pair[0].key() >= pair[1].key()) {
+            return None;
         }
+        let mut contents = Self::empty(apex, soa);
+        for node in &nodes {
+            contents.count_in(node);
+        }
+        contents.nodes = packed(&nodes);
         Some(contents)
+    }
+
+    /// Builds the tree of nodes anew, its leaves full. For contents that were put together from nothing: costs what
+    /// they cost.
+    pub(super) fn pack(&mut self) {
+        let nodes: Vec<Node> = self.nodes.iter().cloned().collect();
+        self.nodes = OrdSet::new();
+        self.nodes = packed(&nodes);
     }
 
     /// The zone's name.
@@ -146,10 +154,7 @@ impl Contents {
 
     /// Puts a node in; gives the one that was there.
     pub fn insert(&mut self, node: Node) -> Option<Node> {
-        self.records += node.record_count();
-        self.octets += node.wire_octets(&self.apex);
-        self.wildcards += usize::from(node.is_wildcard());
-        self.cuts += usize::from(node.is_cut());
+        self.count_in(&node);
         let old = self.nodes.insert(node);
         self.count_out(old.as_ref());
         old
@@ -160,6 +165,14 @@ impl Contents {
         let old = self.nodes.remove(key);
         self.count_out(old.as_ref());
         old
+    }
+
+    /// Adds a node's records to the counts.
+    fn count_in(&mut self, node: &Node) {
+        self.records += node.record_count();
+        self.octets += node.wire_octets(&self.apex);
+        self.wildcards += usize::from(node.is_wildcard());
+        self.cuts += usize::from(node.is_cut());
     }
 
     /// Takes a node's records off the counts.
@@ -183,5 +196,64 @@ impl Contents {
                 .nodes()
                 .zip(other.nodes())
                 .all(|(a, b)| a.as_octets() == b.as_octets())
+    }
+}
+
+/// How many nodes a leaf of the tree has room for. Another number in a later `imbl` costs memory, no more.
+const LEAF: usize = 16;
+
+/// A tree of these nodes, which are in order, with full leaves. What is put in in order leaves each leaf half empty,
+/// so every second half leaf's nodes come first, and the others fill them up.
+fn packed(nodes: &[Node]) -> OrdSet<Node> {
+    let mut set = OrdSet::new();
+    for is_second in [false, true] {
+        for leaf in nodes.chunks(LEAF) {
+            let (first, second) = leaf.split_at(leaf.len().min(LEAF / 2));
+            set.extend(if is_second { second } else { first }.iter().cloned());
+        }
+    }
+    set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dns::{Rdata, Rtype, Ttl};
+
+    /// So many nodes in order, put in one by one.
+    fn contents(count: usize) -> Contents {
+        let apex: Name = "z.".parse().unwrap();
+        let mut contents = Contents::empty(&apex, crate::zone::laws::soa(1));
+        for number in 0..count {
+            let owner = format!("n{number:05}.z.").parse().unwrap();
+            let mut records = vec![(Rtype::TXT, Ttl::decode(9), Rdata::txt("x"))];
+            contents.insert(Node::build(&owner, &apex, &mut records).unwrap());
+        }
+        contents
+    }
+
+    #[test]
+    fn packing_changes_nothing_but_the_room_it_takes() {
+        for count in [0, 1, 7, 8, 9, 16, 17, 33, 1000] {
+            let plain = contents(count);
+            let mut packed = plain.clone();
+            packed.pack();
+            let read = Contents::from_sorted(&plain.apex, plain.soa.clone(), plain.nodes.clone());
+            for same in [packed, read.unwrap()] {
+                assert!(same.same_as(&plain), "{count}");
+                assert_eq!(same.wire_octets(), plain.wire_octets());
+                assert!(plain.nodes().all(|node| same.get(node.key()).is_some()));
+            }
+        }
+    }
+
+    #[test]
+    fn nodes_out_of_order_are_refused() {
+        let plain = contents(2);
+        let mut nodes: Vec<_> = plain.nodes().cloned().collect();
+        nodes.reverse();
+        assert!(Contents::from_sorted(&plain.apex, plain.soa.clone(), nodes).is_none());
+        let twice = plain.nodes().next().into_iter().cycle().take(2).cloned();
+        assert!(Contents::from_sorted(&plain.apex, plain.soa.clone(), twice).is_none());
     }
 }

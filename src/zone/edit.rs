@@ -164,11 +164,14 @@ impl Edit {
     #[must_use]
     pub fn finish(self) -> Draft {
         let Self {
-            contents,
+            mut contents,
             old_soa,
             old_octets,
             touched,
         } = self;
+        if old_octets == 0 {
+            contents.pack();
+        }
         let mut removed = RrList::default();
         // Exact for a first version, whose list is larger than the zone: nothing grows by doubling.
         let mut added = RrList::with_capacity(list_octets(&contents).saturating_sub(old_octets));

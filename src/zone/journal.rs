@@ -93,6 +93,13 @@ const COMMIT_PORTION_MOST: usize = 512;
 /// Entries that one call of [`Journal::idle`] may write or remove.
 const IDLE_PORTION: usize = 64;
 
+/// When so many octets of whole zones went through the database it is opened anew, once there is nothing else to do.
+/// sled keeps what it wrote and read, whatever its cache should hold: it looks for what to let go of after 64 accesses
+/// of one of the cache's 256 parts, which a zone of 26 MB is too few pages for.
+const BULK_OCTETS: u64 = 4 << 20;
+/// A database that takes more on the disk stays open: opening it would keep commits waiting for more than a second.
+const RENEWED_OCTETS: u64 = 256 << 20;
+
 /// Tells the time of day in milliseconds since 1970 UTC.
 pub type WallClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
@@ -223,6 +230,10 @@ pub struct Journal {
     lists_at_hand_octets: usize,
     /// Entries to be removed.
     garbage: VecDeque<Garbage>,
+    /// The octets of whole zones that went through the database since it was opened anew.
+    bulk_octets: u64,
+    /// How many of them are too many to be kept in memory.
+    bulk_octets_most: u64,
     /// How many commits in a row failed by damage.
     damaged_commits: u32,
     /// How often upkeep failed by damage in a row.
@@ -296,6 +307,8 @@ impl Journal {
             lists: scan.lists.into(),
             lists_at_hand_octets: LISTS_AT_HAND_OCTETS,
             garbage: scan.garbage.into(),
+            bulk_octets: 0,
+            bulk_octets_most: BULK_OCTETS,
             damaged_commits: 0,
             damaged_upkeep: 0,
         };
@@ -364,6 +377,8 @@ impl Journal {
             apex: apex.clone(),
             source,
         };
+        let octets = self.zones().get(&apex).map(|it| it.head.base.octets);
+        self.bulk_octets += octets.unwrap_or_default();
         match self.restore(&apex, limits) {
             Err(error) if error.is_damage() => {
                 let mut notes = vec![error.to_string()];
@@ -407,7 +422,14 @@ impl Journal {
         if self.store.is_poisoned() {
             return false;
         }
-        self.try_upkeep(IDLE_PORTION, Occasion::Idle)
+        let more = self.try_upkeep(IDLE_PORTION, Occasion::Idle);
+        if !more && self.bulk_octets > self.bulk_octets_most && !self.store.is_poisoned() {
+            self.bulk_octets = 0;
+            if let Err(error) = self.store.renew(RENEWED_OCTETS) {
+                tracing::warn!(%error, "the database could not be opened anew");
+            }
+        }
+        more
     }
 
     /// Ends the journal: everything written out, ceilings set to the newest serials.

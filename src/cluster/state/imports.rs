@@ -49,10 +49,12 @@ impl State {
     ) -> impl Iterator<Item = &'a EndpointSlice> + Clone {
         let names = self.imports.slices_of.get(import).into_iter().flatten();
         names.filter_map(|name| {
-            self.slices.get(&ObjectKey {
-                namespace: import.namespace.clone(),
-                name: name.clone(),
-            })
+            self.slices
+                .get(&ObjectKey {
+                    namespace: import.namespace.clone(),
+                    name: name.clone(),
+                })
+                .map(Box::as_ref)
         })
     }
 

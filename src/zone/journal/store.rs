@@ -188,16 +188,25 @@ impl Store {
     /// Closes the database. Readers get an error until it is open again.
     pub(super) fn close(&self) {
         self.0.poisoned.store(true, Ordering::Release);
-        let open = self
-            .0
-            .open
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        // sled unwraps a failed sync while it is dropped; what was not synced was not announced.
-        if catch_unwind(AssertUnwindSafe(|| drop(open))).is_err() {
-            tracing::warn!("the database did not close cleanly");
+        let mut open = self.0.open.write().unwrap_or_else(PoisonError::into_inner);
+        let last = open.take();
+        drop(open);
+        let_go(last);
+    }
+
+    /// Closes the database and opens it again, so that what sled kept of it in memory goes, unless it takes more than
+    /// `most` octets on the disk. Readers wait meanwhile. After a failure the next commit opens it.
+    pub(super) fn renew(&self, most: u64) -> Result<(), StoreError> {
+        self.sync()?;
+        if self.with("measuring the database", |open| open.db.size_on_disk())? > most {
+            return Ok(());
         }
+        let mut open = self.0.open.write().unwrap_or_else(PoisonError::into_inner);
+        self.0.poisoned.store(true, Ordering::Release);
+        let_go(open.take());
+        *open = Some(open_db(&self.0.path)?);
+        self.0.poisoned.store(false, Ordering::Release);
+        Ok(())
     }
 
     /// Opens or creates the database.
@@ -293,6 +302,14 @@ impl Store {
             self.0.poisoned.store(true, Ordering::Release);
         }
         done
+    }
+}
+
+/// Drops the handle of the database, which closes it.
+fn let_go(open: Option<Open>) {
+    // sled unwraps a failed sync while it is dropped; what was not synced was not announced.
+    if catch_unwind(AssertUnwindSafe(|| drop(open))).is_err() {
+        tracing::warn!("the database did not close cleanly");
     }
 }
 

@@ -268,3 +268,28 @@ fn what_a_wide_step_does_to_one_name_is_read_without_the_rest() {
         }
     }
 }
+
+#[test]
+fn a_store_that_was_filled_or_read_at_once_is_opened_anew_and_holds_what_it_held() {
+    let mut bench = Bench::new();
+    let reader = bench.journal().reader();
+    bench.journal().bulk_octets_most = 9000;
+    let wide = with_owners(None, 0..3000, 1);
+    bench.put(wide);
+    assert!(bench.journal().bulk_octets > 9000);
+    bench.settle();
+    assert_eq!(bench.journal().bulk_octets, 0);
+    assert_eq!(reader.step(&apex(), 1).unwrap().added.len(), 3000);
+    let narrow = with_owners(bench.version.as_ref(), 7..8, 2);
+    bench.put(narrow);
+    assert_eq!(bench.journal().bulk_octets, 0, "a step is not the zone");
+    assert_eq!(found(&mut bench, 7), [2, 1]);
+    let known = bench.version.clone();
+    assert_eq!(bench.open(), Vec::<String>::new());
+    bench.journal().bulk_octets_most = 9000;
+    assert!(bench.journal().bulk_octets > 9000, "it was read");
+    bench.settle();
+    assert_eq!(bench.journal().bulk_octets, 0);
+    assert!(same(bench.version.as_ref(), known.as_ref()));
+    assert_eq!(found(&mut bench, 7), [2, 1]);
+}
