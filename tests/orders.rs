@@ -2,7 +2,11 @@
 
 mod support;
 
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+
 use serde_json::Value;
+use support::process::now;
 use support::product::{START, Site, headless};
 use support::wire;
 
@@ -85,6 +89,69 @@ fn a_rollback_holds_over_kill_9_and_ends_by_itself() {
     let mut server = site.start_answering();
     assert!(status(&site)["order"].is_null(), "what is over stays over");
     server.terminate(START);
+}
+
+/// The server dies while the order is given: at no moment is anything lost or half done, and what was ordered ends.
+#[test]
+fn a_kill_while_a_rollback_is_ordered_leaves_it_whole_or_not_at_all() {
+    const ROUNDS: u32 = 8;
+    let site = Site::new();
+    site.write("Corefile", &site.corefile(""));
+    site.manifest("web.yaml", &headless("web", 1, &[1]));
+    let mut server = site.start_answering();
+    let first = wire::serial(site.dns, ZONE).expect("it answers");
+    site.manifest("web.yaml", &headless("web", 1, &[1, 2]));
+    site.new_serial(&mut server, ZONE, first);
+    let begun = now();
+    site.ask(&["rollback", ZONE, &first.to_string(), "--for", "1s"]);
+    let took = now() - begun;
+    let (mut rolled, mut newest) = (0, 0);
+    for round in 0..=ROUNDS {
+        server.wait_for("the end of the rollback", START, || {
+            let is_over = addresses(&site).len() == 2 && status(&site)["order"].is_null();
+            is_over.then_some(())
+        });
+        let serial = wire::serial(site.dns, ZONE).expect("it answers");
+        assert!(serial >= newest, "round {round}: {serial} after {newest}");
+        let mut order = Command::new(support::needs::zonewright())
+            .args([
+                "rollback",
+                ZONE,
+                &first.to_string(),
+                "--for",
+                "1s",
+                "--state",
+            ])
+            .arg(site.state())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("zonewright starts");
+        if round < ROUNDS {
+            let (_keep, never) = channel::<()>();
+            let waited = never.recv_timeout(took * round / ROUNDS);
+            assert!(waited.is_err(), "nobody sends");
+        } else {
+            assert!(order.wait().expect("it ends").success());
+        }
+        newest = wire::serial(site.dns, ZONE).expect("it answers");
+        assert!(!server.kill().success());
+        let _ended = order.wait().expect("it ends");
+        site.ask(&["verify", ZONE]);
+        let log = site.ask(&["log", ZONE]);
+        rolled += u32::from(is_last_rolled_back(&log));
+        server = site.start_answering();
+        let after = wire::serial(site.dns, ZONE).expect("it answers");
+        assert!(after >= newest, "round {round}: {after} after {newest}");
+    }
+    assert!(rolled > 0, "what was ordered and answered is there");
+    server.terminate(START);
+}
+
+/// Whether the newest version of a log, which comes first, is a rollback.
+fn is_last_rolled_back(log: &str) -> bool {
+    let newest = log.split(&format!("\n{ZONE} ")).next();
+    newest.is_some_and(|version| version.contains("rolled back to serial"))
 }
 
 #[test]
