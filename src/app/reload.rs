@@ -29,10 +29,10 @@ impl Reloads {
         }
     }
 
-    /// What is to be taken into use, beside what is.
-    pub(super) fn change(&self, digest: &str) -> String {
+    /// What is to be taken into use, beside what is; `None` where the text is the same.
+    pub(super) fn change(&self, digest: &str) -> Option<String> {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        format!("the Corefile, SHA512 {digest:.16}…, before {used:.16}…")
+        (*used != digest).then(|| format!("the Corefile, SHA512 {digest:.16}…, before {used:.16}…"))
     }
 
     /// A configuration was taken into use.
@@ -100,6 +100,17 @@ pub(super) type ReloadsNow = Arc<Reloads>;
 mod tests {
     use super::*;
     use crate::corefile::{Overrides, parse_text};
+
+    #[test]
+    fn the_same_text_again_is_no_change_and_another_names_both() {
+        let reloads = Reloads::of("1111111111111111aa");
+        assert_eq!(reloads.change("1111111111111111aa"), None);
+        let change = reloads.change("2222222222222222bb").unwrap();
+        let want = "the Corefile, SHA512 2222222222222222…, before 1111111111111111…";
+        assert_eq!(change, want);
+        reloads.taken("2222222222222222bb");
+        assert_eq!(reloads.change("2222222222222222bb"), None);
+    }
 
     #[test]
     fn the_last_block_says_when_and_the_jitter_stays_within_its_bounds() {

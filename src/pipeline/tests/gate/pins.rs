@@ -5,11 +5,11 @@ use crate::zone::ContentTree;
 use crate::zone::pin::{Rollback, differing};
 
 /// How long orders hold.
-const HOUR: u64 = 3600;
+pub(super) const HOUR: u64 = 3600;
 
 impl Subject {
     /// Gives an order about `cluster.local` that ends in an hour.
-    fn order(&mut self, rollback: Option<&Version>) -> oneshot::Receiver<Released> {
+    pub(super) fn order(&mut self, rollback: Option<&Version>) -> oneshot::Receiver<Released> {
         let served = self.zone().current().unwrap();
         let rollback = rollback.map(|old| {
             let rollback = Rollback {
@@ -49,12 +49,7 @@ impl Subject {
 
     /// The causes of the newest version, each once.
     pub(super) fn causes(&self) -> BTreeSet<String> {
-        let version = self.zone().current().unwrap();
-        let step = version.history.last().unwrap();
-        let causes = step.causes.iter().flatten();
-        causes
-            .map(|it| format!("{} {} by {}", it.verb.as_str(), it.key, it.origin.manager))
-            .collect()
+        causes_of(self.zone())
     }
 
     /// The same zones in a writer of a new run.
@@ -73,6 +68,16 @@ impl Subject {
         );
         next
     }
+}
+
+/// The causes of the newest version of a zone, each once.
+pub(super) fn causes_of(zone: &Zone) -> BTreeSet<String> {
+    let version = zone.current().unwrap();
+    let step = version.history.last().unwrap();
+    let causes = step.causes.iter().flatten();
+    causes
+        .map(|it| format!("{} {} by {}", it.verb.as_str(), it.key, it.origin.manager))
+        .collect()
 }
 
 /// A zone of ten names that had eight, and the version that had.
