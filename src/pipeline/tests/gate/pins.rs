@@ -490,4 +490,27 @@ fn a_release_that_ends_a_freeze_leaves_a_mass_loss_to_the_gate_and_to_a_second_r
     let said = "resumed the gate held 10 lost records since 1970-01-01T00:16:40.000Z until ";
     let said = |cause: &String| cause.starts_with(said) && cause.ends_with(" by someone");
     assert!(causes.iter().any(said), "{causes:?}");
+    let frozen = "resumed the freeze of someone since 1970-01-01T00:16:40.000Z by someone";
+    assert!(causes.contains(frozen), "{causes:?}");
+    subject.add(30);
+    assert_eq!(subject.causes(), ["applied a/s30 by ".to_owned()].into());
+}
+
+#[test]
+fn what_went_and_came_back_while_a_zone_was_frozen_is_not_named() {
+    let (mut subject, _) = grown();
+    let _answer = subject.order(None);
+    feed(&mut subject.pipeline, deletion(0, ""));
+    assert!(subject.pipeline.commit());
+    subject.add(0);
+    feed(&mut subject.pipeline, deletion(1, ""));
+    assert!(subject.pipeline.commit());
+    let _answer = subject.release("cluster.local.");
+    assert!(subject.pipeline.commit());
+    assert_eq!(subject.names(), 9);
+    let freeze = "resumed the freeze of someone since 1970-01-01T00:16:40.000Z by someone";
+    assert_eq!(
+        subject.causes(),
+        ["deleted a/s1 by ".to_owned(), freeze.to_owned()].into()
+    );
 }
