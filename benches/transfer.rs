@@ -102,6 +102,7 @@ fn zonewright(folder: &Path, source: &str, more: &str) -> (Process, SocketAddr) 
     let mut command = Command::new(needs::zonewright());
     command.arg("run").arg("--corefile").arg(&file);
     command.arg("--state").arg(folder.join("state"));
+    command.args(["--transfers", &SLOW.to_string()]);
     let mut process = Process::spawn("zonewright", &mut command, &folder.join("log"));
     let address = ports::loopback(port);
     process.wait_for("the zone", PATIENCE, || wire::serial(address, ZONE));

@@ -52,6 +52,22 @@ pub struct Start {
     /// Do not print where which zones are served.
     #[arg(long)]
     pub quiet: bool,
+    /// The most transfers at once, up to 1000; who comes above that gets SERVFAIL.
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub transfers: u16,
+    /// The most transfers at once of one peer: an address, or one key there. Three quarters of all unless given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub transfers_per_peer: Option<u16>,
+}
+
+impl Start {
+    /// The most transfers at once, and those of one peer.
+    #[must_use]
+    pub fn transfer_limits(&self) -> (usize, usize) {
+        let share = self.transfers - self.transfers / 4;
+        let per_peer = self.transfers_per_peer.unwrap_or(share);
+        (self.transfers.into(), per_peer.into())
+    }
 }
 
 /// Where the state is.
@@ -386,6 +402,7 @@ fn flag_value(arg: &str, flag: &str) -> Option<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serve::Settings;
 
     /// Splits a command line.
     fn args(line: &str) -> Vec<String> {
@@ -429,6 +446,26 @@ mod tests {
         for line in ["zonewright -conf F extra", "zonewright -conf"] {
             assert!(matches!(other(line), Translated::Wrong(_)), "{line}");
         }
+    }
+
+    #[test]
+    fn transfers_at_once_are_what_the_settings_say_unless_given() {
+        let limits = |line: &str| {
+            let command = Cli::try_parse_from(args(line)).map(|cli| cli.command);
+            let Ok(Command::Run { start, .. }) = command else {
+                return None;
+            };
+            Some(start.transfer_limits())
+        };
+        let usual = Settings::default().transfer;
+        let usual = (usual.max_at_once, usual.max_per_peer);
+        assert_eq!(limits("zonewright run"), Some(usual));
+        assert_eq!(limits("zonewright run --transfers 1"), Some((1, 1)));
+        assert_eq!(limits("zonewright run --transfers 100"), Some((100, 75)));
+        let both = "zonewright run --transfers 100 --transfers-per-peer 9";
+        assert_eq!(limits(both), Some((100, 9)));
+        assert_eq!(limits("zonewright run --transfers 0"), None);
+        assert_eq!(limits("zonewright run --transfers 1001"), None);
     }
 
     #[test]

@@ -4,12 +4,15 @@ mod support;
 
 use std::fs;
 use std::io::Write;
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use socket2::{Domain, Socket, Type};
 use support::needs::zonewright;
 use support::process::Process;
 use support::product::{CHANGE, START, Site, ZONES, cluster_ip};
-use support::wire::{self, Query};
+use support::wire::{self, Connection, Query};
 
 /// A command in the folder of a site.
 fn command(site: &Site, args: &[&str]) -> Command {
@@ -129,4 +132,60 @@ fn version_and_directives_are_printed() {
     assert!(said(&["--plugins"]).contains("\n  dns.kubernetes\n"));
     let output = site.run(&["-conf", "Corefile", "more"]);
     assert_eq!(output.status.code(), Some(2));
+}
+
+/// Begins to take a zone, from a host of the loopback network, and then reads no more: the RCODE of the first message.
+fn begin_to_take(host: u8, site: &Site, zone: &str) -> (Connection, u8) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    // Little fits between the two, so that the transfer stays unfinished.
+    socket.set_recv_buffer_size(4096).expect("it may be small");
+    let from: std::net::SocketAddr = ([127, 0, 0, host], 0).into();
+    socket.bind(&from.into()).expect("it is free");
+    socket.connect(&site.dns.into()).expect("it listens");
+    let stream = TcpStream::from(socket);
+    let patience = Some(Duration::from_secs(30));
+    stream.set_read_timeout(patience).expect("it is set");
+    let mut connection = Connection(stream);
+    let request = Query::new(zone, wire::AXFR).encode();
+    connection.send(&request).expect("it takes the request");
+    let first = connection.receive().expect("it answers");
+    (connection, first[3] & 15)
+}
+
+#[test]
+fn the_operator_says_how_many_transfers_there_are_at_once() {
+    let site = Site::new();
+    let port = site.dns.port();
+    let text = "t".repeat(200);
+    site.write(
+        "big.zone",
+        &format!("@ 60 SOA ns hostmaster 1 300 30 86400 60\n@ 60 NS ns\nns 60 A 192.0.2.1\n$GENERATE 1-60000 h$ TXT {text}\n"),
+    );
+    site.write(
+        "Corefile",
+        &format!("big.example:{port} {{\n    bind 127.0.0.1\n    file big.zone\n    transfer {{\n        allow 127.0.0.0/8\n    }}\n}}\n"),
+    );
+    let args = [
+        "run",
+        "--state",
+        "state",
+        "--transfers",
+        "2",
+        "--transfers-per-peer",
+        "1",
+    ];
+    let log = site.path("log");
+    let mut server = Process::spawn("zonewright", &mut command(&site, &args), &log);
+    server.wait_for("the zone", START, || wire::serial(site.dns, "big.example."));
+    let take = |host| begin_to_take(host, &site, "big.example.");
+    let (first, code) = take(2);
+    assert_eq!(code, 0);
+    assert_eq!(take(2).1, 2, "the peer has its one");
+    let (_second, code) = take(3);
+    assert_eq!(code, 0);
+    assert_eq!(take(4).1, 2, "there are two");
+    drop(first);
+    server.wait_for("its place is given to another", CHANGE, || {
+        (take(4).1 == 0).then_some(())
+    });
 }

@@ -16,7 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use support::certificates::Certificates;
 use support::process::wait_for;
-use support::secondary::{Key, Kind, Plan, Secondary};
+use support::secondary::{FOLDER, Key, Kind, Plan, Secondary, Tls};
 use support::zonewright::{Transferred, Zonewright};
 use support::{needs, ports, wire};
 
@@ -310,7 +310,16 @@ fn f10_certificate_and_key_files_are_read_again() {
     );
 }
 
-/// F5: secondaries over TLS with certificates of their own, signed too; they follow a change.
+/// Secondaries by the names in their certificates.
+const SECONDARIES: [&str; 4] = [
+    "bind.example",
+    "nsd.example",
+    "bind-emitted.example",
+    "nsd-emitted.example",
+];
+
+/// F5: secondaries over TLS with certificates of their own, signed too, as `emit` writes them and as a person does; they
+/// follow a change.
 #[test]
 fn f05_bind_and_nsd_follow_over_tls() {
     if needs::lacks(&["bind", "nsd"]) {
@@ -321,9 +330,10 @@ fn f05_bind_and_nsd_follow_over_tls() {
     let certificates = Certificates::new(zonewright.folder().to_owned());
     certificates.write("ns.example");
     let tls_port = ports::free();
-    let places = [Kind::Bind, Kind::Nsd].map(|kind| {
-        let name = format!("{}.example", kind.name());
-        certificates.write(&name);
+    let kinds = [Kind::Bind, Kind::Nsd, Kind::Bind, Kind::Nsd];
+    let places = [0, 1, 2, 3].map(|number| {
+        let (kind, name) = (kinds[number], SECONDARIES[number]);
+        certificates.write(name);
         (kind, name, ports::free())
     });
     let key = Key::example();
@@ -350,9 +360,14 @@ fn f05_bind_and_nsd_follow_over_tls() {
     );
     zonewright.start();
     let members = places.map(|(kind, name, port)| {
-        let tls = certificates.of_secondary(&name, tls_port);
-        let plan = Plan::new(zonewright.address(), &[ZONE]);
-        Secondary::start_on(kind, &plan.key(key.clone()).tls(tls), port)
+        let tls = certificates.of_secondary(name, tls_port);
+        let mut plan = Plan::new(zonewright.address(), &[ZONE]).key(key.clone());
+        if name.contains("emitted") {
+            plan.emitted = Some(emitted_over_tls(&zonewright, (kind, port), &tls, name));
+        } else {
+            plan = plan.tls(tls);
+        }
+        Secondary::start_on(kind, &plan, port)
     });
     for number in [0, 700] {
         if number > 0 {
@@ -378,10 +393,33 @@ fn f05_bind_and_nsd_follow_over_tls() {
     check_increments(&zonewright);
 }
 
+/// What `emit` prints for a secondary, with the certificates where they are.
+fn emitted_over_tls(
+    zonewright: &Zonewright,
+    (kind, port): (Kind, u16),
+    tls: &Tls,
+    name: &str,
+) -> String {
+    let at = ports::loopback(port).to_string();
+    let mut words = vec!["emit", kind.name(), "--secondary", &at, "--with-secrets"];
+    words.extend(["--dir", FOLDER, "--tls-name", &tls.name]);
+    let mut text = zonewright.command(&words);
+    for (printed, file) in [
+        ("zonewright-ca.pem", &tls.ca),
+        (&format!("{name}.pem"), &tls.certificate),
+        (&format!("{name}.key"), &tls.key),
+    ] {
+        let place = format!("\"{FOLDER}/{printed}\"");
+        assert!(text.contains(&place), "no {place} in {text}");
+        text = text.replace(&place, &format!("\"{}\"", file.display()));
+    }
+    text
+}
+
 /// Each secondary is named by its certificate, and took an increment.
 fn check_increments(zonewright: &Zonewright) {
     let all = zonewright.transfers();
-    for name in ["bind.example", "nsd.example"] {
+    for name in SECONDARIES {
         let is_own = |it: &&Transferred| it.tls.as_ref().is_some_and(|tls| tls.contains(name));
         let own: Vec<&Transferred> = all.iter().filter(is_own).collect();
         assert!(own.iter().any(|it| it.kind == "ixfr"), "{name}: {own:?}");

@@ -5,15 +5,16 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rustls::pki_types::ServerName;
 
 use crate::app::addresses::interface_addresses;
 use crate::app::commands::{load, print};
 use crate::app::failure::Failure;
 use crate::app::hosts::hosts_of;
 use crate::cli::Configuration;
-use crate::corefile::{Config, Scheme, Secondary, ServerBlock};
+use crate::corefile::{Config, Scheme, Secondary, ServerBlock, ZoneKey};
 use crate::dns::Name;
-use crate::emit::{Feed, FeedKey, PLACEHOLDER, Software};
+use crate::emit::{Feed, FeedKey, FeedTls, PLACEHOLDER, Software};
 use crate::transfer::TlsDemand;
 
 /// What is asked of `emit` beside the Corefile.
@@ -37,6 +38,9 @@ pub struct Emission {
     /// Where the secondary keeps its files; the folder of its Debian package unless given.
     #[arg(long)]
     pub dir: Option<PathBuf>,
+    /// The name in this server's certificate; needed where the secondary transfers over TLS.
+    #[arg(long, value_parser = server_name)]
+    pub tls_name: Option<String>,
 }
 
 /// `emit`.
@@ -83,8 +87,10 @@ fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
     given.retain(|it| it.to.address == listen);
     let first = given.first().ok_or("nobody is named behind to")?;
     let software = emission.software;
+    let over = over_of(first);
     let mut feed = Feed {
         listen,
+        tls: tls_of(first, over, emission)?,
         primaries: emission.primary.clone(),
         notifiers: Vec::new(),
         key: key_of(first, emission.with_secrets),
@@ -109,6 +115,12 @@ fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
                 first.to.place, it.to.place
             ));
         }
+        if it.to.tls != first.to.tls || over_of(it) != over {
+            return Err(format!(
+                "{listen} transfers by different rules of TLS at {} and {}: emit writes one; give it one",
+                first.to.place, it.to.place
+            ));
+        }
         let is_catalog = it.block.catalogs.iter().any(|own| own.zone == *it.zone);
         if !is_catalog && !listed.contains(&it.zone.to_lower()) {
             push_new(&mut feed.zones, it.zone);
@@ -118,7 +130,7 @@ fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
             push_new(&mut feed.notifiers, &source);
         }
         if emission.primary.is_empty() {
-            for address in primaries_of(it, listen.ip())? {
+            for address in primaries_of(it, listen.ip(), over) {
                 push_new(&mut feed.primaries, &address);
             }
         }
@@ -170,22 +182,55 @@ fn key_of(given: &Given<'_>, with_secret: bool) -> Option<FeedKey> {
     })
 }
 
+/// How the secondary transfers: over TLS where that is demanded, or where nothing else is listened for.
+fn over_of(given: &Given<'_>) -> Scheme {
+    let is_plain = |key: &ZoneKey| key.scheme == Scheme::Dns;
+    match given.to.tls {
+        TlsDemand::Free if given.block.zones.iter().any(is_plain) => Scheme::Dns,
+        TlsDemand::Free | TlsDemand::Any | TlsDemand::Named(_) => Scheme::Tls,
+    }
+}
+
+/// What the secondary needs for TLS, where it transfers over it.
+fn tls_of(given: &Given<'_>, over: Scheme, emission: &Emission) -> Result<Option<FeedTls>, String> {
+    if over == Scheme::Dns {
+        return Ok(None);
+    }
+    let (Given { zone, to, .. }, software) = (given, emission.software);
+    if !software.transfers_over_tls() {
+        return Err(format!(
+            "{zone} goes to {} over TLS alone, which {} does not transfer over; BIND and NSD do",
+            to.address,
+            software.title()
+        ));
+    }
+    let name = emission.tls_name.clone().ok_or_else(|| {
+        format!(
+            "{zone} goes to {} over TLS: say the name in this server's certificate with --tls-name",
+            to.address
+        )
+    })?;
+    let own = match &to.tls {
+        TlsDemand::Free | TlsDemand::Any => None,
+        TlsDemand::Named(own) => Some(own.to_str().into_owned()),
+    };
+    Ok(Some(FeedTls { name, own }))
+}
+
+/// A name as a certificate has it.
+fn server_name(text: &str) -> Result<String, String> {
+    let name = ServerName::try_from(text).map_err(|error| error.to_string())?;
+    Ok(name.to_str().into_owned())
+}
+
 /// Where a block's server is found by an address of this family: where it is bound, else its name
 /// servers' addresses, else the machine's.
-fn primaries_of(given: &Given<'_>, from: IpAddr) -> Result<Vec<SocketAddr>, String> {
-    let Given { block, zone, to } = given;
-    let demands_tls = match to.tls {
-        TlsDemand::Free => false,
-        TlsDemand::Any | TlsDemand::Named(_) => true,
-    };
-    let plain = || block.zones.iter().filter(|key| key.scheme == Scheme::Dns);
-    let holding = plain().find(|key| zone.is_within(&key.apex));
-    let key = holding.or_else(|| plain().next());
-    let Some(key) = key.filter(|_| !demands_tls) else {
-        return Err(format!(
-            "{zone} goes to {} over TLS alone: emit writes plain transfers; configure the secondary by hand",
-            to.address
-        ));
+fn primaries_of(given: &Given<'_>, from: IpAddr, over: Scheme) -> Vec<SocketAddr> {
+    let Given { block, zone, .. } = given;
+    let listening = || block.zones.iter().filter(|key| key.scheme == over);
+    let holding = listening().find(|key| zone.is_within(&key.apex));
+    let Some(key) = holding.or_else(|| listening().next()) else {
+        return Vec::new();
     };
     let mut hosts = hosts_of(block, &interface_addresses);
     if hosts.is_empty() {
@@ -196,9 +241,9 @@ fn primaries_of(given: &Given<'_>, from: IpAddr) -> Result<Vec<SocketAddr>, Stri
         hosts = interface_addresses(None);
     }
     let same_family = hosts.iter().filter(|host| host.is_ipv4() == from.is_ipv4());
-    Ok(same_family
+    same_family
         .map(|host| SocketAddr::new(*host, key.port))
-        .collect())
+        .collect()
 }
 
 #[cfg(test)]

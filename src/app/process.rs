@@ -104,7 +104,7 @@ impl Process {
         let mut signals = Signals::listen()?;
         descriptors::raise_limit();
         let process = tokio::select! {
-            started = Self::start(loaded, configuration, state) => started?,
+            started = Self::start(loaded, configuration, (state, start)) => started?,
             _ = signals.end() => return Ok(()),
         };
         if !start.quiet {
@@ -117,7 +117,7 @@ impl Process {
     async fn start(
         loaded: Loaded,
         configuration: &Configuration,
-        state: &State,
+        (state, start): (&State, &Start),
     ) -> anyhow::Result<Self> {
         let Loaded {
             config,
@@ -127,7 +127,7 @@ impl Process {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let planned = Arc::new(plan(&config, &interface_addresses).into_owned());
         let counts = HandlerMetrics::default();
-        let mut serving = Serving::new(&clock, &counts)?;
+        let mut serving = Serving::new(&clock, &counts, start.transfer_limits())?;
         let requests = &counts.requests;
         let first = Observed::new(&planned, &serving.common, requests, &clock, &state.state);
         let first = Arc::new(first);

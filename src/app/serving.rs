@@ -84,11 +84,18 @@ pub(super) struct Prepared {
 }
 
 impl Serving {
-    /// Nothing yet.
-    pub(super) fn new(clock: &Arc<dyn Clock>, metrics: &HandlerMetrics) -> anyhow::Result<Self> {
+    /// Nothing yet; so many transfers at once there may be in all, and of one peer.
+    pub(super) fn new(
+        clock: &Arc<dyn Clock>,
+        metrics: &HandlerMetrics,
+        (max_at_once, max_per_peer): (usize, usize),
+    ) -> anyhow::Result<Self> {
+        let mut settings = Settings::default();
+        settings.transfer.max_at_once = max_at_once;
+        settings.transfer.max_per_peer = max_per_peer;
         Ok(Self {
             metrics: metrics.clone(),
-            common: Common::new(&Settings::default()),
+            common: Common::new(&settings),
             cookies: new_cookies()?,
             upstream_sockets: descriptors::upstream_sockets(),
             clock: Arc::clone(clock),

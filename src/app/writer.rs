@@ -65,7 +65,7 @@ impl Store for JournalStore {
         let mut causes = Vec::new();
         let mut look = |seq| -> Result<bool, ReadError> {
             let step = at_hand.get(&owner, seq, || reader.step_of(apex, seq, &owner))?;
-            let tag = step.tag_of_added(record);
+            let tag = step.added.tag_of(record);
             causes = tag.map_or(Vec::new(), |tag| step.causes_of(tag).to_vec());
             Ok(tag.is_none())
         };

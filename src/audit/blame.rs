@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -11,9 +12,8 @@ use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output, Past, begins, contents_at, step_of};
 use crate::audit::show::each_record;
 use crate::cluster::Cause;
-use crate::dns::{Name, Record, RecordText, Rtype};
+use crate::dns::{Name, Record, RecordText, RrList, RrRef, Rtype};
 use crate::zone::Step;
-use crate::zone::digest::record_wire;
 use crate::zone::journal::{StepsAtHand, Topic};
 
 /// Writes the reasons of a version's records, or of those at one name; the SOA, which every version
@@ -43,7 +43,7 @@ pub(super) fn write(
         });
     }
     let reasons = match name {
-        Some(_) => one_by_one(past, zone, seq, &records)?,
+        Some(_) => one_by_one(past, zone, 0..=seq, &records, |step| &step.added)?,
         None => all_at_once(past, zone, seq, &records)?,
     };
     if output == Output::Text {
@@ -97,7 +97,7 @@ pub(super) fn since(
     records: &[Record],
 ) -> Result<Vec<Since>, AuditError> {
     let begins = begins(past, zone)?;
-    let reasons = one_by_one(past, zone, seq, records)?;
+    let reasons = one_by_one(past, zone, 0..=seq, records, |step| &step.added)?;
     let since = |reason| Since {
         reason,
         begins: begins.clone(),
@@ -125,24 +125,25 @@ impl Since {
     }
 }
 
-/// Looks each record up by the index. For the records of a name.
-fn one_by_one(
+/// Looks each record up by the index: the last of these steps that has it among `records_of`. For few.
+pub(super) fn one_by_one(
     past: &dyn Past,
     zone: &Name,
-    seq: u64,
+    seqs: RangeInclusive<u64>,
     records: &[Record],
+    records_of: impl Fn(&Step) -> &RrList,
 ) -> Result<Vec<Option<Reason>>, AuditError> {
     let mut at_hand = StepsAtHand::default();
     let mut reasons = Vec::with_capacity(records.len());
     for record in records {
-        let mut reason = None;
-        past.find(zone, Topic::record(record.view()), 0..=seq, &mut |seq| {
+        let (mut reason, topic) = (None, Topic::record(record.view()));
+        past.find(zone, topic, seqs.clone(), &mut |seq| {
             let owner = &record.owner;
             let step = at_hand.get(owner, seq, || {
                 let part = past.step_of(zone, seq, owner);
                 part.map_err(AuditError::Store)
             })?;
-            let tag = step.tag_of_added(record.view());
+            let tag = records_of(&step).tag_of(record.view());
             reason = tag.map(|tag| Reason { step, tag });
             Ok(reason.is_none())
         })?;
@@ -158,22 +159,22 @@ fn all_at_once(
     seq: u64,
     records: &[Record],
 ) -> Result<Vec<Option<Reason>>, AuditError> {
-    // Records in wire form, with their places.
-    let mut open: HashMap<Vec<u8>, usize> = HashMap::with_capacity(records.len());
-    let keys = records.iter().map(|record| record_wire(record.view()));
-    open.extend(keys.zip(0..));
+    let mut open = records.len();
+    let places: HashMap<RrRef<'_>, usize> = records.iter().map(Record::view).zip(0..).collect();
     let mut reasons: Vec<Option<Reason>> = Vec::new();
     reasons.resize_with(records.len(), || None);
     let oldest = past.range(zone).map_or(1, |(oldest, _)| oldest);
     for seq in (oldest..=seq).rev() {
-        if open.is_empty() {
+        if open == 0 {
             break;
         }
         let step = step_of(past, zone, seq)?;
         for rr in &step.added {
-            if let Some(place) = open.remove(&record_wire(rr)) {
+            let place = places.get(&rr.untagged()).map(|place| &mut reasons[*place]);
+            if let Some(place @ None) = place {
                 let (step, tag) = (Arc::clone(&step), rr.tag);
-                reasons[place] = Some(Reason { step, tag });
+                *place = Some(Reason { step, tag });
+                open -= 1;
             }
         }
     }

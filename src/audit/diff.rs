@@ -7,20 +7,22 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::audit::blame::Reason;
+use crate::audit::blame::{Reason, one_by_one};
 
 use crate::audit::log::{cause_text, version_json};
 use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output, Past, step_of};
 use crate::cluster::Cause;
 use crate::dns::{Name, RecordText, RrList, RrRef, Rtype};
-use crate::zone::digest::record_wire;
 use crate::zone::{Net, Step};
 
-/// The most versions between that are looked at for causes, the newest first: two versions may be a million apart.
+/// The most versions between that are looked at for the causes of many records, the newest first: two versions may be a
+/// million apart.
 const VERSIONS_SHOWN: u64 = 1000;
 /// So many are looked at where all records have their causes: for what is of a version and of no record.
 const VERSIONS_SEEN: u64 = 50;
+/// So many records are looked up each by the index, however far the versions lie apart.
+const FEW: usize = 64;
 
 /// Writes the net difference between two versions, the later one second, whichever way they are given.
 pub(super) fn write(
@@ -56,7 +58,7 @@ pub(super) fn write(
         let versions = (first_shown..=newer)
             .map(|seq| Ok(version_json(zone, &*step_of(past, zone, seq)?)))
             .collect::<Result<Vec<_>, AuditError>>()?;
-        let (reasons, _) = reasons(past, zone, &net, first_shown..=newer)?;
+        let reasons = reasons(past, zone, &net, (older, first_shown..=newer))?;
         let answer = json!({
             "zone": zone.to_string(),
             "from": first.encode(),
@@ -73,8 +75,8 @@ pub(super) fn write(
     let ends = if back { (newer, older) } else { (older, newer) };
     write_head(past, zone, ends, out)?;
     let lists = [('-', !back, minus), ('+', back, plus)];
-    let reasons = reasons(past, zone, &net, first_shown..=newer)?;
-    write_records(lists, reasons, first_shown == older + 1, out)
+    let reasons = reasons(past, zone, &net, (older, first_shown..=newer))?;
+    write_records(lists, &reasons, out)
 }
 
 /// Writes which versions are compared, and their SOAs.
@@ -110,11 +112,10 @@ fn write_head(
 /// Writes what goes and comes, each with its causes; then the causes that no record has.
 fn write_records(
     lists: [(char, bool, &RrList); 2],
-    (reasons, of_versions): (Reasons, Vec<Cause>),
-    is_all: bool,
+    reasons: &Reasons<'_>,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let mut is_known = is_all;
+    let mut is_known = reasons.is_all;
     for (sign, is_removed, list) in lists {
         let mut list = list.iter().peekable();
         while let Some(rr) = list.next() {
@@ -128,7 +129,7 @@ fn write_records(
             }
         }
     }
-    write_causes(&of_versions, out)?;
+    write_causes(&reasons.of_versions, out)?;
     if !is_known {
         writeln!(out, "; and maybe more: `log` names all")?;
     }
@@ -160,13 +161,22 @@ fn same_version(
 }
 
 /// Who made the difference: for each record of it the last version that took or brought it.
-#[derive(Default)]
-struct Reasons(HashMap<(bool, Vec<u8>), Option<Reason>>);
+struct Reasons<'a> {
+    /// Where that of a record lies that went (`true`) or came.
+    places: HashMap<(bool, RrRef<'a>), usize>,
+    /// As far as they are known.
+    found: Vec<Option<Reason>>,
+    /// Causes that no record has.
+    of_versions: Vec<Cause>,
+    /// Whether all versions between were looked at for them.
+    is_all: bool,
+}
 
-impl Reasons {
+impl Reasons<'_> {
     /// That of a record that went or came.
     fn of(&self, is_removed: bool, rr: RrRef<'_>) -> Option<&Reason> {
-        self.0.get(&(is_removed, record_wire(rr)))?.as_ref()
+        let place = self.places.get(&(is_removed, rr.untagged()))?;
+        self.found[*place].as_ref()
     }
 
     /// Those of a list, for machines.
@@ -176,22 +186,33 @@ impl Reasons {
     }
 }
 
-/// Goes back through these versions for the causes of a difference, and for those that no record has.
-fn reasons(
+/// Looks the causes of a difference up, of many records by going back through these versions.
+fn reasons<'a>(
     past: &dyn Past,
     zone: &Name,
-    net: &Net,
-    seqs: RangeInclusive<u64>,
-) -> Result<(Reasons, Vec<Cause>), AuditError> {
-    let mut reasons = Reasons::default();
-    for (is_removed, list) in [(true, &net.removed), (false, &net.added)] {
-        let open = list.iter().map(|rr| ((is_removed, record_wire(rr)), None));
-        reasons.0.extend(open);
+    net: &'a Net,
+    (older, seqs): (u64, RangeInclusive<u64>),
+) -> Result<Reasons<'a>, AuditError> {
+    let records =
+        |is_removed, list: &'a RrList| list.iter().map(move |rr| (is_removed, rr.untagged()));
+    let all = records(true, &net.removed).chain(records(false, &net.added));
+    let places: HashMap<_, usize> = all.zip(0..).collect();
+    let mut found: Vec<Option<Reason>> = Vec::new();
+    if places.len() <= FEW {
+        let all = older + 1..=*seqs.end();
+        let list = |list: &RrList| list.iter().map(|rr| rr.to_record()).collect::<Vec<_>>();
+        let removed = list(&net.removed);
+        found = one_by_one(past, zone, all.clone(), &removed, |step| &step.removed)?;
+        let added = list(&net.added);
+        found.extend(one_by_one(past, zone, all, &added, |step| &step.added)?);
     }
-    let mut open = reasons.0.len();
+    found.resize_with(places.len(), || None);
+    let mut open = found.iter().filter(|it| it.is_none()).count();
     let mut of_versions: Vec<Cause> = Vec::new();
+    let mut is_all = *seqs.start() == older + 1;
     for (seen, seq) in (0..).zip(seqs.rev()) {
         if open == 0 && seen >= VERSIONS_SEEN {
+            is_all = false;
             break;
         }
         let step = step_of(past, zone, seq)?;
@@ -199,8 +220,8 @@ fn reasons(
         for (is_removed, list) in [(true, &step.removed), (false, &step.added)] {
             for rr in list {
                 tags.insert(rr.tag);
-                let place = reasons.0.get_mut(&(is_removed, record_wire(rr)));
-                if let Some(place @ None) = place {
+                let place = places.get(&(is_removed, rr.untagged()));
+                if let Some(place @ None) = place.map(|place| &mut found[*place]) {
                     let (step, tag) = (Arc::clone(&step), rr.tag);
                     *place = Some(Reason { step, tag });
                     open -= 1;
@@ -215,7 +236,12 @@ fn reasons(
             }
         }
     }
-    Ok((reasons, of_versions))
+    Ok(Reasons {
+        places,
+        found,
+        of_versions,
+        is_all,
+    })
 }
 
 /// Some causes, each on a line.

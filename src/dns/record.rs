@@ -31,7 +31,7 @@ impl Record {
 }
 
 /// A record that lies elsewhere: in a zone's node, a delta, a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RrRef<'a> {
     /// The owner, uncompressed wire form.
     pub owner: &'a [u8],
@@ -50,6 +50,12 @@ impl RrRef<'_> {
     #[must_use]
     pub fn wire_len(&self) -> usize {
         self.owner.len() + 10 + self.data.len()
+    }
+
+    /// The record without its tag, for comparing.
+    #[must_use]
+    pub const fn untagged(self) -> Self {
+        Self { tag: 0, ..self }
     }
 
     /// The record on its own.
@@ -144,6 +150,13 @@ impl RrList {
             octets: octets.to_vec(),
             count,
         })
+    }
+
+    /// The tag of a record; `None` when it is not in the list.
+    #[must_use]
+    pub fn tag_of(&self, record: RrRef<'_>) -> Option<u32> {
+        let same = |known: &RrRef<'_>| known.untagged() == record.untagged();
+        self.iter().find(same).map(|known| known.tag)
     }
 
     /// How many records there are.

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Feed, Software, file_name, plain};
+use super::{CA_FILE, Feed, Software, file_name, plain};
 
 /// Writes it.
 pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
@@ -15,6 +15,23 @@ pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
             key.algorithm, key.secret
         )?;
         signed = format!(" key \"{name}\"");
+    }
+    if let Some(tls) = &feed.tls {
+        let folder = feed.folder(Software::Bind);
+        write!(
+            out,
+            "tls zonewright {{\n    ca-file \"{folder}/{CA_FILE}\";\n    remote-hostname \"{}\";\n",
+            tls.name
+        )?;
+        if let Some(own) = &tls.own {
+            let file = format!("{folder}/{own}");
+            write!(
+                out,
+                "    cert-file \"{file}.pem\";\n    key-file \"{file}.key\";\n"
+            )?;
+        }
+        writeln!(out, "    protocols {{ TLSv1.3; }};\n}};")?;
+        signed.push_str(" tls zonewright");
     }
     let primaries: Vec<String> = feed
         .primaries

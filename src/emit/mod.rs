@@ -16,6 +16,8 @@ use std::path::PathBuf;
 
 use crate::dns::Name;
 
+/// Where a secondary has the certificate of who signed ours.
+const CA_FILE: &str = "zonewright-ca.pem";
 /// What stands where a secret is to be put in.
 pub const PLACEHOLDER: &str = "SECRET-IN-BASE64";
 
@@ -57,8 +59,18 @@ impl Software {
         }
     }
 
+    /// Whether it transfers over TLS (RFC 9103).
+    #[must_use]
+    pub const fn transfers_over_tls(self) -> bool {
+        match self {
+            Self::Bind | Self::Nsd => true,
+            Self::Knot | Self::Pdns | Self::Unbound | Self::Coredns => false,
+        }
+    }
+
     /// Its name for people.
-    const fn title(self) -> &'static str {
+    #[must_use]
+    pub const fn title(self) -> &'static str {
         match self {
             Self::Bind => "BIND",
             Self::Knot => "Knot DNS",
@@ -101,6 +113,15 @@ pub struct FeedKey {
     pub secret: String,
 }
 
+/// What transfers over TLS need (RFC 9103).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedTls {
+    /// The name in our certificate.
+    pub name: String,
+    /// The name in the secondary's, where it has to show one.
+    pub own: Option<String>,
+}
+
 /// What one secondary follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Feed {
@@ -112,6 +133,8 @@ pub struct Feed {
     pub notifiers: Vec<IpAddr>,
     /// The key of what is asked and told.
     pub key: Option<FeedKey>,
+    /// TLS, where transfers are over it.
+    pub tls: Option<FeedTls>,
     /// Zones that it has to be told of one by one.
     pub zones: Vec<Name>,
     /// Catalogs that name its other zones.
@@ -144,6 +167,20 @@ impl Feed {
                 out,
                 "{comment} Put the secret of {name} where {PLACEHOLDER} stands."
             )?;
+        }
+        if let Some(tls) = &self.tls {
+            let folder = self.folder(software);
+            writeln!(
+                out,
+                "{comment} Put the certificate of who signed that of {} into {folder}/{CA_FILE}.",
+                tls.name
+            )?;
+            if let Some(own) = &tls.own {
+                writeln!(
+                    out,
+                    "{comment} Put the certificate and key of {own} into {folder}/{own}.pem and {folder}/{own}.key."
+                )?;
+            }
         }
         match software {
             Software::Bind => bind::write(self, out),

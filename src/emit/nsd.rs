@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Feed, Software, at, file_name, plain};
+use super::{CA_FILE, Feed, Software, at, file_name, plain};
 
 /// Writes it.
 pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
@@ -20,6 +20,22 @@ server:
     xfrd-reload-timeout: 0",
         at(&feed.listen)
     )?;
+    let mut over = "";
+    if let Some(tls) = &feed.tls {
+        writeln!(
+            out,
+            "    tls-cert-bundle: \"{folder}/{CA_FILE}\"\ntls-auth:\n    name: \"primary\"\n    auth-domain-name: \"{}\"",
+            tls.name
+        )?;
+        if let Some(own) = &tls.own {
+            let file = format!("{folder}/{own}");
+            writeln!(
+                out,
+                "    client-cert: \"{file}.pem\"\n    client-key: \"{file}.key\""
+            )?;
+        }
+        over = " primary";
+    }
     let mut signed = "NOKEY".to_owned();
     if let Some(key) = &feed.key {
         signed = plain(&key.name);
@@ -31,7 +47,7 @@ server:
     }
     writeln!(out, "pattern:\n    name: \"zonewright\"")?;
     for primary in &feed.primaries {
-        writeln!(out, "    request-xfr: {} {signed}", at(primary))?;
+        writeln!(out, "    request-xfr: {} {signed}{over}", at(primary))?;
     }
     for notifier in feed.notifiers() {
         writeln!(out, "    allow-notify: {notifier} {signed}")?;

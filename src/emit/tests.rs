@@ -14,6 +14,7 @@ fn feed() -> Feed {
             algorithm: "hmac-sha256",
             secret: PLACEHOLDER.to_owned(),
         }),
+        tls: None,
         zones: vec!["example.org.".parse().unwrap()],
         catalogs: vec!["catalog.invalid.".parse().unwrap()],
         folder: None,

@@ -40,13 +40,6 @@ impl Step {
         self.removed.as_octets().len() + self.added.as_octets().len()
     }
 
-    /// The group of causes of a record that this step added; `None` when it did not.
-    #[must_use]
-    pub fn tag_of_added(&self, record: RrRef<'_>) -> Option<u32> {
-        let same = |known: &RrRef<'_>| RrRef { tag: 0, ..*known } == RrRef { tag: 0, ..record };
-        self.added.iter().find(same).map(|known| known.tag)
-    }
-
     /// The causes of a group.
     #[must_use]
     pub fn causes_of(&self, tag: u32) -> &[Cause] {

@@ -17,6 +17,7 @@ fn printed(lines: &str, software: Software, secondary: Option<&str>) -> Result<F
         with_secrets: false,
         no_catalog: false,
         dir: None,
+        tls_name: None,
     };
     feed_of(&loaded.config, &emission)
 }
@@ -87,27 +88,49 @@ fn one_secondary_has_one_key() {
 }
 
 #[test]
-fn the_port_is_that_of_the_listener_that_has_the_zone_without_tls() {
-    let feed = |keys: &str, to: &str| {
+fn the_port_is_that_of_the_listener_that_has_the_zone_for_such_transfers() {
+    let feed = |keys: &str, to: &str, software, tls_name: Option<&str>| {
         let text = format!(
-            "{keys} {{\nbind 192.0.2.1\nkubernetes cluster.local\ntls a b\ntransfer {{\n to 192.0.2.9 {to}\n}}\n}}\n"
+            "{keys} {{\nbind 192.0.2.1\nkubernetes cluster.local\ntls a b c {{\n client_auth verify_if_given\n}}\ntransfer {{\n to 192.0.2.9 {to}\n}}\n}}\n"
         );
         let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
         let emission = Emission {
-            software: Software::Bind,
+            software,
             secondary: None,
             primary: Vec::new(),
             with_secrets: false,
             no_catalog: false,
             dir: None,
+            tls_name: tls_name.map(ToOwned::to_owned),
         };
-        feed_of(&loaded.config, &emission).map(|feed| feed.primaries)
+        feed_of(&loaded.config, &emission).map(|feed| (feed.primaries, feed.tls))
     };
-    let at = |port| Ok(vec![SocketAddr::new([192, 0, 2, 1].into(), port)]);
+    let at = |port| vec![SocketAddr::new([192, 0, 2, 1].into(), port)];
+    let over = |own: Option<&str>| {
+        let own = own.map(ToOwned::to_owned);
+        let name = "ns.example".to_owned();
+        Some(FeedTls { name, own })
+    };
     let mixed = "tls://cluster.local:853 example.org:54 cluster.local:5300";
-    assert_eq!(feed(mixed, ""), at(5300));
-    for refused in [feed(mixed, "tls"), feed("tls://cluster.local:853", "")] {
-        let error = refused.unwrap_err();
-        assert!(error.contains("over TLS alone"), "{error}");
+    let alone = "tls://cluster.local:853";
+    let (bind, name) = (Software::Bind, Some("ns.example"));
+    assert_eq!(feed(mixed, "", bind, None), Ok((at(5300), None)));
+    assert_eq!(feed(mixed, "tls", bind, name), Ok((at(853), over(None))));
+    assert_eq!(feed(alone, "", bind, name), Ok((at(853), over(None))));
+    let named = feed(mixed, "tls friend.example", Software::Nsd, name);
+    assert_eq!(named, Ok((at(853), over(Some("friend.example")))));
+    for (software, name, why) in [
+        (bind, None, "--tls-name"),
+        (
+            Software::Knot,
+            name,
+            "which Knot DNS does not transfer over",
+        ),
+        (Software::Unbound, name, "over TLS alone"),
+    ] {
+        for (keys, to) in [(mixed, "tls"), (alone, "")] {
+            let error = feed(keys, to, software, name).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
     }
 }
