@@ -13,7 +13,9 @@ fn corefile(site: &Site) -> String {
          kubernetes {{\n  manifests {}\n  pods insecure\n  namespaces test other\n  ignore empty_service\n }}\n}}\n\
          over.local:{port} {{\n bind 127.0.0.1\n kubernetes {{\n  manifests {}\n  pods insecure\n  zonal\n  fallthrough\n }}\n file over\n}}\n\
          example.org:{port} {{\n bind 127.0.0.1\n file db\n}}\n\
-         example.net:{port} {{\n bind 127.0.0.1\n forward . 127.0.0.1:9\n}}\n",
+         example.net:{port} {{\n bind 127.0.0.1\n forward . 127.0.0.1:9\n}}\n\
+         falls.test:{port} stays.test:{port} {{\n bind 127.0.0.1\n file part falls.test {{\n  fallthrough\n }}\n \
+         file part stays.test\n forward . 127.0.0.1:9\n}}\n",
         manifests.display(),
         manifests.display()
     )
@@ -26,6 +28,9 @@ const FILE: &str = "$ORIGIN example.org.\n$TTL 60\n@ SOA ns hostmaster 1 3600 60
 /// A file under a cluster's zone, with wildcards where names of pods and of topology zones are, and a record at one.
 const OVER: &str =
     "$TTL 60\n*.test.pod A 192.0.2.9\n10-0-0-2.test.pod A 192.0.2.7\n*.test.svc A 192.0.2.8\n";
+
+/// A file for two zones, of which one goes on to who is asked for the rest.
+const PART: &str = "$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\nns A 192.0.2.53\n";
 
 /// Objects of each kind of interest.
 fn objects() -> String {
@@ -47,7 +52,7 @@ fn objects() -> String {
 }
 
 /// What is asked, the outcome, the code of a reason, and what the text has.
-const CASES: [(&str, &str, &str, &str); 31] = [
+const CASES: [(&str, &str, &str, &str); 32] = [
     (
         "web.test.svc.cluster.local A",
         "answered",
@@ -207,6 +212,12 @@ const CASES: [(&str, &str, &str, &str); 31] = [
         "",
         "has no name nope.example.org.",
     ),
+    (
+        "nope.falls.test",
+        "nxdomain",
+        "fallthrough",
+        "`fallthrough`: then answered by forward . 127.0.0.1:9",
+    ),
     ("www.example.net", "handler", "", "forward . 127.0.0.1:9"),
     ("www.example.com", "refused", "", "no block has a key"),
 ];
@@ -217,6 +228,7 @@ fn why_names_what_answers_and_why_nothing_does() {
     site.write("Corefile", &corefile(&site));
     site.write("db", FILE);
     site.write("over", OVER);
+    site.write("part", PART);
     site.manifest("all.yaml", &objects());
     let mut server = site.start();
     server.wait_for("zones", START, || {
@@ -225,6 +237,8 @@ fn why_names_what_answers_and_why_nothing_does() {
             "over.local.",
             "10.in-addr.arpa.",
             "example.org.",
+            "falls.test.",
+            "stays.test.",
         ];
         zones
             .iter()
@@ -242,6 +256,8 @@ fn why_names_what_answers_and_why_nothing_does() {
         let has = code.is_empty() || reasons.iter().any(|reason| reason["code"] == code);
         assert!(has, "{question}: {json}");
     }
+    let said = site.ask(&["why", "nope.stays.test"]);
+    assert!(!said.contains("fallthrough"), "of another zone: {said}");
     site.ask(&["freeze", "cluster.local"]);
     site.manifest(
         "new.yaml",

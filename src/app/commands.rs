@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use tokio::runtime::Runtime;
+
 use crate::app::addresses::interface_addresses;
 use crate::app::certificates::check_certificates;
 use crate::app::explain::explain;
@@ -23,6 +25,9 @@ use crate::cli::{Asking, Configuration, LogWanted};
 use crate::corefile::{self, Loaded, Overrides, Rejected};
 use crate::dns::Name;
 use crate::ops::SystemClock;
+
+/// How long `check` waits for the addresses of upstreams, all together.
+const NAMES_WITHIN: Duration = Duration::from_secs(5);
 
 /// Reads the configuration.
 pub(super) fn read(configuration: &Configuration) -> Result<Loaded, Rejected> {
@@ -63,10 +68,13 @@ pub fn check(configuration: &Configuration, explains: bool) -> Result<(), Failur
     if explains {
         print(&explain(&loaded.config))?;
     }
-    check_sources(&loaded.config)?;
+    let runtime = runtime()?;
+    check_sources(&loaded.config, &runtime)?;
     check_files(&loaded.config)?;
     check_certificates(&loaded.config)?;
-    warn_of_machine(&loaded.config)?;
+    warn_of_machine(&loaded.config, &runtime);
+    // The system may still look for a name.
+    runtime.shutdown_background();
     let blocks = loaded.config.servers.iter();
     let zones: Vec<String> = blocks
         .flat_map(corefile::ServerBlock::zones_written)
@@ -80,28 +88,27 @@ pub fn check(configuration: &Configuration, explains: bool) -> Result<(), Failur
 }
 
 /// Warns about what the server could not start with on this machine; the Corefile may be for another.
-fn warn_of_machine(config: &corefile::Config) -> Result<(), Failure> {
+fn warn_of_machine(config: &corefile::Config, runtime: &Runtime) {
     for (listener, blocks) in config.listeners() {
         if let Err(error) = addresses_of(&listener, &blocks, &interface_addresses) {
             tracing::warn!("{}", one_line(&error));
         }
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::running(error.to_string()))?;
-    if let Err(error) = runtime.block_on(Resolved::of(config)) {
+    for error in runtime.block_on(Resolved::problems(config, NAMES_WITHIN)) {
         tracing::warn!("{}", one_line(&error));
     }
-    Ok(())
+}
+
+/// What the commands wait in.
+fn runtime() -> Result<Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::running(error.to_string()))
 }
 
 /// Opens the files that the sources need. The pod's own files are not looked at: `check` is run elsewhere.
-fn check_sources(config: &corefile::Config) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::running(error.to_string()))?;
+fn check_sources(config: &corefile::Config, runtime: &Runtime) -> Result<(), Failure> {
     let mut wrong = Vec::new();
     for kubernetes in config
         .servers
@@ -143,10 +150,7 @@ pub fn print_zones(configuration: &Configuration, zone: Option<&str>) -> Result<
     let wanted = zone
         .map(|zone| Name::parse(zone).map_err(|error| Failure::unusable(error.to_string())))
         .transpose()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::running(error.to_string()))?;
+    let runtime = runtime()?;
     let zones = runtime.block_on(render(&loaded.config))?;
     let known: Vec<String> = zones.iter().map(|zone| zone.zone.to_string()).collect();
     let mut found = false;

@@ -34,7 +34,7 @@ fn explain_block(block: &ServerBlock, text: &mut String) {
     if !words.is_empty() {
         line(text, "handlers", &words.join(", "));
     }
-    let first = answering(block, &BEFORE_ZONES);
+    let first = before_zones(block);
     if !first.is_empty() && block.zones_written().next().is_some() {
         let says = format!(
             "before the zones: {}, where they are for the name",
@@ -172,12 +172,17 @@ fn proof(keys: &[Name], tls: &TlsDemand) -> String {
     format!("{key}{tls}")
 }
 
-/// The handlers that may take a name of a zone from it.
-const BEFORE_ZONES: [&str; 7] = [
-    "local", "any", "rewrite", "autopath", "acl", "template", "hosts",
+/// Handlers that stand before the zones and may answer, change or refuse a question.
+const BEFORE_ZONES: [&str; 9] = [
+    "local", "dns64", "any", "chaos", "rewrite", "autopath", "acl", "template", "hosts",
 ];
 /// The handlers that answer names of no zone.
 const BESIDE_ZONES: [&str; 4] = ["local", "template", "hosts", "forward"];
+
+/// The handlers of a block that may decide about a name before its zones do, in the order of the chain.
+pub(super) fn before_zones(block: &ServerBlock) -> Vec<&'static str> {
+    answering(block, &BEFORE_ZONES)
+}
 
 /// Those of these handlers that a block has, in the order of the chain.
 fn answering(block: &ServerBlock, these: &[&str]) -> Vec<&'static str> {
@@ -249,14 +254,14 @@ mod tests {
     fn a_block_says_who_comes_before_its_zones_and_after_them() {
         let text = "cluster.local in-addr.arpa . {\n kubernetes cluster.local in-addr.arpa {\n  manifests m\n  \
                     fallthrough x.cluster.local in-addr.arpa\n }\n hosts {\n  10.0.0.1 a.test\n  fallthrough\n }\n \
-                    template ANY AAAA {\n  rcode NXDOMAIN\n }\n rewrite name a.test b.test\n forward . 192.0.2.1\n}\n";
+                    template ANY AAAA {\n  rcode NXDOMAIN\n }\n rewrite name a.test b.test\n chaos\n dns64\n forward . 192.0.2.1\n}\n";
         let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
         let said = explain(&loaded.config);
         let of_zones = ["cluster.local.", "in-addr.arpa."];
         let [forward, reverse] = of_zones
             .map(|zone| format!("zone        {zone} from manifests in m; transferred to nobody\n"));
         for want in [
-            "  first       before the zones: rewrite, then template, then hosts, where they are for the name\n",
+            "  first       before the zones: dns64, then chaos, then rewrite, then template, then hosts, where they are for the name\n",
             &format!(
                 "  {forward}              missing names below x.cluster.local. go on to forward\n"
             ),

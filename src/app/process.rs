@@ -316,7 +316,7 @@ impl Process {
             return Err(NotReloaded::Broken(anyhow!("there is no writer")));
         };
         let mut new = plan_onto(&config, &interface_addresses, &data.planned);
-        new.change = Some(self.reloads.change(&self.seen));
+        new.change = self.reloads.change(&self.seen);
         let same_data = new.has_same_data(&data.planned);
         let planned = if same_data {
             Arc::clone(&data.planned)

@@ -1,7 +1,7 @@
 //! The Corefile is followed: when it is looked at, and what came of that.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ring::rand::{SecureRandom, SystemRandom};
@@ -14,33 +14,48 @@ use crate::ops::metrics::{self as m, Sample};
 pub(super) struct Reloads {
     /// How many were refused.
     failed: AtomicU64,
-    /// The digest of what was taken, once something was. Locked for one look or one write.
-    taken: Mutex<Option<String>>,
-    /// The digest of what is in use. Locked as the other.
-    used: Mutex<String>,
+    /// What is in use. Locked for one look or one write.
+    used: Mutex<InUse>,
+}
+
+/// The configuration that is in use.
+#[derive(Debug, Default)]
+struct InUse {
+    /// Its digest.
+    digest: String,
+    /// Whether it was reloaded; otherwise it is that of the start.
+    is_reloaded: bool,
 }
 
 impl Reloads {
     /// Nothing was reloaded yet: this is in use since the start.
     pub(super) fn of(digest: &str) -> Self {
         Self {
-            used: Mutex::new(digest.to_owned()),
+            used: Mutex::new(InUse {
+                digest: digest.to_owned(),
+                is_reloaded: false,
+            }),
             ..Self::default()
         }
     }
 
-    /// What is to be taken into use, beside what is.
-    pub(super) fn change(&self, digest: &str) -> String {
-        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        format!("the Corefile, SHA512 {digest:.16}…, before {used:.16}…")
+    /// What is to be taken into use, beside what is; `None` where the text is the same.
+    pub(super) fn change(&self, digest: &str) -> Option<String> {
+        let InUse { digest: used, .. } = &*self.used();
+        (used != digest).then(|| format!("the Corefile, SHA512 {digest:.16}…, before {used:.16}…"))
     }
 
     /// A configuration was taken into use.
     pub(super) fn taken(&self, digest: &str) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        *taken = Some(digest.to_owned());
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        digest.clone_into(&mut used);
+        *self.used() = InUse {
+            digest: digest.to_owned(),
+            is_reloaded: true,
+        };
+    }
+
+    /// What is in use.
+    fn used(&self) -> MutexGuard<'_, InUse> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One was refused.
@@ -53,9 +68,10 @@ impl Reloads {
         #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53")]
         let failed = self.failed.load(Ordering::Relaxed) as f64;
         out.push(Sample::new(m::RELOAD_FAILED, &[], failed));
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(digest) = &*taken {
-            out.push(Sample::new(m::RELOAD_VERSION, &["sha512", digest], 1.0));
+        let used = self.used();
+        if used.is_reloaded {
+            let labels = ["sha512", &used.digest];
+            out.push(Sample::new(m::RELOAD_VERSION, &labels, 1.0));
         }
     }
 }
@@ -100,6 +116,17 @@ pub(super) type ReloadsNow = Arc<Reloads>;
 mod tests {
     use super::*;
     use crate::corefile::{Overrides, parse_text};
+
+    #[test]
+    fn the_same_text_again_is_no_change_and_another_names_both() {
+        let reloads = Reloads::of("1111111111111111aa");
+        assert_eq!(reloads.change("1111111111111111aa"), None);
+        let change = reloads.change("2222222222222222bb").unwrap();
+        let want = "the Corefile, SHA512 2222222222222222…, before 1111111111111111…";
+        assert_eq!(change, want);
+        reloads.taken("2222222222222222bb");
+        assert_eq!(reloads.change("2222222222222222bb"), None);
+    }
 
     #[test]
     fn the_last_block_says_when_and_the_jitter_stays_within_its_bounds() {

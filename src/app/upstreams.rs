@@ -1,10 +1,12 @@
 //! The upstreams of `forward`: names become addresses, files of certificates become TLS.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
+use futures_util::future::join_all;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -63,9 +65,12 @@ pub(super) fn forward(
     Ok(Forward::new(config.clone(), upstreams, has_next, metrics))
 }
 
+/// The name of an upstream, and who is asked for its addresses.
+type Wanted = (String, Vec<SocketAddr>);
+
 /// The addresses of upstreams that are written as names.
 #[derive(Default)]
-pub(super) struct Resolved(HashMap<(String, Vec<SocketAddr>), Vec<IpAddr>>);
+pub(super) struct Resolved(HashMap<Wanted, Vec<IpAddr>>);
 
 impl Resolved {
     /// Looks up the names of all upstreams of a configuration.
@@ -73,23 +78,15 @@ impl Resolved {
     /// # Errors
     /// When a name has no address.
     pub(super) async fn of(config: &Config) -> anyhow::Result<Self> {
-        let mut found = HashMap::new();
-        let blocks = config.servers.iter();
-        for forward in blocks.flat_map(|block| &block.handlers.forwards) {
-            for target in &forward.targets {
-                let TargetHost::Name(name) = &target.host else {
-                    continue;
-                };
-                let key = (name.clone(), forward.resolvers.clone());
-                if found.contains_key(&key) {
-                    continue;
-                }
-                let wrong = || format!("{}: forward: no address of {name}", forward.place);
-                let addresses = look_up(name, target.port, forward).await;
-                found.insert(key, addresses.with_context(wrong)?);
-            }
-        }
-        Ok(Self(found))
+        let found = look_up_all(config, None).await.into_iter();
+        let found = found.map(|(key, found)| Ok((key, found?)));
+        Ok(Self(found.collect::<anyhow::Result<_>>()?))
+    }
+
+    /// What is wrong with the names of upstreams, each: those too whose addresses do not come in this time.
+    pub(super) async fn problems(config: &Config, within: Duration) -> Vec<anyhow::Error> {
+        let found = look_up_all(config, Some(within)).await.into_iter();
+        found.filter_map(|(_, found)| found.err()).collect()
     }
 
     /// The addresses of a target.
@@ -104,6 +101,39 @@ impl Resolved {
         let with_port = |address: &IpAddr| SocketAddr::new(*address, target.port);
         found.iter().map(with_port).collect()
     }
+}
+
+/// Looks up the names of all upstreams of a configuration side by side, each once; `within` bounds the time of all.
+async fn look_up_all(
+    config: &Config,
+    within: Option<Duration>,
+) -> Vec<(Wanted, anyhow::Result<Vec<IpAddr>>)> {
+    let mut known = HashSet::new();
+    let mut all = Vec::new();
+    let blocks = config.servers.iter();
+    for forward in blocks.flat_map(|block| &block.handlers.forwards) {
+        for target in &forward.targets {
+            let TargetHost::Name(name) = &target.host else {
+                continue;
+            };
+            let key = (name.clone(), forward.resolvers.clone());
+            if !known.insert(key.clone()) {
+                continue;
+            }
+            all.push(async move {
+                let asked = look_up(name, target.port, forward);
+                let found = match within {
+                    None => asked.await,
+                    Some(within) => tokio::time::timeout(within, asked)
+                        .await
+                        .unwrap_or_else(|late| Err(late.into())),
+                };
+                let wrong = || format!("{}: forward: no address of {name}", forward.place);
+                (key, found.with_context(wrong))
+            });
+        }
+    }
+    join_all(all).await
 }
 
 /// Looks up the name of an upstream: where the `forward` says, or as the system does.
@@ -214,6 +244,27 @@ fn connector(files: &TlsFiles, scheme: TargetScheme) -> anyhow::Result<TlsConnec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::corefile::{Overrides, parse_text};
+
+    #[tokio::test(start_paused = true)]
+    async fn each_name_without_an_address_is_a_problem_however_long_its_resolver_takes() {
+        let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let resolver = silent.local_addr().unwrap();
+        let options = format!("{{\n  resolver {resolver}\n }}");
+        let text = format!(
+            ". {{\n forward . a.test b.test 192.0.2.1 {options}\n forward z b.test c.test {options}\n}}\n"
+        );
+        let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
+        let problems = Resolved::problems(&loaded.config, Duration::from_secs(1)).await;
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let want = [
+            "2:2: forward: no address of a.test",
+            "2:2: forward: no address of b.test",
+            "5:2: forward: no address of c.test",
+        ];
+        assert_eq!(problems, want.map(|what| format!("Corefile:{what}")));
+        assert!(Resolved::of(&loaded.config).await.is_err());
+    }
 
     #[test]
     fn the_host_of_a_request_has_the_port_unless_it_is_that_of_https() {

@@ -1,13 +1,11 @@
 //! What `why` has to know of the Corefile: who decides before the zones, and after them.
 
+use crate::app::chain::fallthrough_of;
+use crate::app::explain::before_zones;
 use crate::audit::BlockLine;
 use crate::corefile::{Config, ServerBlock};
 use crate::dns::Name;
 
-/// Handlers that stand before the zones and may answer, change or refuse a question, in the order of the chain.
-const BEFORE: &[&str] = &[
-    "local", "dns64", "any", "chaos", "rewrite", "autopath", "acl", "template", "hosts",
-];
 /// The handler behind the zones: it answers what they have not.
 const AFTER: &str = "forward";
 
@@ -37,21 +35,17 @@ pub(super) fn block_of<'a>(blocks: &'a [BlockLine], name: &Name) -> Option<&'a B
 /// One block.
 fn block_line(block: &ServerBlock) -> BlockLine {
     let is_of = |written: &[String], word: &str| written.first().is_some_and(|it| it == word);
-    let has = |word: &&str| block.written.iter().any(|it| is_of(it, word));
     let after = block.written.iter().filter(|it| is_of(it, AFTER));
     BlockLine {
         place: block.place.to_string(),
         keys: block.zones.iter().map(|key| key.apex.clone()).collect(),
-        before: BEFORE.iter().copied().filter(has).collect(),
+        before: before_zones(block),
         after: after.map(|words| words.join(" ")).collect(),
         publishes: block
             .zones_written()
             .filter(|zone| block.history_for(zone).is_some_and(|it| it.publishes))
             .cloned()
             .collect(),
-        falls_through: block
-            .clusters()
-            .flat_map(|it| it.fallthrough.clone())
-            .collect(),
+        falls_through: fallthrough_of(block),
     }
 }

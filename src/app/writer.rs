@@ -22,7 +22,7 @@ use crate::schema::Problem;
 use crate::zone::check::Warning;
 use crate::zone::gate::Why;
 use crate::zone::journal::next_serial;
-use crate::zone::journal::{Journal, Lost, ReadError, Reader, Retention, StepsAtHand, Topic};
+use crate::zone::journal::{Journal, ReadError, Reader, Retention, StepsAtHand, Topic};
 use crate::zone::pin::Pin;
 use crate::zone::{Candidate, Edit, Journaled, MemoryLimits, Version, Zone};
 
@@ -302,18 +302,12 @@ fn brought_forward(
     now_ms: u64,
 ) -> Option<Version> {
     let apex = zone.apex();
-    if !journal.is_behind(apex) {
+    let Some(lost) = journal.lost(apex) else {
         return Some(sound);
-    }
+    };
     let serial = next_serial(Some(sound.serial), journal.floor(apex), now_ms / 1000);
-    let lost = journal.lost(apex).unwrap_or(Lost {
-        kept: Some(sound.serial),
-        newest: journal.floor(apex).unwrap_or(sound.serial),
-        is_exact: true,
-    });
-    let cause = lost.cause();
     let same = Edit::new(&sound.contents).finish();
-    let causes = vec![vec![cause]];
+    let causes = vec![vec![lost.cause()]];
     let next = Candidate::new(Some(&sound), same, serial, now_ms, causes, limits);
     let version = next.version().clone();
     match journal.commit(vec![next]) {

@@ -40,5 +40,6 @@ fn held_line(held: &HeldChange) -> HeldLine {
             Why::Shrinks { .. } | Why::Pinned { .. } => true,
             Why::Unsound { .. } => false,
         },
+        loses: held.why.loses(),
     }
 }

@@ -225,10 +225,15 @@ fn write_text(
     )?;
     let is_shown =
         |rr: &RrRef<'_>| name.is_some_and(|name| rr.owner.eq_ignore_ascii_case(name.as_wire()));
-    let shown = step.removed.iter().chain(&step.added).filter(is_shown);
-    let tags: BTreeSet<u32> = shown.map(|rr| rr.tag).collect();
+    let records = || step.removed.iter().chain(&step.added);
+    let shown: BTreeSet<u32> = records().filter(is_shown).map(|rr| rr.tag).collect();
+    let named: BTreeSet<u32> = records().map(|rr| rr.tag).collect();
+    // What no record names is of the version, and so of all its records.
+    let is_of_version =
+        |tag: &u32, group: &[Cause]| !named.contains(tag) && group.iter().all(Cause::is_of_version);
     let groups = (0..).zip(&step.causes);
-    let groups = groups.filter(|(tag, _)| name.is_none() || tags.contains(tag));
+    let groups = groups
+        .filter(|(tag, group)| name.is_none() || shown.contains(tag) || is_of_version(tag, group));
     let mut causes: Vec<&Cause> = Vec::new();
     for cause in groups.flat_map(|(_, group)| group) {
         if !causes.contains(&cause) && causes.len() <= CAUSES_SHOWN {

@@ -72,6 +72,9 @@ pub struct HeldLine {
     pub until_ms: Option<u64>,
     /// Whether it can be released; else it has to be mended.
     pub is_releasable: bool,
+    /// The records that it would lose, and those there were, where the gate looks at that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loses: Option<(usize, usize)>,
 }
 
 /// A source.
@@ -196,7 +199,7 @@ fn order_text(line: &ZoneLine, order: &OrderLine) -> String {
     let until = until_ms.map(|until| format!("until {}, or ", TimeText(until)));
     let until = until.unwrap_or_default();
     let waits = match &line.held {
-        Some(held) => waits_text(&held.why),
+        Some(held) => waits_text(held.loses),
         None => String::new(),
     };
     let (since, zone) = (TimeText(*since_ms), &line.zone);
@@ -204,9 +207,11 @@ fn order_text(line: &ZoneLine, order: &OrderLine) -> String {
 }
 
 /// What waits for the end of an order, for people: also what the gate would say of it.
-fn waits_text(why: &str) -> String {
-    match why.split_once("it would lose ") {
-        Some((_, loss)) => format!("; changes wait: they would lose {}", printable(loss)),
+fn waits_text(loses: Option<(usize, usize)>) -> String {
+    match loses {
+        Some((lost, before)) => {
+            format!("; changes wait: they would lose {lost} of {before} records")
+        }
         None => "; changes wait".to_owned(),
     }
 }
@@ -218,6 +223,7 @@ fn held_text(zone: &str, held: &HeldLine) -> String {
         since_ms,
         until_ms,
         is_releasable,
+        loses: _,
     } = held;
     let why = printable(why);
     let since = TimeText(*since_ms);
@@ -273,11 +279,43 @@ mod tests {
 
     #[test]
     fn an_order_says_what_the_changes_that_wait_would_lose() {
-        let ordered = "an operator ordered it to wait";
-        assert_eq!(waits_text(ordered), "; changes wait");
-        let loses = format!("{ordered}, and it would lose 23 of 42 records");
-        let text = waits_text(&loses);
-        assert_eq!(text, "; changes wait: they would lose 23 of 42 records");
+        let order = OrderLine {
+            rolled_back_to: None,
+            since_ms: 0,
+            until_ms: None,
+            by: "someone".into(),
+        };
+        let text = |loses| {
+            let held = HeldLine {
+                why: "an operator ordered it to wait".into(),
+                since_ms: 0,
+                until_ms: None,
+                is_releasable: true,
+                loses,
+            };
+            let line = ZoneLine {
+                zone: "z.".into(),
+                serial: None,
+                time_ms: None,
+                records: 42,
+                stale_since_ms: None,
+                hash: None,
+                held: Some(held),
+                order: None,
+            };
+            order_text(&line, &order)
+        };
+        assert!(text(None).ends_with("release z.; changes wait"));
+        let loses = "; changes wait: they would lose 23 of 42 records";
+        assert!(text(Some((23, 42))).ends_with(loses));
+    }
+
+    #[test]
+    fn what_an_older_server_says_of_a_held_change_is_understood() {
+        let text = r#"{"why":"w","sinceMs":1,"untilMs":null,"isReleasable":true}"#;
+        let held: HeldLine = serde_json::from_str(text).unwrap();
+        assert_eq!(held.loses, None);
+        assert_eq!(serde_json::to_string(&held).unwrap(), text);
     }
 
     #[test]
@@ -287,6 +325,7 @@ mod tests {
             since_ms: 0,
             until_ms,
             is_releasable,
+            loses: Some((9, 10)),
         };
         let release = "by: zonewright release z.";
         let ends = |line: &HeldLine, end: &str| held_text("z.", line).ends_with(end);

@@ -289,6 +289,7 @@ fn status_tells_sources_zones_secondaries_and_problems() {
             since_ms: THIRD_MS,
             until_ms: Some(THIRD_MS + 3_600_000),
             is_releasable: true,
+            loses: Some((90, 100)),
         }),
         hash: serial.map(|_| "ab12".into()),
         order: None,

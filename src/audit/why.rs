@@ -1,5 +1,6 @@
 //! `why`: which record, rule, object or live step answers a name, or why none does.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
@@ -40,8 +41,8 @@ pub struct BlockLine {
     pub after: Vec<String>,
     /// The zones whose versions are told at `_version`.
     pub publishes: Vec<Name>,
-    /// The zones whose missing names others are asked for.
-    pub falls_through: Vec<Name>,
+    /// By apex of a zone: the names below which others are asked for what it lacks.
+    pub falls_through: HashMap<Name, Vec<Name>>,
 }
 
 /// What a question gets.
@@ -147,7 +148,7 @@ fn find(grounds: &Grounds, version: Option<&Version>, name: &Name, rtype: Rtype)
     if finding.outcome == "nxdomain"
         && let Some(block) = block
     {
-        fall_through(block, name, &mut finding);
+        fall_through(block, apex, name, &mut finding);
     }
     if !matches!(finding.outcome, "answered" | "referral") {
         finding.reasons.extend(reasons.iter().cloned());
@@ -330,9 +331,9 @@ fn live_at(version: &Version, live: &LiveNames, name: &Name) -> Option<(&'static
 }
 
 /// Says whether others are asked for a name that the zone does not have.
-fn fall_through(block: &BlockLine, name: &Name, finding: &mut Finding) {
-    let falls = block.falls_through.iter().any(|zone| name.is_within(zone));
-    if falls && !block.after.is_empty() {
+fn fall_through(block: &BlockLine, apex: &Name, name: &Name, finding: &mut Finding) {
+    let mut below = block.falls_through.get(apex).into_iter().flatten();
+    if !block.after.is_empty() && below.any(|zone| name.is_within(zone)) {
         let text = format!(
             "`fallthrough`: then answered by {}",
             block.after.join(", then ")

@@ -399,6 +399,15 @@ impl Verb {
             Self::Resumed => "resumed",
         }
     }
+
+    /// Whether it may be of a version, and not of its records, where no object did it.
+    #[must_use]
+    pub const fn is_of_version(self) -> bool {
+        match self {
+            Self::Configured | Self::Restored | Self::RolledBack | Self::Resumed => true,
+            Self::Applied | Self::Deleted | Self::Listed | Self::Vanished => false,
+        }
+    }
 }
 
 /// Which object caused a change of records, and how.
@@ -412,4 +421,12 @@ pub struct Cause {
     pub key: ObjectKey,
     /// Uid, resourceVersion, manager, place.
     pub origin: Origin,
+}
+
+impl Cause {
+    /// Whether it may be of a version, and not of its records.
+    #[must_use]
+    pub const fn is_of_version(&self) -> bool {
+        self.kind.is_none() && self.verb.is_of_version()
+    }
 }

@@ -29,7 +29,6 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock of tests: it stands still unless moved.
 /// Milliseconds since 1970 UTC.
 #[must_use]
 pub fn millis(time: SystemTime) -> u64 {
@@ -37,6 +36,7 @@ pub fn millis(time: SystemTime) -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// A clock of tests: it stands still unless moved.
 #[cfg(test)]
 #[derive(Debug)]
 pub(crate) struct HandClock {

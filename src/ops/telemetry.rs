@@ -20,8 +20,9 @@ pub enum LogFormat {
     Coredns,
 }
 
-/// The target of an error that ends the process: CoreDNS's lines have a level for it.
-pub const FATAL: &str = "fatal";
+/// The target of an error that ends the process: CoreDNS's lines have a level for it. Below that of all others, so
+/// that who filters for these has it, too.
+pub const FATAL: &str = "zonewright::fatal";
 
 /// Writes `[LEVEL] text field=value …`.
 struct CorednsLines;
@@ -124,5 +125,44 @@ pub fn set_debug(is_on: bool) {
         } else {
             refilter(DEFAULT_FILTER);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// Lines that were logged.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(octets)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn why_the_process_ends_is_said_to_whoever_filters_for_this_program() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_env_filter(EnvFilter::builder().parse("zonewright=info").unwrap())
+            .event_format(CorednsLines)
+            .with_writer(move || writer.clone())
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::error!(target: FATAL, "the end");
+            tracing::error!(target: "other", "no matter");
+        });
+        let said = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(said, "[FATAL] the end\n");
     }
 }

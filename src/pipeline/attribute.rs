@@ -101,22 +101,12 @@ fn vanished(causes: Vec<Cause>) -> Vec<Cause> {
     objects.map(gone).collect()
 }
 
-/// Whether a cause may be of a version, and not of its records.
-const fn is_of_version(cause: &Cause) -> bool {
-    match cause.verb {
-        Verb::Configured | Verb::Restored | Verb::RolledBack | Verb::Resumed => {
-            cause.kind.is_none()
-        }
-        Verb::Applied | Verb::Deleted | Verb::Listed | Verb::Vanished => false,
-    }
-}
-
 /// Takes out groups of causes that no record names and that are not of the version.
 fn forget_unused(draft: &mut ZoneDraft) {
     let records = draft.draft.removed.iter().chain(draft.draft.added.iter());
     let mut new: BTreeMap<u32, u32> = records.map(|rr| (rr.tag, 0)).collect();
     let groups = (0..).zip(&draft.causes);
-    let of_version = groups.filter(|(_, group)| group.iter().all(is_of_version));
+    let of_version = groups.filter(|(_, group)| group.iter().all(Cause::is_of_version));
     new.extend(of_version.map(|(tag, _)| (tag, 0)));
     for (place, tag) in (0..).zip(new.values_mut()) {
         *tag = place;

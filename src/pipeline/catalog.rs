@@ -12,7 +12,7 @@ use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Serial, Soa};
 use crate::ops::millis;
 use crate::pipeline::commit::Ready;
-use crate::pipeline::guard::with_cause;
+use crate::pipeline::guard::{name_version, with_cause};
 use crate::pipeline::render::{ZoneDraft, ZoneEdit, draft_of, nodes_of};
 use crate::pipeline::{Pipeline, Store};
 use crate::schema::{CatalogLabels, CatalogMember, catalog_records};
@@ -42,6 +42,8 @@ pub(super) struct HeldCatalog {
     waiting: Vec<Arc<Zone>>,
     /// A serial that others have and the next has to be above.
     pub(super) ahead: Option<Serial>,
+    /// The change of the configuration that it comes with, until all that it is to list is there.
+    pub(super) note: Option<Cause>,
 }
 
 impl HeldCatalog {
@@ -114,6 +116,7 @@ impl<S: Store> Pipeline<S> {
         let held = |plan: CatalogPlan| HeldCatalog {
             is_settled: false,
             ahead: None,
+            note: None,
             waiting: plan
                 .members
                 .iter()
@@ -158,8 +161,10 @@ impl<S: Store> Pipeline<S> {
         for place in &due {
             let catalog = &self.catalogs[*place];
             let CatalogPlan { zone, limits, .. } = &catalog.plan;
-            let draft = catalog.draft("catalog");
+            let mut draft = catalog.draft("catalog");
             let previous = zone.current();
+            let noted = catalog.note.iter().filter(|_| previous.is_some()).cloned();
+            name_version(&mut draft, noted);
             if previous.is_none() || !draft.draft.is_empty() || catalog.ahead.is_some() {
                 let ready = Ready {
                     zone: Arc::clone(zone),
@@ -179,6 +184,9 @@ impl<S: Store> Pipeline<S> {
             catalog.is_settled = true;
             catalog.ahead = None;
             catalog.waiting.retain(|zone| zone.current().is_none());
+            if catalog.waiting.is_empty() {
+                catalog.note = None;
+            }
             catalog.plan.zone.set_stale_since_ms(None);
         }
         true

@@ -39,16 +39,9 @@ impl<S: Store> Pipeline<S> {
         let mut ready = Vec::new();
         let mut rendered = Vec::new();
         for (place, cluster) in self.clusters.iter_mut().enumerate() {
-            let first = ready.len();
             let Some(rendering) = cluster.render(now, &mut ready) else {
                 continue;
             };
-            if let (Some(change), true) = (&self.change, cluster.all_dirty) {
-                let next = ready.iter_mut().skip(first);
-                for ready in next.filter(|ready| ready.zone.current().is_some()) {
-                    ready.draft.causes.push(vec![change.clone()]);
-                }
-            }
             if cluster.all_dirty {
                 // Before the first version is shown: its live names would be SERVFAIL until then.
                 cluster.tell_live();

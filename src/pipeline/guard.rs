@@ -111,6 +111,9 @@ pub(super) struct Guard {
     differs: bool,
     /// Whether the whole zone was looked at in this run.
     is_checked: bool,
+    /// Causes of the next version that differs, beside those of its records: until it is out, or until what was
+    /// rendered differs in nothing from what is served.
+    notes: Vec<Cause>,
     /// A serial that others have and the next has to be above; `None` when none is ahead.
     pub(super) ahead: Option<Serial>,
 }
@@ -132,6 +135,11 @@ impl Guard {
     /// Whether something is kept aside that does not leave with this commit.
     pub(super) fn holds(&self) -> bool {
         self.kept.as_ref().is_some_and(|kept| kept.leaves.is_none())
+    }
+
+    /// The next version that differs has this cause, too; a first version needs none.
+    pub(super) fn note(&mut self, cause: Cause) {
+        self.notes.push(cause);
     }
 
     /// When something that is kept aside leaves by itself.
@@ -198,7 +206,11 @@ impl Guard {
             before: contents.record_count(),
         });
         let is_due = !draft.draft.is_empty() || self.ahead.is_some();
-        is_due.then(|| with_cause(draft))
+        is_due.then(|| {
+            let mut draft = with_cause(draft);
+            name_version(&mut draft, self.notes.iter().cloned());
+            draft
+        })
     }
 
     /// The losses that passed and still count: what came in their place since then makes up for them.
@@ -263,11 +275,9 @@ impl Guard {
                 kept.leaves = Some(event);
                 let empty = Contents::empty(zone.apex(), kept.contents.soa().clone());
                 let mut draft = kept.draft(served.unwrap_or(&empty));
-                // Groups that no record names are of the version.
-                let of_version = of_order.into_iter().chain(of_gate).map(|it| vec![it]);
-                draft
-                    .causes
-                    .extend(of_version.filter(|_| !draft.draft.is_empty()));
+                let noted = self.notes.iter().filter(|_| served.is_some()).cloned();
+                let of_version = of_order.into_iter().chain(of_gate).chain(noted);
+                name_version(&mut draft, of_version);
                 let is_due = !draft.draft.is_empty() || served.is_none() || self.ahead.is_some();
                 is_due.then(|| with_cause(draft))
             }
@@ -306,6 +316,9 @@ impl Guard {
         let mut events = Vec::new();
         events.extend(self.settle_gate(zone));
         self.settle_pin(zone, &mut events);
+        if self.is_checked && self.kept.is_none() {
+            self.notes.clear();
+        }
         events
     }
 
@@ -438,6 +451,13 @@ pub(super) fn with_cause(mut draft: ZoneDraft) -> ZoneDraft {
         }]];
     }
     draft
+}
+
+/// Adds causes of a version, each in a group that no record names, where it differs from the one before.
+pub(super) fn name_version(draft: &mut ZoneDraft, causes: impl Iterator<Item = Cause>) {
+    if !draft.draft.is_empty() {
+        draft.causes.extend(causes.map(|cause| vec![cause]));
+    }
 }
 
 /// A duration in whole milliseconds.

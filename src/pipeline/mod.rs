@@ -230,8 +230,6 @@ pub struct Pipeline<S> {
     awaits_secondaries: bool,
     /// The zones whose orders are over and still to be forgotten by the store; whether it was said that it cannot.
     over: BTreeMap<Name, bool>,
-    /// The change of the configuration that the plans come with.
-    change: Option<Cause>,
 }
 
 impl<S> std::fmt::Debug for Pipeline<S> {
@@ -281,7 +279,6 @@ impl<S: Store> Pipeline<S> {
             last_commit: None,
             awaits_secondaries: false,
             over: BTreeMap::new(),
-            change: None,
         }
     }
 

@@ -35,15 +35,23 @@ impl<S: Store> Pipeline<S> {
         self
     }
 
-    /// The plans come with a change of the configuration: a cause of what the first rendering of each changes.
+    /// The plans come with a change of the configuration: a cause of what the first rendering of each zone changes,
+    /// whenever that leaves. After the files and the catalogs were given.
     #[must_use]
     pub fn with_change(mut self, change: Option<&str>) -> Self {
-        self.change = change.map(|what| Cause {
+        let Some(what) = change else { return self };
+        let cause = Cause {
             verb: Verb::Configured,
             kind: None,
             key: ObjectKey::new("", what),
             origin: Origin::default(),
-        });
+        };
+        for (_, guard) in self.guarded() {
+            guard.note(cause.clone());
+        }
+        for catalog in &mut self.catalogs {
+            catalog.note = Some(cause.clone());
+        }
         self
     }
 

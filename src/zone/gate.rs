@@ -63,6 +63,18 @@ pub enum Why {
     },
 }
 
+impl Why {
+    /// The records that are lost, and those there were, where the gate holds that or would.
+    #[must_use]
+    pub const fn loses(&self) -> Option<(usize, usize)> {
+        match self {
+            Self::Shrinks { lost, before } => Some((*lost, *before)),
+            Self::Unsound { .. } => None,
+            Self::Pinned { loses } => *loses,
+        }
+    }
+}
+
 impl std::fmt::Display for Why {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

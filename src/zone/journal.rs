@@ -54,7 +54,7 @@ mod upkeep;
 mod verify;
 mod wide;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -214,10 +214,10 @@ pub struct Journal {
     serials: Serials,
     /// What is newest, for whoever finds less than that.
     newest: Newest,
+    /// Whether that tells of this run or one before it since the machine was started.
+    is_noted: bool,
     /// The ceilings as they were found, of zones without a commit since.
     floors: BTreeMap<Name, Serial>,
-    /// Zones whose newest versions are lost while others may hold them, without a commit since.
-    behind: BTreeSet<Name>,
     /// What is lost and no version says yet, shared with readers.
     losses: Losses,
     /// Zones with a commit since the journal was opened.
@@ -274,13 +274,8 @@ impl Journal {
         let (newest, known) = Newest::open(dir.path()).map_err(unusable("opening a file in it"))?;
         floor::lower(&mut floors, &known, &scan.zones);
         let losses = Losses::found(&serials, &known, &scan.zones);
-        let lost = losses.all();
-        notes.extend(
-            lost.iter()
-                .filter_map(|(apex, lost)| lost_note(apex, *lost)),
-        );
-        let behind = lost.into_iter().filter(|(_, lost)| lost.kept.is_some());
-        let behind = behind.map(|(apex, _)| apex).collect();
+        let lost = losses.all().into_iter();
+        notes.extend(lost.filter_map(|(apex, lost)| lost_note(&apex, lost)));
         // A zone whose line was lost gets one again; a ceiling that stands is left alone.
         let heads: Vec<_> = scan
             .zones
@@ -299,8 +294,8 @@ impl Journal {
             retention: BTreeMap::new(),
             serials,
             newest,
+            is_noted: known.is_exact,
             floors,
-            behind,
             losses,
             committed: BTreeMap::new(),
             jobs: VecDeque::new(),
@@ -333,14 +328,8 @@ impl Journal {
         self.floors.get(apex).copied()
     }
 
-    /// Whether the newest versions of a zone are lost while others may hold them: then the next version
-    /// is due even when nothing differs from the one that is left, for it does from what others have.
-    #[must_use]
-    pub fn is_behind(&self, apex: &Name) -> bool {
-        self.behind.contains(apex)
-    }
-
-    /// What a zone lost and no version of it says yet: the next one has to ([`Lost::cause`]).
+    /// What a zone lost and no version of it says yet: the next one has to ([`Lost::cause`]). Where one is left, the
+    /// next is due even when nothing differs from it, for it does from what others may have.
     #[must_use]
     pub fn lost(&self, apex: &Name) -> Option<Lost> {
         self.losses.get(apex)

@@ -59,6 +59,45 @@ z. 100 2026-11-21T14:00:00.000Z +1 -0 (2 records)
 }
 
 #[test]
+fn log_of_a_name_tells_causes_of_the_version_and_none_of_other_records() {
+    let of_version = |verb, what: &str| Cause {
+        verb,
+        kind: None,
+        key: ObjectKey::new("", what),
+        origin: Origin::default(),
+    };
+    let mut past = Fake::new();
+    let step = Arc::make_mut(&mut past.steps[2]);
+    // The group of another owner, one of the version, one of an owner that is not there any more.
+    step.causes[0] = vec![of_version(Verb::Configured, "the source")];
+    step.causes.push(vec![
+        of_version(Verb::Configured, "the Corefile"),
+        of_version(Verb::Resumed, "the freeze of someone"),
+    ]);
+    let gone = Cause {
+        verb: Verb::Deleted,
+        ..step.causes[1][0].clone()
+    };
+    step.causes.push(vec![gone]);
+    let request = Request::Log {
+        zone: None,
+        since: Some("1s ago".into()),
+        until: None,
+        name: Some("db.z.".into()),
+        object: None,
+    };
+    let said = asked(&past, request, Output::Text).expect("it is answered");
+    let want = "\
+z. 200 2026-11-21T14:00:02.000Z +1 -1 (2 records)
+    applied Service shop/db (shop.yaml:9)
+    configured from the Corefile
+    resumed after the freeze of someone
+    + db.z. 5 IN A 192.0.2.3
+";
+    assert_eq!(said, want);
+}
+
+#[test]
 fn log_is_filtered_by_time_name_and_object() {
     for (filters, want) in [
         (

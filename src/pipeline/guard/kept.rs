@@ -143,11 +143,13 @@ impl Kept {
         !self.touched.is_empty() || self.contents.soa() != served.soa()
     }
 
-    /// Forgets groups of causes that no owner names any more, but for the first, which a change of the SOA
-    /// alone has.
+    /// Forgets groups of causes that no owner names any more. Where no owner differs the first stays: a change of
+    /// the SOA alone has it.
     fn compact(&mut self) {
         let mut used: BTreeSet<u32> = self.touched.values().map(|it| it.tag).collect();
-        used.insert(0);
+        if used.is_empty() {
+            used.insert(0);
+        }
         let places: BTreeMap<u32, u32> = (0..).zip(&used).map(|(new, old)| (*old, new)).collect();
         for owner in self.touched.values_mut() {
             owner.tag = places.get(&owner.tag).copied().unwrap_or(0);

@@ -198,7 +198,10 @@ impl Guard {
             events.push(GateEvent::Pinned(pinned.pin.clone()));
         }
         let mut answer = Ok(version.serial);
+        // What waits on, for the gate or a fault, is told of the freeze when it leaves.
+        let end_of_freeze = pinned.end_of_freeze().filter(|_| self.kept.is_some());
         if let Some(by) = pinned.ended_by.take() {
+            self.notes.extend(end_of_freeze);
             let Pinned { pin, asked, .. } = self.pinned.take().expect("it was there a moment ago");
             zone.set_pin(None);
             if let Some(held) = zone.held() {

@@ -6,7 +6,7 @@ use crate::schema::{CATALOG_TTL, CatalogMember, invalid};
 use crate::serve::testing;
 
 /// A zone with a version.
-fn there(name: &str) -> Arc<Zone> {
+pub(super) fn there(name: &str) -> Arc<Zone> {
     testing::zone(name, 1, &[])
 }
 
@@ -16,7 +16,7 @@ fn awaited(name: &str) -> Arc<Zone> {
 }
 
 /// The plan of a catalog of these zones, which holds what `before` held.
-fn catalog(zones: &[&Arc<Zone>], before: Option<&CatalogPlan>) -> CatalogPlan {
+pub(super) fn catalog(zones: &[&Arc<Zone>], before: Option<&CatalogPlan>) -> CatalogPlan {
     let zone = awaited("catalog.invalid.");
     if let Some(version) = before.and_then(|plan| plan.zone.current()) {
         zone.restore(Version::clone(&version));

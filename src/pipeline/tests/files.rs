@@ -16,7 +16,7 @@ fn file(apex: &str, role: Role, text: &str) -> Arc<ZoneFile> {
 }
 
 /// Gives the writer the content of its file.
-fn give(pipeline: &mut Pipeline<NoStore>, place: usize, content: &Arc<ZoneFile>) {
+pub(super) fn give(pipeline: &mut Pipeline<NoStore>, place: usize, content: &Arc<ZoneFile>) {
     let seen = pipeline.clock.now();
     let content = Arc::clone(content);
     let input = FileInput::Read { content, seen };
@@ -228,7 +228,7 @@ fn last_causes(zone: &Zone) -> Vec<String> {
 }
 
 /// A writer of one zone that is a file.
-fn of_file() -> (Arc<Zone>, Pipeline<NoStore>) {
+pub(super) fn of_file() -> (Arc<Zone>, Pipeline<NoStore>) {
     let zone = Arc::new(Zone::new(&"z.".parse().unwrap()));
     let plan = FilePlan::Zone {
         zone: Arc::clone(&zone),
@@ -244,7 +244,7 @@ fn of_file() -> (Arc<Zone>, Pipeline<NoStore>) {
 }
 
 /// A zone file with this serial and these lines.
-fn zone_text(serial: u32, lines: &str) -> Arc<ZoneFile> {
+pub(super) fn zone_text(serial: u32, lines: &str) -> Arc<ZoneFile> {
     let top = format!("$TTL 60\n@ SOA ns h {serial} 1h 2h 3h 4h\n@ NS ns\nns A 192.0.2.1\n");
     file("z.", Role::Zone, &format!("{top}{lines}"))
 }

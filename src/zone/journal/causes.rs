@@ -1,6 +1,6 @@
 //! How the causes of a step are stored: groups of them, each distinct string once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
@@ -169,6 +169,22 @@ impl CauseTable {
             groups.push(group.iter().map(cause).collect::<Streamed<_>>()?);
         }
         Ok(groups)
+    }
+
+    /// The tags of the groups all of whose causes may be of a version, with such verbs.
+    pub(super) fn of_version(&self, is_such: impl Fn(Verb) -> bool) -> BTreeSet<u32> {
+        let fits = |(verb, kind, _): &(u8, u8, _)| {
+            let verb = verb_of(*verb).filter(|verb| verb.is_of_version() && is_such(*verb));
+            *kind == 0 && verb.is_some()
+        };
+        let mut start = 0;
+        let groups = (0..).zip(&self.groups);
+        let groups = groups.filter(|(_, end)| {
+            let causes = &self.causes[start..**end];
+            start = **end;
+            !causes.is_empty() && causes.iter().all(fits)
+        });
+        groups.map(|(tag, _)| tag).collect()
     }
 
     /// One cause.

@@ -40,6 +40,10 @@ impl Journal {
                 (version.contents.apex().clone(), version.serial)
             })
             .collect();
+        if !self.is_noted {
+            // What never reaches the database is then known not to have been announced.
+            self.note_newest();
+        }
         self.serials.cover(&serials).map_err(CommitError::Serials)?;
         while let Err(error) = self.write_database(candidates) {
             // sled refuses all work after a failed write. Damage may lie where nobody looked so far:
@@ -59,32 +63,44 @@ impl Journal {
         }
         self.damaged_commits = 0;
         for candidate in candidates {
+            let apex = candidate.version().contents.apex();
+            if self.losses.get(apex).is_none() {
+                continue;
+            }
             let mut causes = candidate.step().causes.iter().flatten();
             if causes.any(|cause| Lost::told_by(cause).is_some()) {
-                self.losses.remove(candidate.version().contents.apex());
+                self.losses.remove(apex);
             }
         }
         for (apex, serial) in serials {
             self.floors.remove(&apex);
-            self.behind.remove(&apex);
             self.committed.insert(apex, serial);
         }
-        let mut newest: BTreeMap<_, _> = self
+        self.note_newest();
+        Ok(())
+    }
+
+    /// Notes beside the database what is newest in it, and what is lost: that stays so until a version says it.
+    fn note_newest(&mut self) {
+        let mut newest: Vec<_> = self
             .zones()
             .values()
             .map(|stored| (stored.apex.clone(), stored.head.serial))
             .collect();
-        // What is lost stays so until a version says it.
-        for (apex, lost) in self.losses.all().into_iter().filter(|(_, it)| it.is_exact) {
-            let known = newest.entry(apex).or_insert(lost.newest);
-            *known = known.later(lost.newest);
+        let (exact, unsure): (Vec<_>, Vec<_>) =
+            (self.losses.all().into_iter()).partition(|(_, lost)| lost.is_exact);
+        for (apex, lost) in exact {
+            match newest.iter_mut().find(|(known, _)| *known == apex) {
+                Some((_, serial)) => *serial = serial.later(lost.newest),
+                None => newest.push((apex, lost.newest)),
+            }
         }
-        let newest: Vec<_> = newest.into_iter().collect();
-        if let Err(error) = self.newest.write(&newest) {
+        let unsure = unsure.into_iter().map(|(apex, lost)| (apex, lost.newest));
+        match self.newest.write(&newest, &unsure.collect::<Vec<_>>()) {
+            Ok(()) => self.is_noted = true,
             // Nothing rests on it.
-            tracing::debug!(%error, "the newest serials could not be noted");
+            Err(error) => tracing::debug!(%error, "the newest serials could not be noted"),
         }
-        Ok(())
     }
 
     /// Writes the entries and then, in one batch, the heads.

@@ -76,19 +76,20 @@ impl Losses {
     /// What the files beside the database tell of it.
     pub(super) fn found(serials: &Serials, known: &Known, zones: &Zones) -> Self {
         let mut lost = BTreeMap::new();
-        if !known.is_exact {
-            // Nobody tells whether the first version of such a zone was ever announced.
-            let missing = serials.all().filter(|(apex, _)| !zones.contains_key(*apex));
-            lost.extend(missing.map(|(apex, newest)| {
-                let (kept, is_exact) = (None, false);
-                let lost = Lost {
-                    kept,
-                    newest,
-                    is_exact,
-                };
-                (apex.clone(), lost)
-            }));
-        }
+        let unsure = (known.unsure.iter()).map(|(apex, newest)| (apex, *newest));
+        // Nobody tells whether the first version of such a zone was ever announced.
+        let covered = serials.all().filter(|_| !known.is_exact);
+        let missing = unsure.chain(covered);
+        let missing = missing.filter(|(apex, _)| !zones.contains_key(*apex));
+        lost.extend(missing.map(|(apex, newest)| {
+            let (kept, is_exact) = (None, false);
+            let lost = Lost {
+                kept,
+                newest,
+                is_exact,
+            };
+            (apex.clone(), lost)
+        }));
         for (apex, newest) in &known.serials {
             let kept = zones.get(apex).map(|stored| stored.head.serial);
             if kept.is_none_or(|kept| newest.is_after(kept)) {

@@ -43,7 +43,6 @@ impl Journal {
                     None => verify::doubts(&sound.version),
                     Some(what) => {
                         self.cut(stored, &sound.version)?;
-                        self.behind.insert(apex.clone());
                         let left = Some(sound.version.serial);
                         self.losses.add(apex, left, newest.serial);
                         self.pass_over(apex, newest.serial);

@@ -153,7 +153,8 @@ fn read_line(line: &[u8]) -> Option<(Name, Serial)> {
 /// The file `newest`: the serial and number of each zone's newest version, written in place with each
 /// commit and not synced. It promises nothing; when it is whole and ahead of the database, it tells what
 /// was lost. While the machine was not started anew since, it is exact: then nothing is lost where it
-/// agrees with the database, and no serial has to be passed over.
+/// agrees with the database, and no serial has to be passed over. A line that begins with [`UNSURE`] is of a zone
+/// of which nothing is left, and nobody knows what there was.
 #[derive(Debug)]
 pub(super) struct Newest {
     /// The file.
@@ -164,11 +165,17 @@ pub(super) struct Newest {
     boot: String,
 }
 
+/// What stands before the line of a zone that may have lost all its versions, with the highest serial that they may
+/// have had.
+const UNSURE: &[u8] = b"? ";
+
 /// What the file `newest` said.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// Each zone's newest serial.
     pub(super) serials: Vec<(Name, Serial)>,
+    /// Zones that may have lost all they had, with the highest serial that it may have been.
+    pub(super) unsure: Vec<(Name, Serial)>,
     /// Whether it was written since the machine was started, so that nothing of it can be lost.
     pub(super) is_exact: bool,
 }
@@ -195,23 +202,39 @@ impl Newest {
             .split(|octet| *octet == b'\n')
             .filter(|line| !line.is_empty());
         let written = lines.next().and_then(|line| line.strip_prefix(b"boot "));
-        let serials: Option<Vec<_>> = lines.map(read_line).collect();
+        let (unsure, sure): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with(UNSURE));
+        let sure: Option<Vec<_>> = sure.into_iter().map(read_line).collect();
+        let unsure = unsure
+            .into_iter()
+            .map(|line| read_line(&line[UNSURE.len()..]));
+        let unsure: Option<Vec<_>> = unsure.collect();
         let is_exact = !boot.is_empty() && written == Some(boot.as_bytes());
-        let known = serials
-            .map(|serials| Known { serials, is_exact })
-            .unwrap_or_default();
+        let known = sure.zip(unsure).map(|(serials, unsure)| Known {
+            serials,
+            unsure,
+            is_exact,
+        });
+        let known = known.unwrap_or_default();
         let len = octets.len() as u64;
         Ok((Self { file, len, boot }, known))
     }
 
-    /// Writes what is newest.
-    pub(super) fn write(&mut self, serials: &[(Name, Serial)]) -> io::Result<()> {
-        let mut text = format!("boot {}\n", self.boot);
+    /// Writes what is newest, and what may be lost.
+    pub(super) fn write(
+        &mut self,
+        serials: &[(Name, Serial)],
+        unsure: &[(Name, Serial)],
+    ) -> io::Result<()> {
+        let mut text = format!("boot {}\n", self.boot).into_bytes();
         for (apex, serial) in serials {
-            text.push_str(&write_line(apex, *serial));
+            text.extend_from_slice(write_line(apex, *serial).as_bytes());
+        }
+        for (apex, serial) in unsure {
+            text.extend_from_slice(UNSURE);
+            text.extend_from_slice(write_line(apex, *serial).as_bytes());
         }
         self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(text.as_bytes())?;
+        self.file.write_all(&text)?;
         let len = text.len() as u64;
         if len < self.len {
             self.file.set_len(len)?;

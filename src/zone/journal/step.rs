@@ -3,8 +3,7 @@
 //! A step carries everything there is in it, causes included; strings that repeat are written once. A
 //! first step is written as the nodes of its version, like a snapshot.
 
-use std::collections::BTreeSet;
-
+use crate::cluster::Verb;
 use crate::dns::{Name, RrList, RrRef, Rtype, Serial, Soa, SortKey, Ttl};
 use crate::zone::journal::causes::{CauseTable, put_causes};
 use crate::zone::journal::codec::{
@@ -129,8 +128,12 @@ fn put_list(list: &RrList, out: &mut impl FnMut(&[u8])) {
     out(&octets);
 }
 
-/// Reads a list of records, or those of one owner; gives also how many there are in all.
-fn take_list(stream: &mut Stream<'_>, only: Option<&Name>) -> Streamed<(RrList, usize)> {
+/// Reads a list of records, or those of one owner; gives also how many there are in all. Each tag is `named`.
+fn take_list(
+    stream: &mut Stream<'_>,
+    only: Option<&Name>,
+    mut named: impl FnMut(u32),
+) -> Streamed<(RrList, usize)> {
     let mut list = RrList::default();
     let mut owner = Vec::new();
     let count = stream.count()?;
@@ -146,6 +149,7 @@ fn take_list(stream: &mut Stream<'_>, only: Option<&Name>) -> Streamed<(RrList, 
             .map_err(|_| StreamError::Damaged("a type is too large"))?;
         let ttl = Ttl::decode(stream.number32()?);
         let tag = stream.number32()?;
+        named(tag);
         let data = stream.counted()?;
         if u16::try_from(data.len()).is_err() {
             return Err(StreamError::Damaged("a record's data are too long"));
@@ -236,14 +240,14 @@ pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawSte
         }
         nodes = Some(list);
     } else {
-        (step.removed, _) = take_list(&mut stream, None)?;
-        (step.added, _) = take_list(&mut stream, None)?;
+        (step.removed, _) = take_list(&mut stream, None, drop)?;
+        (step.added, _) = take_list(&mut stream, None, drop)?;
     }
     stream.end()?;
     Ok(RawStep { step, nodes })
 }
 
-/// What a step does to one name, with the causes of that alone; and how many records go and come in all.
+/// What a step does to one name, with the causes of that and of the version; and how many records go and come in all.
 pub(super) fn read_part(
     store: &Store,
     apex: &Name,
@@ -254,6 +258,9 @@ pub(super) fn read_part(
     let mut stream = Stream::new(store, STEP, id, seq);
     let (mut step, causes, as_nodes) = take_head(&mut stream, seq)?;
     let (removed, added);
+    // Of the version are groups that no record names. The records of a first one are not all read: those with this
+    // verb have its causes.
+    let mut of_version = causes.of_version(|verb| !as_nodes || verb != Verb::Configured);
     if as_nodes {
         let key = SortKey::of_wire(name.as_wire(), apex.as_wire());
         let key = key.as_ref().map_or(&[][..], SortKey::as_bytes);
@@ -274,14 +281,17 @@ pub(super) fn read_part(
         }
         (removed, added) = (0, step.records.saturating_sub(1));
     } else {
-        (step.removed, removed) = take_list(&mut stream, Some(name))?;
-        (step.added, added) = take_list(&mut stream, Some(name))?;
+        let mut named = |tag| {
+            of_version.remove(&tag);
+        };
+        (step.removed, removed) = take_list(&mut stream, Some(name), &mut named)?;
+        (step.added, added) = take_list(&mut stream, Some(name), &mut named)?;
         stream.end()?;
     }
     let of_name = step.removed.iter().chain(&step.added);
-    let tags: BTreeSet<u32> = of_name.map(|rr| rr.tag).collect();
+    of_version.extend(of_name.map(|rr| rr.tag));
     step.causes =
-        causes.groups(|number| u32::try_from(number).is_ok_and(|it| tags.contains(&it)))?;
+        causes.groups(|tag| u32::try_from(tag).is_ok_and(|it| of_version.contains(&it)))?;
     Ok(PartStep {
         step,
         removed,
@@ -292,7 +302,7 @@ pub(super) fn read_part(
 /// A step of which only the records of one name and their causes are there.
 #[derive(Debug, Clone)]
 pub struct PartStep {
-    /// The step; groups of causes that are not of the name are empty.
+    /// The step; groups of causes that are neither of the name nor of the version are empty.
     pub step: Step,
     /// How many records go in all.
     pub removed: usize,

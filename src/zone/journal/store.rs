@@ -209,6 +209,13 @@ impl Store {
         Ok(())
     }
 
+    /// The next call is refused, as by a disk that is full.
+    #[cfg(test)]
+    pub(super) fn refuse_next(&self) {
+        let mut open = self.0.open.write().unwrap_or_else(PoisonError::into_inner);
+        drop(open.take());
+    }
+
     /// Opens or creates the database.
     pub(super) fn open(&self) -> Result<(), StoreError> {
         let open = open_db(&self.0.path)?;

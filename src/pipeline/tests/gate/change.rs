@@ -1,25 +1,186 @@
 //! A change of the configuration: a cause of what the first rendering after it changes, and of no more.
 
+use super::pins::{HOUR, causes_of};
 use super::*;
+use crate::source::zonefile::{Role, read_text};
+
+/// What the configuration changed to.
+const WHAT: &str = "the Corefile, SHA512 2…, before 1…";
+
+/// The same as a cause.
+fn cause() -> String {
+    format!("configured {WHAT} by ")
+}
+
+/// The zones of a plan in a writer that a change of the configuration made, with this TTL and what `with` adds.
+fn changed_from(
+    plan: ClusterPlan,
+    ttl: u32,
+    with: impl FnOnce(Pipeline<NoStore>) -> Pipeline<NoStore>,
+) -> Subject {
+    let ttl = Ttl::decode(ttl);
+    let mut next = Subject::new(ClusterPlan { ttl, ..plan });
+    next.pipeline = with(next.pipeline).with_change(Some(WHAT));
+    next
+}
+
+/// The same zones with another TTL.
+fn changed() -> Subject {
+    changed_from(Subject::of_ten().plan, 11, |pipeline| pipeline)
+}
+
+/// The same zones with the TTL that they had.
+fn unchanged() -> Subject {
+    changed_from(Subject::of_ten().plan, 5, |pipeline| pipeline)
+}
+
+/// A file under `cluster.local` with this text.
+fn file_under(pipeline: &mut Pipeline<NoStore>, text: &str) {
+    let apex = "cluster.local.".parse().unwrap();
+    let content = read_text("db", text, &apex, Role::Overlay).unwrap();
+    let (content, seen) = (Arc::new(content), pipeline.clock.now());
+    let input = FileInput::Read { content, seen };
+    pipeline.take(Input::File { file: 0, input });
+}
 
 #[test]
 fn a_change_of_the_corefile_is_a_cause_of_what_its_first_rendering_changes() {
-    let subject = Subject::of_ten();
-    let what = "the Corefile, SHA512 2…, before 1…";
-    let cause = format!("configured {what} by ");
-    let ttl = Ttl::decode(11);
-    let mut next = Subject::new(ClusterPlan {
-        ttl,
-        ..subject.plan
-    });
-    next.pipeline = next.pipeline.with_change(Some(what));
+    let mut next = changed();
     let serial = next.serial();
     next.relist(0..10);
     assert!(next.serial() > serial);
     let causes = next.causes();
-    assert!(causes.contains(&cause), "{causes:?}");
+    assert!(causes.contains(&cause()), "{causes:?}");
     // The objects stay named beside it.
     assert!(causes.contains("listed a/s0 by "), "{causes:?}");
     next.add(10);
     assert_eq!(next.causes(), ["applied a/s10 by ".to_owned()].into());
+}
+
+#[test]
+fn a_first_rendering_that_the_gate_holds_names_the_corefile_when_it_is_let_out() {
+    let mut next = changed();
+    next.relist(0..0);
+    next.add(10);
+    assert_eq!(next.names(), 10);
+    let _answer = next.release("cluster.local.");
+    assert!(next.pipeline.commit());
+    assert_eq!(next.names(), 1);
+    let causes = next.causes();
+    assert!(causes.contains(&cause()), "{causes:?}");
+    next.add(11);
+    assert_eq!(next.causes(), ["applied a/s11 by ".to_owned()].into());
+}
+
+#[test]
+fn a_source_that_recovers_after_a_change_without_effect_leaves_the_corefile_unnamed() {
+    let mut next = unchanged();
+    let serial = next.serial();
+    next.relist(0..0);
+    next.relist(0..10);
+    assert_eq!(next.serial(), serial);
+    next.add(10);
+    assert_eq!(next.causes(), ["applied a/s10 by ".to_owned()].into());
+}
+
+#[test]
+fn a_zone_that_is_frozen_while_the_corefile_changes_names_it_at_the_end() {
+    let mut next = changed();
+    let _answer = next.order(None);
+    next.relist(0..10);
+    next.clock.advance(HOUR);
+    let serial = next.serial();
+    assert!(next.pipeline.commit());
+    assert!(next.serial() > serial);
+    let causes = next.causes();
+    assert!(causes.contains(&cause()), "{causes:?}");
+}
+
+#[test]
+fn a_rollback_is_not_of_the_corefile_but_what_follows_it_is() {
+    let mut next = changed();
+    next.relist(0..8);
+    let old = next.zone().current().unwrap();
+    next.add(8);
+    let mut last = changed_from(next.plan, 12, |pipeline| pipeline);
+    let _answer = last.order(Some(&old));
+    last.relist(0..9);
+    let causes = last.causes();
+    assert_eq!((last.names(), causes.len()), (8, 1), "{causes:?}");
+    last.clock.advance(HOUR);
+    assert!(last.pipeline.commit());
+    let causes = last.causes();
+    assert!(causes.contains(&cause()), "{causes:?}");
+}
+
+#[test]
+fn the_first_reading_of_a_file_names_the_corefile_only_where_it_is_the_first_rendering() {
+    let under = FilePlan::Overlay {
+        cluster: 0,
+        zone: 0,
+    };
+    let mut next = changed_from(Subject::of_ten().plan, 11, |pipeline| {
+        pipeline.with_files(vec![under])
+    });
+    let reverse = Arc::clone(&next.plan.reverse[0].zone);
+    next.relist(0..10);
+    let serial = next.serial();
+    // The reverse zone is rendered; the other waits for its file.
+    assert!(causes_of(&reverse).contains(&cause()));
+    feed(&mut next.pipeline, Change::Applied(service_number(10)));
+    file_under(&mut next.pipeline, "www 60 TXT x\n");
+    assert!(next.pipeline.commit());
+    assert!(next.serial() > serial);
+    let causes = next.causes();
+    assert!(causes.contains(&cause()), "{causes:?}");
+    let causes = causes_of(&reverse);
+    assert!(!causes.contains(&cause()), "{causes:?}");
+}
+
+#[test]
+fn a_version_that_a_secondary_alone_forces_does_not_name_the_corefile() {
+    let mut next = unchanged();
+    let apex: Name = "cluster.local.".parse().unwrap();
+    let ahead = Serial::decode(next.serial() + 100);
+    next.pipeline.take(Input::Secondaries(vec![(apex, ahead)]));
+    next.relist(0..10);
+    assert!(next.serial() > ahead.encode());
+    assert_eq!(
+        next.causes(),
+        ["restored the secondaries by ".to_owned()].into()
+    );
+}
+
+#[test]
+fn a_zone_that_is_a_file_and_a_catalog_name_the_corefile() {
+    use crate::pipeline::tests::{catalog, files};
+
+    let (zone, mut pipeline) = files::of_file();
+    files::give(&mut pipeline, 0, &files::zone_text(1, ""));
+    assert!(pipeline.commit());
+    let list = catalog::catalog(&[&zone], None);
+    let mut pipeline = pipeline.with_catalogs(vec![list.clone()]);
+    assert!(pipeline.commit());
+
+    let there = Arc::clone(&zone);
+    let limits = list.limits;
+    let clock = HandClock::at(2_000);
+    let other = catalog::there("b.");
+    let wider = catalog::catalog(&[&zone, &other], Some(&list));
+    let mut next = Pipeline::new(Vec::new(), NoStore::default(), clock, Box::new(Deaf))
+        .with_files(vec![FilePlan::Zone {
+            zone: there,
+            limits,
+        }])
+        .with_catalogs(vec![wider.clone()])
+        .with_change(Some(WHAT));
+    files::give(&mut next, 0, &files::zone_text(2, "a A 192.0.2.2\n"));
+    assert!(next.commit());
+    for zone in [&zone, &wider.zone] {
+        let causes = causes_of(zone);
+        assert!(causes.contains(&cause()), "{}: {causes:?}", zone.apex());
+    }
+    files::give(&mut next, 0, &files::zone_text(3, "a A 192.0.2.3\n"));
+    assert!(next.commit());
+    assert!(!causes_of(&zone).contains(&cause()));
 }

@@ -5,11 +5,11 @@ use crate::zone::ContentTree;
 use crate::zone::pin::{Rollback, differing};
 
 /// How long orders hold.
-const HOUR: u64 = 3600;
+pub(super) const HOUR: u64 = 3600;
 
 impl Subject {
     /// Gives an order about `cluster.local` that ends in an hour.
-    fn order(&mut self, rollback: Option<&Version>) -> oneshot::Receiver<Released> {
+    pub(super) fn order(&mut self, rollback: Option<&Version>) -> oneshot::Receiver<Released> {
         let served = self.zone().current().unwrap();
         let rollback = rollback.map(|old| {
             let rollback = Rollback {
@@ -49,12 +49,7 @@ impl Subject {
 
     /// The causes of the newest version, each once.
     pub(super) fn causes(&self) -> BTreeSet<String> {
-        let version = self.zone().current().unwrap();
-        let step = version.history.last().unwrap();
-        let causes = step.causes.iter().flatten();
-        causes
-            .map(|it| format!("{} {} by {}", it.verb.as_str(), it.key, it.origin.manager))
-            .collect()
+        causes_of(self.zone())
     }
 
     /// The same zones in a writer of a new run.
@@ -73,6 +68,16 @@ impl Subject {
         );
         next
     }
+}
+
+/// The causes of the newest version of a zone, each once.
+pub(super) fn causes_of(zone: &Zone) -> BTreeSet<String> {
+    let version = zone.current().unwrap();
+    let step = version.history.last().unwrap();
+    let causes = step.causes.iter().flatten();
+    causes
+        .map(|it| format!("{} {} by {}", it.verb.as_str(), it.key, it.origin.manager))
+        .collect()
 }
 
 /// A zone of ten names that had eight, and the version that had.
@@ -485,4 +490,27 @@ fn a_release_that_ends_a_freeze_leaves_a_mass_loss_to_the_gate_and_to_a_second_r
     let said = "resumed the gate held 10 lost records since 1970-01-01T00:16:40.000Z until ";
     let said = |cause: &String| cause.starts_with(said) && cause.ends_with(" by someone");
     assert!(causes.iter().any(said), "{causes:?}");
+    let frozen = "resumed the freeze of someone since 1970-01-01T00:16:40.000Z by someone";
+    assert!(causes.contains(frozen), "{causes:?}");
+    subject.add(30);
+    assert_eq!(subject.causes(), ["applied a/s30 by ".to_owned()].into());
+}
+
+#[test]
+fn what_went_and_came_back_while_a_zone_was_frozen_is_not_named() {
+    let (mut subject, _) = grown();
+    let _answer = subject.order(None);
+    feed(&mut subject.pipeline, deletion(0, ""));
+    assert!(subject.pipeline.commit());
+    subject.add(0);
+    feed(&mut subject.pipeline, deletion(1, ""));
+    assert!(subject.pipeline.commit());
+    let _answer = subject.release("cluster.local.");
+    assert!(subject.pipeline.commit());
+    assert_eq!(subject.names(), 9);
+    let freeze = "resumed the freeze of someone since 1970-01-01T00:16:40.000Z by someone";
+    assert_eq!(
+        subject.causes(),
+        ["deleted a/s1 by ".to_owned(), freeze.to_owned()].into()
+    );
 }

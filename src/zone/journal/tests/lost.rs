@@ -8,6 +8,20 @@ fn faults(bench: &mut Bench) -> Vec<Fault> {
     bench.journal().reader().verify(&apex()).unwrap().faults
 }
 
+/// A version of another zone.
+fn of_other(previous: Option<&Version>, serial: u32) -> Candidate {
+    let other: Name = "other.example.".parse().unwrap();
+    let before = previous.map_or_else(
+        || Contents::empty(&other, laws::soa(1)),
+        |version| version.contents.clone(),
+    );
+    let mut edit = Edit::new(&before);
+    let text = crate::dns::Rdata::txt(&serial.to_string());
+    let mut records = vec![(crate::dns::Rtype::TXT, crate::dns::Ttl::ZERO, text)];
+    edit.set(Node::build(&other, &other, &mut records).unwrap(), 0);
+    finished(previous, edit, Serial::decode(serial))
+}
+
 /// A store of many versions.
 fn stored() -> (Bench, BTreeMap<u64, Version>) {
     let mut bench = Bench::new();
@@ -119,4 +133,42 @@ fn a_folder_in_which_nothing_was_stored_is_told_from_one_that_lost_it() {
     assert!(!Journal::is_unused(bench.dir.path()));
     std::fs::write(dir.path().join("other"), "x").unwrap();
     assert!(!Journal::is_unused(dir.path()));
+}
+
+#[test]
+fn a_first_version_that_the_database_refused_is_not_lost() {
+    let mut bench = Bench::new();
+    let candidate = bulky(None, 7);
+    bench.journal().store.refuse_next();
+    assert!(bench.journal().commit(vec![candidate]).is_err());
+    let serials = std::fs::read_to_string(bench.dir.path().join("serials")).unwrap();
+    assert!(serials.contains("z.example. "), "{serials}");
+    for _ in 0..2 {
+        assert_eq!(bench.open(), Vec::<String>::new());
+        assert_eq!(bench.journal().lost(&apex()), None);
+        let reader = bench.journal().reader();
+        assert_eq!(reader.lost(), Vec::new());
+        bench.put(of_other(None, 5));
+    }
+    let candidate = bulky(None, 1000);
+    bench.put(candidate);
+    assert_eq!(faults(&mut bench), Vec::new());
+}
+
+#[test]
+fn what_may_be_lost_is_told_until_a_version_says_so_whatever_others_do() {
+    let (mut bench, _) = stored();
+    std::fs::remove_dir_all(bench.dir.path().join("db")).unwrap();
+    std::fs::remove_file(bench.dir.path().join("newest")).unwrap();
+    let mut other = None;
+    for serial in 1..4 {
+        bench.open();
+        assert_eq!(bench.journal().reader().lost(), [apex()]);
+        let lost = bench.journal().lost(&apex()).unwrap();
+        assert!(lost.to_string().ends_with(" at most"), "{lost}");
+        assert!(bench.journal().floor(&apex()).is_some());
+        let next = of_other(other.as_ref(), serial);
+        other = Some(next.version().clone());
+        bench.journal().commit(vec![next]).unwrap();
+    }
 }

@@ -209,8 +209,8 @@ fn judge(dir: TempDir, announced: u64, truth: &Truth) -> Result<u64, String> {
     if seq < announced || seq > announced + 1 {
         return Err(format!("version {seq} in place of {announced}: {notes:?}"));
     }
-    if journal.is_behind(&apex()) {
-        return Err(format!("believes to be behind: {notes:?}"));
+    if let Some(lost) = journal.lost(&apex()).filter(|lost| lost.is_exact) {
+        return Err(format!("believes that {lost}: {notes:?}"));
     }
     if let Some(version) = &version {
         let (known, _) = &truth[&seq];

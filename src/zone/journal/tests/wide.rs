@@ -1,5 +1,6 @@
 //! Wide steps: searches read their lists, not them.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use super::*;
@@ -86,6 +87,56 @@ fn a_wide_step_is_looked_at_where_its_list_says_so_and_always_without_one() {
     let named = (0..4000).filter(|number| found(&mut bench, *number).contains(&3));
     assert!((2000..2003).contains(&named.count()));
     assert_eq!(bench.journal().reader().verify(&apex()).unwrap().faults, []);
+}
+
+#[test]
+fn what_a_wide_step_does_to_a_name_has_the_causes_of_the_version_too() {
+    use crate::cluster::{Cause, ObjectKey, Origin, Verb};
+
+    let cause = |verb, what: &str| Cause {
+        verb,
+        kind: None,
+        key: ObjectKey::new("", what),
+        origin: Origin::default(),
+    };
+    let groups = vec![
+        vec![cause(Verb::Applied, "the file")],
+        vec![cause(Verb::Configured, "the source")],
+        vec![cause(Verb::Restored, "the store")],
+        vec![cause(Verb::Configured, "the Corefile")],
+    ];
+    let mut bench = Bench::new();
+    for turn in 1..3 {
+        let before = (bench.version.as_ref()).map_or_else(laws::empty, |it| it.contents.clone());
+        let mut edit = Edit::new(&before);
+        for number in 0..3000 {
+            let (rtype, rdata) = Rdata::address(std::net::Ipv4Addr::from(turn).into());
+            let mut records = vec![(rtype, Ttl::ZERO, rdata)];
+            let node = Node::build(&owner(number), &apex(), &mut records).unwrap();
+            edit.set(node, u32::from(number == 0));
+        }
+        let (draft, causes) = (edit.finish(), groups.clone());
+        let previous = bench.version.as_ref();
+        let serial = Serial::decode(turn);
+        let next = Candidate::new(previous, draft, serial, 1_000_000, causes, UNLIMITED);
+        bench.put(next);
+    }
+    bench.settle();
+    let reader = bench.journal().reader();
+    // All records of a first version have causes: its configured ones are of records.
+    for (seq, number, want) in [
+        (1, 7, vec![0, 2]),
+        (1, 0, vec![1, 2]),
+        (2, 7, vec![0, 2, 3]),
+        (2, 0, vec![1, 2, 3]),
+    ] {
+        let part = reader.step_of(&apex(), seq, &owner(number)).unwrap();
+        assert!(!part.is_whole());
+        let causes = part.step.causes.iter().enumerate();
+        let told = causes.filter(|(_, group)| !group.is_empty());
+        let told: Vec<usize> = told.map(|(tag, _)| tag).collect();
+        assert_eq!(told, want, "{seq} {number}");
+    }
 }
 
 #[test]
