@@ -5,12 +5,14 @@
 //! kinds arrive in any order: a slice without its Service, a Service without its Namespace wait here.
 
 mod imports;
+mod slices;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use self::imports::Imports;
+use self::slices::{same_slice, slice_addresses};
 use crate::cluster::holders::Holders;
 use crate::cluster::pods::Pods;
 use crate::cluster::{
@@ -355,77 +357,6 @@ impl State {
         }
     }
 
-    /// A slice came, went or changed.
-    fn slice_changed(
-        &mut self,
-        old: Option<&EndpointSlice>,
-        new: Option<&EndpointSlice>,
-        cause: u32,
-        dirty: &mut Dirty,
-    ) {
-        let service_of = |slice: Option<&EndpointSlice>| slice.and_then(owning_service);
-        let (before, after) = (service_of(old), service_of(new));
-        // A Service whose last endpoint went, or whose first came, may be hidden or shown.
-        let filler = |service: &Option<ObjectKey>, slice: Option<&EndpointSlice>| {
-            let is_filled = slice.is_some_and(|slice| !slice.endpoints.is_empty());
-            service.clone().filter(|_| is_filled)
-        };
-        let (filled, fills) = (filler(&before, old), filler(&after, new));
-        if filled != fills {
-            for key in [filled, fills].iter().flatten() {
-                let addresses = self.service(key).map(cluster_ips);
-                for address in addresses.unwrap_or_default() {
-                    dirty.address(*address, cause);
-                }
-            }
-        }
-        if let (Some(service), Some(slice)) = (&before, old)
-            && before != after
-        {
-            self.unlink(service, slice);
-            let addresses = slice_addresses(slice).collect();
-            self.reindex(service, &addresses, &BTreeSet::new());
-            dirty.service(service, cause);
-            addresses
-                .iter()
-                .for_each(|address| dirty.address(*address, cause));
-        }
-        let (Some(service), Some(slice)) = (after, new) else {
-            return;
-        };
-        let names = self.slices_of.entry(service.clone()).or_default();
-        if let Err(place) = names.binary_search(&slice.key.name) {
-            names.reserve_exact(1);
-            names.insert(place, slice.key.name.clone());
-        }
-        let old = old.filter(|_| before.as_ref() == Some(&service));
-        let known: HashSet<_> = old
-            .map(|old| old.endpoints.iter().collect())
-            .unwrap_or_default();
-        let now: HashSet<_> = slice.endpoints.iter().collect();
-        for endpoint in known.symmetric_difference(&now) {
-            endpoint
-                .addresses
-                .iter()
-                .for_each(|address| dirty.address(*address, cause));
-        }
-        let before = old
-            .map(|old| slice_addresses(old).collect())
-            .unwrap_or_default();
-        self.reindex(&service, &before, &slice_addresses(slice).collect());
-        dirty.service(&service, cause);
-    }
-
-    /// Forgets that a Service has a slice.
-    fn unlink(&mut self, service: &ObjectKey, slice: &EndpointSlice) {
-        if let Some(names) = self.slices_of.get_mut(service) {
-            names.retain(|name| *name != slice.key.name);
-            if names.is_empty() {
-                self.slices_of.remove(service);
-            }
-        }
-    }
-
     /// Updates who holds the addresses that one part of a Service (its cluster IPs, one slice) had and
     /// has. The facts themselves are those after the change.
     fn reindex(&mut self, key: &ObjectKey, before: &BTreeSet<IpAddr>, after: &BTreeSet<IpAddr>) {
@@ -459,23 +390,6 @@ fn outer_addresses(service: Option<&Service>) -> &[IpAddr] {
         .map_or(&[], |external| &external.addresses)
 }
 
-/// All addresses of a slice's endpoints.
-fn slice_addresses(slice: &EndpointSlice) -> impl Iterator<Item = IpAddr> + '_ {
-    slice
-        .endpoints
-        .iter()
-        .flat_map(|endpoint| endpoint.addresses.iter().copied())
-}
-
-/// The key of a slice's Service.
-fn owning_service(slice: &EndpointSlice) -> Option<ObjectKey> {
-    let name = slice.service.clone()?;
-    Some(ObjectKey {
-        namespace: slice.key.namespace.clone(),
-        name,
-    })
-}
-
 /// Whether two Services say the same, origins aside.
 fn same_service(old: &Service, new: &Service) -> bool {
     let Service {
@@ -486,23 +400,4 @@ fn same_service(old: &Service, new: &Service) -> bool {
         origin: _,
     } = new;
     old.key == *key && old.form == *form && old.ports == *ports && old.external == *external
-}
-
-/// Whether two slices say the same, origins aside.
-fn same_slice(old: &EndpointSlice, new: &EndpointSlice) -> bool {
-    let EndpointSlice {
-        key,
-        service,
-        import,
-        form,
-        ports,
-        endpoints,
-        origin: _,
-    } = new;
-    old.key == *key
-        && old.service == *service
-        && old.import == *import
-        && old.form == *form
-        && old.ports == *ports
-        && old.endpoints == *endpoints
 }
