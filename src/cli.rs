@@ -299,7 +299,7 @@ pub enum Command {
         #[command(flatten)]
         emission: Emission,
     },
-    /// Zones, serials, sources, secondaries and their lag, what is held, of a running server.
+    /// Zones, serials, histories, sources, secondaries and their lag, what is held, of a running server.
     Status {
         /// Where to ask.
         #[command(flatten)]

@@ -376,6 +376,11 @@ fn the_newest_hash_is_served_where_history_publishes_it_and_is_no_part_of_the_zo
         let status: Value =
             serde_json::from_str(&site.ask(&["status", "--output", "json"])).expect("it is JSON");
         assert_eq!(status["zones"][0]["hash"], hash);
+        let history = &status["zones"][0]["history"];
+        assert!(
+            history["begins"].is_u64() && history["octets"].as_u64() > Some(100),
+            "{status}"
+        );
         let shown = site.ask(&["show", "cluster.local"]);
         assert!(!shown.contains("_version"), "{shown}");
     }

@@ -15,6 +15,7 @@ use crate::app::observe::status;
 use crate::app::pins::{rollback_to, target_of};
 use crate::app::plan::Planned;
 use crate::app::why::{block_of, blocks};
+use crate::app::zone_line::history_line;
 use crate::audit::{AuditError, BlockLine, Grounds, Order, Past, Status};
 use crate::corefile::Config;
 use crate::dns::{Name, Serial};
@@ -291,7 +292,12 @@ impl Past for StoredPast {
     }
 
     fn status(&self) -> Option<Status> {
-        self.status.as_ref().map(|status| status())
+        let mut status = self.status.as_ref().map(|status| status())?;
+        for line in &mut status.zones {
+            let apex = line.zone.parse().ok();
+            line.history = apex.and_then(|apex| history_line(&self.reader, &apex));
+        }
+        Some(status)
     }
 
     fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError> {

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::audit::{HeldLine, OrderLine, ZoneLine};
+use crate::audit::{HeldLine, HistoryLine, OrderLine, ZoneLine};
+use crate::dns::Name;
 use crate::zone::Zone;
 use crate::zone::gate::{HeldChange, Why};
+use crate::zone::journal::Reader;
 
 /// How a zone stands.
 pub(super) fn zone_line(zone: &Arc<Zone>) -> ZoneLine {
@@ -27,7 +29,20 @@ pub(super) fn zone_line(zone: &Arc<Zone>) -> ZoneLine {
             until_ms: pin.until_ms,
             by: pin.by.to_string(),
         }),
+        history: None,
     }
+}
+
+/// What the store keeps of a zone's history.
+pub(super) fn history_line(reader: &Reader, apex: &Name) -> Option<HistoryLine> {
+    let stored = reader.zone(apex)?;
+    let (begins, begins_ms) = reader.moment(apex, stored.oldest).ok()?;
+    Some(HistoryLine {
+        begins: begins.encode(),
+        begins_ms,
+        versions: (stored.newest + 1).saturating_sub(stored.oldest),
+        octets: stored.octets,
+    })
 }
 
 /// A change that is held, for status.

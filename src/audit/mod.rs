@@ -24,7 +24,7 @@ pub use moment::{Moment, MomentError};
 pub use order::Order;
 pub use past::{AuditError, Output, Past};
 pub(crate) use show::each_record;
-pub use status::{HeldLine, OrderLine, SecondaryLine, SourceLine, Status, ZoneLine};
+pub use status::{HeldLine, HistoryLine, OrderLine, SecondaryLine, SourceLine, Status, ZoneLine};
 pub use why::{BlockLine, Grounds};
 
 #[cfg(test)]

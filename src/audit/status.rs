@@ -44,6 +44,23 @@ pub struct ZoneLine {
     pub held: Option<HeldLine>,
     /// What an operator ordered.
     pub order: Option<OrderLine>,
+    /// What is kept of its history; absent where nothing is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<HistoryLine>,
+}
+
+/// What is kept of a zone's history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryLine {
+    /// The serial of the oldest version whose changes are kept.
+    pub begins: u32,
+    /// When that was made, milliseconds since 1970 UTC.
+    pub begins_ms: u64,
+    /// How many versions there are from it on.
+    pub versions: u64,
+    /// What they take in the store, octets; the indexes aside.
+    pub octets: u64,
 }
 
 /// What an operator ordered about a zone.
@@ -165,6 +182,9 @@ pub(super) fn write(
         if let Some(hash) = &line.hash {
             writeln!(out, "    hash {hash}")?;
         }
+        if let Some(history) = &line.history {
+            writeln!(out, "    {}", history_text(history))?;
+        }
         if let Some(order) = &line.order {
             writeln!(out, "    {}", order_text(line, order))?;
         } else if let Some(held) = &line.held {
@@ -182,6 +202,18 @@ pub(super) fn write(
         writeln!(out, "problem {}", printable(problem))?;
     }
     Ok(())
+}
+
+/// What is kept of a history, for people.
+fn history_text(history: &HistoryLine) -> String {
+    let HistoryLine {
+        begins,
+        begins_ms,
+        versions,
+        octets,
+    } = history;
+    let (time, kib) = (TimeText(*begins_ms), octets.div_ceil(1024));
+    format!("history begins at serial {begins}, {time}; versions: {versions}, {kib} KiB")
 }
 
 /// What an operator ordered, for people.
@@ -295,6 +327,7 @@ mod tests {
             };
             let line = ZoneLine {
                 zone: "z.".into(),
+                history: None,
                 serial: None,
                 time_ms: None,
                 records: 42,

@@ -4,7 +4,7 @@ mod follow;
 mod versions;
 
 use super::{
-    AuditError, Grounds, HeldLine, Order, OrderLine, Output, Past, Question, Request,
+    AuditError, Grounds, HeldLine, HistoryLine, Order, OrderLine, Output, Past, Question, Request,
     SecondaryLine, SourceLine, Status, ZoneLine, answer,
 };
 use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
@@ -293,6 +293,12 @@ fn status_tells_sources_zones_secondaries_and_problems() {
         }),
         hash: serial.map(|_| "ab12".into()),
         order: None,
+        history: serial.map(|serial| HistoryLine {
+            begins: serial - 100,
+            begins_ms: THIRD_MS - 2000,
+            versions: 3,
+            octets: 1025,
+        }),
     };
     past.status = Some(Status {
         version: "9.9".into(),
@@ -324,6 +330,7 @@ zonewright 9.9
 source shop: STALE since 2026-11-21T14:00:02.000Z (2 Service, 0 EndpointSlice)
 zone z. serial 200 of 2026-11-21T14:00:02.000Z, 2 records, STALE
     hash ab12
+    history begins at serial 100, 2026-11-21T14:00:00.000Z; versions: 3, 2 KiB
     HELD since 2026-11-21T14:00:02.000Z: it would lose 90 of 100 records; published at 2026-11-21T15:00:02.000Z, or by: zonewright release z.
     secondary 192.0.2.9:53: told 200, acknowledged nothing, took 101 by ixfr, 1 versions behind, for 7 s
 zone new. has no version yet
@@ -388,6 +395,7 @@ fn an_order_says_what_holds_until_when() {
         version: "9.9".into(),
         zones: vec![ZoneLine {
             zone: "z.".into(),
+            history: None,
             serial: Some(7),
             time_ms: None,
             records: 2,
