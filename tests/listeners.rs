@@ -19,6 +19,8 @@ fn refusal(server: SocketAddr, zone: &str) -> u16 {
     reply.rcode()
 }
 
+/// Refused.
+const REFUSED: u16 = 5;
 /// Not authoritative.
 const NOTAUTH: u16 = 9;
 
@@ -75,4 +77,43 @@ fn a_zone_whose_questions_another_block_has_is_not_transferred() {
     let zone = "cluster.local";
     server.wait_for("its zone", START, || wire::axfr(elsewhere, zone).ok());
     assert_eq!(refusal(site.dns, zone), NOTAUTH);
+}
+
+/// A block with `bind` and one without on one port: each has its own addresses, over UDP and TCP.
+#[test]
+fn a_block_with_bind_stands_beside_one_without_on_the_same_port() {
+    let site = Site::new();
+    let port = site.dns.port();
+    for zone in ["one.example", "all.example"] {
+        let text = format!(
+            "$ORIGIN {zone}.\n$TTL 60\n@ SOA ns hm 1 300 30 86400 5\n@ NS ns\nns A 192.0.2.1\n"
+        );
+        site.write(zone, &text);
+    }
+    site.write(
+        "Corefile",
+        &format!(
+            "one.example:{port} {{\n bind 127.0.0.1 ::1\n file one.example\n}}\nall.example:{port} {{\n file all.example\n}}\n"
+        ),
+    );
+    let mut server = site.start();
+    let own: [SocketAddr; 2] = [site.dns, ([0, 0, 0, 0, 0, 0, 0, 1], port).into()];
+    let other: SocketAddr = ([127, 0, 0, 2], port).into();
+    for address in own {
+        server.wait_for("its zone", START, || wire::serial(address, "one.example"));
+    }
+    server.wait_for("the other", START, || wire::serial(other, "all.example"));
+    for (address, zone, code) in [
+        (own[0], "all.example", REFUSED),
+        (own[1], "all.example", REFUSED),
+        (other, "one.example", REFUSED),
+        (own[0], "one.example", 0),
+        (own[1], "one.example", 0),
+        (other, "all.example", 0),
+    ] {
+        let query = wire::Query::new(zone, wire::SOA);
+        for reply in [wire::udp(address, &query), wire::tcp(address, &query)] {
+            assert_eq!(reply.unwrap().rcode(), code, "{address} {zone}");
+        }
+    }
 }

@@ -32,7 +32,7 @@ use crate::live::{Block, Handler, UpstreamSockets};
 use crate::ops::http::{self, Ends, EndsNow};
 use crate::ops::{Clock, HandlerMetrics, Tasks};
 use crate::serve::tally::Tally;
-use crate::serve::{self, Answering, Common, NamedTask, Server, Settings};
+use crate::serve::{self, Alone, Answering, BindError, Common, NamedTask, Server, Settings};
 use crate::transfer::Secondary;
 use crate::zone::Zone;
 
@@ -132,19 +132,24 @@ impl Serving {
             sockets: &self.upstream_sockets,
         };
         let servers = make_servers(config, planned, &mut lasting)?;
-        let mut sockets = Vec::new();
+        let mut wanted = Vec::new();
         for (place, made) in servers.iter().enumerate() {
             for listener in &made.listeners {
-                for address in
-                    addresses_of(listener, &blocks_on(config, listener), &interface_addresses)?
-                {
-                    let socket = (listener.scheme, address);
-                    let new = match self.sockets.contains_key(&socket) {
-                        true => None,
-                        false => Some(self.bind(config, listener, address)?),
-                    };
-                    sockets.push((place, socket, new));
-                }
+                let blocks = blocks_on(config, listener);
+                let addresses = addresses_of(listener, &blocks, &interface_addresses)?;
+                wanted.extend(addresses.into_iter().map(|it| (place, listener, it)));
+            }
+        }
+        let all: Vec<SocketAddr> = wanted.iter().map(|(_, _, address)| *address).collect();
+        let mut sockets = Vec::new();
+        for (place, listener, address) in wanted {
+            let socket = (listener.scheme, address);
+            if self.sockets.contains_key(&socket) {
+                sockets.push((place, socket, None));
+            } else if let Some(new) =
+                self.bind(config, listener, (address, Alone::of(address, &all)))?
+            {
+                sockets.push((place, socket, Some(new)));
             }
         }
         let mut http = Vec::new();
@@ -162,19 +167,24 @@ impl Serving {
         })
     }
 
-    /// Binds an address.
+    /// Binds an address; `None` where it stands for all addresses of a family that this machine has not.
     fn bind(
         &self,
         config: &Config,
         listener: &Listener,
-        address: SocketAddr,
-    ) -> anyhow::Result<serve::Listener> {
+        (address, alone): (SocketAddr, Alone),
+    ) -> anyhow::Result<Option<serve::Listener>> {
         let blocks = blocks_on(config, listener);
         let settings = settings_of(&blocks);
         let bound = match listener.scheme {
-            Scheme::Dns => serve::Listener::bind(address, settings.udp_sockets),
-            Scheme::Tls => serve::Listener::bind_tls(address),
+            Scheme::Dns => serve::Listener::bind(address, settings.udp_sockets, alone),
+            Scheme::Tls => serve::Listener::bind_tls(address, alone),
         };
+        let is_absent = |error: &BindError| error.is_of_absent_family();
+        if listener.host.is_none() && address.is_ipv6() && bound.as_ref().is_err_and(is_absent) {
+            tracing::info!(%address, "not listening: this machine has no IPv6");
+            return Ok(None);
+        }
         // A `bind` says where; else the keys of the block do.
         let place = blocks
             .iter()
@@ -183,7 +193,7 @@ impl Serving {
         let bound = bound.with_context(|| place)?;
         let scheme = listener.scheme.as_str();
         tracing::info!(address = %bound.address(), scheme, "listening");
-        Ok(bound)
+        Ok(Some(bound))
     }
 
     /// Takes a configuration into use. Who serves and tells for the first time waits for its gate. Gives the

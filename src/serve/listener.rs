@@ -37,6 +37,14 @@ pub struct BindError {
     pub source: io::Error,
 }
 
+impl BindError {
+    /// Whether this machine has no addresses of such a family at all: a kernel without IPv6.
+    #[must_use]
+    pub fn is_of_absent_family(&self) -> bool {
+        self.source.raw_os_error() == Some(nix::libc::EAFNOSUPPORT)
+    }
+}
+
 /// What to do about an address that cannot be bound.
 fn mend(error: &io::Error) -> &'static str {
     let kind = error.kind();
@@ -142,6 +150,32 @@ impl Answering {
 /// A task, by name; it ends only when told to.
 pub type NamedTask = (String, BoxFuture<'static, ()>);
 
+/// Whether an address is alone with its port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alone {
+    /// It is.
+    Yes,
+    /// Another of ours has the port, on all addresses or on one of them.
+    Beside,
+}
+
+impl Alone {
+    /// Whether an address among these is.
+    #[must_use]
+    pub fn of(address: SocketAddr, all: &[SocketAddr]) -> Self {
+        let is_beside = |other: &&SocketAddr| {
+            let (one, two) = (address.ip(), other.ip());
+            other.port() == address.port()
+                && one.is_ipv4() == two.is_ipv4()
+                && one.is_unspecified() != two.is_unspecified()
+        };
+        match all.iter().find(is_beside) {
+            Some(_) => Self::Beside,
+            None => Self::Yes,
+        }
+    }
+}
+
 /// The sockets of one address, bound.
 #[derive(Debug)]
 pub struct Listener {
@@ -161,7 +195,7 @@ impl Listener {
     ///
     /// # Errors
     /// [`BindError`], with the address.
-    pub fn bind(address: SocketAddr, udp_sockets: usize) -> Result<Self, BindError> {
+    pub fn bind(address: SocketAddr, udp_sockets: usize, alone: Alone) -> Result<Self, BindError> {
         let fail = |proto| {
             move |source| BindError {
                 address,
@@ -169,7 +203,7 @@ impl Listener {
                 source,
             }
         };
-        let tcp = tcp_listener(address).map_err(fail("TCP"))?;
+        let tcp = tcp_listener(address, alone).map_err(fail("TCP"))?;
         let address = tcp.local_addr().map_err(fail("TCP"))?;
         let mut udp = Vec::new();
         for _ in 0..udp_sockets.max(1) {
@@ -187,13 +221,13 @@ impl Listener {
     ///
     /// # Errors
     /// [`BindError`], with the address.
-    pub fn bind_tls(address: SocketAddr) -> Result<Self, BindError> {
+    pub fn bind_tls(address: SocketAddr, alone: Alone) -> Result<Self, BindError> {
         let fail = |source| BindError {
             address,
             proto: "TLS",
             source,
         };
-        let tcp = tcp_listener(address).map_err(fail)?;
+        let tcp = tcp_listener(address, alone).map_err(fail)?;
         let address = tcp.local_addr().map_err(fail)?;
         Ok(Self {
             address,
@@ -237,7 +271,7 @@ impl Listener {
 }
 
 /// A listening socket.
-fn tcp_listener(address: SocketAddr) -> io::Result<TcpListener> {
+fn tcp_listener(address: SocketAddr, alone: Alone) -> io::Result<TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -245,6 +279,11 @@ fn tcp_listener(address: SocketAddr) -> io::Result<TcpListener> {
     )?;
     // A restart must not wait for connections of the process before to die.
     socket.set_reuse_address(true)?;
+    match alone {
+        // Who else has the port is found out.
+        Alone::Yes => {}
+        Alone::Beside => socket.set_reuse_port(true)?,
+    }
     prepare(&socket, address)?;
     socket.listen(BACKLOG)?;
     TcpListener::from_std(socket.into())
