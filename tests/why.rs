@@ -214,7 +214,7 @@ const CASES: [(&str, &str, &str, &str); 32] = [
     ),
     (
         "nope.falls.test",
-        "nxdomain",
+        "handler",
         "fallthrough",
         "`fallthrough`: then answered by forward . 127.0.0.1:9",
     ),
@@ -256,6 +256,9 @@ fn why_names_what_answers_and_why_nothing_does() {
         let has = code.is_empty() || reasons.iter().any(|reason| reason["code"] == code);
         assert!(has, "{question}: {json}");
     }
+    let said = site.ask(&["why", "web.test.svc.cluster.local", "TXT"]);
+    let first = said.lines().next().unwrap_or_default();
+    assert!(first.ends_with(", unless hosts decides before"), "{said}");
     let said = site.ask(&["why", "nope.stays.test"]);
     assert!(!said.contains("fallthrough"), "of another zone: {said}");
     site.ask(&["freeze", "cluster.local"]);

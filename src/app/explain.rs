@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::app::chain::fallthrough_of;
-use crate::corefile::{BindHost, Config, HANDLER_OPTIONS, Pods, ServerBlock, Source};
+use crate::corefile::{BindHost, Config, HANDLER_OPTIONS, Hosts, Pods, ServerBlock, Source};
 use crate::dns::Name;
 use crate::transfer::TlsDemand;
 
@@ -210,9 +210,12 @@ fn missing(block: &ServerBlock, zone: &Name) -> Option<String> {
 fn rest(block: &ServerBlock) -> String {
     let answering = answering(block, &BESIDE_ZONES);
     if !answering.is_empty() {
+        let ended = block.handlers.hosts.as_ref().and_then(Hosts::ends_at);
+        let ended = ended.map(|zone| format!("; SERVFAIL for what hosts lacks below {zone}"));
         return format!(
-            "answered by {}, where they are for the name",
-            answering.join(", then ")
+            "answered by {}, where they are for the name{}",
+            answering.join(", then "),
+            ended.unwrap_or_default()
         );
     }
     if words_of(block).is_empty() {

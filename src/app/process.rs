@@ -199,7 +199,7 @@ impl Process {
                         return Ok(());
                     }
                     Wish::End(signal) => {
-                        tracing::info!("{signal}: shutting down");
+                        tracing::info!("{signal}: Shutting down servers then terminating");
                         break None;
                     }
                     Wish::Reload => {
@@ -429,7 +429,8 @@ impl Process {
         ends.stopping.store(true, Ordering::Relaxed);
         serving.common.draining.store(true, Ordering::Relaxed);
         match &failed {
-            None => tracing::info!(lameduck_ms = lameduck.as_millis(), "shutting down"),
+            None if lameduck.is_zero() => {}
+            None => tracing::info!("plugin/health: Going into lameduck mode for {lameduck:?}"),
             Some(error) => tracing::error!(target: telemetry::FATAL, "{}", one_line(error)),
         }
         if failed.is_none() && !lameduck.is_zero() {

@@ -92,6 +92,7 @@ pub(super) fn write(
             "name": name.to_string(),
             "type": rtype.to_string(),
             "outcome": found.outcome,
+            "before": grounds.block.map(|block| block.before).unwrap_or_default(),
             "zone": grounds.zone.map(|zone| zone.apex().to_string()),
             "serial": version.map(|version| version.serial.encode()),
             "records": records,
@@ -159,6 +160,12 @@ fn find(grounds: &Grounds, version: Option<&Version>, name: &Name, rtype: Rtype)
             .extend(reasons.iter().filter(is_note).cloned());
     }
     finding.reasons.extend(notes);
+    if let Some(block) = block
+        && !block.before.is_empty()
+    {
+        let unless = format!(", unless {} decides before", block.before.join(" or "));
+        finding.says.push_str(&unless);
+    }
     finding
 }
 
@@ -334,10 +341,13 @@ fn live_at(version: &Version, live: &LiveNames, name: &Name) -> Option<(&'static
 fn fall_through(block: &BlockLine, apex: &Name, name: &Name, finding: &mut Finding) {
     let mut below = block.falls_through.get(apex).into_iter().flatten();
     if !block.after.is_empty() && below.any(|zone| name.is_within(zone)) {
-        let text = format!(
-            "`fallthrough`: then answered by {}",
-            block.after.join(", then ")
-        );
+        let after = block.after.join(", then ");
+        let text = format!("`fallthrough`: then answered by {after}");
         finding.reasons.push(Reason::new("fallthrough", text));
+        finding.outcome = "handler";
+        finding.says = format!(
+            "not in zone {apex}: {} has it answered by {after}",
+            block.place
+        );
     }
 }

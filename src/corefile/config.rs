@@ -34,7 +34,7 @@ use super::transfer::{self, Transfer};
 use super::tsig::{self, KeyFile, Tsig, TsigKey};
 use super::zone::{self, ZoneKey};
 use super::zoned::closest;
-use super::{listener, listener_tls, nested, repeats, sources, zoned};
+use super::{hosts, listener, listener_tls, nested, repeats, sources, zoned};
 use crate::dns::Name;
 
 /// A Corefile, read and checked. It never changes.
@@ -288,6 +288,7 @@ pub fn parse_text(
     file::check(&servers, &mut report);
     nested::check(&servers, &mut report);
     catalog::check(&servers, &mut report);
+    hosts::check(&servers, &mut report);
     let (problems, warnings) = report.finish();
     if problems.is_empty() {
         Ok(Loaded {

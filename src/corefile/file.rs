@@ -64,13 +64,6 @@ pub(super) fn parse(
             }
             "fallthrough" => {
                 file.fallthrough = zone::arguments(&line.arguments, &[Name::root()], report);
-                let message =
-                    "nothing comes after a zone file yet: names that it lacks do not exist";
-                report.warn(
-                    &line.name.place,
-                    message,
-                    "take it out, or leave it for later",
-                );
             }
             // CoreDNS passes over it, whatever it says.
             "upstream" => {}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::parser::{Directive, Line};
 use super::place::{Place, Report};
 use super::quantity::go_duration;
-use super::zone;
+use super::{ServerBlock, zone};
 use crate::dns::{Name, Ttl};
 
 /// The options, for messages.
@@ -61,6 +61,31 @@ impl HostLine {
             names: names.map(|name| name.to_lower()).collect(),
         };
         Some(line).filter(|line| !line.names.is_empty())
+    }
+}
+
+impl Hosts {
+    /// A zone of it of whose names it lacks some go no further.
+    #[must_use]
+    pub fn ends_at(&self) -> Option<&Name> {
+        let goes_on = |zone: &&Name| self.fallthrough.iter().any(|below| zone.is_within(below));
+        self.zones.iter().find(|zone| !goes_on(zone))
+    }
+}
+
+/// Warns of blocks whose other handlers are not asked for what `hosts` lacks.
+pub(super) fn check(servers: &[ServerBlock], report: &mut Report) {
+    for block in servers {
+        let stands_before = block.zones_written().next().is_some()
+            || block.clusters().next().is_some()
+            || !block.handlers.forwards.is_empty();
+        let hosts = block.handlers.hosts.iter().filter(|_| stands_before);
+        for (hosts, zone) in hosts.filter_map(|hosts| Some((hosts, hosts.ends_at()?))) {
+            let message = format!(
+                "hosts answers SERVFAIL for all names below {zone} that it lacks: what stands behind it is not asked"
+            );
+            report.warn(&hosts.place, &message, "write fallthrough in its block");
+        }
     }
 }
 

@@ -54,15 +54,19 @@ const fn again(word: Word) -> Again {
 /// Says what is to be said of a directive that stands in the block already, there.
 pub(super) fn report(word: Word, directive: &Directive, first: &Place, report: &mut Report) {
     let (text, place) = (&directive.name.text, &directive.name.place);
-    let line = first.line;
+    // Of another file the line alone would be looked for in this one.
+    let at = match first.file == place.file {
+        true => format!("in line {}", first.line),
+        false => format!("in {first}"),
+    };
     match again(word) {
         Again::Several => {}
         Again::Counts(which) => {
-            let message = format!("{text} stands also in line {line}, {which}");
+            let message = format!("{text} stands also {at}, {which}");
             report.warn(place, message, "take one out");
         }
         Again::Refused => {
-            let message = format!("{text} stands already in line {line} of this block");
+            let message = format!("{text} stands already {at} of this block");
             report.error(place, message, "join the two");
         }
     }

@@ -443,7 +443,12 @@ fn quoted(octets: &[u8]) -> String {
 
 /// Asks by UDP and returns the octets of the reply.
 pub fn udp_octets(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
-    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let own = if server.is_ipv4() {
+        "127.0.0.1:0"
+    } else {
+        "[::1]:0"
+    };
+    let socket = UdpSocket::bind(own)?;
     socket.connect(server)?;
     // Shorter than for TCP: a datagram to a server that is just starting is lost, not delayed.
     socket.set_read_timeout(Some(Duration::from_secs(1)))?;

@@ -372,6 +372,18 @@ fn imports_are_relative_to_their_file_and_keep_its_places() {
     );
 }
 
+/// A line alone would be looked for in the wrong file.
+#[test]
+fn what_an_import_brings_a_second_time_is_told_with_the_file_of_the_first() {
+    let files = [
+        ("Corefile", ". {\n import x\n errors\n}\n"),
+        ("x", "\n\n\nerrors\n"),
+    ];
+    let said = loaded(&files).unwrap_err().to_string();
+    let want = "Corefile:3:2: errors stands already in x:4:1 of this block; ";
+    assert!(said.starts_with(want), "{said}");
+}
+
 #[test]
 fn imports_that_find_nothing_or_too_much_are_told() {
     let text = ". {\n import none/*.override\n}\n";

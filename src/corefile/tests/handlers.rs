@@ -154,6 +154,37 @@ fn hosts_reads_files_lines_and_options() {
     assert!(warnings(". {\n hosts /no/such\n}\n")[0].contains("/no/such does not exist"));
 }
 
+/// What it lacks is SERVFAIL, and nobody else is asked: a cluster that stands behind it would be out of reach.
+#[test]
+fn hosts_without_fallthrough_before_others_is_warned_of() {
+    let said = |lines: &str| {
+        warnings(&format!(
+            ". {{\n hosts /dev/null {lines}\n forward . 192.0.2.1\n}}\n"
+        ))
+    };
+    assert_eq!(said("{\n  fallthrough\n }"), [""; 0]);
+    assert_eq!(
+        said("a.example b.example {\n  fallthrough example\n }"),
+        [""; 0]
+    );
+    for (lines, zone) in [
+        ("", "."),
+        ("{\n  fallthrough example\n }", "."),
+        ("a.example", "a.example."),
+    ] {
+        let said = said(lines);
+        assert!(
+            said.len() == 1 && said[0].contains(&format!("below {zone} that it lacks")),
+            "{said:?}"
+        );
+    }
+    assert_eq!(
+        warnings(". {\n hosts /dev/null\n}\n"),
+        [""; 0],
+        "nothing is behind it"
+    );
+}
+
 #[test]
 fn lines_of_hosts_without_address_or_name_are_passed_over_with_a_warning() {
     let lines =
