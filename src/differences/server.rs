@@ -35,6 +35,26 @@ pub(super) const OF_SERVER: &[Difference] = &[
         "src/serve/dispatch/tests.rs",
     ),
     elsewhere(
+        "nobody",
+        [
+            "a name of a block in which nothing answers (`errors`, `log`, `prometheus` and the like alone)",
+            "SERVFAIL",
+            "REFUSED with EDE 20",
+            "nothing failed; the name is none of ours, and the client asks elsewhere",
+        ],
+        "src/live/chain.rs",
+    ),
+    elsewhere(
+        "self-signed",
+        [
+            "an upstream by TLS that shows the very certificate `tls` trusts, made as an authority (`CA:TRUE`)",
+            "taken",
+            "refused, with the reason in the log; one that is signed by an authority, or made with `CA:FALSE`, is taken",
+            "RFC 5280 section 4.2.1.9: an authority's certificate is no server's",
+        ],
+        "src/app/upstreams.rs",
+    ),
+    elsewhere(
         "class-of-block",
         [
             "classes other than IN",
