@@ -1,7 +1,8 @@
 //! Asks secondaries at the start which serial they have: one that is ahead of us would never take ours.
 //!
 //! That is so when our disk was lost or an old copy of it came back. Each secondary that is notified is asked
-//! by UDP, signed where it has a key, a few times within a short while, all at once. Who is silent, or
+//! by UDP, signed where it has a key, a few times within a short while, all at once. One that refuses is asked once
+//! more over TCP within that time, for Knot tells the serial of a catalog no other way. Who is silent, or
 //! does not have the zone, says nothing; an answer that should be signed and is not counts as none, for it
 //! would let anybody move our serial. Addresses that may only transfer are not asked: they need not be
 //! servers.
@@ -16,13 +17,15 @@ use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::net::UdpSocket;
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use crate::dns::tsig::{self, Key};
 use crate::dns::{
-    HEADER_OCTETS, MAX_MESSAGE_OCTETS, MessageWriter, Name, Rtype, Serial, flags, tsig_place,
+    HEADER_OCTETS, MAX_MESSAGE_OCTETS, MessageWriter, Name, Rcode, Rtype, Serial, flags, tsig_place,
 };
 use crate::ops::Clock;
+use crate::transfer::notify::exchange;
 use crate::transfer::{Secondary, unix_seconds};
 
 /// The largest answer that is read.
@@ -94,11 +97,49 @@ async fn ask_in_all_ways(
     None
 }
 
-/// Asks one secondary in one way.
+/// Asks one secondary in one way: by UDP, and over TCP from the moment it refuses that.
 async fn ask(
     secondary: &Secondary,
     key: Option<&Key>,
     settings: AskSettings,
+    clock: &dyn Clock,
+) -> io::Result<Option<Serial>> {
+    // One question for all tries: an answer to an earlier one is as good.
+    let question = Question::new(&secondary.zone, key, unix_seconds(clock))?;
+    let refused = CancellationToken::new();
+    let by_udp = ask_by_udp(secondary, &question, key, settings, &refused, clock);
+    let by_tcp = async {
+        refused.cancelled().await;
+        let raw = exchange(secondary.clone(), question.octets.clone()).await?;
+        Ok(match question.read(&raw, key, unix_seconds(clock)) {
+            Answer::Has(serial) => Some(serial),
+            Answer::Other | Answer::None | Answer::Refused { .. } => None,
+        })
+    };
+    let asked = async {
+        tokio::pin!(by_udp, by_tcp);
+        tokio::select! {
+            said = &mut by_udp => match said {
+                Ok(None) if refused.is_cancelled() => by_tcp.await,
+                said => said,
+            },
+            said = &mut by_tcp => match said {
+                Ok(Some(serial)) => Ok(Some(serial)),
+                Ok(None) | Err(_) => by_udp.await,
+            },
+        }
+    };
+    let time = settings.wait.saturating_mul(settings.tries);
+    tokio::time::timeout(time, asked).await.unwrap_or(Ok(None))
+}
+
+/// Asks by UDP, a few times; says at once when an answer refuses.
+async fn ask_by_udp(
+    secondary: &Secondary,
+    question: &Question,
+    key: Option<&Key>,
+    settings: AskSettings,
+    refused: &CancellationToken,
     clock: &dyn Clock,
 ) -> io::Result<Option<Serial>> {
     let any = match secondary.target {
@@ -107,8 +148,6 @@ async fn ask(
     };
     let socket = UdpSocket::bind((secondary.source.unwrap_or(any), 0)).await?;
     socket.connect(secondary.target).await?;
-    // One question for all tries: an answer to an earlier one is as good.
-    let question = Question::new(&secondary.zone, key, unix_seconds(clock))?;
     for _ in 0..settings.tries {
         if let Err(error) = socket.send(&question.octets).await
             && !is_told_of_before(&error)
@@ -127,6 +166,12 @@ async fn ask(
                     Answer::Other => {}
                     Answer::None => return Ok::<_, io::Error>(None),
                     Answer::Has(serial) => return Ok(Some(serial)),
+                    Answer::Refused { is_certain } => {
+                        refused.cancel();
+                        if is_certain {
+                            return Ok(None);
+                        }
+                    }
                 }
             }
         };
@@ -156,6 +201,11 @@ enum Answer {
     Other,
     /// The secondary has no version.
     None,
+    /// It refuses, maybe this way alone.
+    Refused {
+        /// It said so itself: the answer is signed, or no key is used.
+        is_certain: bool,
+    },
     /// It has this one.
     Has(Serial),
 }
@@ -206,13 +256,16 @@ impl Question {
         if word(0) != self.id || word(2) & flags::QR == 0 {
             return Answer::Other;
         }
-        if let Some(key) = key {
-            let is_signed = tsig_place(raw)
-                .is_some_and(|at| tsig::is_reply_valid(key, &self.mac, raw, at, now));
-            if !is_signed {
-                // A refusal comes unsigned; so might a lie, and the next datagram be the truth.
-                return Answer::Other;
-            }
+        let is_refused = [Rcode::REFUSED, Rcode::NOTAUTH].contains(&Rcode(word(2) & 15));
+        let is_certain = key.is_none_or(|key| {
+            tsig_place(raw).is_some_and(|at| tsig::is_reply_valid(key, &self.mac, raw, at, now))
+        });
+        if is_refused {
+            return Answer::Refused { is_certain };
+        }
+        if !is_certain {
+            // It might be a lie, and the next datagram be the truth.
+            return Answer::Other;
         }
         if word(2) & 15 != 0 || word(4) != 1 || answers == 0 {
             return Answer::None;
@@ -261,6 +314,7 @@ fn first_serial(raw: &[u8], at: usize, question: &[u8]) -> Option<Serial> {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
     use crate::dns::tsig::Algorithm;
@@ -472,6 +526,56 @@ mod tests {
             () = starting => unreachable!("it never ends"),
         };
         assert_eq!(found, [(zone(), Serial::decode(8))]);
+    }
+
+    /// Asks a secondary that refuses all that comes by UDP, unsigned, and answers this over TCP.
+    async fn asked_over_tcp(script: fn(&[u8]) -> Vec<u8>) -> Vec<(Name, Serial)> {
+        let (socket, listener) = crate::serve::testing::both_ways().await;
+        let refusing = async {
+            let mut raw = vec![0; 512];
+            loop {
+                let (octets, from) = socket.recv_from(&mut raw).await.unwrap();
+                let mut refused = answer(&raw[..octets], 1);
+                refused[3] |= 5;
+                socket.send_to(&refused, from).await.unwrap();
+            }
+        };
+        let answering = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let length = stream.read_u16().await.unwrap();
+            let mut raw = vec![0; usize::from(length)];
+            stream.read_exact(&mut raw).await.unwrap();
+            let answer = script(&raw);
+            let length = u16::try_from(answer.len()).unwrap();
+            stream.write_u16(length).await.unwrap();
+            stream.write_all(&answer).await.unwrap();
+            std::future::pending::<()>().await;
+        };
+        let secondary = Secondary {
+            zone: zone(),
+            target: listener.local_addr().unwrap(),
+            keys: vec![key().name().clone()],
+            source: None,
+        };
+        let settings = AskSettings {
+            tries: 2,
+            wait: Duration::from_millis(300),
+        };
+        let told = vec![(secondary, vec![Some(key())])];
+        let asking = ask_serials(told, settings, Arc::new(SystemClock));
+        tokio::select! {
+            found = asking => serials(found),
+            () = refusing => unreachable!("it answers for ever"),
+            () = answering => unreachable!("it never ends"),
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_refuses_by_udp_is_asked_over_tcp_with_the_same_key() {
+        let found = asked_over_tcp(|raw| signed_answer(raw, 12).expect("it is signed")).await;
+        assert_eq!(found, [(zone(), Serial::decode(12))]);
+        let lie = asked_over_tcp(|raw| answer(raw, 13)).await;
+        assert_eq!(lie, []);
     }
 
     #[tokio::test]

@@ -351,8 +351,8 @@ async fn answer_by_tcp(exchange: Option<&mut Exchange>) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Sends a message over TCP and reads the answer. The next try puts an end to it.
-async fn exchange(secondary: Secondary, octets: Vec<u8>) -> io::Result<Vec<u8>> {
+/// Sends a message over TCP and reads the answer. Whoever waits for it puts an end to it.
+pub(super) async fn exchange(secondary: Secondary, octets: Vec<u8>) -> io::Result<Vec<u8>> {
     let socket = match secondary.target {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,

@@ -8,29 +8,18 @@
 use std::sync::Arc;
 
 use hickory_server::proto::op::Message;
-use tokio::net::{TcpListener, UdpSocket};
+use tokio::net::UdpSocket;
 
 use super::*;
 use crate::dns::{Query, Soa, Ttl};
 use crate::serve::testing::{
-    NOW, Running, Setup, contents, key, line, name, publish, soa, soon, zone,
+    NOW, Running, Setup, both_ways, contents, key, line, name, publish, soa, soon, zone,
 };
 use crate::zone::Contents;
 
 /// A secondary's socket.
 async fn secondary() -> UdpSocket {
     UdpSocket::bind("127.0.0.1:0").await.unwrap()
-}
-
-/// A secondary's socket, and its listener for connections at the same port.
-async fn both() -> (UdpSocket, TcpListener) {
-    loop {
-        let socket = secondary().await;
-        let address = socket.local_addr().unwrap();
-        if let Ok(listener) = TcpListener::bind(address).await {
-            return (socket, listener);
-        }
-    }
 }
 
 /// A zone and a server that tells these targets of it, those that refuse it again after a second.
@@ -243,7 +232,7 @@ async fn d4_an_answer_with_any_code_is_noted() {
 /// One that is just starting refuses what it takes a moment later: it is told again, by datagram as it answers.
 #[tokio::test]
 async fn d4_who_refuses_is_told_the_same_serial_again_until_it_takes_it() {
-    let (socket, listener) = both().await;
+    let (socket, listener) = both_ways().await;
     let (_zone, running) = telling(&[(socket.local_addr().unwrap(), &[])]);
     for _ in 0..4 {
         let (raw, from) = receive(&socket).await;
@@ -364,7 +353,7 @@ async fn a_target_of_ipv6_is_told_from_the_source_that_is_configured() {
 #[tokio::test]
 async fn where_datagrams_are_not_answered_tcp_is_tried() {
     // Datagrams are taken and never answered.
-    let (deaf, listener) = both().await;
+    let (deaf, listener) = both_ways().await;
     let (_zone, running) = telling(&[(deaf.local_addr().unwrap(), &["k."])]);
     for _ in 0..=UDP_TRIES {
         receive(&deaf).await;
