@@ -13,6 +13,8 @@ pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
 server:
     ip-address: {}
     zonesdir: \"{folder}\"
+    # Zones are written to their files alone; from 4.8 on NSD has no database.
+    database: \"\"
     zonelistfile: \"{folder}/zone.list\"
     xfrdfile: \"{folder}/xfrd.state\"
     xfrdir: \"{folder}\"

@@ -67,3 +67,15 @@ fn folders_can_be_chosen_and_file_names_stay_in_them() {
         "{text}"
     );
 }
+
+/// Its database would stand in the folder of its package, which a server with another folder may not write to.
+#[test]
+fn nsd_keeps_nothing_outside_its_folder() {
+    let feed = Feed {
+        folder: Some("/srv/dns".into()),
+        ..feed()
+    };
+    let text = feed.configuration(Software::Nsd);
+    assert!(text.contains("    database: \"\"\n"), "{text}");
+    assert!(!text.contains("/var"), "{text}");
+}
