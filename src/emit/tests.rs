@@ -79,3 +79,20 @@ fn nsd_keeps_nothing_outside_its_folder() {
     assert!(text.contains("    database: \"\"\n"), "{text}");
     assert!(!text.contains("/var"), "{text}");
 }
+
+#[test]
+fn nsd_says_why_its_first_transfer_with_a_certificate_waits() {
+    let text = |own: Option<&str>| {
+        let tls = FeedTls {
+            name: "ns.example".to_owned(),
+            own: own.map(ToOwned::to_owned),
+        };
+        let feed = Feed {
+            tls: Some(tls),
+            ..feed()
+        };
+        feed.configuration(Software::Nsd)
+    };
+    assert!(text(Some("friend.example")).contains("# NSD 4.6 presents it only from its second"));
+    assert!(!text(None).contains("NSD 4.6"));
+}
