@@ -179,6 +179,7 @@ pub(super) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Re
         }
     }
     warn_of_unkeyed(&transfer, report);
+    warn_of_twins(&transfer.secondaries, report);
     if !named {
         let message = "transfer names nobody";
         report.error(
@@ -224,6 +225,26 @@ fn warn_of_unkeyed(transfer: &Transfer, report: &mut Report) {
                 message,
                 "write the same key and tls on both, or take one line out",
             );
+        }
+    }
+}
+
+/// Warns of two secondaries at one address whose requests may look the same: what one takes is told of the other, too.
+fn warn_of_twins(secondaries: &[Secondary], report: &mut Report) {
+    for (place, to) in secondaries.iter().enumerate() {
+        let shares = |other: &Secondary| {
+            let is_neither_signed = to.keys.is_empty() && other.keys.is_empty();
+            is_neither_signed || to.keys.iter().any(|key| other.keys.contains(key))
+        };
+        let is_twin = |other: &&Secondary| {
+            PeerAddress::from(other.address) == PeerAddress::from(to.address) && shares(other)
+        };
+        if let Some(twin) = secondaries[..place].iter().find(is_twin) {
+            let message = format!(
+                "to {} cannot be told apart from {} of line {} when it transfers",
+                to.address, twin.address, twin.place.line
+            );
+            report.warn(&to.place, message, "give each its own key");
         }
     }
 }

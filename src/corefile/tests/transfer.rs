@@ -249,3 +249,30 @@ fn a_directive_for_no_zone_of_its_block_is_warned_about() {
         ]
     );
 }
+
+#[test]
+fn two_at_one_address_that_sign_alike_are_a_warning() {
+    let of = |lines: &str| {
+        let tsig = "tsig {\n secret k c2VjcmV0\n secret l c2VjcmV0\n }\n";
+        warnings(&format!(
+            "a {{\n kubernetes\n {tsig} transfer {{\n {lines}\n }}\n}}\n"
+        ))
+    };
+    let said = |port: &str, place: &str| {
+        format!(
+            "Corefile:{place}: to 192.0.2.1:{port} cannot be told apart from 192.0.2.1:53 of line 8 when it transfers; give each its own key"
+        )
+    };
+    assert_eq!(
+        of("to 192.0.2.1 key k\n to 192.0.2.1:54 key l k"),
+        [said("54", "9:5")]
+    );
+    assert_eq!(of("to 192.0.2.1 192.0.2.1:54"), [said("54", "8:15")]);
+    for apart in [
+        "to 192.0.2.1 key k\n to 192.0.2.1:54 key l",
+        "to 192.0.2.1 192.0.2.2:54 key k",
+        "to fe80::1%7\n to fe80::1%8",
+    ] {
+        assert_eq!(of(apart), [""; 0], "{apart}");
+    }
+}
