@@ -119,6 +119,12 @@ fn the_port_is_that_of_the_listener_that_has_the_zone_for_such_transfers() {
     assert_eq!(feed(alone, "", bind, name), Ok((at(853), over(None))));
     let named = feed(mixed, "tls friend.example", Software::Nsd, name);
     assert_eq!(named, Ok((at(853), over(Some("friend.example")))));
+    let elsewhere = "tls://example.org:853 cluster.local:5300";
+    let refused = feed(elsewhere, "tls", bind, name).unwrap_err();
+    assert!(
+        refused.contains("no key with tls:// is for it"),
+        "{refused}"
+    );
     for (software, name, why) in [
         (bind, None, "--tls-name"),
         (
