@@ -198,6 +198,7 @@ impl Notifier {
         telling.sent(now, self.retry());
         match self.send(&version, telling.key(), socket).await {
             Ok(in_flight) => {
+                telling.left(true);
                 self.stats.notify_sent.increase();
                 let wall = self.clock.wall();
                 self.table
@@ -206,7 +207,12 @@ impl Notifier {
                 Some(in_flight)
             }
             Err(error) => {
-                warn!(zone = %self.zone.apex(), %target, %error, "notify could not be sent");
+                let zone = self.zone.apex();
+                if telling.left(false) {
+                    warn!(%zone, %target, %error, "notify could not be sent");
+                } else {
+                    debug!(%zone, %target, %error, "notify could not be sent, still");
+                }
                 *socket = None;
                 None
             }

@@ -38,6 +38,8 @@ pub(super) struct Telling {
     refusals: usize,
     /// The place of the first of these whose refusal was validly signed: the target knows it, and refuses the telling.
     known: Option<usize>,
+    /// The last datagram could not be sent.
+    is_stuck: bool,
 }
 
 impl Telling {
@@ -53,6 +55,7 @@ impl Telling {
             key: 0,
             refusals: 0,
             known: None,
+            is_stuck: false,
         }
     }
 
@@ -98,6 +101,13 @@ impl Telling {
         };
         self.tries += 1;
         self.repeat_at = Some(now + wait);
+    }
+
+    /// Notes whether a datagram left; whether it is news that it did not.
+    pub(super) const fn left(&mut self, has_left: bool) -> bool {
+        let is_news = !has_left && !self.is_stuck;
+        self.is_stuck = !has_left;
+        is_news
     }
 
     /// The telling in flight was refused: the next of so many keys is tried at once, for keys are exchanged at one

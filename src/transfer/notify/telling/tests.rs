@@ -146,6 +146,13 @@ fn slow_tries_begin_with_the_key_whose_refusal_was_signed() {
 }
 
 #[test]
+fn that_nothing_can_be_sent_is_news_once() {
+    let mut telling = Telling::new(settings());
+    let news = [true, false, false, true, false].map(|has_left| telling.left(has_left));
+    assert_eq!(news, [false, true, false, false, true]);
+}
+
+#[test]
 fn waits_grow_to_their_bound() {
     let at = moments();
     let mut telling = Telling::new(NotifySettings {
