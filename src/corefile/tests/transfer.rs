@@ -90,6 +90,15 @@ fn a_line_that_lets_in_what_another_one_asks_a_key_for_is_a_warning() {
              and tls on both, or take one line out"
         ]
     );
+    let within = of("allow 192.0.2.0/24 key k\n allow 192.0.2.128/25");
+    assert!(
+        within[0].contains("from 192.0.2.128 needs a key"),
+        "{within:?}"
+    );
+    let named = of("allow 192.0.2.1 tls ns.example\n allow 192.0.2.0/24 tls");
+    let want = "from 192.0.2.1 needs a certificate with a name by line 7";
+    // There are others, for the block has no TLS.
+    assert!(named.iter().any(|it| it.contains(want)), "{named:?}");
     let two = of("to 192.0.2.1:54\n to 192.0.2.1:55 key k");
     assert_eq!(two.len(), 1, "two servers at one address: {two:?}");
     for of_link in [
