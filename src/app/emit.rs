@@ -12,7 +12,7 @@ use crate::app::commands::{load, print};
 use crate::app::failure::Failure;
 use crate::app::hosts::hosts_of;
 use crate::cli::Configuration;
-use crate::corefile::{Config, Scheme, Secondary, ServerBlock};
+use crate::corefile::{Config, Scheme, Secondary, ServerBlock, dns_address};
 use crate::dns::Name;
 use crate::emit::{Feed, FeedKey, FeedTls, PLACEHOLDER, Software};
 use crate::transfer::TlsDemand;
@@ -155,7 +155,10 @@ fn chosen(known: &[SocketAddr], wanted: Option<&str>) -> Result<SocketAddr, Stri
         all.join(", ")
     };
     let is_meant = |address: &SocketAddr| {
-        wanted.is_none_or(|it| it == address.to_string() || it == address.ip().to_string())
+        wanted.is_none_or(|it| {
+            let is_it = dns_address(it).is_some_and(|meant| meant == *address);
+            is_it || it == address.ip().to_string()
+        })
     };
     let meant: Vec<SocketAddr> = known.iter().copied().filter(is_meant).collect();
     if known.is_empty() {

@@ -71,6 +71,9 @@ fn who_is_meant_has_to_be_clear() {
             .unwrap_err()
             .contains("no secondary 192.0.2.7")
     );
+    let of_link = ["[fe80::1%1]:16404", "[fe80::1%7]:16404"].map(|it| it.parse().unwrap());
+    let meant = chosen(&of_link, Some("[fe80::1%lo]:16404"));
+    assert_eq!(meant, Ok(of_link[0]), "as the Corefile has it");
     let nobody = "transfer {\n allow 192.0.2.9\n}";
     assert!(
         printed(nobody, Software::Bind, None)
