@@ -187,7 +187,9 @@ fn after_a_lost_disk_the_catalog_goes_on_above_that_of_knot() {
     )
     .unwrap();
     let by_hand = format!("file {} {CATALOG}", file.display());
-    let hand_made = text.replace(&format!("catalog {CATALOG}"), &by_hand);
+    let hand_made = text
+        .replace(&format!("catalog {CATALOG}"), &by_hand)
+        .replace("kubernetes {", "kubernetes cluster.local {");
     fs::write(zonewright.corefile(), hand_made).unwrap();
     zonewright.start();
     fs::write(zonewright.corefile(), &text).unwrap();
