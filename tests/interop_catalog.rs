@@ -163,6 +163,65 @@ fn g1_zones_show_up_and_go_at_bind_knot_and_powerdns_by_themselves() {
     wait_for_all(&zonewright, &mut members, &["cluster.local"]);
 }
 
+/// Knot tells the serial of a catalog over TCP alone, and takes none that is below it.
+#[test]
+fn after_a_lost_disk_the_catalog_goes_on_above_that_of_knot() {
+    if needs::lacks(&["knot"]) {
+        return;
+    }
+    let readers = [(Kind::Knot, ports::free())];
+    let [(kind, port)] = readers;
+    let mut zonewright = Zonewright::prepare(&[]);
+    manifests(&zonewright);
+    configure(&mut zonewright, &["cluster.local"], &readers);
+    // The catalog of the first life comes from a file: its serial is far ahead of any clock.
+    let far = 3_900_000_000_u32;
+    let text = fs::read_to_string(zonewright.corefile()).unwrap();
+    let file = zonewright.folder().join("db");
+    fs::write(
+        &file,
+        format!(
+            "$ORIGIN {CATALOG}.\n$TTL 5\n@ SOA invalid. invalid. {far} 300 30 86400 5\n@ NS invalid.\n\
+             version TXT 2\nm.zones PTR cluster.local.\n"
+        ),
+    )
+    .unwrap();
+    let by_hand = format!("file {} {CATALOG}", file.display());
+    let hand_made = text
+        .replace(&format!("catalog {CATALOG}"), &by_hand)
+        .replace("kubernetes {", "kubernetes cluster.local {");
+    fs::write(zonewright.corefile(), hand_made).unwrap();
+    zonewright.start();
+    fs::write(zonewright.corefile(), &text).unwrap();
+    let mut plan = Plan::new(zonewright.address(), &[CATALOG]);
+    plan.emitted = Some(zonewright.emitted(kind, ports::loopback(port)));
+    let mut knot = Secondary::start_on(kind, &plan, port);
+    wait_for_all(
+        &zonewright,
+        std::slice::from_mut(&mut knot),
+        &["cluster.local"],
+    );
+    assert_eq!(serial_of_catalog(&knot, CATALOG), Some(far));
+
+    zonewright.kill();
+    fs::remove_dir_all(zonewright.state()).unwrap();
+    zonewright.start();
+    let first = zonewright.versions(CATALOG).pop().unwrap();
+    assert_eq!(first["serial"], u64::from(far) + 1, "{first}");
+    let ours = zonewright.serial(CATALOG);
+    process::wait_for(
+        "it has the catalog",
+        FOLLOW,
+        || knot.log(),
+        || (serial_of_catalog(&knot, CATALOG) == ours).then_some(()),
+    );
+    wait_for_all(
+        &zonewright,
+        std::slice::from_mut(&mut knot),
+        &["cluster.local"],
+    );
+}
+
 /// The catalogs between which a zone moves.
 const BOTH: [&str; 2] = ["old.invalid", "new.invalid"];
 

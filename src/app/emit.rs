@@ -12,7 +12,7 @@ use crate::app::commands::{load, print};
 use crate::app::failure::Failure;
 use crate::app::hosts::hosts_of;
 use crate::cli::Configuration;
-use crate::corefile::{Config, Scheme, Secondary, ServerBlock, ZoneKey};
+use crate::corefile::{Config, Scheme, Secondary, ServerBlock, dns_address};
 use crate::dns::Name;
 use crate::emit::{Feed, FeedKey, FeedTls, PLACEHOLDER, Software};
 use crate::transfer::TlsDemand;
@@ -87,7 +87,7 @@ fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
     given.retain(|it| it.to.address == listen);
     let first = given.first().ok_or("nobody is named behind to")?;
     let software = emission.software;
-    let over = over_of(first);
+    let over = over_of(first)?;
     let mut feed = Feed {
         listen,
         tls: tls_of(first, over, emission)?,
@@ -115,7 +115,7 @@ fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
                 first.to.place, it.to.place
             ));
         }
-        if it.to.tls != first.to.tls || over_of(it) != over {
+        if it.to.tls != first.to.tls || over_of(it)? != over {
             return Err(format!(
                 "{listen} transfers by different rules of TLS at {} and {}: emit writes one; give it one",
                 first.to.place, it.to.place
@@ -155,7 +155,10 @@ fn chosen(known: &[SocketAddr], wanted: Option<&str>) -> Result<SocketAddr, Stri
         all.join(", ")
     };
     let is_meant = |address: &SocketAddr| {
-        wanted.is_none_or(|it| it == address.to_string() || it == address.ip().to_string())
+        wanted.is_none_or(|it| {
+            let is_it = dns_address(it).is_some_and(|meant| meant == *address);
+            is_it || it == address.ip().to_string()
+        })
     };
     let meant: Vec<SocketAddr> = known.iter().copied().filter(is_meant).collect();
     if known.is_empty() {
@@ -183,12 +186,22 @@ fn key_of(given: &Given<'_>, with_secret: bool) -> Option<FeedKey> {
 }
 
 /// How the secondary transfers: over TLS where that is demanded, or where nothing else is listened for.
-fn over_of(given: &Given<'_>) -> Scheme {
-    let is_plain = |key: &ZoneKey| key.scheme == Scheme::Dns;
-    match given.to.tls {
-        TlsDemand::Free if given.block.zones.iter().any(is_plain) => Scheme::Dns,
-        TlsDemand::Free | TlsDemand::Any | TlsDemand::Named(_) => Scheme::Tls,
+fn over_of(given: &Given<'_>) -> Result<Scheme, String> {
+    let Given { block, zone, to } = given;
+    let is_free = match to.tls {
+        TlsDemand::Free => true,
+        TlsDemand::Any | TlsDemand::Named(_) => false,
+    };
+    if is_free && block.hears(zone, Scheme::Dns) {
+        return Ok(Scheme::Dns);
     }
+    if block.hears(zone, Scheme::Tls) {
+        return Ok(Scheme::Tls);
+    }
+    Err(format!(
+        "{zone} goes to {} over TLS alone, and no key with tls:// is for it: write tls://{zone} as a key",
+        to.address
+    ))
 }
 
 /// What the secondary needs for TLS, where it transfers over it.

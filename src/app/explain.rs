@@ -143,7 +143,12 @@ fn zone_line(block: &ServerBlock, zone: &Name) -> String {
                 match it.peer {
                     crate::corefile::Peer::Anyone => format!("anyone{proof}"),
                     crate::corefile::Peer::Network(network) => {
-                        format!("{}/{}{proof}", network.address(), network.prefix_bits())
+                        let link = match it.link {
+                            0 => String::new(),
+                            link => format!("%{link}"),
+                        };
+                        let (address, bits) = (network.address(), network.prefix_bits());
+                        format!("{address}{link}/{bits}{proof}")
                     }
                 }
             });
@@ -251,6 +256,15 @@ mod tests {
                     zone        z. from the file db; transferred to nobody\n  \
                     the rest    SERVFAIL: no handler answers them\n";
         assert_eq!(explain(&loaded.config), want);
+    }
+
+    #[test]
+    fn who_may_transfer_by_one_link_alone_is_told_with_that() {
+        let text = "a {\n kubernetes {\n  manifests m\n }\n transfer {\n  allow fe80::1%7 fe80::/10\n }\n}\n";
+        let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
+        let said = explain(&loaded.config);
+        let want = "transferred to fe80::1%7/128, fe80::/10\n";
+        assert!(said.contains(want), "{said}");
     }
 
     #[test]

@@ -170,18 +170,14 @@ pub(super) fn status(observed: &Observed) -> Status {
             .get(&secondary.zone)
             .and_then(|zone| zone.current());
         let lag = version.map(|it| secondary.lag(&it));
-        let answered = |is_it: fn(Rcode) -> bool| {
-            let answer = secondary.acknowledged;
-            answer.filter(|(_, rcode, _)| is_it(*rcode))
-        };
         SecondaryLine {
             zone: secondary.zone.to_string(),
             secondary: secondary.target.to_string(),
             told: secondary.notified.map(|(serial, _)| serial.encode()),
-            acknowledged: answered(|rcode| rcode == Rcode::NOERROR)
-                .map(|(serial, _, _)| serial.encode()),
-            refused: answered(|rcode| rcode != Rcode::NOERROR)
-                .map(|(serial, rcode, _)| format!("{serial} ({rcode})")),
+            acknowledged: secondary.accepted().map(crate::dns::Serial::encode),
+            refused: secondary
+                .refused()
+                .map(|(serial, rcode)| format!("{serial} ({rcode})")),
             took: secondary.serial.map(crate::dns::Serial::encode),
             by: secondary.transfer.map(|(kind, _)| kind.as_str().to_owned()),
             lag_versions: lag.and_then(|lag| lag.versions),

@@ -136,6 +136,12 @@ pub(super) fn parse_port(text: &str) -> Option<u16> {
     digits.then(|| text.parse().ok()).flatten()
 }
 
+/// The address of a DNS server as the Corefile writes it, with the interface of a link; `None` if it is none.
+#[must_use]
+pub fn dns_address(text: &str) -> Option<SocketAddr> {
+    parse_dns_address(text).ok()
+}
+
 /// Reads `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`; without port it is 53. A link's own IPv6 address may say its
 /// link, as for [`parse_linked`].
 ///

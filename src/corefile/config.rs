@@ -32,7 +32,7 @@ use super::ready::{self, Ready};
 use super::tls::{self, Tls};
 use super::transfer::{self, Transfer};
 use super::tsig::{self, KeyFile, Tsig, TsigKey};
-use super::zone::{self, ZoneKey};
+use super::zone::{self, Scheme, ZoneKey};
 use super::zoned::closest;
 use super::{hosts, listener, listener_tls, nested, repeats, sources, zoned};
 use crate::dns::Name;
@@ -178,6 +178,16 @@ impl ServerBlock {
         let files = self.file_zones().map(|(zone, file)| (zone, &file.place));
         let catalogs = self.catalogs.iter().map(|it| (&it.zone, &it.place));
         clusters.chain(external).chain(files).chain(catalogs)
+    }
+
+    /// Whether questions for a zone come to the block this way: by a key of the zone or above it; to a zone below no
+    /// key, as a catalog may be, by any.
+    #[must_use]
+    pub fn hears(&self, zone: &Name, scheme: Scheme) -> bool {
+        let holds = |key: &ZoneKey| zone.is_within(&key.apex);
+        let is_below_none = !self.zones.iter().any(holds);
+        let mut keys = self.zones.iter();
+        keys.any(|key| key.scheme == scheme && (is_below_none || holds(key)))
     }
 
     /// Who may have `zone`, by the closest `transfer`; `None`: nobody.

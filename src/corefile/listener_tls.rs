@@ -6,6 +6,7 @@ use super::nsid::Nsid;
 use super::place::Report;
 use super::tls::{ClientAuth, Tls};
 use super::zone::Scheme;
+use crate::dns::Name;
 use crate::transfer::TlsDemand;
 
 /// The certificate of a listener: that of the first of its blocks that has one.
@@ -49,10 +50,29 @@ pub(super) fn check(servers: &[ServerBlock], report: &mut Report) {
                 "write tls://ZONE as a key, or take it out",
             );
         }
-        for (place, demand) in block.transfers.iter().flat_map(|t| t.demands()) {
-            if *demand != TlsDemand::Free && !has_tls {
+        check_demands(block, has_tls, report);
+    }
+}
+
+/// Reports who must use TLS for a zone that is not served over it.
+fn check_demands(block: &ServerBlock, has_tls: bool, report: &mut Report) {
+    for transfer in &block.transfers {
+        let is_of_this = |zone: &&Name| {
+            let closest = block.transfer_for(zone);
+            closest.is_some_and(|closest| std::ptr::eq(closest, transfer))
+        };
+        let mut zones = block.zones_written().filter(is_of_this);
+        let plain = zones.find(|zone| !block.hears(zone, Scheme::Tls));
+        for (place, demand) in transfer.demands() {
+            if *demand == TlsDemand::Free {
+                continue;
+            }
+            if !has_tls {
                 let message = "this asks for tls, and no key of this block begins with tls://";
                 report.warn(place, message, "write tls://ZONE as a key too");
+            } else if let Some(zone) = plain {
+                let message = format!("this asks for tls, and no key with tls:// is for {zone}");
+                report.warn(place, message, format!("write tls://{zone} as a key too"));
             }
         }
     }

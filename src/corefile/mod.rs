@@ -68,7 +68,7 @@ mod zone;
 mod zoned;
 
 pub use acl::{Acl, AclAction, AclPolicy};
-pub use address::{DNS_PORT, HttpAddress, HttpAddressError, HttpHost};
+pub use address::{DNS_PORT, HttpAddress, HttpAddressError, HttpHost, dns_address};
 pub use apex::{Apex, NameServer};
 pub use autopath::{Autopath, SearchPath, search_names};
 pub use bind::{Bind, BindHost};

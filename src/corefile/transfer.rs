@@ -179,6 +179,7 @@ pub(super) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Re
         }
     }
     warn_of_unkeyed(&transfer, report);
+    warn_of_twins(&transfer.secondaries, report);
     if !named {
         let message = "transfer names nobody";
         report.error(
@@ -193,7 +194,14 @@ pub(super) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Re
 /// Warns where one line asks an address for a key or for TLS that another one lets in without: the first line that
 /// fits permits, whichever it is.
 fn warn_of_unkeyed(transfer: &Transfer, report: &mut Report) {
-    let asks = |keys: &[Name], tls: &TlsDemand| (!keys.is_empty(), *tls != TlsDemand::Free);
+    let asks = |keys: &[Name], tls: &TlsDemand| {
+        let tls = match tls {
+            TlsDemand::Free => 0,
+            TlsDemand::Any => 1,
+            TlsDemand::Named(_) => 2,
+        };
+        (!keys.is_empty(), tls)
+    };
     let to = transfer.secondaries.iter().map(|to| {
         let PeerAddress { ip, link } = to.address.into();
         let network = Peer::Network(Network::of(ip));
@@ -203,20 +211,32 @@ fn warn_of_unkeyed(transfer: &Transfer, report: &mut Report) {
     let allowed = allowed.map(|it| (&it.place, (it.peer, it.link), asks(&it.keys, &it.tls)));
     let all: Vec<_> = to.chain(allowed).collect();
     for (strict, (peer, link), (key, tls)) in &all {
-        let Peer::Network(network) = peer else {
-            continue;
-        };
-        let lax = all.iter().find(|(_, (other, by), (other_key, other_tls))| {
-            let is_weaker = *key && !other_key || *tls && !other_tls;
-            let is_of_link = *link == 0 || *by == 0 || link == by;
-            // An open line has a warning of its own.
-            is_weaker && is_of_link && *other != Peer::Anyone && other.contains(network.address())
-        });
-        if let Some((lax, _, (lax_key, _))) = lax {
-            let what = if *key && !lax_key { "a key" } else { "tls" };
+        let lax = all
+            .iter()
+            .find_map(|(lax, (other, by), (other_key, other_tls))| {
+                let is_weaker = *key && !other_key || tls > other_tls;
+                let is_of_link = *link == 0 || *by == 0 || link == by;
+                // An open line has a warning of its own.
+                let (Peer::Network(one), Peer::Network(two)) = (peer, other) else {
+                    return None;
+                };
+                let shared = if two.contains(one.address()) {
+                    one.address()
+                } else {
+                    two.address()
+                };
+                let is_for_both = one.contains(shared) && two.contains(shared);
+                (is_weaker && is_of_link && is_for_both)
+                    .then_some((lax, shared, other_key, other_tls))
+            });
+        if let Some((lax, shared, lax_key, lax_tls)) = lax {
+            let what = match (*key && !lax_key, lax_tls) {
+                (true, _) => "a key",
+                (false, 0) => "tls",
+                (false, _) => "a certificate with a name",
+            };
             let message = format!(
-                "whoever comes from {} needs {what} by line {} and none by this",
-                network.address(),
+                "whoever comes from {shared} needs {what} by line {} and none by this",
                 strict.line
             );
             report.warn(
@@ -224,6 +244,26 @@ fn warn_of_unkeyed(transfer: &Transfer, report: &mut Report) {
                 message,
                 "write the same key and tls on both, or take one line out",
             );
+        }
+    }
+}
+
+/// Warns of two secondaries at one address whose requests may look the same: what one takes is told of the other, too.
+fn warn_of_twins(secondaries: &[Secondary], report: &mut Report) {
+    for (place, to) in secondaries.iter().enumerate() {
+        let shares = |other: &Secondary| {
+            let is_neither_signed = to.keys.is_empty() && other.keys.is_empty();
+            is_neither_signed || to.keys.iter().any(|key| other.keys.contains(key))
+        };
+        let is_twin = |other: &&Secondary| {
+            PeerAddress::from(other.address) == PeerAddress::from(to.address) && shares(other)
+        };
+        if let Some(twin) = secondaries[..place].iter().find(is_twin) {
+            let message = format!(
+                "to {} cannot be told apart from {} of line {} when it transfers",
+                to.address, twin.address, twin.place.line
+            );
+            report.warn(&to.place, message, "give each its own key");
         }
     }
 }

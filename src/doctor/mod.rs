@@ -75,7 +75,7 @@ pub struct NotifyAnswer {
 pub struct Findings {
     /// The SOA by UDP.
     pub udp: Reached<SoaAnswer>,
-    /// The SOA by TCP.
+    /// The SOA by TCP; that of a catalog which UDP does not show as it is after NOTIFY, asked with the key.
     pub tcp: Reached<SoaAnswer>,
     /// NOTIFY.
     pub notify: Reached<NotifyAnswer>,
@@ -140,17 +140,19 @@ pub fn diagnose(findings: &Findings, key: Option<&Name>) -> Diagnosis {
     if let Some(diagnosis) = of_key(notify, key) {
         return diagnosis;
     }
-    if findings.is_catalog && udp.serial.is_none() && udp.rcode != Rcode::SERVFAIL {
+    // Knot shows a catalog over TCP alone.
+    let by_tcp = tcp.serial.filter(|_| findings.is_catalog);
+    let theirs = udp.serial.or(by_tcp);
+    if findings.is_catalog && theirs.is_none() && udp.rcode != Rcode::SERVFAIL {
         let rcode = udp.rcode;
         let text = format!(
             "it does not show the catalog ({rcode}), or does not read it; then its zones stand in its configuration"
         );
         return Diagnosis::Well(text);
     }
-    if let Some(diagnosis) = of_zone(udp, notify) {
+    if let Some(diagnosis) = of_zone(udp.rcode, theirs, notify) {
         return diagnosis;
     }
-    let theirs = udp.serial.or(tcp.serial);
     of_serials(theirs, findings.ours, notify, key)
 }
 
@@ -211,8 +213,7 @@ fn of_key(notify: &NotifyAnswer, key: Option<&Name>) -> Option<Diagnosis> {
 }
 
 /// What is wrong with the zone there.
-fn of_zone(answer: &SoaAnswer, notify: &NotifyAnswer) -> Option<Diagnosis> {
-    let rcode = answer.rcode;
+fn of_zone(rcode: Rcode, serial: Option<Serial>, notify: &NotifyAnswer) -> Option<Diagnosis> {
     if rcode == Rcode::SERVFAIL {
         let mend = "see its log for refused transfers; allow it with to or allow, with its key";
         return Some(ill(
@@ -220,7 +221,7 @@ fn of_zone(answer: &SoaAnswer, notify: &NotifyAnswer) -> Option<Diagnosis> {
             mend,
         ));
     }
-    if answer.serial.is_none() {
+    if serial.is_none() {
         let mend = "add the zone there: see zonewright emit";
         return Some(ill(format!("it does not serve the zone ({rcode})"), mend));
     }

@@ -44,7 +44,7 @@ pub type OurSerial<'a> = dyn Fn(&Name) -> Option<Serial> + Sync + 'a;
 
 /// Asks all there is to ask. Takes a few seconds where nobody answers.
 pub fn probe(patient: &Patient, ours: &OurSerial<'_>, clock: &dyn Clock) -> Findings {
-    let tcp = soa_by(patient, stream, clock);
+    let first_by_tcp = soa_by(patient, stream, clock);
     let notify = notify(patient, clock);
     let was_told = matches!(
         &notify,
@@ -52,15 +52,19 @@ pub fn probe(patient: &Patient, ours: &OurSerial<'_>, clock: &dyn Clock) -> Find
     );
     // The zone may change meanwhile: what it is to have is what we have now.
     let before = ours(&patient.zone);
-    let mut udp = soa_by(patient, datagram, clock);
+    let (mut udp, mut catalog) = look(patient, clock);
     // What NOTIFY has set off takes a moment.
     for _ in 0..LOOKS {
-        if !was_told || !is_behind(&udp, before) {
+        if !was_told || !is_behind(catalog.as_ref().unwrap_or(&udp), before) {
             break;
         }
         std::thread::park_timeout(LOOK_PAUSE);
-        udp = soa_by(patient, datagram, clock);
+        (udp, catalog) = look(patient, clock);
     }
+    let tcp = match catalog {
+        Some(Reached::Answered(answer)) => Reached::Answered(answer),
+        Some(_) | None => first_by_tcp,
+    };
     let after = ours(&patient.zone);
     let ours = before.zip(after);
     Findings {
@@ -70,6 +74,18 @@ pub fn probe(patient: &Patient, ours: &OurSerial<'_>, clock: &dyn Clock) -> Find
         ours: ours.map(|(before, after)| Ours { before, after }),
         is_catalog: patient.is_catalog,
     }
+}
+
+/// The SOA by UDP; that of a catalog that is refused there by TCP, too.
+fn look(patient: &Patient, clock: &dyn Clock) -> (Reached<SoaAnswer>, Option<Reached<SoaAnswer>>) {
+    let udp = soa_by(patient, datagram, clock);
+    let is_refused = matches!(
+        &udp,
+        Reached::Answered(answer) if [Rcode::REFUSED, Rcode::NOTAUTH].contains(&answer.rcode)
+    );
+    let is_hidden = patient.is_catalog && is_refused;
+    let catalog = is_hidden.then(|| signed_soa(patient, clock));
+    (udp, catalog)
 }
 
 /// Whether a secondary that answers lacks a serial of ours.
@@ -98,27 +114,51 @@ fn soa_by(patient: &Patient, way: Way, clock: &dyn Clock) -> Reached<SoaAnswer> 
     })
 }
 
+/// Asks for the SOA by TCP with the key, which is what Knot shows a catalog to; an answer that is not signed by it has
+/// no serial.
+fn signed_soa(patient: &Patient, clock: &dyn Clock) -> Reached<SoaAnswer> {
+    let mut octets = match message(0, &patient.zone) {
+        Ok(octets) => octets,
+        Err(error) => return Reached::Failed(error),
+    };
+    let mac = sign(patient, &mut octets, clock);
+    stream(patient, &octets, clock).map(|raw| SoaAnswer {
+        rcode: rcode_of(&raw),
+        serial: serial_of(&raw).filter(|_| is_signed(patient, mac.as_deref(), &raw, clock)),
+    })
+}
+
+/// Signs a message with the key, if there is one; its MAC.
+fn sign(patient: &Patient, octets: &mut Vec<u8>, clock: &dyn Clock) -> Option<Vec<u8>> {
+    let key = patient.key.as_ref()?;
+    Some(tsig::sign_request(key, octets, unix_seconds(clock)))
+}
+
+/// Whether an answer is signed by the key as the message with this MAC was, or no key is used.
+fn is_signed(patient: &Patient, mac: Option<&[u8]>, raw: &[u8], clock: &dyn Clock) -> bool {
+    let now = unix_seconds(clock);
+    match (&patient.key, mac, tsig_place(raw)) {
+        (Some(key), Some(mac), Some(at)) => tsig::is_reply_valid(key, mac, raw, at, now),
+        (Some(_), _, _) => false,
+        (None, _, _) => true,
+    }
+}
+
 /// Sends a NOTIFY without a SOA: a secondary looks then, whatever it has.
 fn notify(patient: &Patient, clock: &dyn Clock) -> Reached<NotifyAnswer> {
     let mut octets = match message(NOTIFY | flags::AA, &patient.zone) {
         Ok(octets) => octets,
         Err(error) => return Reached::Failed(error),
     };
-    let key = patient.key.as_ref();
-    let mac = key.map(|key| tsig::sign_request(key, &mut octets, unix_seconds(clock)));
+    let mac = sign(patient, &mut octets, clock);
     datagram(patient, &octets, clock).map(|raw| {
         let tsig = reply_tsig(&raw);
         let now = unix_seconds(clock);
-        let is_signed = match (&patient.key, mac, tsig_place(&raw)) {
-            (Some(key), Some(mac), Some(at)) => tsig::is_reply_valid(key, &mac, &raw, at, now),
-            (Some(_), _, _) => false,
-            (None, _, _) => true,
-        };
         let time = tsig.map(|tsig| tsig.server_time).filter(|time| *time > 0);
         NotifyAnswer {
             rcode: rcode_of(&raw),
             tsig_error: tsig.map_or(0, |tsig| tsig.error),
-            is_signed,
+            is_signed: is_signed(patient, mac.as_deref(), &raw, clock),
             clock_ahead: time.map(|time| time.cast_signed() - now.cast_signed()),
         }
     })

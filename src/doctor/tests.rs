@@ -159,6 +159,25 @@ fn a_secondary_need_not_show_the_catalog() {
     }
 }
 
+/// Knot shows it over TCP alone: its serial counts as any other.
+#[test]
+fn a_catalog_that_is_shown_over_tcp_alone_is_compared() {
+    for (theirs, want) in [(5, "well: "), (6, "ILL: its serial 6 is ahead")] {
+        let findings = Findings {
+            udp: Reached::Answered(SoaAnswer {
+                rcode: Rcode::REFUSED,
+                serial: None,
+            }),
+            tcp: soa(theirs),
+            notify: Reached::Answered(taken()),
+            ours: ours(5, 5),
+            is_catalog: true,
+        };
+        let said = diagnose(&findings, None).to_string();
+        assert!(said.starts_with(want) && said.contains("serial"), "{said}");
+    }
+}
+
 #[test]
 fn ways_that_are_closed_are_told_apart() {
     let closed = || Reached::Closed;

@@ -13,6 +13,8 @@ pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
 server:
     ip-address: {}
     zonesdir: \"{folder}\"
+    # Zones are written to their files alone; from 4.8 on NSD has no database.
+    database: \"\"
     zonelistfile: \"{folder}/zone.list\"
     xfrdfile: \"{folder}/xfrd.state\"
     xfrdir: \"{folder}\"
@@ -31,7 +33,7 @@ server:
             let file = format!("{folder}/{own}");
             writeln!(
                 out,
-                "    client-cert: \"{file}.pem\"\n    client-key: \"{file}.key\""
+                "    # NSD 4.6 presents it only from its second connection on: the first transfer comes at its retry.\n    client-cert: \"{file}.pem\"\n    client-key: \"{file}.key\""
             )?;
         }
         over = " primary";

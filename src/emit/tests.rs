@@ -67,3 +67,32 @@ fn folders_can_be_chosen_and_file_names_stay_in_them() {
         "{text}"
     );
 }
+
+/// Its database would stand in the folder of its package, which a server with another folder may not write to.
+#[test]
+fn nsd_keeps_nothing_outside_its_folder() {
+    let feed = Feed {
+        folder: Some("/srv/dns".into()),
+        ..feed()
+    };
+    let text = feed.configuration(Software::Nsd);
+    assert!(text.contains("    database: \"\"\n"), "{text}");
+    assert!(!text.contains("/var"), "{text}");
+}
+
+#[test]
+fn nsd_says_why_its_first_transfer_with_a_certificate_waits() {
+    let text = |own: Option<&str>| {
+        let tls = FeedTls {
+            name: "ns.example".to_owned(),
+            own: own.map(ToOwned::to_owned),
+        };
+        let feed = Feed {
+            tls: Some(tls),
+            ..feed()
+        };
+        feed.configuration(Software::Nsd)
+    };
+    assert!(text(Some("friend.example")).contains("# NSD 4.6 presents it only from its second"));
+    assert!(!text(None).contains("NSD 4.6"));
+}

@@ -146,7 +146,12 @@ impl Exchange<'_> {
                 shared.stats.transfers_over_limit.increase();
                 let key = peer.key.as_ref().map(tracing::field::display);
                 warn!(zone = %permit.zone().apex(), peer = %peer.address, key, "{full}");
-                return self.fail(scratch, Rcode::SERVFAIL);
+                let said = Said {
+                    more: &[(Extended::OTHER.0, full.to_string())],
+                    ..Said::default()
+                };
+                let flags = self.begin(scratch, said);
+                return self.finish(scratch, flags, Rcode::SERVFAIL);
             }
         };
         self.collect_options(&mut scratch.options, Said::of(&version));

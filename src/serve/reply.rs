@@ -21,6 +21,8 @@ use crate::zone::lookup::{Link, LinkSet, Referral};
 pub(super) struct Extended(pub(super) u16);
 
 impl Extended {
+    /// Something else, which a text says.
+    pub(super) const OTHER: Self = Self(0);
     /// The source is away or a change is held back, the data may be old.
     pub(super) const STALE: Self = Self(STALE);
     /// The zone has no version yet.

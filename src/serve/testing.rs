@@ -10,7 +10,7 @@ use hickory_server::proto::op::Message;
 use hickory_server::proto::rr::Record as HickoryRecord;
 use hickory_server::proto::serialize::binary::{BinEncodable, BinEncoder, NameEncoding};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -466,4 +466,15 @@ pub(crate) fn answers(messages: &[Vec<u8>]) -> Vec<String> {
         .flat_map(|message| Message::from_vec(message).unwrap().answers)
         .map(|record| line(&record))
         .collect()
+}
+
+/// A socket of this machine for datagrams, and one for connections at the same port.
+pub(crate) async fn both_ways() -> (UdpSocket, TcpListener) {
+    loop {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        if let Ok(listener) = TcpListener::bind(address).await {
+            return (socket, listener);
+        }
+    }
 }

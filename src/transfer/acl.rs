@@ -114,13 +114,13 @@ impl Access {
     /// Whether someone may have the zone.
     ///
     /// # Errors
-    /// [`Denial`], with what the last rule for the address lacks.
+    /// [`Denial`], with what is lacking of the rule for the address of which most fits.
     pub fn permit(&self, zone: &Arc<Zone>, who: Applicant<'_>) -> Result<Permit, Denial> {
         // RFC 9103 section 7.1: over TLS a transfer needs the ALPN token `dot`, whoever asks.
         if who.tls.is_some_and(|tls| !tls.has_dot) {
             return Err(Denial::Alpn);
         }
-        let mut denial = Denial::Address;
+        let mut furthest: Option<(Fit, Denial)> = None;
         let peer = PeerAddress::from(who.address);
         let of_address = |rule: &&Rule| rule.peers.iter().any(|peers| peers.contains(peer));
         for rule in self.rules.iter().filter(of_address) {
@@ -133,14 +133,42 @@ impl Access {
                     let zone = Arc::clone(zone);
                     return Ok(Permit { zone, tls });
                 }
-                Some(lack) => denial = lack,
+                Some(lack) => {
+                    let fit = rule.fit(who);
+                    if furthest.is_none_or(|(best, _)| fit >= best) {
+                        furthest = Some((fit, lack));
+                    }
+                }
             }
         }
-        Err(denial)
+        Err(furthest.map_or(Denial::Address, |(_, lack)| lack))
     }
 }
 
+/// How much of a rule fits someone: its key first, then TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Fit {
+    /// The request is signed by a key of the rule (2), the rule wants none (1), or neither.
+    key: u8,
+    /// What it asks of TLS is there (2), TLS without the certificate (1), or neither.
+    tls: u8,
+}
+
 impl Rule {
+    /// How much of the rule fits someone.
+    fn fit(&self, who: Applicant<'_>) -> Fit {
+        let key = match who.key {
+            Some(key) if self.keys.contains(key) => 2,
+            Some(_) | None => u8::from(self.keys.is_empty()),
+        };
+        let tls = match (&self.tls, who.tls) {
+            (TlsDemand::Free, _) | (TlsDemand::Any, Some(_)) => 2,
+            (TlsDemand::Any | TlsDemand::Named(_), None) => 0,
+            (TlsDemand::Named(name), Some(tls)) => 1 + u8::from(tls.has_name(name)),
+        };
+        Fit { key, tls }
+    }
+
     /// What someone from an address of the rule lacks, if anything.
     fn lacks(&self, who: Applicant<'_>) -> Option<Denial> {
         let lack = match (&self.tls, who.tls) {
@@ -279,6 +307,38 @@ mod tests {
         assert_eq!(check(rules, "10.0.0.1", Some("c.")), Err(Denial::Key));
         assert_eq!(check(rules, "10.0.0.1", Some("B.")), Ok(()));
         assert_eq!(check(rules, "11.0.0.1", Some("b.")), Err(Denial::Address));
+    }
+
+    #[test]
+    fn the_reason_is_that_of_the_rule_of_which_most_fits() {
+        let rule = |key: &str, tls| Rule {
+            peers: vec![peers("10.0.0.1")],
+            keys: vec![key.parse().unwrap()],
+            tls,
+        };
+        let name = ServerName::try_from("friend.example").unwrap();
+        let rules = [
+            rule("a.", TlsDemand::Named(name)),
+            rule("b.", TlsDemand::Free),
+        ];
+        let zone = Arc::new(Zone::new(&"z.".parse().unwrap()));
+        let nobody = TlsPeer {
+            has_dot: true,
+            ..TlsPeer::default()
+        };
+        let turned = [rules[1].clone(), rules[0].clone()];
+        for rules in [rules, turned] {
+            let access = Access::new(rules.to_vec());
+            let reason = |key: &str, tls| {
+                let key = key.parse().unwrap();
+                let (address, key) = (at("10.0.0.1"), Some(&key));
+                let denied = access.permit(&zone, Applicant { address, key, tls });
+                denied.unwrap_err()
+            };
+            assert_eq!(reason("a.", Some(&nobody)), Denial::Certificate);
+            assert_eq!(reason("a.", None), Denial::Tls);
+            assert_eq!(reason("c.", None), Denial::Key);
+        }
     }
 
     #[test]

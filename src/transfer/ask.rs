@@ -1,7 +1,8 @@
 //! Asks secondaries at the start which serial they have: one that is ahead of us would never take ours.
 //!
 //! That is so when our disk was lost or an old copy of it came back. Each secondary that is notified is asked
-//! by UDP, signed where it has a key, a few times within a short while, all at once. Who is silent, or
+//! by UDP, signed where it has a key, a few times within a short while, all at once. One that refuses is asked once
+//! more over TCP within that time, for Knot tells the serial of a catalog no other way. Who is silent, or
 //! does not have the zone, says nothing; an answer that should be signed and is not counts as none, for it
 //! would let anybody move our serial. Addresses that may only transfer are not asked: they need not be
 //! servers.
@@ -16,13 +17,15 @@ use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::net::UdpSocket;
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use crate::dns::tsig::{self, Key};
 use crate::dns::{
-    HEADER_OCTETS, MAX_MESSAGE_OCTETS, MessageWriter, Name, Rtype, Serial, flags, tsig_place,
+    HEADER_OCTETS, MAX_MESSAGE_OCTETS, MessageWriter, Name, Rcode, Rtype, Serial, flags, tsig_place,
 };
 use crate::ops::Clock;
+use crate::transfer::notify::exchange;
 use crate::transfer::{Secondary, unix_seconds};
 
 /// The largest answer that is read.
@@ -94,11 +97,49 @@ async fn ask_in_all_ways(
     None
 }
 
-/// Asks one secondary in one way.
+/// Asks one secondary in one way: by UDP, and over TCP from the moment it refuses that.
 async fn ask(
     secondary: &Secondary,
     key: Option<&Key>,
     settings: AskSettings,
+    clock: &dyn Clock,
+) -> io::Result<Option<Serial>> {
+    // One question for all tries: an answer to an earlier one is as good.
+    let question = Question::new(&secondary.zone, key, unix_seconds(clock))?;
+    let refused = CancellationToken::new();
+    let by_udp = ask_by_udp(secondary, &question, key, settings, &refused, clock);
+    let by_tcp = async {
+        refused.cancelled().await;
+        let raw = exchange(secondary.clone(), question.octets.clone()).await?;
+        Ok(match question.read(&raw, key, unix_seconds(clock)) {
+            Answer::Has(serial) => Some(serial),
+            Answer::Other | Answer::None | Answer::Refused { .. } => None,
+        })
+    };
+    let asked = async {
+        tokio::pin!(by_udp, by_tcp);
+        tokio::select! {
+            said = &mut by_udp => match said {
+                Ok(None) if refused.is_cancelled() => by_tcp.await,
+                said => said,
+            },
+            said = &mut by_tcp => match said {
+                Ok(Some(serial)) => Ok(Some(serial)),
+                Ok(None) | Err(_) => by_udp.await,
+            },
+        }
+    };
+    let time = settings.wait.saturating_mul(settings.tries);
+    tokio::time::timeout(time, asked).await.unwrap_or(Ok(None))
+}
+
+/// Asks by UDP, a few times; says at once when an answer refuses.
+async fn ask_by_udp(
+    secondary: &Secondary,
+    question: &Question,
+    key: Option<&Key>,
+    settings: AskSettings,
+    refused: &CancellationToken,
     clock: &dyn Clock,
 ) -> io::Result<Option<Serial>> {
     let any = match secondary.target {
@@ -107,8 +148,6 @@ async fn ask(
     };
     let socket = UdpSocket::bind((secondary.source.unwrap_or(any), 0)).await?;
     socket.connect(secondary.target).await?;
-    // One question for all tries: an answer to an earlier one is as good.
-    let question = Question::new(&secondary.zone, key, unix_seconds(clock))?;
     for _ in 0..settings.tries {
         if let Err(error) = socket.send(&question.octets).await
             && !is_told_of_before(&error)
@@ -127,6 +166,12 @@ async fn ask(
                     Answer::Other => {}
                     Answer::None => return Ok::<_, io::Error>(None),
                     Answer::Has(serial) => return Ok(Some(serial)),
+                    Answer::Refused { is_certain } => {
+                        refused.cancel();
+                        if is_certain {
+                            return Ok(None);
+                        }
+                    }
                 }
             }
         };
@@ -156,6 +201,11 @@ enum Answer {
     Other,
     /// The secondary has no version.
     None,
+    /// It refuses, maybe this way alone.
+    Refused {
+        /// It said so itself: the answer is signed, or no key is used.
+        is_certain: bool,
+    },
     /// It has this one.
     Has(Serial),
 }
@@ -206,13 +256,16 @@ impl Question {
         if word(0) != self.id || word(2) & flags::QR == 0 {
             return Answer::Other;
         }
-        if let Some(key) = key {
-            let is_signed = tsig_place(raw)
-                .is_some_and(|at| tsig::is_reply_valid(key, &self.mac, raw, at, now));
-            if !is_signed {
-                // A refusal comes unsigned; so might a lie, and the next datagram be the truth.
-                return Answer::Other;
-            }
+        let is_refused = [Rcode::REFUSED, Rcode::NOTAUTH].contains(&Rcode(word(2) & 15));
+        let is_certain = key.is_none_or(|key| {
+            tsig_place(raw).is_some_and(|at| tsig::is_reply_valid(key, &self.mac, raw, at, now))
+        });
+        if is_refused {
+            return Answer::Refused { is_certain };
+        }
+        if !is_certain {
+            // It might be a lie, and the next datagram be the truth.
+            return Answer::Other;
         }
         if word(2) & 15 != 0 || word(4) != 1 || answers == 0 {
             return Answer::None;
@@ -259,238 +312,4 @@ fn first_serial(raw: &[u8], at: usize, question: &[u8]) -> Option<Serial> {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures_util::FutureExt;
-
-    use super::*;
-    use crate::dns::tsig::Algorithm;
-    use crate::ops::SystemClock;
-
-    /// What a secondary answers to a question.
-    type Script = fn(&[u8]) -> Vec<Vec<u8>>;
-
-    /// The zone.
-    fn zone() -> Name {
-        "z.example.".parse().unwrap()
-    }
-
-    /// The key of this name.
-    fn key_named(name: &str) -> Key {
-        let name = name.parse().unwrap();
-        Key::new(&name, Algorithm::Sha256, b"0123456789abcdef")
-    }
-
-    /// The key of the secondary.
-    fn key() -> Arc<Key> {
-        Arc::new(key_named("k."))
-    }
-
-    /// The answer with this serial, signed; `None` to a question that is not signed with the secondary's key.
-    fn signed_answer(question: &[u8], serial: u32) -> Option<Vec<u8>> {
-        let (keys, now) = (
-            tsig::Keys::new([key_named("k.")]),
-            unix_seconds(&SystemClock),
-        );
-        let verdict = tsig::verify(&keys, question, tsig_place(question)?, now);
-        let tsig::Verdict::Valid(mut session) = verdict else {
-            return None;
-        };
-        let mut octets = answer(question, serial);
-        session.sign(&mut octets, 0, now);
-        Some(octets)
-    }
-
-    /// An answer with a SOA of this serial, not signed.
-    fn answer(question: &[u8], serial: u32) -> Vec<u8> {
-        let end = HEADER_OCTETS + zone().as_wire().len() + 4;
-        let mut raw = question[..end].to_vec();
-        raw[2] = 0x84;
-        raw[6..12].copy_from_slice(&[0, 1, 0, 0, 0, 0]);
-        raw.extend_from_slice(&[0xc0, 12, 0, 6, 0, 1, 0, 0, 0, 5, 0, 22, 0, 0]);
-        raw.extend_from_slice(&serial.to_be_bytes());
-        raw.extend_from_slice(&[0; 16]);
-        raw
-    }
-
-    /// Asks a secondary that answers so, with its key or without one.
-    async fn asked(script: Script, is_signed: bool) -> Vec<(Name, Serial)> {
-        let settings = AskSettings {
-            tries: 2,
-            wait: Duration::from_millis(200),
-        };
-        asked_in_ways(script, vec![is_signed.then(key)], settings).await
-    }
-
-    /// Asks a secondary that answers so, in each of these ways.
-    async fn asked_in_ways(
-        script: Script,
-        ways: Vec<Option<Arc<Key>>>,
-        settings: AskSettings,
-    ) -> Vec<(Name, Serial)> {
-        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let target = socket.local_addr().unwrap();
-        let answering = async {
-            let mut raw = vec![0; 512];
-            loop {
-                let (octets, from) = socket.recv_from(&mut raw).await.unwrap();
-                for answer in script(&raw[..octets]) {
-                    socket.send_to(&answer, from).await.unwrap();
-                }
-            }
-        };
-        let secondary = Secondary {
-            zone: zone(),
-            target,
-            keys: ways
-                .iter()
-                .flatten()
-                .map(|key| key.name().clone())
-                .collect(),
-            source: None,
-        };
-        let asking = ask_serials(vec![(secondary, ways)], settings, Arc::new(SystemClock));
-        tokio::select! {
-            found = asking => serials(found),
-            () = answering => unreachable!("it answers for ever"),
-        }
-    }
-
-    #[tokio::test]
-    async fn a_secondary_says_its_serial() {
-        let found = asked(|raw| vec![answer(raw, 4_000_000_000)], false).await;
-        assert_eq!(found, [(zone(), Serial::decode(4_000_000_000))]);
-    }
-
-    #[tokio::test]
-    async fn what_is_no_answer_is_passed_over() {
-        let script: Script = |raw| {
-            let mut other_id = answer(raw, 1);
-            other_id[0] ^= 1;
-            let mut other_name = answer(raw, 2);
-            other_name[HEADER_OCTETS + 1] = b'y';
-            let mut query = answer(raw, 3);
-            query[2] = 0;
-            vec![other_id, other_name, query, vec![0; 5], answer(raw, 7)]
-        };
-        assert_eq!(asked(script, false).await, [(zone(), Serial::decode(7))]);
-    }
-
-    #[tokio::test]
-    async fn a_secondary_without_the_zone_or_without_a_voice_says_nothing() {
-        let refused: Script = |raw| {
-            let mut refused = answer(raw, 1);
-            refused[3] |= 5;
-            vec![refused]
-        };
-        let silent: Script = |_| Vec::new();
-        let cut: Script = |raw| {
-            let mut cut = answer(raw, 1);
-            cut.truncate(cut.len() - 1);
-            vec![cut]
-        };
-        for script in [refused, silent, cut] {
-            assert_eq!(asked(script, false).await, []);
-        }
-    }
-
-    #[tokio::test]
-    async fn with_a_key_only_what_it_signed_counts() {
-        let lie: Script = |raw| vec![answer(raw, 9)];
-        assert_eq!(asked(lie, true).await, []);
-        let signed: Script = |raw| {
-            let signed = signed_answer(raw, 11).expect("the question is signed");
-            vec![answer(raw, 10), signed]
-        };
-        assert_eq!(asked(signed, true).await, [(zone(), Serial::decode(11))]);
-    }
-
-    #[tokio::test]
-    async fn of_two_keys_the_one_that_is_refused_does_not_keep_the_answer_back() {
-        let script: Script = |raw| {
-            let mut refused = answer(raw, 1);
-            refused[3] |= 9;
-            vec![signed_answer(raw, 11).unwrap_or(refused)]
-        };
-        let ways = || ["old.", "k."].map(|name| Some(Arc::new(key_named(name))));
-        let settings = AskSettings {
-            tries: 1,
-            wait: Duration::from_secs(3600),
-        };
-        let asked = asked_in_ways(script, ways().into(), settings);
-        let found = crate::serve::testing::soon(asked).await;
-        assert_eq!(found, [(zone(), Serial::decode(11))], "once");
-    }
-
-    /// Asks a target with some patience.
-    async fn ask_at(target: SocketAddr) -> Vec<(Name, Serial)> {
-        let secondary = Secondary {
-            zone: zone(),
-            target,
-            keys: vec![],
-            source: None,
-        };
-        let settings = AskSettings {
-            tries: 5,
-            wait: Duration::from_millis(200),
-        };
-        serials(
-            ask_serials(
-                vec![(secondary, vec![None])],
-                settings,
-                Arc::new(SystemClock),
-            )
-            .await,
-        )
-    }
-
-    /// The zone and serial of each that said one.
-    fn serials(found: Vec<(Secondary, Serial)>) -> Vec<(Name, Serial)> {
-        let pairs = found.into_iter();
-        pairs
-            .map(|(secondary, serial)| (secondary.zone, serial))
-            .collect()
-    }
-
-    #[tokio::test]
-    async fn a_secondary_that_starts_while_it_is_asked_says_its_serial() {
-        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let target = socket.local_addr().unwrap();
-        drop(socket);
-        let mut asking = Box::pin(ask_at(target));
-        // The first datagram has found nobody.
-        assert!((&mut asking).now_or_never().is_none());
-        let socket = UdpSocket::bind(target).await.unwrap();
-        let starting = async {
-            let mut raw = vec![0; 512];
-            let (octets, from) = socket.recv_from(&mut raw).await.unwrap();
-            let answer = answer(&raw[..octets], 8);
-            socket.send_to(&answer, from).await.unwrap();
-            std::future::pending::<()>().await;
-        };
-        let found = tokio::select! {
-            found = asking => found,
-            () = starting => unreachable!("it never ends"),
-        };
-        assert_eq!(found, [(zone(), Serial::decode(8))]);
-    }
-
-    #[tokio::test]
-    async fn an_answer_to_an_earlier_try_counts() {
-        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let target = socket.local_addr().unwrap();
-        let slow = async {
-            let mut first = vec![0; 512];
-            let (octets, from) = socket.recv_from(&mut first).await.unwrap();
-            first.truncate(octets);
-            let mut second = vec![0; 512];
-            socket.recv_from(&mut second).await.unwrap();
-            socket.send_to(&answer(&first, 9), from).await.unwrap();
-            std::future::pending::<()>().await;
-        };
-        let found = tokio::select! {
-            found = ask_at(target) => found,
-            () = slow => unreachable!("it never ends"),
-        };
-        assert_eq!(found, [(zone(), Serial::decode(9))]);
-    }
-}
+mod tests;

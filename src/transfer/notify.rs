@@ -65,7 +65,10 @@ enum Heard {
     /// It took the telling.
     Taken,
     /// It did not.
-    Refused,
+    Refused {
+        /// The refusal is signed by our key, or no key is used.
+        is_signed: bool,
+    },
 }
 
 /// A message that waits for its answer.
@@ -161,15 +164,15 @@ impl Notifier {
     /// Takes a message of the target's; whether it answers what is in flight, which then is no more.
     fn hear(&self, telling: &mut Telling, in_flight: &mut Option<InFlight>, raw: &[u8]) -> bool {
         let heard = match in_flight {
-            Some(sent) => self.answer_to(sent, raw, telling.is_slow),
+            Some(sent) => self.answer_to(sent, raw, telling),
             None => Heard::Nothing,
         };
         match heard {
             Heard::Nothing => return false,
             Heard::Taken => telling.settled(),
-            Heard::Refused => {
+            Heard::Refused { is_signed } => {
                 let keys = self.known_keys().len();
-                telling.refused(self.clock.now(), self.retry(), keys);
+                telling.refused(self.clock.now(), self.retry(), keys, is_signed);
             }
         }
         *in_flight = None;
@@ -195,6 +198,7 @@ impl Notifier {
         telling.sent(now, self.retry());
         match self.send(&version, telling.key(), socket).await {
             Ok(in_flight) => {
+                telling.left(true);
                 self.stats.notify_sent.increase();
                 let wall = self.clock.wall();
                 self.table
@@ -203,7 +207,12 @@ impl Notifier {
                 Some(in_flight)
             }
             Err(error) => {
-                warn!(zone = %self.zone.apex(), %target, %error, "notify could not be sent");
+                let zone = self.zone.apex();
+                if telling.left(false) {
+                    warn!(%zone, %target, %error, "notify could not be sent");
+                } else {
+                    debug!(%zone, %target, %error, "notify could not be sent, still");
+                }
                 *socket = None;
                 None
             }
@@ -278,8 +287,8 @@ impl Notifier {
         );
     }
 
-    /// What a datagram from the target says to ours; `is_slow`: that one was refused or given up before.
-    fn answer_to(&self, sent: &InFlight, raw: &[u8], is_slow: bool) -> Heard {
+    /// What a datagram from the target says to ours, which is the last of this telling.
+    fn answer_to(&self, sent: &InFlight, raw: &[u8], telling: &Telling) -> Heard {
         let Some(head) = raw.first_chunk::<HEADER_OCTETS>() else {
             return Heard::Nothing;
         };
@@ -290,29 +299,30 @@ impl Notifier {
         }
         let rcode = Rcode(answer_flags & 15);
         let (zone, secondary) = (self.zone.apex(), self.secondary.target);
-        if let Some((key, mac)) = &sent.signed {
+        let is_signed = sent.signed.as_ref().is_none_or(|(key, mac)| {
             let now = unix_seconds(&*self.clock);
-            let signed =
-                tsig_place(raw).is_some_and(|at| tsig::is_reply_valid(key, mac, raw, at, now));
-            // A refusal of the key or the clock comes unsigned, or signed with an error.
-            if !signed && rcode == Rcode::NOERROR {
-                warn!(%zone, %secondary, "a secondary's answer to notify is not signed by its key");
-                return Heard::Nothing;
-            }
+            tsig_place(raw).is_some_and(|at| tsig::is_reply_valid(key, mac, raw, at, now))
+        });
+        // A refusal of the key or the clock comes unsigned, or signed with an error.
+        if !is_signed && rcode == Rcode::NOERROR {
+            warn!(%zone, %secondary, "a secondary's answer to notify is not signed by its key");
+            return Heard::Nothing;
         }
-        let told = (sent.serial, rcode);
-        self.table
-            .acknowledged(zone, secondary, told, self.clock.wall());
+        if is_signed || !telling.has_signed_refusal() {
+            let told = (sent.serial, rcode);
+            self.table
+                .acknowledged(zone, secondary, told, self.clock.wall());
+        }
         if rcode == Rcode::NOERROR {
             self.stats.notify_acknowledged.increase();
             debug!(%zone, %secondary, serial = %sent.serial, "notify answered");
             return Heard::Taken;
         }
         self.stats.notify_refused.increase();
-        if !is_slow {
+        if !telling.is_slow {
             info!(%zone, %secondary, serial = %sent.serial, rcode = rcode.0, "notify refused");
         }
-        Heard::Refused
+        Heard::Refused { is_signed }
     }
 }
 
@@ -351,8 +361,8 @@ async fn answer_by_tcp(exchange: Option<&mut Exchange>) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Sends a message over TCP and reads the answer. The next try puts an end to it.
-async fn exchange(secondary: Secondary, octets: Vec<u8>) -> io::Result<Vec<u8>> {
+/// Sends a message over TCP and reads the answer. Whoever waits for it puts an end to it.
+pub(super) async fn exchange(secondary: Secondary, octets: Vec<u8>) -> io::Result<Vec<u8>> {
     let socket = match secondary.target {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,

@@ -129,6 +129,23 @@ impl SecondaryStatus {
         }
     }
 
+    /// The serial of the last NOTIFY it answered, if it took that.
+    #[must_use]
+    pub fn accepted(&self) -> Option<Serial> {
+        let (serial, rcode, _) = self.acknowledged?;
+        (rcode == Rcode::NOERROR).then_some(serial)
+    }
+
+    /// The serial of the last NOTIFY it answered, if it refused that and has not taken the version all the same, and
+    /// what it said.
+    #[must_use]
+    pub fn refused(&self) -> Option<(Serial, Rcode)> {
+        let (serial, rcode, _) = self.acknowledged?;
+        let has = |it: Serial| it == serial || it.is_after(serial);
+        let stands = rcode != Rcode::NOERROR && !self.serial.is_some_and(has);
+        stands.then_some((serial, rcode))
+    }
+
     /// Nothing is known yet.
     const fn new(zone: Name, target: SocketAddr, keys: Vec<Name>, since: SystemTime) -> Self {
         Self {
@@ -440,6 +457,22 @@ mod tests {
         let steps = current.steps_from(Serial::decode(7)).unwrap();
         let serials: Vec<Serial> = steps.iter().map(|step| step.serial).collect();
         assert_eq!(serials, [8, 9].map(Serial::decode), "oldest first");
+    }
+
+    #[test]
+    fn a_refusal_stands_until_the_version_is_taken() {
+        let of = table(&[("192.0.2.1:53", &[])]);
+        let target = "192.0.2.1:53".parse().unwrap();
+        let refuse = |serial| {
+            let told = (Serial::decode(serial), Rcode::REFUSED);
+            of.acknowledged(&name("z."), target, told, SystemTime::UNIX_EPOCH);
+            of.snapshot()[0].refused().map(|(serial, _)| serial)
+        };
+        assert_eq!(refuse(7), Some(Serial::decode(7)));
+        ask(&of, "192.0.2.1:40000", None);
+        assert_eq!(of.snapshot()[0].refused(), None, "it has 7");
+        assert_eq!(refuse(8), Some(Serial::decode(8)));
+        assert_eq!(of.snapshot()[0].accepted(), None);
     }
 
     #[test]

@@ -71,6 +71,9 @@ fn who_is_meant_has_to_be_clear() {
             .unwrap_err()
             .contains("no secondary 192.0.2.7")
     );
+    let of_link = ["[fe80::1%1]:16404", "[fe80::1%7]:16404"].map(|it| it.parse().unwrap());
+    let meant = chosen(&of_link, Some("[fe80::1%lo]:16404"));
+    assert_eq!(meant, Ok(of_link[0]), "as the Corefile has it");
     let nobody = "transfer {\n allow 192.0.2.9\n}";
     assert!(
         printed(nobody, Software::Bind, None)
@@ -119,6 +122,12 @@ fn the_port_is_that_of_the_listener_that_has_the_zone_for_such_transfers() {
     assert_eq!(feed(alone, "", bind, name), Ok((at(853), over(None))));
     let named = feed(mixed, "tls friend.example", Software::Nsd, name);
     assert_eq!(named, Ok((at(853), over(Some("friend.example")))));
+    let elsewhere = "tls://example.org:853 cluster.local:5300";
+    let refused = feed(elsewhere, "tls", bind, name).unwrap_err();
+    assert!(
+        refused.contains("no key with tls:// is for it"),
+        "{refused}"
+    );
     for (software, name, why) in [
         (bind, None, "--tls-name"),
         (

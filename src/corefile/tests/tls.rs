@@ -132,3 +132,15 @@ fn nsid_is_the_machine_or_a_text() {
         warnings(two)
     );
 }
+
+#[test]
+fn each_zone_that_is_to_go_over_tls_needs_a_key_for_that() {
+    let of = |keys: &str| {
+        let lines = "kubernetes a.example b.example\n tls c k\n transfer {\n allow ::1 tls\n }";
+        warnings(&format!("{keys} {{\n {lines}\n}}\n"))
+    };
+    let plain = "Corefile:5:8: this asks for tls, and no key with tls:// is for b.example.; write tls://b.example. as a key too";
+    assert_eq!(of("tls://a.example a.example b.example"), [plain]);
+    assert_eq!(of("tls://a.example a.example tls://b.example"), [""; 0]);
+    assert_eq!(of("tls://example"), [""; 0]);
+}

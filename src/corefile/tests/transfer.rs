@@ -90,6 +90,15 @@ fn a_line_that_lets_in_what_another_one_asks_a_key_for_is_a_warning() {
              and tls on both, or take one line out"
         ]
     );
+    let within = of("allow 192.0.2.0/24 key k\n allow 192.0.2.128/25");
+    assert!(
+        within[0].contains("from 192.0.2.128 needs a key"),
+        "{within:?}"
+    );
+    let named = of("allow 192.0.2.1 tls ns.example\n allow 192.0.2.0/24 tls");
+    let want = "from 192.0.2.1 needs a certificate with a name by line 7";
+    // There are others, for the block has no TLS.
+    assert!(named.iter().any(|it| it.contains(want)), "{named:?}");
     let two = of("to 192.0.2.1:54\n to 192.0.2.1:55 key k");
     assert_eq!(two.len(), 1, "two servers at one address: {two:?}");
     for of_link in [
@@ -248,4 +257,31 @@ fn a_directive_for_no_zone_of_its_block_is_warned_about() {
          kubernetes"
         ]
     );
+}
+
+#[test]
+fn two_at_one_address_that_sign_alike_are_a_warning() {
+    let of = |lines: &str| {
+        let tsig = "tsig {\n secret k c2VjcmV0\n secret l c2VjcmV0\n }\n";
+        warnings(&format!(
+            "a {{\n kubernetes\n {tsig} transfer {{\n {lines}\n }}\n}}\n"
+        ))
+    };
+    let said = |port: &str, place: &str| {
+        format!(
+            "Corefile:{place}: to 192.0.2.1:{port} cannot be told apart from 192.0.2.1:53 of line 8 when it transfers; give each its own key"
+        )
+    };
+    assert_eq!(
+        of("to 192.0.2.1 key k\n to 192.0.2.1:54 key l k"),
+        [said("54", "9:5")]
+    );
+    assert_eq!(of("to 192.0.2.1 192.0.2.1:54"), [said("54", "8:15")]);
+    for apart in [
+        "to 192.0.2.1 key k\n to 192.0.2.1:54 key l",
+        "to 192.0.2.1 192.0.2.2:54 key k",
+        "to fe80::1%7\n to fe80::1%8",
+    ] {
+        assert_eq!(of(apart), [""; 0], "{apart}");
+    }
 }

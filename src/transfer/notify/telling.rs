@@ -36,6 +36,10 @@ pub(super) struct Telling {
     key: usize,
     /// How many keys were refused since one was taken or a new version came.
     refusals: usize,
+    /// The place of the first of these whose refusal was validly signed: the target knows it, and refuses the telling.
+    known: Option<usize>,
+    /// The last datagram could not be sent.
+    is_stuck: bool,
 }
 
 impl Telling {
@@ -50,6 +54,8 @@ impl Telling {
             is_slow: false,
             key: 0,
             refusals: 0,
+            known: None,
+            is_stuck: false,
         }
     }
 
@@ -85,6 +91,7 @@ impl Telling {
             self.tries = 0;
             self.is_slow = false;
             self.refusals = 0;
+            self.known = None;
         }
         let wait = if self.is_slow {
             slow
@@ -96,9 +103,20 @@ impl Telling {
         self.repeat_at = Some(now + wait);
     }
 
+    /// Notes whether a datagram left; whether it is news that it did not.
+    pub(super) const fn left(&mut self, has_left: bool) -> bool {
+        let is_news = !has_left && !self.is_stuck;
+        self.is_stuck = !has_left;
+        is_news
+    }
+
     /// The telling in flight was refused: the next of so many keys is tried at once, for keys are exchanged at one
-    /// end first; when each was refused, slow tries follow.
-    pub(super) fn refused(&mut self, now: Instant, slow: Duration, keys: usize) {
+    /// end first; when each was refused, slow tries follow. They begin with the key that the target knows, which is
+    /// one whose refusal was validly signed (`is_signed`).
+    pub(super) fn refused(&mut self, now: Instant, slow: Duration, keys: usize, is_signed: bool) {
+        if is_signed && self.known.is_none() {
+            self.known = Some(self.key);
+        }
         self.key = (self.key + 1) % keys.max(1);
         self.refusals += 1;
         // It hears us: what counts as silence begins anew.
@@ -107,8 +125,14 @@ impl Telling {
             self.repeat_at = Some(now);
         } else {
             self.refusals = 0;
+            self.key = self.known.take().unwrap_or(self.key);
             self.given_up(now, slow);
         }
+    }
+
+    /// Whether a refusal that was validly signed stands: one of a key that the target does not know says less.
+    pub(super) const fn has_signed_refusal(&self) -> bool {
+        self.known.is_some()
     }
 
     /// The place of the key that signs the next message.
@@ -128,6 +152,7 @@ impl Telling {
         self.tries = 0;
         self.is_slow = false;
         self.refusals = 0;
+        self.known = None;
     }
 }
 

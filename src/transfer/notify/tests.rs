@@ -8,29 +8,18 @@
 use std::sync::Arc;
 
 use hickory_server::proto::op::Message;
-use tokio::net::{TcpListener, UdpSocket};
+use tokio::net::UdpSocket;
 
 use super::*;
 use crate::dns::{Query, Soa, Ttl};
 use crate::serve::testing::{
-    NOW, Running, Setup, contents, key, line, name, publish, soa, soon, zone,
+    NOW, Running, Setup, both_ways, contents, key, line, name, publish, soa, soon, zone,
 };
 use crate::zone::Contents;
 
 /// A secondary's socket.
 async fn secondary() -> UdpSocket {
     UdpSocket::bind("127.0.0.1:0").await.unwrap()
-}
-
-/// A secondary's socket, and its listener for connections at the same port.
-async fn both() -> (UdpSocket, TcpListener) {
-    loop {
-        let socket = secondary().await;
-        let address = socket.local_addr().unwrap();
-        if let Ok(listener) = TcpListener::bind(address).await {
-            return (socket, listener);
-        }
-    }
 }
 
 /// A zone and a server that tells these targets of it, those that refuse it again after a second.
@@ -243,7 +232,7 @@ async fn d4_an_answer_with_any_code_is_noted() {
 /// One that is just starting refuses what it takes a moment later: it is told again, by datagram as it answers.
 #[tokio::test]
 async fn d4_who_refuses_is_told_the_same_serial_again_until_it_takes_it() {
-    let (socket, listener) = both().await;
+    let (socket, listener) = both_ways().await;
     let (_zone, running) = telling(&[(socket.local_addr().unwrap(), &[])]);
     for _ in 0..4 {
         let (raw, from) = receive(&socket).await;
@@ -328,16 +317,45 @@ async fn a_target_that_knows_one_of_its_keys_is_told_with_that() {
     // "missing." is in no file of ours, "other." is not known there (BADKEY: NOTAUTH, unsigned).
     socket.send_to(&response(&raw, 9), from).await.unwrap();
     let (raw, from) = receive(&socket).await;
-    let at = Query::parse(&raw).unwrap().tsig_at.unwrap();
-    let tsig::Verdict::Valid(mut session) =
-        tsig::verify(&tsig::Keys::new([key("k.")]), &raw, at, NOW)
-    else {
-        panic!("the second NOTIFY is signed by the key that is known")
-    };
-    let mut reply = response(&raw, 0);
-    session.sign(&mut reply, 0, NOW);
+    let reply = signed_response(&raw, 0).expect("the second is signed by the key that is known");
     socket.send_to(&reply, from).await.unwrap();
     until_acknowledged(&running, 1).await;
+}
+
+/// A response to a NOTIFY with this code, signed, if that is signed by the key "k.".
+fn signed_response(raw: &[u8], rcode: u8) -> Option<Vec<u8>> {
+    let at = Query::parse(raw).unwrap().tsig_at?;
+    let keys = tsig::Keys::new([key("k.")]);
+    let tsig::Verdict::Valid(mut session) = tsig::verify(&keys, raw, at, NOW) else {
+        return None;
+    };
+    let mut reply = response(raw, rcode);
+    session.sign(&mut reply, 0, NOW);
+    Some(reply)
+}
+
+#[tokio::test]
+async fn what_a_target_refuses_under_the_key_it_knows_is_what_is_noted() {
+    let socket = secondary().await;
+    let target = socket.local_addr().unwrap();
+    let (_zone, running) = telling(&[(target, &["other.", "k."])]);
+    // "other." is not known there: NOTAUTH, unsigned. Slow tries begin with "k.", and end with "other.".
+    for (place, is_known) in [false, true, true, false].into_iter().enumerate() {
+        let (raw, from) = receive(&socket).await;
+        let signed = signed_response(&raw, 5);
+        assert_eq!(signed.is_some(), is_known, "{place}");
+        let reply = signed.unwrap_or_else(|| response(&raw, 9));
+        socket.send_to(&reply, from).await.unwrap();
+        let count = place as u64 + 1;
+        let heard = async {
+            while running.stats.notify_refused.get() < count {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon(heard).await;
+    }
+    let noted = running.table.snapshot()[0].refused();
+    assert_eq!(noted.map(|(_, rcode)| rcode), Some(Rcode::REFUSED));
 }
 
 #[tokio::test]
@@ -364,7 +382,7 @@ async fn a_target_of_ipv6_is_told_from_the_source_that_is_configured() {
 #[tokio::test]
 async fn where_datagrams_are_not_answered_tcp_is_tried() {
     // Datagrams are taken and never answered.
-    let (deaf, listener) = both().await;
+    let (deaf, listener) = both_ways().await;
     let (_zone, running) = telling(&[(deaf.local_addr().unwrap(), &["k."])]);
     for _ in 0..=UDP_TRIES {
         receive(&deaf).await;

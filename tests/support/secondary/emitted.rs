@@ -56,7 +56,7 @@ impl Setup<'_> {
                              min-retry-time: 1\n";
                 let text = behind(&text, "pattern:\n    name: \"zonewright\"\n", quick);
                 format!(
-                    "{text}server:\n  port: {}\n  username: \"\"\n  chroot: \"\"\n  database: \"\"\n  \
+                    "{text}server:\n  port: {}\n  username: \"\"\n  chroot: \"\"\n  \
                      pidfile: \"\"\n  zonefiles-write: 1\n  rrl-ratelimit: 0\n  server-count: 1\n  \
                      verbosity: 3\nremote-control:\n  control-enable: no\n",
                     self.port

@@ -39,6 +39,13 @@ fn over_the_limit_of_transfers_is_servfail_and_denied_ones_take_no_place() {
         .shared
         .respond(&mut desk.scratch, &raw, asker(Proto::Tcp));
     assert_eq!(desk.tcp_code(&raw), (2, None));
+    let told = with_opt(raw.clone(), 1232, 0, &[]);
+    assert_eq!(desk.tcp_code(&told), (2, Some(0)));
+    let Got::Octets(octets) = desk.give(&told, Proto::Tcp) else {
+        panic!("a place was left")
+    };
+    let text = b"too many transfers at once";
+    assert!(octets.windows(text.len()).any(|part| part == text));
     drop(first);
     assert!(matches!(desk.give(&raw, Proto::Tcp), Got::Transfer));
 }

@@ -105,20 +105,51 @@ fn a_telling_refused_under_one_key_is_told_under_the_next_at_once_and_under_all_
     let mut telling = Telling::new(settings());
     telling.changed();
     telling.sent(at(0.0), SLOW);
-    telling.refused(at(0.1), SLOW, 2);
+    telling.refused(at(0.1), SLOW, 2, false);
     assert_eq!((telling.key(), telling.next(at(0.1))), (1, Action::Send));
     telling.sent(at(0.1), SLOW);
-    telling.refused(at(0.2), SLOW, 2);
+    telling.refused(at(0.2), SLOW, 2, false);
     let slow = Action::WaitUntil(at(30.2));
     assert_eq!((telling.key(), telling.next(at(0.2))), (0, slow));
     // A slow try begins anew: under one key, then under the other; what that takes stays.
     telling.sent(at(30.2), SLOW);
-    telling.refused(at(30.3), SLOW, 2);
+    telling.refused(at(30.3), SLOW, 2, false);
     assert_eq!((telling.key(), telling.next(at(30.3))), (1, Action::Send));
     telling.sent(at(30.3), SLOW);
     telling.settled();
     telling.changed();
     assert_eq!((telling.key(), telling.next(at(60.0))), (1, Action::Send));
+}
+
+/// A target that knows the new key alone and refuses the telling is asked under that first.
+#[test]
+fn slow_tries_begin_with_the_key_whose_refusal_was_signed() {
+    let at = moments();
+    let mut telling = Telling::new(settings());
+    telling.changed();
+    telling.sent(at(0.0), SLOW);
+    telling.refused(at(0.1), SLOW, 2, false);
+    assert!(!telling.has_signed_refusal());
+    telling.sent(at(0.1), SLOW);
+    telling.refused(at(0.2), SLOW, 2, true);
+    let slow = Action::WaitUntil(at(30.2));
+    assert_eq!((telling.key(), telling.next(at(0.2))), (1, slow));
+    // The target may have both and permit the other: that is tried, too, and says no more.
+    telling.sent(at(30.2), SLOW);
+    telling.refused(at(30.3), SLOW, 2, true);
+    assert_eq!((telling.key(), telling.next(at(30.3))), (0, Action::Send));
+    assert!(telling.has_signed_refusal());
+    telling.sent(at(30.3), SLOW);
+    telling.refused(at(30.4), SLOW, 2, false);
+    assert_eq!(telling.key(), 1);
+    assert_eq!(telling.next(at(30.4)), Action::WaitUntil(at(60.4)));
+}
+
+#[test]
+fn that_nothing_can_be_sent_is_news_once() {
+    let mut telling = Telling::new(settings());
+    let news = [true, false, false, true, false].map(|has_left| telling.left(has_left));
+    assert_eq!(news, [false, true, false, false, true]);
 }
 
 #[test]
