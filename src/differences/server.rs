@@ -45,6 +45,16 @@ pub(super) const OF_SERVER: &[Difference] = &[
         "src/live/chain.rs",
     ),
     elsewhere(
+        "alias-elsewhere",
+        [
+            "an alias in a zone file to a name that another zone here lacks",
+            "NXDOMAIN, with the SOA of the alias's zone",
+            "NOERROR with the alias alone",
+            "that SOA says nothing of the other zone; who asks goes on from there and is told by it",
+        ],
+        "src/live/chain.rs",
+    ),
+    elsewhere(
         "self-signed",
         [
             "an upstream by TLS that shows the very certificate `tls` trusts, made as an authority (`CA:TRUE`)",
