@@ -94,6 +94,13 @@ impl Dirty {
         self.addresses.entry(address).or_default().insert(cause);
     }
 
+    /// Addresses.
+    pub(super) fn addresses<'a>(&mut self, all: impl IntoIterator<Item = &'a IpAddr>, cause: u32) {
+        for address in all {
+            self.address(*address, cause);
+        }
+    }
+
     /// Marks names of pods.
     pub(super) fn pods(&mut self, pods: impl IntoIterator<Item = PodAddress>, cause: u32) {
         for at in pods {

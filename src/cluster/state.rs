@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use self::imports::Imports;
-use self::slices::{same_slice, slice_addresses};
+use self::slices::{SliceNames, same_slice, slice_addresses};
 use crate::cluster::holders::Holders;
 use crate::cluster::pods::Pods;
 use crate::cluster::{
@@ -32,8 +32,8 @@ pub struct State {
     services: BTreeMap<ObjectKey, Box<Service>>,
     /// Slices by key.
     slices: HashMap<ObjectKey, Box<EndpointSlice>>,
-    /// Names of the slices of each Service, sorted, whether the Service is known or not. Most have one.
-    slices_of: HashMap<ObjectKey, Vec<Arc<str>>>,
+    /// The slices of each Service.
+    slices_of: SliceNames,
     /// The Services that hold each address, as cluster IP or by an endpoint.
     holders: Holders,
     /// The Services that are reached from outside at each address.
@@ -103,17 +103,8 @@ impl State {
         &'a self,
         service: &'a ObjectKey,
     ) -> impl Iterator<Item = &'a EndpointSlice> + Clone {
-        self.slices_of
-            .get(service)
-            .into_iter()
-            .flatten()
-            .filter_map(|name| {
-                let key = ObjectKey {
-                    namespace: service.namespace.clone(),
-                    name: name.clone(),
-                };
-                self.slices.get(&key).map(Box::as_ref)
-            })
+        let keys = self.slices_of.of(service);
+        keys.filter_map(|key| self.slices.get(&key).map(Box::as_ref))
     }
 
     /// The Services that hold an address, sorted.
@@ -291,9 +282,7 @@ impl State {
         dirty: &mut Dirty,
     ) {
         let own = service.map(cluster_ips).unwrap_or_default();
-        for address in own.iter().chain(outer_addresses(service)) {
-            dirty.address(*address, cause);
-        }
+        dirty.addresses(own.iter().chain(outer_addresses(service)), cause);
         for address in self.slices_of(key).flat_map(slice_addresses) {
             dirty.address(address, cause);
         }
@@ -323,9 +312,7 @@ impl State {
             .iter()
             .copied()
             .collect();
-        for address in before.symmetric_difference(&after) {
-            dirty.address(*address, cause);
-        }
+        dirty.addresses(before.symmetric_difference(&after), cause);
         self.reindex(&key, &before, &after);
         self.outer_changed(&key, [old, new], cause, dirty);
         // Endpoints have PTRs only while their Service exists and is no alias.

@@ -3,10 +3,11 @@
 //! An import is to its slices what a Service is to its own: they name it by label, arrive in any order,
 //! and dirty it. A slice may belong to an import and, by another label, to a Service.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::slices::{Owners, SliceNames, endpoints};
 use super::{State, slice_addresses};
 use crate::cluster::holders::Holders;
 use crate::cluster::{
@@ -18,8 +19,8 @@ use crate::cluster::{
 pub(super) struct Imports {
     /// Imports by key, so that those of a namespace stand together.
     pub(super) by_key: BTreeMap<ObjectKey, ServiceImport>,
-    /// Names of the slices of each import, whether the import is known or not.
-    slices_of: HashMap<ObjectKey, BTreeSet<Arc<str>>>,
+    /// The slices of each import.
+    slices_of: SliceNames,
     /// The imports that hold each address, as their own or by an endpoint.
     holders: Holders,
 }
@@ -47,15 +48,8 @@ impl State {
         &'a self,
         import: &'a ObjectKey,
     ) -> impl Iterator<Item = &'a EndpointSlice> + Clone {
-        let names = self.imports.slices_of.get(import).into_iter().flatten();
-        names.filter_map(|name| {
-            self.slices
-                .get(&ObjectKey {
-                    namespace: import.namespace.clone(),
-                    name: name.clone(),
-                })
-                .map(Box::as_ref)
-        })
+        let keys = self.imports.slices_of.of(import);
+        keys.filter_map(|key| self.slices.get(&key).map(Box::as_ref))
     }
 
     /// The imports that hold an address, sorted.
@@ -133,9 +127,7 @@ impl State {
         dirty.import(key, cause);
         let set = |import| own_addresses(import).iter().copied().collect();
         let (before, after): (BTreeSet<IpAddr>, BTreeSet<IpAddr>) = (set(old), set(new));
-        for address in before.symmetric_difference(&after) {
-            dirty.address(*address, cause);
-        }
+        dirty.addresses(before.symmetric_difference(&after), cause);
         self.reindex_import(key, &before, &after);
         // Endpoints have PTRs only under a headless import.
         let is_headless = |import: Option<&ServiceImport>| {
@@ -156,58 +148,35 @@ impl State {
         cause: u32,
         dirty: &mut Dirty,
     ) {
-        let import_of = |slice: Option<&EndpointSlice>| slice.and_then(owning_import);
-        let (before, after) = (import_of(old), import_of(new));
-        // An import whose last endpoint went, or whose first came, may be hidden or shown.
-        let filler = |import: &Option<ObjectKey>, slice: Option<&EndpointSlice>| {
-            let is_filled = slice.is_some_and(|slice| !slice.endpoints.is_empty());
-            import.clone().filter(|_| is_filled)
-        };
-        let (filled, fills) = (filler(&before, old), filler(&after, new));
-        if filled != fills {
-            for key in [filled, fills].iter().flatten() {
-                for address in own_addresses(self.imports.by_key.get(key)) {
-                    dirty.address(*address, cause);
-                }
-            }
+        let Owners {
+            before,
+            after,
+            refilled,
+        } = Owners::of(old, new, owning_import);
+        for key in &refilled {
+            dirty.addresses(own_addresses(self.imports.by_key.get(key)), cause);
         }
         if let (Some(import), Some(slice)) = (&before, old)
             && before != after
         {
-            if let Some(names) = self.imports.slices_of.get_mut(import) {
-                names.remove(&slice.key.name);
-                if names.is_empty() {
-                    self.imports.slices_of.remove(import);
-                }
-            }
+            self.imports.slices_of.unlink(import, slice);
             let addresses = slice_addresses(slice).collect();
             self.reindex_import(import, &addresses, &BTreeSet::new());
             dirty.import(import, cause);
-            addresses
-                .iter()
-                .for_each(|address| dirty.address(*address, cause));
+            dirty.addresses(&addresses, cause);
         }
         let (Some(import), Some(slice)) = (after, new) else {
             return;
         };
-        let names = self.imports.slices_of.entry(import.clone()).or_default();
-        names.insert(slice.key.name.clone());
+        self.imports.slices_of.link(&import, slice);
         let old = old.filter(|_| before.as_ref() == Some(&import));
         let moved = old.is_some_and(|old| old.import != slice.import);
-        let known: HashSet<_> = old
-            .map(|old| old.endpoints.iter().collect())
-            .unwrap_or_default();
-        let now: HashSet<_> = slice.endpoints.iter().collect();
+        let [known, now] = endpoints(old, slice);
         let all = known.union(&now).filter(|_| moved);
         for endpoint in known.symmetric_difference(&now).chain(all) {
-            endpoint
-                .addresses
-                .iter()
-                .for_each(|address| dirty.address(*address, cause));
+            dirty.addresses(endpoint.addresses.iter(), cause);
         }
-        let before = old
-            .map(|old| slice_addresses(old).collect())
-            .unwrap_or_default();
+        let before = old.into_iter().flat_map(slice_addresses).collect();
         self.reindex_import(&import, &before, &slice_addresses(slice).collect());
         dirty.import(&import, cause);
     }
