@@ -19,6 +19,16 @@ fn refusal(server: SocketAddr, zone: &str) -> u16 {
     reply.rcode()
 }
 
+/// Writes a file for each of these zones, by their names.
+fn write_zones(site: &Site, zones: &[&str]) {
+    for zone in zones {
+        let text = format!(
+            "$ORIGIN {zone}.\n$TTL 60\n@ SOA ns hm 1 300 30 86400 5\n@ NS ns\nns A 192.0.2.1\n"
+        );
+        site.write(zone, &text);
+    }
+}
+
 /// Refused.
 const REFUSED: u16 = 5;
 /// Not authoritative.
@@ -30,12 +40,7 @@ const NOTAUTH: u16 = 9;
 fn a_zone_of_another_port_of_its_block_is_not_transferred() {
     let site = Site::new();
     let (one, other) = (site.dns, ports::free_address());
-    for zone in ["one.example", "other.example"] {
-        let text = format!(
-            "$ORIGIN {zone}.\n$TTL 60\n@ SOA ns hm 1 300 30 86400 5\n@ NS ns\nns A 192.0.2.1\n"
-        );
-        site.write(zone, &text);
-    }
+    write_zones(&site, &["one.example", "other.example"]);
     site.write(
         "Corefile",
         &format!(
@@ -84,12 +89,7 @@ fn a_zone_whose_questions_another_block_has_is_not_transferred() {
 fn a_block_with_bind_stands_beside_one_without_on_the_same_port() {
     let site = Site::new();
     let port = site.dns.port();
-    for zone in ["one.example", "all.example"] {
-        let text = format!(
-            "$ORIGIN {zone}.\n$TTL 60\n@ SOA ns hm 1 300 30 86400 5\n@ NS ns\nns A 192.0.2.1\n"
-        );
-        site.write(zone, &text);
-    }
+    write_zones(&site, &["one.example", "all.example"]);
     site.write(
         "Corefile",
         &format!(
