@@ -30,7 +30,8 @@ const OVER: &str =
     "$TTL 60\n*.test.pod A 192.0.2.9\n10-0-0-2.test.pod A 192.0.2.7\n*.test.svc A 192.0.2.8\n";
 
 /// A file for two zones, of which one goes on to who is asked for the rest.
-const PART: &str = "$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\nns A 192.0.2.53\n";
+const PART: &str = "$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\nns A 192.0.2.53\n\
+                    www CNAME gone\n";
 
 /// Objects of each kind of interest.
 fn objects() -> String {
@@ -52,7 +53,7 @@ fn objects() -> String {
 }
 
 /// What is asked, the outcome, the code of a reason, and what the text has.
-const CASES: [(&str, &str, &str, &str); 32] = [
+const CASES: [(&str, &str, &str, &str); 33] = [
     (
         "web.test.svc.cluster.local A",
         "answered",
@@ -218,6 +219,12 @@ const CASES: [(&str, &str, &str, &str); 32] = [
         "fallthrough",
         "`fallthrough`: then answered by forward . 127.0.0.1:9",
     ),
+    (
+        "www.falls.test",
+        "nxdomain",
+        "",
+        "has no name gone.falls.test.",
+    ),
     ("www.example.net", "handler", "", "forward . 127.0.0.1:9"),
     ("www.example.com", "refused", "", "no block has a key"),
 ];
@@ -259,6 +266,16 @@ fn why_names_what_answers_and_why_nothing_does() {
     let said = site.ask(&["why", "web.test.svc.cluster.local", "TXT"]);
     let first = said.lines().next().unwrap_or_default();
     assert!(first.ends_with(", unless hosts decides before"), "{said}");
+    for (name, before) in [
+        ("web.test.svc.cluster.local", "hosts"),
+        ("alias.example.org", ""),
+    ] {
+        let said = site.ask(&["why", name, "--output", "json"]);
+        let json: Value = serde_json::from_str(said.trim()).expect("it is one JSON object");
+        let found = json["before"].as_array().expect("it is a list");
+        let found: Vec<&str> = found.iter().filter_map(Value::as_str).collect();
+        assert_eq!(found.join(" "), before, "{json}");
+    }
     let said = site.ask(&["why", "nope.stays.test"]);
     assert!(!said.contains("fallthrough"), "of another zone: {said}");
     site.ask(&["freeze", "cluster.local"]);

@@ -146,7 +146,9 @@ fn find(grounds: &Grounds, version: Option<&Version>, name: &Name, rtype: Rtype)
         return finding;
     };
     let mut finding = in_zone(version, live, name, rtype);
+    // A name that is an alias is not missing, wherever the alias leads.
     if finding.outcome == "nxdomain"
+        && finding.records.is_empty()
         && let Some(block) = block
     {
         fall_through(block, apex, name, &mut finding);
