@@ -22,7 +22,7 @@ use crate::app::writer::{Opened, Place, Writer, WriterThread};
 use crate::cluster::Part;
 use crate::ops::metrics::Metrics;
 use crate::ops::{Clock, Tasks, panic_text};
-use crate::pipeline::Input;
+use crate::pipeline::{Ended, Input};
 use crate::source::{SourceEvent, SourceStats, Wanted};
 use crate::transfer::AskedSecondary;
 use crate::zone::Zone;
@@ -147,8 +147,8 @@ impl Data {
         self.stop.cancel();
     }
 
-    /// Ends everything; gives the store.
-    pub(super) async fn end(self) -> anyhow::Result<Journal> {
+    /// Ends everything; gives the store, and what the next writer goes on with.
+    pub(super) async fn end(self) -> anyhow::Result<Ended<Journal>> {
         self.stop.cancel();
         join(self.writer).await
     }
@@ -198,8 +198,8 @@ pub(super) fn in_folder(state: &Path) -> Place {
     Place::Folder(state.to_owned())
 }
 
-/// Waits for the end of a writer; gives the store.
-async fn join(writer: WriterThread) -> anyhow::Result<Journal> {
+/// Waits for the end of a writer; gives what it leaves.
+async fn join(writer: WriterThread) -> anyhow::Result<Ended<Journal>> {
     match tokio::task::spawn_blocking(|| writer.join()).await? {
         Ok(ended) => ended,
         Err(panic) => Err(anyhow!("the writer panicked: {}", panic_text(&*panic))),

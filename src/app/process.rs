@@ -391,7 +391,7 @@ impl Process {
         let Some(old) = self.data.take() else {
             bail!("there is no writer");
         };
-        let store = Place::Open(Box::new(old.end().await?));
+        let store = Place::Left(Box::new(old.end().await?));
         let begun = Data::open(store, planned, Arc::clone(&observed), awaits, &self.around);
         let (data, inputs) = begun.await?;
         self.observed.store(observed);

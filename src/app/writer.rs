@@ -15,8 +15,8 @@ use crate::dns::{Name, RrRef, Serial};
 use crate::ops::metrics::Metrics;
 use crate::ops::{Clock, TimeText, millis};
 use crate::pipeline::{
-    CatalogPlan, ClusterGauges, ClusterPlan, FilePlan, GateEvent, Input, Observer, Pipeline,
-    ServiceKind, Store,
+    CatalogPlan, ClusterGauges, ClusterPlan, Ended, FilePlan, GateEvent, Input, Notes, Observer,
+    Pipeline, ServiceKind, Store,
 };
 use crate::schema::Problem;
 use crate::zone::check::Warning;
@@ -99,8 +99,8 @@ enum StoreError {
 pub(super) enum Place {
     /// In a folder that is to be opened.
     Folder(PathBuf),
-    /// In what an earlier writer left open.
-    Open(Box<Journal>),
+    /// In what an earlier writer left open; the next goes on with what no version of that one named.
+    Left(Box<Ended<Journal>>),
 }
 
 /// What the thread is given.
@@ -142,7 +142,7 @@ pub(super) struct Opened {
 }
 
 /// The thread: it ends with the store when nobody has anything to say to it any more.
-pub(super) type WriterThread = JoinHandle<anyhow::Result<Journal>>;
+pub(super) type WriterThread = JoinHandle<anyhow::Result<Ended<Journal>>>;
 
 impl Writer {
     /// Starts the thread; the store is open when the receiver gives something.
@@ -156,7 +156,7 @@ impl Writer {
     }
 
     /// Opens, restores, works.
-    fn run(self, opened: oneshot::Sender<Opened>) -> anyhow::Result<Journal> {
+    fn run(self, opened: oneshot::Sender<Opened>) -> anyhow::Result<Ended<Journal>> {
         let Self {
             store,
             state,
@@ -172,30 +172,15 @@ impl Writer {
             unmoved,
             change,
         } = self;
-        let mut journal = open(store, &clock)?;
+        let Ended {
+            store: mut journal,
+            notes,
+        } = open(store, &clock)?;
         let now = Start {
             now_ms: millis(clock.wall()),
             unmoved,
         };
-        for (plan, kept) in &clusters {
-            for (zone, kept) in plan.zones().zip(kept) {
-                restore(&mut journal, &zone.zone, zone.limits, *kept, &now)?;
-            }
-        }
-        for (plan, kept) in &files {
-            match plan {
-                FilePlan::Zone { zone, limits } => {
-                    restore(&mut journal, zone, *limits, *kept, &now)?;
-                }
-                FilePlan::Overlay {
-                    cluster: _,
-                    zone: _,
-                } => {}
-            }
-        }
-        for (plan, kept) in &catalogs {
-            restore(&mut journal, &plan.zone, plan.limits, *kept, &now)?;
-        }
+        restore_all(&mut journal, &clusters, &files, &catalogs, &now)?;
         let reader = journal.reader();
         let pins = Pins::read(&state).context("the file of orders cannot be read")?;
         let zones = clusters.iter().flat_map(|(plan, _)| plan.zones());
@@ -227,14 +212,17 @@ impl Writer {
         let gauges = pipeline.gauges();
         // Who waited for this may be gone; then there are no senders either, and the end is near.
         drop(opened.send(Opened { reader, gauges }));
-        Ok(pipeline.run(&mut inputs).journal)
+            .with_notes(notes)
+        let Ended { store, notes } = pipeline.run(&mut inputs);
+        let store = store.journal;
+        Ok(Ended { store, notes })
     }
 }
 
 /// Opens the store, if it is not open.
-fn open(store: Place, clock: &Arc<dyn Clock>) -> anyhow::Result<Journal> {
+fn open(store: Place, clock: &Arc<dyn Clock>) -> anyhow::Result<Ended<Journal>> {
     let state = match store {
-        Place::Open(journal) => return Ok(*journal),
+        Place::Left(left) => return Ok(*left),
         Place::Folder(state) => state,
     };
     let wall = Arc::clone(clock);
@@ -242,7 +230,8 @@ fn open(store: Place, clock: &Arc<dyn Clock>) -> anyhow::Result<Journal> {
     for note in &report.notes {
         tracing::warn!("{note}");
     }
-    Ok(journal)
+    let (store, notes) = (journal, Notes::new());
+    Ok(Ended { store, notes })
 }
 
 /// How a writer begins.
@@ -261,6 +250,34 @@ fn restore(
     limits: MemoryLimits,
     kept: Retention,
     now: &Start,
+/// Puts the versions that the store holds back into all zones.
+fn restore_all(
+    journal: &mut Journal,
+    clusters: &[(ClusterPlan, Vec<Retention>)],
+    files: &[(FilePlan, Retention)],
+    catalogs: &[(CatalogPlan, Retention)],
+    now: &Start,
+) -> anyhow::Result<()> {
+    for (plan, kept) in clusters {
+        for (zone, kept) in plan.zones().zip(kept) {
+            restore(journal, &zone.zone, zone.limits, *kept, now)?;
+        }
+    }
+    for (plan, kept) in files {
+        match plan {
+            FilePlan::Zone { zone, limits } => restore(journal, zone, *limits, *kept, now)?,
+            FilePlan::Overlay {
+                cluster: _,
+                zone: _,
+            } => {}
+        }
+    }
+    for (plan, kept) in catalogs {
+        restore(journal, &plan.zone, plan.limits, *kept, now)?;
+    }
+    Ok(())
+}
+
 ) -> anyhow::Result<()> {
     let now_ms = now.now_ms;
     journal.set_retention(zone.apex(), kept);

@@ -42,8 +42,8 @@ pub(super) struct HeldCatalog {
     waiting: Vec<Arc<Zone>>,
     /// A serial that others have and the next has to be above.
     pub(super) ahead: Option<Serial>,
-    /// The change of the configuration that it comes with, until all that it is to list is there.
-    pub(super) note: Option<Cause>,
+    /// The changes of the configuration that it comes with, until all that it is to list is there.
+    pub(super) notes: Vec<Cause>,
 }
 
 impl HeldCatalog {
@@ -116,7 +116,7 @@ impl<S: Store> Pipeline<S> {
         let held = |plan: CatalogPlan| HeldCatalog {
             is_settled: false,
             ahead: None,
-            note: None,
+            notes: Vec::new(),
             waiting: plan
                 .members
                 .iter()
@@ -163,7 +163,7 @@ impl<S: Store> Pipeline<S> {
             let CatalogPlan { zone, limits, .. } = &catalog.plan;
             let mut draft = catalog.draft("catalog");
             let previous = zone.current();
-            let noted = catalog.note.iter().filter(|_| previous.is_some()).cloned();
+            let noted = catalog.notes.iter().filter(|_| previous.is_some()).cloned();
             name_version(&mut draft, noted);
             if previous.is_none() || !draft.draft.is_empty() || catalog.ahead.is_some() {
                 let ready = Ready {
@@ -185,7 +185,7 @@ impl<S: Store> Pipeline<S> {
             catalog.ahead = None;
             catalog.waiting.retain(|zone| zone.current().is_none());
             if catalog.waiting.is_empty() {
-                catalog.note = None;
+                catalog.notes.clear();
             }
             catalog.plan.zone.set_stale_since_ms(None);
         }

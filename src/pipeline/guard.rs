@@ -18,6 +18,7 @@ use self::pinned::Pinned;
 pub use self::pinned::{PinOrder, Restored, Target};
 use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Serial};
+use crate::pipeline::notes::add_note;
 use crate::pipeline::render::ZoneDraft;
 use crate::zone::check::{Fault, Findings, Warning, check};
 use crate::zone::gate::{GateSettings, HeldChange, TOGETHER, Why, counts, lost};
@@ -139,7 +140,12 @@ impl Guard {
 
     /// The next version that differs has this cause, too; a first version needs none.
     pub(super) fn note(&mut self, cause: Cause) {
-        self.notes.push(cause);
+        add_note(&mut self.notes, cause);
+    }
+
+    /// What no version named yet.
+    pub(super) fn notes(&self) -> &[Cause] {
+        &self.notes
     }
 
     /// When something that is kept aside leaves by itself.
@@ -271,7 +277,7 @@ impl Guard {
             Ok(event) => {
                 let until = was_held.as_deref().and_then(|held| held.until_ms);
                 let of_gate = kept.let_out(&event, until);
-                let of_order = self.pinned.as_ref().and_then(Pinned::end_of_freeze);
+                let of_order = self.pinned.as_ref().and_then(Pinned::end);
                 kept.leaves = Some(event);
                 let empty = Contents::empty(zone.apex(), kept.contents.soa().clone());
                 let mut draft = kept.draft(served.unwrap_or(&empty));
@@ -453,10 +459,16 @@ pub(super) fn with_cause(mut draft: ZoneDraft) -> ZoneDraft {
     draft
 }
 
-/// Adds causes of a version, each in a group that no record names, where it differs from the one before.
+/// Adds causes of a version, each in a group that no record names, where it differs from the one before. What records
+/// name already is not said twice.
 pub(super) fn name_version(draft: &mut ZoneDraft, causes: impl Iterator<Item = Cause>) {
-    if !draft.draft.is_empty() {
-        draft.causes.extend(causes.map(|cause| vec![cause]));
+    if draft.draft.is_empty() {
+        return;
+    }
+    for cause in causes {
+        if !draft.causes.iter().flatten().any(|known| *known == cause) {
+            draft.causes.push(vec![cause]);
+        }
     }
 }
 

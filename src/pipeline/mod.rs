@@ -14,6 +14,7 @@ mod files;
 mod gauges;
 mod guard;
 mod name;
+mod notes;
 mod overlay;
 mod pin;
 mod plan;
@@ -51,6 +52,7 @@ pub use files::{FileInput, FilePlan};
 pub use gauges::ClusterGauges;
 pub use guard::{GateEvent, PinOrder, Released, Restored, Target};
 pub use name::service_node;
+pub use notes::{Ended, Notes};
 pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
 pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
 pub use triggered::ServiceKind;
@@ -298,8 +300,8 @@ impl<S: Store> Pipeline<S> {
         })
     }
 
-    /// Works until all senders are gone; then hands the store back. For a thread of its own.
-    pub fn run(mut self, inputs: &mut mpsc::Receiver<Input>) -> S {
+    /// Works until all senders are gone; then hands the store back, with what the next writer goes on with. For a thread of its own.
+    pub fn run(mut self, inputs: &mut mpsc::Receiver<Input>) -> Ended<S> {
         let mut failed = false;
         loop {
             let first = if failed {
@@ -313,7 +315,7 @@ impl<S: Store> Pipeline<S> {
                     self.gather(inputs);
                 }
                 Next::Nothing => {}
-                Next::Closed => return self.store,
+                Next::Closed => return self.end(),
             }
             failed = !self.commit();
         }
@@ -330,7 +332,7 @@ impl<S: Store> Pipeline<S> {
             if !self.store.idle() {
                 return match self.deadline(self.now()) {
                     None => Next::of(inputs.blocking_recv()),
-                    Some(end) => within(inputs, end.saturating_duration_since(self.clock.now())),
+                    Some(left) => within(inputs, left),
                 };
             }
         }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::dns::Name;
 use crate::ops::millis;
 use crate::pipeline::guard::{Guard, Now, PinOrder, Released, Restored, Target};
@@ -31,26 +30,6 @@ impl<S: Store> Pipeline<S> {
             if let Some((zone, guard)) = self.guard_of(&apex) {
                 guard.restore(zone, restored, now);
             }
-        }
-        self
-    }
-
-    /// The plans come with a change of the configuration: a cause of what the first rendering of each zone changes,
-    /// whenever that leaves. After the files and the catalogs were given.
-    #[must_use]
-    pub fn with_change(mut self, change: Option<&str>) -> Self {
-        let Some(what) = change else { return self };
-        let cause = Cause {
-            verb: Verb::Configured,
-            kind: None,
-            key: ObjectKey::new("", what),
-            origin: Origin::default(),
-        };
-        for (_, guard) in self.guarded() {
-            guard.note(cause.clone());
-        }
-        for catalog in &mut self.catalogs {
-            catalog.note = Some(cause.clone());
         }
         self
     }

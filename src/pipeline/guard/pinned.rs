@@ -54,18 +54,22 @@ pub struct Restored {
 }
 
 impl Pinned {
-    /// How a freeze ended, as a cause of the version that follows it. The records of a rollback say it themselves.
-    pub(super) fn end_of_freeze(&self) -> Option<Cause> {
+    /// How it ended, as a cause of the version that follows it; `None` while it holds. Of a rollback records may say it
+    /// themselves, and not all do: those that changed meanwhile name what changed them.
+    pub(super) fn end(&self) -> Option<Cause> {
         let by = self.ended_by.as_deref()?;
+        if let Some(rollback) = &self.pin.rollback {
+            // One that was never served leads to nothing.
+            return self.is_told.then(|| rollback.end(by));
+        }
         let Pin {
             since_ms,
             by: ordered_by,
-            rollback,
             ..
         } = &self.pin;
         let since = TimeText(*since_ms);
         let what = format!("the freeze of {ordered_by} since {since}");
-        rollback.is_none().then(|| resumed(&what, by))
+        Some(resumed(&what, by))
     }
 }
 
@@ -198,10 +202,12 @@ impl Guard {
             events.push(GateEvent::Pinned(pinned.pin.clone()));
         }
         let mut answer = Ok(version.serial);
-        // What waits on, for the gate or a fault, is told of the freeze when it leaves.
-        let end_of_freeze = pinned.end_of_freeze().filter(|_| self.kept.is_some());
+        // What waits on, for the gate or a fault, is told of the order when it leaves.
+        let end = pinned.end().filter(|_| self.kept.is_some());
         if let Some(by) = pinned.ended_by.take() {
-            self.notes.extend(end_of_freeze);
+            if let Some(end) = end {
+                self.note(end);
+            }
             let Pinned { pin, asked, .. } = self.pinned.take().expect("it was there a moment ago");
             zone.set_pin(None);
             if let Some(held) = zone.held() {

@@ -2,6 +2,7 @@
 
 use super::pins::{HOUR, causes_of};
 use super::*;
+use crate::cluster::Verb;
 use crate::source::zonefile::{Role, read_text};
 
 /// What the configuration changed to.
@@ -94,6 +95,99 @@ fn a_zone_that_is_frozen_while_the_corefile_changes_names_it_at_the_end() {
     assert!(next.serial() > serial);
     let causes = next.causes();
     assert!(causes.contains(&cause()), "{causes:?}");
+}
+
+/// The writer of the next change of the configuration, with another TTL, and what the one before left.
+fn changed_again(mut before: Subject, ttl: u32) -> Subject {
+    let pin = before.zone().pin().map(|pin| Restored {
+        pin: Pin::clone(&pin),
+        target: None,
+        base: None,
+    });
+    let pins = pin.map(|pin| (before.zone().apex().clone(), pin));
+    let clock = Arc::clone(&before.clock);
+    let store = std::mem::take(&mut before.pipeline.store);
+    let notes = before.pipeline.end().notes;
+    let ttl = Ttl::decode(ttl);
+    let mut next = Subject::new(ClusterPlan { ttl, ..before.plan });
+    next.pipeline.clock = clock.clone();
+    next.clock = clock;
+    next.pipeline.store = store;
+    next.pipeline = (next.pipeline)
+        .with_pins(pins.into_iter().collect(), Vec::new())
+        .with_notes(notes)
+        .with_change(Some("the next Corefile"));
+    next
+}
+
+#[test]
+fn changes_of_the_corefile_while_a_zone_is_frozen_are_all_named_at_the_end() {
+    let mut next = changed();
+    let _answer = next.order(None);
+    next.relist(0..10);
+    // Of one writer nothing was rendered at all.
+    let mut last = changed_again(changed_again(next, 12), 13);
+    last.relist(0..10);
+    let serial = last.serial();
+    let _answer = last.release("cluster.local.");
+    assert!(last.pipeline.commit());
+    assert!(last.serial() > serial);
+    let causes = last.causes();
+    for cause in [&*cause(), "configured the next Corefile by "] {
+        assert!(causes.contains(cause), "{causes:?}");
+    }
+    last.add(10);
+    assert_eq!(last.causes(), ["applied a/s10 by ".to_owned()].into());
+}
+
+#[test]
+fn a_freeze_that_ended_at_the_gate_is_named_by_the_writer_that_lets_the_change_out() {
+    let mut next = Subject::of_ten();
+    let _answer = next.order(None);
+    next.relist(0..0);
+    let _answer = next.release("cluster.local.");
+    assert!(next.pipeline.commit());
+    assert!(next.zone().pin().is_none() && next.names() == 10);
+    let mut last = changed_again(next, 12);
+    last.relist(0..0);
+    let _answer = last.release("cluster.local.");
+    assert!(last.pipeline.commit());
+    assert_eq!(last.names(), 0);
+    let causes = last.causes();
+    let freeze = "resumed the freeze of someone since 1970-01-01T00:16:40.000Z by someone";
+    for cause in [freeze, "configured the next Corefile by "] {
+        assert!(causes.contains(cause), "{causes:?}");
+    }
+}
+
+#[test]
+fn what_a_version_named_is_not_left_to_the_next_writer() {
+    let mut next = changed();
+    next.relist(0..10);
+    assert!(next.causes().contains(&cause()));
+    let mut last = changed_again(next, 12);
+    last.relist(0..10);
+    let causes = last.causes();
+    assert!(!causes.contains(&cause()), "{causes:?}");
+    assert!(last.pipeline.end().notes.is_empty());
+}
+
+#[test]
+fn of_very_many_changes_that_wait_the_last_are_named() {
+    use crate::pipeline::notes::add_note;
+
+    let numbered = |number: u32| Cause {
+        verb: Verb::Configured,
+        kind: None,
+        key: ObjectKey::new("", &number.to_string()),
+        origin: Origin::default(),
+    };
+    let mut notes = Vec::new();
+    for number in (0..100).chain([99]) {
+        add_note(&mut notes, numbered(number));
+    }
+    let want: Vec<Cause> = (36..100).map(numbered).collect();
+    assert_eq!(notes, want);
 }
 
 #[test]

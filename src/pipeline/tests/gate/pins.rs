@@ -188,6 +188,54 @@ fn a_release_ends_a_rollback_and_names_who() {
 }
 
 #[test]
+fn the_end_of_a_rollback_is_named_where_all_that_it_brought_changed_meanwhile() {
+    let mut subject = Subject::of_ten();
+    subject.add(10);
+    let old = subject.zone().current().unwrap();
+    feed(&mut subject.pipeline, deletion(10, ""));
+    assert!(subject.pipeline.commit());
+    let _answer = subject.order(Some(&old));
+    assert!(subject.pipeline.commit());
+    assert_eq!(subject.names(), 11);
+    let Fact::Service(mut service) = service_number(10) else {
+        panic!("no Service");
+    };
+    service.form = ServiceForm::ClusterIp([IpAddr::from([10, 0, 1, 10])].into());
+    feed(
+        &mut subject.pipeline,
+        Change::Applied(Fact::Service(service)),
+    );
+    assert!(subject.pipeline.commit());
+    let _answer = subject.release("cluster.local.");
+    assert!(subject.pipeline.commit());
+    let end = format!("resumed the rollback to serial {} by someone", old.serial);
+    assert_eq!(
+        subject.causes(),
+        ["applied a/s10 by ".to_owned(), end].into()
+    );
+    subject.add(11);
+    assert_eq!(subject.causes(), ["applied a/s11 by ".to_owned()].into());
+}
+
+#[test]
+fn a_rollback_that_ended_at_the_gate_is_named_once_when_the_change_is_let_out() {
+    let (mut subject, old) = grown();
+    let _answer = subject.order(Some(&old));
+    subject.relist(0..0);
+    let _answer = subject.release("cluster.local.");
+    assert!(subject.pipeline.commit());
+    assert!(subject.zone().pin().is_none() && subject.names() == 8);
+    let _answer = subject.release("cluster.local.");
+    assert!(subject.pipeline.commit());
+    assert_eq!(subject.names(), 0);
+    let version = subject.zone().current().unwrap();
+    let causes = version.history.last().unwrap().causes.iter().flatten();
+    let end = format!("the rollback to serial {}", old.serial);
+    let named = causes.filter(|cause| cause.key.to_string() == end).count();
+    assert_eq!(named, 1, "{:?}", subject.causes());
+}
+
+#[test]
 fn an_order_that_cannot_be_kept_is_not_carried_out() {
     let (mut subject, old) = grown();
     subject.pipeline.store.refusals = 1;
