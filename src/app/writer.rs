@@ -79,8 +79,16 @@ impl Store for JournalStore {
         Ok(self.pins.set(apex, pin)?)
     }
 
+    fn prepare(&mut self) {
+        self.journal.prepare();
+    }
+
     fn idle(&mut self) -> bool {
         self.journal.idle()
+    }
+
+    fn again_after(&self) -> Option<Duration> {
+        self.journal.again_after()
     }
 }
 
@@ -204,6 +212,7 @@ impl Writer {
             .with_files(files)
             .with_catalogs(catalogs)
             .with_pins(going_on, over)
+            .with_notes(notes)
             .with_change(change.as_deref());
         let pipeline = match awaits_secondaries {
             true => pipeline.awaiting_secondaries(),
@@ -212,7 +221,6 @@ impl Writer {
         let gauges = pipeline.gauges();
         // Who waited for this may be gone; then there are no senders either, and the end is near.
         drop(opened.send(Opened { reader, gauges }));
-            .with_notes(notes)
         let Ended { store, notes } = pipeline.run(&mut inputs);
         let store = store.journal;
         Ok(Ended { store, notes })
@@ -242,14 +250,6 @@ struct Start {
     unmoved: Vec<Name>,
 }
 
-/// Puts the version that the store holds back into its zone; one that is there already goes on. It is
-/// stale until the source has been seen, unless it was good and the source is the same.
-fn restore(
-    journal: &mut Journal,
-    zone: &Zone,
-    limits: MemoryLimits,
-    kept: Retention,
-    now: &Start,
 /// Puts the versions that the store holds back into all zones.
 fn restore_all(
     journal: &mut Journal,
@@ -278,6 +278,14 @@ fn restore_all(
     Ok(())
 }
 
+/// Puts the version that the store holds back into its zone; one that is there already goes on. It is
+/// stale until the source has been seen, unless it was good and the source is the same.
+fn restore(
+    journal: &mut Journal,
+    zone: &Zone,
+    limits: MemoryLimits,
+    kept: Retention,
+    now: &Start,
 ) -> anyhow::Result<()> {
     let now_ms = now.now_ms;
     journal.set_retention(zone.apex(), kept);

@@ -49,6 +49,9 @@ impl<S: Store> Pipeline<S> {
             rendered.push((place, rendering));
         }
         self.file_drafts(now, &mut ready);
+        if !ready.is_empty() {
+            self.store.prepare();
+        }
         let clock = Arc::clone(&self.clock);
         let mut budget = Budget::new(&*clock);
         let candidates: Vec<_> = ready

@@ -176,8 +176,17 @@ pub trait Store {
         Ok(())
     }
 
+    /// A commit is about to ask for [`Self::origin`]s, and to be made.
+    fn prepare(&mut self) {}
+
     /// Does a small portion of housekeeping; says whether there is more.
     fn idle(&mut self) -> bool;
+
+    /// When [`Self::idle`] wants to be called again though there was no more to do; `None` for not before the next
+    /// input.
+    fn again_after(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Hears what the writer does: metrics, logs.
@@ -330,7 +339,10 @@ impl<S: Store> Pipeline<S> {
                 Err(mpsc::error::TryRecvError::Empty) => {}
             }
             if !self.store.idle() {
-                return match self.deadline(self.now()) {
+                let end = self.deadline(self.now());
+                let left = end.map(|end| end.saturating_duration_since(self.clock.now()));
+                let left = left.into_iter().chain(self.store.again_after()).min();
+                return match left {
                     None => Next::of(inputs.blocking_recv()),
                     Some(left) => within(inputs, left),
                 };

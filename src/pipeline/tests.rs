@@ -201,7 +201,7 @@ fn namespace(name: &str) -> Fact {
 }
 
 /// Feeds one change.
-fn feed(pipeline: &mut Pipeline<NoStore>, change: Change) {
+fn feed<S: Store>(pipeline: &mut Pipeline<S>, change: Change) {
     let seen = pipeline.clock.now();
     pipeline.take(Input::Change {
         cluster: 0,

@@ -39,6 +39,7 @@ mod one_name;
 mod reader;
 mod recover;
 mod refusal;
+mod reopening;
 mod repair;
 mod retention;
 mod salvage;
@@ -65,6 +66,7 @@ use crate::zone::{Candidate, Journaled, MemoryLimits, Version};
 use codec::HEAD;
 use floor::{Losses, floors, lost_note};
 use head::Head;
+use reopening::Reopening;
 use repair::StateDir;
 use scan::{Garbage, scan};
 use sidefile::{Newest, Serials};
@@ -92,13 +94,6 @@ const COMMIT_PORTION: usize = 16;
 const COMMIT_PORTION_MOST: usize = 512;
 /// Entries that one call of [`Journal::idle`] may write or remove.
 const IDLE_PORTION: usize = 64;
-
-/// When so many octets of whole zones went through the database it is opened anew, once there is nothing else to do.
-/// sled keeps what it wrote and read, whatever its cache should hold: it looks for what to let go of after 64 accesses
-/// of one of the cache's 256 parts, which a zone of 26 MB is too few pages for.
-const BULK_OCTETS: u64 = 4 << 20;
-/// A database that takes more on the disk stays open: opening it would keep commits waiting for more than a second.
-const RENEWED_OCTETS: u64 = 256 << 20;
 
 /// Tells the time of day in milliseconds since 1970 UTC.
 pub type WallClock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -230,10 +225,8 @@ pub struct Journal {
     lists_at_hand_octets: usize,
     /// Entries to be removed.
     garbage: VecDeque<Garbage>,
-    /// The octets of whole zones that went through the database since it was opened anew.
-    bulk_octets: u64,
-    /// How many of them are too many to be kept in memory.
-    bulk_octets_most: u64,
+    /// What went through the database, and how it opens.
+    reopening: Reopening,
     /// How many commits in a row failed by damage.
     damaged_commits: u32,
     /// How often upkeep failed by damage in a row.
@@ -302,8 +295,7 @@ impl Journal {
             lists: scan.lists.into(),
             lists_at_hand_octets: LISTS_AT_HAND_OCTETS,
             garbage: scan.garbage.into(),
-            bulk_octets: 0,
-            bulk_octets_most: BULK_OCTETS,
+            reopening: Reopening::default(),
             damaged_commits: 0,
             damaged_upkeep: 0,
         };
@@ -367,7 +359,7 @@ impl Journal {
             source,
         };
         let octets = self.zones().get(&apex).map(|it| it.head.base.octets);
-        self.bulk_octets += octets.unwrap_or_default();
+        self.reopening.bulk_octets += octets.unwrap_or_default();
         match self.restore(&apex, limits) {
             Err(error) if error.is_damage() => {
                 let mut notes = vec![error.to_string()];
@@ -406,17 +398,17 @@ impl Journal {
     }
 
     /// Does a portion of the work that is not urgent: snapshots, removal of old entries. Says whether
-    /// there is more to do.
+    /// there is more to do. A database that is closed is opened again.
     pub fn idle(&mut self) -> bool {
+        if !self.store.is_open() {
+            self.open_again();
+        }
         if self.store.is_poisoned() {
             return false;
         }
         let more = self.try_upkeep(IDLE_PORTION, Occasion::Idle);
-        if !more && self.bulk_octets > self.bulk_octets_most && !self.store.is_poisoned() {
-            self.bulk_octets = 0;
-            if let Err(error) = self.store.renew(RENEWED_OCTETS) {
-                tracing::warn!(%error, "the database could not be opened anew");
-            }
+        if !more {
+            self.renew();
         }
         more
     }

@@ -127,3 +127,56 @@ fn what_changes_while_the_store_refuses_is_kept_with_a_limit_and_names_its_last_
     );
     assert_eq!(pipeline.clusters[0].dirty.causes.len(), 1);
 }
+
+/// A store that says what is called of it, and for so many idle turns wants another.
+struct Saying(std::sync::mpsc::Sender<&'static str>, usize);
+
+impl Store for Saying {
+    type Error = String;
+
+    fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, String> {
+        self.0.send("commit").unwrap();
+        Ok(candidates.into_iter().map(Candidate::journaled).collect())
+    }
+
+    fn floor(&self, _: &Name) -> Option<Serial> {
+        None
+    }
+
+    fn prepare(&mut self) {
+        self.0.send("prepare").unwrap();
+    }
+
+    fn idle(&mut self) -> bool {
+        self.1 = self.1.saturating_sub(1);
+        self.0.send("idle").unwrap();
+        false
+    }
+
+    fn again_after(&self) -> Option<Duration> {
+        (self.1 > 0).then_some(Duration::from_millis(1))
+    }
+}
+
+#[test]
+fn a_store_is_told_before_a_commit_and_again_when_it_wants_to_be_while_nothing_changes() {
+    let (said, heard) = std::sync::mpsc::channel();
+    let clock = HandClock::at(1_000);
+    let store = Saying(said, 3);
+    let mut pipeline = Pipeline::new(vec![plan()], store, clock, Box::new(Deaf));
+    assert!(pipeline.commit());
+    assert!(heard.try_recv().is_err(), "there is nothing to commit");
+    for kind in Kinds::BASE.iter() {
+        feed(&mut pipeline, Change::Listed(kind, Vec::new()));
+    }
+    assert!(pipeline.commit());
+    assert_eq!(heard.try_iter().collect::<Vec<_>>(), ["prepare", "commit"]);
+    let (inputs, mut waiting) = mpsc::channel(1);
+    let writer = std::thread::spawn(move || pipeline.run(&mut waiting));
+    for _ in 0..3 {
+        let told = heard.recv_timeout(Duration::from_secs(30));
+        assert_eq!(told, Ok("idle"));
+    }
+    drop(inputs);
+    writer.join().unwrap();
+}

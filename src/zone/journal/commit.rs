@@ -118,7 +118,9 @@ impl Journal {
             let plan = self.plan(candidate, known.as_ref());
             let stored = self.write_candidate(candidate, plan.stored, &mut entries)?;
             if stored.head.base.seq == candidate.step().seq {
-                self.bulk_octets += stored.head.base.octets;
+                self.reopening.bulk_octets += stored.head.base.octets;
+            } else if index::is_wide(candidate.step()) {
+                self.reopening.bulk_octets += candidate.step().octets() as u64;
             }
             if let Some(known) = known.filter(|known| known.id == stored.id) {
                 put_older(&mut last, stored.id, &known.head.older, &stored.head.older);

@@ -163,6 +163,24 @@ struct Shared {
     poisoned: AtomicBool,
     /// How many keys were set or removed.
     keys_written: AtomicUsize,
+    /// How many openings are to be refused.
+    #[cfg(test)]
+    refused: AtomicUsize,
+    /// How often it was opened.
+    #[cfg(test)]
+    openings: AtomicUsize,
+}
+
+/// What came of opening the database anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Renewal {
+    /// It was.
+    Done,
+    /// It was not: it takes so many octets on the disk.
+    TooLarge {
+        /// How many.
+        octets: u64,
+    },
 }
 
 /// A handle of the database.
@@ -177,12 +195,22 @@ impl Store {
             open: RwLock::new(None),
             poisoned: AtomicBool::new(true),
             keys_written: AtomicUsize::new(0),
+            #[cfg(test)]
+            refused: AtomicUsize::new(0),
+            #[cfg(test)]
+            openings: AtomicUsize::new(0),
         }))
     }
 
     /// Whether a write failed since the database was opened, or it is not open.
     pub(super) fn is_poisoned(&self) -> bool {
         self.0.poisoned.load(Ordering::Acquire)
+    }
+
+    /// Whether it is open: otherwise readers get an error.
+    pub(super) fn is_open(&self) -> bool {
+        let open = self.0.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.is_some()
     }
 
     /// Closes the database. Readers get an error until it is open again.
@@ -195,18 +223,19 @@ impl Store {
     }
 
     /// Closes the database and opens it again, so that what sled kept of it in memory goes, unless it takes more than
-    /// `most` octets on the disk. Readers wait meanwhile. After a failure the next commit opens it.
-    pub(super) fn renew(&self, most: u64) -> Result<(), StoreError> {
+    /// `most` octets on the disk. Readers wait meanwhile. After a failure it is closed, until it is opened.
+    pub(super) fn renew(&self, most: u64) -> Result<Renewal, StoreError> {
         self.sync()?;
-        if self.with("measuring the database", |open| open.db.size_on_disk())? > most {
-            return Ok(());
+        let octets = self.with("measuring the database", |open| open.db.size_on_disk())?;
+        if octets > most {
+            return Ok(Renewal::TooLarge { octets });
         }
         let mut open = self.0.open.write().unwrap_or_else(PoisonError::into_inner);
         self.0.poisoned.store(true, Ordering::Release);
         let_go(open.take());
-        *open = Some(open_db(&self.0.path)?);
+        *open = Some(self.open_db()?);
         self.0.poisoned.store(false, Ordering::Release);
-        Ok(())
+        Ok(Renewal::Done)
     }
 
     /// The next call is refused, as by a disk that is full.
@@ -216,12 +245,39 @@ impl Store {
         drop(open.take());
     }
 
+    /// The next openings are refused, so many of them.
+    #[cfg(test)]
+    pub(super) fn refuse_openings(&self, openings: usize) {
+        self.0.refused.store(openings, Ordering::Relaxed);
+    }
+
+    /// How often the database was opened.
+    #[cfg(test)]
+    pub(super) fn openings(&self) -> usize {
+        self.0.openings.load(Ordering::Relaxed)
+    }
+
     /// Opens or creates the database.
     pub(super) fn open(&self) -> Result<(), StoreError> {
-        let open = open_db(&self.0.path)?;
+        let open = self.open_db()?;
         *self.0.open.write().unwrap_or_else(PoisonError::into_inner) = Some(open);
         self.0.poisoned.store(false, Ordering::Release);
         Ok(())
+    }
+
+    /// Opens sled.
+    fn open_db(&self) -> Result<Open, StoreError> {
+        #[cfg(test)]
+        {
+            let less = |left: usize| left.checked_sub(1);
+            let order = Ordering::Relaxed;
+            if self.0.refused.fetch_update(order, order, less).is_ok() {
+                let full = io::ErrorKind::StorageFull.into();
+                return Err(StoreError::io("opening the database", full));
+            }
+            self.0.openings.fetch_add(1, order);
+        }
+        open_db(&self.0.path)
     }
 
     /// Runs a call with the open database.

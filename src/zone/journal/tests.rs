@@ -11,6 +11,7 @@ mod far;
 mod fuzz;
 mod lost;
 mod power;
+mod reopening;
 mod tamper;
 mod wide;
 

@@ -219,6 +219,7 @@ impl Journal {
         if stored.id != job.id {
             return Ok(());
         }
+        self.reopening.bulk_octets += job.octets;
         // Its parts must be on disk before the head names it.
         self.store.sync()?;
         let (old, known_older) = (stored.head.base, Arc::clone(&stored.head.older));

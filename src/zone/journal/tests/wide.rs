@@ -10,7 +10,11 @@ use crate::zone::journal::wide;
 use crate::zone::{Edit, Node};
 
 /// A version in which these owners have another address.
-fn with_owners(previous: Option<&Version>, owners: std::ops::Range<u32>, turn: u32) -> Candidate {
+pub(super) fn with_owners(
+    previous: Option<&Version>,
+    owners: std::ops::Range<u32>,
+    turn: u32,
+) -> Candidate {
     let before = previous.map_or_else(laws::empty, |version| version.contents.clone());
     let mut edit = Edit::new(&before);
     for number in owners {
@@ -324,23 +328,30 @@ fn what_a_wide_step_does_to_one_name_is_read_without_the_rest() {
 fn a_store_that_was_filled_or_read_at_once_is_opened_anew_and_holds_what_it_held() {
     let mut bench = Bench::new();
     let reader = bench.journal().reader();
-    bench.journal().bulk_octets_most = 9000;
+    bench.journal().reopening.bulk_octets_most = 9000;
+    let openings = |bench: &mut Bench| bench.journal().store.openings();
+    assert_eq!(openings(&mut bench), 1);
     let wide = with_owners(None, 0..3000, 1);
     bench.put(wide);
-    assert!(bench.journal().bulk_octets > 9000);
+    assert!(bench.journal().reopening.bulk_octets > 9000);
     bench.settle();
-    assert_eq!(bench.journal().bulk_octets, 0);
+    assert_eq!(bench.journal().reopening.bulk_octets, 0);
+    assert_eq!(openings(&mut bench), 2);
     assert_eq!(reader.step(&apex(), 1).unwrap().added.len(), 3000);
     let narrow = with_owners(bench.version.as_ref(), 7..8, 2);
     bench.put(narrow);
-    assert_eq!(bench.journal().bulk_octets, 0, "a step is not the zone");
+    let bulk = bench.journal().reopening.bulk_octets;
+    assert_eq!(bulk, 0, "a step is not the zone");
+    bench.settle();
+    assert_eq!(openings(&mut bench), 2);
     assert_eq!(found(&mut bench, 7), [2, 1]);
     let known = bench.version.clone();
     assert_eq!(bench.open(), Vec::<String>::new());
-    bench.journal().bulk_octets_most = 9000;
-    assert!(bench.journal().bulk_octets > 9000, "it was read");
+    bench.journal().reopening.bulk_octets_most = 9000;
+    let bulk = bench.journal().reopening.bulk_octets;
+    assert!(bulk > 9000, "it was read");
     bench.settle();
-    assert_eq!(bench.journal().bulk_octets, 0);
+    assert_eq!(openings(&mut bench), 2);
     assert!(same(bench.version.as_ref(), known.as_ref()));
     assert_eq!(found(&mut bench, 7), [2, 1]);
 }
