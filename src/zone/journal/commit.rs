@@ -10,6 +10,7 @@ use crate::zone::journal::head::{Base, Head, put_older};
 use crate::zone::journal::refusal::OpenError;
 use crate::zone::journal::repair::Keep;
 use crate::zone::journal::scan::{garbage_of, scan};
+use crate::zone::journal::sidefile::Line;
 use crate::zone::journal::store::{Batch, Store, StoreError};
 use crate::zone::journal::upkeep::snapshot_job;
 use crate::zone::journal::{
@@ -96,6 +97,13 @@ impl Journal {
             }
         }
         let unsure = unsure.into_iter().map(|(apex, lost)| (apex, lost.newest));
+        // What the machine lost before it was started anew may have been announced: nothing said so far that it was not.
+        let lines = newest.into_iter().map(|(apex, serial)| Line {
+            is_newest: !self.floors.contains_key(&apex),
+            apex,
+            serial,
+        });
+        let newest: Vec<_> = lines.collect();
         match self.newest.write(&newest, &unsure.collect::<Vec<_>>()) {
             Ok(()) => self.is_noted = true,
             // Nothing rests on it.

@@ -90,7 +90,8 @@ impl Losses {
             };
             (apex.clone(), lost)
         }));
-        for (apex, newest) in &known.serials {
+        for line in &known.serials {
+            let (apex, newest) = (&line.apex, &line.serial);
             let kept = zones.get(apex).map(|stored| stored.head.serial);
             if kept.is_none_or(|kept| newest.is_after(kept)) {
                 let (newest, is_exact) = (*newest, true);
@@ -170,12 +171,12 @@ pub(super) fn lower(floors: &mut BTreeMap<Name, Serial>, known: &Known, zones: &
     if !known.is_exact {
         return;
     }
-    for (apex, serial) in &known.serials {
+    for line in known.serials.iter().filter(|line| line.is_newest) {
         if zones
-            .get(apex)
-            .is_some_and(|stored| stored.head.serial == *serial)
+            .get(&line.apex)
+            .is_some_and(|stored| stored.head.serial == line.serial)
         {
-            floors.remove(apex);
+            floors.remove(&line.apex);
         }
     }
 }

@@ -154,7 +154,8 @@ fn read_line(line: &[u8]) -> Option<(Name, Serial)> {
 /// commit and not synced. It promises nothing; when it is whole and ahead of the database, it tells what
 /// was lost. While the machine was not started anew since, it is exact: then nothing is lost where it
 /// agrees with the database, and no serial has to be passed over. A line that begins with [`UNSURE`] is of a zone
-/// of which nothing is left, and nobody knows what there was.
+/// of which nothing is left, and nobody knows what there was; one that begins with [`NOT_SINCE`] tells of no more than
+/// was found after the machine was started, so that later serials may have been announced before.
 #[derive(Debug)]
 pub(super) struct Newest {
     /// The file.
@@ -168,16 +169,41 @@ pub(super) struct Newest {
 /// What stands before the line of a zone that may have lost all its versions, with the highest serial that they may
 /// have had.
 const UNSURE: &[u8] = b"? ";
+/// What stands before the line of a zone without a commit since a start that did not know what was announced.
+const NOT_SINCE: &[u8] = b"+ ";
+
+/// What is newest of a zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// The zone.
+    pub(super) apex: Name,
+    /// Its newest serial that is known.
+    pub(super) serial: Serial,
+    /// Whether no later one was announced.
+    pub(super) is_newest: bool,
+}
 
 /// What the file `newest` said.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// Each zone's newest serial.
-    pub(super) serials: Vec<(Name, Serial)>,
+    pub(super) serials: Vec<Line>,
     /// Zones that may have lost all they had, with the highest serial that it may have been.
     pub(super) unsure: Vec<(Name, Serial)>,
     /// Whether it was written since the machine was started, so that nothing of it can be lost.
     pub(super) is_exact: bool,
+}
+
+/// Reads one line of what is newest; `None` when it is damaged.
+fn read_newest(line: &[u8]) -> Option<Line> {
+    let rest = line.strip_prefix(NOT_SINCE);
+    let (apex, serial) = read_line(rest.unwrap_or(line))?;
+    let is_newest = rest.is_none();
+    Some(Line {
+        apex,
+        serial,
+        is_newest,
+    })
 }
 
 /// What names this start of the machine on Linux.
@@ -203,7 +229,7 @@ impl Newest {
             .filter(|line| !line.is_empty());
         let written = lines.next().and_then(|line| line.strip_prefix(b"boot "));
         let (unsure, sure): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with(UNSURE));
-        let sure: Option<Vec<_>> = sure.into_iter().map(read_line).collect();
+        let sure: Option<Vec<_>> = sure.into_iter().map(read_newest).collect();
         let unsure = unsure
             .into_iter()
             .map(|line| read_line(&line[UNSURE.len()..]));
@@ -220,14 +246,13 @@ impl Newest {
     }
 
     /// Writes what is newest, and what may be lost.
-    pub(super) fn write(
-        &mut self,
-        serials: &[(Name, Serial)],
-        unsure: &[(Name, Serial)],
-    ) -> io::Result<()> {
+    pub(super) fn write(&mut self, serials: &[Line], unsure: &[(Name, Serial)]) -> io::Result<()> {
         let mut text = format!("boot {}\n", self.boot).into_bytes();
-        for (apex, serial) in serials {
-            text.extend_from_slice(write_line(apex, *serial).as_bytes());
+        for line in serials {
+            if !line.is_newest {
+                text.extend_from_slice(NOT_SINCE);
+            }
+            text.extend_from_slice(write_line(&line.apex, line.serial).as_bytes());
         }
         for (apex, serial) in unsure {
             text.extend_from_slice(UNSURE);

@@ -156,6 +156,41 @@ fn a_first_version_that_the_database_refused_is_not_lost() {
 }
 
 #[test]
+fn serials_that_a_loss_of_power_hid_are_passed_over_whatever_other_zones_do_meanwhile() {
+    let mut bench = Bench::new();
+    let candidate = bulky(None, 1000);
+    bench.put(candidate);
+    bench.journal = None;
+    // Whatever came after it is lost with the power, here and in the file of what is newest.
+    power::start_machine_anew(bench.dir.path());
+    bench.open();
+    let floor = bench.journal().floor(&apex());
+    assert!(floor.is_some_and(|floor| floor.is_after(Serial::decode(1000))));
+    let mut other = None;
+    for serial in 1..4 {
+        let next = of_other(other.as_ref(), serial);
+        other = Some(next.version().clone());
+        bench.journal().commit(vec![next]).unwrap();
+        bench.open();
+        assert_eq!(bench.journal().floor(&apex()), floor, "{serial}");
+        assert_eq!(bench.journal().lost(&apex()), None);
+    }
+    // It is still known which version was there.
+    std::fs::rename(bench.dir.path().join("db"), bench.dir.path().join("aside")).unwrap();
+    bench.open();
+    assert!(bench.journal().lost(&apex()).unwrap().is_exact);
+    bench.journal = None;
+    std::fs::remove_dir_all(bench.dir.path().join("db")).unwrap();
+    std::fs::rename(bench.dir.path().join("aside"), bench.dir.path().join("db")).unwrap();
+    bench.open();
+    let serial = floor.unwrap().next(1).encode();
+    let candidate = bulky(bench.version.as_ref(), serial);
+    bench.put(candidate);
+    bench.open();
+    assert_eq!(bench.journal().floor(&apex()), None);
+}
+
+#[test]
 fn what_may_be_lost_is_told_until_a_version_says_so_whatever_others_do() {
     let (mut bench, _) = stored();
     std::fs::remove_dir_all(bench.dir.path().join("db")).unwrap();
