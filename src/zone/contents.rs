@@ -232,6 +232,25 @@ mod tests {
         contents
     }
 
+    /// How many leaves the tree of nodes has: the nodes of one lie side by side in memory.
+    fn leaves(contents: &Contents) -> usize {
+        let places: Vec<usize> = (contents.nodes())
+            .map(|node| std::ptr::from_ref(node).addr())
+            .collect();
+        let is_new = |pair: &&[usize]| pair[1] != pair[0] + size_of::<Node>();
+        1 + places.windows(2).filter(is_new).count()
+    }
+
+    #[test]
+    fn packed_leaves_are_full() {
+        let plain = contents(1000);
+        let mut packed = plain.clone();
+        packed.pack();
+        let full = 1000_usize.div_ceil(LEAF);
+        assert_eq!(leaves(&packed), full);
+        assert!(leaves(&plain) > full * 3 / 2, "{}", leaves(&plain));
+    }
+
     #[test]
     fn packing_changes_nothing_but_the_room_it_takes() {
         for count in [0, 1, 7, 8, 9, 16, 17, 33, 1000] {
