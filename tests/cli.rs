@@ -501,7 +501,7 @@ fn a_signal_ends_after_the_lame_duck_time_and_a_second_one_at_once() {
     server.signal(Signal::TERM);
     server.wait_for("the shutdown", START, || {
         server_log(&site)
-            .contains("Going into lameduck mode for 600s")
+            .contains("Going into lameduck mode for 10m0s")
             .then_some(())
     });
     server.signal(Signal::TERM);

@@ -7,6 +7,8 @@
 
 use std::net::SocketAddr;
 
+use rustix::process::Signal;
+use support::process::wait_for;
 use support::product::{START, Site};
 use support::{ports, wire};
 
@@ -116,4 +118,58 @@ fn a_block_with_bind_stands_beside_one_without_on_the_same_port() {
             assert_eq!(reply.unwrap().rcode(), code, "{address} {zone}");
         }
     }
+}
+
+/// Blocks of a port by a reload: with `bind` and without, in any order; and never beside another process.
+#[test]
+fn blocks_with_bind_and_without_come_and_go_by_reloads() {
+    let site = Site::new();
+    let port = site.dns.port();
+    let zones = ["one.example", "all.example"];
+    write_zones(&site, &zones);
+    let one = format!("one.example:{port} {{\n bind 127.0.0.1\n file one.example\n}}\n");
+    let all = format!("all.example:{port} {{\n file all.example\n}}\n");
+    let both = format!("{one}{all}");
+    site.write("Corefile", &all);
+    let mut server = site.start();
+    let here: [SocketAddr; 2] = [site.dns, ([127, 0, 0, 2], port).into()];
+    // Which zone is answered at the address of `bind`, and which at another.
+    let steps = [
+        (&all, ["all.example"; 2]),
+        (&both, zones),
+        (&all, ["all.example"; 2]),
+        (&one, ["one.example", ""]),
+        (&both, zones),
+        (&one, ["one.example", ""]),
+    ];
+    for (step, (text, want)) in steps.into_iter().enumerate() {
+        if step > 0 {
+            site.write("Corefile", text);
+            server.signal(Signal::USR1);
+        }
+        let answers = |address, zone| {
+            let query = wire::Query::new(zone, wire::SOA);
+            let replies = [wire::udp(address, &query), wire::tcp(address, &query)];
+            replies.map(|it| it.is_ok_and(|it| it.rcode() == 0))
+        };
+        server.wait_for(&format!("step {step}"), START, || {
+            let mut each = here.into_iter().zip(want);
+            let are_right = each.all(|(address, want)| {
+                let has = |zone| answers(address, zone) == [zone == want; 2];
+                zones.into_iter().all(has)
+            });
+            are_right.then_some(())
+        });
+        if text == &both {
+            for text in [&one, &all, &both] {
+                let other = Site::new();
+                write_zones(&other, &zones);
+                other.write("Corefile", text);
+                let mut second = other.start();
+                wait_for("its end", START, String::new, || second.ended());
+                assert!(second.log().contains("see who has it"), "{}", second.log());
+            }
+        }
+    }
+    assert!(!server.log().contains("the old configuration stays"));
 }

@@ -362,6 +362,7 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
         Some(answered) => answered.map_err(refused),
         None => match question.request {
             Request::Status
+            | Request::Standing
             | Request::Why { .. }
             | Request::Release { .. }
             | Request::Freeze { .. }
@@ -392,6 +393,7 @@ fn wanted_of(question: &Question) -> Wanted {
         | Request::Verify { .. }
         | Request::History { .. }
         | Request::Status
+        | Request::Standing
         | Request::Why { .. }
         | Request::Release { .. }
         | Request::Freeze { .. }

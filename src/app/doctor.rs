@@ -87,7 +87,7 @@ fn visit(patient: &Patient, ours: &OurSerial<'_>) -> (String, bool) {
 /// The serials of the server that runs with this state folder.
 fn our_serials(state: &State) -> Option<BTreeMap<String, u32>> {
     let question = Question {
-        request: Request::Status,
+        request: Request::Standing,
         output: Output::Json,
     };
     let mut text = Vec::new();

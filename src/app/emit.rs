@@ -210,9 +210,9 @@ fn tls_of(given: &Given<'_>, over: Scheme, emission: &Emission) -> Result<Option
         return Ok(None);
     }
     let (Given { zone, to, .. }, software) = (given, emission.software);
-    if !software.transfers_over_tls() {
+    if let Some(why) = software.why_not_over_tls() {
         return Err(format!(
-            "{zone} goes to {} over TLS alone, which {} does not transfer over; BIND and NSD do",
+            "{zone} goes to {} over TLS alone, which is not for {}: {why}; it is written for BIND and NSD",
             to.address,
             software.title()
         ));

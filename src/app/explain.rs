@@ -215,8 +215,8 @@ fn missing(block: &ServerBlock, zone: &Name) -> Option<String> {
 fn rest(block: &ServerBlock) -> String {
     let answering = answering(block, &BESIDE_ZONES);
     if !answering.is_empty() {
-        let ended = block.handlers.hosts.as_ref().and_then(Hosts::ends_at);
-        let ended = ended.map(|zone| format!("; SERVFAIL for what hosts lacks below {zone}"));
+        let ended = block.handlers.hosts.as_ref().and_then(Hosts::ending);
+        let ended = ended.map(|which| format!("; SERVFAIL for what hosts lacks {which}"));
         return format!(
             "answered by {}, where they are for the name{}",
             answering.join(", then "),

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::corefile::{HttpAddress, HttpHost};
+use crate::corefile::{GoDuration, HttpAddress, HttpHost};
 use crate::ops::Clock;
 use crate::ops::metrics::Metrics;
 
@@ -45,7 +45,8 @@ pub(super) async fn run(
                 metrics.health_failures.inc();
                 tracing::warn!("plugin/health: Local health request failed");
             } else if took > SLOW {
-                tracing::warn!("plugin/health: Local health request took more than 1s: {took:?}");
+                let took = GoDuration(took);
+                tracing::warn!("plugin/health: Local health request took more than 1s: {took}");
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::app::pins::{rollback_to, target_of};
 use crate::app::plan::Planned;
 use crate::app::why::{block_of, blocks};
 use crate::app::zone_line::history_line;
-use crate::audit::{AuditError, BlockLine, Grounds, Order, Past, Status};
+use crate::audit::{AuditError, BlockLine, Grounds, HistoryLine, Order, Past, Status};
 use crate::corefile::Config;
 use crate::dns::{Name, Serial};
 use crate::live::LiveNames;
@@ -292,12 +292,11 @@ impl Past for StoredPast {
     }
 
     fn status(&self) -> Option<Status> {
-        let mut status = self.status.as_ref().map(|status| status())?;
-        for line in &mut status.zones {
-            let apex = line.zone.parse().ok();
-            line.history = apex.and_then(|apex| history_line(&self.reader, &apex));
-        }
-        Some(status)
+        self.status.as_ref().map(|status| status())
+    }
+
+    fn history(&self, zone: &Name) -> Option<HistoryLine> {
+        history_line(&self.reader, zone)
     }
 
     fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError> {

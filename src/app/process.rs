@@ -35,7 +35,7 @@ use crate::app::startup::Gates;
 use crate::app::writer::Place;
 use crate::audit::{Past, serve_control};
 use crate::cli::{Configuration, Start, State};
-use crate::corefile::{Config, Loaded, Rejected};
+use crate::corefile::{Config, GoDuration, Loaded, Rejected};
 use crate::ops::http::Ends;
 use crate::ops::metrics::Metrics;
 use crate::ops::{Clock, HandlerMetrics, SystemClock, Tasks, telemetry};
@@ -430,7 +430,10 @@ impl Process {
         serving.common.draining.store(true, Ordering::Relaxed);
         match &failed {
             None if lameduck.is_zero() => {}
-            None => tracing::info!("plugin/health: Going into lameduck mode for {lameduck:?}"),
+            None => {
+                let lameduck = GoDuration(lameduck);
+                tracing::info!("plugin/health: Going into lameduck mode for {lameduck}");
+            }
             Some(error) => tracing::error!(target: telemetry::FATAL, "{}", one_line(error)),
         }
         if failed.is_none() && !lameduck.is_zero() {

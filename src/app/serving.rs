@@ -32,14 +32,16 @@ use crate::live::{Block, Handler, UpstreamSockets};
 use crate::ops::http::{self, Ends, EndsNow};
 use crate::ops::{Clock, HandlerMetrics, Tasks};
 use crate::serve::tally::Tally;
-use crate::serve::{self, Alone, Answering, BindError, Common, NamedTask, Server, Settings};
+use crate::serve::{
+    self, Answering, BindError, Common, NamedTask, Server, Settings, Standing, overlap,
+};
 use crate::transfer::Secondary;
 use crate::zone::Zone;
 
 /// The sockets of one address.
 type Socket = (Scheme, SocketAddr);
 
-/// A socket, the place of its server, and itself if it is new.
+/// The place of a socket's server, its address, and itself if it is new.
 type NewSocket = (usize, Socket, Option<serve::Listener>);
 
 /// What serves now.
@@ -57,7 +59,7 @@ pub(super) struct Serving {
     /// The servers, with their listeners.
     servers: Vec<(Vec<Listener>, Server)>,
     /// The sockets that are served.
-    sockets: BTreeMap<Socket, (Answering, CancellationToken)>,
+    sockets: BTreeMap<Socket, (Answering, CancellationToken, Standing)>,
     /// The HTTP listeners.
     http: BTreeMap<HttpAddress, (EndsNow, CancellationToken)>,
     /// The HTTP listeners that tell health.
@@ -140,15 +142,18 @@ impl Serving {
                 wanted.extend(addresses.into_iter().map(|it| (place, listener, it)));
             }
         }
-        let all: Vec<SocketAddr> = wanted.iter().map(|(_, _, address)| *address).collect();
+        // Whoever has all addresses comes first: so another process with the port is found out.
+        wanted.sort_by_key(|(_, _, address)| !address.ip().is_unspecified());
+        let standing = self.sockets.iter();
+        let standing = standing.map(|((_, address), (_, _, it))| (*address, it.clone()));
+        let mut standing: Vec<_> = standing.collect();
         let mut sockets = Vec::new();
         for (place, listener, address) in wanted {
             let socket = (listener.scheme, address);
             if self.sockets.contains_key(&socket) {
                 sockets.push((place, socket, None));
-            } else if let Some(new) =
-                self.bind(config, listener, (address, Alone::of(address, &all)))?
-            {
+            } else if let Some(new) = bind(config, listener, address, &standing)? {
+                standing.push((address, new.standing()));
                 sockets.push((place, socket, Some(new)));
             }
         }
@@ -165,35 +170,6 @@ impl Serving {
             sockets,
             http,
         })
-    }
-
-    /// Binds an address; `None` where it stands for all addresses of a family that this machine has not.
-    fn bind(
-        &self,
-        config: &Config,
-        listener: &Listener,
-        (address, alone): (SocketAddr, Alone),
-    ) -> anyhow::Result<Option<serve::Listener>> {
-        let blocks = blocks_on(config, listener);
-        let settings = settings_of(&blocks);
-        let bound = match listener.scheme {
-            Scheme::Dns => serve::Listener::bind(address, settings.udp_sockets, alone),
-            Scheme::Tls => serve::Listener::bind_tls(address, alone),
-        };
-        let is_absent = |error: &BindError| error.is_of_absent_family();
-        if listener.host.is_none() && address.is_ipv6() && bound.as_ref().is_err_and(is_absent) {
-            tracing::info!(%address, "not listening: this machine has no IPv6");
-            return Ok(None);
-        }
-        // A `bind` says where; else the keys of the block do.
-        let place = blocks
-            .iter()
-            .map(|it| it.bind.place.as_ref().unwrap_or(&it.place));
-        let place = place.map(ToString::to_string).next().unwrap_or_default();
-        let bound = bound.with_context(|| place)?;
-        let scheme = listener.scheme.as_str();
-        tracing::info!(address = %bound.address(), scheme, "listening");
-        Ok(Some(bound))
     }
 
     /// Takes a configuration into use. Who serves and tells for the first time waits for its gate. Gives the
@@ -282,21 +258,26 @@ impl Serving {
         let mut old = std::mem::take(&mut self.sockets);
         for ((place, socket, new), tally) in sockets.into_iter().zip(counts) {
             let server = &servers[place].1;
-            let (answering, stop) = match old.remove(&socket) {
-                Some((answering, stop)) => {
-                    answering.replace(server, tally);
-                    (answering, stop)
+            let (answering, stop, standing) = match (old.remove(&socket), &new) {
+                (Some(kept), _) => {
+                    kept.0.replace(server, tally);
+                    kept
                 }
-                None => (Answering::new(server, tally), CancellationToken::new()),
+                (None, Some(new)) => (
+                    Answering::new(server, tally),
+                    CancellationToken::new(),
+                    new.standing(),
+                ),
+                (None, None) => continue,
             };
             let started = new.map(|it| it.run(&answering, &stop));
             let gate = gates.map(|gates| gates.for_zones(server.zones()));
             for task in started.into_iter().flatten() {
                 start(task, gate.as_ref(), &stop, tasks);
             }
-            self.sockets.insert(socket, (answering, stop));
+            self.sockets.insert(socket, (answering, stop, standing));
         }
-        for ((scheme, address), (_, stop)) in old {
+        for ((scheme, address), (_, stop, _)) in old {
             tracing::info!(%address, scheme = scheme.as_str(), "no longer listening");
             stop.cancel();
         }
@@ -414,7 +395,7 @@ impl Serving {
             told,
             follow,
         } = self;
-        sockets.values().for_each(|(_, stop)| stop.cancel());
+        sockets.values().for_each(|(_, stop, _)| stop.cancel());
         http.values().for_each(|(_, stop)| stop.cancel());
         handlers.iter().for_each(|(_, stop)| stop.cancel());
         told.iter().for_each(|(_, stop)| stop.cancel());
@@ -428,6 +409,38 @@ impl Prepared {
         let mut servers = self.servers.iter();
         servers.any(|made| !made.server.secondaries().is_empty())
     }
+}
+
+/// Binds an address beside those that stand; `None` where it stands for all addresses of a family that this machine has
+/// not.
+fn bind(
+    config: &Config,
+    listener: &Listener,
+    address: SocketAddr,
+    standing: &[(SocketAddr, Standing)],
+) -> anyhow::Result<Option<serve::Listener>> {
+    let blocks = blocks_on(config, listener);
+    let settings = settings_of(&blocks);
+    let beside = standing.iter().filter(|(it, _)| overlap(*it, address));
+    let beside: Vec<_> = beside.map(|(_, it)| it.clone()).collect();
+    let bound = match listener.scheme {
+        Scheme::Dns => serve::Listener::bind(address, settings.udp_sockets, &beside),
+        Scheme::Tls => serve::Listener::bind_tls(address, &beside),
+    };
+    let is_absent = |error: &BindError| error.is_of_absent_family();
+    if listener.host.is_none() && address.is_ipv6() && bound.as_ref().is_err_and(is_absent) {
+        tracing::info!(%address, "not listening: this machine has no IPv6");
+        return Ok(None);
+    }
+    // A `bind` says where; else the keys of the block do.
+    let place = blocks
+        .iter()
+        .map(|it| it.bind.place.as_ref().unwrap_or(&it.place));
+    let place = place.map(ToString::to_string).next().unwrap_or_default();
+    let bound = bound.with_context(|| place)?;
+    let scheme = listener.scheme.as_str();
+    tracing::info!(address = %bound.address(), scheme, "listening");
+    Ok(Some(bound))
 }
 
 /// The blocks on a listener.

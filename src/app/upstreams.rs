@@ -243,8 +243,61 @@ fn connector(files: &TlsFiles, scheme: TargetScheme) -> anyhow::Result<TlsConnec
 
 #[cfg(test)]
 mod tests {
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+    use rustls::ServerConfig;
+    use tokio_rustls::TlsAcceptor;
+
     use super::*;
     use crate::corefile::{Overrides, parse_text};
+    use crate::serve::testing::soon;
+
+    /// Shakes hands with an upstream `dns.test` that shows this certificate, where `tls` trusts that of this PEM.
+    async fn shake(trusted: &str, shown: CertificateDer<'static>, key: &KeyPair) -> Option<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.pem");
+        std::fs::write(&file, trusted).unwrap();
+        let files = TlsFiles {
+            authorities: Some(file),
+            identity: None,
+        };
+        let connector = connector(&files, TargetScheme::Tls).unwrap();
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let server = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![shown], key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(server));
+        let (near, far) = tokio::io::duplex(16_384);
+        let name = ServerName::try_from("dns.test").unwrap();
+        let both = async { tokio::join!(connector.connect(name, near), acceptor.accept(far)) };
+        soon(both).await.0.err().map(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn an_authority_s_own_certificate_is_no_upstream_s() {
+        let with = |is_ca| {
+            let mut params = CertificateParams::new(vec!["dns.test".to_owned()]).unwrap();
+            params.is_ca = is_ca;
+            params
+        };
+        let key = KeyPair::generate().unwrap();
+        let authority = with(IsCa::Ca(BasicConstraints::Unconstrained));
+        let own = authority.self_signed(&key).unwrap();
+        let said = shake(&own.pem(), own.der().clone(), &key).await;
+        assert!(
+            said.as_deref()
+                .is_some_and(|it| it.contains("CaUsedAsEndEntity")),
+            "{said:?}"
+        );
+        let issuer = Issuer::new(authority, &key);
+        let other = KeyPair::generate().unwrap();
+        let signed = with(IsCa::ExplicitNoCa).signed_by(&other, &issuer).unwrap();
+        assert_eq!(shake(&own.pem(), signed.der().clone(), &other).await, None);
+        let alone = with(IsCa::ExplicitNoCa).self_signed(&other).unwrap();
+        assert_eq!(shake(&alone.pem(), alone.der().clone(), &other).await, None);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn each_name_without_an_address_is_a_problem_however_long_its_resolver_takes() {

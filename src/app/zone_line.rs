@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::audit::{HeldLine, HistoryLine, OrderLine, ZoneLine};
-use crate::dns::Name;
+use crate::dns::{Name, Serial};
 use crate::zone::Zone;
 use crate::zone::gate::{HeldChange, Why};
-use crate::zone::journal::Reader;
+use crate::zone::journal::{ReadError, Reader, StoredZone};
 
 /// How a zone stands.
 pub(super) fn zone_line(zone: &Arc<Zone>) -> ZoneLine {
@@ -35,14 +35,36 @@ pub(super) fn zone_line(zone: &Arc<Zone>) -> ZoneLine {
 
 /// What the store keeps of a zone's history.
 pub(super) fn history_line(reader: &Reader, apex: &Name) -> Option<HistoryLine> {
-    let stored = reader.zone(apex)?;
-    let (begins, begins_ms) = reader.moment(apex, stored.oldest).ok()?;
-    Some(HistoryLine {
+    let read = read_history(&|| reader.zone(apex), &|seq| reader.moment(apex, seq));
+    read.unwrap_or_else(|error| {
+        tracing::warn!(zone = %apex, %error, "status does not say what is kept of the history");
+        None
+    })
+}
+
+/// The same, from what gives a zone as the store has it now, and serial and time of one of its versions.
+fn read_history(
+    zone: &dyn Fn() -> Option<StoredZone>,
+    moment: &dyn Fn(u64) -> Result<(Serial, u64), ReadError>,
+) -> Result<Option<HistoryLine>, ReadError> {
+    let Some(mut stored) = zone() else {
+        return Ok(None);
+    };
+    let mut first = moment(stored.oldest);
+    if first.is_err()
+        && let Some(now) = zone()
+    {
+        // Its oldest version may have gone meanwhile.
+        stored = now;
+        first = moment(stored.oldest);
+    }
+    let (begins, begins_ms) = first?;
+    Ok(Some(HistoryLine {
         begins: begins.encode(),
         begins_ms,
         versions: (stored.newest + 1).saturating_sub(stored.oldest),
         octets: stored.octets,
-    })
+    }))
 }
 
 /// A change that is held, for status.
@@ -56,5 +78,51 @@ fn held_line(held: &HeldChange) -> HeldLine {
             Why::Unsound { .. } => false,
         },
         loses: held.why.loses(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_history_whose_oldest_version_goes_meanwhile_is_read_once_more_and_no_oftener() {
+        let apex: Name = "z.".parse().unwrap();
+        let oldest = Cell::new(3);
+        let zone = || {
+            let stored = StoredZone {
+                apex: apex.clone(),
+                serial: Serial::decode(109),
+                newest: 9,
+                oldest: oldest.get(),
+                octets: 10 - oldest.get(),
+            };
+            oldest.set(oldest.get() + 2);
+            Some(stored)
+        };
+        let gone = |seq| {
+            Err(ReadError::NoVersion {
+                apex: apex.clone(),
+                seq,
+                oldest: 5,
+                newest: 9,
+            })
+        };
+        let pruned = |seq: u64| match seq {
+            5.. => Ok((Serial::decode(105), 1000)),
+            _ => gone(seq),
+        };
+        let want = HistoryLine {
+            begins: 105,
+            begins_ms: 1000,
+            versions: 5,
+            octets: 5,
+        };
+        assert_eq!(read_history(&zone, &pruned).unwrap(), Some(want));
+        assert!(read_history(&zone, &gone).is_err());
+        assert_eq!(oldest.get(), 11, "twice each");
+        assert_eq!(read_history(&|| None, &gone).unwrap(), None);
     }
 }

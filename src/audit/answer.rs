@@ -68,6 +68,8 @@ pub enum Request {
     },
     /// How things stand.
     Status,
+    /// The same, but for what the store keeps: nothing is read.
+    Standing,
     /// Why a name has the answer that it has.
     Why {
         /// The name.
@@ -179,7 +181,8 @@ pub fn answer(
         Request::History { zone, after } => {
             export::write(past, &known_zone(past, zone)?, *after, out)
         }
-        Request::Status => {
+        Request::Status => status::write(&status_with_histories(past)?, output, out),
+        Request::Standing => {
             let status = past.status().ok_or(AuditError::NoServer)?;
             status::write(&status, output, out)
         }
@@ -203,6 +206,15 @@ pub fn answer(
             carry_out(past, &zone, (order, asker), output, out)
         }
     }
+}
+
+/// How things stand, with what is kept of histories.
+fn status_with_histories(past: &dyn Past) -> Result<status::Status, AuditError> {
+    let mut status = past.status().ok_or(AuditError::NoServer)?;
+    for line in &mut status.zones {
+        line.history = past.history(&Name::parse(&line.zone)?);
+    }
+    Ok(status)
 }
 
 /// Writes the versions that follow, as many as there is room for.

@@ -81,8 +81,10 @@ pub trait Past {
     /// # Errors
     /// When the store cannot be read, with the reason; damage is no error.
     fn verify(&self, zone: &Name) -> Result<Verdict, String>;
-    /// How things stand; `None` when no server runs.
+    /// How things stand, but for what is kept of histories; `None` when no server runs.
     fn status(&self) -> Option<status::Status>;
+    /// What is kept of a zone's history; `None` when nothing is stored, or it cannot be read.
+    fn history(&self, zone: &Name) -> Option<status::HistoryLine>;
     /// Has an order about a zone carried out that someone gives; gives the serial that is served then.
     ///
     /// # Errors

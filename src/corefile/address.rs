@@ -94,6 +94,9 @@ pub(super) enum AddressError {
     /// known by one.
     #[error("is not an address: only a link's own address (fe80::…) has a link")]
     NotOfLink,
+    /// A port behind the interface, without the brackets that tell where that ends.
+    #[error("is not an address: the port {1} stands behind a link without brackets")]
+    PortOfLink(String, u16),
 }
 
 impl AddressError {
@@ -102,6 +105,7 @@ impl AddressError {
         match self {
             Self::Nonsense => plain,
             Self::NoLink(_) => "write an interface that `ip link` shows".to_owned(),
+            Self::PortOfLink(host, port) => format!("write [{host}]:{port}"),
             Self::NotOfLink => "take out what stands from the % on".to_owned(),
         }
     }
@@ -152,7 +156,13 @@ pub(super) fn parse_dns_address(text: &str) -> Result<SocketAddr, AddressError> 
         return parse_unlinked(text).ok_or(AddressError::Nonsense);
     }
     let (host, port) = match text.strip_prefix('[') {
-        None => (text, ""),
+        None => match text.rsplit_once(':') {
+            Some((host, port)) if host.contains('%') => {
+                let port = parse_port(port).ok_or(AddressError::Nonsense)?;
+                return Err(AddressError::PortOfLink(host.to_owned(), port));
+            }
+            Some(_) | None => (text, ""),
+        },
         Some(text) => text.split_once(']').ok_or(AddressError::Nonsense)?,
     };
     let port = match port.strip_prefix(':') {
@@ -242,6 +252,11 @@ mod tests {
                 "[fe80::1%no-such]:5",
                 AddressError::NoLink("no-such".into()),
             ),
+            (
+                "fe80::1%eth0:5353",
+                AddressError::PortOfLink("fe80::1%eth0".into(), 5353),
+            ),
+            ("fe80::1%eth0:", AddressError::Nonsense),
             ("2001:db8::1%lo", AddressError::NotOfLink),
             ("[2001:db8::1%7]:53", AddressError::NotOfLink),
             ("[::ffff:192.0.2.1%lo]", AddressError::NotOfLink),
@@ -252,6 +267,8 @@ mod tests {
         ] {
             assert_eq!(parse_dns_address(text), Err(want), "{text}");
         }
+        let mend = |text| parse_dns_address(text).unwrap_err().mend(String::new());
+        assert_eq!(mend("fe80::1%eth0:5353"), "write [fe80::1%eth0]:5353");
     }
 
     /// The loopback interface has the name `lo` wherever these tests run.

@@ -65,27 +65,57 @@ impl HostLine {
 }
 
 impl Hosts {
-    /// A zone of it of whose names it lacks some go no further.
+    /// The zones of it of whose names it lacks some go no further.
+    fn ends(&self) -> impl Iterator<Item = &Name> {
+        self.zones.iter().filter(|zone| !self.lets(zone))
+    }
+
+    /// Whether the next is asked for all names below this one that it lacks.
+    fn lets(&self, name: &Name) -> bool {
+        self.fallthrough.iter().any(|below| name.is_within(below))
+    }
+
+    /// What becomes of names that it lacks, if they go no further: below which, and below which not.
     #[must_use]
-    pub fn ends_at(&self) -> Option<&Name> {
-        let goes_on = |zone: &&Name| self.fallthrough.iter().any(|below| zone.is_within(below));
-        self.zones.iter().find(|zone| !goes_on(zone))
+    pub fn ending(&self) -> Option<String> {
+        self.ends().next().map(|zone| self.ending_at(zone))
+    }
+
+    /// The same, of one of its zones.
+    fn ending_at(&self, zone: &Name) -> String {
+        let within = self.fallthrough.iter().filter(|it| it.is_within(zone));
+        let within: Vec<String> = within.map(ToString::to_string).collect();
+        if within.is_empty() {
+            return format!("below {zone}");
+        }
+        format!("below {zone}, but not below {}", within.join(", "))
     }
 }
 
 /// Warns of blocks whose other handlers are not asked for what `hosts` lacks.
 pub(super) fn check(servers: &[ServerBlock], report: &mut Report) {
     for block in servers {
-        let stands_before = block.zones_written().next().is_some()
-            || block.clusters().next().is_some()
-            || !block.handlers.forwards.is_empty();
-        let hosts = block.handlers.hosts.iter().filter(|_| stands_before);
-        for (hosts, zone) in hosts.filter_map(|hosts| Some((hosts, hosts.ends_at()?))) {
-            let message = format!(
-                "hosts answers SERVFAIL for all names below {zone} that it lacks: what stands behind it is not asked"
-            );
-            report.warn(&hosts.place, &message, "write fallthrough in its block");
-        }
+        let Some(hosts) = &block.handlers.hosts else {
+            continue;
+        };
+        let forwards = block.handlers.forwards.iter().map(|it| &it.from);
+        let behind: Vec<&Name> = block.zones_written().chain(forwards).collect();
+        let is_before = |zone: &&Name| {
+            let overlaps = |it: &&&Name| it.is_within(zone) || zone.is_within(it);
+            behind.iter().filter(overlaps).any(|it| !hosts.lets(it))
+        };
+        let Some(zone) = hosts.ends().find(is_before) else {
+            continue;
+        };
+        let message = format!(
+            "hosts answers SERVFAIL for all names that it lacks {}: what stands behind it is not asked",
+            hosts.ending_at(zone)
+        );
+        let mend = match hosts.fallthrough.as_slice() {
+            [] => "write fallthrough in its block",
+            [_, ..] => "write fallthrough without names in its block",
+        };
+        report.warn(&hosts.place, &message, mend);
     }
 }
 

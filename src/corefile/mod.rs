@@ -104,6 +104,7 @@ pub use operations::{Operations, Reload, Sockets, Timeouts};
 pub use pattern::Pattern;
 pub use place::{Place, Problem};
 pub use prometheus::Prometheus;
+pub use quantity::GoDuration;
 pub use ready::{Monitor, Ready};
 pub use refused::refused_table;
 pub use rewrite::{

@@ -1,6 +1,33 @@
 //! Durations as Go writes them, and amounts of octets.
 
+use std::fmt;
 use std::time::Duration;
+
+/// A duration as Go writes it: `1h5m0s`, `1.5s`, `300ms`.
+#[derive(Debug, Clone, Copy)]
+pub struct GoDuration(pub Duration);
+
+impl fmt::Display for GoDuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        if seconds == 0 && !self.0.is_zero() {
+            return write!(f, "{:?}", self.0);
+        }
+        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+        if hours > 0 {
+            write!(f, "{hours}h")?;
+        }
+        if seconds >= 60 {
+            write!(f, "{minutes}m")?;
+        }
+        write!(f, "{}", seconds % 60)?;
+        let nanos = format!("{:09}", self.0.subsec_nanos());
+        match nanos.trim_end_matches('0') {
+            "" => f.write_str("s"),
+            fraction => write!(f, ".{fraction}s"),
+        }
+    }
+}
 
 /// The text is no duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -182,6 +209,25 @@ mod tests {
             ("1 s", Err(DurationError::Notation)),
         ] {
             assert_eq!(go_duration(text), want.map(Duration::from_nanos), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_are_written_as_go_does() {
+        for (nanos, want) in [
+            (0, "0s"),
+            (1, "1ns"),
+            (1_500, "1.5µs"),
+            (300_000_000, "300ms"),
+            (1_000_000_000, "1s"),
+            (1_050_000_000, "1.05s"),
+            (600_000_000_000, "10m0s"),
+            (3_600_000_000_000, "1h0m0s"),
+            (90_061_250_000_000, "25h1m1.25s"),
+        ] {
+            let duration = Duration::from_nanos(nanos);
+            assert_eq!(GoDuration(duration).to_string(), want);
+            assert_eq!(go_duration(want), Ok(duration));
         }
     }
 

@@ -427,7 +427,9 @@ fn allow(line: &Line, transfer: &mut Transfer, report: &mut Report) {
                 Err(error) => {
                     let what = match error {
                         AddressError::Nonsense => "is no address and no range".to_owned(),
-                        AddressError::NoLink(_) | AddressError::NotOfLink => error.to_string(),
+                        AddressError::NoLink(_)
+                        | AddressError::NotOfLink
+                        | AddressError::PortOfLink(..) => error.to_string(),
                     };
                     let message = format!("allow: {} {what}", token.shown());
                     let plain = "write an IP address, a range such as 10.0.0.0/8, or *";

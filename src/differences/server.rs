@@ -52,7 +52,7 @@ pub(super) const OF_SERVER: &[Difference] = &[
             "NOERROR with the alias alone",
             "that SOA says nothing of the other zone; who asks goes on from there and is told by it",
         ],
-        "src/live/chain.rs",
+        "src/live/zones.rs",
     ),
     elsewhere(
         "self-signed",
@@ -60,7 +60,7 @@ pub(super) const OF_SERVER: &[Difference] = &[
             "an upstream by TLS that shows the very certificate `tls` trusts, made as an authority (`CA:TRUE`)",
             "taken",
             "refused, with the reason in the log; one that is signed by an authority, or made with `CA:FALSE`, is taken",
-            "RFC 5280 section 4.2.1.9: an authority's certificate is no server's",
+            "the TLS library takes no authority's certificate for a server's",
         ],
         "src/app/upstreams.rs",
     ),

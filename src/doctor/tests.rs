@@ -202,6 +202,12 @@ fn ways_that_are_closed_are_told_apart() {
     }
 }
 
+/// The key of a secondary.
+fn key() -> Key {
+    let name = "k.".parse().unwrap();
+    Key::new(&name, "hmac-sha256".parse().unwrap(), b"sixteen octets!!")
+}
+
 /// A clock that is ahead.
 #[derive(Debug)]
 struct Ahead(Duration);
@@ -218,10 +224,6 @@ impl Clock for Ahead {
 
 #[test]
 fn badtime_tells_how_far_the_clocks_differ() {
-    let key = || {
-        let name = "k.".parse().unwrap();
-        Key::new(&name, "hmac-sha256".parse().unwrap(), b"sixteen octets!!")
-    };
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = socket.local_addr().unwrap();
     // A secondary that checks keys by a right clock, while ours is ten minutes ahead.
@@ -321,15 +323,102 @@ fn probed(serials: &[u32], on_connection: OnConnection, ours: &OurSerial<'_>) ->
 }
 
 /// Answers one question as a secondary of serial 5.
-fn answer_once(mut stream: TcpStream) {
+fn answer_once(stream: TcpStream) {
+    answer_with(stream, &|question| answer_to(question, 5)).unwrap();
+}
+
+/// Answers one question with this.
+fn answer_with(mut stream: TcpStream, answer: &dyn Fn(&[u8]) -> Vec<u8>) -> io::Result<()> {
     let mut length = [0; 2];
-    stream.read_exact(&mut length).unwrap();
+    stream.read_exact(&mut length)?;
     let mut question = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut question).unwrap();
-    let answer = answer_to(&question, 5);
+    stream.read_exact(&mut question)?;
+    let answer = answer(&question);
     let length = u16::try_from(answer.len()).unwrap();
-    stream.write_all(&length.to_be_bytes()).unwrap();
-    stream.write_all(&answer).unwrap();
+    stream.write_all(&length.to_be_bytes())?;
+    stream.write_all(&answer)
+}
+
+/// The answer to a signed question with serial 8, signed or not; to another with serial 5.
+fn answer_by_key(question: &[u8], signs: bool) -> Vec<u8> {
+    let Some(at) = Query::parse(question).unwrap().tsig_at else {
+        return answer_to(question, 5);
+    };
+    let now = crate::transfer::unix_seconds(&SystemClock);
+    let Verdict::Valid(mut session) = tsig::verify(&Keys::new([key()]), question, at, now) else {
+        panic!("the question is not signed well");
+    };
+    let mut bare = question[..at].to_vec();
+    bare[10..12].fill(0);
+    let mut answer = answer_to(&bare, 8);
+    if signs {
+        session.sign(&mut answer, 0, now);
+    }
+    answer
+}
+
+/// What comes of a catalog at a secondary that refuses all by UDP.
+fn probed_catalog(signs: bool) -> Findings {
+    let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = tcp.local_addr().unwrap();
+    let udp = UdpSocket::bind(address).unwrap();
+    let is_done = AtomicBool::new(false);
+    let patient = Patient {
+        zone: "catalog.".parse().unwrap(),
+        address,
+        key: Some(Arc::new(key())),
+        source: None,
+        is_catalog: true,
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                let (stream, _) = tcp.accept().unwrap();
+                let answer = |question: &[u8]| answer_by_key(question, signs);
+                let answered = answer_with(stream, &answer);
+                assert!(answered.is_ok() || is_done.load(Ordering::Relaxed));
+            }
+        });
+        scope.spawn(|| {
+            let mut raw = [0; 512];
+            while !is_done.load(Ordering::Relaxed) {
+                let (length, peer) = udp.recv_from(&mut raw).unwrap();
+                let mut refused = raw[..length.min(12)].to_vec();
+                refused[2..].fill(0);
+                refused[2] = 0x80 | raw[2] & 0x78;
+                refused[3] = 5;
+                udp.send_to(&refused, peer).unwrap();
+            }
+        });
+        let findings = probe(&patient, &|_| None, &SystemClock);
+        is_done.store(true, Ordering::Relaxed);
+        let waker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        waker.send_to(&[0; 12], address).unwrap();
+        drop(TcpStream::connect(address).unwrap());
+        findings
+    })
+}
+
+#[test]
+fn a_catalog_that_is_refused_by_udp_is_asked_over_tcp_and_believed_if_signed() {
+    for (signs, want) in [(true, Some(Serial::decode(8))), (false, None)] {
+        let findings = probed_catalog(signs);
+        assert!(
+            matches!(&findings.udp, Reached::Answered(answer) if answer.rcode == Rcode::REFUSED),
+            "{findings:?}"
+        );
+        let Reached::Answered(tcp) = findings.tcp else {
+            panic!("{findings:?}");
+        };
+        let rcode = Rcode::NOERROR;
+        assert_eq!(
+            tcp,
+            SoaAnswer {
+                rcode,
+                serial: want
+            }
+        );
+    }
 }
 
 #[test]

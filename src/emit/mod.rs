@@ -59,12 +59,13 @@ impl Software {
         }
     }
 
-    /// Whether it transfers over TLS (RFC 9103).
+    /// Why nothing is written for it that transfers over TLS (RFC 9103); `None` where that is written.
     #[must_use]
-    pub const fn transfers_over_tls(self) -> bool {
+    pub const fn why_not_over_tls(self) -> Option<&'static str> {
         match self {
-            Self::Bind | Self::Nsd => true,
-            Self::Knot | Self::Pdns | Self::Unbound | Self::Coredns => false,
+            Self::Bind | Self::Nsd => None,
+            Self::Knot | Self::Pdns | Self::Coredns => Some("emit does not write that for it"),
+            Self::Unbound => Some("it names no ALPN token, and `dot` has to be (RFC 9103)"),
         }
     }
 

@@ -382,15 +382,16 @@ impl Next {
     /// the way here would go the same way again.
     pub fn again(self, request: &mut Request) -> BoxFuture<'_, Outcome> {
         let asked = (request.name.to_lower(), request.qtype);
-        // The first is the client's own question.
-        if request.trail.len() > MAX_DEPTH || request.trail.contains(&asked) {
+        if request.depth >= MAX_DEPTH || request.trail.contains(&asked) {
             let error = "too many aliases, or a loop of them";
             let outcome = Outcome::failed("", Rcode::SERVFAIL, error);
             return std::future::ready(outcome).boxed();
         }
         request.trail.push(asked);
+        request.depth += 1;
         async move {
             let outcome = self.router.answer(request).await;
+            request.depth -= 1;
             request.trail.pop();
             outcome
         }

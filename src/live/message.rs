@@ -101,8 +101,11 @@ pub struct Request {
     pub edns: Option<Edns>,
     /// Where it came from.
     pub origin: Origin,
-    /// What the client asked for, and then the server itself to get here, in lower case, before any rewriting.
+    /// What was asked for to get here, in lower case: by the client, before any rewriting, by the server itself, and the
+    /// names that stand as aliases on the way.
     pub trail: Vec<(Name, Rtype)>,
+    /// How many questions of the server itself led here.
+    pub depth: usize,
     /// What handlers found out about it, by key, such as `kubernetes/service`.
     pub metadata: Metadata,
 }
@@ -116,6 +119,7 @@ impl Request {
             id: query.id,
             flags: query.flags,
             trail: vec![(name.to_lower(), query.qtype())],
+            depth: 0,
             name,
             qtype: query.qtype(),
             qclass: query.qclass(),
@@ -137,6 +141,18 @@ impl Request {
             qtype,
             ..self.clone()
         }
+    }
+
+    /// The same client's question for the target of an alias at the name that is asked for now, which may be another than
+    /// the client's, and is not to come again.
+    #[must_use]
+    pub fn following(&self, target: Name) -> Self {
+        let mut asking = self.asking(target, self.qtype);
+        let here = (self.name.to_lower(), self.qtype);
+        if !asking.trail.contains(&here) {
+            asking.trail.push(here);
+        }
+        asking
     }
 
     /// What handlers look at, with its name in lower case.

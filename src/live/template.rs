@@ -136,7 +136,7 @@ impl Templates {
                     _ => reply.additional.push(record),
                 }
                 if let Some(target) = target.filter(|_| section == "answer") {
-                    let mut asking = request.asking(target, request.qtype);
+                    let mut asking = request.following(target);
                     if let Outcome::Reply(more) = next.clone().again(&mut asking).await {
                         reply.flags = reply.flags & !flags::TC | more.flags & flags::TC;
                         reply.answers.extend(more.answers);

@@ -57,6 +57,7 @@ pub(crate) fn request(text: &str) -> Request {
         id: 1,
         flags: crate::dns::flags::RD,
         trail: vec![(name.to_lower(), qtype)],
+        depth: 0,
         name,
         qtype,
         qclass: words

@@ -320,7 +320,7 @@ async fn follow(mut reply: Reply, request: &mut Request, next: Next) -> Outcome 
     let Some(target) = target.filter(is_followed) else {
         return Outcome::Reply(reply);
     };
-    let mut asking = request.asking(target, request.qtype);
+    let mut asking = request.following(target);
     if let Outcome::Reply(more) = next.again(&mut asking).await
         && more.rcode == Rcode::NOERROR
     {
@@ -342,5 +342,20 @@ impl Handler for BlockZones {
 
     fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {
         self.reply(request, next).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::live::testing::{ask, chain_around};
+    use crate::serve::testing::zone;
+
+    #[test]
+    fn an_alias_to_a_name_that_another_zone_here_lacks_stands_alone() {
+        let zones = vec![zone("z.", 1, &["out CNAME no.y."]), zone("y.", 1, &[])];
+        let server = chain_around(vec![], zones, vec![]);
+        let said = ask(&server, "out.z. A");
+        assert_eq!(said, "NOERROR | out.z. 60 IN CNAME no.y.");
+        assert!(ask(&server, "no.y. A").starts_with("NXDOMAIN ; y."));
     }
 }

@@ -243,9 +243,7 @@ mod tests {
 
     #[tokio::test]
     async fn replies_of_a_batch_leave_from_the_address_that_each_request_came_to() {
-        let listener =
-            crate::serve::Listener::bind(([0, 0, 0, 0], 0).into(), 1, crate::serve::Alone::Yes)
-                .unwrap();
+        let listener = crate::serve::Listener::bind(([0, 0, 0, 0], 0).into(), 1, &[]).unwrap();
         let port = listener.address().port();
         let [ours] = <[UdpSocket; 1]>::try_from(listener.into_udp()).unwrap();
         // Two in a row to the first, as a run of its own, and others one by one.

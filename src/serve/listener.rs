@@ -5,13 +5,13 @@
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use arc_swap::{ArcSwap, Guard};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio_util::sync::CancellationToken;
 
@@ -150,28 +150,30 @@ impl Answering {
 /// A task, by name; it ends only when told to.
 pub type NamedTask = (String, BoxFuture<'static, ()>);
 
-/// Whether an address is alone with its port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Alone {
-    /// It is.
-    Yes,
-    /// Another of ours has the port, on all addresses or on one of them.
-    Beside,
+/// Whether two addresses have one port, the one on all addresses, the other on one of them: both can be served, and
+/// the kernel gives each what is meant for it.
+#[must_use]
+pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let (ip, beside) = (one.ip(), other.ip());
+    one.port() == other.port()
+        && one.port() != 0
+        && ip.is_ipv4() == beside.is_ipv4()
+        && ip.is_unspecified() != beside.is_unspecified()
 }
 
-impl Alone {
-    /// Whether an address among these is.
-    #[must_use]
-    pub fn of(address: SocketAddr, all: &[SocketAddr]) -> Self {
-        let is_beside = |other: &&SocketAddr| {
-            let (one, two) = (address.ip(), other.ip());
-            other.port() == address.port()
-                && one.is_ipv4() == two.is_ipv4()
-                && one.is_unspecified() != two.is_unspecified()
-        };
-        match all.iter().find(is_beside) {
-            Some(_) => Self::Beside,
-            None => Self::Yes,
+/// A listening socket that is served, or was.
+#[derive(Debug, Clone)]
+pub struct Standing(Weak<TcpListener>);
+
+impl Standing {
+    /// Lets another socket of ours stand beside it, one whose address overlaps. Connections go on.
+    ///
+    /// # Errors
+    /// Those of setsockopt(2).
+    fn let_beside(&self) -> io::Result<()> {
+        match self.0.upgrade() {
+            Some(socket) => SockRef::from(&*socket).set_reuse_port(true),
+            None => Ok(()),
         }
     }
 }
@@ -184,18 +186,23 @@ pub struct Listener {
     /// Datagram sockets.
     udp: Vec<UdpSocket>,
     /// The listening socket.
-    tcp: TcpListener,
+    tcp: Arc<TcpListener>,
     /// Whether TLS stands in front of its connections.
     is_tls: bool,
 }
 
 impl Listener {
-    /// Binds TCP and so many sockets of UDP of an address; port 0 takes any port that is free for both.
-    /// To be called within a tokio runtime.
+    /// Binds TCP and so many sockets of UDP of an address; port 0 takes any port that is free for both. `beside` are
+    /// those of ours that [`overlap`] it; another process on the port is an error as long as whoever has all addresses
+    /// comes first. To be called within a tokio runtime.
     ///
     /// # Errors
     /// [`BindError`], with the address.
-    pub fn bind(address: SocketAddr, udp_sockets: usize, alone: Alone) -> Result<Self, BindError> {
+    pub fn bind(
+        address: SocketAddr,
+        udp_sockets: usize,
+        beside: &[Standing],
+    ) -> Result<Self, BindError> {
         let fail = |proto| {
             move |source| BindError {
                 address,
@@ -203,7 +210,7 @@ impl Listener {
                 source,
             }
         };
-        let tcp = tcp_listener(address, alone).map_err(fail("TCP"))?;
+        let tcp = tcp_listener(address, beside).map_err(fail("TCP"))?;
         let address = tcp.local_addr().map_err(fail("TCP"))?;
         let mut udp = Vec::new();
         for _ in 0..udp_sockets.max(1) {
@@ -212,7 +219,7 @@ impl Listener {
         Ok(Self {
             address,
             udp,
-            tcp,
+            tcp: Arc::new(tcp),
             is_tls: false,
         })
     }
@@ -221,18 +228,18 @@ impl Listener {
     ///
     /// # Errors
     /// [`BindError`], with the address.
-    pub fn bind_tls(address: SocketAddr, alone: Alone) -> Result<Self, BindError> {
+    pub fn bind_tls(address: SocketAddr, beside: &[Standing]) -> Result<Self, BindError> {
         let fail = |source| BindError {
             address,
             proto: "TLS",
             source,
         };
-        let tcp = tcp_listener(address, alone).map_err(fail)?;
+        let tcp = tcp_listener(address, beside).map_err(fail)?;
         let address = tcp.local_addr().map_err(fail)?;
         Ok(Self {
             address,
             udp: Vec::new(),
-            tcp,
+            tcp: Arc::new(tcp),
             is_tls: true,
         })
     }
@@ -241,6 +248,12 @@ impl Listener {
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The listening socket, while somebody serves it.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        Standing(Arc::downgrade(&self.tcp))
     }
 
     /// The datagram sockets alone.
@@ -270,8 +283,8 @@ impl Listener {
     }
 }
 
-/// A listening socket.
-fn tcp_listener(address: SocketAddr, alone: Alone) -> io::Result<TcpListener> {
+/// A listening socket. Only one that stands beside others of ours shares the port: so whoever else has it is found out.
+fn tcp_listener(address: SocketAddr, beside: &[Standing]) -> io::Result<TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -279,10 +292,9 @@ fn tcp_listener(address: SocketAddr, alone: Alone) -> io::Result<TcpListener> {
     )?;
     // A restart must not wait for connections of the process before to die.
     socket.set_reuse_address(true)?;
-    match alone {
-        // Who else has the port is found out.
-        Alone::Yes => {}
-        Alone::Beside => socket.set_reuse_port(true)?,
+    for other in beside {
+        other.let_beside()?;
+        socket.set_reuse_port(true)?;
     }
     prepare(&socket, address)?;
     socket.listen(BACKLOG)?;
@@ -312,4 +324,61 @@ fn prepare(socket: &Socket, address: SocketAddr) -> io::Result<()> {
     }
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How binding ends where the system says this.
+    fn error(number: i32) -> BindError {
+        BindError {
+            address: "[::]:53".parse().unwrap(),
+            proto: "TCP",
+            source: io::Error::from_raw_os_error(number),
+        }
+    }
+
+    #[test]
+    fn a_kernel_without_ipv6_is_told_from_an_address_that_another_has() {
+        assert!(error(nix::libc::EAFNOSUPPORT).is_of_absent_family());
+        for number in [nix::libc::EADDRINUSE, nix::libc::EADDRNOTAVAIL] {
+            assert!(!error(number).is_of_absent_family(), "{number}");
+        }
+    }
+
+    #[test]
+    fn all_addresses_of_a_port_overlap_with_each_of_the_family() {
+        for (one, other, want) in [
+            ("0.0.0.0:53", "127.0.0.1:53", true),
+            ("[::1]:53", "[::]:53", true),
+            ("0.0.0.0:53", "127.0.0.1:54", false),
+            ("0.0.0.0:53", "[::1]:53", false),
+            ("127.0.0.1:53", "127.0.0.2:53", false),
+            ("0.0.0.0:53", "0.0.0.0:53", false),
+            ("0.0.0.0:0", "127.0.0.1:0", false),
+        ] {
+            let is = overlap(one.parse().unwrap(), other.parse().unwrap());
+            assert_eq!(is, want, "{one} {other}");
+        }
+    }
+
+    /// In whichever order they come, and never with somebody else's.
+    #[tokio::test]
+    async fn sockets_stand_beside_those_of_ours_that_are_served_and_no_others() {
+        let (all, one) = ([0, 0, 0, 0], [127, 0, 0, 1]);
+        for (first, second) in [(all, one), (one, all)] {
+            let kept = Listener::bind((first, 0).into(), 1, &[]).unwrap();
+            let port = kept.address().port();
+            let second: SocketAddr = (second, port).into();
+            let taken = |it: Result<Listener, BindError>| {
+                it.is_err_and(|it| it.source.kind() == io::ErrorKind::AddrInUse)
+            };
+            assert!(taken(Listener::bind(second, 1, &[])), "{second}");
+            let beside = Listener::bind(second, 1, &[kept.standing()]).unwrap();
+            for address in [kept.address(), beside.address()] {
+                assert!(taken(Listener::bind(address, 1, &[])), "{address}");
+            }
+        }
+    }
 }

@@ -20,7 +20,7 @@ mod udp;
 mod way;
 
 pub use crate::live::Proto;
-pub use listener::{Alone, Answering, BindError, Listener, NamedTask};
+pub use listener::{Answering, BindError, Listener, NamedTask, Standing, overlap};
 pub use options::Identity;
 pub use server::{Common, Parts, Server, Told};
 pub use settings::{NotifySettings, Settings, TcpSettings, TransferSettings};

@@ -45,7 +45,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// `is_tls`: whether TLS stands in front of what is read and written.
 pub(crate) async fn serve(
     answering: Answering,
-    listener: TcpListener,
+    listener: Arc<TcpListener>,
     is_tls: bool,
     cancel: CancellationToken,
 ) {

@@ -20,7 +20,7 @@ use crate::dns::{CookieSecret, Name, Rdata, RecordText, Rtype, Serial, Soa, Ttl}
 use crate::live::{Block, BlockZones, Handler, LiveNames, Router, Shape};
 use crate::ops::Clock;
 use crate::serve::{
-    Alone, Answering, Common, Identity, Listener, Parts, Server, Settings, Stats, TlsIdentity,
+    Answering, Common, Identity, Listener, Parts, Server, Settings, Stats, TlsIdentity,
 };
 use crate::transfer::{Access, Peers, Rule, Secondary, SecondaryTable, TlsDemand};
 use crate::zone::{Candidate, Contents, Edit, MemoryLimits, Node, Version, Zone, ZoneSet};
@@ -355,7 +355,7 @@ pub(crate) fn run(server: &Server) -> Running {
 pub(crate) fn run_also_on(server: &Server, more: Vec<Listener>) -> Running {
     let shared = &server.shared;
     let here = (IpAddr::from([127, 0, 0, 1]), 0).into();
-    let listener = Listener::bind(here, shared.settings.udp_sockets, Alone::Yes).unwrap();
+    let listener = Listener::bind(here, shared.settings.udp_sockets, &[]).unwrap();
     let address = listener.address();
     let answering = Answering::new(server, None);
     let cancel = CancellationToken::new();

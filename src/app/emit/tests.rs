@@ -133,9 +133,9 @@ fn the_port_is_that_of_the_listener_that_has_the_zone_for_such_transfers() {
         (
             Software::Knot,
             name,
-            "which Knot DNS does not transfer over",
+            "not for Knot DNS: emit does not write that for it",
         ),
-        (Software::Unbound, name, "over TLS alone"),
+        (Software::Unbound, name, "no ALPN token, and `dot`"),
     ] {
         for (keys, to) in [(mixed, "tls"), (alone, "")] {
             let error = feed(keys, to, software, name).unwrap_err();

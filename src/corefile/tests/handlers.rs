@@ -167,16 +167,32 @@ fn hosts_without_fallthrough_before_others_is_warned_of() {
         said("a.example b.example {\n  fallthrough example\n }"),
         [""; 0]
     );
-    for (lines, zone) in [
-        ("", "."),
-        ("{\n  fallthrough example\n }", "."),
-        ("a.example", "a.example."),
+    let all = "write fallthrough without names in its block";
+    for (lines, which, mend) in [
+        ("", "below .", "write fallthrough in its block"),
+        (
+            "{\n  fallthrough example\n }",
+            "below ., but not below example.",
+            all,
+        ),
+        (
+            "a.example b.example {\n  fallthrough a.example test\n }",
+            "below b.example.",
+            all,
+        ),
     ] {
         let said = said(lines);
-        assert!(
-            said.len() == 1 && said[0].contains(&format!("below {zone} that it lacks")),
-            "{said:?}"
-        );
+        let want = format!("that it lacks {which}: what stands behind it is not asked; {mend}");
+        assert!(said.len() == 1 && said[0].contains(&want), "{said:?}");
+    }
+    // What stands behind is asked, or has other names.
+    for (lines, behind) in [
+        ("{\n  fallthrough a.example\n }", "a.example"),
+        ("{\n  fallthrough example\n }", "a.example"),
+        ("a.example", "b.example"),
+    ] {
+        let text = format!(". {{\n hosts /dev/null {lines}\n forward {behind} 192.0.2.1\n}}\n");
+        assert_eq!(warnings(&text), [""; 0], "{lines} {behind}");
     }
     assert_eq!(
         warnings(". {\n hosts /dev/null\n}\n"),

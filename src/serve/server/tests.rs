@@ -6,10 +6,10 @@ use hickory_server::proto::op::Message;
 
 use super::*;
 use crate::dns::Rtype;
+use crate::serve::Listener;
 use crate::serve::testing::{
     Running, Setup, answers, contents, ixfr, lines_of, name, publish, query, zone,
 };
-use crate::serve::{Alone, Listener};
 
 /// A zone of some size.
 fn lines() -> Vec<String> {
@@ -131,7 +131,7 @@ fn a_secondary_is_asked_once_in_the_ways_that_its_keys_allow() {
 #[tokio::test]
 async fn a_busy_address_is_named() {
     let (_zone, running) = running();
-    let error = Listener::bind(running.address, 1, Alone::Yes)
+    let error = Listener::bind(running.address, 1, &[])
         .unwrap_err()
         .to_string();
     assert!(error.contains(&running.address.to_string()), "{error}");

@@ -14,8 +14,8 @@ use tokio_rustls::client::TlsStream as ClientStream;
 
 use super::*;
 use crate::dns::Rtype;
+use crate::serve::Listener;
 use crate::serve::testing::{self, Running, Setup, answers, query, soon, with_opt, zone};
-use crate::serve::{Alone, Listener};
 use crate::transfer::{Peers, Rule, TlsDemand};
 
 /// Signs certificates.
@@ -116,7 +116,7 @@ impl Secure {
         setup.access.clear();
         let identity = Arc::new(TlsIdentity::new(material).unwrap());
         setup.tls = Some(Arc::clone(&identity));
-        let listener = Listener::bind_tls(([127, 0, 0, 1], 0).into(), Alone::Yes).unwrap();
+        let listener = Listener::bind_tls(([127, 0, 0, 1], 0).into(), &[]).unwrap();
         let address = listener.address();
         Self {
             running: testing::run_also_on(&setup.server(), vec![listener]),

@@ -6,8 +6,8 @@ use tokio::net::UdpSocket;
 use super::*;
 use crate::dns::{Rcode, Rtype};
 use crate::live::{Handler, Next, Outcome as Said, Question, Request};
+use crate::serve::Listener;
 use crate::serve::testing::{Setup, query, run_also_on, soon, zone};
-use crate::serve::{Alone, Listener};
 
 /// Answers one name, but not at once.
 struct Slow;
@@ -35,8 +35,8 @@ impl Handler for Slow {
 async fn replies_of_a_listener_on_all_addresses_leave_from_the_one_that_was_asked() {
     let mut setup = Setup::new(vec![zone("z.", 5, &["www A 10.0.0.1"])]);
     setup.handlers = [vec![Arc::new(Slow)], vec![]];
-    let all = ["0.0.0.0:0", "[::]:0"]
-        .map(|all| Listener::bind(all.parse().unwrap(), 2, Alone::Yes).unwrap());
+    let all =
+        ["0.0.0.0:0", "[::]:0"].map(|all| Listener::bind(all.parse().unwrap(), 2, &[]).unwrap());
     let [v4, v6] = [0, 1].map(|which: usize| all[which].address().port());
     let running = run_also_on(&setup.server(), all.into());
     // Addresses of this machine, none of them what the routes would choose (but `::1`, which is alone).
@@ -114,7 +114,7 @@ async fn what_a_handler_drops_is_counted_though_not_answered() {
 
 #[tokio::test]
 async fn what_comes_to_all_addresses_of_ipv6_says_to_which() {
-    let listener = Listener::bind("[::]:0".parse().unwrap(), 1, Alone::Yes).unwrap();
+    let listener = Listener::bind("[::]:0".parse().unwrap(), 1, &[]).unwrap();
     let port = listener.address().port();
     let [ours] = <[UdpSocket; 1]>::try_from(listener.into_udp()).unwrap();
     let client = UdpSocket::bind("[::1]:0").await.unwrap();

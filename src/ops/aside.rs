@@ -1,0 +1,76 @@
+//! Work that nobody else waits for, on threads that give way to all others.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tokio::sync::oneshot;
+
+/// How much less such a thread gets of a busy processor than others: a tenth of what one of them does, as `nice`
+/// counts. Not the least there is: it may hold for a moment what another waits for.
+const GIVES_WAY: i32 = 10;
+
+/// Makes the calling thread give way to all others of the process, for good.
+pub fn give_way() {
+    // Elsewhere this is said of the whole process.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(GIVES_WAY) {
+        tracing::debug!(%error, "a thread keeps its priority");
+    }
+}
+
+/// Does work on a thread of its own that gives way; its end can be waited for.
+///
+/// # Errors
+/// In words, when there is no thread to be had, or it panicked.
+pub async fn aside<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    let (done, end) = oneshot::channel();
+    let run = move || {
+        give_way();
+        let made = catch_unwind(AssertUnwindSafe(work));
+        // Who asked may be gone.
+        drop(done.send(made));
+    };
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(run)
+        .map_err(|error| format!("no thread to be had: {error}"))?;
+    match end.await {
+        Ok(Ok(made)) => Ok(made),
+        Ok(Err(panic)) => Err(format!("it panicked: {}", super::panic_text(&*panic))),
+        Err(_) => Err("its thread ended".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the calling thread.
+    #[cfg(target_os = "linux")]
+    fn priority() -> i32 {
+        rustix::process::getpriority_process(None).unwrap()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn work_aside_gives_way_and_who_waits_for_it_does_not() {
+        let before = priority();
+        let (name, there) = aside("aside", || {
+            let name = std::thread::current().name().map(str::to_owned);
+            (name, priority())
+        })
+        .await
+        .unwrap();
+        assert_eq!(name.as_deref(), Some("aside"));
+        assert_eq!(there, (before + GIVES_WAY).min(19));
+        assert_eq!(priority(), before);
+    }
+
+    #[tokio::test]
+    async fn a_panic_aside_is_told() {
+        let ended = aside("aside", || -> u8 { panic!("on purpose") }).await;
+        assert_eq!(ended.unwrap_err(), "it panicked: on purpose");
+    }
+}
