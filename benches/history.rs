@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use zonewright::app::StoredPast;
 use zonewright::audit::{Output, Question, Request, answer};
-use zonewright::ops::SystemClock;
+use zonewright::ops::{SystemClock, give_way};
 use zonewright::zone::journal::{Journal, Reader, Retention, WallClock};
 use zonewright::zone::{Version, ZoneSet};
 
@@ -242,6 +242,8 @@ fn beside_readers(zone: &mut Zone, journal: &mut Journal, past: &StoredPast) {
         for number in 0..READERS {
             let (ended, asked, names) = (&ended, &asked, &names);
             scope.spawn(move || {
+                // As the server's threads that answer such questions.
+                give_way();
                 let mut random = Random(number + 1);
                 while !ended.load(Ordering::Relaxed) {
                     let zone = format!("{}@{}", versions::apex(), a_time(&mut random, versions));

@@ -411,3 +411,22 @@ fn a_store_without_its_database_is_no_good_history_and_an_empty_folder_is_none()
     let left = std::fs::read_dir(site.path("empty")).expect("it is there");
     assert_eq!(left.count(), 0, "whoever reads makes no store");
 }
+
+#[test]
+fn a_corefile_that_changed_while_the_server_was_away_is_named_with_what_that_changes() {
+    let site = Site::new();
+    site.manifest("web.yaml", &headless("web", 1, &[1]));
+    let mut before = None;
+    let is_named = || site.ask(&["log", "cluster.local"]).contains("the Corefile");
+    for (ttl, named) in [("", false), ("", false), ("ttl 17", true)] {
+        site.write("Corefile", &site.corefile(ttl));
+        let mut server = site.start_answering();
+        let serial = match before {
+            Some(serial) if named => site.new_serial(&mut server, "cluster.local.", serial),
+            _ => wire::serial(site.dns, "cluster.local.").expect("it answers"),
+        };
+        assert_eq!(is_named(), named, "with {ttl:?}");
+        before = Some(serial);
+        server.terminate(support::product::START);
+    }
+}

@@ -64,7 +64,7 @@ pub struct Planned<'a> {
     pub zones: Arc<ZoneSet>,
     /// The zones whose content comes from where it came from before: it is as good as it was.
     pub unmoved: Vec<Name>,
-    /// Which change of the Corefile it comes with; `None` at the start.
+    /// Which change of the Corefile it comes with, since the last reload or the last run.
     pub change: Option<String>,
 }
 

@@ -119,20 +119,18 @@ impl Process {
         configuration: &Configuration,
         (state, start): (&State, &Start),
     ) -> anyhow::Result<Self> {
-        let Loaded {
-            config,
-            warnings: _,
-            digest,
-        } = loaded;
+        let Loaded { config, digest, .. } = loaded;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let planned = Arc::new(plan(&config, &interface_addresses).into_owned());
+        let reloads = ReloadsNow::new(Reloads::of(&state.state, &digest));
+        let mut planned = plan(&config, &interface_addresses).into_owned();
+        planned.change = reloads.change(&digest);
+        let planned = Arc::new(planned);
         let counts = HandlerMetrics::default();
         let mut serving = Serving::new(&clock, &counts, start.transfer_limits())?;
         let requests = &counts.requests;
         let first = Observed::new(&planned, &serving.common, requests, &clock, &state.state);
         let first = Arc::new(first);
         let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
-        let reloads = ReloadsNow::new(Reloads::of(&digest));
         let around = Surroundings {
             metrics: metrics_of(&observed, &serving.common, &reloads, &counts),
             clock: Arc::clone(&clock),
@@ -146,6 +144,7 @@ impl Process {
         let awaits = prepared.has_secondaries();
         let opened = Data::open(store, Arc::clone(&planned), first, awaits, &around).await;
         let (data, inputs) = opened?;
+        reloads.started(&digest);
         let cancel = CancellationToken::new();
         let mut tasks = Tasks::new(cancel.clone());
         let gates = Gates::of(&planned);

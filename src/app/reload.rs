@@ -1,5 +1,6 @@
 //! The Corefile is followed: when it is looked at, and what came of that.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,6 +9,17 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::corefile::{self, Config};
 use crate::ops::metrics::{self as m, Sample};
+use crate::zone::journal::sidefile::write_durably;
+
+/// The file in the state folder that holds the digest.
+const FILE: &str = "corefile";
+/// Where it is written before it is renamed.
+const NEXT: &str = "corefile.next";
+
+/// Whether a text is one of hexadecimal digits.
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|octet| octet.is_ascii_hexdigit())
+}
 
 /// What came of reloading, for metrics.
 #[derive(Debug, Default)]
@@ -16,6 +28,8 @@ pub(super) struct Reloads {
     failed: AtomicU64,
     /// What is in use. Locked for one look or one write.
     used: Mutex<InUse>,
+    /// The state folder, in which its digest outlasts the process.
+    state: PathBuf,
 }
 
 /// The configuration that is in use.
@@ -28,13 +42,17 @@ struct InUse {
 }
 
 impl Reloads {
-    /// Nothing was reloaded yet: this is in use since the start.
-    pub(super) fn of(digest: &str) -> Self {
+    /// Nothing was reloaded yet: what was in use when the server ran last is, where that is known.
+    pub(super) fn of(state: &Path, digest: &str) -> Self {
+        let before = std::fs::read_to_string(state.join(FILE)).ok();
+        let before = before.map(|text| text.trim_end().to_owned());
+        let before = before.filter(|text| text.len() == digest.len() && is_hex(text));
         Self {
             used: Mutex::new(InUse {
-                digest: digest.to_owned(),
+                digest: before.unwrap_or_else(|| digest.to_owned()),
                 is_reloaded: false,
             }),
+            state: state.to_owned(),
             ..Self::default()
         }
     }
@@ -45,11 +63,31 @@ impl Reloads {
         (used != digest).then(|| format!("the Corefile, SHA512 {digest:.16}…, before {used:.16}…"))
     }
 
-    /// A configuration was taken into use.
+    /// The configuration of the start was taken into use.
+    pub(super) fn started(&self, digest: &str) {
+        self.keep(digest, false);
+    }
+
+    /// Another one was.
     pub(super) fn taken(&self, digest: &str) {
+        self.keep(digest, true);
+    }
+
+    /// Keeps what is in use, here and for the next start.
+    fn keep(&self, digest: &str, is_reloaded: bool) {
+        let is_kept = |kept: String| kept.trim_end() == digest;
+        if !std::fs::read_to_string(self.state.join(FILE)).is_ok_and(is_kept) {
+            let line = format!("{digest}\n");
+            if let Err(error) = write_durably(&self.state, FILE, NEXT, line.as_bytes()) {
+                tracing::warn!(
+                    %error,
+                    "which Corefile is in use cannot be kept: a change of it that comes with the next start is not named"
+                );
+            }
+        }
         *self.used() = InUse {
             digest: digest.to_owned(),
-            is_reloaded: true,
+            is_reloaded,
         };
     }
 
@@ -119,13 +157,33 @@ mod tests {
 
     #[test]
     fn the_same_text_again_is_no_change_and_another_names_both() {
-        let reloads = Reloads::of("1111111111111111aa");
+        let state = tempfile::tempdir().unwrap();
+        let reloads = Reloads::of(state.path(), "1111111111111111aa");
         assert_eq!(reloads.change("1111111111111111aa"), None);
         let change = reloads.change("2222222222222222bb").unwrap();
         let want = "the Corefile, SHA512 2222222222222222…, before 1111111111111111…";
         assert_eq!(change, want);
         reloads.taken("2222222222222222bb");
         assert_eq!(reloads.change("2222222222222222bb"), None);
+    }
+
+    #[test]
+    fn a_change_that_comes_with_a_start_is_named_once() {
+        let state = tempfile::tempdir().unwrap();
+        let change = |digest: &str| {
+            let reloads = Reloads::of(state.path(), digest);
+            let change = reloads.change(digest);
+            reloads.started(digest);
+            assert_eq!(reloads.change(digest), None);
+            change
+        };
+        assert_eq!(change("1111111111111111aa"), None);
+        let named = "the Corefile, SHA512 2222222222222222…, before 1111111111111111…";
+        assert_eq!(change("2222222222222222bb").as_deref(), Some(named));
+        assert_eq!(change("2222222222222222bb"), None);
+        // What no server wrote names nothing.
+        std::fs::write(state.path().join(FILE), "something else").unwrap();
+        assert_eq!(change("2222222222222222bb"), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audit::answer::{Question, answer};
 use crate::audit::past::{AuditError, Past};
+use crate::ops::aside;
 
 /// The longest question.
 const QUESTION_OCTETS: u64 = 64 * 1024;
@@ -131,8 +132,8 @@ async fn connection(mut stream: tokio::net::UnixStream, past: Arc<dyn Past + Sen
     if !matches!(read, Ok(Ok(octets)) if octets > 0) {
         return;
     }
-    // The answer is made on a thread of its own: the store reads there without delaying others.
-    let made = tokio::task::spawn_blocking(move || {
+    // The answer is made on a thread of its own: it delays no commit and no answer to a query.
+    let made = aside("history", move || {
         let question: Question = serde_json::from_str(&line)
             .map_err(|error| format!("error the question is not understood: {error}"))?;
         let mut text = Vec::new();

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use serde_json::{Value, json};
 
 use crate::audit::blame::{Reason, one_by_one};
@@ -40,7 +40,6 @@ pub(super) fn write(
     let Some(net) = net else {
         return same_version(past, zone, older, output, out);
     };
-    let first_shown = (older + 1).max(newer.saturating_sub(VERSIONS_SHOWN - 1));
     let (back, (minus, plus)) = if from <= to {
         (false, (&net.removed, &net.added))
     } else {
@@ -55,18 +54,19 @@ pub(super) fn write(
         } else {
             (net.from.0, net.to.0)
         };
+        let first_shown = (older + 1).max(newer.saturating_sub(VERSIONS_SHOWN - 1));
         let versions = (first_shown..=newer)
             .map(|seq| Ok(version_json(zone, &*step_of(past, zone, seq)?)))
             .collect::<Result<Vec<_>, AuditError>>()?;
-        let reasons = reasons(past, zone, &net, (older, first_shown..=newer))?;
+        let reasons = reasons(past, zone, &net, (older, newer))?;
         let answer = json!({
             "zone": zone.to_string(),
             "from": first.encode(),
             "to": last.encode(),
             "removed": lines(minus),
             "added": lines(plus),
-            "removedWhy": reasons.json(!back, minus),
-            "addedWhy": reasons.json(back, plus),
+            "removedWhy": reasons.json(!back),
+            "addedWhy": reasons.json(back),
             "versionCount": newer - older,
             "versions": versions,
         });
@@ -75,7 +75,7 @@ pub(super) fn write(
     let ends = if back { (newer, older) } else { (older, newer) };
     write_head(past, zone, ends, out)?;
     let lists = [('-', !back, minus), ('+', back, plus)];
-    let reasons = reasons(past, zone, &net, (older, first_shown..=newer))?;
+    let reasons = reasons(past, zone, &net, (older, newer))?;
     write_records(lists, &reasons, out)
 }
 
@@ -109,23 +109,29 @@ fn write_head(
     Ok(())
 }
 
+/// The causes of a record, as far as they are known.
+fn causes(reason: &Option<Reason>) -> &[Cause] {
+    reason.as_ref().map_or(&[], Reason::causes)
+}
+
 /// Writes what goes and comes, each with its causes; then the causes that no record has.
 fn write_records(
     lists: [(char, bool, &RrList); 2],
-    reasons: &Reasons<'_>,
+    reasons: &Reasons,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let mut is_known = reasons.is_all;
     for (sign, is_removed, list) in lists {
-        let mut list = list.iter().peekable();
-        while let Some(rr) = list.next() {
+        let mut records = list.iter().zip(reasons.of(is_removed)).peekable();
+        while let Some((rr, reason)) = records.next() {
             writeln!(out, "{sign}{}", RecordText(rr))?;
-            let reason = reasons.of(is_removed, rr);
             is_known &= reason.is_some();
-            let causes = reason.map_or(&[][..], Reason::causes);
-            let next = list.peek().and_then(|rr| reasons.of(is_removed, *rr));
-            if list.peek().is_none() || next.map_or(&[][..], Reason::causes) != causes {
-                write_causes(causes, out)?;
+            let causes_here = causes(reason);
+            if records
+                .peek()
+                .is_none_or(|(_, next)| causes(next) != causes_here)
+            {
+                write_causes(causes_here, out)?;
             }
         }
     }
@@ -161,71 +167,97 @@ fn same_version(
 }
 
 /// Who made the difference: for each record of it the last version that took or brought it.
-struct Reasons<'a> {
-    /// Where that of a record lies that went (`true`) or came.
-    places: HashMap<(bool, RrRef<'a>), usize>,
-    /// As far as they are known.
+struct Reasons {
+    /// Those of the records that go, then of those that come, as far as they are known.
     found: Vec<Option<Reason>>,
+    /// How many go.
+    removed: usize,
     /// Causes that no record has.
     of_versions: Vec<Cause>,
     /// Whether all versions between were looked at for them.
     is_all: bool,
 }
 
-impl Reasons<'_> {
-    /// That of a record that went or came.
-    fn of(&self, is_removed: bool, rr: RrRef<'_>) -> Option<&Reason> {
-        let place = self.places.get(&(is_removed, rr.untagged()))?;
-        self.found[*place].as_ref()
+impl Reasons {
+    /// Those of the records that go, or come, in the order of their list.
+    fn of(&self, is_removed: bool) -> &[Option<Reason>] {
+        let (removed, added) = self.found.split_at(self.removed);
+        if is_removed { removed } else { added }
     }
 
-    /// Those of a list, for machines.
-    fn json(&self, is_removed: bool, list: &RrList) -> Vec<Value> {
-        let json = |rr| self.of(is_removed, rr).map_or(Value::Null, Reason::json);
-        list.iter().map(json).collect()
+    /// The same, for machines.
+    fn json(&self, is_removed: bool) -> Vec<Value> {
+        let json = |reason: &Option<Reason>| reason.as_ref().map_or(Value::Null, Reason::json);
+        self.of(is_removed).iter().map(json).collect()
     }
 }
 
-/// Looks the causes of a difference up, of many records by going back through these versions.
-fn reasons<'a>(
+/// Looks the causes of a difference up, of many records by going back from its newest version.
+fn reasons(
     past: &dyn Past,
     zone: &Name,
-    net: &'a Net,
-    (older, seqs): (u64, RangeInclusive<u64>),
-) -> Result<Reasons<'a>, AuditError> {
-    let records =
-        |is_removed, list: &'a RrList| list.iter().map(move |rr| (is_removed, rr.untagged()));
-    let all = records(true, &net.removed).chain(records(false, &net.added));
-    let places: HashMap<_, usize> = all.zip(0..).collect();
+    net: &Net,
+    (older, newest): (u64, u64),
+) -> Result<Reasons, AuditError> {
+    let all = || {
+        let removed = net.removed.iter().map(|rr| (true, rr.untagged()));
+        removed.chain(net.added.iter().map(|rr| (false, rr.untagged())))
+    };
+    let removed = net.removed.len();
+    let count = removed + net.added.len();
     let mut found: Vec<Option<Reason>> = Vec::new();
-    if places.len() <= FEW {
-        let all = older + 1..=*seqs.end();
+    if count <= FEW {
+        let all = older + 1..=newest;
         let list = |list: &RrList| list.iter().map(|rr| rr.to_record()).collect::<Vec<_>>();
         let removed = list(&net.removed);
         found = one_by_one(past, zone, all.clone(), &removed, |step| &step.removed)?;
         let added = list(&net.added);
         found.extend(one_by_one(past, zone, all, &added, |step| &step.added)?);
     }
-    found.resize_with(places.len(), || None);
-    let mut open = found.iter().filter(|it| it.is_none()).count();
-    let mut of_versions: Vec<Cause> = Vec::new();
-    let mut is_all = *seqs.start() == older + 1;
-    for (seen, seq) in (0..).zip(seqs.rev()) {
-        if open == 0 && seen >= VERSIONS_SEEN {
-            is_all = false;
-            break;
+    found.resize_with(count, || None);
+    // What is of a version and of no record is looked for in some versions also where all records are known.
+    let is_open = found.iter().any(Option::is_none);
+    let seen = if is_open {
+        VERSIONS_SHOWN
+    } else {
+        VERSIONS_SEEN
+    };
+    let first = newest.saturating_sub(seen - 1).max(older + 1);
+    let steps: Vec<Arc<Step>> = (first..=newest)
+        .rev()
+        .map(|seq| step_of(past, zone, seq))
+        .collect::<Result<_, _>>()?;
+    let (last, of_versions) = last_changes(&steps);
+    for (found, record) in found.iter_mut().zip(all()) {
+        if found.is_none() {
+            *found = last.get(&record).map(|(step, tag)| Reason {
+                step: Arc::clone(step),
+                tag: *tag,
+            });
         }
-        let step = step_of(past, zone, seq)?;
+    }
+    Ok(Reasons {
+        found,
+        removed,
+        of_versions,
+        is_all: first == older + 1,
+    })
+}
+
+/// Records that went (`true`) or came: each with the step that did it last, and its group of causes.
+type Changes<'a> = HashMap<(bool, RrRef<'a>), (&'a Arc<Step>, u32), RandomState>;
+
+/// The last change of each record that some steps name, the newest first; and the causes that no record has.
+fn last_changes(steps: &[Arc<Step>]) -> (Changes<'_>, Vec<Cause>) {
+    let mut last = Changes::default();
+    let mut of_versions: Vec<Cause> = Vec::new();
+    for step in steps {
         let mut tags = BTreeSet::new();
         for (is_removed, list) in [(true, &step.removed), (false, &step.added)] {
             for rr in list {
                 tags.insert(rr.tag);
-                let place = places.get(&(is_removed, rr.untagged()));
-                if let Some(place @ None) = place.map(|place| &mut found[*place]) {
-                    let (step, tag) = (Arc::clone(&step), rr.tag);
-                    *place = Some(Reason { step, tag });
-                    open -= 1;
-                }
+                let change = last.entry((is_removed, rr.untagged()));
+                change.or_insert((step, rr.tag));
             }
         }
         let groups = (0..).zip(&step.causes);
@@ -236,12 +268,7 @@ fn reasons<'a>(
             }
         }
     }
-    Ok(Reasons {
-        places,
-        found,
-        of_versions,
-        is_all,
-    })
+    (last, of_versions)
 }
 
 /// Some causes, each on a line.

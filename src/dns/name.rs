@@ -6,13 +6,17 @@
 //! from the right, lower case, each closed by a zero octet, so that all names below a name share its
 //! key as a prefix.
 
+mod wire_text;
+
 use std::cmp::Ordering;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use crate::dns::SortKey;
+
+pub(crate) use wire_text::WireText;
 
 /// The most octets a name may take on the wire, root included (RFC 1035 section 2.3.4).
 pub(crate) const MAX_NAME_OCTETS: usize = 255;
@@ -434,31 +438,6 @@ impl FromStr for Name {
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         WireText(&self.0).fmt(f)
-    }
-}
-
-/// The text of an uncompressed wire name, as [`Name`] has it.
-#[derive(Clone, Copy)]
-pub(crate) struct WireText<'a>(pub(crate) &'a [u8]);
-
-impl fmt::Display for WireText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 == [0] {
-            return f.write_str(".");
-        }
-        for label in Labels(self.0) {
-            for octet in label {
-                match octet {
-                    b'.' | b'\\' | b'"' | b';' | b'@' | b'$' | b'(' | b')' => {
-                        write!(f, "\\{}", char::from(*octet))?;
-                    }
-                    0x21..=0x7e => f.write_char(char::from(*octet))?,
-                    other => write!(f, "\\{other:03}")?,
-                }
-            }
-            f.write_str(".")?;
-        }
-        Ok(())
     }
 }
 

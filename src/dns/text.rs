@@ -1,7 +1,7 @@
 //! The master file form of records and zones (RFC 1035 section 5.1), for people and for other servers.
 
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
 use domain::base::iana::Rtype as TheirRtype;
 use domain::base::name::ParsedName;
@@ -10,7 +10,7 @@ use domain::base::zonefile_fmt::{DisplayKind, ZonefileFmt};
 use domain::dep::octseq::Parser;
 use domain::rdata::ZoneRecordData;
 
-use crate::dns::name::{Name, wire_name_len};
+use crate::dns::name::{WireText, wire_name_len};
 use crate::dns::{RrRef, Rtype};
 
 /// One record as a line of a master file: absolute owner, TTL, class, type, data.
@@ -20,7 +20,10 @@ pub struct RecordText<'a>(pub RrRef<'a>);
 impl fmt::Display for RecordText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rr = self.0;
-        WireName(rr.owner).fmt(f)?;
+        match whole_name(rr.owner) {
+            Some(owner) => owner.fmt(f)?,
+            None => f.write_str("<no name>")?,
+        }
         write!(f, " {} IN {} ", rr.ttl, rr.rtype)?;
         DataText(rr.rtype, rr.data).fmt(f)
     }
@@ -64,42 +67,60 @@ impl<W: fmt::Write> ZoneWriter<W> {
     }
 }
 
-/// A wire name for people.
-struct WireName<'a>(&'a [u8]);
-
-impl fmt::Display for WireName<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match Name::from_wire(self.0) {
-            Ok(name) => name.fmt(f),
-            Err(_) => f.write_str("<no name>"),
-        }
-    }
-}
-
 /// Data for people: the form of its type where we know it, else that of RFC 3597 section 5.
 struct DataText<'a>(Rtype, &'a [u8]);
 
 impl fmt::Display for DataText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match known_text(self.0, self.1) {
+        let Self(rtype, data) = *self;
+        // Those that fill the zones are written where they go.
+        if let (Rtype::A, Ok(octets)) = (rtype, <[u8; 4]>::try_from(data)) {
+            return write_ipv4(octets, f);
+        }
+        if let (Rtype::CNAME | Rtype::PTR, Some(name)) = (rtype, whole_name(data)) {
+            return name.fmt(f);
+        }
+        match known_text(rtype, data) {
             Some(text) => f.write_str(&text),
             None => {
-                write!(f, "\\# {}", self.1.len())?;
-                if !self.1.is_empty() {
+                write!(f, "\\# {}", data.len())?;
+                if !data.is_empty() {
                     f.write_str(" ")?;
                 }
-                self.1.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+                data.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
             }
         }
     }
 }
 
+/// An address of version 4, in one piece: a zone has nothing more often.
+fn write_ipv4(octets: [u8; 4], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut text = [0; 15];
+    let mut length = 0;
+    let mut push = |octet: u8| {
+        text[length] = octet;
+        length += 1;
+    };
+    for (place, octet) in octets.into_iter().enumerate() {
+        if place > 0 {
+            push(b'.');
+        }
+        if octet >= 100 {
+            push(b'0' + octet / 100);
+        }
+        if octet >= 10 {
+            push(b'0' + octet / 10 % 10);
+        }
+        push(b'0' + octet % 10);
+    }
+    f.write_str(str::from_utf8(&text[..length]).map_err(|_| fmt::Error)?)
+}
+
 /// The text of data whose type we know; `None` for others and for malformed data.
 fn known_text(rtype: Rtype, data: &[u8]) -> Option<String> {
     match rtype {
-        Rtype::A => Some(Ipv4Addr::from(<[u8; 4]>::try_from(data).ok()?).to_string()),
         Rtype::AAAA => Some(Ipv6Addr::from(<[u8; 16]>::try_from(data).ok()?).to_string()),
-        Rtype::NS | Rtype::CNAME | Rtype::PTR | Rtype::DNAME => whole_name(data),
+        Rtype::NS | Rtype::DNAME => whole_name(data).map(|name| name.to_string()),
         Rtype::MX => Some(format!(
             "{} {}",
             number(data, 0)?,
@@ -149,8 +170,8 @@ fn number(data: &[u8], at: usize) -> Option<u16> {
 }
 
 /// Data that is exactly one name.
-fn whole_name(data: &[u8]) -> Option<String> {
-    Name::from_wire(data).ok().map(|name| name.to_string())
+fn whole_name(data: &[u8]) -> Option<WireText<'_>> {
+    (wire_name_len(data) == Some(data.len())).then_some(WireText(data))
 }
 
 /// Character strings, quoted.
@@ -200,7 +221,7 @@ fn soa(data: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dns::{Rdata, Record, Serial, Soa, Ttl};
+    use crate::dns::{Name, Rdata, Record, Serial, Soa, Ttl};
 
     /// The line of a record.
     fn line(owner: &str, rtype: Rtype, rdata: Rdata) -> String {

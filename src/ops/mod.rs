@@ -1,5 +1,6 @@
 //! What running the server needs besides its work: clock, tasks, logs, metrics, health.
 
+mod aside;
 mod clock;
 mod exposition;
 pub mod handler_metrics;
@@ -11,6 +12,7 @@ mod tasks;
 pub mod telemetry;
 mod time_text;
 
+pub use aside::{aside, give_way};
 #[cfg(test)]
 pub(crate) use clock::HandClock;
 pub use clock::{Clock, SystemClock, millis};

@@ -51,12 +51,21 @@ impl Step {
 
     /// The sort keys of the owners whose records come or go; one may stand several times.
     pub(crate) fn touched<'a>(&'a self, apex: &'a Name) -> impl Iterator<Item = Vec<u8>> + 'a {
-        let owners = self.removed.iter().chain(&self.added).map(|rr| rr.owner);
-        owners.filter_map(|owner| {
-            let key = SortKey::of_wire(owner, apex.as_wire())?;
-            Some(key.as_bytes().to_vec())
-        })
+        keys_of(&self.removed, &self.added, apex)
     }
+}
+
+/// The sort keys of the owners in two lists.
+fn keys_of<'a>(
+    removed: &'a RrList,
+    added: &'a RrList,
+    apex: &'a Name,
+) -> impl Iterator<Item = Vec<u8>> + 'a {
+    let owners = removed.iter().chain(added).map(|rr| rr.owner);
+    owners.filter_map(|owner| {
+        let key = SortKey::of_wire(owner, apex.as_wire())?;
+        Some(key.as_bytes().to_vec())
+    })
 }
 
 /// A delta does not fit the contents it is applied to.
@@ -241,6 +250,30 @@ impl Net {
             removed: list_of(&removed),
             added: list_of(&added),
         })
+    }
+}
+
+impl Net {
+    /// The sort keys of the owners whose records come or go; one may stand several times.
+    pub(crate) fn touched<'a>(&'a self, apex: &'a Name) -> impl Iterator<Item = Vec<u8>> + 'a {
+        keys_of(&self.removed, &self.added, apex)
+    }
+
+    /// Contents at its end, or where it is gone `back`, at its start, from those at the other. Owners that it does
+    /// not touch may be left out of both.
+    ///
+    /// # Errors
+    /// [`DeltaError`] when it was not made from these contents; they are left as they were.
+    pub(crate) fn apply(&self, start: &Contents, back: bool) -> Result<Contents, DeltaError> {
+        let (remove, add, soa) = if back {
+            (&self.added, &self.removed, &self.from.1)
+        } else {
+            (&self.removed, &self.added, &self.to.1)
+        };
+        let mut edit = Edit::new(start);
+        edit.set_soa(soa.clone());
+        apply_lists(&mut edit, remove, add)?;
+        Ok(edit.into_contents())
     }
 }
 

@@ -7,11 +7,12 @@
 
 use std::collections::BTreeSet;
 use std::iter::Peekable;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::dns::{Name, RrList, Serial, Soa};
 use crate::zone::edit::diff_nodes;
-use crate::zone::journal::codec::{SNAPSHOT, Stream, StreamError, Streamed};
+use crate::zone::journal::codec::{SNAPSHOT, STEP, Stream, StreamError, Streamed};
 use crate::zone::journal::head::Base;
 use crate::zone::journal::reader::{ReadError, Reader, TRIES, no_version, unreadable};
 use crate::zone::journal::store::Store;
@@ -70,10 +71,7 @@ pub(super) fn net(
     let served = near.filter(|near| near.seq.abs_diff(newer) <= end.seq.abs_diff(newer));
     let is_near = newer - older <= condensed || (served.is_none() && start == end);
     if is_near {
-        let steps = (older + 1..=newer)
-            .map(|seq| load::read_step(store, &stored.apex, stored.id, seq).map(Arc::new))
-            .collect::<Streamed<Vec<_>>>()?;
-        return Net::of(&steps).ok_or(StreamError::Damaged("steps do not follow each other"));
+        return condensed_steps(store, stored, older + 1..=newer);
     }
     let end_seq = served.map_or(end.seq, |near| near.seq);
     let before = Side::new(store, stored, start.seq, older)?;
@@ -97,6 +95,27 @@ pub(super) fn net(
     })
 }
 
+/// What some steps come to.
+fn condensed_steps(store: &Store, stored: &Stored, seqs: RangeInclusive<u64>) -> Streamed<Net> {
+    let steps = seqs
+        .map(|seq| read_lists(store, stored, seq).map(Arc::new))
+        .collect::<Streamed<Vec<_>>>()?;
+    Net::of(&steps).ok_or(StreamError::Damaged("steps do not follow each other"))
+}
+
+/// A step without its causes.
+fn read_lists(store: &Store, stored: &Stored, seq: u64) -> Streamed<Step> {
+    let mut stream = Stream::new(store, STEP, stored.id, seq);
+    let (mut step, _, as_nodes) = step::take_head(&mut stream, seq)?;
+    if as_nodes {
+        return load::read_step(store, &stored.apex, stored.id, seq);
+    }
+    (step.removed, _) = step::take_list(&mut stream, None, drop)?;
+    (step.added, _) = step::take_list(&mut stream, None, drop)?;
+    stream.end()?;
+    Ok(step)
+}
+
 /// Serial and SOA fields of a version.
 fn version_of(store: &Store, stored: &Stored, seq: u64) -> Streamed<(Serial, Soa)> {
     if seq >= stored.head.oldest {
@@ -108,12 +127,12 @@ fn version_of(store: &Store, stored: &Stored, seq: u64) -> Streamed<(Serial, Soa
         .ok_or(StreamError::Damaged("a step comes from no version"))
 }
 
-/// A version and the steps to it from contents at hand.
+/// A version and what leads to it from contents at hand.
 struct Side {
-    /// The steps, in the order they are applied.
-    steps: Vec<Step>,
-    /// Whether they are applied or taken back.
-    forward: bool,
+    /// What the steps between come to; `None` where there are none.
+    steps: Option<Net>,
+    /// Whether they are taken back.
+    back: bool,
     /// The owners that they touch.
     touched: BTreeSet<Vec<u8>>,
     /// Those of them that are at hand.
@@ -121,23 +140,18 @@ struct Side {
 }
 
 impl Side {
-    /// The steps between two versions.
+    /// What lies between two versions.
     fn new(store: &Store, stored: &Stored, start: u64, seq: u64) -> Streamed<Self> {
-        let forward = seq > start;
-        let mut steps = (start.min(seq) + 1..=start.max(seq))
-            .map(|seq| load::read_step(store, &stored.apex, stored.id, seq))
-            .collect::<Streamed<Vec<_>>>()?;
-        if !forward {
-            steps.reverse();
-        }
-        let mut touched = BTreeSet::new();
-        for step in &steps {
-            touched.extend(step.touched(&stored.apex));
-        }
+        let seqs = start.min(seq) + 1..=start.max(seq);
+        let steps = (start != seq)
+            .then(|| condensed_steps(store, stored, seqs))
+            .transpose()?;
+        let touched = steps.iter().flat_map(|net| net.touched(&stored.apex));
+        let touched = touched.collect();
         let (_, soa) = version_of(store, stored, seq)?;
         Ok(Self {
             steps,
-            forward,
+            back: seq < start,
             touched,
             part: Contents::empty(&stored.apex, soa),
         })
@@ -145,18 +159,12 @@ impl Side {
 
     /// The touched owners as the version has them.
     fn finish(self) -> Streamed<Contents> {
-        let mut part = self.part;
-        for step in &self.steps {
-            let next = if self.forward {
-                step.apply(&part)
-            } else {
-                step.revert(&part)
-            };
-            const UNFIT: StreamError =
-                StreamError::Damaged("a step does not fit the versions around it");
-            part = next.map_err(|_| UNFIT)?;
+        const UNFIT: StreamError =
+            StreamError::Damaged("steps do not fit the versions around them");
+        match self.steps {
+            None => Ok(self.part),
+            Some(net) => net.apply(&self.part, self.back).map_err(|_| UNFIT),
         }
-        Ok(part)
     }
 }
 

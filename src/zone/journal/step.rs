@@ -129,7 +129,7 @@ fn put_list(list: &RrList, out: &mut impl FnMut(&[u8])) {
 }
 
 /// Reads a list of records, or those of one owner; gives also how many there are in all. Each tag is `named`.
-fn take_list(
+pub(super) fn take_list(
     stream: &mut Stream<'_>,
     only: Option<&Name>,
     mut named: impl FnMut(u32),
