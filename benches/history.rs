@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use zonewright::app::StoredPast;
-use zonewright::audit::{Output, Question, Request, answer};
+use zonewright::audit::{Output, Question, Request, answer, read_at_once};
 use zonewright::ops::{SystemClock, give_way};
 use zonewright::zone::journal::{Journal, Reader, Retention, WallClock};
 use zonewright::zone::{Version, ZoneSet};
@@ -38,8 +38,6 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const ASKS: usize = 200;
 /// Commits that are measured.
 const COMMITS: usize = 2000;
-/// Who asks beside them.
-const READERS: u64 = 4;
 /// Versions in one commit while the history is made.
 const AT_ONCE: usize = 10;
 
@@ -238,8 +236,9 @@ fn beside_readers(zone: &mut Zone, journal: &mut Journal, past: &StoredPast) {
     let (ended, asked) = (AtomicBool::new(false), AtomicU64::new(0));
     let versions = zone.seq();
     let names = zone.names();
+    let readers = u64::try_from(read_at_once()).unwrap();
     std::thread::scope(|scope| {
-        for number in 0..READERS {
+        for number in 0..readers {
             let (ended, asked, names) = (&ended, &asked, &names);
             scope.spawn(move || {
                 // As the server's threads that answer such questions.
@@ -253,7 +252,8 @@ fn beside_readers(zone: &mut Zone, journal: &mut Journal, past: &StoredPast) {
                 }
             });
         }
-        commits(zone, journal, "commit, 4 readers ask all the time");
+        let what = format!("commit, {readers} answered all the time");
+        commits(zone, journal, &what);
         ended.store(true, Ordering::Relaxed);
     });
     println!("{:<44} {} answers meanwhile", "", asked.into_inner());

@@ -418,14 +418,14 @@ fn a_corefile_that_changed_while_the_server_was_away_is_named_with_what_that_cha
     site.manifest("web.yaml", &headless("web", 1, &[1]));
     let mut before = None;
     let is_named = || site.ask(&["log", "cluster.local"]).contains("the Corefile");
-    for (ttl, named) in [("", false), ("", false), ("ttl 17", true)] {
-        site.write("Corefile", &site.corefile(ttl));
+    for (ttl, named) in [("ttl 5", false), ("ttl 5", false), ("ttl 17", true)] {
+        site.write("Corefile", &site.corefile("").replace("ttl 5", ttl));
         let mut server = site.start_answering();
         let serial = match before {
             Some(serial) if named => site.new_serial(&mut server, "cluster.local.", serial),
             _ => wire::serial(site.dns, "cluster.local.").expect("it answers"),
         };
-        assert_eq!(is_named(), named, "with {ttl:?}");
+        assert_eq!(is_named(), named, "with {ttl}");
         before = Some(serial);
         server.terminate(support::product::START);
     }

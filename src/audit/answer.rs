@@ -100,6 +100,28 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// Whether much of the store may be read for it.
+    pub(super) const fn reads_much(&self) -> bool {
+        match self {
+            Self::Log { .. }
+            | Self::Show { .. }
+            | Self::Diff { .. }
+            | Self::Blame { .. }
+            | Self::Verify { .. }
+            | Self::History { .. } => true,
+            // A little of it at most; a follower comes again and again.
+            Self::Follow(_)
+            | Self::Status
+            | Self::Standing
+            | Self::Why { .. }
+            | Self::Release { .. }
+            | Self::Freeze { .. }
+            | Self::Rollback { .. } => false,
+        }
+    }
+}
+
 /// Which versions are to follow.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Follow {

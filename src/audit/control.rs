@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -24,8 +25,18 @@ use crate::ops::aside;
 const QUESTION_OCTETS: u64 = 64 * 1024;
 /// How long a question may take to arrive.
 const QUESTION_TIME: Duration = Duration::from_secs(10);
-/// The most questions answered at once.
-const QUESTIONS_AT_ONCE: usize = 8;
+/// The most questions that are heard at once.
+const QUESTIONS_AT_ONCE: usize = 16;
+/// The most of those that read much of the store that are answered at once.
+const MOST_READ_AT_ONCE: usize = 4;
+
+/// How many questions that read much of the store are answered at once, the others after them: so many that a processor
+/// is left for commits and answers to queries, where there is more than one.
+#[must_use]
+pub fn read_at_once() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    processors.saturating_sub(1).clamp(1, MOST_READ_AT_ONCE)
+}
 
 /// Where the socket lies.
 #[must_use]
@@ -98,6 +109,7 @@ pub async fn serve_control(
     let listener = UnixListener::bind(&path)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
     let mut connections = JoinSet::new();
+    let reading = Arc::new(Semaphore::new(read_at_once()));
     loop {
         tokio::select! {
             () = cancel.cancelled() => break,
@@ -105,7 +117,7 @@ pub async fn serve_control(
             accepted = listener.accept(), if connections.len() < QUESTIONS_AT_ONCE => {
                 match accepted {
                     Ok((stream, _)) => {
-                        connections.spawn(connection(stream, past()));
+                        connections.spawn(connection(stream, past(), Arc::clone(&reading)));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "control socket accepts nothing for a moment");
@@ -119,7 +131,11 @@ pub async fn serve_control(
 }
 
 /// Answers one question. What goes wrong with one connection concerns nobody else.
-async fn connection(mut stream: tokio::net::UnixStream, past: Arc<dyn Past + Send + Sync>) {
+async fn connection(
+    mut stream: tokio::net::UnixStream,
+    past: Arc<dyn Past + Send + Sync>,
+    reading: Arc<Semaphore>,
+) {
     let asker = stream.peer_cred().map_or_else(
         |_| "someone".to_owned(),
         |credentials| format!("uid {}", credentials.uid()),
@@ -132,35 +148,49 @@ async fn connection(mut stream: tokio::net::UnixStream, past: Arc<dyn Past + Sen
     if !matches!(read, Ok(Ok(octets)) if octets > 0) {
         return;
     }
-    // The answer is made on a thread of its own: it delays no commit and no answer to a query.
-    let made = aside("history", move || {
-        let question: Question = serde_json::from_str(&line)
-            .map_err(|error| format!("error the question is not understood: {error}"))?;
-        let mut text = Vec::new();
-        let head = match answer(&question, &*past, &asker, &mut text) {
-            Ok(()) => "ok\n".to_owned(),
-            Err(error @ AuditError::Broken(_)) => format!("broken {error}\n"),
-            Err(error) if error.is_the_question() => return Err(format!("wrong {error}")),
-            Err(error) => return Err(format!("error {error}")),
-        };
-        Ok::<_, String>((head, text))
-    });
-    let sent = match made.await {
-        Ok(Ok((head, text))) => match writer.write_all(head.as_bytes()).await {
+    let sent = match made(line, past, asker, reading).await {
+        Ok((head, text)) => match writer.write_all(head.as_bytes()).await {
             Ok(()) => writer.write_all(&text).await,
             Err(error) => Err(error),
         },
-        Ok(Err(error)) => {
+        Err(error) => {
             let line = format!("{}\n", error.replace('\n', " "));
             writer.write_all(line.as_bytes()).await
-        }
-        Err(error) => {
-            writer
-                .write_all(format!("error {error}\n").as_bytes())
-                .await
         }
     };
     if let Err(error) = sent {
         tracing::debug!(%error, "a question's asker went away");
     }
+}
+
+/// Makes the answer to a question, its first line apart, on a thread of its own: it delays no commit and no answer to a
+/// query.
+///
+/// # Errors
+/// The first line alone, where there is no answer.
+async fn made(
+    line: String,
+    past: Arc<dyn Past + Send + Sync>,
+    asker: String,
+    reading: Arc<Semaphore>,
+) -> Result<(String, Vec<u8>), String> {
+    let question: Question = serde_json::from_str(&line)
+        .map_err(|error| format!("error the question is not understood: {error}"))?;
+    let turn = match question.request.reads_much() {
+        true => reading.acquire_owned().await.ok(),
+        false => None,
+    };
+    let made = aside("history", move || {
+        // The next one's turn comes when this answer is made, not when it was taken.
+        let _turn = turn;
+        let mut text = Vec::new();
+        match answer(&question, &*past, &asker, &mut text) {
+            Ok(()) => Ok(("ok\n".to_owned(), text)),
+            Err(error @ AuditError::Broken(_)) => Ok((format!("broken {error}\n"), text)),
+            Err(error) if error.is_the_question() => Err(format!("wrong {error}")),
+            Err(error) => Err(format!("error {error}")),
+        }
+    });
+    made.await
+        .unwrap_or_else(|error| Err(format!("error {error}")))
 }

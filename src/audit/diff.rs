@@ -14,6 +14,7 @@ use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output, Past, step_of};
 use crate::cluster::Cause;
 use crate::dns::{Name, RecordText, RrList, RrRef, Rtype};
+use crate::ops::at_once;
 use crate::zone::{Net, Step};
 
 /// The most versions between that are looked at for the causes of many records, the newest first: two versions may be a
@@ -21,6 +22,8 @@ use crate::zone::{Net, Step};
 const VERSIONS_SHOWN: u64 = 1000;
 /// So many are looked at where all records have their causes: for what is of a version and of no record.
 const VERSIONS_SEEN: u64 = 50;
+/// Of so many records those that go and those that come are written at once.
+const MANY: usize = 10_000;
 /// So many records are looked up each by the index, however far the versions lie apart.
 const FEW: usize = 64;
 
@@ -120,24 +123,46 @@ fn write_records(
     reasons: &Reasons,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let mut is_known = reasons.is_all;
-    for (sign, is_removed, list) in lists {
-        let mut records = list.iter().zip(reasons.of(is_removed)).peekable();
-        while let Some((rr, reason)) = records.next() {
-            writeln!(out, "{sign}{}", RecordText(rr))?;
-            is_known &= reason.is_some();
-            let causes_here = causes(reason);
-            if records
-                .peek()
-                .is_none_or(|(_, next)| causes(next) != causes_here)
-            {
-                write_causes(causes_here, out)?;
-            }
-        }
+    let [first, second] = lists.map(|(sign, is_removed, list)| {
+        let reasons = reasons.of(is_removed);
+        move |out: &mut dyn io::Write| write_list(sign, list, reasons, out)
+    });
+    if lists.iter().map(|(_, _, list)| list.len()).sum::<usize>() < MANY {
+        first(out)?;
+        second(out)?;
+    } else {
+        let aside = || {
+            let mut text = Vec::new();
+            second(&mut text).map(|()| text)
+        };
+        let (text, written) = at_once(aside, || first(out));
+        written?;
+        out.write_all(&text?)?;
     }
     write_causes(&reasons.of_versions, out)?;
-    if !is_known {
+    if !reasons.is_all || reasons.found.iter().any(Option::is_none) {
         writeln!(out, "; and maybe more: `log` names all")?;
+    }
+    Ok(())
+}
+
+/// Writes a list, each record with its causes, which stand once under those that share them.
+fn write_list(
+    sign: char,
+    list: &RrList,
+    reasons: &[Option<Reason>],
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let mut records = list.iter().zip(reasons).peekable();
+    while let Some((rr, reason)) = records.next() {
+        writeln!(out, "{sign}{}", RecordText(rr))?;
+        let causes_here = causes(reason);
+        if records
+            .peek()
+            .is_none_or(|(_, next)| causes(next) != causes_here)
+        {
+            write_causes(causes_here, out)?;
+        }
     }
     Ok(())
 }
@@ -272,7 +297,7 @@ fn last_changes(steps: &[Arc<Step>]) -> (Changes<'_>, Vec<Cause>) {
 }
 
 /// Some causes, each on a line.
-fn write_causes(causes: &[Cause], out: &mut dyn io::Write) -> Result<(), AuditError> {
+fn write_causes(causes: &[Cause], out: &mut dyn io::Write) -> io::Result<()> {
     for cause in causes {
         writeln!(out, "; {}", cause_text(cause))?;
     }

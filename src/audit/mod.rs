@@ -18,7 +18,7 @@ mod verify;
 mod why;
 
 pub use answer::{Follow, Question, Request, answer};
-pub use control::{PastNow, Refused, ask, serve_control, socket_path};
+pub use control::{PastNow, Refused, ask, read_at_once, serve_control, socket_path};
 pub use follow::{Cursor, Given};
 pub use moment::{Moment, MomentError};
 pub use order::Order;

@@ -1,7 +1,8 @@
 //! Work that nobody else waits for, on threads that give way to all others.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 /// How much less such a thread gets of a busy processor than others: a tenth of what one of them does, as `nice`
@@ -26,8 +27,11 @@ pub async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, String> {
     let (done, end) = oneshot::channel();
+    let runtime = Handle::current();
     let run = move || {
         give_way();
+        // Work may wait for what the runtime does.
+        let _entered = runtime.enter();
         let made = catch_unwind(AssertUnwindSafe(work));
         // Who asked may be gone.
         drop(done.send(made));
@@ -41,6 +45,16 @@ pub async fn aside<T: Send + 'static>(
         Ok(Err(panic)) => Err(format!("it panicked: {}", super::panic_text(&*panic))),
         Err(_) => Err("its thread ended".to_owned()),
     }
+}
+
+/// Does two things at once; the first on a thread of its own, which gives way as the caller's does.
+pub fn at_once<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        let one = one.join().unwrap_or_else(|panic| resume_unwind(panic));
+        (one, other)
+    })
 }
 
 #[cfg(test)]

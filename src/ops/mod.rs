@@ -12,7 +12,7 @@ mod tasks;
 pub mod telemetry;
 mod time_text;
 
-pub use aside::{aside, give_way};
+pub use aside::{aside, at_once, give_way};
 #[cfg(test)]
 pub(crate) use clock::HandClock;
 pub use clock::{Clock, SystemClock, millis};

@@ -9,8 +9,11 @@ use std::collections::BTreeSet;
 use std::iter::Peekable;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread::Scope;
 
 use crate::dns::{Name, RrList, Serial, Soa};
+use crate::ops::at_once;
 use crate::zone::edit::diff_nodes;
 use crate::zone::journal::codec::{SNAPSHOT, STEP, Stream, StreamError, Streamed};
 use crate::zone::journal::head::Base;
@@ -19,6 +22,10 @@ use crate::zone::journal::store::Store;
 use crate::zone::journal::{Stored, load, step};
 use crate::zone::{Contents, Net, Node, Step, Version};
 
+/// Nodes that are read at once on another thread.
+const PORTION: usize = 256;
+/// How many times that are read before they are compared.
+const PORTIONS_AHEAD: usize = 8;
 /// So many steps are condensed rather than looked for from both ends.
 const CONDENSED_STEPS: u64 = 2000;
 
@@ -74,25 +81,55 @@ pub(super) fn net(
         return condensed_steps(store, stored, older + 1..=newer);
     }
     let end_seq = served.map_or(end.seq, |near| near.seq);
-    let before = Side::new(store, stored, start.seq, older)?;
-    let after = Side::new(store, stored, end_seq, newer)?;
-    let old_nodes = nodes_of(store, stored, start)?;
-    let (removed, added) = match served {
-        Some(near) => {
-            let nodes = near.contents.nodes().map(|node| Ok(node.clone()));
-            compare(&stored.apex, (before, old_nodes), (after, nodes))?
+    let (before, after) = at_once(
+        || Side::new(store, stored, start.seq, older),
+        || Side::new(store, stored, end_seq, newer),
+    );
+    let (before, after) = (before?, after?);
+    let (removed, added) = std::thread::scope(|scope| {
+        let old = read_aside(scope, store, stored, start);
+        match served {
+            Some(near) => {
+                let nodes = near.contents.nodes().map(|node| Ok(node.clone()));
+                compare(&stored.apex, (before, old), (after, nodes))
+            }
+            None => {
+                let nodes = nodes_of(store, stored, end)?;
+                compare(&stored.apex, (before, old), (after, nodes))
+            }
         }
-        None => {
-            let nodes = nodes_of(store, stored, end)?;
-            compare(&stored.apex, (before, old_nodes), (after, nodes))?
-        }
-    };
+    })?;
     Ok(Net {
         from: version_of(store, stored, older)?,
         to: version_of(store, stored, newer)?,
         removed,
         added,
     })
+}
+
+/// The nodes of a snapshot, or of a first step, in canonical order, read on another thread.
+fn read_aside<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    store: &'scope Store,
+    stored: &'scope Stored,
+    base: Base,
+) -> Box<dyn Iterator<Item = Streamed<Node>> + 'scope> {
+    let (sender, nodes) = sync_channel::<Vec<Streamed<Node>>>(PORTIONS_AHEAD);
+    let read = move || {
+        let mut nodes = match nodes_of(store, stored, base) {
+            Ok(nodes) => nodes,
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        };
+        // Who compares may have ended with an error.
+        loop {
+            let portion: Vec<_> = nodes.by_ref().take(PORTION).collect();
+            if portion.is_empty() || sender.send(portion).is_err() {
+                break;
+            }
+        }
+    };
+    scope.spawn(read);
+    Box::new(nodes.into_iter().flatten())
 }
 
 /// What some steps come to.
