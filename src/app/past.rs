@@ -354,7 +354,10 @@ impl Past for StoredPast {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::Semaphore;
+
     use super::*;
+    use crate::audit::{Output, Question, Request, made};
     use crate::zone::journal::WallClock;
 
     /// How long a test waits for what comes at once.
@@ -412,5 +415,35 @@ mod tests {
         assert_eq!(waits.await.unwrap(), Said::Answer(Err("no".to_owned())));
         writer.close();
         assert_eq!(asks(SOON).await.unwrap(), Said::Ending);
+    }
+
+    #[tokio::test]
+    async fn what_reads_much_waits_for_its_turn_and_what_does_not_has_none() {
+        let state = tempfile::tempdir().unwrap();
+        let (inputs, _writer) = mpsc::channel(1);
+        let (past, _journal) = past_of(&inputs, state.path());
+        let past: Arc<dyn Past + Send + Sync> = Arc::new(past);
+        let turns = Arc::new(Semaphore::new(0));
+        let asked = |request| {
+            let output = Output::Text;
+            let line = serde_json::to_string(&Question { request, output }).unwrap();
+            made(
+                line,
+                Arc::clone(&past),
+                "someone".into(),
+                Arc::clone(&turns),
+            )
+        };
+        let status = tokio::time::timeout(SOON, asked(Request::Status)).await;
+        let why = status.expect("it does not wait").unwrap_err();
+        assert!(why.contains("no server runs"), "{why}");
+        let mut verified = Box::pin(asked(Request::Verify { zone: None }));
+        let early = tokio::time::timeout(Duration::from_millis(1), &mut verified).await;
+        assert!(early.is_err(), "it waits: {early:?}");
+        turns.add_permits(1);
+        let why = tokio::time::timeout(SOON, verified).await;
+        let why = why.expect("its turn has come").unwrap_err();
+        assert!(why.contains("no zone is stored here"), "{why}");
+        assert_eq!(turns.available_permits(), 1, "it is the next one's turn");
     }
 }

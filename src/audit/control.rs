@@ -168,7 +168,7 @@ async fn connection(
 ///
 /// # Errors
 /// The first line alone, where there is no answer.
-async fn made(
+pub(crate) async fn made(
     line: String,
     past: Arc<dyn Past + Send + Sync>,
     asker: String,

@@ -18,6 +18,8 @@ mod verify;
 mod why;
 
 pub use answer::{Follow, Question, Request, answer};
+#[cfg(test)]
+pub(crate) use control::made;
 pub use control::{PastNow, Refused, ask, read_at_once, serve_control, socket_path};
 pub use follow::{Cursor, Given};
 pub use moment::{Moment, MomentError};

@@ -34,7 +34,7 @@ fn plain_text<'a>(wire: &[u8], buffer: &'a mut [u8; MAX_NAME_OCTETS]) -> Option<
     str::from_utf8(&buffer[..octets]).ok()
 }
 
-/// The text of an uncompressed wire name, as [`Name`] has it.
+/// The text of an uncompressed wire name, as [`Name`](super::Name) has it.
 #[derive(Clone, Copy)]
 pub(crate) struct WireText<'a>(pub(crate) &'a [u8]);
 
