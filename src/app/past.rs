@@ -438,7 +438,8 @@ mod tests {
         let why = status.expect("it does not wait").unwrap_err();
         assert!(why.contains("no server runs"), "{why}");
         let mut verified = Box::pin(asked(Request::Verify { zone: None }));
-        let early = tokio::time::timeout(Duration::from_millis(1), &mut verified).await;
+        // Long enough for an answer that waits for nobody.
+        let early = tokio::time::timeout(Duration::from_millis(300), &mut verified).await;
         assert!(early.is_err(), "it waits: {early:?}");
         turns.add_permits(1);
         let why = tokio::time::timeout(SOON, verified).await;

@@ -22,8 +22,6 @@ use crate::zone::{Net, Step};
 const VERSIONS_SHOWN: u64 = 1000;
 /// So many are looked at where all records have their causes: for what is of a version and of no record.
 const VERSIONS_SEEN: u64 = 50;
-/// Of so many records those that go and those that come are written at once.
-const MANY: usize = 10_000;
 /// So many records are looked up each by the index, however far the versions lie apart.
 const FEW: usize = 64;
 
@@ -57,11 +55,9 @@ pub(super) fn write(
         } else {
             (net.from.0, net.to.0)
         };
-        let first_shown = (older + 1).max(newer.saturating_sub(VERSIONS_SHOWN - 1));
-        let versions = (first_shown..=newer)
-            .map(|seq| Ok(version_json(zone, &*step_of(past, zone, seq)?)))
-            .collect::<Result<Vec<_>, AuditError>>()?;
-        let reasons = reasons(past, zone, &net, (older, newer))?;
+        let reasons = reasons(past, zone, &net, (older, newer), VERSIONS_SHOWN)?;
+        let versions = reasons.steps.iter().rev();
+        let versions: Vec<Value> = versions.map(|step| version_json(zone, step)).collect();
         let answer = json!({
             "zone": zone.to_string(),
             "from": first.encode(),
@@ -78,7 +74,7 @@ pub(super) fn write(
     let ends = if back { (newer, older) } else { (older, newer) };
     write_head(past, zone, ends, out)?;
     let lists = [('-', !back, minus), ('+', back, plus)];
-    let reasons = reasons(past, zone, &net, (older, newer))?;
+    let reasons = reasons(past, zone, &net, (older, newer), VERSIONS_SEEN)?;
     write_records(lists, &reasons, out)
 }
 
@@ -127,18 +123,13 @@ fn write_records(
         let reasons = reasons.of(is_removed);
         move |out: &mut dyn io::Write| write_list(sign, list, reasons, out)
     });
-    if lists.iter().map(|(_, _, list)| list.len()).sum::<usize>() < MANY {
-        first(out)?;
-        second(out)?;
-    } else {
-        let aside = || {
-            let mut text = Vec::new();
-            second(&mut text).map(|()| text)
-        };
-        let (text, written) = at_once(aside, || first(out));
-        written?;
-        out.write_all(&text?)?;
-    }
+    let aside = || {
+        let mut text = Vec::new();
+        second(&mut text).map(|()| text)
+    };
+    let (text, written) = at_once(aside, || first(out));
+    written?;
+    out.write_all(&text?)?;
     write_causes(&reasons.of_versions, out)?;
     if !reasons.is_all || reasons.found.iter().any(Option::is_none) {
         writeln!(out, "; and maybe more: `log` names all")?;
@@ -197,6 +188,8 @@ struct Reasons {
     found: Vec<Option<Reason>>,
     /// How many go.
     removed: usize,
+    /// What was looked at for them, the newest first.
+    steps: Vec<Arc<Step>>,
     /// Causes that no record has.
     of_versions: Vec<Cause>,
     /// Whether all versions between were looked at for them.
@@ -217,12 +210,14 @@ impl Reasons {
     }
 }
 
-/// Looks the causes of a difference up, of many records by going back from its newest version.
+/// Looks the causes of a difference up, of many records by going back from its newest version: through at least so many
+/// versions, for what is of a version and of no record.
 fn reasons(
     past: &dyn Past,
     zone: &Name,
     net: &Net,
     (older, newest): (u64, u64),
+    at_least: u64,
 ) -> Result<Reasons, AuditError> {
     let all = || {
         let removed = net.removed.iter().map(|rr| (true, rr.untagged()));
@@ -240,12 +235,9 @@ fn reasons(
         found.extend(one_by_one(past, zone, all, &added, |step| &step.added)?);
     }
     found.resize_with(count, || None);
-    // What is of a version and of no record is looked for in some versions also where all records are known.
-    let is_open = found.iter().any(Option::is_none);
-    let seen = if is_open {
-        VERSIONS_SHOWN
-    } else {
-        VERSIONS_SEEN
+    let seen = match found.iter().any(Option::is_none) {
+        true => VERSIONS_SHOWN,
+        false => at_least,
     };
     let first = newest.saturating_sub(seen - 1).max(older + 1);
     let steps: Vec<Arc<Step>> = (first..=newest)
@@ -265,6 +257,7 @@ fn reasons(
         found,
         removed,
         of_versions,
+        steps,
         is_all: first == older + 1,
     })
 }

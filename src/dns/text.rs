@@ -77,7 +77,8 @@ impl fmt::Display for DataText<'_> {
         if let (Rtype::A, Ok(octets)) = (rtype, <[u8; 4]>::try_from(data)) {
             return write_ipv4(octets, f);
         }
-        if let (Rtype::CNAME | Rtype::PTR, Some(name)) = (rtype, whole_name(data)) {
+        let is_name = matches!(rtype, Rtype::NS | Rtype::CNAME | Rtype::PTR | Rtype::DNAME);
+        if let (true, Some(name)) = (is_name, whole_name(data)) {
             return name.fmt(f);
         }
         match known_text(rtype, data) {
@@ -120,7 +121,6 @@ fn write_ipv4(octets: [u8; 4], f: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn known_text(rtype: Rtype, data: &[u8]) -> Option<String> {
     match rtype {
         Rtype::AAAA => Some(Ipv6Addr::from(<[u8; 16]>::try_from(data).ok()?).to_string()),
-        Rtype::NS | Rtype::DNAME => whole_name(data).map(|name| name.to_string()),
         Rtype::MX => Some(format!(
             "{} {}",
             number(data, 0)?,

@@ -15,12 +15,12 @@ use std::thread::Scope;
 use crate::dns::{Name, RrList, Serial, Soa};
 use crate::ops::at_once;
 use crate::zone::edit::diff_nodes;
-use crate::zone::journal::codec::{SNAPSHOT, STEP, Stream, StreamError, Streamed};
+use crate::zone::journal::codec::{SNAPSHOT, Stream, StreamError, Streamed};
 use crate::zone::journal::head::Base;
 use crate::zone::journal::reader::{ReadError, Reader, TRIES, no_version, unreadable};
 use crate::zone::journal::store::Store;
 use crate::zone::journal::{Stored, load, step};
-use crate::zone::{Contents, Net, Node, Step, Version};
+use crate::zone::{Contents, Net, Node, Version};
 
 /// Nodes that are read at once on another thread.
 const PORTION: usize = 256;
@@ -135,22 +135,9 @@ fn read_aside<'scope>(
 /// What some steps come to.
 fn condensed_steps(store: &Store, stored: &Stored, seqs: RangeInclusive<u64>) -> Streamed<Net> {
     let steps = seqs
-        .map(|seq| read_lists(store, stored, seq).map(Arc::new))
+        .map(|seq| load::read_lists(store, &stored.apex, stored.id, seq).map(Arc::new))
         .collect::<Streamed<Vec<_>>>()?;
     Net::of(&steps).ok_or(StreamError::Damaged("steps do not follow each other"))
-}
-
-/// A step without its causes.
-fn read_lists(store: &Store, stored: &Stored, seq: u64) -> Streamed<Step> {
-    let mut stream = Stream::new(store, STEP, stored.id, seq);
-    let (mut step, _, as_nodes) = step::take_head(&mut stream, seq)?;
-    if as_nodes {
-        return load::read_step(store, &stored.apex, stored.id, seq);
-    }
-    (step.removed, _) = step::take_list(&mut stream, None, drop)?;
-    (step.added, _) = step::take_list(&mut stream, None, drop)?;
-    stream.end()?;
-    Ok(step)
 }
 
 /// Serial and SOA fields of a version.

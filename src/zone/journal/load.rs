@@ -51,7 +51,7 @@ pub(super) fn read_snapshot(store: &Store, stored: &Stored, base: Base) -> Strea
         let read = step::read_snapshot(store, apex, stored.id, base.seq)?;
         (read, None)
     } else {
-        let first = step::read_raw_step(store, stored.id, base.seq)?;
+        let first = step::read_raw_step(store, stored.id, base.seq, true)?;
         let link = first.link();
         let read = first.into_contents(apex).ok_or(StreamError::Damaged(
             "the first version's records do not fit together",
@@ -70,7 +70,12 @@ pub(super) fn read_snapshot(store: &Store, stored: &Stored, base: Base) -> Strea
 
 /// Reads a step.
 pub(super) fn read_step(store: &Store, apex: &Name, id: u32, seq: u64) -> Streamed<Step> {
-    Ok(step::read_raw_step(store, id, seq)?.into_step(apex))
+    Ok(step::read_raw_step(store, id, seq, true)?.into_step(apex))
+}
+
+/// Reads a step without its causes.
+pub(super) fn read_lists(store: &Store, apex: &Name, id: u32, seq: u64) -> Streamed<Step> {
+    Ok(step::read_raw_step(store, id, seq, false)?.into_step(apex))
 }
 
 impl State {

@@ -84,6 +84,8 @@ impl Journal {
             }
             Err(error) => {
                 tracing::warn!(%error, "the database could not be opened anew; it is tried again");
+                // It was open: earlier failures are over, whoever opened it.
+                self.reopening.failed = 0;
                 self.reopening.fail((self.clock)());
             }
         }

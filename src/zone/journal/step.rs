@@ -129,7 +129,7 @@ fn put_list(list: &RrList, out: &mut impl FnMut(&[u8])) {
 }
 
 /// Reads a list of records, or those of one owner; gives also how many there are in all. Each tag is `named`.
-pub(super) fn take_list(
+fn take_list(
     stream: &mut Stream<'_>,
     only: Option<&Name>,
     mut named: impl FnMut(u32),
@@ -227,11 +227,11 @@ pub(super) fn peek_link(store: &Store, id: u32, seq: u64) -> Streamed<Option<Lin
     Ok(take_head(&mut stream, seq)?.0.link)
 }
 
-/// Reads a step.
-pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawStep> {
+/// Reads a step, its causes only where they are wanted.
+pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64, why: bool) -> Streamed<RawStep> {
     let mut stream = Stream::new(store, STEP, id, seq);
     let (mut step, causes, as_nodes) = take_head(&mut stream, seq)?;
-    step.causes = causes.groups(|_| true)?;
+    step.causes = causes.groups(|_| why)?;
     let mut nodes = None;
     if as_nodes {
         let mut list = Vec::new();
