@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use zonewright::app::StoredPast;
-use zonewright::audit::{Output, Question, Request, answer, read_at_once};
+use zonewright::audit::{Output, Pieces, Question, Request, answer, read_at_once};
 use zonewright::ops::{SystemClock, give_way};
 use zonewright::zone::journal::{Journal, Reader, Retention, WallClock};
 use zonewright::zone::{Version, ZoneSet};
@@ -129,10 +129,10 @@ fn ask(past: &StoredPast, request: Request) -> (Duration, usize) {
         request,
         output: Output::Text,
     };
-    let mut out = Vec::new();
+    let mut out = Pieces::default();
     let start = Instant::now();
     answer(&question, past, "a bench", &mut out).unwrap();
-    (start.elapsed(), out.len())
+    (start.elapsed(), out.octets())
 }
 
 /// The questions of one kind.

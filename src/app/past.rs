@@ -244,6 +244,12 @@ impl Past for StoredPast {
         }
     }
 
+    fn steps(&self, zone: &Name, seqs: RangeInclusive<u64>) -> Result<Vec<Arc<Step>>, String> {
+        self.reader
+            .steps(zone, seqs)
+            .map_err(|error| error.to_string())
+    }
+
     fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartStep, String> {
         self.reader
             .step_of(zone, seq, name)

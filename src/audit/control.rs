@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audit::answer::{Question, answer};
 use crate::audit::past::{AuditError, Past};
+use crate::audit::pieces::Pieces;
 use crate::ops::aside;
 
 /// The longest question.
@@ -149,10 +150,7 @@ async fn connection(
         return;
     }
     let sent = match made(line, past, asker, reading).await {
-        Ok((head, text)) => match writer.write_all(head.as_bytes()).await {
-            Ok(()) => writer.write_all(&text).await,
-            Err(error) => Err(error),
-        },
+        Ok((head, text)) => send(&mut writer, &head, text).await,
         Err(error) => {
             let line = format!("{}\n", error.replace('\n', " "));
             writer.write_all(line.as_bytes()).await
@@ -161,6 +159,15 @@ async fn connection(
     if let Err(error) = sent {
         tracing::debug!(%error, "a question's asker went away");
     }
+}
+
+/// Sends an answer: its first line and its text.
+async fn send(writer: &mut (impl AsyncWrite + Unpin), head: &str, text: Pieces) -> io::Result<()> {
+    writer.write_all(head.as_bytes()).await?;
+    for piece in text {
+        writer.write_all(&piece).await?;
+    }
+    Ok(())
 }
 
 /// Makes the answer to a question, its first line apart, on a thread of its own: it delays no commit and no answer to a
@@ -173,7 +180,7 @@ pub(crate) async fn made(
     past: Arc<dyn Past + Send + Sync>,
     asker: String,
     reading: Arc<Semaphore>,
-) -> Result<(String, Vec<u8>), String> {
+) -> Result<(String, Pieces), String> {
     let question: Question = serde_json::from_str(&line)
         .map_err(|error| format!("error the question is not understood: {error}"))?;
     let turn = match question.request.reads_much() {
@@ -183,7 +190,7 @@ pub(crate) async fn made(
     let made = aside("history", move || {
         // The next one's turn comes when this answer is made, not when it was taken.
         let _turn = turn;
-        let mut text = Vec::new();
+        let mut text = Pieces::default();
         match answer(&question, &*past, &asker, &mut text) {
             Ok(()) => Ok(("ok\n".to_owned(), text)),
             Err(error @ AuditError::Broken(_)) => Ok((format!("broken {error}\n"), text)),

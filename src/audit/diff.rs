@@ -8,13 +8,13 @@ use foldhash::fast::RandomState;
 use serde_json::{Value, json};
 
 use crate::audit::blame::{Reason, one_by_one};
-
 use crate::audit::log::{cause_text, version_json};
 use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output, Past, step_of};
+use crate::audit::pieces::Pieces;
 use crate::cluster::Cause;
-use crate::dns::{Name, RecordText, RrList, RrRef, Rtype};
-use crate::ops::at_once;
+use crate::dns::{Name, RecordLines, RecordText, RrList, RrRef, Rtype};
+use crate::ops::{at_once, others_first};
 use crate::zone::{Net, Step};
 
 /// The most versions between that are looked at for the causes of many records, the newest first: two versions may be a
@@ -22,6 +22,8 @@ use crate::zone::{Net, Step};
 const VERSIONS_SHOWN: u64 = 1000;
 /// So many are looked at where all records have their causes: for what is of a version and of no record.
 const VERSIONS_SEEN: u64 = 50;
+/// Octets of text that are made before they are written.
+const WRITTEN_AT_ONCE: usize = 32 << 10;
 /// So many records are looked up each by the index, however far the versions lie apart.
 const FEW: usize = 64;
 
@@ -46,36 +48,47 @@ pub(super) fn write(
     } else {
         (true, (&net.added, &net.removed))
     };
-    if output == Output::Json {
-        let lines = |list: &RrList| -> Vec<String> {
-            list.iter().map(|rr| RecordText(rr).to_string()).collect()
-        };
-        let (first, last) = if back {
-            (net.to.0, net.from.0)
-        } else {
-            (net.from.0, net.to.0)
-        };
-        let reasons = reasons(past, zone, &net, (older, newer), VERSIONS_SHOWN)?;
-        let versions = reasons.steps.iter().rev();
-        let versions: Vec<Value> = versions.map(|step| version_json(zone, step)).collect();
-        let answer = json!({
-            "zone": zone.to_string(),
-            "from": first.encode(),
-            "to": last.encode(),
-            "removed": lines(minus),
-            "added": lines(plus),
-            "removedWhy": reasons.json(!back),
-            "addedWhy": reasons.json(back),
-            "versionCount": newer - older,
-            "versions": versions,
-        });
-        return Ok(writeln!(out, "{answer}")?);
+    let is_json = output == Output::Json;
+    let few = Few::of(past, zone, &net, (older, newer))?;
+    let looked_at = match (few.is_all, is_json) {
+        (true, false) => VERSIONS_SEEN,
+        _ => VERSIONS_SHOWN,
+    };
+    let first = newer.saturating_sub(looked_at - 1).max(older + 1);
+    let steps = past.steps(zone, first..=newer).map_err(AuditError::Store)?;
+    let (last, of_versions) = last_changes(&steps);
+    let reasons = Reasons {
+        few,
+        last,
+        of_versions,
+        is_all: first == older + 1,
+    };
+    if !is_json {
+        let ends = if back { (newer, older) } else { (older, newer) };
+        write_head(past, zone, ends, out)?;
+        return write_records([('-', !back, minus), ('+', back, plus)], &reasons, out);
     }
-    let ends = if back { (newer, older) } else { (older, newer) };
-    write_head(past, zone, ends, out)?;
-    let lists = [('-', !back, minus), ('+', back, plus)];
-    let reasons = reasons(past, zone, &net, (older, newer), VERSIONS_SEEN)?;
-    write_records(lists, &reasons, out)
+    let lines = |list: &RrList| -> Vec<String> {
+        list.iter().map(|rr| RecordText(rr).to_string()).collect()
+    };
+    let (first, last) = if back {
+        (net.to.0, net.from.0)
+    } else {
+        (net.from.0, net.to.0)
+    };
+    let versions: Vec<Value> = steps.iter().map(|step| version_json(zone, step)).collect();
+    let answer = json!({
+        "zone": zone.to_string(),
+        "from": first.encode(),
+        "to": last.encode(),
+        "removed": lines(minus),
+        "added": lines(plus),
+        "removedWhy": reasons.json(!back, minus),
+        "addedWhy": reasons.json(back, plus),
+        "versionCount": newer - older,
+        "versions": versions,
+    });
+    Ok(writeln!(out, "{answer}")?)
 }
 
 /// Writes which versions are compared, and their SOAs.
@@ -108,54 +121,58 @@ fn write_head(
     Ok(())
 }
 
-/// The causes of a record, as far as they are known.
-fn causes(reason: &Option<Reason>) -> &[Cause] {
-    reason.as_ref().map_or(&[], Reason::causes)
-}
-
 /// Writes what goes and comes, each with its causes; then the causes that no record has.
 fn write_records(
     lists: [(char, bool, &RrList); 2],
-    reasons: &Reasons,
+    reasons: &Reasons<'_>,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let [first, second] = lists.map(|(sign, is_removed, list)| {
-        let reasons = reasons.of(is_removed);
-        move |out: &mut dyn io::Write| write_list(sign, list, reasons, out)
+        move |out: &mut dyn io::Write| {
+            write_list(sign, list, |at, rr| reasons.of(is_removed, at, rr), out)
+        }
     });
     let aside = || {
-        let mut text = Vec::new();
+        let mut text = Pieces::default();
         second(&mut text).map(|()| text)
     };
-    let (text, written) = at_once(aside, || first(out));
+    let (aside, written) = at_once(aside, || first(out));
     written?;
-    out.write_all(&text?)?;
-    write_causes(&reasons.of_versions, out)?;
-    if !reasons.is_all || reasons.found.iter().any(Option::is_none) {
-        writeln!(out, "; and maybe more: `log` names all")?;
+    aside?.write_to(out)?;
+    let mut text = String::new();
+    write_causes(&reasons.of_versions, &mut text);
+    if !reasons.is_all {
+        text.push_str("; and maybe more: `log` names all\n");
     }
-    Ok(())
+    Ok(out.write_all(text.as_bytes())?)
 }
 
 /// Writes a list, each record with its causes, which stand once under those that share them.
-fn write_list(
+fn write_list<'a>(
     sign: char,
     list: &RrList,
-    reasons: &[Option<Reason>],
+    reason: impl Fn(usize, RrRef<'_>) -> Option<Brought<'a>>,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
-    let mut records = list.iter().zip(reasons).peekable();
-    while let Some((rr, reason)) = records.next() {
-        writeln!(out, "{sign}{}", RecordText(rr))?;
-        let causes_here = causes(reason);
-        if records
-            .peek()
-            .is_none_or(|(_, next)| causes(next) != causes_here)
-        {
-            write_causes(causes_here, out)?;
+    let (mut lines, mut text) = (RecordLines::default(), String::new());
+    let mut last: &[Cause] = &[];
+    for (place, rr) in list.iter().enumerate() {
+        let causes = reason(place, rr).map_or(&[][..], |(step, tag)| step.causes_of(tag));
+        if causes != last {
+            write_causes(last, &mut text);
+            last = causes;
         }
+        if text.len() > WRITTEN_AT_ONCE {
+            others_first();
+            out.write_all(text.as_bytes())?;
+            text.clear();
+        }
+        text.push(sign);
+        lines.push(rr, &mut text);
+        text.push('\n');
     }
-    Ok(())
+    write_causes(last, &mut text);
+    out.write_all(text.as_bytes())
 }
 
 /// What to say when both versions are one.
@@ -182,94 +199,90 @@ fn same_version(
     Ok(())
 }
 
+/// The step that took or brought a record, and the group of its causes.
+type Brought<'a> = (&'a Arc<Step>, u32);
+
 /// Who made the difference: for each record of it the last version that took or brought it.
-struct Reasons {
-    /// Those of the records that go, then of those that come, as far as they are known.
-    found: Vec<Option<Reason>>,
-    /// How many go.
-    removed: usize,
-    /// What was looked at for them, the newest first.
-    steps: Vec<Arc<Step>>,
-    /// Causes that no record has.
+struct Reasons<'a> {
+    /// Where they are few.
+    few: Few,
+    /// What some versions did, the newest.
+    last: Changes<'a>,
+    /// Causes of these versions that no record has.
     of_versions: Vec<Cause>,
-    /// Whether all versions between were looked at for them.
+    /// Whether these are all versions between.
     is_all: bool,
 }
 
-impl Reasons {
-    /// Those of the records that go, or come, in the order of their list.
-    fn of(&self, is_removed: bool) -> &[Option<Reason>] {
-        let (removed, added) = self.found.split_at(self.removed);
-        if is_removed { removed } else { added }
+impl Reasons<'_> {
+    /// That of a record that goes, or comes, with its place in the list; `None` where it is not known.
+    fn of(&self, is_removed: bool, place: usize, rr: RrRef<'_>) -> Option<Brought<'_>> {
+        let few = if is_removed {
+            &self.few.removed
+        } else {
+            &self.few.added
+        };
+        let found = few.get(place).and_then(Option::as_ref);
+        let found = found.map(|reason| (&reason.step, reason.tag));
+        found.or_else(|| self.last.get(&(is_removed, rr.untagged())).copied())
     }
 
-    /// The same, for machines.
-    fn json(&self, is_removed: bool) -> Vec<Value> {
-        let json = |reason: &Option<Reason>| reason.as_ref().map_or(Value::Null, Reason::json);
-        self.of(is_removed).iter().map(json).collect()
+    /// Those of a list, for machines.
+    fn json(&self, is_removed: bool, list: &RrList) -> Vec<Value> {
+        let json = |(place, rr)| {
+            let (step, tag) = self.of(is_removed, place, rr)?;
+            let step = Arc::clone(step);
+            Some(Reason { step, tag }.json())
+        };
+        let records = list.iter().enumerate();
+        records.map(|it| json(it).unwrap_or(Value::Null)).collect()
     }
 }
 
-/// Looks the causes of a difference up, of many records by going back from its newest version: through at least so many
-/// versions, for what is of a version and of no record.
-fn reasons(
-    past: &dyn Past,
-    zone: &Name,
-    net: &Net,
-    (older, newest): (u64, u64),
-    at_least: u64,
-) -> Result<Reasons, AuditError> {
-    let all = || {
-        let removed = net.removed.iter().map(|rr| (true, rr.untagged()));
-        removed.chain(net.added.iter().map(|rr| (false, rr.untagged())))
-    };
-    let removed = net.removed.len();
-    let count = removed + net.added.len();
-    let mut found: Vec<Option<Reason>> = Vec::new();
-    if count <= FEW {
-        let all = older + 1..=newest;
-        let list = |list: &RrList| list.iter().map(|rr| rr.to_record()).collect::<Vec<_>>();
-        let removed = list(&net.removed);
-        found = one_by_one(past, zone, all.clone(), &removed, |step| &step.removed)?;
-        let added = list(&net.added);
-        found.extend(one_by_one(past, zone, all, &added, |step| &step.added)?);
-    }
-    found.resize_with(count, || None);
-    let seen = match found.iter().any(Option::is_none) {
-        true => VERSIONS_SHOWN,
-        false => at_least,
-    };
-    let first = newest.saturating_sub(seen - 1).max(older + 1);
-    let steps: Vec<Arc<Step>> = (first..=newest)
-        .rev()
-        .map(|seq| step_of(past, zone, seq))
-        .collect::<Result<_, _>>()?;
-    let (last, of_versions) = last_changes(&steps);
-    for (found, record) in found.iter_mut().zip(all()) {
-        if found.is_none() {
-            *found = last.get(&record).map(|(step, tag)| Reason {
-                step: Arc::clone(step),
-                tag: *tag,
-            });
+/// Who made a difference of few records, looked up by the index, however far the versions lie apart.
+struct Few {
+    /// Those of the records that go, in the order of their list; empty where they are many.
+    removed: Vec<Option<Reason>>,
+    /// Those of the ones that come.
+    added: Vec<Option<Reason>>,
+    /// Whether all were found.
+    is_all: bool,
+}
+
+impl Few {
+    /// Looks them up.
+    fn of(
+        past: &dyn Past,
+        zone: &Name,
+        net: &Net,
+        (older, newest): (u64, u64),
+    ) -> Result<Self, AuditError> {
+        let mut few = Self {
+            removed: Vec::new(),
+            added: Vec::new(),
+            is_all: false,
+        };
+        if net.removed.len() + net.added.len() <= FEW {
+            let all = older + 1..=newest;
+            let list = |list: &RrList| list.iter().map(|rr| rr.to_record()).collect::<Vec<_>>();
+            let (removed, added) = (list(&net.removed), list(&net.added));
+            few.removed = one_by_one(past, zone, all.clone(), &removed, |step| &step.removed)?;
+            few.added = one_by_one(past, zone, all, &added, |step| &step.added)?;
+            few.is_all = few.removed.iter().chain(&few.added).all(Option::is_some);
         }
+        Ok(few)
     }
-    Ok(Reasons {
-        found,
-        removed,
-        of_versions,
-        steps,
-        is_all: first == older + 1,
-    })
 }
 
 /// Records that went (`true`) or came: each with the step that did it last, and its group of causes.
-type Changes<'a> = HashMap<(bool, RrRef<'a>), (&'a Arc<Step>, u32), RandomState>;
+type Changes<'a> = HashMap<(bool, RrRef<'a>), Brought<'a>, RandomState>;
 
-/// The last change of each record that some steps name, the newest first; and the causes that no record has.
+/// The last change of each record that some steps name, the oldest step first; and the causes that no record has, the
+/// newest first.
 fn last_changes(steps: &[Arc<Step>]) -> (Changes<'_>, Vec<Cause>) {
     let mut last = Changes::default();
     let mut of_versions: Vec<Cause> = Vec::new();
-    for step in steps {
+    for step in steps.iter().rev() {
         let mut tags = BTreeSet::new();
         for (is_removed, list) in [(true, &step.removed), (false, &step.added)] {
             for rr in list {
@@ -290,9 +303,10 @@ fn last_changes(steps: &[Arc<Step>]) -> (Changes<'_>, Vec<Cause>) {
 }
 
 /// Some causes, each on a line.
-fn write_causes(causes: &[Cause], out: &mut dyn io::Write) -> io::Result<()> {
+fn write_causes(causes: &[Cause], text: &mut String) {
     for cause in causes {
-        writeln!(out, "; {}", cause_text(cause))?;
+        text.push_str("; ");
+        text.push_str(&cause_text(cause));
+        text.push('\n');
     }
-    Ok(())
 }

@@ -39,6 +39,11 @@ pub trait Past {
     /// # Errors
     /// When the store cannot read it, with the reason.
     fn step(&self, zone: &Name, seq: u64) -> Result<Option<Arc<Step>>, String>;
+    /// The steps that led to these versions, as far as they are kept, the oldest first.
+    ///
+    /// # Errors
+    /// When the store cannot read one, with the reason.
+    fn steps(&self, zone: &Name, seqs: RangeInclusive<u64>) -> Result<Vec<Arc<Step>>, String>;
     /// What the step that led to a version does to one name; more of it may be there.
     ///
     /// # Errors

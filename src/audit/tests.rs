@@ -176,6 +176,11 @@ impl Past for Fake {
         Ok(self.version(seq))
     }
 
+    fn steps(&self, zone: &Name, seqs: RangeInclusive<u64>) -> Result<Vec<Arc<Step>>, String> {
+        let steps = seqs.map(|seq| self.step(zone, seq));
+        steps.filter_map(Result::transpose).collect()
+    }
+
     fn step_of(&self, zone: &Name, seq: u64, _: &Name) -> Result<PartStep, String> {
         let step = self.step(zone, seq)?.ok_or("no such version")?;
         Ok(PartStep {

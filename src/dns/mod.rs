@@ -34,7 +34,7 @@ pub use rtype::{Rtype, UnknownType};
 pub use serial::Serial;
 pub use sort_key::SortKey;
 pub use suffix::SuffixMap;
-pub use text::{RecordText, ZoneWriter};
+pub use text::{RecordLines, RecordText};
 pub use ttl::Ttl;
 pub(crate) use wire::set_length;
 pub use wire::{

@@ -126,15 +126,25 @@ impl RrList {
 
     /// Adds a record at the end.
     pub fn push(&mut self, rr: RrRef<'_>) {
-        self.octets.extend_from_slice(rr.owner);
-        self.octets.extend_from_slice(&rr.rtype.0.to_be_bytes());
-        self.octets
-            .extend_from_slice(&rr.ttl.seconds().to_be_bytes());
-        self.octets.extend_from_slice(&rr.tag.to_be_bytes());
+        let [t0, t1] = rr.rtype.0.to_be_bytes();
+        let [l0, l1, l2, l3] = rr.ttl.seconds().to_be_bytes();
+        let [g0, g1, g2, g3] = rr.tag.to_be_bytes();
         let length = u16::try_from(rr.data.len()).expect("RDATA has at most 65535 octets");
-        self.octets.extend_from_slice(&length.to_be_bytes());
+        let [d0, d1] = length.to_be_bytes();
+        self.octets.reserve(rr.wire_len() + Self::MORE_THAN_WIRE);
+        self.octets.extend_from_slice(rr.owner);
+        let head = [t0, t1, l0, l1, l2, l3, g0, g1, g2, g3, d0, d1];
+        self.octets.extend_from_slice(&head);
         self.octets.extend_from_slice(rr.data);
         self.count += 1;
+    }
+
+    /// This list, and another behind it.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        self.octets.extend_from_slice(&other.octets);
+        self.count += other.count;
+        self
     }
 
     /// Reads a list as [`Self::as_octets`] wrote it; `None` when it is cut or malformed.

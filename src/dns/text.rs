@@ -11,7 +11,7 @@ use domain::dep::octseq::Parser;
 use domain::rdata::ZoneRecordData;
 
 use crate::dns::name::{WireText, wire_name_len};
-use crate::dns::{RrRef, Rtype};
+use crate::dns::{RrRef, Rtype, Ttl};
 
 /// One record as a line of a master file: absolute owner, TTL, class, type, data.
 #[derive(Debug, Clone, Copy)]
@@ -19,83 +19,68 @@ pub struct RecordText<'a>(pub RrRef<'a>);
 
 impl fmt::Display for RecordText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rr = self.0;
-        match whole_name(rr.owner) {
-            Some(owner) => owner.fmt(f)?,
-            None => f.write_str("<no name>")?,
-        }
-        write!(f, " {} IN {} ", rr.ttl, rr.rtype)?;
-        DataText(rr.rtype, rr.data).fmt(f)
+        write_head(self.0, f)?;
+        write_data(self.0, f)
     }
 }
 
-/// A whole zone as a master file: the lines it is given, aligned a little, nothing relative.
-#[derive(Debug)]
-pub struct ZoneWriter<W> {
-    /// Where the text goes.
-    out: W,
+/// Lines of records that follow each other: what a line shares with the one before is not made again.
+#[derive(Debug, Default)]
+pub struct RecordLines {
+    /// The last line, up to the data.
+    head: String,
+    /// The owner, type and TTL that it has.
+    of: Option<(Vec<u8>, Rtype, Ttl)>,
 }
 
-impl<W: fmt::Write> ZoneWriter<W> {
-    /// A writer that begins with nothing.
-    pub const fn new(out: W) -> Self {
-        Self { out }
-    }
-
-    /// Writes a comment line.
-    ///
-    /// # Errors
-    /// Those of the writer.
-    pub fn comment(&mut self, text: &str) -> fmt::Result {
-        for line in text.lines() {
-            writeln!(self.out, "; {line}")?;
+impl RecordLines {
+    /// Appends the line of a record, as [`RecordText`] has it.
+    pub fn push(&mut self, rr: RrRef<'_>, text: &mut String) {
+        let is_same = |(owner, rtype, ttl): &(Vec<u8>, Rtype, Ttl)| {
+            (owner.as_slice(), *rtype, *ttl) == (rr.owner, rr.rtype, rr.ttl)
+        };
+        if !self.of.as_ref().is_some_and(is_same) {
+            self.head.clear();
+            write_head(rr, &mut self.head).expect("a string takes all");
+            self.of = Some((rr.owner.to_vec(), rr.rtype, rr.ttl));
         }
-        Ok(())
+        text.push_str(&self.head);
+        write_data(rr, text).expect("a string takes all");
     }
+}
 
-    /// Writes a record.
-    ///
-    /// # Errors
-    /// Those of the writer.
-    pub fn record(&mut self, rr: RrRef<'_>) -> fmt::Result {
-        writeln!(self.out, "{}", RecordText(rr))
+/// What stands before a record's data.
+fn write_head(rr: RrRef<'_>, out: &mut impl fmt::Write) -> fmt::Result {
+    match whole_name(rr.owner) {
+        Some(owner) => owner.write(out)?,
+        None => out.write_str("<no name>")?,
     }
-
-    /// The text so far.
-    pub fn finish(self) -> W {
-        self.out
-    }
+    write!(out, " {} IN {} ", rr.ttl, rr.rtype)
 }
 
 /// Data for people: the form of its type where we know it, else that of RFC 3597 section 5.
-struct DataText<'a>(Rtype, &'a [u8]);
-
-impl fmt::Display for DataText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(rtype, data) = *self;
-        // Those that fill the zones are written where they go.
-        if let (Rtype::A, Ok(octets)) = (rtype, <[u8; 4]>::try_from(data)) {
-            return write_ipv4(octets, f);
-        }
-        let is_name = matches!(rtype, Rtype::NS | Rtype::CNAME | Rtype::PTR | Rtype::DNAME);
-        if let (true, Some(name)) = (is_name, whole_name(data)) {
-            return name.fmt(f);
-        }
-        match known_text(rtype, data) {
-            Some(text) => f.write_str(&text),
-            None => {
-                write!(f, "\\# {}", data.len())?;
-                if !data.is_empty() {
-                    f.write_str(" ")?;
-                }
-                data.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
-            }
-        }
+fn write_data(rr: RrRef<'_>, out: &mut impl fmt::Write) -> fmt::Result {
+    let RrRef { rtype, data, .. } = rr;
+    // Those that fill the zones are written where they go.
+    if let (Rtype::A, Ok(octets)) = (rtype, <[u8; 4]>::try_from(data)) {
+        return write_ipv4(octets, out);
     }
+    let is_name = matches!(rtype, Rtype::NS | Rtype::CNAME | Rtype::PTR | Rtype::DNAME);
+    if let (true, Some(name)) = (is_name, whole_name(data)) {
+        return name.write(out);
+    }
+    if let Some(text) = known_text(rtype, data) {
+        return out.write_str(&text);
+    }
+    write!(out, "\\# {}", data.len())?;
+    if !data.is_empty() {
+        out.write_str(" ")?;
+    }
+    data.iter().try_for_each(|octet| write!(out, "{octet:02x}"))
 }
 
 /// An address of version 4, in one piece: a zone has nothing more often.
-fn write_ipv4(octets: [u8; 4], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_ipv4(octets: [u8; 4], out: &mut impl fmt::Write) -> fmt::Result {
     let mut text = [0; 15];
     let mut length = 0;
     let mut push = |octet: u8| {
@@ -114,7 +99,7 @@ fn write_ipv4(octets: [u8; 4], f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         push(b'0' + octet % 10);
     }
-    f.write_str(str::from_utf8(&text[..length]).map_err(|_| fmt::Error)?)
+    out.write_str(str::from_utf8(&text[..length]).map_err(|_| fmt::Error)?)
 }
 
 /// The text of data whose type we know; `None` for others and for malformed data.
@@ -232,6 +217,36 @@ mod tests {
             rdata,
         };
         RecordText(record.view()).to_string()
+    }
+
+    #[test]
+    fn lines_that_follow_each_other_are_those_of_their_records() {
+        let (name, other) = ("a.z.".parse().unwrap(), "b.z.".parse().unwrap());
+        let address = |last: u8| Rdata::from_octets(&[10, 0, 0, last]).unwrap();
+        let txt = Rdata::txt("10.0.0.1");
+        let records: [(&Name, u32, Rtype, Rdata); 6] = [
+            (&name, 5, Rtype::A, address(1)),
+            (&name, 5, Rtype::A, address(200)),
+            (&name, 6, Rtype::A, address(200)),
+            (&other, 6, Rtype::A, address(13)),
+            (&other, 6, Rtype::TXT, txt.clone()),
+            (&name, 6, Rtype::TXT, txt),
+        ];
+        let (mut lines, mut text, mut wanted) =
+            (RecordLines::default(), String::new(), String::new());
+        for (owner, ttl, rtype, rdata) in records {
+            let ttl = Ttl::decode(ttl);
+            let owner = owner.clone();
+            let record = Record {
+                owner,
+                rtype,
+                ttl,
+                rdata,
+            };
+            lines.push(record.view(), &mut text);
+            wanted += &RecordText(record.view()).to_string();
+        }
+        assert_eq!(text, wanted);
     }
 
     #[test]

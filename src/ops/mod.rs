@@ -12,7 +12,7 @@ mod tasks;
 pub mod telemetry;
 mod time_text;
 
-pub use aside::{aside, at_once, give_way};
+pub use aside::{aside, at_once, give_way, others_first};
 #[cfg(test)]
 pub(crate) use clock::HandClock;
 pub use clock::{Clock, SystemClock, millis};

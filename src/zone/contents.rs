@@ -136,14 +136,19 @@ impl Contents {
 
     /// The nodes at and below a key, in canonical order.
     pub fn subtree<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Node> {
-        self.nodes
-            .range::<_, [u8]>((std::ops::Bound::Included(key), std::ops::Bound::Unbounded))
+        self.nodes_from(key)
             .take_while(move |node| node.key().starts_with(key))
     }
 
     /// All nodes in canonical order.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
         self.nodes.iter()
+    }
+
+    /// The nodes from a key on, in canonical order.
+    pub(crate) fn nodes_from<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Node> {
+        self.nodes
+            .range::<_, [u8]>((std::ops::Bound::Included(key), std::ops::Bound::Unbounded))
     }
 
     /// The nodes after a key, for a reader that goes on where it stopped.

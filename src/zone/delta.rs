@@ -51,21 +51,12 @@ impl Step {
 
     /// The sort keys of the owners whose records come or go; one may stand several times.
     pub(crate) fn touched<'a>(&'a self, apex: &'a Name) -> impl Iterator<Item = Vec<u8>> + 'a {
-        keys_of(&self.removed, &self.added, apex)
+        let owners = self.removed.iter().chain(&self.added).map(|rr| rr.owner);
+        owners.filter_map(|owner| {
+            let key = SortKey::of_wire(owner, apex.as_wire())?;
+            Some(key.as_bytes().to_vec())
+        })
     }
-}
-
-/// The sort keys of the owners in two lists.
-fn keys_of<'a>(
-    removed: &'a RrList,
-    added: &'a RrList,
-    apex: &'a Name,
-) -> impl Iterator<Item = Vec<u8>> + 'a {
-    let owners = removed.iter().chain(added).map(|rr| rr.owner);
-    owners.filter_map(|owner| {
-        let key = SortKey::of_wire(owner, apex.as_wire())?;
-        Some(key.as_bytes().to_vec())
-    })
 }
 
 /// A delta does not fit the contents it is applied to.
@@ -127,67 +118,93 @@ impl Step {
 
 /// Removes and adds records, owner by owner.
 fn apply_lists(edit: &mut Edit, remove: &RrList, add: &RrList) -> Result<(), DeltaError> {
-    // An owner may go in one spelling and come in another, so names are grouped without regard to case
-    // (length octets are below the letters, so they stay as they are).
-    let mut owners = BTreeMap::<_, (Vec<RrRef<'_>>, Vec<RrRef<'_>>)>::new();
-    for rr in remove {
-        let records = owners.entry(rr.owner.to_ascii_lowercase()).or_default();
-        records.0.push(rr);
-    }
-    for rr in add {
-        let records = owners.entry(rr.owner.to_ascii_lowercase()).or_default();
-        records.1.push(rr);
-    }
-    for (gone, come) in owners.values() {
-        // The spelling of what comes counts; what only goes has the node's.
-        if let Some(first) = come.first().or(gone.first()) {
-            apply_owner(edit, first.owner, gone, come)?;
+    let apex = edit.contents().apex().clone();
+    for (key, change) in by_owner(&apex, remove, add)? {
+        match change.apply(&apex, edit.contents().get(&key))? {
+            Some(node) => edit.set(node, 0),
+            None => edit.remove(&key, 0),
         }
     }
     Ok(())
 }
 
-/// Applies what concerns one owner.
-fn apply_owner(
-    edit: &mut Edit,
-    owner: &[u8],
-    gone: &[RrRef<'_>],
-    come: &[RrRef<'_>],
-) -> Result<(), DeltaError> {
-    let text = |rr: &RrRef<'_>| crate::dns::RecordText(*rr).to_string();
-    let apex = edit.contents().apex().clone();
-    let outside = || DeltaError::Outside(owner.escape_ascii().to_string());
-    let name = Name::from_wire(owner).map_err(|_| outside())?;
-    let key = name.sort_key(&apex).ok_or_else(outside)?;
-    let mut records: Vec<_> = match edit.contents().get(key.as_bytes()) {
-        None => Vec::new(),
-        Some(node) => node.records(owner, 0).map(|rr| rr.to_record()).collect(),
-    };
-    for rr in gone {
-        let place = records
-            .iter()
-            .position(|known| is_same(&known.view(), rr))
-            .ok_or_else(|| DeltaError::Absent(text(rr)))?;
-        records.swap_remove(place);
-    }
-    for rr in come {
-        if records
-            .iter()
-            .any(|known| known.rtype == rr.rtype && known.rdata.as_octets() == rr.data)
-        {
-            return Err(DeltaError::Present(text(rr)));
+/// What a delta does to one owner.
+#[derive(Debug, Default)]
+pub(crate) struct OwnerChange<'a> {
+    /// Records that go.
+    gone: Vec<RrRef<'a>>,
+    /// Records that come.
+    come: Vec<RrRef<'a>>,
+}
+
+/// What a delta does, by the owners' sort keys.
+pub(crate) type OwnerChanges<'a> = BTreeMap<Vec<u8>, OwnerChange<'a>>;
+
+/// What two lists do, owner by owner. One may go in one spelling and come in another: sort keys do not tell them apart.
+fn by_owner<'a>(
+    apex: &Name,
+    remove: &'a RrList,
+    add: &'a RrList,
+) -> Result<OwnerChanges<'a>, DeltaError> {
+    let mut changes = OwnerChanges::new();
+    for (list, goes) in [(remove, true), (add, false)] {
+        let mut records = list.iter().peekable();
+        while let Some(first) = records.next() {
+            let key = SortKey::of_wire(first.owner, apex.as_wire());
+            let key =
+                key.ok_or_else(|| DeltaError::Outside(first.owner.escape_ascii().to_string()))?;
+            let change = changes.entry(key.as_bytes().to_vec()).or_default();
+            let records_of = if goes {
+                &mut change.gone
+            } else {
+                &mut change.come
+            };
+            records_of.push(first);
+            while let Some(next) = records.next_if(|next| next.owner == first.owner) {
+                records_of.push(next);
+            }
         }
-        records.push(rr.to_record());
     }
-    let mut parts = records
-        .into_iter()
-        .map(|r| (r.rtype, r.ttl, r.rdata))
-        .collect();
-    match Node::build(&name, &apex, &mut parts) {
-        Some(node) => edit.set(node, 0),
-        None => edit.remove(key.as_bytes(), 0),
+    Ok(changes)
+}
+
+impl OwnerChange<'_> {
+    /// The owner's node afterwards, from that before; `None` where it has no records.
+    ///
+    /// # Errors
+    /// [`DeltaError`] when the change was not made from this node.
+    pub(crate) fn apply(
+        &self,
+        apex: &Name,
+        before: Option<&Node>,
+    ) -> Result<Option<Node>, DeltaError> {
+        // The spelling of what comes counts; what only goes has the node's.
+        let Some(first) = self.come.first().or(self.gone.first()) else {
+            return Ok(before.cloned());
+        };
+        let owner = Name::from_wire(first.owner)
+            .map_err(|_| DeltaError::Outside(first.owner.escape_ascii().to_string()))?;
+        let text = |rr: &RrRef<'_>| crate::dns::RecordText(*rr).to_string();
+        let mut records: Vec<_> = match before {
+            None => Vec::new(),
+            Some(node) => node.records(first.owner, 0).collect(),
+        };
+        for rr in &self.gone {
+            let place = records.iter().position(|known| is_same(known, rr));
+            let place = place.ok_or_else(|| DeltaError::Absent(text(rr)))?;
+            records.swap_remove(place);
+        }
+        for rr in &self.come {
+            let is_known = |known: &RrRef<'_>| known.rtype == rr.rtype && known.data == rr.data;
+            if records.iter().any(is_known) {
+                return Err(DeltaError::Present(text(rr)));
+            }
+            records.push(*rr);
+        }
+        let records = records.iter().map(RrRef::to_record);
+        let mut parts = records.map(|r| (r.rtype, r.ttl, r.rdata)).collect();
+        Ok(Node::build(&owner, apex, &mut parts))
     }
-    Ok(())
 }
 
 /// Whether two records are the same but for owner and tag.
@@ -254,26 +271,16 @@ impl Net {
 }
 
 impl Net {
-    /// The sort keys of the owners whose records come or go; one may stand several times.
-    pub(crate) fn touched<'a>(&'a self, apex: &'a Name) -> impl Iterator<Item = Vec<u8>> + 'a {
-        keys_of(&self.removed, &self.added, apex)
-    }
-
-    /// Contents at its end, or where it is gone `back`, at its start, from those at the other. Owners that it does
-    /// not touch may be left out of both.
+    /// What it does, by the owners' sort keys; or where it is gone `back`, what leads from its end to its start.
     ///
     /// # Errors
-    /// [`DeltaError`] when it was not made from these contents; they are left as they were.
-    pub(crate) fn apply(&self, start: &Contents, back: bool) -> Result<Contents, DeltaError> {
-        let (remove, add, soa) = if back {
-            (&self.added, &self.removed, &self.from.1)
+    /// [`DeltaError`] when an owner is not within the apex.
+    pub(crate) fn changes(&self, apex: &Name, back: bool) -> Result<OwnerChanges<'_>, DeltaError> {
+        if back {
+            by_owner(apex, &self.added, &self.removed)
         } else {
-            (&self.removed, &self.added, &self.to.1)
-        };
-        let mut edit = Edit::new(start);
-        edit.set_soa(soa.clone());
-        apply_lists(&mut edit, remove, add)?;
-        Ok(edit.into_contents())
+            by_owner(apex, &self.removed, &self.added)
+        }
     }
 }
 

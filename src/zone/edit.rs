@@ -205,45 +205,48 @@ fn list_octets(contents: &Contents) -> usize {
 
 /// The difference of two nodes of one owner. An RRset whose TTL differs goes and comes whole: some
 /// secondaries refuse a record whose TTL is not its RRset's.
-pub(super) fn diff_nodes(
+pub(super) fn diff_nodes<'a>(
     apex: &Name,
-    old: Option<&Node>,
-    new: Option<&Node>,
+    old: Option<&'a Node>,
+    new: Option<&'a Node>,
     tag: u32,
     removed: &mut RrList,
     added: &mut RrList,
 ) {
-    let owner_of = |node: Option<&Node>| node.map(|node| node.owner_wire(apex)).unwrap_or_default();
-    let (old_owner, new_owner) = (owner_of(old), owner_of(new));
-    let same_owner = old.is_none() || new.is_none() || old_owner == new_owner;
-    let types_of = |node: Option<&Node>| -> Vec<Rtype> {
-        node.map(|node| node.rrsets().map(|rrset| rrset.rtype).collect())
-            .unwrap_or_default()
+    let is_respelt = matches!((old, new), (Some(old), Some(new)) if !old.has_owner_of(new));
+    let owner_of = |node: &Node| node.owner_wire(apex);
+    let old_owner = old.or(new).map(owner_of).unwrap_or_default();
+    let new_owner = match new {
+        Some(new) if is_respelt => &owner_of(new),
+        _ => &old_owner,
     };
-    let mut types = types_of(old);
-    types.extend(types_of(new));
-    types.sort_unstable();
-    types.dedup();
-    for rtype in types {
-        let before = old.and_then(|node| node.rrset(rtype));
-        let after = new.and_then(|node| node.rrset(rtype));
+    let rrsets = |node: Option<&'a Node>| node.into_iter().flat_map(Node::rrsets).peekable();
+    let (mut before, mut after) = (rrsets(old), rrsets(new));
+    while let Some(rtype) = lower(before.peek(), after.peek()) {
+        let before = before.next_if(|rrset| rrset.rtype == rtype);
+        let after = after.next_if(|rrset| rrset.rtype == rtype);
         let ttl_kept = before.map(|rrset| rrset.ttl) == after.map(|rrset| rrset.ttl);
-        if ttl_kept && same_owner {
+        if ttl_kept && !is_respelt {
             for data in data_not_in(before, after) {
                 push(removed, &old_owner, before, data, tag);
             }
             for data in data_not_in(after, before) {
-                push(added, &new_owner, after, data, tag);
+                push(added, new_owner, after, data, tag);
             }
         } else {
             for data in data_not_in(before, None) {
                 push(removed, &old_owner, before, data, tag);
             }
             for data in data_not_in(after, None) {
-                push(added, &new_owner, after, data, tag);
+                push(added, new_owner, after, data, tag);
             }
         }
     }
+}
+
+/// The lower type of two RRsets.
+fn lower(one: Option<&RrsetRef<'_>>, other: Option<&RrsetRef<'_>>) -> Option<Rtype> {
+    one.into_iter().chain(other).map(|rrset| rrset.rtype).min()
 }
 
 /// Adds one record of an RRset to a list.

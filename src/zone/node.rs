@@ -117,6 +117,12 @@ impl Node {
         wire
     }
 
+    /// Whether its owner is that of another node of the zone, in the same spelling.
+    pub(super) fn has_owner_of(&self, other: &Self) -> bool {
+        let (owner, others) = (self.owner(&[]), other.owner(&[]));
+        (owner.key, owner.relative) == (others.key, others.relative)
+    }
+
     /// The RRsets, by rising type.
     #[must_use]
     pub fn rrsets(&self) -> Rrsets<'_> {

@@ -1,6 +1,6 @@
 //! Names as a master file writes them (RFC 1035 section 5.1).
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use super::{Labels, MAX_NAME_OCTETS};
 
@@ -38,25 +38,32 @@ fn plain_text<'a>(wire: &[u8], buffer: &'a mut [u8; MAX_NAME_OCTETS]) -> Option<
 #[derive(Clone, Copy)]
 pub(crate) struct WireText<'a>(pub(crate) &'a [u8]);
 
-impl fmt::Display for WireText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl WireText<'_> {
+    /// Writes it.
+    pub(crate) fn write(self, out: &mut impl fmt::Write) -> fmt::Result {
         if self.0 == [0] {
-            return f.write_str(".");
+            return out.write_str(".");
         }
         let mut buffer = [0; MAX_NAME_OCTETS];
         if let Some(text) = plain_text(self.0, &mut buffer) {
-            return f.write_str(text);
+            return out.write_str(text);
         }
         for label in Labels(self.0) {
             for octet in label {
                 match *octet {
-                    plain if is_plain(plain) => f.write_char(char::from(plain))?,
-                    graphic @ 0x21..=0x7e => write!(f, "\\{}", char::from(graphic))?,
-                    other => write!(f, "\\{other:03}")?,
+                    plain if is_plain(plain) => out.write_char(char::from(plain))?,
+                    graphic @ 0x21..=0x7e => write!(out, "\\{}", char::from(graphic))?,
+                    other => write!(out, "\\{other:03}")?,
                 }
             }
-            f.write_str(".")?;
+            out.write_str(".")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for WireText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::dns::Name;
 use crate::zone::Step;
-use crate::zone::journal::step::PartStep;
+use crate::zone::journal::part_step::PartStep;
 
 /// The most steps at hand.
 const MOST: usize = 64;

@@ -5,6 +5,8 @@
 //! and snapshots are octet streams cut into parts; each part's check goes on from the one before, and
 //! the last part says that it is the last: parts of different writings never join.
 
+use std::ops::RangeInclusive;
+
 use crate::dns::{Serial, Soa, Ttl};
 use crate::zone::journal::store::{Octets, Store, StoreError};
 
@@ -211,6 +213,8 @@ pub(super) struct Stream<'a> {
     id: u32,
     /// The version.
     seq: u64,
+    /// The last version of which parts are read ahead.
+    last: u64,
     /// The number of the next part.
     part: u32,
     /// The check of the part before.
@@ -235,6 +239,7 @@ impl<'a> Stream<'a> {
             kind,
             id,
             seq,
+            last: seq,
             part: 0,
             chain: 0,
             ended: false,
@@ -243,6 +248,28 @@ impl<'a> Stream<'a> {
             buffer: Vec::new(),
             taken: 0,
         }
+    }
+
+    /// The streams of this kind for versions that follow each other, one after the other: parts are read ahead as if they
+    /// were one stream.
+    pub(super) const fn through(
+        store: &'a Store,
+        kind: u8,
+        id: u32,
+        seqs: &RangeInclusive<u64>,
+    ) -> Self {
+        let mut stream = Self::new(store, kind, id, *seqs.start());
+        stream.last = *seqs.end();
+        stream.window = READ_AHEAD;
+        stream
+    }
+
+    /// Goes on with the stream of the next version. This one must end here.
+    pub(super) fn go_on(&mut self) -> Streamed<()> {
+        self.end()?;
+        self.seq += 1;
+        (self.part, self.chain, self.ended) = (0, 0, false);
+        Ok(())
     }
 
     /// Goes on with another part, which begins with a record; what the part before has as its check is given.
@@ -265,7 +292,7 @@ impl<'a> Stream<'a> {
         }
         let key = part_key(self.kind, self.id, self.seq, self.part);
         if self.ahead.is_empty() {
-            let end = part_key(self.kind, self.id, self.seq, u32::MAX);
+            let end = part_key(self.kind, self.id, self.last, u32::MAX);
             self.ahead = self.store.range(&key, &end, self.window)?;
             self.ahead.reverse();
             self.window = READ_AHEAD;

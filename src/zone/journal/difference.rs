@@ -1,33 +1,31 @@
 //! What two versions differ in, however far apart they are.
 //!
 //! Steps of versions that are near are condensed. Versions that are far apart each have a snapshot near them:
-//! the snapshots are read side by side, owner by owner, and the steps between each version and its snapshot
-//! are applied to the owners they touch. So the cost is that of two snapshots and the steps near them, not
-//! of all that happened between.
+//! what leads from it to the version is condensed and applied to each owner as the snapshot is read, and so the
+//! owners of both versions are compared in one pass. It costs two snapshots and the steps near them, not all
+//! that happened between. Two threads do it, each for one half of the owners.
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
 use std::iter::Peekable;
-use std::ops::RangeInclusive;
-use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
-use std::thread::Scope;
+use std::ops::{Bound, RangeInclusive};
 
 use crate::dns::{Name, RrList, Serial, Soa};
 use crate::ops::at_once;
+use crate::zone::delta::{OwnerChange, OwnerChanges};
 use crate::zone::edit::diff_nodes;
-use crate::zone::journal::codec::{SNAPSHOT, Stream, StreamError, Streamed};
+use crate::zone::journal::codec::{SNAPSHOT, STEP, StreamError, Streamed};
 use crate::zone::journal::head::Base;
 use crate::zone::journal::reader::{ReadError, Reader, TRIES, no_version, unreadable};
 use crate::zone::journal::store::Store;
-use crate::zone::journal::{Stored, load, step};
-use crate::zone::{Contents, Net, Node, Version};
+use crate::zone::journal::{Stored, load, seek, step};
+use crate::zone::{Net, Node, Version};
 
-/// Nodes that are read at once on another thread.
-const PORTION: usize = 256;
-/// How many times that are read before they are compared.
-const PORTIONS_AHEAD: usize = 8;
 /// So many steps are condensed rather than looked for from both ends.
 const CONDENSED_STEPS: u64 = 2000;
+/// Octets that a list of records may take for one of their nodes: an owner stands before each.
+const LIST_OCTETS: u64 = 3;
+/// Room of a list that is not moved while it grows, at the most. What is not used costs addresses, no memory.
+const MOST_RESERVED: u64 = 32 << 20;
 
 impl Reader {
     /// What two versions differ in; both are kept, or the older is the one before the oldest step, and the
@@ -82,23 +80,28 @@ pub(super) fn net(
     }
     let end_seq = served.map_or(end.seq, |near| near.seq);
     let (before, after) = at_once(
-        || Side::new(store, stored, start.seq, older),
-        || Side::new(store, stored, end_seq, newer),
+        || steps_between(store, stored, start.seq, older),
+        || steps_between(store, stored, end_seq, newer),
     );
     let (before, after) = (before?, after?);
-    let (removed, added) = std::thread::scope(|scope| {
-        let old = read_aside(scope, store, stored, start);
-        match served {
-            Some(near) => {
-                let nodes = near.contents.nodes().map(|node| Ok(node.clone()));
-                compare(&stored.apex, (before, old), (after, nodes))
-            }
-            None => {
-                let nodes = nodes_of(store, stored, end)?;
-                compare(&stored.apex, (before, old), (after, nodes))
-            }
+    let stored_at = |base| AtHand::Stored(store, stored, base);
+    let apex = &stored.apex;
+    let before = Side::new(apex, stored_at(start), before.as_ref(), older < start.seq)?;
+    let at_end = served.map_or_else(|| stored_at(end), AtHand::Served);
+    let after = Side::new(apex, at_end, after.as_ref(), newer < end_seq)?;
+    let middle = seek::middle(store, stream_of(stored, start))?;
+    let (removed, added) = match &middle {
+        None => compare(&before, &after, Owners::ALL)?,
+        Some(middle) => {
+            let [low, high] = Owners::halves(middle);
+            let (high, low) = at_once(
+                || compare(&before, &after, high),
+                || compare(&before, &after, low),
+            );
+            let ((removed, added), high) = (low?, high?);
+            at_once(|| removed.and(&high.0), || added.and(&high.1))
         }
-    })?;
+    };
     Ok(Net {
         from: version_of(store, stored, older)?,
         to: version_of(store, stored, newer)?,
@@ -107,36 +110,23 @@ pub(super) fn net(
     })
 }
 
-/// The nodes of a snapshot, or of a first step, in canonical order, read on another thread.
-fn read_aside<'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    store: &'scope Store,
-    stored: &'scope Stored,
-    base: Base,
-) -> Box<dyn Iterator<Item = Streamed<Node>> + 'scope> {
-    let (sender, nodes) = sync_channel::<Vec<Streamed<Node>>>(PORTIONS_AHEAD);
-    let read = move || {
-        let mut nodes = match nodes_of(store, stored, base) {
-            Ok(nodes) => nodes,
-            Err(error) => Box::new(std::iter::once(Err(error))),
-        };
-        // Who compares may have ended with an error.
-        loop {
-            let portion: Vec<_> = nodes.by_ref().take(PORTION).collect();
-            if portion.is_empty() || sender.send(portion).is_err() {
-                break;
-            }
-        }
-    };
-    scope.spawn(read);
-    Box::new(nodes.into_iter().flatten())
+/// Where a snapshot, or a first step, stands.
+const fn stream_of(stored: &Stored, base: Base) -> (u8, u32, u64) {
+    let kind = if base.snapshot { SNAPSHOT } else { STEP };
+    (kind, stored.id, base.seq)
+}
+
+/// What the steps between two versions come to, whichever is the older; `None` where they are one.
+fn steps_between(store: &Store, stored: &Stored, one: u64, other: u64) -> Streamed<Option<Net>> {
+    let seqs = one.min(other) + 1..=one.max(other);
+    (one != other)
+        .then(|| condensed_steps(store, stored, seqs))
+        .transpose()
 }
 
 /// What some steps come to.
 fn condensed_steps(store: &Store, stored: &Stored, seqs: RangeInclusive<u64>) -> Streamed<Net> {
-    let steps = seqs
-        .map(|seq| load::read_lists(store, &stored.apex, stored.id, seq).map(Arc::new))
-        .collect::<Streamed<Vec<_>>>()?;
+    let steps = load::read_steps(store, stored, seqs, false)?;
     Net::of(&steps).ok_or(StreamError::Damaged("steps do not follow each other"))
 }
 
@@ -151,152 +141,191 @@ fn version_of(store: &Store, stored: &Stored, seq: u64) -> Streamed<(Serial, Soa
         .ok_or(StreamError::Damaged("a step comes from no version"))
 }
 
-/// A version and what leads to it from contents at hand.
-struct Side {
-    /// What the steps between come to; `None` where there are none.
-    steps: Option<Net>,
-    /// Whether they are taken back.
-    back: bool,
-    /// The owners that they touch.
-    touched: BTreeSet<Vec<u8>>,
-    /// Those of them that are at hand.
-    part: Contents,
+/// Owners of a zone that follow each other.
+#[derive(Clone, Copy)]
+struct Owners<'a> {
+    /// The sort key from which they stand; the apex has the empty one.
+    from: &'a [u8],
+    /// The one before which they end.
+    below: Option<&'a [u8]>,
 }
 
-impl Side {
-    /// What lies between two versions.
-    fn new(store: &Store, stored: &Stored, start: u64, seq: u64) -> Streamed<Self> {
-        let seqs = start.min(seq) + 1..=start.max(seq);
-        let steps = (start != seq)
-            .then(|| condensed_steps(store, stored, seqs))
-            .transpose()?;
-        let touched = steps.iter().flat_map(|net| net.touched(&stored.apex));
-        let touched = touched.collect();
-        let (_, soa) = version_of(store, stored, seq)?;
+impl<'a> Owners<'a> {
+    /// All of them.
+    const ALL: Self = Self {
+        from: &[],
+        below: None,
+    };
+
+    /// Those before a key, and those from it on.
+    const fn halves(middle: &'a [u8]) -> [Self; 2] {
+        let (all, below) = (Self::ALL, Some(middle));
+        [
+            Self { below, ..all },
+            Self {
+                from: middle,
+                ..all
+            },
+        ]
+    }
+
+    /// Those of some nodes in canonical order. What cannot be read stays.
+    fn among(
+        self,
+        nodes: impl Iterator<Item = Streamed<Node>> + 'a,
+    ) -> Box<dyn Iterator<Item = Streamed<Node>> + 'a> {
+        let is_before = move |node: &Node| node.key() < self.from;
+        let is_behind = move |node: &Node| self.below.is_some_and(|end| node.key() >= end);
+        let nodes = nodes
+            .skip_while(move |node| node.as_ref().is_ok_and(is_before))
+            .take_while(move |node| !node.as_ref().is_ok_and(is_behind));
+        Box::new(nodes)
+    }
+
+    /// Those of some changes.
+    fn changed<'c>(
+        self,
+        changes: &'c OwnerChanges<'c>,
+    ) -> impl Iterator<Item = (&'c Vec<u8>, &'c OwnerChange<'c>)> {
+        let end = self.below.map_or(Bound::Unbounded, Bound::Excluded);
+        changes.range::<[u8], _>((Bound::Included(self.from), end))
+    }
+}
+
+/// Contents that are at hand.
+enum AtHand<'a> {
+    /// A snapshot, or a first step.
+    Stored(&'a Store, &'a Stored, Base),
+    /// The version that is served.
+    Served(&'a Version),
+}
+
+impl AtHand<'_> {
+    /// The octets of its nodes, about.
+    fn octets(&self) -> u64 {
+        match self {
+            Self::Stored(_, _, base) => base.octets,
+            Self::Served(version) => version.contents.wire_octets() as u64,
+        }
+    }
+
+    /// Its nodes, in canonical order.
+    fn nodes<'a>(
+        &'a self,
+        owners: Owners<'a>,
+    ) -> Streamed<Box<dyn Iterator<Item = Streamed<Node>> + 'a>> {
+        let (store, stored, base) = match *self {
+            Self::Served(version) => {
+                let nodes = version.contents.nodes_from(owners.from);
+                return Ok(owners.among(nodes.cloned().map(Ok)));
+            }
+            Self::Stored(store, stored, base) => (store, stored, base),
+        };
+        let (kind, id, seq) = stream_of(stored, base);
+        if !base.snapshot && !seek::can_seek(store, kind, id, seq)? {
+            let first = load::read_snapshot(store, stored, base)?;
+            let nodes: Vec<_> = first.contents.nodes().cloned().collect();
+            return Ok(owners.among(nodes.into_iter().map(Ok)));
+        }
+        let nodes = seek::nodes_from(store, (kind, id, seq), None, owners.from)?;
+        Ok(owners.among(nodes.map(|node| node.map(|(node, _)| node))))
+    }
+}
+
+/// A version: contents at hand, and what leads from them to it.
+struct Side<'a> {
+    /// The zone.
+    apex: &'a Name,
+    /// The contents.
+    at_hand: AtHand<'a>,
+    /// What is done to them.
+    changes: OwnerChanges<'a>,
+}
+
+/// What is said when steps were not made from what is at hand.
+const UNFIT: StreamError = StreamError::Damaged("steps do not fit the versions around them");
+
+impl<'a> Side<'a> {
+    /// A version and what the steps between it and contents at hand come to, which are taken `back` where it is the
+    /// older.
+    fn new(
+        apex: &'a Name,
+        at_hand: AtHand<'a>,
+        steps: Option<&'a Net>,
+        back: bool,
+    ) -> Streamed<Self> {
+        let changes = steps.map(|net| net.changes(apex, back)).transpose();
         Ok(Self {
-            steps,
-            back: seq < start,
-            touched,
-            part: Contents::empty(&stored.apex, soa),
+            apex,
+            at_hand,
+            changes: changes.map_err(|_| UNFIT)?.unwrap_or_default(),
         })
     }
 
-    /// The touched owners as the version has them.
-    fn finish(self) -> Streamed<Contents> {
-        const UNFIT: StreamError =
-            StreamError::Damaged("steps do not fit the versions around them");
-        match self.steps {
-            None => Ok(self.part),
-            Some(net) => net.apply(&self.part, self.back).map_err(|_| UNFIT),
-        }
+    /// The version's nodes, in canonical order.
+    fn nodes<'b>(
+        &'b self,
+        owners: Owners<'b>,
+    ) -> Streamed<impl Iterator<Item = Streamed<Node>> + use<'a, 'b>> {
+        let mut nodes = self.at_hand.nodes(owners)?.peekable();
+        let mut changes = owners.changed(&self.changes).peekable();
+        let order = |node: &Streamed<Node>, (key, _): &(&Vec<u8>, _)| match node {
+            Ok(node) => node.key().cmp(key.as_slice()),
+            Err(_) => Ordering::Less,
+        };
+        let pairs = std::iter::from_fn(move || next_of(&mut nodes, &mut changes, order));
+        Ok(pairs.filter_map(|(node, change)| {
+            let Some((_, change)) = change else {
+                return node;
+            };
+            match node.transpose() {
+                Ok(node) => {
+                    let after = change.apply(self.apex, node.as_ref());
+                    after.map_err(|_| UNFIT).transpose()
+                }
+                Err(error) => Some(Err(error)),
+            }
+        }))
     }
-}
-
-/// An owner that may differ.
-struct Candidate {
-    /// Its key.
-    key: Vec<u8>,
-    /// What is at hand for the older version.
-    old: Option<Node>,
-    /// What is at hand for the newer one.
-    new: Option<Node>,
 }
 
 /// Records that go and that come from one version to another, in canonical order.
-fn compare(
-    apex: &Name,
-    (mut before, old): (Side, impl Iterator<Item = Streamed<Node>>),
-    (mut after, new): (Side, impl Iterator<Item = Streamed<Node>>),
-) -> Streamed<(RrList, RrList)> {
-    let mut differ = Vec::new();
-    // Owners that neither snapshot has.
-    let mut only_touched: BTreeSet<_> = before.touched.union(&after.touched).cloned().collect();
-    let (mut old, mut new) = (old.peekable(), new.peekable());
-    while let Some(Candidate { key, old, new }) = next_owner(&mut old, &mut new)? {
-        let touched = only_touched.remove(&key);
-        if touched || old.as_ref().map(Node::as_octets) != new.as_ref().map(Node::as_octets) {
-            for (side, node) in [(&mut before, &old), (&mut after, &new)] {
-                if let Some(node) = node.as_ref().filter(|_| side.touched.contains(&key)) {
-                    side.part.insert(node.clone());
-                }
-            }
-            differ.push(Candidate { key, old, new });
+fn compare(before: &Side<'_>, after: &Side<'_>, owners: Owners<'_>) -> Streamed<(RrList, RrList)> {
+    let (mut old, mut new) = (
+        before.nodes(owners)?.peekable(),
+        after.nodes(owners)?.peekable(),
+    );
+    let order = |old: &Streamed<Node>, new: &Streamed<Node>| match (old, new) {
+        (Err(_), _) => Ordering::Less,
+        (_, Err(_)) => Ordering::Greater,
+        (Ok(old), Ok(new)) => old.key().cmp(new.key()),
+    };
+    let octets = MOST_RESERVED.min(LIST_OCTETS * before.at_hand.octets());
+    let list = || RrList::with_capacity(usize::try_from(octets).unwrap_or_default());
+    let (mut removed, mut added) = (list(), list());
+    while let Some((old, new)) = next_of(&mut old, &mut new, order) {
+        let (old, new) = (old.transpose()?, new.transpose()?);
+        let (old, new) = (old.as_ref(), new.as_ref());
+        if old.map(Node::as_octets) != new.map(Node::as_octets) {
+            diff_nodes(before.apex, old, new, 0, &mut removed, &mut added);
         }
     }
-    let found = differ.len();
-    differ.extend(only_touched.into_iter().map(|key| Candidate {
-        key,
-        old: None,
-        new: None,
-    }));
-    if differ.len() > found {
-        differ.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-    }
-    let (touched_before, touched_after) = (
-        std::mem::take(&mut before.touched),
-        std::mem::take(&mut after.touched),
-    );
-    let (before, after) = (before.finish()?, after.finish()?);
-    let (mut removed, mut added) = (RrList::default(), RrList::default());
-    for Candidate { key, old, new } in &differ {
-        let node = |touched: &BTreeSet<Vec<u8>>, part: &Contents, at_hand: &Option<Node>| {
-            if touched.contains(key) {
-                part.get(key).cloned()
-            } else {
-                at_hand.clone()
-            }
-        };
-        let old = node(&touched_before, &before, old);
-        let new = node(&touched_after, &after, new);
-        diff_nodes(
-            apex,
-            old.as_ref(),
-            new.as_ref(),
-            0,
-            &mut removed,
-            &mut added,
-        );
-    }
-    removed.shrink();
-    added.shrink();
     Ok((removed, added))
 }
 
-/// The next owner of either side, with what each has of it.
-fn next_owner(
-    old: &mut Peekable<impl Iterator<Item = Streamed<Node>>>,
-    new: &mut Peekable<impl Iterator<Item = Streamed<Node>>>,
-) -> Streamed<Option<Candidate>> {
-    let order = match (old.peek(), new.peek()) {
-        (None, None) => return Ok(None),
-        // What cannot be read is taken first, and ends it.
-        (Some(Err(_)), _) | (Some(_), None) => std::cmp::Ordering::Less,
-        (_, Some(Err(_))) | (None, Some(_)) => std::cmp::Ordering::Greater,
-        (Some(Ok(old)), Some(Ok(new))) => old.key().cmp(new.key()),
+/// What comes next in two rows of one order: from either, or where their first are equal from both.
+fn next_of<A, B>(
+    one: &mut Peekable<impl Iterator<Item = A>>,
+    other: &mut Peekable<impl Iterator<Item = B>>,
+    order: impl Fn(&A, &B) -> Ordering,
+) -> Option<(Option<A>, Option<B>)> {
+    let order = match (one.peek(), other.peek()) {
+        (None, None) => return None,
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (Some(one), Some(other)) => order(one, other),
     };
-    let old = order.is_le().then(|| old.next()).flatten().transpose()?;
-    let new = order.is_ge().then(|| new.next()).flatten().transpose()?;
-    let key = old
-        .as_ref()
-        .or(new.as_ref())
-        .map(|node| node.key().to_vec());
-    Ok(key.map(|key| Candidate { key, old, new }))
-}
-
-/// The nodes of a snapshot, or of a first step, in canonical order.
-fn nodes_of<'a>(
-    store: &'a Store,
-    stored: &Stored,
-    base: Base,
-) -> Streamed<Box<dyn Iterator<Item = Streamed<Node>> + 'a>> {
-    if !base.snapshot {
-        let first = load::read_snapshot(store, stored, base)?;
-        let nodes: Vec<_> = first.contents.nodes().cloned().collect();
-        return Ok(Box::new(nodes.into_iter().map(Ok)));
-    }
-    let mut stream = Stream::new(store, SNAPSHOT, stored.id, base.seq);
-    let owners = step::take_snapshot_head(&mut stream)?.owners;
-    Ok(Box::new(
-        (0..owners).map(move |_| step::take_node(&mut stream)),
-    ))
+    let first = if order.is_le() { one.next() } else { None };
+    let second = if order.is_ge() { other.next() } else { None };
+    Some((first, second))
 }

@@ -1,11 +1,12 @@
 //! From the store back to versions: the base, the steps after it, each checked.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use imbl::Vector;
 
 use crate::dns::{Name, Serial};
-use crate::zone::journal::codec::{self, STEP, StreamError, Streamed};
+use crate::zone::journal::codec::{self, STEP, Stream, StreamError, Streamed};
 use crate::zone::journal::head::{Base, Head};
 use crate::zone::journal::store::{Store, StoreError};
 use crate::zone::journal::{Stored, step};
@@ -51,7 +52,7 @@ pub(super) fn read_snapshot(store: &Store, stored: &Stored, base: Base) -> Strea
         let read = step::read_snapshot(store, apex, stored.id, base.seq)?;
         (read, None)
     } else {
-        let first = step::read_raw_step(store, stored.id, base.seq, true)?;
+        let first = step::read_raw_step(store, stored.id, base.seq)?;
         let link = first.link();
         let read = first.into_contents(apex).ok_or(StreamError::Damaged(
             "the first version's records do not fit together",
@@ -70,12 +71,23 @@ pub(super) fn read_snapshot(store: &Store, stored: &Stored, base: Base) -> Strea
 
 /// Reads a step.
 pub(super) fn read_step(store: &Store, apex: &Name, id: u32, seq: u64) -> Streamed<Step> {
-    Ok(step::read_raw_step(store, id, seq, true)?.into_step(apex))
+    Ok(step::read_raw_step(store, id, seq)?.into_step(apex))
 }
 
-/// Reads a step without its causes.
-pub(super) fn read_lists(store: &Store, apex: &Name, id: u32, seq: u64) -> Streamed<Step> {
-    Ok(step::read_raw_step(store, id, seq, false)?.into_step(apex))
+/// Reads steps that follow each other, their causes only where they are wanted.
+pub(super) fn read_steps(
+    store: &Store,
+    stored: &Stored,
+    seqs: RangeInclusive<u64>,
+    why: bool,
+) -> Streamed<Vec<Arc<Step>>> {
+    let mut stream = Stream::through(store, STEP, stored.id, &seqs);
+    let read = |seq| {
+        let raw = step::take_raw_step(&mut stream, seq, why)?;
+        stream.go_on()?;
+        Ok(Arc::new(raw.into_step(&stored.apex)))
+    };
+    seqs.map(read).collect()
 }
 
 impl State {

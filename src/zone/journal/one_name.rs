@@ -3,9 +3,9 @@
 use crate::dns::{Name, SortKey};
 use crate::zone::journal::codec::{StreamError, Streamed};
 use crate::zone::journal::index::{Finder, Topic};
+use crate::zone::journal::part_step::PartStep;
 use crate::zone::journal::reader::{ReadError, Reader, TRIES, unreadable};
-use crate::zone::journal::step::PartStep;
-use crate::zone::journal::{Stored, load, seek, step};
+use crate::zone::journal::{Stored, load, part_step, seek, step};
 use crate::zone::{Contents, Edit, Version};
 
 impl Reader {
@@ -86,7 +86,7 @@ impl Reader {
             seqs.reverse();
         }
         for found in seqs {
-            let PartStep { step, .. } = step::read_part(store, &stored.apex, id, found, name)?;
+            let PartStep { step, .. } = part_step::read_part(store, &stored.apex, id, found, name)?;
             let next = if forward {
                 step.apply(&contents)
             } else {

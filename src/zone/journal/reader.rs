@@ -4,14 +4,15 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::dns::{Name, Serial};
+use crate::ops::at_once;
 use crate::zone::journal::codec::StreamError;
 use crate::zone::journal::floor::Losses;
 use crate::zone::journal::head::Head;
 use crate::zone::journal::index::{Finder, Topic};
 use crate::zone::journal::load::{self, State};
-use crate::zone::journal::step::PartStep;
+use crate::zone::journal::part_step::PartStep;
 use crate::zone::journal::store::{Store, StoreError};
-use crate::zone::journal::{Stored, Zones, step, wide};
+use crate::zone::journal::{Stored, Zones, part_step, step, wide};
 use crate::zone::{Contents, Step, Version};
 
 /// How many steps back from a version at hand cost less than reading the zone's base.
@@ -65,15 +66,6 @@ pub struct StoredZone {
     pub oldest: u64,
     /// The octets that are kept: steps and snapshots, the indexes aside.
     pub octets: u64,
-}
-
-/// Which way to go through the history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// From the newest step back.
-    NewestFirst,
-    /// From the oldest step on.
-    OldestFirst,
 }
 
 /// Reads the history. Cheap to clone; each call sees what was durable when it was made.
@@ -150,7 +142,7 @@ impl Reader {
     pub fn step_of(&self, apex: &Name, seq: u64, name: &Name) -> Result<PartStep, ReadError> {
         let stored = self.stored(apex)?;
         if wide::entry(&self.store, stored.id, seq)?.is_some() && seq >= stored.head.oldest {
-            let part = step::read_part(&self.store, &stored.apex, stored.id, seq, name);
+            let part = part_step::read_part(&self.store, &stored.apex, stored.id, seq, name);
             if let Ok(part) = part {
                 return Ok(part);
             }
@@ -224,23 +216,36 @@ impl Reader {
         Ok(())
     }
 
-    /// The steps of a zone whose numbers lie within `seqs`, one after the other. Steps that leave the
-    /// history meanwhile are passed over; the iterator ends after an error.
-    #[must_use]
-    pub fn steps(&self, apex: &Name, order: Order, seqs: RangeInclusive<u64>) -> Steps {
-        let (low, high) = self.stored(apex).map_or((1, 0), |stored| {
-            (
-                stored.head.oldest.max(*seqs.start()),
-                stored.head.seq.min(*seqs.end()),
-            )
+    /// The kept steps of a zone whose numbers lie within `seqs`, the oldest first: cheaper than one by one. Of a zone that is
+    /// not there, none.
+    ///
+    /// # Errors
+    /// [`ReadError`] when one cannot be read.
+    pub fn steps(
+        &self,
+        apex: &Name,
+        seqs: RangeInclusive<u64>,
+    ) -> Result<Vec<Arc<Step>>, ReadError> {
+        let Ok(stored) = self.stored(apex) else {
+            return Ok(Vec::new());
+        };
+        let Head { oldest, seq, .. } = stored.head;
+        let seqs = oldest.max(*seqs.start())..=seq.min(*seqs.end());
+        let read = |seqs| load::read_steps(&self.store, &stored, seqs, true);
+        let middle = seqs.start().midpoint(*seqs.end());
+        let (low, high) = at_once(
+            || read(*seqs.start()..=middle),
+            || read(middle + 1..=*seqs.end()),
+        );
+        let all = low.and_then(|mut steps| {
+            steps.extend(high?);
+            Ok(steps)
         });
-        Steps {
-            reader: self.clone(),
-            apex: apex.clone(),
-            order,
-            low,
-            high,
-        }
+        all.or_else(|_| {
+            // The history may have moved meanwhile; and this knows which one is damaged.
+            let one = |seq| self.step(apex, seq).map(Arc::new);
+            seqs.map(one).collect()
+        })
     }
 
     /// The contents of a version that is kept. `near` is a later version of the same history, such as
@@ -345,49 +350,5 @@ pub(super) fn unreadable(apex: &Name, seq: u64, error: StreamError) -> ReadError
             what: what.to_owned(),
         },
         StreamError::Store(error) => error.into(),
-    }
-}
-
-/// Goes through the steps of a zone.
-#[derive(Debug)]
-pub struct Steps {
-    /// Reads them.
-    reader: Reader,
-    /// The zone.
-    apex: Name,
-    /// Which way.
-    order: Order,
-    /// The lowest number left.
-    low: u64,
-    /// The highest number left; below `low` at the end.
-    high: u64,
-}
-
-impl Iterator for Steps {
-    type Item = Result<Step, ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while self.low <= self.high {
-            let seq = match self.order {
-                Order::NewestFirst => {
-                    self.high -= 1;
-                    self.high + 1
-                }
-                Order::OldestFirst => {
-                    self.low += 1;
-                    self.low - 1
-                }
-            };
-            match self.reader.step(&self.apex, seq) {
-                Err(ReadError::NoVersion { .. } | ReadError::NoZone(_)) => {}
-                Ok(step) => return Some(Ok(step)),
-                Err(error) => {
-                    self.high = 0;
-                    self.low = 1;
-                    return Some(Err(error));
-                }
-            }
-        }
-        None
     }
 }

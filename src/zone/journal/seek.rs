@@ -18,17 +18,36 @@ pub(super) fn can_seek(store: &Store, kind: u8, id: u32, seq: u64) -> Result<boo
 /// where its beginning was read, up to the number of its nodes: of a step only.
 pub(super) fn node_at(
     store: &Store,
-    (kind, id, seq): (u8, u32, u64),
+    stream: (u8, u32, u64),
     before: Option<Stream<'_>>,
     key: &[u8],
 ) -> Streamed<Option<(Node, u32)>> {
+    let is_before = |node: &(Node, u32)| node.0.key() < key;
+    let next =
+        nodes_from(store, stream, before, key)?.find(|node| !node.as_ref().is_ok_and(is_before));
+    Ok(next.transpose()?.filter(|(node, _)| node.key() == key))
+}
+
+/// The nodes of a stream, each with its tag, in canonical order: from one at or before a sort key, or from the first;
+/// from the first where the stream cannot be sought in. `before` as for [`node_at`].
+pub(super) fn nodes_from<'a>(
+    store: &'a Store,
+    (kind, id, seq): (u8, u32, u64),
+    before: Option<Stream<'a>>,
+    key: &[u8],
+) -> Streamed<impl Iterator<Item = Streamed<(Node, u32)>> + use<'a>> {
     let parts = Parts {
         store,
         kind,
         id,
         seq,
     };
-    let start = parts.last_before(key)?;
+    // The apex stands first.
+    let start = if key.is_empty() {
+        0
+    } else {
+        parts.last_before(key)?
+    };
     let is_read = before.is_some();
     let mut stream = before.unwrap_or_else(|| Stream::new(store, kind, id, seq));
     if start > 0 {
@@ -41,16 +60,31 @@ pub(super) fn node_at(
         }
         stream.count()?;
     }
-    while !stream.is_at_end() {
-        let node = if kind == SNAPSHOT {
-            (step::take_node(&mut stream)?, 0)
+    let next = move || {
+        if stream.is_at_end() {
+            return None;
+        }
+        Some(if kind == SNAPSHOT {
+            step::take_node(&mut stream).map(|node| (node, 0))
         } else {
-            step::take_tagged_node(&mut stream)?
-        };
-        match node.0.key().cmp(key) {
-            std::cmp::Ordering::Less => {}
-            std::cmp::Ordering::Equal => return Ok(Some(node)),
-            std::cmp::Ordering::Greater => break,
+            step::take_tagged_node(&mut stream)
+        })
+    };
+    Ok(std::iter::from_fn(next))
+}
+
+/// The sort key of a node about in the middle of a stream that [`can_seek`]; `None` where it has no second half.
+pub(super) fn middle(store: &Store, (kind, id, seq): (u8, u32, u64)) -> Streamed<Option<Vec<u8>>> {
+    let parts = Parts {
+        store,
+        kind,
+        id,
+        seq,
+    };
+    let end = parts.last()? + 1;
+    for part in end.div_ceil(2)..end {
+        if let Some(key) = parts.first_key(part)? {
+            return Ok(Some(key));
         }
     }
     Ok(None)
@@ -105,7 +139,7 @@ impl Parts<'_> {
             let mut at = middle;
             let mut below = None;
             while at > low && below.is_none() {
-                below = self.begins_below(at, key)?;
+                below = self.first_key(at)?.map(|first| *first <= *key);
                 at -= u32::from(below.is_none());
             }
             match below {
@@ -117,8 +151,8 @@ impl Parts<'_> {
         Ok(start)
     }
 
-    /// Whether a part begins with a node whose key is not above this one; `None` when it begins with none.
-    fn begins_below(&self, part: u32, key: &[u8]) -> Streamed<Option<bool>> {
+    /// The sort key of the node with which a part, not the first, begins; `None` when it begins with none.
+    fn first_key(&self, part: u32) -> Streamed<Option<Vec<u8>>> {
         const MALFORMED: StreamError = StreamError::Damaged("a node is malformed");
         let value = self.value(part)?;
         if !codec::begins_with_record(&value) {
@@ -133,6 +167,6 @@ impl Parts<'_> {
         stream.number()?;
         let len = stream.take(2)?.try_into().map_err(|_| MALFORMED)?;
         let first = stream.take(usize::from(u16::from_be_bytes(len)))?;
-        Ok(Some(first <= key))
+        Ok(Some(first.to_vec()))
     }
 }

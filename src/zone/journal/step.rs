@@ -3,13 +3,11 @@
 //! A step carries everything there is in it, causes included; strings that repeat are written once. A
 //! first step is written as the nodes of its version, like a snapshot.
 
-use crate::cluster::Verb;
-use crate::dns::{Name, RrList, RrRef, Rtype, Serial, Soa, SortKey, Ttl};
+use crate::dns::{Name, RrList, RrRef, Rtype, Serial, Soa, Ttl};
 use crate::zone::journal::causes::{CauseTable, put_causes};
 use crate::zone::journal::codec::{
     PartWriter, SNAPSHOT, STEP, Stream, StreamError, Streamed, put_counted, put_number, put_soa,
 };
-use crate::zone::journal::seek;
 use crate::zone::journal::store::Store;
 use crate::zone::{Contents, Hash, Link, Node, Step};
 
@@ -129,7 +127,7 @@ fn put_list(list: &RrList, out: &mut impl FnMut(&[u8])) {
 }
 
 /// Reads a list of records, or those of one owner; gives also how many there are in all. Each tag is `named`.
-fn take_list(
+pub(super) fn take_list(
     stream: &mut Stream<'_>,
     only: Option<&Name>,
     mut named: impl FnMut(u32),
@@ -227,95 +225,28 @@ pub(super) fn peek_link(store: &Store, id: u32, seq: u64) -> Streamed<Option<Lin
     Ok(take_head(&mut stream, seq)?.0.link)
 }
 
-/// Reads a step, its causes only where they are wanted.
-pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64, why: bool) -> Streamed<RawStep> {
-    let mut stream = Stream::new(store, STEP, id, seq);
-    let (mut step, causes, as_nodes) = take_head(&mut stream, seq)?;
+/// Reads a step.
+pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawStep> {
+    take_raw_step(&mut Stream::new(store, STEP, id, seq), seq, true)
+}
+
+/// Reads a step to the end of its stream, its causes only where they are wanted.
+pub(super) fn take_raw_step(stream: &mut Stream<'_>, seq: u64, why: bool) -> Streamed<RawStep> {
+    let (mut step, causes, as_nodes) = take_head(stream, seq)?;
     step.causes = causes.groups(|_| why)?;
     let mut nodes = None;
     if as_nodes {
         let mut list = Vec::new();
         for _ in 0..stream.count()? {
-            list.push(take_tagged_node(&mut stream)?);
+            list.push(take_tagged_node(stream)?);
         }
         nodes = Some(list);
     } else {
-        (step.removed, _) = take_list(&mut stream, None, drop)?;
-        (step.added, _) = take_list(&mut stream, None, drop)?;
+        (step.removed, _) = take_list(stream, None, drop)?;
+        (step.added, _) = take_list(stream, None, drop)?;
     }
     stream.end()?;
     Ok(RawStep { step, nodes })
-}
-
-/// What a step does to one name, with the causes of that and of the version; and how many records go and come in all.
-pub(super) fn read_part(
-    store: &Store,
-    apex: &Name,
-    id: u32,
-    seq: u64,
-    name: &Name,
-) -> Streamed<PartStep> {
-    let mut stream = Stream::new(store, STEP, id, seq);
-    let (mut step, causes, as_nodes) = take_head(&mut stream, seq)?;
-    let (removed, added);
-    // Of the version are groups that no record names. The records of a first one are not all read: those with this
-    // verb have its causes.
-    let mut of_version = causes.of_version(|verb| !as_nodes || verb != Verb::Configured);
-    if as_nodes {
-        let key = SortKey::of_wire(name.as_wire(), apex.as_wire());
-        let key = key.as_ref().map_or(&[][..], SortKey::as_bytes);
-        let found = if seek::can_seek(store, STEP, id, seq)? {
-            seek::node_at(store, (STEP, id, seq), Some(stream), key)?
-        } else {
-            let mut found = None;
-            for _ in 0..stream.count()? {
-                let node = take_tagged_node(&mut stream)?;
-                found = Some(node).filter(|(node, _)| node.key() == key).or(found);
-            }
-            found
-        };
-        if let Some((node, tag)) = found {
-            for rr in node.records(&node.owner_wire(apex), tag) {
-                step.added.push(rr);
-            }
-        }
-        (removed, added) = (0, step.records.saturating_sub(1));
-    } else {
-        let mut named = |tag| {
-            of_version.remove(&tag);
-        };
-        (step.removed, removed) = take_list(&mut stream, Some(name), &mut named)?;
-        (step.added, added) = take_list(&mut stream, Some(name), &mut named)?;
-        stream.end()?;
-    }
-    let of_name = step.removed.iter().chain(&step.added);
-    of_version.extend(of_name.map(|rr| rr.tag));
-    step.causes =
-        causes.groups(|tag| u32::try_from(tag).is_ok_and(|it| of_version.contains(&it)))?;
-    Ok(PartStep {
-        step,
-        removed,
-        added,
-    })
-}
-
-/// A step of which only the records of one name and their causes are there.
-#[derive(Debug, Clone)]
-pub struct PartStep {
-    /// The step; groups of causes that are neither of the name nor of the version are empty.
-    pub step: Step,
-    /// How many records go in all.
-    pub removed: usize,
-    /// How many come in all.
-    pub added: usize,
-}
-
-impl PartStep {
-    /// Whether nothing of the step is left out.
-    #[must_use]
-    pub fn is_whole(&self) -> bool {
-        (self.step.removed.len(), self.step.added.len()) == (self.removed, self.added)
-    }
 }
 
 /// Reads what stands before a step's records, its causes apart; says whether the records are nodes.

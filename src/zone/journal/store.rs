@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use crate::ops::others_first;
 use crate::zone::journal::sidefile::sync_dir;
 
 /// How much of the database sled may keep in memory. Its default is 1 GiB; what we read at run time is
@@ -286,6 +287,7 @@ impl Store {
         doing: &'static str,
         call: impl FnOnce(&Open) -> Result<T, sled::Error>,
     ) -> Result<T, StoreError> {
+        others_first();
         let guard = self.0.open.read().unwrap_or_else(PoisonError::into_inner);
         match guard.as_ref() {
             None => Err(StoreError::io(doing, io::ErrorKind::NotConnected.into())),

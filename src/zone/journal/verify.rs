@@ -201,7 +201,7 @@ impl<'a> Walk<'a> {
         let Stored { apex, id, head, .. } = self.stored;
         let mut before: Option<Before> = None;
         for seq in head.oldest..=head.seq {
-            let read = step::read_raw_step(self.store, *id, seq, true);
+            let read = step::read_raw_step(self.store, *id, seq);
             let Some(raw) = self.read(seq, read)? else {
                 before = None;
                 continue;

@@ -265,14 +265,11 @@ fn fill_the_disk(dir: &Path, relief: &str) {
     );
     assert_eq!(report.notes, Vec::<String>::new());
     let reader = journal.reader();
-    let steps: Vec<_> = reader
-        .steps(&apex(), Order::NewestFirst, 0..=u64::MAX)
-        .collect();
+    let steps = reader.steps(&apex(), 0..=u64::MAX).unwrap();
     assert_eq!(
         steps.len() as u64,
         version.seq - reader.zone(&apex()).unwrap().oldest + 1
     );
-    assert!(steps.iter().all(Result::is_ok));
 }
 
 #[test]

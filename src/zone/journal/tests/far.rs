@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::dns::{Rdata, RrList, Rtype, Ttl};
-use crate::zone::journal::difference;
+use crate::zone::journal::codec::{self, SNAPSHOT};
+use crate::zone::journal::store::Batch;
+use crate::zone::journal::{difference, seek};
 use crate::zone::{Edit, Net, Node};
 
 /// Owners that come and go.
@@ -91,6 +93,33 @@ fn versions_far_apart_differ_in_the_net_of_all_steps_between() {
             );
         }
     }
+}
+
+#[test]
+fn a_snapshot_that_lacks_a_part_gives_no_difference() {
+    let mut bench = bench(120);
+    let stored = bench.journal().zones()[&apex()].clone();
+    let store = bench.journal().store.clone();
+    let base = stored.head.nearest(30);
+    let stream = (SNAPSHOT, stored.id, base.seq);
+    assert!(base.snapshot && seek::middle(&store, stream).unwrap().is_some());
+    let parts = {
+        let low = codec::part_key(SNAPSHOT, stored.id, base.seq, 0);
+        let high = codec::part_key(SNAPSHOT, stored.id, base.seq, u32::MAX);
+        store.range(&low, &high, usize::MAX).unwrap()
+    };
+    assert!(parts.len() > 20, "{} parts", parts.len());
+    for (part, (key, value)) in parts.iter().enumerate() {
+        let mut batch = Batch::default();
+        batch.delete(key);
+        store.write(batch).unwrap();
+        let found = difference::net(&store, &stored, (30, 119), None, 0);
+        assert!(found.is_err(), "part {part} of {}", parts.len());
+        let mut batch = Batch::default();
+        batch.put(key, value.to_vec());
+        store.write(batch).unwrap();
+    }
+    difference::net(&store, &stored, (30, 119), None, 0).unwrap();
 }
 
 #[test]

@@ -221,12 +221,10 @@ fn judge(dir: TempDir, announced: u64, truth: &Truth) -> Result<u64, String> {
         }
     }
     let reader = journal.reader();
-    let steps: Result<Vec<_>, _> = reader
-        .steps(&apex(), Order::NewestFirst, 0..=u64::MAX)
-        .collect();
+    let steps = reader.steps(&apex(), 0..=u64::MAX);
     let steps = steps.map_err(|error| format!("a step cannot be read: {error}"))?;
-    for (step, at) in steps.iter().zip((1..=seq).rev()) {
-        if *step != *truth[&at].1 {
+    for (step, at) in steps.iter().rev().zip((1..=seq).rev()) {
+        if *step != truth[&at].1 {
             return Err(format!("the step to {at} is another"));
         }
     }

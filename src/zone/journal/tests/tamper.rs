@@ -221,7 +221,7 @@ fn rewritten(
     change: impl FnOnce(&mut Step),
 ) -> Vec<(Vec<u8>, Vec<u8>)> {
     let id = journal.zones()[&apex()].id;
-    let raw = step::read_raw_step(&journal.store, id, seq, true).unwrap();
+    let raw = step::read_raw_step(&journal.store, id, seq).unwrap();
     let contents = raw.clone().into_contents(&apex());
     let mut step = raw.into_step(&apex());
     let contents = contents.map_or(Contents::empty(&apex(), step.soa.clone()), |(it, ..)| it);
