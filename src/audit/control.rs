@@ -31,8 +31,9 @@ const QUESTIONS_AT_ONCE: usize = 16;
 /// The most of those that read much of the store that are answered at once.
 const MOST_READ_AT_ONCE: usize = 4;
 
-/// How many questions that read much of the store are answered at once, the others after them: so many that a processor
-/// is left for commits and answers to queries, where there is more than one.
+/// How many questions that read much of the store are answered at once, the others after them: one less than there are
+/// processors, where there is more than one. Some of them are answered by two threads for a while; commits and answers to
+/// queries come first all the same ([`crate::ops::others_first`]).
 #[must_use]
 pub fn read_at_once() -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::audit::blame::{Reason, one_by_one};
 use crate::audit::log::{cause_text, version_json};
 use crate::audit::moment::TimeText;
-use crate::audit::past::{AuditError, Output, Past, step_of};
+use crate::audit::past::{AuditError, Output, Past, step_of, steps_of};
 use crate::audit::pieces::Pieces;
 use crate::cluster::Cause;
 use crate::dns::{Name, RecordLines, RecordText, RrList, RrRef, Rtype};
@@ -55,7 +55,7 @@ pub(super) fn write(
         _ => VERSIONS_SHOWN,
     };
     let first = newer.saturating_sub(looked_at - 1).max(older + 1);
-    let steps = past.steps(zone, first..=newer).map_err(AuditError::Store)?;
+    let steps = steps_of(past, zone, first..=newer)?;
     let (last, of_versions) = last_changes(&steps);
     let reasons = Reasons {
         few,

@@ -249,6 +249,22 @@ pub(super) fn step_of(past: &dyn Past, zone: &Name, seq: u64) -> Result<Arc<Step
         .ok_or_else(|| AuditError::Store(format!("version {seq} of {zone} is missing")))
 }
 
+/// Steps that must be there, the oldest first.
+pub(super) fn steps_of(
+    past: &dyn Past,
+    zone: &Name,
+    seqs: RangeInclusive<u64>,
+) -> Result<Vec<Arc<Step>>, AuditError> {
+    let steps = past.steps(zone, seqs.clone()).map_err(AuditError::Store)?;
+    if !steps.iter().map(|step| step.seq).eq(seqs.clone()) {
+        let (first, last) = (seqs.start(), seqs.end());
+        let error =
+            format!("of versions {first} to {last} of {zone} some left the history meanwhile");
+        return Err(AuditError::Store(error));
+    }
+    Ok(steps)
+}
+
 /// A version's records: all, or those that a name needs.
 pub(super) fn contents_at(
     past: &dyn Past,

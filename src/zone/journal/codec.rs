@@ -264,11 +264,14 @@ impl<'a> Stream<'a> {
         stream
     }
 
-    /// Goes on with the stream of the next version. This one must end here.
+    /// Goes on with the stream of the next version. This one must end here; behind its end there may be parts of a longer
+    /// one that it was written over.
     pub(super) fn go_on(&mut self) -> Streamed<()> {
         self.end()?;
         self.seq += 1;
         (self.part, self.chain, self.ended) = (0, 0, false);
+        let first = part_key(self.kind, self.id, self.seq, 0);
+        while self.ahead.pop_if(|(key, _)| **key < first[..]).is_some() {}
         Ok(())
     }
 

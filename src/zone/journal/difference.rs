@@ -3,7 +3,7 @@
 //! Steps of versions that are near are condensed. Versions that are far apart each have a snapshot near them:
 //! what leads from it to the version is condensed and applied to each owner as the snapshot is read, and so the
 //! owners of both versions are compared in one pass. It costs two snapshots and the steps near them, not all
-//! that happened between. Two threads do it, each for one half of the owners.
+//! that happened between. Two threads do it, one for each half of the older snapshot where that can be sought in.
 
 use std::cmp::Ordering;
 use std::iter::Peekable;
@@ -90,13 +90,15 @@ pub(super) fn net(
     let at_end = served.map_or_else(|| stored_at(end), AtHand::Served);
     let after = Side::new(apex, at_end, after.as_ref(), newer < end_seq)?;
     let middle = seek::middle(store, stream_of(stored, start))?;
+    let room = MOST_RESERVED.min(LIST_OCTETS * start.octets);
+    let room = usize::try_from(room).unwrap_or_default();
     let (removed, added) = match &middle {
-        None => compare(&before, &after, Owners::ALL)?,
+        None => compare(&before, &after, Owners::ALL, room)?,
         Some(middle) => {
             let [low, high] = Owners::halves(middle);
             let (high, low) = at_once(
-                || compare(&before, &after, high),
-                || compare(&before, &after, low),
+                || compare(&before, &after, high, room),
+                || compare(&before, &after, low, room),
             );
             let ((removed, added), high) = (low?, high?);
             at_once(|| removed.and(&high.0), || added.and(&high.1))
@@ -201,14 +203,6 @@ enum AtHand<'a> {
 }
 
 impl AtHand<'_> {
-    /// The octets of its nodes, about.
-    fn octets(&self) -> u64 {
-        match self {
-            Self::Stored(_, _, base) => base.octets,
-            Self::Served(version) => version.contents.wire_octets() as u64,
-        }
-    }
-
     /// Its nodes, in canonical order.
     fn nodes<'a>(
         &'a self,
@@ -289,8 +283,13 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Records that go and that come from one version to another, in canonical order.
-fn compare(before: &Side<'_>, after: &Side<'_>, owners: Owners<'_>) -> Streamed<(RrList, RrList)> {
+/// Records that go and that come from one version to another, in canonical order, each list with so much room at first.
+fn compare(
+    before: &Side<'_>,
+    after: &Side<'_>,
+    owners: Owners<'_>,
+    room: usize,
+) -> Streamed<(RrList, RrList)> {
     let (mut old, mut new) = (
         before.nodes(owners)?.peekable(),
         after.nodes(owners)?.peekable(),
@@ -300,9 +299,7 @@ fn compare(before: &Side<'_>, after: &Side<'_>, owners: Owners<'_>) -> Streamed<
         (_, Err(_)) => Ordering::Greater,
         (Ok(old), Ok(new)) => old.key().cmp(new.key()),
     };
-    let octets = MOST_RESERVED.min(LIST_OCTETS * before.at_hand.octets());
-    let list = || RrList::with_capacity(usize::try_from(octets).unwrap_or_default());
-    let (mut removed, mut added) = (list(), list());
+    let (mut removed, mut added) = (RrList::with_capacity(room), RrList::with_capacity(room));
     while let Some((old, new)) = next_of(&mut old, &mut new, order) {
         let (old, new) = (old.transpose()?, new.transpose()?);
         let (old, new) = (old.as_ref(), new.as_ref());

@@ -17,6 +17,8 @@ use crate::zone::{Contents, Step, Version};
 
 /// How many steps back from a version at hand cost less than reading the zone's base.
 const NEAR_STEPS: u64 = 2000;
+/// So many steps are read by two threads.
+const MANY_STEPS: u64 = 100;
 /// How often a read is tried again when the history moved under it.
 pub(super) const TRIES: usize = 3;
 
@@ -232,15 +234,17 @@ impl Reader {
         let Head { oldest, seq, .. } = stored.head;
         let seqs = oldest.max(*seqs.start())..=seq.min(*seqs.end());
         let read = |seqs| load::read_steps(&self.store, &stored, seqs, true);
-        let middle = seqs.start().midpoint(*seqs.end());
-        let (low, high) = at_once(
-            || read(*seqs.start()..=middle),
-            || read(middle + 1..=*seqs.end()),
-        );
-        let all = low.and_then(|mut steps| {
-            steps.extend(high?);
-            Ok(steps)
-        });
+        let (first, last) = (*seqs.start(), *seqs.end());
+        let all = if last.saturating_sub(first) < MANY_STEPS {
+            read(seqs.clone())
+        } else {
+            let middle = first.midpoint(last);
+            let (low, high) = at_once(|| read(first..=middle), || read(middle + 1..=last));
+            low.and_then(|mut steps| {
+                steps.extend(high?);
+                Ok(steps)
+            })
+        };
         all.or_else(|_| {
             // The history may have moved meanwhile; and this knows which one is damaged.
             let one = |seq| self.step(apex, seq).map(Arc::new);

@@ -1,4 +1,4 @@
-//! One owner in a snapshot or a first step: found by halving, without reading the rest.
+//! Owners in a snapshot or a first step: one, found by halving, or those from one on, without reading the rest.
 //!
 //! Parts of such streams say whether they begin with a record, and records stand in canonical order. What was
 //! written before they said so has to be read whole.
@@ -73,7 +73,7 @@ pub(super) fn nodes_from<'a>(
     Ok(std::iter::from_fn(next))
 }
 
-/// The sort key of a node about in the middle of a stream that [`can_seek`]; `None` where it has no second half.
+/// The sort key of a node about in the middle of a stream; `None` where it has no second half, or cannot be sought in.
 pub(super) fn middle(store: &Store, (kind, id, seq): (u8, u32, u64)) -> Streamed<Option<Vec<u8>>> {
     let parts = Parts {
         store,
@@ -81,6 +81,9 @@ pub(super) fn middle(store: &Store, (kind, id, seq): (u8, u32, u64)) -> Streamed
         id,
         seq,
     };
+    if !can_seek(store, kind, id, seq)? {
+        return Ok(None);
+    }
     let end = parts.last()? + 1;
     for part in end.div_ceil(2)..end {
         if let Some(key) = parts.first_key(part)? {

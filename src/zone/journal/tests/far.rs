@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::dns::{Rdata, RrList, Rtype, Ttl};
-use crate::zone::journal::codec::{self, SNAPSHOT};
+use crate::zone::journal::codec::{self, SNAPSHOT, STEP};
 use crate::zone::journal::store::Batch;
-use crate::zone::journal::{difference, seek};
+use crate::zone::journal::{difference, load, seek};
 use crate::zone::{Edit, Net, Node};
 
 /// Owners that come and go.
@@ -62,6 +62,13 @@ fn sorted(list: &RrList) -> Vec<String> {
     all
 }
 
+/// Whether a list's owners stand in canonical order.
+fn is_canonical(list: &RrList) -> bool {
+    list.iter()
+        .map(|rr| rr.to_record().owner.sort_key(&apex()).unwrap())
+        .is_sorted()
+}
+
 #[test]
 fn versions_far_apart_differ_in_the_net_of_all_steps_between() {
     let mut bench = bench(120);
@@ -81,6 +88,9 @@ fn versions_far_apart_differ_in_the_net_of_all_steps_between() {
         for near in [None, bench.version.as_ref()] {
             let found = difference::net(&store, &stored, (older, newer), near, 0).unwrap();
             assert_eq!((&found.from, &found.to), (&wanted.from, &wanted.to));
+            if stored.head.nearest(older) != stored.head.nearest(newer) {
+                assert!(is_canonical(&found.removed) && is_canonical(&found.added));
+            }
             assert_eq!(
                 sorted(&found.removed),
                 sorted(&wanted.removed),
@@ -93,6 +103,31 @@ fn versions_far_apart_differ_in_the_net_of_all_steps_between() {
             );
         }
     }
+}
+
+#[test]
+fn parts_of_a_longer_step_that_was_written_over_are_not_read() {
+    let mut bench = bench(120);
+    let stored = bench.journal().zones()[&apex()].clone();
+    let store = bench.journal().store.clone();
+    let wanted = Net::of(&bench.steps[9..30]).unwrap();
+    let steps = bench.steps[9..30].to_vec();
+    let mut left_over = Batch::default();
+    for seq in 10..=30 {
+        // Far behind its last part, and right behind it.
+        let low = codec::part_key(STEP, stored.id, seq, 0);
+        let high = codec::part_key(STEP, stored.id, seq, u32::MAX);
+        let parts = u32::try_from(store.range(&low, &high, usize::MAX).unwrap().len()).unwrap();
+        for part in [parts, parts + 40] {
+            let key = codec::part_key(STEP, stored.id, seq, part);
+            left_over.put(&key, codec::seal(&key, vec![0; 50]));
+        }
+    }
+    store.write(left_over).unwrap();
+    let read = load::read_steps(&store, &stored, 10..=30, true).unwrap();
+    assert_eq!(read, steps);
+    let found = difference::net(&store, &stored, (9, 30), None, u64::MAX).unwrap();
+    assert_eq!(found, wanted);
 }
 
 #[test]

@@ -72,6 +72,25 @@ fn the_pauses_between_tries_grow_to_a_minute_and_a_clock_set_back_makes_none_lon
 }
 
 #[test]
+fn the_pauses_begin_anew_when_a_commit_opened_the_store() {
+    let mut bench = due();
+    bench.journal().store.refuse_openings(3);
+    bench.settle();
+    for seconds in [1, 2] {
+        bench.now.fetch_add(seconds * 1000, Ordering::Relaxed);
+        bench.settle();
+    }
+    bench.journal().prepare();
+    assert_eq!(bench.journal().again_after(), None, "it is open");
+    let wide = with_owners(bench.version.as_ref(), 0..3000, 2);
+    bench.put(wide);
+    bench.journal().store.refuse_openings(1);
+    bench.settle();
+    let after = bench.journal().again_after().unwrap();
+    assert_eq!(after.as_secs(), 1);
+}
+
+#[test]
 fn a_store_that_is_too_large_stays_open() {
     let mut bench = due();
     bench.journal().reopening.renewed_octets = 1;
