@@ -171,14 +171,14 @@ pub fn answer(
             let filter = log::Filter {
                 since_ms: since_of(past, zone, since)?.map(|since| since.time_ms()),
                 until_ms: time_of(past, until)?,
-                ..filter_of(name, object)?
+                ..filter_of(&zones, name, object)?
             };
             log::write(past, &zones, &filter, output, out)
         }
         Request::Follow(followed) => answer_follow(past, followed, Room::PAGE, output, out),
         Request::Show { zone, name } => {
             let (zone, moment) = zone_and_moment(past, zone)?;
-            let name = name.as_deref().map(Name::parse).transpose()?;
+            let name = name_in(std::slice::from_ref(&zone), name)?;
             let seq = version_at(past, &zone, moment)?;
             show::write(past, &zone, seq, name.as_ref(), output, out)
         }
@@ -195,7 +195,7 @@ pub fn answer(
         }
         Request::Blame { zone, name } => {
             let (zone, moment) = zone_and_moment(past, zone)?;
-            let name = name.as_deref().map(Name::parse).transpose()?;
+            let name = name_in(std::slice::from_ref(&zone), name)?;
             let seq = version_at(past, &zone, moment)?;
             blame::write(past, &zone, seq, name.as_ref(), output, out)
         }
@@ -269,7 +269,9 @@ pub(super) fn answer_follow(
             },
         },
     };
-    let filter = filter_of(name, object)?;
+    // Where no zone is named, others may come.
+    let named = if zone.is_some() { &zones[..] } else { &[] };
+    let filter = filter_of(named, name, object)?;
     let followed = follow::Followed {
         zones: &zones,
         filter: &filter,
@@ -304,13 +306,29 @@ fn rollback_of(
 }
 
 /// Which names and objects are wanted.
-fn filter_of(name: &Option<String>, object: &Option<String>) -> Result<log::Filter, AuditError> {
+fn filter_of(
+    zones: &[Name],
+    name: &Option<String>,
+    object: &Option<String>,
+) -> Result<log::Filter, AuditError> {
     let object = object.as_deref().map(log::ObjectFilter::parse);
     Ok(log::Filter {
-        name: name.as_deref().map(Name::parse).transpose()?,
+        name: name_in(zones, name)?,
         object: object.transpose()?,
         ..log::Filter::default()
     })
+}
+
+/// A name that is asked for in some zones, in any where none is given; elsewhere nothing is known of it, which is not to read as if it were absent.
+fn name_in(zones: &[Name], name: &Option<String>) -> Result<Option<Name>, AuditError> {
+    let name = name.as_deref().map(Name::parse).transpose()?;
+    match name {
+        Some(name) if !zones.is_empty() && !zones.iter().any(|zone| name.is_within(zone)) => {
+            let zones = zones.to_vec();
+            Err(AuditError::Outside { name, zones })
+        }
+        name => Ok(name),
+    }
 }
 
 /// From when on.

@@ -24,6 +24,9 @@ const VERSIONS_SHOWN: u64 = 1000;
 const VERSIONS_SEEN: u64 = 50;
 /// Octets of text that are made before they are written.
 const WRITTEN_AT_ONCE: usize = 32 << 10;
+/// What is said of records that no version which was looked at took or brought.
+const NOT_FOUND: &str =
+    "; by an older version than the newest 1000 between: `log --name` names who\n";
 /// So many records are looked up each by the index, however far the versions lie apart.
 const FEW: usize = 64;
 
@@ -140,6 +143,9 @@ fn write_records(
     written?;
     aside?.write_to(out)?;
     let mut text = String::new();
+    if lists.iter().all(|(_, _, list)| list.is_empty()) {
+        text.push_str("; both have the same records\n");
+    }
     write_causes(&reasons.of_versions, &mut text);
     if !reasons.is_all {
         text.push_str("; and maybe more: `log` names all\n");
@@ -147,7 +153,8 @@ fn write_records(
     Ok(out.write_all(text.as_bytes())?)
 }
 
-/// Writes a list, each record with its causes, which stand once under those that share them.
+/// Writes a list, each record with its causes, which stand once under those that share them; where they were not found,
+/// that is said, so that no record seems to have those of another.
 fn write_list<'a>(
     sign: char,
     list: &RrList,
@@ -155,13 +162,13 @@ fn write_list<'a>(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let (mut lines, mut text) = (RecordLines::default(), String::new());
-    let mut last: &[Cause] = &[];
+    let mut last: Option<Option<&[Cause]>> = None;
     for (place, rr) in list.iter().enumerate() {
-        let causes = reason(place, rr).map_or(&[][..], |(step, tag)| step.causes_of(tag));
-        if causes != last {
-            write_causes(last, &mut text);
-            last = causes;
+        let causes = reason(place, rr).map(|(step, tag)| step.causes_of(tag));
+        if last.is_some_and(|last| last != causes) {
+            write_reason(last.flatten(), &mut text);
         }
+        last = Some(causes);
         if text.len() > WRITTEN_AT_ONCE {
             others_first();
             out.write_all(text.as_bytes())?;
@@ -171,8 +178,19 @@ fn write_list<'a>(
         lines.push(rr, &mut text);
         text.push('\n');
     }
-    write_causes(last, &mut text);
+    if let Some(last) = last {
+        write_reason(last, &mut text);
+    }
     out.write_all(text.as_bytes())
+}
+
+/// The causes of records, each on a line; or that they are not known.
+fn write_reason(causes: Option<&[Cause]>, text: &mut String) {
+    match causes {
+        None => text.push_str(NOT_FOUND),
+        Some([]) => text.push_str("; no cause is stored\n"),
+        Some(causes) => write_causes(causes, text),
+    }
 }
 
 /// What to say when both versions are one.

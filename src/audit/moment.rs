@@ -16,12 +16,20 @@ pub enum Moment {
     Time(u64),
 }
 
-/// The text names no serial and no time.
+/// The text does not name what it should.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "\"{0}\" is no serial and no time; write 1795286401, 2026-11-21T14:03:00Z, 2026-11-21 or \"2h ago\""
-)]
-pub struct MomentError(String);
+pub enum MomentError {
+    /// No serial and no time.
+    #[error(
+        "\"{0}\" is no serial and no time; write 1795286401, 2026-11-21T14:03:00Z, 2026-11-21 or \"2h ago\""
+    )]
+    Neither(String),
+    /// A serial where only a time is taken.
+    #[error(
+        "\"{0}\" is a serial, here a time is wanted; write 2026-11-21T14:03:00Z, 2026-11-21 or \"2h ago\""
+    )]
+    Serial(String),
+}
 
 impl Moment {
     /// Reads a serial (digits alone), an RFC 3339 time, a date (its midnight, UTC) or an age such as
@@ -30,7 +38,7 @@ impl Moment {
     /// # Errors
     /// [`MomentError`] with the text.
     pub fn parse(text: &str, now_ms: u64) -> Result<Self, MomentError> {
-        let wrong = || MomentError(text.to_owned());
+        let wrong = || MomentError::Neither(text.to_owned());
         if let Ok(serial) = text.parse() {
             return Ok(Self::Serial(serial));
         }
@@ -61,7 +69,7 @@ impl Moment {
     pub fn parse_time(text: &str, now_ms: u64) -> Result<u64, MomentError> {
         match Self::parse(text, now_ms)? {
             Self::Time(ms) => Ok(ms),
-            Self::Serial(_) => Err(MomentError(text.to_owned())),
+            Self::Serial(_) => Err(MomentError::Serial(text.to_owned())),
         }
     }
 }
@@ -107,6 +115,10 @@ mod tests {
         for text in ["yesterday", "2 ago", "", "-1", "99999999999"] {
             assert!(Moment::parse(text, now).is_err(), "{text}");
         }
+        let serial = Moment::parse_time("1795286401", now)
+            .unwrap_err()
+            .to_string();
+        assert!(serial.starts_with("\"1795286401\" is a serial"), "{serial}");
         assert_eq!(TimeText(1_000).to_string(), "1970-01-01T00:00:01.000Z");
     }
 }

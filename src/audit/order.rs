@@ -1,6 +1,7 @@
 //! `freeze`, `rollback`, `release`: what operators order, and the answer.
 
 use std::io;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -31,10 +32,13 @@ pub enum Order {
     },
 }
 
+/// The longest time of an order: ten years of 365 days.
+const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
+
 /// When a time such as `30m` is over that begins now.
 pub(super) fn until_ms(past: &dyn Past, text: &str) -> Result<u64, AuditError> {
     let wrong = || AuditError::Time(text.to_owned());
-    let time = parse_age(text.trim()).filter(|time| !time.is_zero());
+    let time = parse_age(text.trim()).filter(|time| !time.is_zero() && *time <= LONGEST);
     let time_ms = time.and_then(|time| u64::try_from(time.as_millis()).ok());
     let until = past.now_ms().checked_add(time_ms.ok_or_else(wrong)?);
     until.ok_or_else(wrong)

@@ -153,6 +153,14 @@ pub enum AuditError {
         /// The serial of the version.
         serial: u32,
     },
+    /// A name that is asked for is not one of the zone's.
+    #[error("{name} is not a name of {}", .zones.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or "))]
+    Outside {
+        /// The name asked for.
+        name: Name,
+        /// The zones asked for.
+        zones: Vec<Name>,
+    },
     /// An object was not written as it should.
     #[error("\"{0}\" names no object; write KIND/NAMESPACE/NAME, such as Service/shop/web")]
     Object(String),
@@ -172,7 +180,7 @@ pub enum AuditError {
     #[error(transparent)]
     Type(#[from] UnknownType),
     /// A time is none.
-    #[error("\"{0}\" is no time; write 90s, 30m, 2h or 1d")]
+    #[error("\"{0}\" is no time up to 3650d; write 90s, 30m, 2h or 1d")]
     Time(String),
     /// A server is needed.
     #[error(
@@ -194,6 +202,7 @@ impl AuditError {
             | Self::TooEarly { .. }
             | Self::WhoseSerial(_)
             | Self::NoName { .. }
+            | Self::Outside { .. }
             | Self::Refused(_)
             | Self::Time(_)
             | Self::Type(_)

@@ -391,9 +391,9 @@ fn an_order_says_what_holds_until_when() {
     assert_eq!(freeze(None).as_deref(), Ok(want));
     let want = "z. is frozen with serial 7 until 2026-11-21T14:30:03.000Z, or until: zonewright release z.\n";
     assert_eq!(freeze(Some("30m")).as_deref(), Ok(want));
-    for wrong in ["soon", "0s", "30", "99999999999999w"] {
+    for wrong in ["soon", "0s", "30", "3651d", "99999999999999w"] {
         let refusal = freeze(Some(wrong)).unwrap_err();
-        let want = format!("\"{wrong}\" is no time; write 90s, 30m, 2h or 1d");
+        let want = format!("\"{wrong}\" is no time up to 3650d; write 90s, 30m, 2h or 1d");
         assert_eq!(refusal, want);
     }
     let rollback = |to: &str, output| {

@@ -225,12 +225,10 @@ fn diff_tells_the_net_difference_and_its_causes() {
     );
 }
 
-/// Two versions may lie a million apart: a few records are found by the index, and not all between is read.
-#[test]
-fn a_diff_of_versions_far_apart_names_the_causes_of_a_few_records() {
-    let mut past = Fake::new();
+/// Adds versions that change nothing, with serials from 201 on.
+fn add_versions(past: &mut Fake, count: u32) {
     let last = past.steps[2].clone();
-    for more in 1..=5000 {
+    for more in 1..=count {
         past.steps.push(Arc::new(Step {
             seq: 3 + u64::from(more),
             from: Some((Serial::decode(199 + more), last.soa.clone())),
@@ -241,6 +239,92 @@ fn a_diff_of_versions_far_apart_names_the_causes_of_a_few_records() {
             ..(*last).clone()
         }));
     }
+}
+
+/// Records that an older version brought do not read as if the newest had.
+#[test]
+fn a_diff_of_many_records_says_of_which_it_does_not_know_who_brought_them() {
+    let mut past = Fake::new();
+    add_versions(&mut past, 1300);
+    let many: Vec<String> = (10..90).map(|number| format!("s{number}.z.")).collect();
+    let many: Vec<_> = many.iter().map(|owner| (owner.as_str(), 7, 0)).collect();
+    let mut bobs = (*past.steps[3]).clone();
+    bobs.added = list(&many);
+    bobs.causes = vec![vec![cause(Verb::Applied, "bobs", "", "5")]];
+    past.steps[3] = Arc::new(bobs);
+    let mut mallorys = (*past.steps[1302]).clone();
+    mallorys.added = list(&[("s5.z.", 1, 0), ("zzz.z.", 1, 0)]);
+    mallorys.causes = vec![vec![cause(Verb::Applied, "mallorys", "", "6")]];
+    past.steps[1302] = Arc::new(mallorys);
+    let request = |to: &str| Request::Diff {
+        zone: "z".into(),
+        from: "200".into(),
+        to: Some(to.into()),
+    };
+    let said = asked(&past, request("1500"), Output::Text).expect("it is answered");
+    let unknown = "; by an older version than the newest 1000 between: `log --name` names who";
+    let mallory = "; applied Service shop/mallorys (resourceVersion 6, by kubectl, Update)";
+    for part in [
+        format!("+s5.z. 5 IN A 192.0.2.1\n{mallory}\n"),
+        format!("+s89.z. 5 IN A 192.0.2.7\n{unknown}\n"),
+        format!("+zzz.z. 5 IN A 192.0.2.1\n{mallory}\n"),
+    ] {
+        assert!(said.contains(&part), "{part} in {said}");
+    }
+    assert_eq!(said.matches(unknown).count(), 1, "{said}");
+    assert!(!said.contains("bobs"), "{said}");
+    let said = asked(&past, request("900"), Output::Text).expect("it is answered");
+    assert!(
+        said.contains("shop/bobs") && !said.contains(unknown),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_diff_of_versions_with_the_same_records_says_so() {
+    let mut past = Fake::new();
+    add_versions(&mut past, 3);
+    let request = Request::Diff {
+        zone: "z".into(),
+        from: "200".into(),
+        to: Some("203".into()),
+    };
+    let said = asked(&past, request, Output::Text).expect("it is answered");
+    assert!(said.ends_with("\n; both have the same records\n"), "{said}");
+}
+
+#[test]
+fn a_name_of_another_zone_is_not_answered_as_if_it_were_absent() {
+    let past = Fake::new();
+    let (zone, name) = ("z".to_owned(), Some("www.example.org".to_owned()));
+    let no_time = None;
+    for request in [
+        Request::Show {
+            zone: zone.clone(),
+            name: name.clone(),
+        },
+        Request::Blame {
+            zone: zone.clone(),
+            name: name.clone(),
+        },
+        Request::Log {
+            zone: Some(zone),
+            since: no_time.clone(),
+            until: no_time,
+            name,
+            object: None,
+        },
+    ] {
+        let refusal = asked(&past, request, Output::Text).unwrap_err();
+        assert_eq!(refusal, "www.example.org. is not a name of z.");
+    }
+}
+
+/// Two versions may lie a million apart: a few records are found by the index, and not all between is read.
+#[test]
+fn a_diff_of_versions_far_apart_names_the_causes_of_a_few_records() {
+    let mut past = Fake::new();
+    add_versions(&mut past, 5000);
     let request = Request::Diff {
         zone: "z".into(),
         from: "100".into(),
