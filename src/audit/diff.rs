@@ -26,7 +26,7 @@ const VERSIONS_SEEN: u64 = 50;
 const WRITTEN_AT_ONCE: usize = 32 << 10;
 /// What is said of records that no version which was looked at took or brought.
 const NOT_FOUND: &str =
-    "; by an older version than the newest 1000 between: `log --name` names who\n";
+    "; by an older version than those that were looked at: `log --name` names who\n";
 /// So many records are looked up each by the index, however far the versions lie apart.
 const FEW: usize = 64;
 
@@ -66,32 +66,34 @@ pub(super) fn write(
         of_versions,
         is_all: first == older + 1,
     };
-    if !is_json {
-        let ends = if back { (newer, older) } else { (older, newer) };
-        write_head(past, zone, ends, out)?;
-        return write_records([('-', !back, minus), ('+', back, plus)], &reasons, out);
+    let lists = [('-', !back, minus), ('+', back, plus)];
+    if is_json {
+        let (first, last) = (net.from.0.encode(), net.to.0.encode());
+        let (from, to) = if back { (last, first) } else { (first, last) };
+        let mut answer = json_of(lists, &reasons);
+        answer["zone"] = zone.to_string().into();
+        answer["from"] = from.into();
+        answer["to"] = to.into();
+        answer["versionCount"] = (newer - older).into();
+        answer["versions"] = steps.iter().map(|step| version_json(zone, step)).collect();
+        return Ok(writeln!(out, "{answer}")?);
     }
+    let ends = if back { (newer, older) } else { (older, newer) };
+    write_head(past, zone, ends, out)?;
+    write_records(lists, &reasons, out)
+}
+
+/// What goes and comes with who made it so, for machines.
+fn json_of([minus, plus]: [(char, bool, &RrList); 2], reasons: &Reasons<'_>) -> Value {
     let lines = |list: &RrList| -> Vec<String> {
         list.iter().map(|rr| RecordText(rr).to_string()).collect()
     };
-    let (first, last) = if back {
-        (net.to.0, net.from.0)
-    } else {
-        (net.from.0, net.to.0)
-    };
-    let versions: Vec<Value> = steps.iter().map(|step| version_json(zone, step)).collect();
-    let answer = json!({
-        "zone": zone.to_string(),
-        "from": first.encode(),
-        "to": last.encode(),
-        "removed": lines(minus),
-        "added": lines(plus),
-        "removedWhy": reasons.json(!back, minus),
-        "addedWhy": reasons.json(back, plus),
-        "versionCount": newer - older,
-        "versions": versions,
-    });
-    Ok(writeln!(out, "{answer}")?)
+    json!({
+        "removed": lines(minus.2),
+        "added": lines(plus.2),
+        "removedWhy": reasons.json(minus.1, minus.2),
+        "addedWhy": reasons.json(plus.1, plus.2),
+    })
 }
 
 /// Writes which versions are compared, and their SOAs.

@@ -21,7 +21,28 @@ thread_local! {
 pub fn others_first() {
     if IS_ASIDE.get() {
         std::thread::yield_now();
+        #[cfg(test)]
+        TIMES.set(TIMES.get() + 1);
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often the thread let others go first.
+    static TIMES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// How often a thread that gives way lets others go first while it does this.
+#[cfg(test)]
+pub(crate) fn times_others_first(work: impl FnOnce() + Send) -> usize {
+    std::thread::scope(|scope| {
+        let run = || {
+            IS_ASIDE.set(true);
+            work();
+            TIMES.get()
+        };
+        scope.spawn(run).join().expect("the work does not panic")
+    })
 }
 
 /// Makes the calling thread give way to all others of the process, for good.

@@ -12,6 +12,8 @@ mod tasks;
 pub mod telemetry;
 mod time_text;
 
+#[cfg(test)]
+pub(crate) use aside::times_others_first;
 pub use aside::{aside, at_once, give_way, others_first};
 #[cfg(test)]
 pub(crate) use clock::HandClock;

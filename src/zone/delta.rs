@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cluster::Cause;
-use crate::dns::{Name, RrList, RrRef, Rtype, Serial, Soa, SortKey};
+use crate::dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, SortKey};
 use crate::zone::{Contents, Edit, Link, Node};
 
 /// The step from one version to the next, with its reasons. The first step of a zone comes from
@@ -201,8 +201,10 @@ impl OwnerChange<'_> {
             }
             records.push(*rr);
         }
-        let records = records.iter().map(RrRef::to_record);
-        let mut parts = records.map(|r| (r.rtype, r.ttl, r.rdata)).collect();
+        let rdata =
+            |data| Rdata::from_octets(data).expect("records in lists fit their length field");
+        let parts = records.iter().map(|rr| (rr.rtype, rr.ttl, rdata(rr.data)));
+        let mut parts = parts.collect();
         Ok(Node::build(&owner, apex, &mut parts))
     }
 }

@@ -224,3 +224,21 @@ fn a_stream_from_a_serial_that_is_not_kept_begins_with_a_gap() {
     };
     assert!(asked(&past, log, Output::Text).is_err());
 }
+
+/// Where no zone is named, one that comes later may have the name.
+#[test]
+fn a_stream_of_one_zone_has_only_its_names_and_one_of_all_zones_any() {
+    let past = Fake::new();
+    let follow = |zone: Option<&str>, name: &str| {
+        let followed = Follow {
+            zone: zone.map(Into::into),
+            name: Some(name.into()),
+            ..Follow::default()
+        };
+        asked(&past, Request::Follow(followed), Output::Text)
+    };
+    assert!(follow(Some("z"), "web.z").is_ok());
+    assert!(follow(None, "www.example.org").is_ok());
+    let refusal = follow(Some("z"), "www.example.org").unwrap_err();
+    assert_eq!(refusal, "www.example.org. is not a name of z.");
+}

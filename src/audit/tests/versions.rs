@@ -1,6 +1,7 @@
 //! Log, show and diff.
 
 use super::*;
+use crate::audit::past::steps_of;
 
 /// `show`.
 fn show(zone: &str) -> Result<String, String> {
@@ -12,14 +13,19 @@ fn show(zone: &str) -> Result<String, String> {
     )
 }
 
-/// `diff` of `z.`.
+/// `diff`, of these versions.
 fn diff(from: &str, to: Option<&str>) -> Result<String, String> {
+    diff_of(&Fake::new(), from, to)
+}
+
+/// `diff`, of another past.
+fn diff_of(past: &Fake, from: &str, to: Option<&str>) -> Result<String, String> {
     let request = Request::Diff {
         zone: "z".into(),
         from: from.into(),
         to: to.map(Into::into),
     };
-    asked(&Fake::new(), request, Output::Text)
+    asked(past, request, Output::Text)
 }
 
 /// `log` with these filters: since, until, name, object.
@@ -256,13 +262,8 @@ fn a_diff_of_many_records_says_of_which_it_does_not_know_who_brought_them() {
     mallorys.added = list(&[("s5.z.", 1, 0), ("zzz.z.", 1, 0)]);
     mallorys.causes = vec![vec![cause(Verb::Applied, "mallorys", "", "6")]];
     past.steps[1302] = Arc::new(mallorys);
-    let request = |to: &str| Request::Diff {
-        zone: "z".into(),
-        from: "200".into(),
-        to: Some(to.into()),
-    };
-    let said = asked(&past, request("1500"), Output::Text).expect("it is answered");
-    let unknown = "; by an older version than the newest 1000 between: `log --name` names who";
+    let said = diff_of(&past, "200", Some("1500")).expect("it is answered");
+    let unknown = "; by an older version than those that were looked at: `log --name` names who";
     let mallory = "; applied Service shop/mallorys (resourceVersion 6, by kubectl, Update)";
     for part in [
         format!("+s5.z. 5 IN A 192.0.2.1\n{mallory}\n"),
@@ -273,7 +274,7 @@ fn a_diff_of_many_records_says_of_which_it_does_not_know_who_brought_them() {
     }
     assert_eq!(said.matches(unknown).count(), 1, "{said}");
     assert!(!said.contains("bobs"), "{said}");
-    let said = asked(&past, request("900"), Output::Text).expect("it is answered");
+    let said = diff_of(&past, "200", Some("900")).expect("it is answered");
     assert!(
         said.contains("shop/bobs") && !said.contains(unknown),
         "{said}"
@@ -281,15 +282,21 @@ fn a_diff_of_many_records_says_of_which_it_does_not_know_who_brought_them() {
 }
 
 #[test]
+fn versions_that_leave_the_history_meanwhile_are_missed() {
+    let past = Fake::new();
+    let steps = |seqs| steps_of(&past, &name("z."), seqs).map_err(|error| error.to_string());
+    assert_eq!(steps(2..=3).unwrap(), past.steps[1..]);
+    for seqs in [0..=2, 2..=4] {
+        let refusal = steps(seqs).unwrap_err();
+        assert!(refusal.contains("left the history"), "{refusal}");
+    }
+}
+
+#[test]
 fn a_diff_of_versions_with_the_same_records_says_so() {
     let mut past = Fake::new();
     add_versions(&mut past, 3);
-    let request = Request::Diff {
-        zone: "z".into(),
-        from: "200".into(),
-        to: Some("203".into()),
-    };
-    let said = asked(&past, request, Output::Text).expect("it is answered");
+    let said = diff_of(&past, "200", Some("203")).expect("it is answered");
     assert!(said.ends_with("\n; both have the same records\n"), "{said}");
 }
 
@@ -325,12 +332,7 @@ fn a_name_of_another_zone_is_not_answered_as_if_it_were_absent() {
 fn a_diff_of_versions_far_apart_names_the_causes_of_a_few_records() {
     let mut past = Fake::new();
     add_versions(&mut past, 5000);
-    let request = Request::Diff {
-        zone: "z".into(),
-        from: "100".into(),
-        to: Some("5200".into()),
-    };
-    let said = asked(&past, request, Output::Text).expect("it is answered");
+    let said = diff_of(&past, "100", Some("5200")).expect("it is answered");
     for line in [
         "-web.z. 5 IN A 192.0.2.1\n; applied Service shop/web",
         "+db.z. 5 IN A 192.0.2.3\n; applied Service shop/db (shop.yaml:9)\n; and maybe more: `log` names all",

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::dns::{Rdata, RrList, Rtype, Ttl};
+use crate::ops::times_others_first;
 use crate::zone::journal::codec::{self, SNAPSHOT, STEP};
 use crate::zone::journal::store::Batch;
 use crate::zone::journal::{difference, load, seek};
@@ -103,6 +104,16 @@ fn versions_far_apart_differ_in_the_net_of_all_steps_between() {
             );
         }
     }
+}
+
+#[test]
+fn who_reads_history_lets_others_go_first_at_each_read() {
+    let mut bench = bench(120);
+    let reader = bench.journal().reader();
+    let read = || drop(reader.contents_at(&apex(), 60, None).unwrap());
+    let steps = 60_u64.abs_diff(reader.stored(&apex()).unwrap().head.nearest(60).seq);
+    let times = times_others_first(read) as u64;
+    assert!(times > steps, "{times} for {steps} steps and a snapshot");
 }
 
 #[test]
