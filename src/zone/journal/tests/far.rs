@@ -3,8 +3,8 @@
 use super::*;
 use crate::dns::{Rdata, RrList, Rtype, Ttl};
 use crate::ops::times_others_first;
-use crate::zone::journal::codec::{self, SNAPSHOT, STEP};
-use crate::zone::journal::store::Batch;
+use crate::zone::journal::codec::{self, PartWriter, SNAPSHOT, STEP};
+use crate::zone::journal::store::{Batch, Store};
 use crate::zone::journal::{difference, load, seek};
 use crate::zone::{Edit, Net, Node};
 
@@ -139,6 +139,43 @@ fn parts_of_a_longer_step_that_was_written_over_are_not_read() {
     assert_eq!(read, steps);
     let found = difference::net(&store, &stored, (9, 30), None, u64::MAX).unwrap();
     assert_eq!(found, wanted);
+}
+
+/// Writes a snapshot as those of old were: its parts do not say where records begin.
+fn write_as_of_old(store: &Store, id: u32, seq: u64) {
+    let low = codec::part_key(SNAPSHOT, id, seq, 0);
+    let high = codec::part_key(SNAPSHOT, id, seq, u32::MAX);
+    let (mut batch, mut entries) = (Batch::default(), Vec::new());
+    let mut writer = PartWriter::new(SNAPSHOT, id, seq);
+    for (key, value) in store.range(&low, &high, usize::MAX).unwrap() {
+        batch.delete(&key);
+        writer.push(&value[1..value.len() - 4], &mut entries);
+    }
+    writer.finish(&mut entries);
+    for (key, value) in entries {
+        batch.put(&key, value);
+    }
+    store.write(batch).unwrap();
+    assert!(!seek::can_seek(store, SNAPSHOT, id, seq).unwrap());
+}
+
+#[test]
+fn snapshots_that_cannot_be_sought_in_give_the_same_difference() {
+    let mut bench = bench(120);
+    let stored = bench.journal().zones()[&apex()].clone();
+    let store = bench.journal().store.clone();
+    let (start, end) = (stored.head.nearest(40), stored.head.nearest(111));
+    assert!(start.snapshot && end.snapshot && start != end);
+    let found = || difference::net(&store, &stored, (40, 111), None, 0).unwrap();
+    let wanted = found();
+    assert_eq!(
+        sorted(&wanted.added),
+        sorted(&Net::of(&bench.steps[40..111]).unwrap().added)
+    );
+    write_as_of_old(&store, stored.id, end.seq);
+    assert_eq!(found(), wanted, "the newer one");
+    write_as_of_old(&store, stored.id, start.seq);
+    assert_eq!(found(), wanted, "both");
 }
 
 #[test]
