@@ -8,6 +8,7 @@ use zonewright::cli::{Cli, Command, Translated, translate};
 use zonewright::{app, ops};
 
 /// The first rendering allocates several times what stays; this allocator gives it back to the system.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
