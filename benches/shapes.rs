@@ -20,9 +20,10 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use zonewright::cluster::{
-    Change, Endpoint, EndpointSlice, Fact, FactKey, Kind, ObjectKey, Origin, Port, Protocol,
-    Service, ServiceForm, SliceForm, SlicePort,
+    Change, Endpoint, EndpointSlice, Fact, Port, Protocol, Service, ServiceForm, SliceForm,
+    SlicePort,
 };
+use zonewright::provenance::{FactKey, Kind, ObjectKey, Origin};
 
 use writer::{Subject, namespace, quantiles};
 

@@ -26,6 +26,7 @@ pub mod gotext;
 pub mod live;
 pub mod ops;
 pub mod pipeline;
+pub mod provenance;
 pub mod schema;
 pub mod serve;
 pub mod source;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use zonewright::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
 use zonewright::dns::{Name, Rdata, Serial, Soa, Ttl};
+use zonewright::provenance::{Cause, Kind, ObjectKey, Origin, Verb};
 use zonewright::zone::journal::Journal;
 use zonewright::zone::{Candidate, Contents, Edit, MemoryLimits, Node, Version};
 

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use zonewright::cluster::{
-    Change, Endpoint, EndpointSlice, Fact, Kind, Kinds, Namespace, ObjectKey, Origin, Port,
-    Protocol, Service, ServiceForm, SliceForm, SlicePort,
+    Change, Endpoint, EndpointSlice, Fact, Kinds, Namespace, Port, Protocol, Service, ServiceForm,
+    SliceForm, SlicePort,
 };
 use zonewright::dns::{Name, Serial, Ttl};
 use zonewright::ops::{Clock, SystemClock, millis};
 use zonewright::pipeline::{ClusterPlan, Input, Observer, Pipeline, Store, ZonePlan};
+use zonewright::provenance::{Kind, ObjectKey, Origin};
 use zonewright::schema::{ApexSettings, Front, NameServer, Problem, ZoneForm};
 use zonewright::zone::journal::{CommitError, Journal};
 use zonewright::zone::{Candidate, Journaled, MemoryLimits, Version, Zone};

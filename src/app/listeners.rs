@@ -23,7 +23,7 @@ use crate::corefile::{
 };
 use crate::dns::tsig::{self, KeyRing, Keys};
 use crate::dns::{CookieSecret, Name, Rtype};
-use crate::live::{Consolidated, QueryLog, Router, Rules, UpstreamSockets};
+use crate::live::{Consolidated, ExchangeLog, QueryLog, Router, Rules, UpstreamSockets};
 use crate::ops::{Clock, HandlerMetrics};
 use crate::serve::{Common, Identity, Parts, Server, Settings};
 use crate::transfer::{Access, Peers, Rule, Secondary};
@@ -151,7 +151,8 @@ fn make(
         },
         settings: settings_of(blocks),
         clock: Arc::clone(lasting.clock),
-        query_log: QueryLog::new(blocks.iter().map(|block| rules(block)).collect()),
+        query_log: QueryLog::new(blocks.iter().map(|block| rules(block)).collect())
+            .map(|log| Arc::new(log) as Arc<dyn ExchangeLog>),
         common: lasting.common.clone(),
     });
     let (counted, words) = counts_of(blocks, &listeners, &server);

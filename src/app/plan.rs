@@ -12,13 +12,14 @@ use crate::app::apex::{ApexDefaults, apex_settings};
 use crate::app::catalogs::plan_catalogs;
 use crate::app::clients;
 use crate::app::files::{PlannedFile, plan_file_zones, plan_overlays};
-use crate::cluster::{Kind, Kinds, SeenNamespaces, Selector};
+use crate::cluster::{Kinds, SeenNamespaces, Selector};
 use crate::corefile::{
     self, Config, External, Form, Gate, History, Hold, Kubernetes, Pods, ServerBlock, Source,
 };
 use crate::dns::{Name, Ttl};
 use crate::live::{InsecurePods, LiveNames, ZonalNames};
 use crate::pipeline::{CatalogPlan, ClusterPlan, ExternalPlan, ZonePlan, service_node};
+use crate::provenance::Kind;
 use crate::schema::{ApexSettings, ExternalSettings, Front};
 use crate::source::{ApiLimits, Keep, Wanted};
 use crate::zone::gate::GateSettings;

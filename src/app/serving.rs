@@ -218,8 +218,10 @@ impl Serving {
         self.follow = CancellationToken::new();
         let following = follow::run(reloads, self.follow.clone());
         tasks.spawn_until("keys and certificates", &self.follow, following);
-        for errors in now.iter().flat_map(|(_, server)| server.consolidated()) {
-            let task = Arc::clone(errors).run(Arc::clone(&self.clock), self.follow.clone());
+        let log_tasks = now
+            .iter()
+            .flat_map(|(_, server)| server.log_tasks(&self.follow));
+        for task in log_tasks {
             start(("errors".to_owned(), task), None, &self.follow, tasks);
         }
         self.servers = now;

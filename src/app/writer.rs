@@ -10,7 +10,6 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::app::observe::Warnings;
 use crate::app::pins::{Orders, Pins};
-use crate::cluster::Cause;
 use crate::dns::{Name, RrRef, Serial};
 use crate::ops::metrics::Metrics;
 use crate::ops::{Clock, TimeText, millis};
@@ -18,6 +17,7 @@ use crate::pipeline::{
     CatalogPlan, ClusterGauges, ClusterPlan, Ended, FilePlan, GateEvent, Input, Notes, Observer,
     Pipeline, ServiceKind, Store,
 };
+use crate::provenance::Cause;
 use crate::schema::Problem;
 use crate::zone::check::Warning;
 use crate::zone::gate::Why;

@@ -11,8 +11,8 @@ use crate::audit::log::{cause_json, cause_text};
 use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output, Past, begins, contents_at, step_of};
 use crate::audit::show::each_record;
-use crate::cluster::Cause;
 use crate::dns::{Name, Record, RecordText, RrList, RrRef, Rtype};
+use crate::provenance::Cause;
 use crate::zone::Step;
 use crate::zone::journal::{StepsAtHand, Topic};
 

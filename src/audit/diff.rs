@@ -12,9 +12,9 @@ use crate::audit::log::{cause_text, version_json};
 use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output, Past, step_of, steps_of};
 use crate::audit::pieces::Pieces;
-use crate::cluster::Cause;
 use crate::dns::{Name, RecordLines, RecordText, RrList, RrRef, Rtype};
 use crate::ops::{at_once, others_first};
+use crate::provenance::Cause;
 use crate::zone::{Net, Step};
 
 /// The most versions between that are looked at for the causes of many records, the newest first: two versions may be a

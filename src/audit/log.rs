@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::audit::moment::TimeText;
 use crate::audit::past::{AuditError, Output, Past, begins, last_version, step_of};
 use crate::audit::printable::printable;
-use crate::cluster::{Cause, Kind, ObjectKey, Verb};
 use crate::dns::{Name, RecordText, RrList, RrRef};
+use crate::provenance::{Cause, Kind, ObjectKey, Verb};
 use crate::zone::Step;
 use crate::zone::journal::Topic;
 

@@ -10,8 +10,8 @@ use super::{
     HeldLine, HistoryLine, OrderLine, Output, Past, Question, Request, SecondaryLine, SourceLine,
     Status, ZoneLine, answer,
 };
-use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::dns::{RrList, Serial};
+use crate::provenance::{Cause, ObjectKey, Origin, Verb};
 use crate::zone::Step;
 use crate::zone::journal::Fault;
 use std::sync::Arc;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::cluster::{Cause, FactKey, ObjectKey, Origin, PodAddress, Verb};
+use crate::cluster::PodAddress;
+use crate::provenance::{Cause, FactKey, ObjectKey, Origin, Verb};
 
 /// From so many causes on, a change of an object that is among them takes the place of the one before: while a
 /// store refuses versions objects go on changing, and there are no more causes than this and one for each object.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use imbl::HashMap;
 
-use crate::cluster::{EndpointSlice, ObjectKey, Service};
+use crate::cluster::{EndpointSlice, Service};
+use crate::provenance::ObjectKey;
 
 /// A headless Service with its slices; what is large in them is shared with the facts.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use crate::cluster::ObjectKey;
+use crate::provenance::ObjectKey;
 
 /// The holders of one address: most often one Service, and all addresses of one slice share it.
 #[derive(Debug)]

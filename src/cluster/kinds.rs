@@ -1,6 +1,6 @@
 //! Which kinds of objects of a cluster are watched: a value, for it depends on the configuration.
 
-use crate::cluster::Kind;
+use crate::provenance::Kind;
 
 /// A part of a cluster that is seen or lost without the other: its zones go on without the other's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

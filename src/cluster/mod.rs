@@ -18,9 +18,8 @@ pub use endpoint::{Addresses, Endpoint, EndpointNames};
 pub use headless::{HeadlessService, HeadlessServices, SeenService};
 pub use kinds::{Kinds, Part};
 pub use model::{
-    Cause, Change, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice, Kind,
-    Namespace, ObjectKey, Origin, Pod, PodLabels, Port, Protocol, Service, ServiceForm,
-    ServiceImport, SliceForm, SlicePort, Verb,
+    Change, EndpointSlice, External, Fact, ImportForm, ImportOfSlice, Namespace, Pod, PodLabels,
+    Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm, SlicePort,
 };
 pub use namespaces::SeenNamespaces;
 pub use pods::PodAddress;

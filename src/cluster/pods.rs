@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use crate::cluster::{Client, ObjectKey, Origin, Pod, State};
+use crate::cluster::{Client, Pod, State};
+use crate::provenance::{ObjectKey, Origin};
 
 /// An address in a namespace: what the name of a pod says.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

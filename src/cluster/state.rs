@@ -15,10 +15,8 @@ use self::imports::Imports;
 use self::slices::{SliceNames, same_slice, slice_addresses};
 use crate::cluster::holders::Holders;
 use crate::cluster::pods::Pods;
-use crate::cluster::{
-    Change, Dirty, EndpointSlice, Fact, FactKey, Kind, Kinds, Namespace, ObjectKey, Origin,
-    Service, ServiceForm, Verb,
-};
+use crate::cluster::{Change, Dirty, EndpointSlice, Fact, Kinds, Namespace, Service, ServiceForm};
+use crate::provenance::{FactKey, Kind, ObjectKey, Origin, Verb};
 
 /// All facts of one cluster.
 #[derive(Debug, Default)]

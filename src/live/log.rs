@@ -5,14 +5,16 @@
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
 
 use crate::corefile::{LogClass, LogField, LogPiece, LogRule};
 use crate::dns::{Name, Rcode, Rtype, flags};
 use crate::live::Consolidated;
-use crate::live::chain::Router;
 use crate::live::consolidate::{self, Fate};
-use crate::live::message::Metadata;
+use crate::live::{ExchangeLog, LoggedExchange};
+use crate::ops::Clock;
 
 /// EDNS flag DO, in the lower half of the OPT's TTL field (RFC 6891 section 6.1.3).
 const EDNS_DO: u32 = 0x8000;
@@ -26,40 +28,6 @@ pub struct Rules {
     pub errors: Option<Arc<Consolidated>>,
     /// The names, and those below them, for which `metadata` is on.
     pub metadata: Vec<Name>,
-}
-
-/// What is known of an exchange besides its messages.
-#[derive(Debug, Clone, Copy)]
-pub struct Told<'a> {
-    /// Why the reply is no answer, if it is none.
-    pub error: Option<&'a str>,
-    /// What handlers found out about the query.
-    pub metadata: &'a Metadata,
-}
-
-/// A query and its reply, as they were on the wire.
-#[derive(Clone, Copy)]
-pub struct Exchange<'a> {
-    /// The query.
-    pub query: &'a [u8],
-    /// The reply; nothing where none was sent.
-    pub reply: &'a [u8],
-    /// What is known besides the messages.
-    pub told: Told<'a>,
-    /// The place of the block that the question is for, if it came so far.
-    pub block: Option<usize>,
-    /// Knows the block of any question.
-    pub router: &'a Router,
-    /// Who asked.
-    pub peer: SocketAddr,
-    /// Where the query arrived.
-    pub local: SocketAddr,
-    /// `udp` or `tcp`.
-    pub proto: &'static str,
-    /// How long the answer took.
-    pub took: Duration,
-    /// When it was there.
-    pub now: Instant,
 }
 
 /// Logs queries.
@@ -112,24 +80,8 @@ impl QueryLog {
         log.blocks.iter().any(Option::is_some).then_some(log)
     }
 
-    /// Logs an exchange as its block's rules say.
-    pub fn log(&self, exchange: &Exchange<'_>) {
-        let Some(rules) = self.rules(exchange) else {
-            return;
-        };
-        if let Some(line) = rules.line(exchange) {
-            tracing::info!("{line}");
-        }
-        if let Some((text, errors)) = rules.error_line(exchange) {
-            match errors.seen(exchange.told.error.unwrap_or(&text), exchange.now) {
-                Fate::Logged(level) => consolidate::log(level, &format!("plugin/errors: {text}")),
-                Fate::Counted => {}
-            }
-        }
-    }
-
     /// What is summed up, and has to be looked at.
-    pub fn consolidated(&self) -> impl Iterator<Item = &Arc<Consolidated>> {
+    fn consolidated(&self) -> impl Iterator<Item = &Arc<Consolidated>> {
         let blocks = self.blocks.iter().flatten();
         let errors = blocks.filter_map(|block| block.errors.as_ref());
         errors.filter(|it| !it.is_empty())
@@ -137,9 +89,9 @@ impl QueryLog {
 
     /// The rules of the block of an exchange, if they may have something to log; most exchanges are not read
     /// for that.
-    fn rules(&self, exchange: &Exchange<'_>) -> Option<&Rules> {
+    fn rules(&self, exchange: &LoggedExchange<'_>) -> Option<&Rules> {
         let may_log = |rules: &&Rules| {
-            exchange.told.error.is_some() && rules.errors.is_some() || !rules.logs.is_empty()
+            exchange.findings.error.is_some() && rules.errors.is_some() || !rules.logs.is_empty()
         };
         let place = match exchange.block {
             Some(place) => place,
@@ -155,9 +107,36 @@ impl QueryLog {
     }
 }
 
+impl ExchangeLog for QueryLog {
+    fn log(&self, exchange: &LoggedExchange<'_>) {
+        let Some(rules) = self.rules(exchange) else {
+            return;
+        };
+        if let Some(line) = rules.line(exchange) {
+            tracing::info!("{line}");
+        }
+        if let Some((text, errors)) = rules.error_line(exchange) {
+            match errors.seen(exchange.findings.error.unwrap_or(&text), exchange.now) {
+                Fate::Logged(level) => consolidate::log(level, &format!("plugin/errors: {text}")),
+                Fate::Counted => {}
+            }
+        }
+    }
+
+    fn background(
+        &self,
+        clock: &Arc<dyn Clock>,
+        cancel: &CancellationToken,
+    ) -> Vec<BoxFuture<'static, ()>> {
+        self.consolidated()
+            .map(|errors| Arc::clone(errors).run(Arc::clone(clock), cancel.clone()))
+            .collect()
+    }
+}
+
 impl Rules {
     /// The line of an exchange, if a rule wants it.
-    fn line(&self, exchange: &Exchange<'_>) -> Option<String> {
+    fn line(&self, exchange: &LoggedExchange<'_>) -> Option<String> {
         let (name, _, _) = &question_of(exchange.query)?;
         let rule = self
             .logs
@@ -181,8 +160,8 @@ impl Rules {
     }
 
     /// What is said of a failed exchange, where `errors` is on.
-    fn error_line(&self, exchange: &Exchange<'_>) -> Option<(String, &Consolidated)> {
-        let why = exchange.told.error?;
+    fn error_line(&self, exchange: &LoggedExchange<'_>) -> Option<(String, &Consolidated)> {
+        let why = exchange.findings.error?;
         let (name, rtype, _) = question_of(exchange.query)?;
         let errors = self.errors.as_deref()?;
         let rcode = exchange.reply.get(3)? & 0xf;
@@ -195,7 +174,7 @@ impl Rules {
 fn push_field(
     line: &mut String,
     field: &LogField,
-    exchange: &Exchange<'_>,
+    exchange: &LoggedExchange<'_>,
     query: &Parsed,
     reply: &Parsed,
 ) {
@@ -248,11 +227,11 @@ fn push_field(
 }
 
 /// What was found out about a query, which may be nothing, or `-` where nobody looked.
-fn found_out(label: &str, exchange: &Exchange<'_>, reply: &Parsed) -> String {
+fn found_out(label: &str, exchange: &LoggedExchange<'_>, reply: &Parsed) -> String {
     let found = match label {
         "log/class" => Some(class_of(reply).as_str().to_owned()),
         "log/type" => Some(type_of(reply).to_owned()),
-        _ => exchange.told.metadata.get(label).cloned(),
+        _ => exchange.findings.metadata.get(label).cloned(),
     };
     found.unwrap_or_else(|| "-".to_owned())
 }

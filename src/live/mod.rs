@@ -9,6 +9,7 @@ pub mod chain;
 mod chaos;
 mod consolidate;
 mod dns64;
+mod exchange;
 mod forward;
 mod hosts;
 mod loadbalance;
@@ -37,6 +38,7 @@ pub use chain::{Block, Found, Handler, Next, Router, Shape};
 pub use chaos::Chaos;
 pub use consolidate::Consolidated;
 pub use dns64::Dns64;
+pub use exchange::{ExchangeLog, Findings, LoggedExchange};
 pub use forward::{
     AskError, Forward, Https, ResolveError, Upstream, UpstreamSockets, UpstreamTls, random_id,
     resolve,
@@ -44,7 +46,7 @@ pub use forward::{
 pub use hosts::Hosts;
 pub use loadbalance::{BadWeights, Loadbalance, Weights};
 pub use local::Local;
-pub use log::{Exchange, QueryLog, Rules, Told};
+pub use log::{QueryLog, Rules};
 pub use loops::Loop;
 pub use message::{Failure, Origin, Outcome, Proto, Question, Reply, Request};
 pub use metadata::{ClusterMetadata, Metadata};

@@ -8,11 +8,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::cluster::{
-    EndpointSlice, HeadlessService, HeadlessServices, ObjectKey, SeenService, Service,
-};
+use crate::cluster::{EndpointSlice, HeadlessService, HeadlessServices, SeenService, Service};
 use crate::dns::{Name, SortKey, Ttl};
 use crate::live::LiveAnswer;
+use crate::provenance::ObjectKey;
 use crate::zone::{Contents, Node};
 
 /// What answers for topology zones, of one zone of names.

@@ -8,10 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cluster::{Dirty, EndpointSlice, ObjectKey, Service};
+use crate::cluster::{Dirty, EndpointSlice, Service};
 use crate::dns::{Rdata, Record, Rtype};
 use crate::pipeline::plan::{ExternalPlan, ZonePlan};
 use crate::pipeline::render::{Renderer, nodes_of};
+use crate::provenance::ObjectKey;
 use crate::schema::{
     ApexSettings, NameServer, ZoneForm, apex_records, outer_addresses_in_front, servers_in_front,
 };

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use crate::cluster::{Cause, Kind, Verb};
 use crate::dns::{Name, RrList};
 use crate::ops::Clock;
 use crate::pipeline::Store;
 use crate::pipeline::render::ZoneDraft;
+use crate::provenance::{Cause, Kind, Verb};
 
 /// The most records of one commit that are looked up, and how long that may take: the writer must not wait for
 /// whole zones that are gone. The others name the source that lacks them.
@@ -125,9 +125,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cluster::{ObjectKey, Origin};
     use crate::dns::{Rdata, RrRef, Serial, Ttl};
     use crate::ops::HandClock;
+    use crate::provenance::{ObjectKey, Origin};
     use crate::serve::testing::contents;
     use crate::zone::{Candidate, Contents, Edit, Journaled};
 

@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Serial, Soa};
 use crate::ops::millis;
 use crate::pipeline::commit::Ready;
 use crate::pipeline::guard::{name_version, with_cause};
 use crate::pipeline::render::{ZoneDraft, ZoneEdit, draft_of, nodes_of};
 use crate::pipeline::{Pipeline, Store};
+use crate::provenance::{Cause, ObjectKey, Origin, Verb};
 use crate::schema::{CatalogLabels, CatalogMember, catalog_records};
 use crate::zone::{Contents, Edit, MemoryLimits, Zone};
 

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use crate::cluster::{Dirty, FactKey, ObjectKey, State};
+use crate::cluster::{Dirty, State};
 use crate::pipeline::commit::Ready;
 use crate::pipeline::guard::{Guard, Now};
 use crate::pipeline::overlay::{Overlay, Overlays};
 use crate::pipeline::render::{Below, Rendering, ZoneDraft, render_all_over, render_dirty_over};
 use crate::pipeline::{ClusterGauges, ClusterPlan};
+use crate::provenance::{FactKey, ObjectKey};
 use crate::schema::Problem;
 use crate::zone::Zone;
 

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use crate::cluster::Verb;
 use crate::dns::{Name, Serial};
 use crate::ops::millis;
 use crate::pipeline::commit::Ready;
@@ -12,6 +11,7 @@ use crate::pipeline::guard::{Guard, Now};
 use crate::pipeline::overlay::{FileCauses, Overlay};
 use crate::pipeline::render::{ZoneDraft, ZoneEdit, draft_of};
 use crate::pipeline::{Pipeline, Store};
+use crate::provenance::Verb;
 use crate::source::zonefile::ZoneFile;
 use crate::zone::{Contents, Edit, MemoryLimits, Node, Zone};
 

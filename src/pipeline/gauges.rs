@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cluster::{Kind, Kinds};
+use crate::cluster::Kinds;
+use crate::provenance::Kind;
 
 /// What status and metrics read of a cluster; written by the writer alone.
 #[derive(Debug, Default)]

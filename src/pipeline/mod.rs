@@ -30,9 +30,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::cluster::{Cause, Change, Dirty, Kind, Part, State};
+use crate::cluster::{Change, Dirty, Part, State};
 use crate::dns::{Name, RrRef, Serial};
 use crate::ops::{Clock, millis};
+use crate::provenance::{Cause, Kind};
 use crate::schema::Problem;
 use crate::zone::check::Warning;
 use crate::zone::pin::Pin;

@@ -1,9 +1,9 @@
 //! What is to be named by versions that are still to come, beside the objects of their records: at the start of a
 //! writer, and what it leaves to the next.
 
-use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::dns::Name;
 use crate::pipeline::{Pipeline, Store};
+use crate::provenance::{Cause, ObjectKey, Origin, Verb};
 
 /// So many causes may wait for a version of a zone; the earliest go first. One comes with each change of the Corefile
 /// while a zone is frozen.

@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::pipeline::render::ZoneEdit;
+use crate::provenance::{Cause, ObjectKey, Origin, Verb};
 use crate::source::zonefile::ZoneFile;
 use crate::zone::{Contents, Edit, Node};
 

@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::cluster::{
-    ClientPods, HeadlessService, HeadlessServices, Kinds, ObjectKey, SeenNamespaces, Service,
-    ServiceForm, State,
+    ClientPods, HeadlessService, HeadlessServices, Kinds, SeenNamespaces, Service, ServiceForm,
+    State,
 };
 use crate::dns::{Name, Ttl};
+use crate::provenance::ObjectKey;
 use crate::schema::{ApexSettings, ExternalSettings, Front};
 use crate::zone::gate::GateSettings;
 use crate::zone::{MemoryLimits, Zone};

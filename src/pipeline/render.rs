@@ -14,13 +14,12 @@ use std::net::IpAddr;
 pub use zone_edit::ZoneDraft;
 pub(super) use zone_edit::{ZoneEdit, draft_of, nodes_of};
 
-use crate::cluster::{
-    Cause, Dirty, FactKey, Kind, ObjectKey, Origin, PodAddress, Service, State, Verb,
-};
+use crate::cluster::{Dirty, PodAddress, Service, State};
 use crate::dns::{Name, Record};
 use crate::pipeline::guard::Guard;
 use crate::pipeline::overlay::{Layer, Overlays, merge};
 use crate::pipeline::plan::{ClusterPlan, ZonePlan};
+use crate::provenance::{Cause, FactKey, Kind, ObjectKey, Origin, Verb};
 use crate::schema::{Problem, pod_name, pod_record, pointers, render_service, service_name, soa};
 use crate::zone::{Contents, Edit, Node};
 

@@ -14,12 +14,13 @@ mod situations;
 
 use super::*;
 use crate::cluster::{
-    Endpoint, EndpointNames, EndpointSlice, External, Fact, FactKey, ImportForm, ImportOfSlice,
-    Kinds, Namespace, ObjectKey, Origin, Pod, Port, Protocol, SeenNamespaces, SeenService, Service,
-    ServiceForm, ServiceImport, SliceForm, SlicePort,
+    Endpoint, EndpointNames, EndpointSlice, External, Fact, ImportForm, ImportOfSlice, Kinds,
+    Namespace, Pod, Port, Protocol, SeenNamespaces, SeenService, Service, ServiceForm,
+    ServiceImport, SliceForm, SlicePort,
 };
 use crate::dns::{RecordText, Ttl};
 use crate::ops::HandClock;
+use crate::provenance::{FactKey, ObjectKey, Origin};
 use crate::schema::{ApexSettings, ExternalSettings, Front, NameServer, ZoneForm};
 use crate::zone::journal::next_serial;
 use crate::zone::{Contents, MemoryLimits, Zone};

@@ -8,9 +8,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::cluster::{Change, Fact, ObjectKey, ServiceForm};
+use crate::cluster::{Change, Fact, ServiceForm};
 use crate::pipeline::cluster::Cluster;
 use crate::pipeline::guard::Guard;
+use crate::provenance::ObjectKey;
 
 /// A kind of Service, as CoreDNS's metric tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

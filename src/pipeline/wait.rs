@@ -66,7 +66,8 @@ pub(super) fn within(inputs: &mut mpsc::Receiver<Input>, most: Duration) -> Next
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Change, Kind};
+    use crate::cluster::Change;
+    use crate::provenance::Kind;
 
     /// An input that does nothing.
     fn input() -> Input {

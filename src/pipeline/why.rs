@@ -1,9 +1,10 @@
 //! Why a name has no record, or not all that someone expects: read from the facts, nothing is changed.
 
-use crate::cluster::{FactKey, Kind, ObjectKey, Protocol, Service, ServiceForm, State};
+use crate::cluster::{Protocol, Service, ServiceForm, State};
 use crate::dns::Name;
 use crate::pipeline::cluster::Cluster;
 use crate::pipeline::{ClusterPlan, Pipeline, Store};
+use crate::provenance::{FactKey, Kind, ObjectKey};
 use crate::schema::Problem;
 use crate::zone::{Node, Zone};
 

@@ -9,8 +9,9 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use crate::cluster::{EndpointSlice, ImportForm, Kind, ServiceImport};
+use crate::cluster::{EndpointSlice, ImportForm, ServiceImport};
 use crate::dns::{Name, Rdata, Record, Rtype, Ttl};
+use crate::provenance::Kind;
 use crate::schema::service::Writer;
 use crate::schema::{Rendered, endpoint_label, service_name};
 

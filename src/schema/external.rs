@@ -10,8 +10,9 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use crate::cluster::{EndpointSlice, External, Kind, ObjectKey, Service, ServiceForm};
+use crate::cluster::{EndpointSlice, External, Service, ServiceForm};
 use crate::dns::{Name, ParseError, Rdata, Record, Rtype, Ttl};
+use crate::provenance::{Kind, ObjectKey};
 use crate::schema::Rendered;
 use crate::schema::service::Writer;
 
@@ -172,8 +173,9 @@ pub fn external_pointers<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Origin, Port, Protocol};
+    use crate::cluster::{Port, Protocol};
     use crate::dns::RecordText;
+    use crate::provenance::Origin;
 
     /// The records and the messages of `web.shop` in `z`, with one port.
     fn said(port: &str, addresses: &[&str], hosts: &[&str]) -> (Vec<String>, Vec<String>) {

@@ -25,8 +25,8 @@ pub use service::{render_service, service_name};
 
 use std::fmt;
 
-use crate::cluster::{FactKey, Kind, ObjectKey};
 use crate::dns::Record;
+use crate::provenance::{FactKey, Kind, ObjectKey};
 
 /// What an object asked for and DNS cannot hold; the rest of the object is rendered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

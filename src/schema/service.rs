@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use crate::cluster::{
-    EndpointSlice, Kind, ObjectKey, Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm,
-    SlicePort,
+    EndpointSlice, Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm, SlicePort,
 };
 use crate::dns::{Name, ParseError, Rdata, Record, Rtype, Ttl};
+use crate::provenance::{Kind, ObjectKey};
 use crate::schema::Rendered;
 use crate::schema::endpoint::{endpoint_label, fqdn_label};
 

@@ -16,12 +16,12 @@ use crate::dns::{
     MAX_MESSAGE_OCTETS, Mark, MessageWriter, Name, Query, Rcode, RrRef, Rtype, Section, Unreadable,
     flags,
 };
-use crate::live::Told;
+use crate::live::Findings;
 use crate::live::message::CLASS_IN;
 use crate::live::message::Metadata;
 use crate::live::shuffle::Dice;
 use crate::live::zones::elsewhere;
-use crate::live::{QueryLog, Question, Router, Shape};
+use crate::live::{ExchangeLog, Question, Router, Shape};
 use crate::ops::Clock;
 use crate::serve::handover::ixfr_serial;
 use crate::serve::later::Later;
@@ -56,7 +56,7 @@ pub(crate) struct Shared {
     /// Tells the time.
     pub(crate) clock: Arc<dyn Clock>,
     /// Logs queries, where a block says so.
-    pub(crate) query_log: Option<QueryLog>,
+    pub(crate) query_log: Option<Arc<dyn ExchangeLog>>,
     /// Counts.
     pub(crate) stats: Arc<Stats>,
     /// What we tell of ourselves to who asks.
@@ -154,8 +154,8 @@ pub(super) struct Exchange<'a> {
 
 impl Scratch {
     /// What the log is told besides the messages.
-    pub(crate) fn told(&self) -> Told<'_> {
-        Told {
+    pub(crate) fn findings(&self) -> Findings<'_> {
+        Findings {
             error: self.error.as_deref(),
             metadata: &self.metadata,
         }

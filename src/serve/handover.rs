@@ -10,12 +10,13 @@ use tracing::{debug, info, warn};
 
 use crate::dns::{Name, Query, Rcode, Rtype, Section, Serial, flags};
 use crate::live;
+use crate::serve::Proto;
 use crate::serve::dispatch::{Exchange, Outcome, Scratch};
 use crate::serve::reply::{Extended, Said, Signer, write_soa};
-use crate::serve::{Proto, TransferOutcome};
 use crate::transfer::{
     Applicant, Asked, Denial, Head, Job, JobStart, Permit, SecondaryId, TransferKind, one_message,
 };
+use crate::transfer::{TransferEvents, TransferOutcome};
 use crate::zone::{Version, Zone};
 
 impl Exchange<'_> {
@@ -122,7 +123,9 @@ impl Exchange<'_> {
         if let Some(records) = one_message(&mut scratch.writer, version, client) {
             let octets = scratch.writer.octets().len() as u64;
             let (kind, outcome) = (TransferKind::Ixfr, TransferOutcome::Done);
-            self.shared.stats.transfer(kind, outcome, records, octets);
+            self.shared
+                .stats
+                .transfer_ended(kind, outcome, records, octets);
             let (zone, peer) = (version.contents.apex(), self.asker.address);
             let (serial, from_serial) = (version.serial.encode(), client.encode());
             info!(%zone, serial, from_serial, %peer, records, "differences sent in one datagram");
@@ -177,7 +180,7 @@ impl Exchange<'_> {
                 settings: shared.settings.transfer,
                 peer,
                 clock: Arc::clone(&shared.clock),
-                stats: Arc::clone(&shared.stats),
+                events: Arc::clone(&shared.stats) as Arc<dyn TransferEvents>,
                 secondaries: Arc::clone(&shared.secondaries),
             },
         )))

@@ -107,10 +107,10 @@ impl Now {
             });
         }
         if let Some(log) = &self.shared.query_log {
-            log.log(&crate::live::Exchange {
+            log.log(&crate::live::LoggedExchange {
                 query,
                 reply,
-                told: scratch.told(),
+                findings: scratch.findings(),
                 block: scratch.noted.found.map(|found| found.block),
                 router: &self.shared.router,
                 peer,

@@ -23,6 +23,6 @@ pub use crate::live::Proto;
 pub use listener::{Answering, BindError, Listener, NamedTask, Standing, overlap};
 pub use options::Identity;
 pub use server::{Common, Parts, Server, Told};
-pub use settings::{NotifySettings, Settings, TcpSettings, TransferSettings};
-pub use stats::{Count, Stats, TransferOutcome};
+pub use settings::{Settings, TcpSettings};
+pub use stats::{Count, Stats};
 pub use tls::{TlsClients, TlsError, TlsIdentity, TlsMaterial};

@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use crate::dns::Name;
 use crate::dns::tsig::KeyRing;
-use crate::live::{Consolidated, QueryLog, Router};
+use crate::live::{ExchangeLog, Router};
 use crate::ops::Clock;
 use crate::serve::dispatch::Shared;
 use crate::serve::seldom::Seldom;
 use crate::serve::tally::Tallies;
 use crate::serve::{Identity, NamedTask, Settings, Stats, TlsIdentity};
-use crate::transfer::{Access, AskedSecondary, Notifier, Secondary, SecondaryTable, Slots};
+use crate::transfer::{
+    Access, AskedSecondary, Notifier, Secondary, SecondaryTable, Slots, TransferEvents,
+};
 use crate::zone::{Zone, ZoneSet};
 
 /// What all servers of a process share, whatever the configuration says.
@@ -68,7 +71,7 @@ pub struct Parts {
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Logs queries, where a block says so.
-    pub query_log: Option<QueryLog>,
+    pub query_log: Option<Arc<dyn ExchangeLog>>,
     /// What it shares with all others.
     pub common: Common,
 }
@@ -165,10 +168,10 @@ impl Server {
         &self.shared.router
     }
 
-    /// What sums up errors, for as long as this server answers.
-    pub fn consolidated(&self) -> impl Iterator<Item = &Arc<Consolidated>> {
-        let log = self.shared.query_log.iter();
-        log.flat_map(QueryLog::consolidated)
+    /// What the log of queries has to run beside it, for as long as this server answers.
+    pub fn log_tasks(&self, cancel: &CancellationToken) -> Vec<BoxFuture<'static, ()>> {
+        let log = self.shared.query_log.as_ref();
+        log.map_or_else(Vec::new, |log| log.background(&self.shared.clock, cancel))
     }
 
     /// The zones.
@@ -214,7 +217,7 @@ impl Server {
                 secondary: secondary.clone(),
                 settings: shared.settings.notify,
                 clock: Arc::clone(&shared.clock),
-                stats: Arc::clone(&shared.stats),
+                events: Arc::clone(&shared.stats) as Arc<dyn TransferEvents>,
                 table: Arc::clone(&shared.secondaries),
             };
             Some(Told {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::transfer::{NotifySettings, TransferSettings};
+
 /// Limits and times of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
@@ -40,50 +42,14 @@ pub struct TcpSettings {
     pub drain_timeout: Duration,
 }
 
-/// Limits of transfers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TransferSettings {
-    /// The most transfers at once.
-    pub max_at_once: usize,
-    /// The most at once of one peer: an address, or one key there.
-    pub max_per_peer: usize,
-    /// How long one may take.
-    pub max_time: Duration,
-    /// Octets a message should have at most.
-    pub message_octets: usize,
-}
-
-/// Times of NOTIFY.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NotifySettings {
-    /// The least time between two changes being told to one secondary.
-    pub interval: Duration,
-    /// How long the first try waits for an answer; doubled with each try.
-    pub first_timeout: Duration,
-    /// The longest wait.
-    pub max_timeout: Duration,
-    /// Tries before a NOTIFY is given up (RFC 1996 section 3.6 suggests five).
-    pub tries: u32,
-}
-
 impl Default for Settings {
     fn default() -> Self {
         Self {
             udp_octets: 1232,
             udp_sockets: 2,
             tcp: TcpSettings::default(),
-            transfer: TransferSettings {
-                max_at_once: 32,
-                max_per_peer: 24,
-                max_time: Duration::from_secs(2 * 60 * 60),
-                message_octets: 16_384,
-            },
-            notify: NotifySettings {
-                interval: Duration::from_millis(100),
-                first_timeout: Duration::from_secs(1),
-                max_timeout: Duration::from_secs(60),
-                tries: 5,
-            },
+            transfer: TransferSettings::default(),
+            notify: NotifySettings::default(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dns::Rcode;
 use crate::live::Proto;
-use crate::transfer::TransferKind;
+use crate::transfer::{TransferEvents, TransferKind, TransferOutcome};
 
 /// A number that only grows, or a size that goes up and down.
 #[derive(Debug, Default)]
@@ -31,17 +31,6 @@ impl Count {
     pub fn decrease(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// How a transfer ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TransferOutcome {
-    /// Sent to its last octet.
-    Done,
-    /// The secondary went away, or took nothing for too long.
-    Broken,
-    /// It could not be sent.
-    Failed,
 }
 
 /// How many response codes have a counter of their own: those of four bits, and BADVERS.
@@ -124,9 +113,10 @@ impl Stats {
             TransferOutcome::Failed => &of_kind[2],
         }
     }
+}
 
-    /// Counts a transfer that ended.
-    pub(crate) fn transfer(
+impl TransferEvents for Stats {
+    fn transfer_ended(
         &self,
         kind: TransferKind,
         outcome: TransferOutcome,
@@ -136,5 +126,21 @@ impl Stats {
         self.transfers(kind, outcome).increase();
         self.transfer_records.add(records);
         self.transfer_octets.add(octets);
+    }
+
+    fn notify_sent(&self) {
+        self.notify_sent.increase();
+    }
+
+    fn notify_acknowledged(&self) {
+        self.notify_acknowledged.increase();
+    }
+
+    fn notify_refused(&self) {
+        self.notify_refused.increase();
+    }
+
+    fn notify_given_up(&self) {
+        self.notify_given_up.increase();
     }
 }

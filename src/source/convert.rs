@@ -34,9 +34,10 @@ use super::objects::{
 use super::problem::{About, Problem};
 use super::wanted::Keep;
 use crate::cluster::{
-    EndpointSlice, External, Fact, FactKey, ImportOfSlice, Kind, Namespace, ObjectKey, Origin,
-    Port, Protocol, Service, ServiceForm, SlicePort,
+    EndpointSlice, External, Fact, ImportOfSlice, Namespace, Port, Protocol, Service, ServiceForm,
+    SlicePort,
 };
+use crate::provenance::{FactKey, Kind, ObjectKey, Origin};
 
 /// An object before it is read.
 #[derive(Debug, Clone, Copy)]

@@ -44,8 +44,9 @@ use self::throttle::Throttle;
 use self::watch::KindWatch;
 use super::liveness::{Liveness, Turn};
 use super::{SourceEvent, SourceStats, Wanted};
-use crate::cluster::{Kind, Kinds, Part};
+use crate::cluster::{Kinds, Part};
 use crate::ops::Clock;
+use crate::provenance::Kind;
 
 /// What can be set about following an API server.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::cluster::{FactKey, Kind};
+use crate::provenance::{FactKey, Kind};
 
 /// What a problem is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

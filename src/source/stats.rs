@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::cluster::Kind;
 use crate::ops::RequestMetrics;
+use crate::provenance::Kind;
 use crate::source::problem::Board;
 
 /// The most problems that are shown.

@@ -5,7 +5,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cluster::{Kind, Kinds, Selector};
+use crate::cluster::{Kinds, Selector};
+use crate::provenance::Kind;
 
 /// What is wanted of a cluster. Both sources keep to it, each in its way: an API server is not asked
 /// for more, of manifests the rest is passed over.

@@ -3,23 +3,27 @@
 mod acl;
 mod ask;
 mod axfr;
+mod events;
 mod ixfr;
 mod notify;
 mod packer;
 mod peer;
 mod secondaries;
+mod settings;
 mod slots;
 mod stream;
 mod tls_peer;
 
 pub use acl::{Access, Applicant, Denial, Peers, Permit, Rule, TlsDemand};
 pub use ask::{AskSettings, AskedSecondary, ask_serials};
+pub use events::{TransferEvents, TransferOutcome};
 pub use ixfr::{Decision, Delta, Reason, decide};
 pub(crate) use notify::Notifier;
 pub use notify::Secondary;
 pub(crate) use packer::{Head, Packer, unix_seconds};
 pub use peer::PeerAddress;
 pub use secondaries::{Asked, SecondaryId, SecondaryStatus, SecondaryTable, TransferKind};
+pub use settings::{NotifySettings, TransferSettings};
 pub(crate) use slots::Slot;
 pub use slots::Slots;
 pub(crate) use stream::{Closed, Job, JobStart, Sink, one_message};

@@ -31,9 +31,8 @@ use crate::dns::{
     tsig_place,
 };
 use crate::ops::Clock;
-use crate::serve::{NotifySettings, Stats};
 use crate::transfer::axfr::soa_record;
-use crate::transfer::{SecondaryTable, unix_seconds};
+use crate::transfer::{NotifySettings, SecondaryTable, TransferEvents, unix_seconds};
 use crate::zone::{Version, Zone};
 
 /// The operation NOTIFY in header flags (RFC 1996 section 3.1).
@@ -97,7 +96,7 @@ pub(crate) struct Notifier {
     /// Tells the time.
     pub(crate) clock: Arc<dyn Clock>,
     /// Counts.
-    pub(crate) stats: Arc<Stats>,
+    pub(crate) events: Arc<dyn TransferEvents>,
     /// Knows what the target has.
     pub(crate) table: Arc<SecondaryTable>,
 }
@@ -199,7 +198,7 @@ impl Notifier {
         match self.send(&version, telling.key(), socket).await {
             Ok(in_flight) => {
                 telling.left(true);
-                self.stats.notify_sent.increase();
+                self.events.notify_sent();
                 let wall = self.clock.wall();
                 self.table
                     .notified(self.zone.apex(), target, version.serial, wall);
@@ -278,7 +277,7 @@ impl Notifier {
     /// Notes that a telling was given up.
     fn give_up(&self, telling: &mut Telling, in_flight: Option<&InFlight>) {
         telling.given_up(self.clock.now(), self.retry());
-        self.stats.notify_given_up.increase();
+        self.events.notify_given_up();
         self.table.given_up(self.zone.apex(), self.secondary.target);
         let serial = in_flight.map(|sent| sent.serial.encode());
         warn!(
@@ -314,11 +313,11 @@ impl Notifier {
                 .acknowledged(zone, secondary, told, self.clock.wall());
         }
         if rcode == Rcode::NOERROR {
-            self.stats.notify_acknowledged.increase();
+            self.events.notify_acknowledged();
             debug!(%zone, %secondary, serial = %sent.serial, "notify answered");
             return Heard::Taken;
         }
-        self.stats.notify_refused.increase();
+        self.events.notify_refused();
         if !telling.is_slow {
             info!(%zone, %secondary, serial = %sent.serial, rcode = rcode.0, "notify refused");
         }

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::dns::Name;
-use crate::serve::TransferSettings;
-use crate::transfer::{PeerAddress, SecondaryId};
+use crate::transfer::{PeerAddress, SecondaryId, TransferSettings};
 
 /// Who counts as one peer: an address, or one key there.
 type Peer = (PeerAddress, Option<Name>);

@@ -8,11 +8,10 @@ use tracing::{info, warn};
 
 use crate::dns::{MessageWriter, Name, Rcode, RrRef, Section, Serial};
 use crate::ops::Clock;
-use crate::serve::{Stats, TransferOutcome, TransferSettings};
 use crate::transfer::packer::Push;
 use crate::transfer::{
-    Decision, Delta, Head, Packer, Permit, Reason, SecondaryId, SecondaryTable, Slot, TransferKind,
-    axfr, decide, ixfr,
+    Decision, Delta, Head, Packer, Permit, Reason, SecondaryId, SecondaryTable, Slot,
+    TransferEvents, TransferKind, TransferOutcome, TransferSettings, axfr, decide, ixfr,
 };
 use crate::zone::Version;
 
@@ -93,7 +92,7 @@ pub(crate) struct JobStart {
     /// Tells the time.
     pub(crate) clock: Arc<dyn Clock>,
     /// Counts.
-    pub(crate) stats: Arc<Stats>,
+    pub(crate) events: Arc<dyn TransferEvents>,
     /// Knows what each secondary has.
     pub(crate) secondaries: Arc<SecondaryTable>,
 }
@@ -151,7 +150,7 @@ impl Job {
             &packer,
             result,
             &*start.clock,
-            &start.stats,
+            &*start.events,
         );
         if result.is_ok() {
             start.secondaries.took(
@@ -195,14 +194,14 @@ impl Report<'_> {
         packer: &Packer,
         result: Result<(), StreamError>,
         clock: &dyn Clock,
-        stats: &Stats,
+        events: &dyn TransferEvents,
     ) {
         let outcome = match result {
             Ok(()) => TransferOutcome::Done,
             Err(StreamError::Closed | StreamError::TooLong) => TransferOutcome::Broken,
             Err(StreamError::TooLarge) => TransferOutcome::Failed,
         };
-        stats.transfer(kind, outcome, packer.records, packer.octets);
+        events.transfer_ended(kind, outcome, packer.records, packer.octets);
         let elapsed = clock.now().saturating_duration_since(self.began);
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let from_serial = self.client.map(|serial| serial.encode());

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cluster::Cause;
 use crate::dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, SortKey};
+use crate::provenance::Cause;
 use crate::zone::{Contents, Edit, Link, Node};
 
 /// The step from one version to the next, with its reasons. The first step of a zone comes from

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::cluster::{Cause, Verb};
+use crate::provenance::{Cause, Verb};
 use crate::zone::Node;
 
 /// For how long losses count together: the kinds of a cluster are listed one after the other.
@@ -140,8 +140,8 @@ pub fn lost(before: Option<&Node>, after: Option<&Node>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Kind, ObjectKey, Origin};
     use crate::dns::{Name, Rdata, Rtype, Ttl};
+    use crate::provenance::{Kind, ObjectKey, Origin};
 
     /// A cause; of a manifest when it has a place.
     fn cause(verb: Verb, place: &str) -> Cause {

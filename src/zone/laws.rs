@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Rdata, RecordText, RrList, Rtype, Serial, Soa, SortKey, Ttl};
+use crate::provenance::{Cause, Kind, ObjectKey, Origin, Verb};
 use crate::zone::{Candidate, Contents, Draft, Edit, MemoryLimits, Net, Node, Step, Version};
 
 /// What one edit does to one owner: its index, whether it is spelled in capitals, its TTL, and which

@@ -21,8 +21,8 @@
 //! So whoever knows one hash of the chain, printed, logged or exported some day, can tell whether any
 //! version up to it was altered since, in content, time or cause.
 
-use crate::cluster::{Cause, Kind, ObjectKey, Origin};
 use crate::dns::{Name, RrList, RrRef, Rtype, Serial, Soa};
+use crate::provenance::{Cause, Kind, ObjectKey, Origin};
 use crate::zone::Step;
 use crate::zone::digest::{Hash, Hasher};
 

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::dns::Serial;
 use crate::ops::TimeText;
+use crate::provenance::{Cause, ObjectKey, Origin, Verb};
 use crate::zone::{Contents, Draft, Edit, Hash, Node};
 
 /// The order as it stands.

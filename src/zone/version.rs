@@ -12,8 +12,8 @@ use arc_swap::ArcSwapOption;
 use imbl::Vector;
 use tokio::sync::watch;
 
-use crate::cluster::Cause;
 use crate::dns::{Name, Rdata, Serial, SuffixMap};
+use crate::provenance::Cause;
 use crate::zone::condensed::Condensed;
 use crate::zone::gate::HeldChange;
 use crate::zone::pin::Pin;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::audit::{
     AuditError, Grounds, HistoryLine, Order, Output, Past, Question, Request, Status, answer,
 };
-use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Rdata, RrList, RrRef, Serial, Soa, Ttl};
+use crate::provenance::{Cause, Kind, ObjectKey, Origin, Verb};
 use crate::zone::journal::{PartStep, Topic, Verdict};
 use crate::zone::{Contents, Hash, Net, Step};
 

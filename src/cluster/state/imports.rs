@@ -10,9 +10,8 @@ use std::sync::Arc;
 use super::slices::{Owners, SliceNames, endpoints};
 use super::{State, slice_addresses};
 use crate::cluster::holders::Holders;
-use crate::cluster::{
-    Dirty, EndpointSlice, FactKey, ImportForm, Kind, ObjectKey, Origin, ServiceImport, Verb,
-};
+use crate::cluster::{Dirty, EndpointSlice, ImportForm, ServiceImport};
+use crate::provenance::{FactKey, Kind, ObjectKey, Origin, Verb};
 
 /// The imports, indexed.
 #[derive(Debug, Default)]

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::{State, cluster_ips};
-use crate::cluster::{Dirty, Endpoint, EndpointSlice, ObjectKey};
+use crate::cluster::{Dirty, Endpoint, EndpointSlice};
+use crate::provenance::ObjectKey;
 
 /// Names of the slices of each owner, sorted, whether the owner is known or not. Most have one.
 #[derive(Debug, Default)]

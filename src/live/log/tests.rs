@@ -1,7 +1,11 @@
 //! The lines of queries and failures, and when there are none.
 
+use std::time::Duration;
+
 use super::*;
 use crate::corefile::{Overrides, parse_text};
+use crate::live::message::Metadata;
+use crate::live::{Findings, Router};
 use crate::ops::{Clock, SystemClock};
 
 /// A query log from the `log` and `errors` lines of a block for `z`.
@@ -61,10 +65,10 @@ fn line_over(proto: &'static str, log: &QueryLog, query: &[u8], reply: &[u8]) ->
         "127.0.0.1:53".parse().unwrap(),
     );
     let took = Duration::from_micros(333);
-    let exchange = Exchange {
+    let exchange = LoggedExchange {
         query,
         reply,
-        told: Told {
+        findings: Findings {
             error: None,
             metadata: &Metadata::new(),
         },
@@ -161,10 +165,10 @@ fn errors_logs_failures_alone() {
     let query = message(0, 0, false, false);
     let metadata = Metadata::new();
     let router = Router::default();
-    let exchange = |reply, error| Exchange {
+    let exchange = |reply, error| LoggedExchange {
         query: &query,
         reply,
-        told: Told {
+        findings: Findings {
             error,
             metadata: &metadata,
         },
@@ -194,10 +198,10 @@ fn what_is_answered_by_a_block_that_logs_nothing_is_not_read() {
     let router = router();
     let query = message(0, 0, false, false);
     let said = |log: &QueryLog, block, error| {
-        let exchange = Exchange {
+        let exchange = LoggedExchange {
             query: if block == Some(0) { &[] } else { &query },
             reply: &[],
-            told: Told {
+            findings: Findings {
                 error,
                 metadata: &metadata,
             },

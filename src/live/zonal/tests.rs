@@ -3,8 +3,9 @@
 use std::net::IpAddr;
 
 use super::*;
-use crate::cluster::{Endpoint, EndpointNames, Origin, ServiceForm, SliceForm, SlicePort};
+use crate::cluster::{Endpoint, EndpointNames, ServiceForm, SliceForm, SlicePort};
 use crate::dns::{Rtype, Soa};
+use crate::provenance::Origin;
 use crate::zone::Edit;
 
 /// An endpoint in a zone.

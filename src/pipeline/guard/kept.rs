@@ -6,10 +6,10 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{GateEvent, Key, Now, Released};
-use crate::cluster::{Cause, Verb};
 use crate::dns::Name;
 use crate::ops::TimeText;
 use crate::pipeline::render::ZoneDraft;
+use crate::provenance::{Cause, Verb};
 use crate::zone::check::Fault;
 use crate::zone::gate::{GateSettings, Why, counts, lost};
 use crate::zone::pin::resumed;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{GateEvent, Guard, Kept, Key, Now, Released, with_cause};
-use crate::cluster::Cause;
 use crate::ops::TimeText;
 use crate::pipeline::render::ZoneDraft;
+use crate::provenance::Cause;
 use crate::zone::gate::Why;
 use crate::zone::pin::{Pin, Rollback, draft_to, resumed};
 use crate::zone::{Contents, Hash, Step, Version, Zone};

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::{Renderer, WholeCauses, ZoneEdit, nodes_of};
-use crate::cluster::{Dirty, ImportForm, Kind, ObjectKey, ServiceImport};
+use crate::cluster::{Dirty, ImportForm, ServiceImport};
 use crate::dns::{Name, Record, Rtype};
+use crate::provenance::{Kind, ObjectKey};
 use crate::schema::{import_pointers, render_import, service_name};
 use crate::zone::Node;
 

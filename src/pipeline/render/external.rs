@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::{Renderer, WholeCauses, nodes_of, pointer_node};
-use crate::cluster::{Dirty, Kind, ObjectKey, Service};
+use crate::cluster::{Dirty, Service};
 use crate::dns::Name;
 use crate::pipeline::plan::{ExternalPlan, ZonePlan, closest};
+use crate::provenance::{Kind, ObjectKey};
 use crate::schema::{apex_records, external_name, external_pointers, render_external};
 use crate::zone::Node;
 

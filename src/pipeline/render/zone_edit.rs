@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use super::WholeCauses;
-use crate::cluster::{Cause, Kind, Verb};
 use crate::dns::{Name, Rdata, Record, Rtype, Ttl};
 use crate::pipeline::plan::ZonePlan;
+use crate::provenance::{Cause, Kind, Verb};
 use crate::schema::{apex_records, soa};
 use crate::zone::{Draft, Edit, Node};
 

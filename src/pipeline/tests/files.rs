@@ -3,7 +3,7 @@
 mod stale;
 
 use super::*;
-use crate::cluster::{ObjectKey, Verb};
+use crate::provenance::{ObjectKey, Verb};
 use crate::source::zonefile::{Role, ZoneFile, read_text};
 
 /// The content of a file for a zone.

@@ -59,8 +59,8 @@ async fn a_secondary_follows_by_axfr_and_ixfr() {
     let mut whole = answers(&running.transfer(&query(3, "z.", Rtype::AXFR)).await);
     whole.pop();
     assert_eq!(whole, lines_of(&version));
-    use crate::serve::TransferOutcome::Done;
     use crate::transfer::TransferKind::{Axfr, Ixfr};
+    use crate::transfer::TransferOutcome::Done;
     assert_eq!(running.stats.transfers(Axfr, Done).get(), 2);
     assert_eq!(running.stats.transfers(Ixfr, Done).get(), 1);
     assert_eq!(running.stats.transfers_up_to_date.get(), 1);

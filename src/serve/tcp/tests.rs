@@ -241,7 +241,7 @@ async fn f03_a_client_that_takes_nothing_is_closed_and_others_are_not_slowed() {
     other.send(&query(2, "z.", Rtype::AXFR)).await;
     transfer(&mut other).await;
     until(|| running.stats.tcp_timed_out.get() == 1).await;
-    let broken = crate::serve::TransferOutcome::Broken;
+    let broken = crate::transfer::TransferOutcome::Broken;
     let kind = crate::transfer::TransferKind::Axfr;
     until(|| running.stats.transfers(kind, broken).get() == 1).await;
     drop(stalled);
@@ -257,7 +257,7 @@ async fn f03_a_transfer_that_takes_too_long_ends_with_its_connection() {
     let running = setup.start();
     let mut slow = running.connect().await;
     slow.send(&query(1, "z.", Rtype::AXFR)).await;
-    let broken = crate::serve::TransferOutcome::Broken;
+    let broken = crate::transfer::TransferOutcome::Broken;
     let kind = crate::transfer::TransferKind::Axfr;
     until(|| running.stats.transfers(kind, broken).get() == 1).await;
     let mut messages = 0;

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 
 use super::Reader;
 use super::field::{address, filled};
-use crate::cluster::{Endpoint, EndpointNames, Kind, SliceForm};
+use crate::cluster::{Endpoint, EndpointNames, SliceForm};
+use crate::provenance::Kind;
 use crate::source::Keep;
 use crate::source::objects::{Annotations, EndpointObject, TRIGGER_TIME};
 

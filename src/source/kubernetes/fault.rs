@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kube::core::Status;
 
-use crate::cluster::Kind;
+use crate::provenance::Kind;
 use crate::source::ErrorClass;
 
 /// The longest wait that a server may ask for.

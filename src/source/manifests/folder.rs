@@ -7,7 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::parse::{Unparsable, parse};
 use super::walk::{Inode, Stamp, walk};
-use crate::cluster::{Change, Fact, FactKey, Kind, Namespace, ObjectKey, Origin};
+use crate::cluster::{Change, Fact, Namespace};
+use crate::provenance::{FactKey, Kind, ObjectKey, Origin};
 use crate::source::problem::Said;
 use crate::source::{About, Interner, Problem, SourceStats, Wanted};
 

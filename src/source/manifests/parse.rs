@@ -11,7 +11,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use serde_saphyr::{Options, Spanned};
 
-use crate::cluster::{Fact, FactKey, Kind};
+use crate::cluster::Fact;
+use crate::provenance::{FactKey, Kind};
 use crate::source::convert::{self, Object, Setting};
 use crate::source::{About, Interner, Problem, Wanted};
 

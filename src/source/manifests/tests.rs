@@ -5,8 +5,9 @@ mod folder;
 mod objects;
 
 use super::*;
-use crate::cluster::{Change, Kind, Kinds, Selector};
+use crate::cluster::{Change, Kinds, Selector};
 use crate::ops::SystemClock;
+use crate::provenance::Kind;
 use std::fs;
 use std::os::unix::fs::symlink;
 use tempfile::TempDir;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::serve::NotifySettings;
+use crate::transfer::NotifySettings;
 
 /// What the state wants done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::cluster::{Cause, Kind, ObjectKey, Origin, Verb};
+use crate::provenance::{Cause, Kind, ObjectKey, Origin, Verb};
 use crate::zone::journal::codec::{Stream, StreamError, Streamed, put_counted, put_number};
 
 /// The number that stands for a verb in the store, for ever.

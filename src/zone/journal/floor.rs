@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::cluster::{Cause, ObjectKey, Origin, Verb};
 use crate::dns::{Name, Serial};
+use crate::provenance::{Cause, ObjectKey, Origin, Verb};
 use crate::zone::journal::Zones;
 use crate::zone::journal::sidefile::{Known, Serials};
 

@@ -7,8 +7,8 @@
 //! [`WIDE_RECORDS`] records has one entry that says so instead, and later a list ([`wide`]); the first
 //! version of a large zone is one. Steps from before [`Head::indexed`](super::head::Head) are gone through.
 
-use crate::cluster::{FactKey, Kind, ObjectKey};
 use crate::dns::{Name, RrRef};
+use crate::provenance::{FactKey, Kind, ObjectKey};
 use crate::zone::Step;
 use crate::zone::digest::Hasher;
 use crate::zone::journal::codec::{self, BY_NAME, BY_OBJECT, BY_RECORD};

@@ -1,7 +1,7 @@
 //! What a step does to one name, read without the rest where that can be found.
 
-use crate::cluster::Verb;
 use crate::dns::{Name, SortKey};
+use crate::provenance::Verb;
 use crate::zone::Step;
 use crate::zone::journal::codec::{STEP, Stream, Streamed};
 use crate::zone::journal::store::Store;

@@ -2,7 +2,7 @@
 
 use super::pins::{HOUR, causes_of};
 use super::*;
-use crate::cluster::Verb;
+use crate::provenance::Verb;
 use crate::source::zonefile::{Role, read_text};
 
 /// What the configuration changed to.

@@ -99,9 +99,10 @@ fn while_namespaces_are_unknown_no_pod_is_denied() {
 /// A headless Service with endpoints in the topology zones `eu` and `us`.
 fn headless_services() -> crate::cluster::HeadlessServices {
     use crate::cluster::{
-        Endpoint, EndpointNames, EndpointSlice, HeadlessService, HeadlessServices, ObjectKey,
-        Origin, Protocol, Service, ServiceForm, SliceForm, SlicePort,
+        Endpoint, EndpointNames, EndpointSlice, HeadlessService, HeadlessServices, Protocol,
+        Service, ServiceForm, SliceForm, SlicePort,
     };
+    use crate::provenance::{ObjectKey, Origin};
     let key = ObjectKey::new("n", "s");
     let endpoint = |last: u8, zone: &str| {
         Endpoint::new(

@@ -134,7 +134,7 @@ fn ixfr_over_udp_is_the_differences_or_the_single_soa() {
     let stats = &desk.shared.stats;
     let done = stats.transfers(
         crate::transfer::TransferKind::Ixfr,
-        crate::serve::TransferOutcome::Done,
+        crate::transfer::TransferOutcome::Done,
     );
     assert_eq!((done.get(), stats.transfer_records.get()), (1, 6));
 }

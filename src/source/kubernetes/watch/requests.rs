@@ -9,7 +9,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::{End, Fault, KindWatch, Page, RUNNING_PODS, plural};
-use crate::cluster::Kind;
+use crate::provenance::Kind;
 use crate::source::kubernetes::connection::Numbered;
 use crate::source::kubernetes::throttle::UnderWay;
 

@@ -95,7 +95,7 @@ fn a_wide_step_is_looked_at_where_its_list_says_so_and_always_without_one() {
 
 #[test]
 fn what_a_wide_step_does_to_a_name_has_the_causes_of_the_version_too() {
-    use crate::cluster::{Cause, ObjectKey, Origin, Verb};
+    use crate::provenance::{Cause, ObjectKey, Origin, Verb};
 
     let cause = |verb, what: &str| Cause {
         verb,

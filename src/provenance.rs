@@ -1,0 +1,192 @@
+//! Which object or action caused a record: plain values that facts, versions and the history share.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Namespace and name of an object; the namespace is empty for objects that have none.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// The namespace, empty for a Namespace itself.
+    pub namespace: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+}
+
+impl ObjectKey {
+    /// The key of an object in a namespace.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            f.write_str(&self.name)
+        } else {
+            write!(f, "{}/{}", self.namespace, self.name)
+        }
+    }
+}
+
+/// The kinds of objects that records come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// `v1` Namespace.
+    Namespace,
+    /// `v1` Service.
+    Service,
+    /// `discovery.k8s.io/v1` EndpointSlice.
+    EndpointSlice,
+    /// `v1` Pod; only where names of pods are verified.
+    Pod,
+    /// `multicluster.x-k8s.io` ServiceImport, `v1beta1` or `v1alpha1`.
+    ServiceImport,
+}
+
+impl Kind {
+    /// All kinds, in the order they are listed.
+    pub const ALL: [Self; 5] = [
+        Self::Namespace,
+        Self::Service,
+        Self::EndpointSlice,
+        Self::Pod,
+        Self::ServiceImport,
+    ];
+
+    /// The place in [`Self::ALL`].
+    #[must_use]
+    pub const fn place(self) -> usize {
+        match self {
+            Self::Namespace => 0,
+            Self::Service => 1,
+            Self::EndpointSlice => 2,
+            Self::Pod => 3,
+            Self::ServiceImport => 4,
+        }
+    }
+
+    /// The object of this kind and key.
+    #[must_use]
+    pub fn of(self, key: &ObjectKey) -> FactKey {
+        FactKey {
+            kind: self,
+            key: key.clone(),
+        }
+    }
+
+    /// The kind as the API writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Namespace => "Namespace",
+            Self::Service => "Service",
+            Self::EndpointSlice => "EndpointSlice",
+            Self::Pod => "Pod",
+            Self::ServiceImport => "ServiceImport",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Kind and key: names one object of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FactKey {
+    /// The kind.
+    pub kind: Kind,
+    /// Namespace and name.
+    pub key: ObjectKey,
+}
+
+/// Where a fact came from; not part of its content.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Origin {
+    /// `metadata.uid`, empty when the object has none (a manifest written by hand).
+    pub uid: Arc<str>,
+    /// `metadata.resourceVersion`, empty when the object has none.
+    pub resource_version: Arc<str>,
+    /// The field manager that last wrote fields records depend on, by `metadata.managedFields`; empty when
+    /// unknown.
+    pub manager: Arc<str>,
+    /// What that manager did, `Apply` or `Update`; empty when unknown.
+    pub operation: Arc<str>,
+    /// File and line of a manifest, `FILE:LINE`; empty for objects of an API server.
+    pub place: Arc<str>,
+}
+
+/// What was done to the object that caused a change of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// Seen by watch: added or changed.
+    Applied,
+    /// Seen by watch: deleted.
+    Deleted,
+    /// Found in a complete list (the first one, or after an outage).
+    Listed,
+    /// Missing from a complete list: deleted while nobody watched.
+    Vanished,
+    /// The configuration changed or was read for the first time.
+    Configured,
+    /// The store lost its newest versions: the last sound one stands again under a new serial.
+    Restored,
+    /// An operator put an old content in the place of what the sources say.
+    RolledBack,
+    /// That is over: what the sources say stands again.
+    Resumed,
+}
+
+impl Verb {
+    /// The word in logs and in the history.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::Deleted => "deleted",
+            Self::Listed => "listed",
+            Self::Vanished => "vanished",
+            Self::Configured => "configured",
+            Self::Restored => "restored",
+            Self::RolledBack => "rolled back",
+            Self::Resumed => "resumed",
+        }
+    }
+
+    /// Whether it may be of a version, and not of its records, where no object did it.
+    #[must_use]
+    pub const fn is_of_version(self) -> bool {
+        match self {
+            Self::Configured | Self::Restored | Self::RolledBack | Self::Resumed => true,
+            Self::Applied | Self::Deleted | Self::Listed | Self::Vanished => false,
+        }
+    }
+}
+
+/// Which object caused a change of records, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Cause {
+    /// What was done.
+    pub verb: Verb,
+    /// The object's kind; `None` for the configuration.
+    pub kind: Option<Kind>,
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// Uid, resourceVersion, manager, place.
+    pub origin: Origin,
+}
+
+impl Cause {
+    /// Whether it may be of a version, and not of its records.
+    #[must_use]
+    pub const fn is_of_version(&self) -> bool {
+        self.kind.is_none() && self.verb.is_of_version()
+    }
+}
