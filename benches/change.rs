@@ -21,13 +21,13 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use dns::CookieSecret;
+use kubernetes::facts::Change;
+use ops::SystemClock;
+use server::{Common, Identity, Parts, Server, Settings};
 use tokio_util::sync::CancellationToken;
-use zonewright::cluster::Change;
-use zonewright::dns::CookieSecret;
-use zonewright::ops::SystemClock;
-use zonewright::serve::{Common, Identity, Parts, Server, Settings};
-use zonewright::transfer::Secondary;
-use zonewright::zone::ZoneSet;
+use transfer::Secondary;
+use zone::ZoneSet;
 
 use writer::{Subject, quantiles, slice};
 

@@ -22,11 +22,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use history::{Output, Pieces, Question, Request, answer, read_at_once};
+use ops::{SystemClock, give_way};
+use zone::journal::{Journal, Reader, Retention, WallClock};
+use zone::{Version, ZoneSet};
 use zonewright::app::StoredPast;
-use zonewright::audit::{Output, Pieces, Question, Request, answer, read_at_once};
-use zonewright::ops::{SystemClock, give_way};
-use zonewright::zone::journal::{Journal, Reader, Retention, WallClock};
-use zonewright::zone::{Version, ZoneSet};
 
 use versions::{Random, START_MS, STEP_MS, Zone};
 
@@ -300,7 +300,7 @@ fn opening(dir: &Path, clock: &WallClock, zone: &Zone) {
 
 /// The past as a server answers from it that serves this version.
 fn past_of(reader: Reader, served: &Version) -> StoredPast {
-    let zone = Arc::new(zonewright::zone::Zone::new(&versions::apex()));
+    let zone = Arc::new(zone::Zone::new(&versions::apex()));
     zone.restore(served.clone());
     let zones = Arc::new(ZoneSet::new(vec![zone]));
     StoredPast::of_store(reader, Some(zones), Arc::new(SystemClock))

@@ -13,9 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use zonewright::dns::{Name, Rdata, Serial, Soa, Ttl};
-use zonewright::zone::journal::{Journal, WallClock};
-use zonewright::zone::{Candidate, Contents, Edit, MemoryLimits, Node, Version};
+use dns::{Name, Rdata, Serial, Soa, Ttl};
+use zone::journal::{Journal, WallClock};
+use zone::{Candidate, Contents, Edit, MemoryLimits, Node, Version};
 
 /// Commits that are measured.
 const COMMITS: u32 = 1000;

@@ -18,12 +18,12 @@ mod writer;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use tokio::runtime::Runtime;
-use zonewright::cluster::{
+use kubernetes::facts::{
     Change, Endpoint, EndpointSlice, Fact, Port, Protocol, Service, ServiceForm, SliceForm,
     SlicePort,
 };
-use zonewright::provenance::{FactKey, Kind, ObjectKey, Origin};
+use provenance::{FactKey, Kind, ObjectKey, Origin};
+use tokio::runtime::Runtime;
 
 use writer::{Subject, namespace, quantiles};
 

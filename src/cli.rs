@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use history::Output;
+use ops::telemetry::LogFormat;
 
 use crate::app::Emission;
-use crate::audit::Output;
-use crate::ops::telemetry::LogFormat;
 
 /// DNS for Kubernetes that the world's ordinary DNS servers can hold.
 ///
@@ -402,7 +402,7 @@ fn flag_value(arg: &str, flag: &str) -> Option<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::Settings;
+    use server::Settings;
 
     /// Splits a command line.
     fn args(line: &str) -> Vec<String> {

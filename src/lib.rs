@@ -12,23 +12,7 @@
 //! kept of a Kubernetes object. *Source*: an API server or a folder of manifests.
 
 pub mod app;
-pub mod audit;
 pub mod cli;
-pub mod cluster;
-pub mod corefile;
 pub mod differences;
-pub mod dns;
 pub mod doctor;
 pub mod emit;
-#[cfg(test)]
-mod fuzz;
-pub mod gotext;
-pub mod live;
-pub mod ops;
-pub mod pipeline;
-pub mod provenance;
-pub mod schema;
-pub mod serve;
-pub mod source;
-pub mod transfer;
-pub mod zone;

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use zonewright::app;
 use zonewright::app::Failure;
 use zonewright::cli::{Cli, Command, Translated, translate};
-use zonewright::{app, ops};
 
 /// The first rendering allocates several times what stays; this allocator gives it back to the system.
 #[cfg(feature = "jemalloc")]

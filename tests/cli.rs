@@ -9,11 +9,11 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Output;
 use std::time::Duration;
 
+use ops::metrics::{METRICS, MetricKind};
 use rustix::process::Signal;
 use support::process::{Process, now, wait_for};
 use support::product::{CHANGE, START, Site, ZONES, cluster_ip, headless};
 use support::wire;
-use zonewright::ops::metrics::{METRICS, MetricKind};
 
 /// What an ended command said on standard error.
 fn said(output: &Output) -> String {

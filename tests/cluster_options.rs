@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
+use kubernetes::facts::Selector;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use support::apiserver::{Access, ApiServer, object_path};
@@ -17,7 +18,6 @@ use support::proxy::Proxy;
 use support::rbac;
 use support::wire::{self, Query};
 use support::zonewright::Zonewright;
-use zonewright::cluster::Selector;
 
 mod support;
 

@@ -26,14 +26,6 @@ use support::process::{now, wait_for};
 use support::wire::{self, Connection, Query};
 use support::zonewright::Zonewright;
 
-#[path = "../src/fuzz.rs"]
-#[allow(
-    dead_code,
-    unreachable_pub,
-    clippy::print_stdout,
-    reason = "what changes inputs in unit tests changes them here, and a part of it is enough"
-)]
-mod fuzz;
 mod support;
 
 /// The zone.

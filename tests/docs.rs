@@ -6,8 +6,8 @@ use std::fs;
 use std::sync::Mutex;
 
 use clap::CommandFactory;
+use ops::metrics::{METRICS, MetricKind};
 use zonewright::cli::Cli;
-use zonewright::ops::metrics::{METRICS, MetricKind};
 
 /// The README.
 fn readme() -> String {
@@ -61,7 +61,7 @@ fn every_difference_from_coredns_stands_in_the_readme() {
 fn every_directive_that_is_refused_stands_in_the_readme_with_the_reason() {
     let end = "\n## Commands";
     let start = "These have no counterpart here:\n\n";
-    check_section(start, end, &zonewright::corefile::refused_table());
+    check_section(start, end, &directives::config::refused_table());
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn every_directive_stands_in_the_readme_and_no_other() {
         .filter_map(|line| line.strip_prefix("| `"))
         .filter_map(|line| line.split([' ', '`']).next())
         .collect();
-    for word in zonewright::corefile::directives() {
+    for word in directives::config::directives() {
         assert!(
             documented.contains(&word),
             "the README lacks the directive {word}"
@@ -108,7 +108,7 @@ fn every_directive_stands_in_the_readme_and_no_other() {
     }
     for word in documented {
         assert!(
-            zonewright::corefile::directives().any(|it| it == word),
+            directives::config::directives().any(|it| it == word),
             "{word} is no directive"
         );
     }
@@ -145,14 +145,14 @@ fn check_options(documented: &[String], options: impl Iterator<Item = &'static s
 fn every_option_of_kubernetes_stands_in_the_readme_and_no_other() {
     let text = readme();
     let documented = options_behind(&text, "Options of `kubernetes`");
-    check_options(&documented, zonewright::corefile::kubernetes_options());
+    check_options(&documented, directives::config::kubernetes_options());
 }
 
 #[test]
 fn every_option_of_k8s_external_stands_in_the_readme_and_no_other() {
     let text = readme();
     let documented = options_behind(&text, "Options of `k8s_external`");
-    check_options(&documented, zonewright::corefile::external_options());
+    check_options(&documented, directives::config::external_options());
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn every_handler_and_option_stands_in_the_reference_and_no_other() {
         .iter()
         .filter_map(|it| it.split('`').next())
         .collect();
-    let known: Vec<&str> = zonewright::corefile::HANDLER_OPTIONS
+    let known: Vec<&str> = directives::config::HANDLER_OPTIONS
         .iter()
         .map(|it| it.0)
         .collect();
@@ -172,7 +172,7 @@ fn every_handler_and_option_stands_in_the_reference_and_no_other() {
         words, known,
         "sections and handlers, both in the order of the chain"
     );
-    for (section, (word, options)) in sections.iter().zip(zonewright::corefile::HANDLER_OPTIONS) {
+    for (section, (word, options)) in sections.iter().zip(directives::config::HANDLER_OPTIONS) {
         let documented: Vec<&str> = section
             .lines()
             .filter_map(|line| line.strip_prefix("| `"))

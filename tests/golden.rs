@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use directives::config::{Overrides, load};
 use zonewright::app::{RenderedZone, render};
-use zonewright::corefile::{Overrides, load};
 
 /// The folders of `zones/`.
 fn cases() -> Vec<PathBuf> {

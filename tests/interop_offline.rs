@@ -11,13 +11,13 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dns::{Name, Rdata, Ttl};
 use support::fleet::{Fleet, Places};
 use support::needs;
 use support::secondary::Kind;
 use support::zonewright::Zonewright;
-use zonewright::dns::{Name, Rdata, Ttl};
-use zonewright::zone::journal::Journal;
-use zonewright::zone::{Candidate, Edit, MemoryLimits, Node};
+use zone::journal::Journal;
+use zone::{Candidate, Edit, MemoryLimits, Node};
 
 mod support;
 

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use zonewright::dns::tsig::{Algorithm, Key, sign_request};
+use dns::tsig::{Algorithm, Key, sign_request};
 
 use crate::support::wire::{AXFR, Query};
 

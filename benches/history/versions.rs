@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use zonewright::dns::{Name, Rdata, Serial, Soa, Ttl};
-use zonewright::provenance::{Cause, Kind, ObjectKey, Origin, Verb};
-use zonewright::zone::journal::Journal;
-use zonewright::zone::{Candidate, Contents, Edit, MemoryLimits, Node, Version};
+use dns::{Name, Rdata, Serial, Soa, Ttl};
+use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
+use zone::journal::Journal;
+use zone::{Candidate, Contents, Edit, MemoryLimits, Node, Version};
 
 /// What stays in memory, as in the server.
 pub(crate) const LIMITS: MemoryLimits = MemoryLimits {

@@ -4,18 +4,18 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
-use zonewright::cluster::{
+use dns::{Name, Serial, Ttl};
+use kubernetes::facts::{
     Change, Endpoint, EndpointSlice, Fact, Kinds, Namespace, Port, Protocol, Service, ServiceForm,
     SliceForm, SlicePort,
 };
-use zonewright::dns::{Name, Serial, Ttl};
-use zonewright::ops::{Clock, SystemClock, millis};
-use zonewright::pipeline::{ClusterPlan, Input, Observer, Pipeline, Store, ZonePlan};
-use zonewright::provenance::{Kind, ObjectKey, Origin};
-use zonewright::schema::{ApexSettings, Front, NameServer, Problem, ZoneForm};
-use zonewright::zone::journal::{CommitError, Journal};
-use zonewright::zone::{Candidate, Journaled, MemoryLimits, Version, Zone};
+use kubernetes::schema::{ApexSettings, Front, NameServer, Problem, ZoneForm};
+use ops::{Clock, SystemClock, millis};
+use provenance::{Kind, ObjectKey, Origin};
+use tokio::sync::mpsc;
+use writer::{ClusterPlan, Input, Observer, Pipeline, Store, ZonePlan};
+use zone::journal::{CommitError, Journal};
+use zone::{Candidate, Journaled, MemoryLimits, Version, Zone};
 
 /// Endpoints of each Service.
 const ENDPOINTS: u32 = 10;

@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
+use directives::config::ServerBlock;
+
 use crate::app::hosts::hosts_of;
-use crate::corefile::ServerBlock;
 
 /// The addresses that a block's servers have: those it is bound to, else the machine's.
 pub(super) fn own_addresses(

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use ops::{Clock, Tasks};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-
-use crate::ops::{Clock, Tasks};
-use crate::pipeline::Input;
-use crate::transfer::{AskSettings, AskedSecondary, SecondaryTable, ask_serials};
+use transfer::{AskSettings, AskedSecondary, SecondaryTable, ask_serials};
+use writer::Input;
 
 /// Asks the secondaries what they have, and tells the writer, which publishes nothing before.
 pub(super) fn ask_secondaries(

@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
+use directives::config::{Apex, Form, ServerBlock};
+use dns::{Name, Ttl};
+use kubernetes::schema::{ApexSettings, NameServer, ZoneForm};
+
 use crate::app::plan::{EXPIRE, REFRESH, RETRY};
-use crate::corefile::{Apex, Form, ServerBlock};
-use crate::dns::{Name, Ttl};
-use crate::schema::{ApexSettings, NameServer, ZoneForm};
 
 /// The name servers that an `apex` names.
 pub(super) fn name_servers(apex: Option<&Apex>) -> Vec<NameServer> {

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use directives::config::{BindHost, Config, Scheme};
+
 use crate::app::commands::print as to_output;
 use crate::app::failure::Failure;
-use crate::corefile::{self, BindHost, Config, Scheme};
 
 /// The version, in CoreDNS's form.
 fn version() -> String {
@@ -29,7 +30,7 @@ pub fn print_plugins() -> Result<(), Failure> {
     let mut text =
         "Server types:\n  dns\n\nCaddyfile loaders:\n  flag\n  default\n\nOther plugins:\n"
             .to_owned();
-    for directive in corefile::directives() {
+    for directive in directives::config::directives() {
         text.push_str(&format!("  dns.{directive}\n"));
     }
     to_output(&text)
@@ -107,7 +108,7 @@ impl Drop for PidFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corefile::{Overrides, parse_text};
+    use directives::config::{Overrides, parse_text};
 
     #[test]
     fn zones_are_listed_by_listener_as_coredns_does() {

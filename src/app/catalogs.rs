@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use directives::config::{Apex, CatalogEntry, Config, ServerBlock};
+use dns::{Name, Soa, Ttl};
+use kubernetes::schema::{CATALOG_TTL, CatalogMember, invalid};
+use writer::CatalogPlan;
+use zone::journal::Retention;
+use zone::{Zone, ZoneSet};
+
 use crate::app::plan::{EXPIRE, REFRESH, RETRY, kept, memory_limits, zone_of};
-use crate::corefile::{Apex, CatalogEntry, Config, ServerBlock};
-use crate::dns::{Name, Soa, Ttl};
-use crate::pipeline::CatalogPlan;
-use crate::schema::{CATALOG_TTL, CatalogMember, invalid};
-use crate::zone::journal::Retention;
-use crate::zone::{Zone, ZoneSet};
 
 /// Plans the catalogs; their zones are added to `zones`, which holds all others already.
 pub(super) fn plan_catalogs(

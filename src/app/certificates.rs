@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use directives::config::{ClientAuth, Config, Scheme, ServerBlock, Tls};
+use server::{TlsClients, TlsIdentity, TlsMaterial};
 
 use crate::app::failure::{Failure, one_line};
 use crate::app::follow::{Contents, Reload};
-use crate::corefile::{self, ClientAuth, Config, Scheme, ServerBlock, Tls};
-use crate::serve::{TlsClients, TlsIdentity, TlsMaterial};
 
 /// The TLS of the listeners of some blocks, and the files to follow.
 pub(super) fn open(blocks: &[&ServerBlock]) -> anyhow::Result<(Arc<TlsIdentity>, Reload)> {
-    let Some(tls) = corefile::tls_of(blocks).cloned() else {
+    let Some(tls) = directives::config::tls_of(blocks).cloned() else {
         bail!("tls:// needs a certificate: write tls CERT KEY in its block");
     };
     let files = [Some(&tls.certificate), Some(&tls.key), tls.ca.as_ref()];

@@ -4,20 +4,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use directives::config::{BindHost, Listener, Policy, ServerBlock};
+use directives::handlers::{Any, Cache, Chaos, Hosts, Loadbalance, Loop, UpstreamSockets, Weights};
+use dns::Name;
+use ops::{Clock, HandlerMetrics};
+use server::{Block, BlockZones, Handler, LiveNames, Router, Shape};
+use zone::ZoneSet;
 
 use crate::app::kept::{Kept, KeptBlock};
 use crate::app::listeners::{hostname, keys_of_block};
 use crate::app::plan::Planned;
 use crate::app::questions;
 use crate::app::upstreams::{self, Resolved};
-use crate::corefile::{self, BindHost, Listener, Policy, ServerBlock};
-use crate::dns::Name;
-use crate::live::{
-    Any, Block, BlockZones, Cache, Chaos, Handler, Hosts, LiveNames, Loadbalance, Loop, Router,
-    Shape, UpstreamSockets, Weights,
-};
-use crate::ops::{Clock, HandlerMetrics};
-use crate::zone::ZoneSet;
 
 /// What handlers are made with.
 #[derive(Clone, Copy)]
@@ -125,12 +123,12 @@ fn go_on(
 }
 
 /// Whether any order of addresses does.
-fn is_plain(balance: &corefile::Loadbalance) -> bool {
+fn is_plain(balance: &directives::config::Loadbalance) -> bool {
     balance.policy == Policy::RoundRobin && balance.prefer.is_empty()
 }
 
 /// The handler of a `loadbalance` that needs one. A file of weights that is not there yet is looked for again.
-fn loadbalance(balance: &corefile::Loadbalance) -> anyhow::Result<Loadbalance> {
+fn loadbalance(balance: &directives::config::Loadbalance) -> anyhow::Result<Loadbalance> {
     let weighted = match &balance.policy {
         Policy::RoundRobin => None,
         Policy::Weighted { file, reload } => {
@@ -239,8 +237,8 @@ pub(super) fn fallthrough_of(block: &ServerBlock) -> HashMap<Name, Vec<Name>> {
 mod tests {
     use super::*;
     use crate::app::plan::{plan, plan_onto};
-    use crate::corefile::{Overrides, parse_text};
-    use crate::ops::SystemClock;
+    use directives::config::{Overrides, parse_text};
+    use ops::SystemClock;
 
     /// What a Corefile's blocks do, on the listeners of the first; what `kept` has of it goes on. The zones that
     /// were planned before stay.

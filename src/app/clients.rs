@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use directives::config::{Config, Pods, ServerBlock};
+use dns::Name;
+use kubernetes::facts::ClientPods;
+
 use crate::app::plan::{Planned, PlannedCluster};
-use crate::cluster::ClientPods;
-use crate::corefile::{Config, Pods, ServerBlock};
-use crate::dns::Name;
 
 /// Has the clusters publish their pods by address, those of which someone wants to know them, with the labels
 /// that stand in the Corefile.

@@ -5,6 +5,10 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use directives::config::{Loaded, Overrides, Rejected};
+use dns::Name;
+use history::{AuditError, Follow, Question, Refused, Request, answer, ask};
+use ops::SystemClock;
 use tokio::runtime::Runtime;
 
 use crate::app::addresses::interface_addresses;
@@ -20,11 +24,7 @@ use crate::app::screen::{Paint, Screen, Wanted};
 use crate::app::source::Source;
 use crate::app::stream::follow;
 use crate::app::upstreams::Resolved;
-use crate::audit::{AuditError, Follow, Question, Refused, Request, answer, ask};
 use crate::cli::{Asking, Configuration, LogWanted};
-use crate::corefile::{self, Loaded, Overrides, Rejected};
-use crate::dns::Name;
-use crate::ops::SystemClock;
 
 /// How long `check` waits for the addresses of upstreams, all together.
 const NAMES_WITHIN: Duration = Duration::from_secs(5);
@@ -45,9 +45,9 @@ pub(super) fn read(configuration: &Configuration) -> Result<Loaded, Rejected> {
             }
             text
         });
-        return corefile::parse_text("stdin", text, &overrides, &env);
+        return directives::config::parse_text("stdin", text, &overrides, &env);
     }
-    corefile::load(&configuration.corefile, &overrides, &env)
+    directives::config::load(&configuration.corefile, &overrides, &env)
 }
 
 /// Reads the configuration; warnings are logged.
@@ -77,7 +77,7 @@ pub fn check(configuration: &Configuration, explains: bool) -> Result<(), Failur
     runtime.shutdown_background();
     let blocks = loaded.config.servers.iter();
     let zones: Vec<String> = blocks
-        .flat_map(corefile::ServerBlock::zones_written)
+        .flat_map(directives::config::ServerBlock::zones_written)
         .map(ToString::to_string)
         .collect();
     print(&format!(
@@ -88,7 +88,7 @@ pub fn check(configuration: &Configuration, explains: bool) -> Result<(), Failur
 }
 
 /// Warns about what the server could not start with on this machine; the Corefile may be for another.
-fn warn_of_machine(config: &corefile::Config, runtime: &Runtime) {
+fn warn_of_machine(config: &directives::config::Config, runtime: &Runtime) {
     for (listener, blocks) in config.listeners() {
         if let Err(error) = addresses_of(&listener, &blocks, &interface_addresses) {
             tracing::warn!("{}", one_line(&error));
@@ -108,14 +108,14 @@ fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// Opens the files that the sources need. The pod's own files are not looked at: `check` is run elsewhere.
-fn check_sources(config: &corefile::Config, runtime: &Runtime) -> Result<(), Failure> {
+fn check_sources(config: &directives::config::Config, runtime: &Runtime) -> Result<(), Failure> {
     let mut wrong = Vec::new();
     for kubernetes in config
         .servers
         .iter()
-        .flat_map(corefile::ServerBlock::clusters)
+        .flat_map(directives::config::ServerBlock::clusters)
     {
-        if kubernetes.source == corefile::Source::InCluster {
+        if kubernetes.source == directives::config::Source::InCluster {
             continue;
         }
         let clock = Arc::new(SystemClock);

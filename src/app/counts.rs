@@ -1,8 +1,9 @@
 //! CoreDNS's own metrics: queries by server and zone, panics, the process.
 
-use crate::ops::metrics::{self as m, Sample};
-use crate::serve::Common;
-use crate::serve::tally::{DURATIONS, PROTOS, SIZES};
+use ops::metrics as m;
+use ops::metrics::Sample;
+use server::Common;
+use server::tally::{DURATIONS, PROTOS, SIZES};
 
 /// The values that are read at scrape.
 pub(super) fn samples(common: &Common, out: &mut Vec<Sample>) {

@@ -8,8 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use kubernetes::facts::Part;
+use kubernetes::source::{SourceEvent, SourceStats, Wanted};
+use ops::metrics::Metrics;
+use ops::{Clock, Tasks, panic_text};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use transfer::AskedSecondary;
+use writer::{Ended, Input};
+use zone::Zone;
+use zone::journal::{Journal, Reader};
 
 use crate::app::ahead::ask_secondaries;
 use crate::app::failure::one_line;
@@ -19,14 +27,6 @@ use crate::app::observe::Observed;
 use crate::app::plan::{Planned, PlannedCluster};
 use crate::app::source::Source;
 use crate::app::writer::{Opened, Place, Writer, WriterThread};
-use crate::cluster::Part;
-use crate::ops::metrics::Metrics;
-use crate::ops::{Clock, Tasks, panic_text};
-use crate::pipeline::{Ended, Input};
-use crate::source::{SourceEvent, SourceStats, Wanted};
-use crate::transfer::AskedSecondary;
-use crate::zone::Zone;
-use crate::zone::journal::{Journal, Reader};
 
 /// Changes that wait for the writer before sources are held back.
 const WAITING_CHANGES: usize = 1024;
@@ -259,7 +259,7 @@ async fn first_open(
 
 /// Tries to open a source until it can be opened; `None` when cancelled before.
 async fn open_later(
-    from: &crate::corefile::Source,
+    from: &directives::config::Source,
     wanted: &Wanted,
     clock: &Arc<dyn Clock>,
     stats: &Arc<SourceStats>,
@@ -358,9 +358,8 @@ async fn carry(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dns::Name;
-    use crate::serve::testing;
-    use crate::zone::Version;
+    use dns::Name;
+    use zone::Version;
 
     #[test]
     fn a_source_that_was_never_there_leaves_nothing_to_answer() {
@@ -371,7 +370,7 @@ mod tests {
         ];
         let said = say_away(Part::Cluster, &zones);
         assert!(said.contains("nothing can be answered"), "{said}");
-        let version = testing::zone("z.", 1, &[]).current().unwrap();
+        let version = zone::testing::zone("z.", 1, &[]).current().unwrap();
         zone.restore(Version::clone(&version));
         let said = say_away(Part::Cluster, &zones);
         assert!(said.contains("served as stale"), "{said}");

@@ -1,9 +1,8 @@
 //! How many files and sockets the process may have open, and how many of them go to upstreams.
 
+use directives::handlers::UpstreamSockets;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
-use crate::live::UpstreamSockets;
-use crate::serve::Settings;
+use server::Settings;
 
 /// What the store, certificates, watches, HTTP and the runtime have open, with room to spare.
 const OF_THE_PROCESS: usize = 256;

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use directives::config::{Config, ServerBlock};
+use dns::tsig::{self, Key};
+use dns::{Name, Serial};
+use history::{Output, Question, Request, Status, ask};
+use ops::SystemClock;
+
 use crate::app::commands::{load, print};
 use crate::app::failure::Failure;
-use crate::audit::{Output, Question, Request, Status, ask};
 use crate::cli::{Configuration, State};
-use crate::corefile::{self, Config, ServerBlock};
-use crate::dns::tsig::{self, Key};
-use crate::dns::{Name, Serial};
 use crate::doctor::{Diagnosis, OurSerial, Patient, diagnose, probe};
-use crate::ops::SystemClock;
 
 /// `doctor`.
 ///
@@ -93,7 +94,7 @@ fn our_serials(state: &State) -> Option<BTreeMap<String, u32>> {
     let mut text = Vec::new();
     ask(&state.state, &question, &mut text)?.ok()?;
     let status: Status = serde_json::from_slice(&text).ok()?;
-    let serial = |zone: crate::audit::ZoneLine| Some((zone.zone, zone.serial?));
+    let serial = |zone: history::ZoneLine| Some((zone.zone, zone.serial?));
     Some(status.zones.into_iter().filter_map(serial).collect())
 }
 
@@ -124,7 +125,7 @@ fn patients(config: &Config) -> Vec<Patient> {
 }
 
 /// What signs our messages to a secondary.
-fn key_of(block: &ServerBlock, to: &corefile::Secondary) -> Option<Key> {
+fn key_of(block: &ServerBlock, to: &directives::config::Secondary) -> Option<Key> {
     let name: &Name = to.keys.first()?;
     let key = block.key(name)?;
     let algorithm: tsig::Algorithm = key.algorithm.as_str().parse().ok()?;

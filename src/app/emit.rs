@@ -5,17 +5,18 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use corefile::dns_address;
+use directives::config::{Config, Scheme, Secondary, ServerBlock};
+use dns::Name;
 use rustls::pki_types::ServerName;
+use transfer::TlsDemand;
 
 use crate::app::addresses::interface_addresses;
 use crate::app::commands::{load, print};
 use crate::app::failure::Failure;
 use crate::app::hosts::hosts_of;
 use crate::cli::Configuration;
-use crate::corefile::{Config, Scheme, Secondary, ServerBlock, dns_address};
-use crate::dns::Name;
 use crate::emit::{Feed, FeedKey, FeedTls, PLACEHOLDER, Software};
-use crate::transfer::TlsDemand;
 
 /// What is asked of `emit` beside the Corefile.
 #[derive(Debug, Clone, clap::Args)]

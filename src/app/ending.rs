@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use directives::config::{Config, ServerBlock};
+use ops::TaskEnd;
 
 use crate::app::data::Data;
 use crate::app::failure::Failure;
 use crate::app::signals::Wish;
-use crate::corefile::{Config, ServerBlock};
-use crate::ops::TaskEnd;
 
 /// Waits for the writer's end and closes its store.
 pub(super) async fn close(data: Data) -> anyhow::Result<()> {

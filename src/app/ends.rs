@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
+use corefile::HttpAddress;
+use directives::config::{Config, Monitor};
+use ops::http::{Ends, MetricsText, ReadyCheck};
 
 use crate::app::observe::Observed;
-use crate::corefile::{Config, HttpAddress, Monitor};
-use crate::ops::http::{Ends, MetricsText, ReadyCheck};
 
 /// What the data side shows, which may be exchanged.
 pub(super) type ObservedNow = Arc<ArcSwap<Observed>>;

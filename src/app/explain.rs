@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use directives::config::{BindHost, Config, HANDLER_OPTIONS, Hosts, Pods, ServerBlock, Source};
+use dns::Name;
+use transfer::TlsDemand;
+
 use crate::app::chain::fallthrough_of;
-use crate::corefile::{BindHost, Config, HANDLER_OPTIONS, Hosts, Pods, ServerBlock, Source};
-use crate::dns::Name;
-use crate::transfer::TlsDemand;
 
 /// The text for all blocks.
 pub(super) fn explain(config: &Config) -> String {
@@ -141,8 +142,8 @@ fn zone_line(block: &ServerBlock, zone: &Name) -> String {
             let allow = transfer.allow.iter().map(|it| {
                 let proof = proof(&it.keys, &it.tls);
                 match it.peer {
-                    crate::corefile::Peer::Anyone => format!("anyone{proof}"),
-                    crate::corefile::Peer::Network(network) => {
+                    directives::config::Peer::Anyone => format!("anyone{proof}"),
+                    directives::config::Peer::Network(network) => {
                         let link = match it.link {
                             0 => String::new(),
                             link => format!("%{link}"),
@@ -233,7 +234,7 @@ fn rest(block: &ServerBlock) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corefile::{Overrides, parse_text};
+    use directives::config::{Overrides, parse_text};
 
     #[test]
     fn each_block_says_what_is_transferred_live_and_refused() {

@@ -4,11 +4,12 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use history::{Follow, Output, Question, Request, answer, ask};
+
 use crate::app::commands::{NOBODY, print, refused, stored_past, unanswered};
 use crate::app::failure::Failure;
 use crate::app::past::StoredPast;
 use crate::app::stream::{follow, to_stdout};
-use crate::audit::{Follow, Output, Question, Request, answer, ask};
 use crate::cli::{Asking, ExportWanted};
 
 /// How often a history is begun anew when versions leave it while it is written.

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use anyhow::bail;
+use directives::config::Config;
+use dns::Name;
+use ops::{Clock, SystemClock, Tasks};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use writer::{ClusterPlan, FileInput, FilePlan, Input};
+use zone::journal::Retention;
+use zone::{Zone, ZoneSet};
+use zonefile::follow::{FileEvent, FileStats, Follower, Settings, tell};
+use zonefile::{BadFile, Role};
 
 use crate::app::failure::Failure;
 use crate::app::plan::{Planned, kept, memory_limits, zone_of};
-use crate::corefile::{self, Config};
-use crate::dns::Name;
-use crate::ops::{Clock, SystemClock, Tasks};
-use crate::pipeline::{ClusterPlan, FileInput, FilePlan, Input};
-use crate::source::zonefile::follow::{FileEvent, FileStats, Follower, Settings, tell};
-use crate::source::zonefile::{BadFile, Role};
-use crate::zone::journal::Retention;
-use crate::zone::{Zone, ZoneSet};
 
 /// Events of a file that wait to be carried.
 const WAITING_EVENTS: usize = 4;
@@ -106,7 +106,12 @@ pub(super) fn plan_file_zones(
 }
 
 /// How a file is followed.
-fn settings(file: &corefile::ZoneFile, apex: &Name, role: Role, names: Vec<Name>) -> Settings {
+fn settings(
+    file: &directives::config::ZoneFile,
+    apex: &Name,
+    role: Role,
+    names: Vec<Name>,
+) -> Settings {
     Settings {
         path: file.path.clone(),
         apex: apex.clone(),

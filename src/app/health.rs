@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use corefile::{GoDuration, HttpAddress, HttpHost};
+use ops::Clock;
+use ops::metrics::Metrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-
-use crate::corefile::{GoDuration, HttpAddress, HttpHost};
-use crate::ops::Clock;
-use crate::ops::metrics::Metrics;
 
 /// How often.
 const INTERVAL: Duration = Duration::from_secs(1);

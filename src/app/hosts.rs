@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::corefile::{BindHost, ServerBlock};
+use directives::config::{BindHost, ServerBlock};
 
 /// The addresses that a block is bound to, without those it excepts; none where it takes all there are.
 pub(super) fn hosts_of(

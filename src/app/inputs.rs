@@ -1,10 +1,9 @@
 //! The inputs of the writer, apart from who sends them.
 
+use ops::Tasks;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-
-use crate::ops::Tasks;
-use crate::pipeline::Input;
+use writer::Input;
 
 /// Keeps the writer's inputs open until the sources end: a Corefile may have no zone, and then nobody else
 /// does.

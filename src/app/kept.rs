@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::corefile::Listener;
-use crate::dns::Name;
-use crate::live::{Block, BlockZones, Handler, Router};
+use directives::config::Listener;
+use dns::Name;
+use server::{Block, BlockZones, Handler, Router};
 
 /// The blocks of now, by the listeners of their servers.
 #[derive(Default)]
@@ -98,8 +98,8 @@ mod tests {
     use futures_util::future::BoxFuture;
 
     use super::*;
-    use crate::corefile::{BindHost, Scheme};
-    use crate::live::{Next, Outcome, Question, Request, Shape};
+    use directives::config::{BindHost, Scheme};
+    use server::{Next, Outcome, Question, Request, Shape};
 
     /// Holds a number, which is its configuration.
     struct Holder(u8);

@@ -7,7 +7,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use corefile::{HttpAddress, HttpHost};
+use directives::config::{
+    BindHost, Config, Listener, Nsid, Scheme, ServerBlock, Sockets, Timeouts, TsigKey, ZoneKey,
+};
+use directives::handlers::{Consolidated, QueryLog, Rules, UpstreamSockets};
+use dns::tsig::{self, KeyRing, Keys};
+use dns::{CookieSecret, Name, Rtype};
+use ops::{Clock, HandlerMetrics};
 use ring::rand::{SecureRandom, SystemRandom};
+use server::{Common, Identity, Parts, Server, Settings};
+use server::{ExchangeLog, Router};
+use transfer::{Access, Peers, Rule, Secondary};
+use zone::{Zone, ZoneSet};
 
 use crate::app::addresses::interface_addresses;
 use crate::app::certificates;
@@ -17,17 +29,6 @@ use crate::app::hosts::bound_addresses;
 use crate::app::kept::Kept;
 use crate::app::plan::Planned;
 use crate::app::upstreams::Resolved;
-use crate::corefile::{
-    self, BindHost, Config, HttpAddress, HttpHost, Listener, Nsid, Scheme, ServerBlock, Sockets,
-    Timeouts, TsigKey, ZoneKey,
-};
-use crate::dns::tsig::{self, KeyRing, Keys};
-use crate::dns::{CookieSecret, Name, Rtype};
-use crate::live::{Consolidated, ExchangeLog, QueryLog, Router, Rules, UpstreamSockets};
-use crate::ops::{Clock, HandlerMetrics};
-use crate::serve::{Common, Identity, Parts, Server, Settings};
-use crate::transfer::{Access, Peers, Rule, Secondary};
-use crate::zone::{Zone, ZoneSet};
 
 /// A server that is made and not yet in use.
 pub(super) struct Made {
@@ -134,7 +135,7 @@ fn make(
         access,
         secondaries,
     } = transfers((blocks, &router), planned, notified);
-    let nsid = corefile::nsid_of(blocks).map(|nsid| match nsid {
+    let nsid = directives::config::nsid_of(blocks).map(|nsid| match nsid {
         Nsid::Text(text) => text.clone(),
         Nsid::Hostname => hostname(),
     });
@@ -366,7 +367,7 @@ pub(super) fn hostname() -> String {
 }
 
 /// The access list of a `transfer`.
-fn access_of(transfer: &corefile::Transfer) -> Access {
+fn access_of(transfer: &directives::config::Transfer) -> Access {
     let to = transfer.secondaries.iter().map(|secondary| Rule {
         peers: vec![Peers::single(secondary.address.into())],
         keys: secondary.keys.clone(),
@@ -374,8 +375,8 @@ fn access_of(transfer: &corefile::Transfer) -> Access {
     });
     let allow = transfer.allow.iter().map(|allow| Rule {
         peers: vec![match allow.peer {
-            corefile::Peer::Anyone => Peers::Any,
-            corefile::Peer::Network(network) => Peers::Net {
+            directives::config::Peer::Anyone => Peers::Any,
+            directives::config::Peer::Network(network) => Peers::Net {
                 address: network.address(),
                 prefix: network.prefix_bits(),
                 link: allow.link,
@@ -406,7 +407,7 @@ fn follow_keys(blocks: &[&ServerBlock], ring: &Arc<KeyRing>) -> Option<Reload> {
     let ring = Arc::clone(ring);
     let take = move || {
         let blocks: Vec<&ServerBlock> = blocks.iter().collect();
-        let keys = corefile::read_keys_again(&blocks)
+        let keys = directives::config::read_keys_again(&blocks)
             .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         ring.replace(keys_of(&keys));
         Ok(())

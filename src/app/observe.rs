@@ -5,20 +5,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use dns::{Name, Rcode};
+use history::{SecondaryLine, SourceLine, Status};
+use kubernetes::source::{ErrorClass, SourceStats};
+use ops::metrics as m;
+use ops::metrics::Sample;
+use ops::{Clock, RequestMetrics, millis};
+use server::{Common, Proto, Stats};
+use transfer::TransferOutcome;
+use transfer::{SecondaryStatus, SecondaryTable, TransferKind};
+use writer::{ClusterGauges, ZonePlan};
+use zone::ZoneSet;
+use zone::gate::Why;
+use zonefile::follow::FileStats;
+
 use crate::app::plan::Planned;
 use crate::app::zone_line::zone_line;
-use crate::audit::{SecondaryLine, SourceLine, Status};
-use crate::dns::{Name, Rcode};
-use crate::ops::metrics::{self as m, Sample};
-use crate::ops::{Clock, RequestMetrics, millis};
-use crate::pipeline::{ClusterGauges, ZonePlan};
-use crate::serve::{Common, Proto, Stats};
-use crate::source::zonefile::follow::FileStats;
-use crate::source::{ErrorClass, SourceStats};
-use crate::transfer::TransferOutcome;
-use crate::transfer::{SecondaryStatus, SecondaryTable, TransferKind};
-use crate::zone::ZoneSet;
-use crate::zone::gate::Why;
 
 /// What some secondaries refuse of each zone, in words.
 pub(super) type Warnings = Arc<Mutex<BTreeMap<Name, Vec<String>>>>;
@@ -175,11 +177,11 @@ pub(super) fn status(observed: &Observed) -> Status {
             zone: secondary.zone.to_string(),
             secondary: secondary.target.to_string(),
             told: secondary.notified.map(|(serial, _)| serial.encode()),
-            acknowledged: secondary.accepted().map(crate::dns::Serial::encode),
+            acknowledged: secondary.accepted().map(dns::Serial::encode),
             refused: secondary
                 .refused()
                 .map(|(serial, rcode)| format!("{serial} ({rcode})")),
-            took: secondary.serial.map(crate::dns::Serial::encode),
+            took: secondary.serial.map(dns::Serial::encode),
             by: secondary.transfer.map(|(kind, _)| kind.as_str().to_owned()),
             lag_versions: lag.and_then(|lag| lag.versions),
             lag_seconds: lag.map(|lag| lag.ms(now_ms) / 1000),

@@ -5,8 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use directives::config::Config;
+use dns::{Name, Serial};
+use history::{AuditError, BlockLine, Grounds, HistoryLine, Order, Past, Status};
+use ops::{Clock, SystemClock, millis};
+use server::LiveNames;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
+use writer::{Input, PinOrder, Released};
+use zone::journal::{Journal, OpenError, PartStep, Reader, Topic, Verdict};
+use zone::{Contents, Net, Step, Version, ZoneSet};
 
 use crate::app::data::Data;
 use crate::app::ends::ObservedNow;
@@ -16,14 +24,6 @@ use crate::app::pins::{rollback_to, target_of};
 use crate::app::plan::Planned;
 use crate::app::why::{block_of, blocks};
 use crate::app::zone_line::history_line;
-use crate::audit::{AuditError, BlockLine, Grounds, HistoryLine, Order, Past, Status};
-use crate::corefile::Config;
-use crate::dns::{Name, Serial};
-use crate::live::LiveNames;
-use crate::ops::{Clock, SystemClock, millis};
-use crate::pipeline::{Input, PinOrder, Released};
-use crate::zone::journal::{Journal, OpenError, PartStep, Reader, Topic, Verdict};
-use crate::zone::{Contents, Net, Step, Version, ZoneSet};
 
 /// Tells how a running server stands.
 pub(super) type StatusOf = Arc<dyn Fn() -> Status + Send + Sync>;
@@ -363,8 +363,8 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::audit::{Output, Question, Request, made};
-    use crate::zone::journal::WallClock;
+    use history::{Output, Question, Request, made};
+    use zone::journal::WallClock;
 
     /// How long a test waits for what comes at once.
     const SOON: Duration = Duration::from_secs(60);

@@ -10,14 +10,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use dns::{Name, Serial};
 use serde::{Deserialize, Serialize};
-
-use crate::dns::{Name, Serial};
-use crate::pipeline::{Restored, Target};
-use crate::zone::journal::Reader;
-use crate::zone::journal::sidefile::write_durably;
-use crate::zone::pin::{Pin, Rollback, differing};
-use crate::zone::{ContentTree, Contents, Version, Zone};
+use writer::{Restored, Target};
+use zone::journal::Reader;
+use zone::journal::sidefile::write_durably;
+use zone::pin::{Pin, Rollback, differing};
+use zone::{ContentTree, Contents, Version, Zone};
 
 /// The file's name.
 const FILE: &str = "orders";
@@ -274,9 +273,9 @@ pub(super) fn rollback_to(to: Serial, contents: &Contents, served: &Version) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::testing::contents;
-    use crate::zone::journal::{Journal, WallClock};
-    use crate::zone::{Candidate, Edit, Hash, MemoryLimits};
+    use zone::journal::{Journal, WallClock};
+    use zone::testing::contents;
+    use zone::{Candidate, Edit, Hash, MemoryLimits};
 
     /// The zone's name.
     const APEX: &str = "z.example.";

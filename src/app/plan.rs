@@ -7,24 +7,25 @@ use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use directives::config::{
+    Config, External, Form, Gate, History, Hold, Kubernetes, Pods, ServerBlock, Source,
+};
+use dns::{Name, Ttl};
+use kubernetes::facts::{Kinds, SeenNamespaces, Selector};
+use kubernetes::schema::{ApexSettings, ExternalSettings, Front};
+use kubernetes::source::{ApiLimits, Keep, Wanted};
+use provenance::Kind;
+use server::{InsecurePods, LiveNames, ZonalNames};
+use writer::{CatalogPlan, ClusterPlan, ExternalPlan, ZonePlan, service_node};
+use zone::gate::GateSettings;
+use zone::journal::Retention;
+use zone::{MemoryLimits, Zone, ZoneSet};
+
 use crate::app::addresses::own_addresses;
 use crate::app::apex::{ApexDefaults, apex_settings};
 use crate::app::catalogs::plan_catalogs;
 use crate::app::clients;
 use crate::app::files::{PlannedFile, plan_file_zones, plan_overlays};
-use crate::cluster::{Kinds, SeenNamespaces, Selector};
-use crate::corefile::{
-    self, Config, External, Form, Gate, History, Hold, Kubernetes, Pods, ServerBlock, Source,
-};
-use crate::dns::{Name, Ttl};
-use crate::live::{InsecurePods, LiveNames, ZonalNames};
-use crate::pipeline::{CatalogPlan, ClusterPlan, ExternalPlan, ZonePlan, service_node};
-use crate::provenance::Kind;
-use crate::schema::{ApexSettings, ExternalSettings, Front};
-use crate::source::{ApiLimits, Keep, Wanted};
-use crate::zone::gate::GateSettings;
-use crate::zone::journal::Retention;
-use crate::zone::{MemoryLimits, Zone, ZoneSet};
 
 /// Seconds between a secondary's checks, unless configured: NOTIFY makes it a net only.
 pub(super) const REFRESH: Ttl = Ttl::decode(300);
@@ -320,7 +321,7 @@ pub(super) fn wanted(kubernetes: &Kubernetes) -> Wanted {
         Pods::Verified => kinds = kinds.with(Kind::Pod),
         Pods::Disabled | Pods::Insecure => {}
     }
-    let corefile::ApiLimits {
+    let directives::config::ApiLimits {
         interval,
         burst,
         in_flight,

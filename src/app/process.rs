@@ -12,6 +12,13 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use arc_swap::ArcSwap;
+use corefile::GoDuration;
+use directives::config::{Config, Loaded, Rejected};
+use history::{Past, serve_control};
+use ops::http::Ends;
+use ops::metrics::Metrics;
+use ops::{Clock, HandlerMetrics, SystemClock, Tasks, telemetry};
+use server::Common;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::addresses::interface_addresses;
@@ -33,13 +40,7 @@ use crate::app::signals::{Signals, Wish};
 use crate::app::source::Source;
 use crate::app::startup::Gates;
 use crate::app::writer::Place;
-use crate::audit::{Past, serve_control};
 use crate::cli::{Configuration, Start, State};
-use crate::corefile::{Config, GoDuration, Loaded, Rejected};
-use crate::ops::http::Ends;
-use crate::ops::metrics::Metrics;
-use crate::ops::{Clock, HandlerMetrics, SystemClock, Tasks, telemetry};
-use crate::serve::Common;
 
 /// How long tasks may take to end.
 const GRACE: Duration = Duration::from_secs(10);

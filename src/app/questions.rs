@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use directives::config::{SearchPath, ServerBlock};
+use directives::handlers::{
+    Acl, AclRule, Autopath, ClusterMetadata, Counts, Dns64, Local, Metadata, Rewrite, Search,
+    Templates,
+};
+use server::Handler;
+
 use crate::app::chain::Surroundings;
 use crate::app::clients::clients_of;
 use crate::app::plan::Planned;
-use crate::corefile::{self, SearchPath, ServerBlock};
-use crate::live::{
-    Acl, AclRule, Autopath, ClusterMetadata, Counts, Dns64, Handler, Local, Metadata, Rewrite,
-    Search, Templates,
-};
-use crate::source::zonefile;
 
 impl<'a> Surroundings<'a> {
     /// Where handlers count.
@@ -54,7 +55,7 @@ pub(super) fn asked(
     }
     handlers.extend(autopath(block, planned, surroundings));
     if !on.acls.is_empty() {
-        let rule = |acl: &corefile::Acl| AclRule {
+        let rule = |acl: &directives::config::Acl| AclRule {
             zones: acl.zones.clone(),
             policies: acl.policies.clone(),
         };
@@ -110,7 +111,7 @@ fn autopath(
             zones: block.kubernetes.as_ref()?.zones().cloned().collect(),
             // As CoreDNS: what cannot be read says nothing.
             more: std::fs::read_to_string("/etc/resolv.conf")
-                .map(|text| corefile::search_names(&text))
+                .map(|text| directives::config::search_names(&text))
                 .unwrap_or_default(),
         },
     };

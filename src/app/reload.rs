@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use directives::config::Config;
+use ops::metrics as m;
+use ops::metrics::Sample;
 use ring::rand::{SecureRandom, SystemRandom};
-
-use crate::corefile::{self, Config};
-use crate::ops::metrics::{self as m, Sample};
-use crate::zone::journal::sidefile::write_durably;
+use zone::journal::sidefile::write_durably;
 
 /// The file in the state folder that holds the digest.
 const FILE: &str = "corefile";
@@ -137,7 +137,7 @@ impl Rhythm {
 }
 
 /// The interval, up to half the jitter more or less.
-fn drawn(reload: &corefile::Reload) -> Duration {
+fn drawn(reload: &directives::config::Reload) -> Duration {
     let mut drawn = [0; 4];
     // Without randomness all replicas look at the same time, and no harm is done.
     if SystemRandom::new().fill(&mut drawn).is_err() {
@@ -153,7 +153,7 @@ pub(super) type ReloadsNow = Arc<Reloads>;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corefile::{Overrides, parse_text};
+    use directives::config::{Overrides, parse_text};
 
     #[test]
     fn the_same_text_again_is_no_change_and_another_names_both() {

@@ -4,22 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use directives::config::Config;
+use dns::{Name, RecordText, Serial};
+use history::each_record;
+use kubernetes::facts::Part;
+use kubernetes::schema::Problem;
+use kubernetes::source::SourceEvent;
+use ops::SystemClock;
+use provenance::Kind;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use writer::{Input, Observer, Pipeline, Store};
+use zone::{Candidate, Journaled, Version};
 
 use crate::app::addresses::interface_addresses;
 use crate::app::plan::{PlannedCluster, plan};
 use crate::app::source::Source;
-use crate::audit::each_record;
-use crate::cluster::Part;
-use crate::corefile::Config;
-use crate::dns::{Name, RecordText, Serial};
-use crate::ops::SystemClock;
-use crate::pipeline::{Input, Observer, Pipeline, Store};
-use crate::provenance::Kind;
-use crate::schema::Problem;
-use crate::source::SourceEvent;
-use crate::zone::{Candidate, Journaled, Version};
 
 /// How long an API server may take to list everything.
 const LIST_TIME: Duration = Duration::from_secs(60);

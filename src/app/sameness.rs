@@ -1,9 +1,10 @@
 //! Whether two plans want the same data side: then that goes on as it is.
 
+use writer::{CatalogPlan, ClusterPlan, ExternalPlan, FilePlan, ZonePlan};
+use zone::journal::Retention;
+
 use crate::app::files::PlannedFile;
 use crate::app::plan::{Planned, PlannedCluster};
-use crate::pipeline::{CatalogPlan, ClusterPlan, ExternalPlan, FilePlan, ZonePlan};
-use crate::zone::journal::Retention;
 
 impl Planned<'_> {
     /// Keeps the plan beyond the configuration that it was made of.

@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::process::{Child, Command, Stdio};
 
-use crate::audit::Output;
+use history::Output;
+
 use crate::cli::{Colour, Look};
 
 /// What `less` is told where nobody told it something else: leave short texts on the screen, pass colours on.

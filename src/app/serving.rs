@@ -10,8 +10,20 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use arc_swap::ArcSwap;
+use corefile::HttpAddress;
+use directives::config::{Config, Listener, Scheme, ServerBlock};
+use directives::handlers::UpstreamSockets;
+use dns::CookieSecret;
+use dns::tsig::KeyRing;
+use ops::http::{self, Ends, EndsNow};
+use ops::{Clock, HandlerMetrics, Tasks};
+use server::tally::Tally;
+use server::{Answering, BindError, Common, NamedTask, Server, Settings, Standing, overlap};
+use server::{Block, Handler};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use transfer::Secondary;
+use zone::Zone;
 
 use crate::app::addresses::interface_addresses;
 use crate::app::data::ToAsk;
@@ -25,24 +37,12 @@ use crate::app::listeners::{
 use crate::app::plan::Planned;
 use crate::app::startup::{Gate, Gates};
 use crate::app::upstreams::Resolved;
-use crate::corefile::{Config, HttpAddress, Listener, Scheme, ServerBlock};
-use crate::dns::CookieSecret;
-use crate::dns::tsig::KeyRing;
-use crate::live::{Block, Handler, UpstreamSockets};
-use crate::ops::http::{self, Ends, EndsNow};
-use crate::ops::{Clock, HandlerMetrics, Tasks};
-use crate::serve::tally::Tally;
-use crate::serve::{
-    self, Answering, BindError, Common, NamedTask, Server, Settings, Standing, overlap,
-};
-use crate::transfer::Secondary;
-use crate::zone::Zone;
 
 /// The sockets of one address.
 type Socket = (Scheme, SocketAddr);
 
 /// The place of a socket's server, its address, and itself if it is new.
-type NewSocket = (usize, Socket, Option<serve::Listener>);
+type NewSocket = (usize, Socket, Option<server::Listener>);
 
 /// What serves now.
 pub(super) struct Serving {
@@ -420,14 +420,14 @@ fn bind(
     listener: &Listener,
     address: SocketAddr,
     standing: &[(SocketAddr, Standing)],
-) -> anyhow::Result<Option<serve::Listener>> {
+) -> anyhow::Result<Option<server::Listener>> {
     let blocks = blocks_on(config, listener);
     let settings = settings_of(&blocks);
     let beside = standing.iter().filter(|(it, _)| overlap(*it, address));
     let beside: Vec<_> = beside.map(|(_, it)| it.clone()).collect();
     let bound = match listener.scheme {
-        Scheme::Dns => serve::Listener::bind(address, settings.udp_sockets, &beside),
-        Scheme::Tls => serve::Listener::bind_tls(address, &beside),
+        Scheme::Dns => server::Listener::bind(address, settings.udp_sockets, &beside),
+        Scheme::Tls => server::Listener::bind_tls(address, &beside),
     };
     let is_absent = |error: &BindError| error.is_of_absent_family();
     if listener.host.is_none() && address.is_ipv6() && bound.as_ref().is_err_and(is_absent) {

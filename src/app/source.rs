@@ -6,11 +6,10 @@ use anyhow::Context;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::corefile;
-use crate::ops::Clock;
-use crate::source::kubernetes::{Auth, KubernetesSource, Settings, Tls};
-use crate::source::manifests::{self, ManifestSource};
-use crate::source::{SourceEvent, SourceStats, Wanted};
+use kubernetes::source::api_server::{Auth, KubernetesSource, Settings, Tls};
+use kubernetes::source::manifests::{self, ManifestSource};
+use kubernetes::source::{SourceEvent, SourceStats, Wanted};
+use ops::Clock;
 
 /// A source of either kind.
 #[derive(Debug)]
@@ -25,23 +24,23 @@ impl Source {
     /// Opens a source. An API server that is away is no reason not to start; a configuration that
     /// cannot be read is.
     pub(super) async fn open(
-        source: &corefile::Source,
+        source: &directives::config::Source,
         wanted: Wanted,
         clock: Arc<dyn Clock>,
         stats: Arc<SourceStats>,
     ) -> anyhow::Result<Self> {
         let auth = match source {
-            corefile::Source::Manifests { dir } => {
+            directives::config::Source::Manifests { dir } => {
                 let settings = manifests::Settings::default();
                 let source = ManifestSource::open(dir, wanted, settings, clock, stats)?;
                 return Ok(Self::Manifests(Box::new(source)));
             }
-            corefile::Source::InCluster => Auth::InCluster,
-            corefile::Source::Kubeconfig { file, context } => Auth::Kubeconfig {
+            directives::config::Source::InCluster => Auth::InCluster,
+            directives::config::Source::Kubeconfig { file, context } => Auth::Kubeconfig {
                 file: file.clone(),
                 context: context.clone(),
             },
-            corefile::Source::Endpoint { url, tls } => Auth::Endpoint {
+            directives::config::Source::Endpoint { url, tls } => Auth::Endpoint {
                 url: url.clone(),
                 tls: tls.as_ref().map(|tls| Tls {
                     cert: tls.cert.clone(),

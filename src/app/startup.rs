@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared, join_all};
+use zone::{Zone, ZoneSet};
 
 use crate::app::plan::{Planned, PlannedCluster};
-use crate::zone::{Zone, ZoneSet};
 
 /// Opens when servers may begin to answer.
 pub(super) type Gate = Shared<BoxFuture<'static, ()>>;
@@ -74,9 +74,8 @@ async fn wait(source: String, zones: Vec<Arc<Zone>>, limit: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dns::Name;
-    use crate::serve::testing;
-    use crate::zone::Version;
+    use dns::Name;
+    use zone::Version;
 
     #[tokio::test]
     async fn zones_without_a_version_are_waited_for_until_the_time_is_over() {
@@ -85,7 +84,7 @@ mod tests {
         wait_for(Duration::ZERO).await;
         let mut waiting = Box::pin(wait_for(Duration::from_secs(3600)));
         assert!((&mut waiting).now_or_never().is_none());
-        let version = testing::zone("z.", 1, &[]).current().unwrap();
+        let version = zone::testing::zone("z.", 1, &[]).current().unwrap();
         zone.restore(Version::clone(&version));
         assert!(waiting.now_or_never().is_some());
     }

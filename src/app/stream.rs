@@ -4,9 +4,10 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use history::{Cursor, Output, Question, Refused, Request, answer, ask};
+
 use crate::app::commands::{NOBODY, refused, stored_past, unanswered};
 use crate::app::failure::Failure;
-use crate::audit::{Cursor, Output, Question, Refused, Request, answer, ask};
 
 /// The pause between two questions.
 const PAUSE: Duration = Duration::from_millis(500);

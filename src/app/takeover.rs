@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
+use dns::Name;
+use writer::FilePlan;
+
 use crate::app::plan::{Planned, PlannedCluster};
 use crate::app::sameness::same_file;
-use crate::dns::Name;
-use crate::pipeline::FilePlan;
 
 impl Planned<'_> {
     /// Takes over from the plan of before what stays true.
@@ -76,7 +77,7 @@ fn carry<T>(new: &mut Option<Arc<T>>, old: Option<&Arc<T>>) {
 mod tests {
     use super::*;
     use crate::app::plan::{plan, plan_onto};
-    use crate::corefile::{Overrides, parse_text};
+    use directives::config::{Overrides, parse_text};
 
     /// Whether what is known of namespaces and of headless Services goes on, and the zones that stay good.
     fn taken(before: &str, after: &str) -> (bool, bool, String) {
@@ -89,12 +90,9 @@ mod tests {
         let new = plan_onto(&after.config, &|_| Vec::new(), &old);
         let [old_cluster, cluster] = [&old, &new].map(|it| &it.clusters[0].plan);
         let same = |one: Option<*const ()>, other| one.is_some() && one == other;
-        let seen = |plan: &crate::pipeline::ClusterPlan| {
-            plan.seen.as_ref().map(|it| Arc::as_ptr(it).cast())
-        };
-        let headless = |plan: &crate::pipeline::ClusterPlan| {
-            plan.headless.as_ref().map(|it| Arc::as_ptr(it).cast())
-        };
+        let seen = |plan: &writer::ClusterPlan| plan.seen.as_ref().map(|it| Arc::as_ptr(it).cast());
+        let headless =
+            |plan: &writer::ClusterPlan| plan.headless.as_ref().map(|it| Arc::as_ptr(it).cast());
         let unmoved: Vec<String> = new.unmoved.iter().map(ToString::to_string).collect();
         (
             same(seen(old_cluster), seen(cluster)),

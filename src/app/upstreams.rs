@@ -6,6 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use directives::config::{Config, Target, TargetHost, TargetScheme, TlsFiles};
+use directives::handlers::{Forward, Https, Upstream, UpstreamTls, resolve};
+use dns::Name;
 use futures_util::future::join_all;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
@@ -14,16 +17,13 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 
 use crate::app::chain::Surroundings;
-use crate::corefile::{self, Config, Target, TargetHost, TargetScheme, TlsFiles};
-use crate::dns::Name;
-use crate::live::{Forward, Https, Upstream, UpstreamTls, resolve};
 
 /// The port of HTTPS (RFC 9110 section 4.2.2).
 const HTTPS_PORT: u16 = 443;
 
 /// The handler of one `forward`.
 pub(super) fn forward(
-    config: &corefile::Forward,
+    config: &directives::config::Forward,
     has_next: bool,
     surroundings: Surroundings<'_>,
 ) -> anyhow::Result<Forward> {
@@ -137,7 +137,11 @@ async fn look_up_all(
 }
 
 /// Looks up the name of an upstream: where the `forward` says, or as the system does.
-async fn look_up(name: &str, port: u16, config: &corefile::Forward) -> anyhow::Result<Vec<IpAddr>> {
+async fn look_up(
+    name: &str,
+    port: u16,
+    config: &directives::config::Forward,
+) -> anyhow::Result<Vec<IpAddr>> {
     if config.resolvers.is_empty() {
         let found = tokio::net::lookup_host((name, port)).await?;
         return Ok(found.map(|address| address.ip()).collect());
@@ -148,7 +152,7 @@ async fn look_up(name: &str, port: u16, config: &corefile::Forward) -> anyhow::R
 
 /// How an upstream is asked over TLS.
 fn upstream_tls(
-    config: &corefile::Forward,
+    config: &directives::config::Forward,
     target: &Target,
     address: SocketAddr,
     connector: &TlsConnector,
@@ -182,7 +186,7 @@ fn host(name: &ServerName<'_>, address: SocketAddr) -> String {
 
 /// The name in an upstream's certificate: its own, that of all, or its address.
 fn server_name(
-    config: &corefile::Forward,
+    config: &directives::config::Forward,
     target: &Target,
     address: IpAddr,
 ) -> anyhow::Result<ServerName<'static>> {
@@ -248,8 +252,8 @@ mod tests {
     use tokio_rustls::TlsAcceptor;
 
     use super::*;
-    use crate::corefile::{Overrides, parse_text};
-    use crate::serve::testing::soon;
+    use directives::config::{Overrides, parse_text};
+    use ops::testing::soon;
 
     /// Shakes hands with an upstream `dns.test` that shows this certificate, where `tls` trusts that of this PEM.
     async fn shake(trusted: &str, shown: CertificateDer<'static>, key: &KeyPair) -> Option<String> {

@@ -1,10 +1,11 @@
 //! What `why` has to know of the Corefile: who decides before the zones, and after them.
 
+use directives::config::{Config, ServerBlock};
+use dns::Name;
+use history::BlockLine;
+
 use crate::app::chain::fallthrough_of;
 use crate::app::explain::before_zones;
-use crate::audit::BlockLine;
-use crate::corefile::{Config, ServerBlock};
-use crate::dns::Name;
 
 /// The handler behind the zones: it answers what they have not.
 const AFTER: &str = "forward";

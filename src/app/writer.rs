@@ -6,25 +6,25 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
+use dns::{Name, RrRef, Serial};
+use kubernetes::schema::Problem;
+use ops::metrics::Metrics;
+use ops::{Clock, TimeText, millis};
+use provenance::Cause;
 use tokio::sync::{mpsc, oneshot};
-
-use crate::app::observe::Warnings;
-use crate::app::pins::{Orders, Pins};
-use crate::dns::{Name, RrRef, Serial};
-use crate::ops::metrics::Metrics;
-use crate::ops::{Clock, TimeText, millis};
-use crate::pipeline::{
+use writer::{
     CatalogPlan, ClusterGauges, ClusterPlan, Ended, FilePlan, GateEvent, Input, Notes, Observer,
     Pipeline, ServiceKind, Store,
 };
-use crate::provenance::Cause;
-use crate::schema::Problem;
-use crate::zone::check::Warning;
-use crate::zone::gate::Why;
-use crate::zone::journal::next_serial;
-use crate::zone::journal::{Journal, ReadError, Reader, Retention, StepsAtHand, Topic};
-use crate::zone::pin::Pin;
-use crate::zone::{Candidate, Edit, Journaled, MemoryLimits, Version, Zone};
+use zone::check::Warning;
+use zone::gate::Why;
+use zone::journal::next_serial;
+use zone::journal::{Journal, ReadError, Reader, Retention, StepsAtHand, Topic};
+use zone::pin::Pin;
+use zone::{Candidate, Edit, Journaled, MemoryLimits, Version, Zone};
+
+use crate::app::observe::Warnings;
+use crate::app::pins::{Orders, Pins};
 
 /// The journal as the pipeline's store.
 struct JournalStore {
@@ -97,7 +97,7 @@ impl Store for JournalStore {
 enum StoreError {
     /// A version.
     #[error(transparent)]
-    Commit(crate::zone::journal::CommitError),
+    Commit(zone::journal::CommitError),
     /// An order.
     #[error(transparent)]
     Pin(#[from] std::io::Error),

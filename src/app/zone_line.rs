@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::audit::{HeldLine, HistoryLine, OrderLine, ZoneLine};
-use crate::dns::{Name, Serial};
-use crate::zone::Zone;
-use crate::zone::gate::{HeldChange, Why};
-use crate::zone::journal::{ReadError, Reader, StoredZone};
+use dns::{Name, Serial};
+use history::{HeldLine, HistoryLine, OrderLine, ZoneLine};
+use zone::Zone;
+use zone::gate::{HeldChange, Why};
+use zone::journal::{ReadError, Reader, StoredZone};
 
 /// How a zone stands.
 pub(super) fn zone_line(zone: &Arc<Zone>) -> ZoneLine {

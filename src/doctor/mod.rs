@@ -9,7 +9,7 @@ pub use probe::{OurSerial, Patient, probe};
 use std::fmt;
 use std::io;
 
-use crate::dns::{Name, Rcode, Serial};
+use dns::{Name, Rcode, Serial};
 
 /// What came of one question.
 #[derive(Debug)]

@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use dns::tsig::{self, Key, reply_tsig};
+use dns::{HEADER_OCTETS, Name, Rcode, Rtype, Serial, flags, tsig_place};
+use ops::Clock;
 use ring::rand::{SecureRandom, SystemRandom};
+use transfer::unix_seconds;
 
 use super::{Findings, NotifyAnswer, Ours, Reached, SoaAnswer};
-use crate::dns::tsig::{self, Key, reply_tsig};
-use crate::dns::{HEADER_OCTETS, Name, Rcode, Rtype, Serial, flags, tsig_place};
-use crate::ops::Clock;
-use crate::transfer::unix_seconds;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use dns::Query;
+use dns::tsig::{self, Key, Keys, Verdict};
+use ops::{Clock, SystemClock};
+
 use super::*;
-use crate::dns::Query;
-use crate::dns::tsig::{self, Key, Keys, Verdict};
-use crate::ops::{Clock, SystemClock};
 
 /// An answer with this serial.
 fn soa(serial: u32) -> Reached<SoaAnswer> {
@@ -240,7 +241,7 @@ fn badtime_tells_how_far_the_clocks_differ() {
                 socket.send_to(&reply, peer).unwrap();
                 continue;
             };
-            let now = crate::transfer::unix_seconds(&SystemClock);
+            let now = transfer::unix_seconds(&SystemClock);
             match tsig::verify(&keys, &raw[..length], at, now) {
                 Verdict::Refused(refusal) => refusal.sign(&mut reply, 0, now),
                 other @ (Verdict::Valid(_) | Verdict::Malformed) => panic!("{other:?}"),
@@ -344,7 +345,7 @@ fn answer_by_key(question: &[u8], signs: bool) -> Vec<u8> {
     let Some(at) = Query::parse(question).unwrap().tsig_at else {
         return answer_to(question, 5);
     };
-    let now = crate::transfer::unix_seconds(&SystemClock);
+    let now = transfer::unix_seconds(&SystemClock);
     let Verdict::Valid(mut session) = tsig::verify(&Keys::new([key()]), question, at, now) else {
         panic!("the question is not signed well");
     };

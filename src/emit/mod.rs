@@ -14,7 +14,7 @@ use std::fmt::{self, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use crate::dns::Name;
+use dns::Name;
 
 /// Where a secondary has the certificate of who signed ours.
 const CA_FILE: &str = "zonewright-ca.pem";

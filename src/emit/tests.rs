@@ -1,7 +1,8 @@
 //! What stands in each configuration. That the servers take them is shown with real ones.
 
-use super::*;
 use clap::ValueEnum;
+
+use super::*;
 
 /// A secondary with a key, a catalog and a zone beside it.
 fn feed() -> Feed {

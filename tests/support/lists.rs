@@ -17,7 +17,11 @@ pub type Case = (
 /// All Rust files below `src` and `tests`.
 fn files() -> Vec<PathBuf> {
     let mut files = Vec::new();
-    let mut folders = vec![PathBuf::from("src"), PathBuf::from("tests")];
+    let mut folders = vec![
+        PathBuf::from("src"),
+        PathBuf::from("crates"),
+        PathBuf::from("tests"),
+    ];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("the folder can be read") {
             let path = entry.expect("the folder can be read").path();

@@ -1,7 +1,8 @@
 //! What a secondary follows, from the Corefile.
 
+use directives::config::{Overrides, parse_text};
+
 use super::*;
-use crate::corefile::{Overrides, parse_text};
 
 /// What `emit` prints for this software and secondary.
 fn printed(lines: &str, software: Software, secondary: Option<&str>) -> Result<Feed, String> {

@@ -1,10 +1,11 @@
 //! Which addresses are bound, and what is given away where.
 
+use directives::config::{Overrides, parse_text};
+use server::{Block, BlockZones, Shape};
+use transfer::Applicant;
+
 use super::*;
 use crate::app::plan::plan;
-use crate::corefile::{Overrides, parse_text};
-use crate::live::{Block, BlockZones, Shape};
-use crate::transfer::Applicant;
 
 #[test]
 fn an_address_that_is_excepted_of_an_interface_is_not_bound() {

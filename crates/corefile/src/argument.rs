@@ -1,0 +1,131 @@
+//! How many words an option takes, and what to say when it gets others.
+
+use std::path::PathBuf;
+
+use crate::address::HttpAddress;
+use crate::lexer::Token;
+use crate::parser::{Directive, Line};
+use crate::place::Report;
+
+impl Directive {
+    /// The one argument, if there is one; more are reported.
+    pub fn at_most_one(&self, report: &mut Report) -> Option<&Token> {
+        let (first, more) = self.arguments.split_first()?;
+        refuse(&self.name.text, more, report);
+        Some(first)
+    }
+
+    /// The one argument as the address of an HTTP server; `None` when there is none or it is wrong.
+    pub fn http_address(&self, report: &mut Report) -> Option<HttpAddress> {
+        let token = self.at_most_one(report)?;
+        match token.text.parse() {
+            Ok(address) => Some(address),
+            Err(error) => {
+                let message = format!("{}: {error}", token.shown());
+                let mend = "write HOST:PORT, such as 127.0.0.1:8080, or :8080 for all addresses";
+                report.error(&token.place, message, mend);
+                None
+            }
+        }
+    }
+
+    /// Its name and its arguments.
+    pub fn words(&self) -> Vec<String> {
+        let all = [&self.name].into_iter().chain(&self.arguments);
+        all.map(|token| token.text.clone()).collect()
+    }
+
+    /// A word as a path: a relative one begins in the block's `root`.
+    pub fn path(&self, text: &str) -> PathBuf {
+        match &self.root {
+            Some(root) => root.join(text),
+            None => PathBuf::from(text),
+        }
+    }
+
+    /// Reports arguments where none belong.
+    pub fn refuse_arguments(&self, report: &mut Report) {
+        refuse(&self.name.text, &self.arguments, report);
+    }
+
+    /// Reports options of a directive that has none.
+    pub fn refuse_options(&self, report: &mut Report) {
+        for line in &self.lines {
+            let message = format!("{} has no option {}", self.name.text, line.name.shown());
+            report.error(&line.name.place, message, "it has no options: take it out");
+        }
+    }
+
+    /// Reports an option that this directive does not have; `options` are those it has.
+    pub fn unknown_option(&self, line: &Line, options: &str, report: &mut Report) {
+        let message = format!("{} has no option {}", self.name.text, line.name.shown());
+        report.error(
+            &line.name.place,
+            message,
+            format!("its options are {options}"),
+        );
+    }
+}
+
+impl Line {
+    /// The one argument; none or more are reported.
+    pub fn exactly_one(&self, what: &str, report: &mut Report) -> Option<&Token> {
+        let (first, more) = self.at_least_one(what, report)?.split_first()?;
+        refuse(&self.name.text, more, report);
+        Some(first)
+    }
+
+    /// The arguments; none is reported.
+    pub fn at_least_one(&self, what: &str, report: &mut Report) -> Option<&[Token]> {
+        if self.arguments.is_empty() {
+            let option = &self.name.text;
+            let message = format!("{option} needs an argument");
+            report.error(&self.name.place, message, format!("write: {option} {what}"));
+            return None;
+        }
+        Some(&self.arguments)
+    }
+
+    /// Reports arguments where none belong.
+    pub fn refuse_arguments(&self, report: &mut Report) {
+        refuse(&self.name.text, &self.arguments, report);
+    }
+
+    /// Reads the one argument with `parse`; what it says against it is reported.
+    pub fn value<T, E: std::fmt::Display>(
+        &self,
+        what: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+        report: &mut Report,
+    ) -> Option<T> {
+        let token = self.exactly_one(what, report)?;
+        match parse(&token.text) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let option = &self.name.text;
+                let message = format!("{option} {}: {error}", token.shown());
+                report.error(&token.place, message, format!("write: {option} {what}"));
+                None
+            }
+        }
+    }
+
+    /// Puts a value in its place; an earlier one is replaced and that is warned about.
+    pub fn set<T>(&self, slot: &mut Option<T>, value: Option<T>, report: &mut Report) {
+        if slot.is_some() && value.is_some() {
+            let message = format!("{} stands twice, the last one counts", self.name.text);
+            report.warn(&self.name.place, message, "take one out");
+        }
+        if value.is_some() {
+            *slot = value;
+        }
+    }
+}
+
+/// Reports words that are too many.
+fn refuse(owner: &str, words: &[Token], report: &mut Report) {
+    if let Some(first) = words.first() {
+        let message = format!("{owner}: {} is one argument too many", first.shown());
+        report.error(&first.place, message, "take it out");
+    }
+}

@@ -1,0 +1,96 @@
+//! Puts environment variables into words: `{$NAME}` and `{%NAME%}`.
+//!
+//! As in CoreDNS: `{%…%}` first, then `{$…}`; an unset variable is empty; the result stays one word
+//! and is looked at again, so a value may name another variable; `{$}` ends it for its word.
+
+/// The environment, as an argument: nothing reads it on the side.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// How many variables one word may bring in, and how long it may get: what exceeds this refers to
+/// itself. CoreDNS never ends there.
+const MAX_SUBSTITUTIONS: usize = 100;
+
+/// The longest a word may get, in octets.
+const MAX_OCTETS: usize = 1 << 20;
+
+/// A variable whose value leads back to itself.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the environment variable '{0}' refers to itself")]
+pub(super) struct Endless(String);
+
+/// The text with its variables replaced.
+///
+/// # Errors
+/// [`Endless`] when that does not end.
+pub(super) fn expand(text: &str, env: Environment<'_>) -> Result<String, Endless> {
+    let text = replace(text.to_owned(), "{%", "%}", env)?;
+    replace(text, "{$", "}", env)
+}
+
+/// Replaces the variables of one notation.
+fn replace(
+    mut text: String,
+    open: &str,
+    close: &str,
+    env: Environment<'_>,
+) -> Result<String, Endless> {
+    let mut substitutions = 0;
+    while let Some(start) = text.find(open) {
+        let Some(length) = text[start..].find(close) else {
+            break;
+        };
+        if length <= open.len() {
+            break;
+        }
+        let name = text[start + open.len()..start + length].to_owned();
+        substitutions += 1;
+        if substitutions > MAX_SUBSTITUTIONS || text.len() > MAX_OCTETS {
+            return Err(Endless(name));
+        }
+        let value = env(&name).unwrap_or_default();
+        text = text.replace(&format!("{open}{name}{close}"), &value);
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The environment of these tests.
+    fn env(name: &str) -> Option<String> {
+        let value = match name {
+            "X" => "p q",
+            "Y" => "<{$X}>",
+            "SELF" => "a{$SELF}",
+            "GROW" => "{$GROW}{$GROW}",
+            _ => return None,
+        };
+        Some(value.to_owned())
+    }
+
+    #[test]
+    fn variables_are_those_of_coredns() {
+        for (text, want) in [
+            ("{$X}:53", "p q:53"),
+            ("{$NOPE}", ""),
+            ("z{%X%}z", "zp qz"),
+            ("{%X%}{$X}{$NOPE}", "p qp q"),
+            ("{$}", "{$}"),
+            ("{$}{$X}", "{$}{$X}"),
+            ("{$X", "{$X"),
+            ("{%X", "{%X"),
+            ("{$Y}", "<p q>"),
+            ("{{$X}}", "{p q}"),
+            ("{X}", "{X}"),
+        ] {
+            assert_eq!(expand(text, &env).as_deref(), Ok(want), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_variable_that_refers_to_itself_is_an_error() {
+        assert_eq!(expand("{$SELF}", &env), Err(Endless("SELF".into())));
+        assert_eq!(expand("{$GROW}", &env), Err(Endless("GROW".into())));
+    }
+}

@@ -1,0 +1,448 @@
+//! Builds blocks, directives and their lines from words, with snippets and imports put in.
+//!
+//! ```text
+//! corefile   := item*
+//! item       := import-line | snippet | server-block
+//! snippet    := "(" name ")" as one word, then "{" words with balanced braces "}"
+//! server     := keys [ "{" directives "}" | directives to the end of the file ]
+//! keys       := key ( (space | ",") key )*        a comma at the end of a line: more on the next
+//! directives := ( import-line | name argument* [ "{" lines "}" ] )*
+//! ```
+//!
+//! What CoreDNS lets pass is an error here: a stray `}`, a missing one, a `{` on a line of its own,
+//! words behind a block's `}`. After an error reading goes on where it is likely to make sense.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::vec;
+
+use crate::environment::{self, Environment};
+use crate::lexer::Token;
+use crate::place::{Place, Report};
+
+/// A server block as written.
+#[derive(Debug)]
+pub struct Block {
+    /// Where its first key stands.
+    pub place: Place,
+    /// Its keys.
+    pub keys: Vec<Token>,
+    /// Its directives, in the order of the file.
+    pub directives: Vec<Directive>,
+}
+
+/// A directive as written.
+#[derive(Debug, Clone)]
+pub struct Directive {
+    /// Its name.
+    pub name: Token,
+    /// What stands behind it on its line.
+    pub arguments: Vec<Token>,
+    /// The place of its `{`, if it has one.
+    pub open: Option<Place>,
+    /// The lines of its block.
+    pub lines: Vec<Line>,
+    /// The folder that its relative paths begin in, if not the working folder.
+    pub root: Option<Arc<PathBuf>>,
+}
+
+/// One line of a directive's block.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// Its first word.
+    pub name: Token,
+    /// The others.
+    pub arguments: Vec<Token>,
+}
+
+/// The parser's state.
+pub struct Parser<'a> {
+    /// What is still to be read: the file, and on top of it what imports have put in.
+    frames: Vec<vec::IntoIter<Token>>,
+    /// The snippets so far.
+    pub snippets: BTreeMap<String, Vec<Token>>,
+    /// How many imports there were.
+    pub imports: usize,
+    /// Whether a word begins a directive, supported or not.
+    is_directive: fn(&str) -> bool,
+    /// The environment.
+    env: Environment<'a>,
+    /// Takes what is wrong.
+    pub report: &'a mut Report,
+}
+
+/// Reads the words of a file. Never fails: what is wrong goes to the report. `is_directive` says whether a word begins
+/// a directive, supported or not: that is how a missing `}` is noticed.
+pub fn parse(
+    tokens: Vec<Token>,
+    is_directive: fn(&str) -> bool,
+    env: Environment<'_>,
+    report: &mut Report,
+) -> Vec<Block> {
+    let frames = vec![tokens.into_iter()];
+    Parser {
+        frames,
+        snippets: BTreeMap::new(),
+        imports: 0,
+        is_directive,
+        env,
+        report,
+    }
+    .items()
+}
+
+impl Parser<'_> {
+    /// The next word, left where it is.
+    pub fn peek(&mut self) -> Option<&Token> {
+        while self.frames.last()?.as_slice().is_empty() {
+            self.frames.pop();
+        }
+        self.frames.last()?.as_slice().first()
+    }
+
+    /// The next word.
+    pub fn next(&mut self) -> Option<Token> {
+        self.peek()?;
+        self.frames.last_mut()?.next()
+    }
+
+    /// The next word if it stands on the same line.
+    pub(super) fn next_on_line(&mut self) -> Option<Token> {
+        if self.peek()?.starts_line {
+            None
+        } else {
+            self.next()
+        }
+    }
+
+    /// Puts words in front of what is still to be read.
+    pub(super) fn put_in(&mut self, mut tokens: Vec<Token>) {
+        if let Some(first) = tokens.first_mut() {
+            first.starts_line = true;
+        }
+        self.frames.push(tokens.into_iter());
+    }
+
+    /// The word with its environment variables replaced.
+    pub(super) fn expand(&mut self, mut token: Token) -> Token {
+        match environment::expand(&token.text, self.env) {
+            Ok(text) => token.text = text,
+            Err(error) => {
+                self.report
+                    .error(&token.place, error.to_string(), "set it to a plain value");
+            }
+        }
+        token
+    }
+
+    /// Reads everything.
+    fn items(mut self) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        while let Some(token) = self.next() {
+            if token.is_close() {
+                let message = "'}' without a '{' before it";
+                self.report
+                    .error(&token.place, message, "take it out, or open the block");
+            } else if token.is_open() {
+                let message = "a block without a zone before its '{'";
+                self.report
+                    .error(&token.place, message, "write the zone it is for, or '.'");
+                self.directives(Some(&token.place));
+            } else if token.text == "import" {
+                self.import(&token);
+            } else {
+                blocks.extend(self.block(token));
+            }
+        }
+        blocks
+    }
+
+    /// Reads a server block that begins with `first`; none for a snippet.
+    fn block(&mut self, first: Token) -> Option<Block> {
+        let place = first.place.clone();
+        let keys = self.keys(first);
+        if let [only] = keys.as_slice()
+            && let Some(name) = only
+                .text
+                .strip_prefix('(')
+                .and_then(|text| text.strip_suffix(')'))
+        {
+            let name = name.to_owned();
+            self.snippet(&name, &place);
+            return None;
+        }
+        let open = match self.peek() {
+            Some(token) if token.is_open() => self.next().map(|token| token.place),
+            Some(_) | None => None,
+        };
+        let directives = self.directives(open.as_ref());
+        Some(Block {
+            place,
+            keys,
+            directives,
+        })
+    }
+
+    /// Reads the keys of a block.
+    fn keys(&mut self, first: Token) -> Vec<Token> {
+        let mut keys = Vec::new();
+        let mut token = first;
+        let mut more = false;
+        loop {
+            let mut key = self.expand(token);
+            let place = key.place.clone();
+            // An empty word, such as an unset variable, is no key.
+            if !key.text.is_empty() {
+                more = key.text.ends_with(',');
+                if more {
+                    key.text.pop();
+                }
+                if key.text.is_empty() {
+                    self.report
+                        .error(&place, "a comma without a zone", "take the comma out");
+                } else {
+                    keys.push(key);
+                }
+            }
+            let mend = "take the comma out, or write another zone";
+            if more
+                && self
+                    .peek()
+                    .is_some_and(|next| next.starts_line && next.text == "import")
+                && let Some(keyword) = self.next()
+            {
+                self.import(&keyword);
+            }
+            token = match self.peek() {
+                None if more => {
+                    self.report
+                        .error(&place, "the file ends after a comma", mend);
+                    return keys;
+                }
+                Some(next) if next.is_open() && more => {
+                    self.report
+                        .error(&place, "a comma with no zone after it", mend);
+                    return keys;
+                }
+                None => return keys,
+                Some(next) if next.is_open() || next.is_close() => return keys,
+                Some(next) if next.starts_line && !more => return keys,
+                Some(_) => match self.next() {
+                    Some(next) => next,
+                    None => return keys,
+                },
+            };
+        }
+    }
+
+    /// Everything to the `}` that closes the block opened at `open`, without it.
+    pub fn balanced(&mut self, open: &Place) -> Vec<Token> {
+        let mut body = Vec::new();
+        let mut depth = 1_usize;
+        while let Some(token) = self.next() {
+            if token.is_open() {
+                depth += 1;
+            } else if token.is_close() {
+                depth -= 1;
+                if depth == 0 {
+                    return body;
+                }
+            }
+            body.push(token);
+        }
+        self.never_closed(open);
+        body
+    }
+
+    /// Reports a `{` without its `}`.
+    fn never_closed(&mut self, open: &Place) {
+        let mend = "write the '}' on a line of its own where the block ends";
+        self.report
+            .error(open, "the '{' here is never closed", mend);
+    }
+
+    /// Reads directives to the `}` of the block opened at `open`, or to the end of the file.
+    fn directives(&mut self, open: Option<&Place>) -> Vec<Directive> {
+        let mut directives: Vec<Directive> = Vec::new();
+        let mut first = true;
+        while let Some(token) = self.next() {
+            if token.is_close() {
+                if open.is_none() {
+                    let mend = "take it out, or write '{' behind the zones above";
+                    self.report
+                        .error(&token.place, "'}' without a '{' before it", mend);
+                } else if !token.starts_line && !first {
+                    self.close_not_alone(&token);
+                }
+                return directives;
+            }
+            first = false;
+            if token.text == "import" {
+                self.import(&token);
+            } else if token.is_open() {
+                let mend = "write it behind the directive it belongs to";
+                self.report
+                    .error(&token.place, "'{' at the start of a line", mend);
+                self.balanced(&token.place);
+            } else if self.begins_server(&token) {
+                self.block_within(&token, open);
+                self.frames.push(vec![token].into_iter());
+                return directives;
+            } else {
+                let name = self.expand(token);
+                directives.push(self.directive(name));
+            }
+        }
+        if let Some(open) = open {
+            self.never_closed(open);
+        }
+        directives
+    }
+
+    /// Whether a line looks like the start of the next server block: no known directive, a name with
+    /// a dot or a colon in it, and a `{` at the end.
+    fn begins_server(&mut self, token: &Token) -> bool {
+        let zone_like = token.text.contains(['.', ':', '/']);
+        if !zone_like || !token.starts_line || (self.is_directive)(&token.text) {
+            return false;
+        }
+        let rest = self.frames.last().map_or(&[][..], vec::IntoIter::as_slice);
+        rest.iter()
+            .take_while(|next| !next.starts_line)
+            .last()
+            .is_some_and(Token::is_open)
+    }
+
+    /// Reports a server block that begins inside another.
+    fn block_within(&mut self, token: &Token, open: Option<&Place>) {
+        let shown = token.shown();
+        match open {
+            Some(open) => self.report.error(
+                &token.place,
+                format!(
+                    "the block of {shown} begins before the one opened in line {} ends",
+                    open.line
+                ),
+                "write the missing '}' on a line before it",
+            ),
+            None => self.report.error(
+                &token.place,
+                format!("the block of {shown} begins inside a block without braces"),
+                "give the block before it braces",
+            ),
+        }
+    }
+
+    /// Reports a `}` that stands behind something.
+    fn close_not_alone(&mut self, token: &Token) {
+        let mend = "write it on the next line";
+        self.report
+            .error(&token.place, "'}' must stand on a line of its own", mend);
+    }
+
+    /// Reads a directive, its name being known.
+    fn directive(&mut self, name: Token) -> Directive {
+        let mut directive = Directive {
+            name,
+            arguments: Vec::new(),
+            open: None,
+            lines: Vec::new(),
+            root: None,
+        };
+        loop {
+            match self.peek() {
+                Some(token) if token.is_close() => return directive,
+                Some(token) if token.is_open() && token.starts_line => {
+                    let place = token.place.clone();
+                    let message =
+                        format!("the '{{' of {} is on another line", directive.name.shown());
+                    self.report
+                        .error(&place, message, "write it on the directive's line");
+                }
+                Some(token) if token.starts_line => return directive,
+                None => return directive,
+                Some(_) => {}
+            }
+            let Some(token) = self.next() else {
+                return directive;
+            };
+            if token.is_open() {
+                directive.lines = self.lines(&token.place);
+                directive.open = Some(token.place);
+                self.nothing_more();
+                return directive;
+            }
+            let argument = self.expand(token);
+            directive.arguments.push(argument);
+        }
+    }
+
+    /// Reports words behind a `}`; another `}` is left to close what is around.
+    fn nothing_more(&mut self) {
+        while self.peek().is_some_and(|token| !token.is_close()) {
+            let Some(token) = self.next_on_line() else {
+                return;
+            };
+            let message = format!("{} stands behind a '}}'", token.shown());
+            self.report
+                .error(&token.place, message, "write it on the next line");
+        }
+    }
+
+    /// Reads the lines of a directive's block to its `}`.
+    fn lines(&mut self, open: &Place) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let mut first = true;
+        while let Some(token) = self.next() {
+            if token.is_close() {
+                if !token.starts_line && !first {
+                    self.close_not_alone(&token);
+                }
+                return lines;
+            }
+            let starts_line = token.starts_line || first;
+            first = false;
+            if token.text == "import" && starts_line {
+                self.import(&token);
+            } else if token.is_open() {
+                self.block_in_block(&token);
+            } else if self.begins_server(&token) {
+                self.never_closed(open);
+                self.frames.push(vec![token].into_iter());
+                return lines;
+            } else {
+                let name = self.expand(token);
+                let arguments = self.arguments();
+                lines.push(Line { name, arguments });
+            }
+        }
+        self.never_closed(open);
+        lines
+    }
+
+    /// The rest of a line in a directive's block.
+    fn arguments(&mut self) -> Vec<Token> {
+        let mut arguments = Vec::new();
+        while self.peek().is_some_and(|token| !token.is_close()) {
+            let Some(token) = self.next_on_line() else {
+                break;
+            };
+            if token.is_open() {
+                self.block_in_block(&token);
+            } else {
+                let argument = self.expand(token);
+                arguments.push(argument);
+            }
+        }
+        arguments
+    }
+
+    /// Reports and skips a block inside a directive's block.
+    fn block_in_block(&mut self, open: &Token) {
+        let mend = "take it out: a directive's block has plain lines only";
+        self.report
+            .error(&open.place, "a block inside a directive's block", mend);
+        self.balanced(&open.place);
+    }
+}

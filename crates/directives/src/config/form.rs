@@ -1,0 +1,94 @@
+//! What a zone of a cluster is to the directive that writes it: where its names stand, and who its name
+//! server is unless an `apex` says so.
+
+use dns::Name;
+
+use crate::config::config::ServerBlock;
+use crate::config::external::External;
+use crate::config::kubernetes::Kubernetes;
+
+/// A zone of a cluster, by the directive that writes it.
+#[derive(Debug, Clone, Copy)]
+pub enum Form<'a> {
+    /// The names of a cluster.
+    Forward(&'a Kubernetes),
+    /// The names of a set of clusters.
+    Clusterset(&'a Kubernetes),
+    /// The addresses of a cluster.
+    Reverse(&'a Kubernetes),
+    /// The names of what is reached from outside.
+    External(&'a External),
+    /// Its addresses.
+    ExternalReverse(&'a External),
+}
+
+impl<'a> Form<'a> {
+    /// The labels at the top of the zone below which its names stand; none where they stand anywhere.
+    pub(super) const fn labels(&self) -> &'static [&'static str] {
+        match self {
+            Self::Forward(_) => &["svc", "pod", "dns-version"],
+            Self::Clusterset(_) => &["svc", "dns-version"],
+            Self::Reverse(_) | Self::External(_) | Self::ExternalReverse(_) => &[],
+        }
+    }
+
+    /// Whether all names below `svc` are those of Services.
+    pub(super) fn has_services(&self) -> bool {
+        self.labels().contains(&"svc")
+    }
+
+    /// The zone whose name servers `zone` has unless it has its own: a zone of addresses names what exists
+    /// elsewhere, and so does that of a set beside a cluster's.
+    #[must_use]
+    pub fn home<'z>(&self, zone: &'z Name) -> &'z Name
+    where
+        'a: 'z,
+    {
+        let home = match self {
+            Self::Forward(_) | Self::External(_) => None,
+            Self::Clusterset(cluster) | Self::Reverse(cluster) => cluster.home(),
+            Self::ExternalReverse(external) => external.forward_zones.first(),
+        };
+        home.unwrap_or(zone)
+    }
+
+    /// The name server of `zone` for which none is named; the zone where that would be too long.
+    #[must_use]
+    pub fn default_name_server(&self, zone: &Name) -> Name {
+        let [host, label] = match self {
+            Self::Forward(_) | Self::Clusterset(_) | Self::Reverse(_) => ["ns", "dns"],
+            Self::External(external) | Self::ExternalReverse(external) => {
+                ["ns1", external.apex_label.as_str()]
+            }
+        };
+        let home = self.home(zone);
+        let name = home.child(label).and_then(|above| above.child(host));
+        name.unwrap_or_else(|_| home.clone())
+    }
+}
+
+impl ServerBlock {
+    /// What a zone is to the cluster's directive of this block that writes it.
+    #[must_use]
+    pub fn form_of(&self, zone: &Name) -> Option<Form<'_>> {
+        let of_clusters = self.clusters().find_map(|it| {
+            if it.forward_zones.contains(zone) {
+                Some(Form::Forward(it))
+            } else if it.clusterset_zones.contains(zone) {
+                Some(Form::Clusterset(it))
+            } else {
+                let is_its = it.reverse_zones.contains(zone);
+                is_its.then_some(Form::Reverse(it))
+            }
+        });
+        of_clusters.or_else(|| {
+            let external = self.external.as_ref()?;
+            if external.forward_zones.contains(zone) {
+                Some(Form::External(external))
+            } else {
+                let is_its = external.reverse_zones.contains(zone);
+                is_its.then_some(Form::ExternalReverse(external))
+            }
+        })
+    }
+}

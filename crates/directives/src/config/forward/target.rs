@@ -1,0 +1,227 @@
+//! The TO of `forward`: addresses, names, and files that list addresses.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+
+use corefile::DNS_PORT;
+use corefile::lexer::Token;
+use corefile::place::{Place, Report};
+use dns::Name;
+
+/// The port of DNS over TLS (RFC 7858 section 3.1).
+const TLS_PORT: u16 = 853;
+/// The port of DNS over HTTPS (RFC 8484 section 8.2).
+const HTTPS_PORT: u16 = 443;
+
+/// How an upstream is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TargetScheme {
+    /// By datagrams and connections.
+    Dns,
+    /// Over TLS.
+    Tls,
+    /// Over HTTPS.
+    Https,
+}
+
+/// Who is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Where it stands.
+    pub place: Place,
+    /// Its address, or its name.
+    pub host: TargetHost,
+    /// Its port.
+    pub port: u16,
+    /// How it is asked.
+    pub scheme: TargetScheme,
+    /// The name in its certificate.
+    pub server_name: Option<String>,
+}
+
+/// Where an upstream is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetHost {
+    /// An address.
+    Address(IpAddr),
+    /// A name whose addresses are looked up once, at the start.
+    Name(String),
+}
+
+/// A server name as it is; any text may be tried.
+pub(super) fn server_name(text: &str) -> Result<String, Infallible> {
+    Ok(text.to_owned())
+}
+
+/// Reads all TO; of several with one address and port the first counts.
+pub(super) fn all(tokens: &[Token], has_server_name: bool, report: &mut Report) -> Vec<Target> {
+    let (mut targets, mut is_wrong): (Vec<Target>, bool) = (Vec::new(), false);
+    for token in tokens {
+        let read = one(token, report);
+        is_wrong |= read.is_none();
+        for target in read.unwrap_or_default() {
+            if target.server_name.is_some() && has_server_name {
+                let message = format!(
+                    "{} has a server name, and tls_servername gives another",
+                    token.shown()
+                );
+                report.error(&token.place, message, "take one of them out");
+            }
+            let is_known = |other: &Target| other.host == target.host && other.port == target.port;
+            if !targets.iter().any(is_known) {
+                targets.push(target);
+            }
+        }
+    }
+    if targets.is_empty()
+        && let Some(first) = tokens.first()
+        && !is_wrong
+    {
+        report.error(
+            &first.place,
+            "there is no upstream",
+            "name one with an address",
+        );
+    }
+    targets
+}
+
+/// Reads one TO: several when it is a file. `None` is reported.
+fn one(token: &Token, report: &mut Report) -> Option<Vec<Target>> {
+    let mend = "write IP[:PORT], tls://IP[%SERVERNAME][:PORT], https://IP[:PORT], a host name, or a file like /etc/resolv.conf";
+    let (scheme, rest) = token.text.split_once("://").unwrap_or(("dns", &token.text));
+    let (scheme, default_port) = match scheme {
+        "dns" => (TargetScheme::Dns, DNS_PORT),
+        "tls" => (TargetScheme::Tls, TLS_PORT),
+        "https" if rest.contains('/') => {
+            let message = format!("{}: there is no path, /dns-query is asked", token.shown());
+            report.error(&token.place, message, "write https://IP[:PORT]");
+            return None;
+        }
+        "https" => (TargetScheme::Https, HTTPS_PORT),
+        "https3" | "quic" | "grpc" => {
+            let message = format!(
+                "{}: upstreams are asked by DNS, and DNS over TLS and HTTPS, alone",
+                token.shown()
+            );
+            report.error(
+                &token.place,
+                message,
+                "ask the same server with tls://, if it can",
+            );
+            return None;
+        }
+        _ => {
+            report.error(
+                &token.place,
+                format!("unknown scheme in {}", token.shown()),
+                mend,
+            );
+            return None;
+        }
+    };
+    let (text, server_name, name_port) = split_server_name(rest);
+    if server_name.is_some() && scheme == TargetScheme::Dns {
+        let message = format!(
+            "{}: upstreams have no zone behind '%' but with tls://",
+            token.shown()
+        );
+        report.error(&token.place, message, mend);
+        return None;
+    }
+    let target = |host, port| Target {
+        place: token.place.clone(),
+        host,
+        port,
+        scheme,
+        server_name: server_name.map(str::to_owned),
+    };
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        let host = TargetHost::Address(address.ip());
+        return Some(vec![target(host, name_port.unwrap_or(address.port()))]);
+    }
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse() {
+        let port = name_port.unwrap_or(default_port);
+        return Some(vec![target(TargetHost::Address(address), port)]);
+    }
+    let path = std::path::Path::new(rest);
+    if path.is_file() {
+        return of_file(token, path, report);
+    }
+    match host_name(text, name_port.unwrap_or(default_port)) {
+        Some((host, port)) => Some(vec![target(TargetHost::Name(host.to_owned()), port)]),
+        None => {
+            let message = format!("{} is no address, file or host name", token.shown());
+            report.error(&token.place, message, mend);
+            None
+        }
+    }
+}
+
+/// A host name with its port, if the text is one.
+fn host_name(text: &str, default_port: u16) -> Option<(&str, u16)> {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, port.parse().ok()?),
+        None => (text, default_port),
+    };
+    let absolute = format!("{}.", host.trim_end_matches('.'));
+    // A last label of digits is a slip of an address (RFC 1123 section 2.1).
+    let last = host.trim_end_matches('.').rsplit('.').next();
+    let is_number = last.is_some_and(|label| label.bytes().all(|octet| octet.is_ascii_digit()));
+    let is_name = !is_number && !host.contains(['/', '\\', ' ']);
+    (is_name && Name::parse(&absolute).is_ok()).then_some((host, port))
+}
+
+/// Splits `HOST%SERVERNAME[:PORT]`, brackets around host and server name or not.
+fn split_server_name(text: &str) -> (&str, Option<&str>, Option<u16>) {
+    let Some((host, name)) = text.rsplit_once('%') else {
+        return (text, None, None);
+    };
+    let (name, port) = match name.rsplit_once(':') {
+        Some((name, port)) => match port.parse() {
+            Ok(port) => (name, Some(port)),
+            Err(_) => (name, None),
+        },
+        None => (name, None),
+    };
+    (host, Some(name.trim_end_matches(']')), port)
+}
+
+/// The name servers of a file like resolv.conf, each with port 53 (resolv.conf(5)).
+fn of_file(token: &Token, path: &std::path::Path, report: &mut Report) -> Option<Vec<Target>> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => {
+            let message = format!("cannot read {}: {error}", token.shown());
+            report.error(
+                &token.place,
+                message,
+                "make it readable, or write addresses",
+            );
+            return None;
+        }
+    };
+    let mut targets = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let (Some("nameserver"), Some(address)) = (words.next(), words.next()) else {
+            continue;
+        };
+        let address = address.split('%').next().unwrap_or_default();
+        match address.parse() {
+            Ok(address) => targets.push(Target {
+                place: token.place.clone(),
+                host: TargetHost::Address(address),
+                port: DNS_PORT,
+                scheme: TargetScheme::Dns,
+                server_name: None,
+            }),
+            Err(_) => {
+                let message = format!("{}: nameserver {address} is no address", token.shown());
+                report.error(&token.place, message, "write an address there");
+            }
+        }
+    }
+    Some(targets)
+}

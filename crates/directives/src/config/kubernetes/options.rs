@@ -1,0 +1,319 @@
+//! The options of `kubernetes` that say which objects are seen, which names they give, and how hard the
+//! API server may be pressed: CoreDNS's words, meanings and limits.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use corefile::lexer::Token;
+use corefile::parser::Line;
+use corefile::place::{Place, Report};
+use corefile::quantity::go_duration;
+use kubernetes::facts::{Selector, SelectorError};
+
+/// How long the start waits for the first complete lists unless written.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Names of pods made from their addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pods {
+    /// None.
+    #[default]
+    Disabled,
+    /// For any address, in every namespace there is: answered from the name alone.
+    Insecure,
+    /// For the addresses of the pods there are: records like others.
+    Verified,
+}
+
+/// How hard the API server may be pressed; what is `None` has the source's default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ApiLimits {
+    /// The time between two requests in the long run: one by `apiserver_qps`.
+    pub interval: Option<Duration>,
+    /// How many requests may go at once after a rest: `apiserver_burst`.
+    pub burst: Option<NonZeroU32>,
+    /// How many may wait for their answer at a time: `apiserver_max_inflight`.
+    pub in_flight: Option<NonZeroU32>,
+}
+
+/// The options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The namespaces that are seen, by their labels; all when `None`.
+    pub namespace_labels: Option<Selector>,
+    /// The Services, EndpointSlices and Pods that are seen, by their labels; all when `None`.
+    pub labels: Option<Selector>,
+    /// Names of pods.
+    pub pods: Pods,
+    /// Whether an endpoint without a host name is called after its pod.
+    pub endpoint_pod_names: bool,
+    /// Whether endpoints are looked at.
+    pub endpoints: bool,
+    /// Whether endpoints have names by their topology zones.
+    pub zonal: bool,
+    /// Whether a Service with cluster IPs and no ready endpoint is hidden.
+    pub hides_empty_services: bool,
+    /// How hard the API server may be pressed.
+    pub api: ApiLimits,
+    /// How long the start waits for the first complete lists.
+    pub startup_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            namespace_labels: None,
+            labels: None,
+            pods: Pods::Disabled,
+            endpoint_pod_names: false,
+            endpoints: true,
+            zonal: false,
+            hides_empty_services: false,
+            api: ApiLimits::default(),
+            startup_timeout: STARTUP_TIMEOUT,
+        }
+    }
+}
+
+impl Options {
+    /// Whether zones would have the same contents by both.
+    pub(super) fn same_contents(&self, other: &Self) -> bool {
+        let Self {
+            namespace_labels,
+            labels,
+            pods,
+            endpoint_pod_names,
+            endpoints,
+            zonal,
+            hides_empty_services,
+            api: _,
+            startup_timeout: _,
+        } = self;
+        *namespace_labels == other.namespace_labels
+            && *labels == other.labels
+            && *pods == other.pods
+            && *endpoint_pod_names == other.endpoint_pod_names
+            && *endpoints == other.endpoints
+            && *zonal == other.zonal
+            && *hides_empty_services == other.hides_empty_services
+    }
+}
+
+/// The names of these options, for messages.
+pub(super) const OPTIONS: &str = "namespace_labels, labels, pods, endpoint_pod_names, noendpoints, \
+                                  zonal, ignore, apiserver_qps, apiserver_burst, apiserver_max_inflight, \
+                                  startup_timeout";
+
+/// What was written.
+#[derive(Default)]
+pub(super) struct Draft {
+    /// `namespace_labels`.
+    namespace_labels: Option<(Place, Selector)>,
+    /// `labels`.
+    labels: Option<Selector>,
+    /// `pods`.
+    pods: Option<Pods>,
+    /// `endpoint_pod_names`.
+    endpoint_pod_names: Option<()>,
+    /// `noendpoints`.
+    noendpoints: Option<Place>,
+    /// `zonal`.
+    zonal: Option<Place>,
+    /// `ignore empty_service`.
+    ignore_empty: Option<Place>,
+    /// `apiserver_qps`; zero is the default.
+    qps: Option<Option<Duration>>,
+    /// `apiserver_burst`; zero is the default.
+    burst: Option<Option<NonZeroU32>>,
+    /// `apiserver_max_inflight`; zero is the default.
+    in_flight: Option<Option<NonZeroU32>>,
+    /// `startup_timeout`.
+    startup_timeout: Option<Duration>,
+}
+
+impl Draft {
+    /// Takes one option; whether it is one of these.
+    pub(super) fn take(&mut self, line: &Line, report: &mut Report) -> bool {
+        let place = line.name.place.clone();
+        match line.name.text.as_str() {
+            "namespace_labels" => {
+                let value = selector(line, report).map(|selector| (place, selector));
+                line.set(&mut self.namespace_labels, value, report);
+            }
+            "labels" => {
+                let value = selector(line, report);
+                line.set(&mut self.labels, value, report);
+            }
+            "pods" => {
+                let value = pods(line, report);
+                line.set(&mut self.pods, value, report);
+            }
+            "endpoint_pod_names" => {
+                line.refuse_arguments(report);
+                line.set(&mut self.endpoint_pod_names, Some(()), report);
+            }
+            "noendpoints" => {
+                line.refuse_arguments(report);
+                line.set(&mut self.noendpoints, Some(place), report);
+            }
+            "zonal" => {
+                line.refuse_arguments(report);
+                line.set(&mut self.zonal, Some(place), report);
+            }
+            "ignore" => {
+                let value = ignore(line, report).then_some(place);
+                line.set(&mut self.ignore_empty, value, report);
+            }
+            "apiserver_qps" => {
+                let value = line.value("NUMBER", interval, report);
+                line.set(&mut self.qps, value, report);
+            }
+            "apiserver_burst" => {
+                let value = line.value("NUMBER", amount, report);
+                line.set(&mut self.burst, value, report);
+            }
+            "apiserver_max_inflight" => {
+                let value = line.value("NUMBER", amount, report);
+                line.set(&mut self.in_flight, value, report);
+            }
+            "startup_timeout" => {
+                let value = line.value("DURATION", timeout, report);
+                line.set(&mut self.startup_timeout, value, report);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// The options, with their defaults; `has_namespaces` when `namespaces` stands beside them.
+    pub(super) fn finish(self, has_namespaces: bool, report: &mut Report) -> Options {
+        let Self {
+            namespace_labels,
+            labels,
+            pods,
+            endpoint_pod_names,
+            noendpoints,
+            zonal,
+            ignore_empty,
+            qps,
+            burst,
+            in_flight,
+            startup_timeout,
+        } = self;
+        if let Some((place, _)) = namespace_labels.as_ref().filter(|_| has_namespaces) {
+            let message = "namespaces and namespace_labels cannot both be set";
+            report.error(place, message, "take one out");
+        }
+        if let (Some(place), Some(_)) = (&ignore_empty, &noendpoints) {
+            let message = "without endpoints every Service with cluster IPs is empty, and ignored";
+            report.warn(
+                place,
+                message,
+                "take out noendpoints or ignore empty_service",
+            );
+        }
+        if let (Some(place), Some(_)) = (&zonal, &noendpoints) {
+            let message = "zonal and noendpoints cannot both be set";
+            report.error(place, message, "take one out");
+        }
+        Options {
+            namespace_labels: namespace_labels.map(|(_, selector)| selector),
+            labels,
+            pods: pods.unwrap_or_default(),
+            endpoint_pod_names: endpoint_pod_names.is_some(),
+            endpoints: noendpoints.is_none(),
+            zonal: zonal.is_some(),
+            hides_empty_services: ignore_empty.is_some(),
+            api: ApiLimits {
+                interval: qps.flatten(),
+                burst: burst.flatten(),
+                in_flight: in_flight.flatten(),
+            },
+            startup_timeout: startup_timeout.unwrap_or(STARTUP_TIMEOUT),
+        }
+    }
+}
+
+/// Reads a label selector from all words of a line.
+fn selector(line: &Line, report: &mut Report) -> Option<Selector> {
+    let words = line.at_least_one("EXPRESSION", report)?;
+    let text: Vec<&str> = words.iter().map(|token| token.text.as_str()).collect();
+    match Selector::parse(&text.join(" ")) {
+        Ok(selector) => Some(selector),
+        Err(error) => {
+            let mend = match &error {
+                SelectorError::Unexpected { .. } => {
+                    "write it as kubectl does: app=web,tier in (front, back),!internal"
+                }
+                SelectorError::Key(_) | SelectorError::Value(_) | SelectorError::Order(_) => {
+                    "mend the expression"
+                }
+            };
+            let option = &line.name.text;
+            let message = format!("{option}: no label selector: {error}");
+            report.error(&words[0].place, message, mend);
+            None
+        }
+    }
+}
+
+/// Reads `pods disabled|insecure|verified`.
+fn pods(line: &Line, report: &mut Report) -> Option<Pods> {
+    let token = line.exactly_one("disabled|insecure|verified", report)?;
+    match token.text.as_str() {
+        "disabled" => Some(Pods::Disabled),
+        "insecure" => Some(Pods::Insecure),
+        "verified" => Some(Pods::Verified),
+        _ => {
+            let message = format!("wrong value for pods: {}", token.shown());
+            let mend = "write: pods disabled, pods insecure or pods verified";
+            report.error(&token.place, message, mend);
+            None
+        }
+    }
+}
+
+/// Reads `ignore empty_service`; without a word, which CoreDNS takes, it says nothing.
+fn ignore(line: &Line, report: &mut Report) -> bool {
+    let Some((first, more)) = line.arguments.split_first() else {
+        let message = "ignore without a word ignores nothing";
+        report.warn(&line.name.place, message, "write: ignore empty_service");
+        return false;
+    };
+    if first.text != "empty_service" {
+        let message = format!("ignore knows no {}", first.shown());
+        report.error(&first.place, message, "write: ignore empty_service");
+        return false;
+    }
+    let too_many = |token: &Token| format!("ignore: {} is one argument too many", token.shown());
+    if let Some(token) = more.first() {
+        report.error(&token.place, too_many(token), "take it out");
+    }
+    true
+}
+
+/// Reads a number of requests a second as the time between two; `None` for 0, the default.
+fn interval(text: &str) -> Result<Option<Duration>, &'static str> {
+    let wrong = "not a number of requests a second such as 50 or 2.5";
+    let rate: f64 = text.parse().map_err(|_| wrong)?;
+    if !rate.is_finite() || rate < 0.0 {
+        return Err(wrong);
+    }
+    if rate == 0.0 {
+        return Ok(None);
+    }
+    Duration::try_from_secs_f64(1.0 / rate)
+        .map(Some)
+        .map_err(|_| "less than any number of requests")
+}
+
+/// Reads a whole number; `None` for 0, the default.
+fn amount(text: &str) -> Result<Option<NonZeroU32>, &'static str> {
+    let amount: u32 = text.parse().map_err(|_| "not a whole number from 0")?;
+    Ok(NonZeroU32::new(amount))
+}
+
+/// Reads how long the start waits.
+fn timeout(text: &str) -> Result<Duration, String> {
+    go_duration(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,70 @@
+//! Zones within zones of a cluster.
+//!
+//! The longest zone answers a question, but the outer one is transferred with all that its cluster has: what
+//! lies at or below the inner one is in the outer for a secondary, and does not exist for who asks us.
+
+use corefile::place::{Place, Report};
+use dns::Name;
+
+use crate::config::config::ServerBlock;
+use crate::config::kubernetes::is_reverse;
+
+/// Reports zones that lie where a cluster has names, and warns about others within a cluster's zone.
+pub(super) fn check(servers: &[ServerBlock], report: &mut Report) {
+    for inner in servers {
+        for (zone, place) in inner.written_at() {
+            let is_near = |outer: &&ServerBlock| {
+                let listeners = outer.listeners();
+                std::ptr::eq(*outer, inner)
+                    || inner.listeners().iter().any(|it| listeners.contains(it))
+            };
+            let above = servers.iter().filter(is_near).flat_map(|outer| {
+                let zones = outer.cluster_zones();
+                zones.map(move |zone| (outer, zone))
+            });
+            let above = above.filter(|(_, above)| *above != zone && zone.is_within(above));
+            if let Some((outer, above)) = above.max_by_key(|(_, above)| above.label_count()) {
+                check_pair((inner, zone, place), (outer, above), report);
+            }
+        }
+    }
+}
+
+/// Reports a zone of a block that lies within one of a cluster.
+fn check_pair(
+    (inner, zone, place): (&ServerBlock, &Name, &Place),
+    (outer, above): (&ServerBlock, &Name),
+    report: &mut Report,
+) {
+    let is_below = |label: &&str| above.child(label).is_ok_and(|top| zone.is_within(&top));
+    let names_servers = outer
+        .apex_for(above)
+        .is_some_and(|apex| !apex.name_servers.is_empty());
+    let hides_names = outer.form_of(above).is_some_and(|form| {
+        let has_server = form.home(above) == above && !names_servers;
+        form.labels().iter().any(is_below)
+            || has_server && form.default_name_server(above).is_within(zone)
+    });
+    if hides_names {
+        let message = format!(
+            "{zone} lies where the cluster of {above} has names: they would be in {above} for its \
+             secondaries, and not exist here"
+        );
+        let mend = format!("name a zone that has none of the names of {above}, or leave it out");
+        report.error(place, message, mend);
+        return;
+    }
+    // The pointers of one cluster stand in the closest of its reverse zones: none are hidden.
+    if std::ptr::eq(inner, outer) && is_reverse(zone) && inner.is_of_cluster(zone) {
+        return;
+    }
+    let is_file = inner.files.iter().any(|file| file.zones.contains(zone));
+    if std::ptr::eq(inner, outer) && is_file || outer.transfer_for(above).is_some() {
+        let message =
+            format!("{zone} is a zone of its own: names of {above} at or below it are not seen");
+        let mend = format!(
+            "for single names name the zone {above}; secondaries of {above} need {zone}, too"
+        );
+        report.warn(place, message, mend);
+    }
+}

@@ -1,0 +1,58 @@
+//! Regular expressions as directives have them.
+//!
+//! CoreDNS has Go's, which are RE2's. The `regex` crate reads the same but for `\Q…\E`, `\C` and a `{` that
+//! is no repetition, which it refuses: write `\{` there.
+
+use corefile::lexer::Token;
+use corefile::place::Report;
+use regex::Regex;
+
+/// The most octets of an expression; CoreDNS's limit.
+const MAX_OCTETS: usize = 10_000;
+
+/// A regular expression. Two are equal when they are written alike.
+#[derive(Debug, Clone)]
+pub struct Pattern(Regex);
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Eq for Pattern {}
+
+impl Pattern {
+    /// Reads an expression; what is wrong with it is reported at the token.
+    pub(super) fn parse(token: &Token, text: &str, report: &mut Report) -> Option<Self> {
+        if text.len() > MAX_OCTETS {
+            let message = format!("a regular expression of {} characters", text.len());
+            let mend = format!("write at most {MAX_OCTETS}");
+            report.error(&token.place, message, mend);
+            return None;
+        }
+        match Regex::new(text) {
+            Ok(regex) => Some(Self(regex)),
+            Err(error) => {
+                let error = error.to_string();
+                let why = error.lines().last().unwrap_or_default();
+                let why = why.strip_prefix("error: ").unwrap_or(why);
+                let message = format!("{} is no regular expression: {why}", token.shown());
+                report.error(&token.place, message, "write one of RE2's syntax");
+                None
+            }
+        }
+    }
+
+    /// The expression.
+    #[must_use]
+    pub const fn regex(&self) -> &Regex {
+        &self.0
+    }
+
+    /// How many groups it has, the whole not counted.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        self.0.captures_len() - 1
+    }
+}

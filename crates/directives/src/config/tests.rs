@@ -1,0 +1,120 @@
+//! Whole Corefiles: what each becomes, and what is said about it.
+//!
+//! What is stated about CoreDNS here was seen by running it; where we differ on purpose the test says
+//! so.
+
+mod catalog;
+mod directives;
+mod external;
+mod file;
+mod fuzz;
+mod grammar;
+mod handlers;
+mod keys;
+mod kubernetes;
+mod questions;
+mod tls;
+mod transfer;
+mod tsig;
+
+use std::fmt::Write as _;
+
+use dns::Name;
+
+use crate::config::{Config, Loaded, Overrides, Rejected, ServerBlock, parse_text};
+
+/// The environment of these tests.
+fn env(name: &str) -> Option<String> {
+    let value = match name {
+        "PORT" => "5353",
+        "ZONE" => "example.org",
+        "SPACED" => "p q",
+        _ => return None,
+    };
+    Some(value.to_owned())
+}
+
+/// Reads a Corefile.
+fn read(text: &str) -> Result<Loaded, Rejected> {
+    parse_text("Corefile", text, &Overrides::default(), &env)
+}
+
+/// The configuration of a text that must be good.
+fn config(text: &str) -> Config {
+    match read(text) {
+        Ok(loaded) => loaded.config,
+        Err(rejected) => panic!("{text}\n{rejected}"),
+    }
+}
+
+/// The block of a text that must be good and have one; `directives` stand in a block of
+/// `cluster.local`.
+fn block(directives: &str) -> ServerBlock {
+    let mut servers = config(&format!("cluster.local {{\n{directives}\n}}\n")).servers;
+    assert_eq!(servers.len(), 1);
+    servers.remove(0)
+}
+
+/// What is wrong with a text, one problem a line.
+fn problems(text: &str) -> Vec<String> {
+    match read(text) {
+        Ok(_) => Vec::new(),
+        Err(rejected) => rejected.problems.iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// What is wrong with directives in a block: `LINE:COLUMN: message`, the first directive in line 1.
+fn faults(directives: &str) -> Vec<String> {
+    let text = format!(". {{\n{directives}\n}}\n");
+    let Err(rejected) = read(&text) else {
+        return Vec::new();
+    };
+    let said = rejected.problems.iter().map(|problem| {
+        assert!(!problem.mend.is_empty(), "{problem}");
+        let place = &problem.place;
+        format!("{}:{}: {}", place.line - 1, place.column, problem.message)
+    });
+    said.collect()
+}
+
+/// What is warned about in a text that must be good.
+fn warnings(text: &str) -> Vec<String> {
+    match read(text) {
+        Ok(loaded) => loaded.warnings.iter().map(ToString::to_string).collect(),
+        Err(rejected) => panic!("{text}\n{rejected}"),
+    }
+}
+
+/// The keys of each block, as `zone:port`.
+fn keys(text: &str) -> Vec<Vec<String>> {
+    let servers = config(text).servers;
+    let of_block = |block: &ServerBlock| {
+        block
+            .zones
+            .iter()
+            .map(|key| format!("{}:{}", key.apex, key.port))
+            .collect()
+    };
+    servers.iter().map(of_block).collect()
+}
+
+/// Asserts that a text has exactly these problems, each given by how its line begins.
+fn check_problems(text: &str, want: &[&str]) {
+    let got = problems(text);
+    let good = got.len() == want.len() && got.iter().zip(want).all(|(g, w)| g.starts_with(w));
+    let mut shown = String::new();
+    for line in &got {
+        writeln!(shown, "{line}").expect("a string takes everything");
+    }
+    assert!(good, "{text}\ngot:\n{shown}want: {want:#?}");
+}
+
+/// A name that is one.
+fn name(text: &str) -> Name {
+    Name::parse(text).unwrap()
+}
+
+/// Names as text.
+fn shown<'a>(names: impl IntoIterator<Item = &'a Name>) -> Vec<String> {
+    names.into_iter().map(ToString::to_string).collect()
+}

@@ -1,0 +1,474 @@
+//! The other directives.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::config::tests::{block, faults, name, shown, warnings};
+use crate::config::{BindHost, LogClass, LogField, LogPiece, Monitor};
+
+#[test]
+fn apex_says_what_stands_at_the_top() {
+    let server = block(
+        "kubernetes\napex {\n ns ns1.dns.cluster.local 192.0.2.1 2001:db8::1\n ns NS2.example.org\n \
+         ns ns1.dns.cluster.local 192.0.2.1 192.0.2.2\n mbox first.last@example.org\n refresh 5m\n \
+         retry 30\n expire 24h\n minimum 0\n ttl 1h\n}",
+    );
+    let apex = server.apex_for(&name("cluster.local")).unwrap();
+    let servers: Vec<_> = apex
+        .name_servers
+        .iter()
+        .map(|ns| (ns.name.to_string(), ns.addresses.len()))
+        .collect();
+    assert_eq!(
+        servers,
+        [
+            ("ns1.dns.cluster.local.".to_owned(), 3),
+            ("ns2.example.org.".to_owned(), 0)
+        ]
+    );
+    assert_eq!(
+        apex.mbox.as_ref().unwrap().to_string(),
+        "first\\.last.example.org."
+    );
+    let timers = [
+        apex.refresh,
+        apex.retry,
+        apex.expire,
+        apex.minimum,
+        apex.ttl,
+    ];
+    assert_eq!(
+        timers.map(|timer| timer.unwrap().seconds()),
+        [300, 30, 86400, 0, 3600]
+    );
+}
+
+#[test]
+fn apex_is_checked() {
+    for (line, want) in [
+        ("ns", "2:1: ns needs an argument"),
+        ("ns ns1", "2:4: 'ns1' is not a host's whole name"),
+        ("ns a.b x", "2:8: 'x' is not an IP address"),
+        (
+            "mbox a..b",
+            "2:6: not a domain name: \"a..b\" has an empty label",
+        ),
+        ("refresh 0", "2:9: refresh '0': less than 1 s"),
+        ("retry 1500ms", "2:7: retry '1500ms': not whole seconds"),
+        (
+            "expire -1h",
+            "2:8: expire '-1h': a duration must not be negative",
+        ),
+        (
+            "ttl 2147483648",
+            "2:5: ttl '2147483648': 2147483648 seconds are more than a TTL can hold (2147483647)",
+        ),
+        (
+            "minimum 1d",
+            "2:9: minimum '1d': not a duration such as 300ms, 30s or 1h5m",
+        ),
+        ("soa x", "2:1: apex has no option 'soa'"),
+    ] {
+        assert_eq!(faults(&format!("apex {{\n{line}\n}}")), [want], "{line}");
+    }
+    assert_eq!(faults("apex"), ["1:1: apex says nothing"]);
+}
+
+#[test]
+fn a_name_server_in_a_zone_of_the_block_has_an_address_there() {
+    let zones = "kubernetes a.example 10.in-addr.arpa\nk8s_external b.example";
+    let said = |lines: &str| faults(&format!("{zones}\n{lines}"));
+    let missing = |at: &str, name: &str, zone: &str| {
+        format!("{at}: name server {name} has no address in the zone {zone}")
+    };
+    for (lines, want) in [
+        (
+            "apex a.example {\nns x.a.example\n}",
+            Some(missing("4:4", "x.a.example.", "a.example.")),
+        ),
+        (
+            "apex 10.in-addr.arpa {\nns x.a.example\n}",
+            Some(missing("4:4", "x.a.example.", "a.example.")),
+        ),
+        (
+            "apex b.example {\nns x.b.example\n}",
+            Some(missing("4:4", "x.b.example.", "b.example.")),
+        ),
+        (
+            "apex {\nns x.svc.a.example 192.0.2.1\n}",
+            Some(
+                "4:4: x.svc.a.example. has the addresses of its Service, not those that stand here"
+                    .to_owned(),
+            ),
+        ),
+        (
+            "apex {\nns x.a.example 192.0.2.1\nns x.y.svc.a.example\nns x.elsewhere\n}",
+            None,
+        ),
+        (
+            "apex a.example {\nns x.a.example 192.0.2.1\n}\napex 10.in-addr.arpa {\nns x.a.example\n}",
+            None,
+        ),
+        ("apex 10.in-addr.arpa {\nns ns.dns.a.example\n}", None),
+        ("apex b.example {\nns web.shop.b.example\n}", None),
+        ("apex b.example {\nns web.svc.b.example 192.0.2.1\n}", None),
+        // The default server of an external zone is by its own label, and no namespace has that.
+        ("apex 10.in-addr.arpa {\nns ns1.dns.b.example\n}", None),
+        (
+            "apex 10.in-addr.arpa {\nns ns.dns.b.example\n}",
+            Some(missing("4:4", "ns.dns.b.example.", "b.example.")),
+        ),
+    ] {
+        let want: Vec<String> = want.into_iter().collect();
+        assert_eq!(said(lines), want, "{lines}");
+    }
+    let overlaid =
+        "kubernetes a.example {\nfallthrough\n}\nfile db a.example\napex {\nns x.a.example\n}";
+    assert_eq!(faults(overlaid), [""; 0]);
+}
+
+#[test]
+fn a_name_server_in_a_zone_of_a_set_of_clusters_is_a_service_or_has_an_address() {
+    for (zones, home) in [
+        (
+            "kubernetes a.example c.example {\nmulticluster c.example\n}",
+            "a.example",
+        ),
+        ("multicluster c.example", "c.example"),
+    ] {
+        let places = zones.lines().count();
+        let said = |zone: &str, ns: &str| {
+            faults(&format!("{zones}\napex {zone} {{\nns {ns}\n}}"))
+                .iter()
+                .map(|fault| fault.replacen(&format!("{}:4: ", places + 2), "", 1))
+                .collect::<Vec<_>>()
+        };
+        let good = [""; 0];
+        assert_eq!(said("c.example", "web.shop.svc.c.example"), good, "{zones}");
+        assert_eq!(
+            said("c.example", "web.shop.svc.c.example 192.0.2.1"),
+            ["web.shop.svc.c.example. has the addresses of its Service, not those that stand here"]
+        );
+        assert_eq!(
+            said("c.example", "x.c.example"),
+            ["name server x.c.example. has no address in the zone c.example."]
+        );
+        assert_eq!(
+            said("elsewhere", &format!("ns.dns.{home}")),
+            good,
+            "{zones}"
+        );
+    }
+}
+
+#[test]
+fn history_has_bounds() {
+    let server = block("kubernetes\nhistory {\n keep 36h\n versions 500\n size 2GiB\n publish\n}");
+    let history = server.history_for(&name("cluster.local")).unwrap();
+    assert!(history.publishes);
+    assert_eq!(history.keep, Some(Duration::from_secs(36 * 3600)));
+    assert_eq!(history.versions.unwrap().get(), 500);
+    assert_eq!(history.size_bytes.unwrap().get(), 2 << 30);
+    for (line, want) in [
+        (
+            "keep x",
+            "2:6: keep 'x': not a duration such as 300ms, 30s or 1h5m",
+        ),
+        (
+            "versions 0",
+            "2:10: versions '0': not a whole number from 1",
+        ),
+        ("size 0", "2:6: size '0': nothing fits into that"),
+        (
+            "size 1X",
+            "2:6: size '1X': not an amount of bytes such as 500M, 2G or 64MiB",
+        ),
+        ("age 1", "2:1: history has no option 'age'"),
+    ] {
+        assert_eq!(faults(&format!("history {{\n{line}\n}}")), [want], "{line}");
+    }
+}
+
+#[test]
+fn bind_takes_addresses_and_interfaces_several_times() {
+    let server = block("bind 127.0.0.1 eth0 {\n except 127.0.0.2\n}\nbind ::1 127.0.0.1 127.0.0.2");
+    let hosts: Vec<_> = server.bind.hosts.iter().map(ToString::to_string).collect();
+    assert_eq!(hosts, ["127.0.0.1", "eth0", "::1", "127.0.0.2"]);
+    assert_eq!(
+        server.bind.except,
+        [BindHost::Address("127.0.0.2".parse().unwrap())]
+    );
+    assert_eq!(server.listeners().len(), 3);
+    for (line, want) in [
+        ("bind", "1:1: bind needs an argument"),
+        (
+            "bind 127.0.0",
+            "1:6: '127.0.0' is no IP address and no interface's name",
+        ),
+        (
+            "bind ns1.example.org.",
+            "1:6: 'ns1.example.org.' is no IP address and no interface's name",
+        ),
+        ("bind ::1 {\n only x\n}", "2:2: bind has no option 'only'"),
+        (
+            "bind ::1 {\n except ::1\n}",
+            "1:1: everything to listen on is excepted",
+        ),
+    ] {
+        assert_eq!(faults(line), [want], "{line}");
+    }
+}
+
+#[test]
+fn http_servers_have_the_defaults_of_coredns() {
+    let server = block("prometheus\nhealth\nready");
+    let (health, ready) = (server.health.unwrap(), server.ready.unwrap());
+    assert_eq!(
+        server.prometheus.unwrap().address.to_string(),
+        "localhost:9153"
+    );
+    assert_eq!(
+        (health.address.to_string().as_str(), health.lameduck),
+        (":8080", Duration::ZERO)
+    );
+    assert_eq!(
+        (ready.address.to_string().as_str(), ready.monitor),
+        (":8181", Monitor::UntilReady)
+    );
+    let server = block(
+        "health 127.0.0.1:1 {\n lameduck 1500ms\n}\nready [::1]:2 {\n monitor continuously\n}",
+    );
+    assert_eq!(server.health.unwrap().lameduck, Duration::from_millis(1500));
+    assert_eq!(server.ready.unwrap().monitor, Monitor::Continuously);
+}
+
+#[test]
+fn health_may_stand_again_and_keeps_its_lameduck() {
+    let health = block("health :1 {\n lameduck 5s\n}\nhealth :2")
+        .health
+        .unwrap();
+    assert_eq!(
+        (
+            health.address.to_string().as_str(),
+            health.lameduck.as_secs()
+        ),
+        (":2", 5)
+    );
+}
+
+#[test]
+fn http_servers_are_checked() {
+    for (line, want) in [
+        ("prometheus 9153", "1:12: '9153': the port is missing"),
+        (
+            "prometheus {\n tls x\n}",
+            "2:2: prometheus tls: not supported: metrics are told over HTTP alone",
+        ),
+        (
+            "health {\n lameduck 5\n}",
+            "2:11: lameduck '5': not a duration such as 300ms, 30s or 1h5m",
+        ),
+        ("health {\n lameduck\n}", "2:2: lameduck needs an argument"),
+        ("health {\n x\n}", "2:2: health has no option 'x'"),
+        ("ready :1 :2", "1:10: ready: ':2' is one argument too many"),
+        (
+            "ready {\n monitor never\n}",
+            "2:10: monitor 'never': no such way to monitor",
+        ),
+        (
+            "health :8181\nready",
+            "2:1: :8181 is already taken in line 2",
+        ),
+        (
+            "ready\nready",
+            "2:1: ready stands already in line 2 of this block",
+        ),
+    ] {
+        assert_eq!(faults(line), [want], "{line}");
+    }
+}
+
+#[test]
+fn errors_go_to_stdout() {
+    assert!(!block("errors stdout").errors.unwrap().stacktrace);
+    assert!(block("errors {\n stacktrace\n}").errors.unwrap().stacktrace);
+    for (line, want) in [
+        ("errors file", "1:8: errors cannot be logged to 'file'"),
+        (
+            "errors {\n consolidate 5m\n}",
+            "2:2: consolidate takes two to four arguments, there are 1",
+        ),
+        (
+            "errors {\n consolidate 5 x\n}",
+            "2:14: consolidate '5': not a duration such as 300ms, 30s or 1h5m",
+        ),
+        (
+            "errors {\n consolidate 5m x fatal\n}",
+            "2:19: consolidate: 'fatal' is no level, nor show_first at the end",
+        ),
+        (
+            "errors {\n consolidate 5m x show_first show_first\n}",
+            "2:19: consolidate: 'show_first' is no level, nor show_first at the end",
+        ),
+        (
+            "errors\nerrors",
+            "2:1: errors stands already in line 2 of this block",
+        ),
+    ] {
+        assert_eq!(faults(line), [want], "{line}");
+    }
+}
+
+#[test]
+fn errors_are_consolidated_at_a_level() {
+    let errors = block("errors {\n consolidate 5m ^2 warning show_first\n consolidate 1h x\n}");
+    let [first, second] = <[_; 2]>::try_from(errors.errors.unwrap().consolidations).unwrap();
+    assert_eq!(first.level, crate::config::Level::Warning);
+    assert_eq!((first.show_first, second.show_first), (true, false));
+    assert_eq!(second.period, Duration::from_secs(3600));
+    assert_eq!(second.level, crate::config::Level::Error);
+}
+
+#[test]
+fn the_process_and_its_listeners_are_told() {
+    let server = block(
+        "reload 10s 8s\ntimeouts {\n read 5\n idle 1m\n maxtcpqueries 3\n}\nmultisocket 4\ndebug",
+    );
+    let operations = server.operations;
+    let reload = operations.reload.unwrap();
+    assert_eq!(
+        (reload.interval, reload.jitter),
+        (Duration::from_secs(10), Duration::from_secs(5))
+    );
+    assert_eq!(operations.timeouts.read, Some(Duration::from_secs(5)));
+    assert_eq!(operations.timeouts.write, None);
+    assert_eq!(operations.timeouts.max_queries, Some(3));
+    assert!(operations.debug);
+    let rooted = block("file db\nroot /zones\ntls c k");
+    assert_eq!(rooted.files[0].path, std::path::Path::new("/zones/db"));
+    assert_eq!(rooted.tls.unwrap().key, std::path::Path::new("/zones/k"));
+    for (line, want) in [
+        ("reload 1s", "1:8: reload: interval '1s' is too short"),
+        (
+            "reload 10s 10ms",
+            "1:12: reload: jitter '10ms' is too short",
+        ),
+        (
+            "timeouts {\n read 25h\n}",
+            "2:7: read '25h': not between 1s and 24h",
+        ),
+        ("timeouts", "1:1: timeouts says nothing"),
+        (
+            "multisocket 1025",
+            "1:13: multisocket: '1025' is no number of sockets",
+        ),
+        ("debug all", "1:7: debug: 'all' is one argument too many"),
+        ("root", "1:1: root names no folder"),
+        ("pprof {\n cpu\n}", "2:2: pprof has no option 'cpu'"),
+    ] {
+        assert_eq!(faults(line), [want], "{line}");
+    }
+}
+
+#[test]
+fn log_has_names_a_format_and_classes() {
+    let server = block(
+        "log a b \"{name} {rcode}\" {\n class denial error\n}\nlog example.org\nlog . {combined}\nlog",
+    );
+    let logs = &server.logs;
+    assert_eq!(shown(&logs[0].names), ["a.", "b."]);
+    assert_eq!(
+        logs[0].format,
+        [
+            LogPiece::Field(LogField::Name),
+            LogPiece::Text(" ".into()),
+            LogPiece::Field(LogField::Rcode)
+        ]
+    );
+    assert_eq!(
+        logs[0].classes,
+        BTreeSet::from([LogClass::Denial, LogClass::Error])
+    );
+    assert_eq!(
+        (shown(&logs[1].names), logs[1].classes.len()),
+        (vec!["example.org.".to_owned()], 3)
+    );
+    assert!(logs[2].format.contains(&LogPiece::Field(LogField::Opcode)));
+    assert_eq!(
+        (shown(&logs[3].names), &logs[3].format),
+        (vec![".".to_owned()], &logs[1].format)
+    );
+    assert_eq!(server.log_for(&name("x.B")).unwrap().place, logs[0].place);
+    assert_eq!(server.log_for(&name("x")).unwrap().place, logs[2].place);
+    for (line, want) in [
+        ("log {combined}", "1:5: '{combined}' is not a name"),
+        ("log {\n class foo\n}", "2:8: log has no class 'foo'"),
+        ("log {\n class\n}", "2:2: class needs an argument"),
+        ("log {\n x\n}", "2:2: log has no option 'x'"),
+    ] {
+        assert_eq!(faults(line), [want], "{line}");
+    }
+}
+
+#[test]
+fn what_stands_twice_means_what_it_means_in_coredns() {
+    let server = block(
+        "bufsize 512\nbufsize 1232\nchaos one a\nchaos two\nroot x\nroot y\nany\nany\nminimal\nminimal\n\
+         debug\ndebug\ndns64 64:1::/96\ndns64 {\nallow_ipv4\n}\ntimeouts {\nread 2s\nidle 9s\n}\n\
+         timeouts {\nread 1s\n}\nloadbalance weighted w {\nprefer 10.0.0.0/8\n}\n\
+         loadbalance round_robin {\nprefer 192.0.2.0/24\n}\nlocal {\nlocalhost_prefix off\n}\nlocal\n\
+         file db cluster.local",
+    );
+    let handlers = &server.handlers;
+    assert_eq!(handlers.bufsize, Some(512));
+    let chaos = handlers.chaos.as_ref().unwrap();
+    assert_eq!(
+        (chaos.version.as_deref(), chaos.authors.len()),
+        (Some("one"), 1)
+    );
+    assert!(server.files[0].path.ends_with("y/db"));
+    let dns64 = handlers.dns64.as_ref().unwrap();
+    let prefix: std::net::Ipv6Addr = "64:1::".parse().unwrap();
+    assert_eq!((dns64.prefix, dns64.allows_ipv4), (prefix, true));
+    let timeouts = server.operations.timeouts;
+    assert_eq!(timeouts.read, Some(Duration::from_secs(1)));
+    assert_eq!(timeouts.idle, Some(Duration::from_secs(9)));
+    let loadbalance = handlers.loadbalance.as_ref().unwrap();
+    assert_eq!(loadbalance.policy, crate::config::Policy::RoundRobin);
+    assert_eq!(loadbalance.prefer.len(), 2);
+    assert!(!handlers.local.as_ref().unwrap().has_prefix);
+    assert!(handlers.any && handlers.minimal && server.operations.debug);
+}
+
+#[test]
+fn what_stands_twice_is_warned_about() {
+    for (lines, want) in [
+        ("any\nany", "any stands also in line 2, once is the same"),
+        (
+            "bufsize 512\nbufsize",
+            "bufsize stands also in line 2, the first counts",
+        ),
+        (
+            "root a\nroot b",
+            "root stands also in line 2, the last counts",
+        ),
+        (
+            "loadbalance\nloadbalance",
+            "loadbalance stands also in line 2, the last policy counts, and every prefer",
+        ),
+    ] {
+        let said = warnings(&format!(". {{\n{lines}\n}}\n"));
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains(&format!("3:1: {want}; ")), "{said:?}");
+    }
+}
+
+#[test]
+fn what_prometheus_says_of_go_has_no_effect() {
+    let said = warnings(". {\nprometheus {\nruntime_metrics\n}\n}\n");
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].contains("3:1: runtime_metrics has no effect"),
+        "{said:?}"
+    );
+}

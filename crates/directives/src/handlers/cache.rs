@@ -1,0 +1,484 @@
+//! `cache`: replies of what stands behind are kept and given again.
+//!
+//! Answers of our own zones are not kept: they are from memory already, and what is asked of us is what a
+//! secondary would say. For a name that such a zone lacks and leaves to the next, the reply of the next is kept,
+//! but given only while the zone still lacks the name. What is kept is ready at the first poll.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use dns::{Name, Rcode, Ttl, flags, wire_is_within};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use ops::{Clock, HandlerMetrics};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use server::chain::{Handler, Next};
+use server::message::{CLASS_IN, Outcome, Question, Reply, Request};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Kept;
+
+mod item;
+mod kind;
+mod refresh;
+mod store;
+
+use self::item::Item;
+use self::kind::{Kind, judge, least_ttl};
+use self::refresh::Refresh;
+use self::store::{KEY_OCTETS, Store};
+
+/// The handler's word.
+const WORD: &str = "cache";
+/// Refreshes that may wait to be begun.
+const MOST_WAITING: usize = 1024;
+
+/// The handler.
+pub struct Cache {
+    /// What the Corefile says.
+    config: crate::config::Cache,
+    /// The zones of the block.
+    zones: Vec<Name>,
+    /// Answers.
+    success: Store,
+    /// Denials and failures.
+    denial: Store,
+    /// Takes what is to be asked for again.
+    refreshes: mpsc::Sender<Refresh>,
+    /// Gives it, until the background takes it.
+    waiting: Mutex<Option<mpsc::Receiver<Refresh>>>,
+    /// Tells the time.
+    clock: Arc<dyn Clock>,
+    /// What is counted.
+    counts: Counts,
+}
+
+/// What is counted, for one cache.
+struct Counts {
+    /// Replies kept: answers, denials.
+    entries: [Gauge; 2],
+    /// Questions.
+    requests: Counter,
+    /// Those answered from the cache by an answer, by a denial.
+    hits: [Counter; 2],
+    /// Those that were not.
+    misses: Counter,
+    /// Refreshes.
+    prefetches: Counter,
+    /// Answers after their end.
+    served_stale: Counter,
+    /// Replies that made room: answers, denials.
+    evictions: [Counter; 2],
+}
+
+impl Counts {
+    /// The counts of a cache for these zones.
+    fn new(metrics: &HandlerMetrics, server: &str, zones: &[Name]) -> Self {
+        let zones: Vec<String> = zones.iter().map(ToString::to_string).collect();
+        let zones = zones.join(",");
+        let labels = |kind: Option<&str>| {
+            let mut labels = vec![("server", server.to_owned())];
+            labels.extend(kind.map(|kind| ("type", kind.to_owned())));
+            labels.push(("zones", zones.clone()));
+            labels.push(("view", String::new()));
+            labels
+        };
+        let plain = labels(None);
+        let kinds = ["success", "denial"].map(|kind| labels(Some(kind)));
+        // Those that are never counted are there as zeros, as boards want them.
+        let _never = metrics.cache_drops.get_or_create(&plain).get();
+        Self {
+            entries: [0, 1]
+                .map(|at: usize| metrics.cache_entries.get_or_create(&kinds[at]).clone()),
+            requests: metrics.cache_requests.get_or_create(&plain).clone(),
+            hits: [0, 1].map(|at: usize| metrics.cache_hits.get_or_create(&kinds[at]).clone()),
+            misses: metrics.cache_misses.get_or_create(&plain).clone(),
+            prefetches: metrics.cache_prefetches.get_or_create(&plain).clone(),
+            served_stale: metrics.cache_served_stale.get_or_create(&plain).clone(),
+            evictions: [0, 1]
+                .map(|at: usize| metrics.cache_evictions.get_or_create(&kinds[at]).clone()),
+        }
+    }
+}
+
+/// The key of a question: its name in lower case, type, class, DO and CD.
+struct Key {
+    /// The octets.
+    octets: [u8; KEY_OCTETS],
+    /// How many of them.
+    length: usize,
+}
+
+impl Key {
+    /// The key of a request.
+    fn of(request: &Request) -> Self {
+        let name = request.name.as_wire();
+        let mut octets = [0; KEY_OCTETS];
+        octets[..name.len()].copy_from_slice(name);
+        octets[..name.len()].make_ascii_lowercase();
+        let wishes = u8::from(request.dnssec_ok()) | u8::from(request.flags & flags::CD != 0) << 1;
+        let [a, b] = request.qtype.0.to_be_bytes();
+        let [c, d] = request.qclass.to_be_bytes();
+        let length = name.len() + 5;
+        octets[name.len()..length].copy_from_slice(&[a, b, c, d, wishes]);
+        Self { octets, length }
+    }
+
+    /// Its octets.
+    fn as_octets(&self) -> &[u8] {
+        &self.octets[..self.length]
+    }
+}
+
+/// What became of a reply from behind.
+struct Taken {
+    /// The reply as the client gets it.
+    reply: Reply,
+    /// What was kept of it.
+    item: Option<Arc<Item>>,
+    /// Whether it answers the question with records.
+    is_answer: bool,
+    /// What it is.
+    kind: Kind,
+}
+
+impl Cache {
+    /// The handler, for a block of these zones, on a listener with this name in metrics.
+    #[must_use]
+    pub fn new(
+        config: crate::config::Cache,
+        zones: Vec<Name>,
+        clock: Arc<dyn Clock>,
+        metrics: &HandlerMetrics,
+        server: &str,
+    ) -> Self {
+        let (refreshes, waiting) = mpsc::channel(MOST_WAITING);
+        Self {
+            success: Store::new(config.success.capacity),
+            denial: Store::new(config.denial.capacity),
+            refreshes,
+            waiting: Mutex::new(Some(waiting)),
+            clock,
+            counts: Counts::new(metrics, server, &config.zones),
+            config,
+            zones,
+        }
+    }
+
+    /// Whether a name, lower-case wire form, is one of ours.
+    fn takes(&self, lower: &[u8]) -> bool {
+        let mut zones = self.config.zones.iter();
+        zones.any(|zone| wire_is_within(lower, zone.as_wire()))
+    }
+
+    /// Whether an item is good, or may be given after its end. A failure says nothing that could be missed
+    /// (RFC 8767 section 4): after its end the next is asked.
+    fn is_usable(&self, item: &Item, now: Instant) -> bool {
+        let left = item.left(now);
+        if item.is_failure() {
+            return left > 0;
+        }
+        let up_to = self.config.stale.map_or(0, |stale| stale.up_to.as_secs());
+        left > 0 || left > -i64::try_from(up_to).unwrap_or(i64::MAX)
+    }
+
+    /// The item for a key, if there is one that may be given.
+    fn find(&self, key: &[u8], now: Instant) -> Option<Arc<Item>> {
+        let hit = |place: usize| self.counts.hits[place].inc();
+        let usable = |store: &Store| store.get(key).filter(|item| self.is_usable(item, now));
+        self.counts.requests.inc();
+        if self
+            .config
+            .stale
+            .is_some_and(|stale| stale.prefers_positive)
+        {
+            let answer = self.success.get(key).and_then(|item| {
+                if item.is_answer {
+                    Some(item)
+                } else {
+                    item.last_answer.clone()
+                }
+            });
+            if let Some(item) = answer.filter(|item| self.is_usable(item, now)) {
+                hit(0);
+                return Some(item);
+            }
+        }
+        let denial = usable(&self.denial);
+        // A failure does not stand before an answer that is still good.
+        if denial.as_ref().is_none_or(|item| item.is_failure())
+            && let Some(item) = usable(&self.success)
+        {
+            hit(0);
+            return Some(item);
+        }
+        if denial.is_some() {
+            hit(1);
+        } else {
+            self.counts.misses.inc();
+        }
+        denial
+    }
+
+    /// Takes a reply from behind: its TTLs become what it is kept for, and it is kept if it may be.
+    fn take(&self, mut reply: Reply, request: &Request, is_refresh: bool) -> Taken {
+        let wall = request.dnssec_ok().then(|| self.clock.wall());
+        let judged = judge(&reply, &request.name, request.qtype, wall);
+        let (success, denial) = (&self.config.success, &self.config.denial);
+        let within = |kept: &Kept| {
+            let least = least_ttl(&reply, judged.kind, kept.most_seconds);
+            least.max(kept.least_seconds).min(kept.most_seconds)
+        };
+        let seconds = match judged.kind {
+            Kind::Answer | Kind::Other => within(success),
+            Kind::Denial => within(denial),
+            Kind::Failure => u32::try_from(self.config.servfail.as_secs()).unwrap_or(u32::MAX),
+        };
+        for record in reply.records_mut() {
+            record.ttl = Ttl::decode(seconds);
+        }
+        let mut item = None;
+        // A failure may be kept for less than a second, which its TTLs cannot say.
+        if judged.is_kept
+            && (seconds > 0 || judged.kind == Kind::Failure && !self.config.servfail.is_zero())
+        {
+            let name = request.name.to_lower();
+            let disabled = if judged.kind == Kind::Answer {
+                &success.disabled
+            } else {
+                &denial.disabled
+            };
+            let is_off = disabled.iter().any(|zone| name.is_within(zone));
+            item = (!is_off).then(|| {
+                self.put(
+                    &reply,
+                    request,
+                    (judged.kind, judged.is_answer),
+                    seconds,
+                    is_refresh,
+                )
+            });
+        }
+        if !request.dnssec_ok() && !wants_ad(request) {
+            reply.flags &= !flags::AD;
+        }
+        Taken {
+            reply,
+            item,
+            is_answer: judged.is_answer,
+            kind: judged.kind,
+        }
+    }
+
+    /// Keeps a reply.
+    fn put(
+        &self,
+        reply: &Reply,
+        request: &Request,
+        (kind, is_answer): (Kind, bool),
+        seconds: u32,
+        is_refresh: bool,
+    ) -> Arc<Item> {
+        let key = Key::of(request);
+        let key = key.as_octets();
+        let mut item = Item::new(reply, is_answer, seconds, self.clock.now());
+        let prefers = self
+            .config
+            .stale
+            .is_some_and(|stale| stale.prefers_positive);
+        let (store, place) = match kind {
+            Kind::Answer => (&self.success, 0),
+            Kind::Denial | Kind::Failure | Kind::Other => (&self.denial, 1),
+        };
+        if kind == Kind::Answer && prefers && !is_answer {
+            let before = self.success.get(key);
+            item.last_answer = before.and_then(|it| {
+                if it.is_answer {
+                    Some(it)
+                } else {
+                    it.last_answer.clone()
+                }
+            });
+        }
+        let item = Arc::new(item);
+        if store.put(key, Arc::clone(&item)) {
+            self.counts.evictions[place].inc();
+        }
+        if kind == Kind::Answer && (is_refresh && !prefers || prefers && is_answer) {
+            self.denial.remove(key);
+        }
+        for (store, gauge) in [&self.success, &self.denial]
+            .into_iter()
+            .zip(&self.counts.entries)
+        {
+            gauge.set(store.count());
+        }
+        item
+    }
+
+    /// Asks what stands behind, and keeps what it says.
+    async fn miss(&self, request: &mut Request, next: Next) -> Outcome {
+        let wanted = request.flags;
+        request.flags |= flags::AD;
+        let outcome = next.run(request).await;
+        request.flags = wanted;
+        match outcome {
+            Outcome::Reply(reply) if is_of_zone(&reply) => Outcome::Reply(reply),
+            Outcome::Reply(reply) => Outcome::Reply(self.take(reply, request, false).reply),
+            Outcome::Failed(failure) => {
+                // An upstream that does not answer is not asked again by each client that tries again.
+                if failure.rcode == Rcode::SERVFAIL && failure.error.is_some() {
+                    let reply = Reply::empty(WORD, Rcode::SERVFAIL, 0);
+                    self.take(reply, request, true);
+                }
+                Outcome::Failed(failure)
+            }
+            Outcome::Dropped => Outcome::Dropped,
+        }
+    }
+
+    /// Gives what is kept.
+    fn give(&self, item: &Item, request: &Request, now: Instant) -> Outcome {
+        let left = item.left(now);
+        let ttl = match self.config.stale {
+            Some(stale) if left <= 0 => {
+                self.counts.served_stale.inc();
+                if self.config.keeps_ttl && stale.ttl_seconds == 0 {
+                    item.seconds
+                } else {
+                    stale.ttl_seconds
+                }
+            }
+            Some(_) | None if self.config.keeps_ttl => item.seconds,
+            Some(_) | None => u32::try_from(left).unwrap_or(0),
+        };
+        Outcome::Reply(item.reply(request, ttl))
+    }
+
+    /// Whether an item is to be asked for before its end.
+    fn is_due(&self, item: &Item, now: Instant) -> bool {
+        self.config.prefetch.is_some_and(|prefetch| {
+            let count = item.note_asked(prefetch.within, now);
+            let threshold = u64::from(item.seconds) * u64::from(prefetch.percent);
+            let threshold = i64::try_from(threshold.div_ceil(100)).unwrap_or(i64::MAX);
+            count >= prefetch.amount && item.left(now) <= threshold
+        })
+    }
+
+    /// Answers from what is kept; nothing when what stands behind is to be asked.
+    async fn hit(&self, request: &Request, next: &Next) -> Option<Outcome> {
+        let now = self.clock.now();
+        let key = Key::of(request);
+        let item = self.find(key.as_octets(), now)?;
+        if item.left(now) > 0 {
+            if self.is_due(&item, now) {
+                self.refresh_later(&item, request, next, now, false);
+            }
+            return Some(self.give(&item, request, now));
+        }
+        let stale = self.config.stale?;
+        match stale.verify {
+            None => self.refresh_later(&item, request, next, now, true),
+            Some(limit) => {
+                if let Some(outcome) = self.verify(&item, request, next, limit).await {
+                    return Some(outcome);
+                }
+            }
+        }
+        Some(self.give(&item, request, now))
+    }
+
+    /// Whether what is kept may be given for a name: not for one that a zone of the block has by now.
+    fn may_keep(&self, request: &Request, next: &Next) -> bool {
+        let zones = next.block().zones();
+        if request.qclass != CLASS_IN || zones.set().all().is_empty() {
+            return true;
+        }
+        let lower = request.name.to_lower();
+        let Some(zone) = zones.find(lower.as_wire(), request.qtype) else {
+            return true;
+        };
+        let (mut key, mut made) = (Vec::new(), None);
+        zone.current().is_some_and(|version| {
+            let answer = zones.look(
+                &version,
+                lower.as_wire(),
+                request.qtype,
+                &mut key,
+                &mut made,
+            );
+            let is_missing = answer.is_some_and(|it| !it.exists && it.end().is_none());
+            is_missing && zones.falls_through(zone, lower.as_wire())
+        })
+    }
+
+    /// Answers a question for one of our names.
+    async fn answer_ours(&self, request: &mut Request, next: Next) -> Outcome {
+        if !self.may_keep(request, &next) {
+            return next.run(request).await;
+        }
+        match self.hit(request, &next).await {
+            Some(outcome) => outcome,
+            None => self.miss(request, next).await,
+        }
+    }
+}
+
+/// Whether a reply is of a zone of ours.
+fn is_of_zone(reply: &Reply) -> bool {
+    reply.by == server::zones::WORD
+}
+
+/// Whether a client asks whether an answer is authentic (RFC 6840 section 5.7).
+fn wants_ad(request: &Request) -> bool {
+    request.flags & flags::AD != 0
+}
+
+impl Handler for Cache {
+    fn name(&self) -> &'static str {
+        WORD
+    }
+
+    fn passes(&self, question: &Question<'_>) -> bool {
+        let mut zones = self.zones.iter();
+        zones.any(|zone| wire_is_within(question.name, zone.as_wire()))
+            || !self.takes(question.name)
+    }
+
+    fn same_as(&self, new: &dyn Handler) -> bool {
+        let Some(new) = (new as &dyn Any).downcast_ref::<Self>() else {
+            return false;
+        };
+        let config = crate::config::Cache {
+            place: new.config.place.clone(),
+            ..self.config.clone()
+        };
+        config == new.config && self.zones == new.zones
+    }
+
+    fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {
+        let is_transfer = matches!(request.qtype, dns::Rtype::AXFR | dns::Rtype::IXFR);
+        if is_transfer || !self.takes(request.name.to_lower().as_wire()) {
+            return next.run(request);
+        }
+        self.answer_ours(request, next).boxed()
+    }
+
+    fn background(self: Arc<Self>, cancel: CancellationToken) -> Option<BoxFuture<'static, ()>> {
+        let waiting = &self.waiting;
+        let waiting = waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()?;
+        Some(self.refresh_all(waiting, cancel).boxed())
+    }
+}
+
+/// How long a refresh may take in all.
+const REFRESH_LIMIT: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests;

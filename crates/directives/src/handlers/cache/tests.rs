@@ -1,0 +1,344 @@
+//! `cache` on a clock that the tests move.
+
+use std::collections::VecDeque;
+
+use dns::{Rcode, Rdata, Record, Rtype};
+use ops::HandClock;
+use server::chain::Router;
+use server::testing::{ask, chain, chain_around, request, text};
+use zone::testing::zone;
+
+use super::*;
+
+/// What stands behind: each question gets the next of these, then no more than a code.
+#[derive(Default)]
+struct Script(Mutex<VecDeque<Outcome>>);
+
+impl Handler for Script {
+    fn name(&self) -> &'static str {
+        "script"
+    }
+
+    fn passes(&self, _question: &Question<'_>) -> bool {
+        false
+    }
+
+    fn answer<'a>(&'a self, _request: &'a mut Request, _next: Next) -> BoxFuture<'a, Outcome> {
+        let next = self.0.lock().unwrap().pop_front();
+        let end = || Outcome::failed("script", Rcode::SERVFAIL, "the end");
+        std::future::ready(next.unwrap_or_else(end)).boxed()
+    }
+}
+
+/// A reply: `CODE FLAGS` and records `OWNER TTL ADDRESS`, or `SOA TTL` for an SOA of `t.` in authority.
+fn reply(rcode: u16, records: &[&str]) -> Outcome {
+    let mut reply = Reply::empty("script", Rcode(rcode), flags::RA | flags::AD);
+    for line in records {
+        let words: Vec<&str> = line.split(' ').collect();
+        let ttl = Ttl::decode(words[1].parse().unwrap());
+        if words[0] == "SOA" {
+            let rdata =
+                Rdata::from_octets(&[[1, b'n', 0].as_slice(), &[0], &[0; 20]].concat()).unwrap();
+            let owner = "t.".parse().unwrap();
+            reply.authority.push(Record {
+                owner,
+                rtype: Rtype::SOA,
+                ttl,
+                rdata,
+            });
+        } else {
+            let (rtype, rdata) = Rdata::address(words[2].parse().unwrap());
+            reply.answers.push(Record {
+                owner: words[0].parse().unwrap(),
+                rtype,
+                ttl,
+                rdata,
+            });
+        }
+    }
+    Outcome::Reply(reply)
+}
+
+/// A cache with these lines in front of a script.
+struct Setup {
+    clock: Arc<HandClock>,
+    cache: Arc<Cache>,
+    server: Arc<Router>,
+    script: Arc<Script>,
+}
+
+/// The handler of a block `{ cache WORDS { LINES } }`.
+fn cache(lines: &str, clock: Arc<HandClock>) -> Arc<Cache> {
+    let corefile = format!(". {{\n cache {lines}\n forward . 192.0.2.1\n}}\n");
+    let overrides = crate::config::Overrides::default();
+    let loaded = crate::config::parse_text("Corefile", &corefile, &overrides, &|_| None).unwrap();
+    let config = loaded.config.servers[0].handlers.cache.clone().unwrap();
+    let metrics = HandlerMetrics::default();
+    Arc::new(Cache::new(config, vec![], clock, &metrics, "dns://:53"))
+}
+
+impl Setup {
+    fn new(lines: &str, script: Vec<Outcome>) -> Self {
+        let clock = HandClock::at(0);
+        let cache = cache(lines, Arc::clone(&clock));
+        let script = Arc::new(Script(Mutex::new(script.into())));
+        let server = chain(
+            vec![Arc::clone(&cache) as Arc<dyn Handler>],
+            vec![Arc::clone(&script) as Arc<dyn Handler>],
+        );
+        Self {
+            clock,
+            cache,
+            server,
+            script,
+        }
+    }
+
+    /// What a question gets at the first poll.
+    fn ask(&self, question: &str) -> String {
+        ask(&self.server, question)
+    }
+
+    /// Runs what waits in the background.
+    async fn refresh(&self) {
+        let cancel = CancellationToken::new();
+        let waiting = self.cache.waiting.lock().unwrap().take();
+        let mut task = Arc::clone(&self.cache)
+            .refresh_all(waiting.unwrap(), cancel)
+            .boxed();
+        for _ in 0..4 {
+            assert!((&mut task).now_or_never().is_none());
+        }
+        tokio::task::yield_now().await;
+    }
+
+    /// How many of the script are left.
+    fn left(&self) -> usize {
+        self.script.0.lock().unwrap().len()
+    }
+}
+
+#[tokio::test]
+async fn ttls_are_capped_at_once_and_count_down() {
+    let setup = Setup::new(
+        "30",
+        vec![
+            reply(0, &["a.t. 300 10.0.0.1"]),
+            reply(0, &["a.t. 2 10.0.0.2"]),
+        ],
+    );
+    assert_eq!(setup.ask("a.t. A"), "NOERROR | a.t. 30 IN A 10.0.0.1");
+    setup.clock.advance(12);
+    assert_eq!(setup.ask("A.t. A"), "NOERROR | a.t. 18 IN A 10.0.0.1");
+    setup.clock.advance(18);
+    assert_eq!(setup.ask("a.t. A"), "NOERROR | a.t. 5 IN A 10.0.0.2");
+    assert_eq!(setup.left(), 0);
+}
+
+#[tokio::test]
+async fn what_is_kept_has_of_ad_what_was_wished() {
+    let setup = Setup::new("", vec![reply(0, &["a.t. 300 10.0.0.1"])]);
+    let flags_of = |wanted: u16| {
+        let mut asked = request("a.t. A");
+        asked.flags |= wanted;
+        let outcome = Arc::clone(&setup.server).answer(&mut asked).now_or_never();
+        match outcome.unwrap() {
+            Outcome::Reply(reply) => (reply.by, reply.flags),
+            other @ (Outcome::Failed(_) | Outcome::Dropped) => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(flags_of(0), ("script", flags::RA));
+    assert_eq!(flags_of(0), ("cache", flags::RA));
+    assert_eq!(flags_of(flags::AD), ("cache", flags::RA | flags::AD));
+}
+
+#[tokio::test]
+async fn denials_failures_and_answers_have_times_of_their_own() {
+    let script = vec![
+        reply(3, &["SOA 100"]),
+        reply(2, &[]),
+        reply(0, &["a.t. 9 10.0.0.1"]),
+        reply(5, &[]),
+        reply(5, &[]),
+    ];
+    let setup = Setup::new("100 {\n denial 10 60 1\n servfail 3s\n }", script);
+    assert!(setup.ask("n.t. A").starts_with("NXDOMAIN ; t. 60 IN SOA"));
+    setup.clock.advance(59);
+    assert!(setup.ask("n.t. A").starts_with("NXDOMAIN ; t. 1 IN SOA"));
+    assert_eq!(setup.ask("f.t. A"), "SERVFAIL");
+    setup.clock.advance(2);
+    assert_eq!(setup.ask("f.t. A"), "SERVFAIL");
+    setup.clock.advance(1);
+    assert_eq!(setup.ask("f.t. A"), "NOERROR | a.t. 9 IN A 10.0.0.1");
+    assert_eq!(setup.ask("r.t. A"), "REFUSED");
+    assert_eq!(setup.ask("r.t. A"), "REFUSED");
+    assert_eq!(setup.left(), 0);
+}
+
+#[tokio::test]
+async fn an_upstream_that_failed_is_not_asked_again_at_once_but_a_plain_code_is() {
+    let plain = Outcome::Failed(server::message::Failure {
+        rcode: Rcode::SERVFAIL,
+        by: "x",
+        error: None,
+        extended: None,
+    });
+    let down = Outcome::failed("x", Rcode::SERVFAIL, "down");
+    let good = || reply(0, &["a.t. 9 10.0.0.1"]);
+    let setup = Setup::new("", vec![down, good(), plain, good()]);
+    assert_eq!(setup.ask("a.t. A"), "SERVFAIL: down");
+    assert_eq!(setup.ask("a.t. A"), "SERVFAIL");
+    setup.clock.advance(5);
+    assert_eq!(setup.ask("a.t. A"), "NOERROR | a.t. 9 IN A 10.0.0.1");
+    assert_eq!(setup.ask("b.t. A"), "SERVFAIL: -");
+    assert_eq!(setup.ask("b.t. A"), "NOERROR | a.t. 9 IN A 10.0.0.1");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_asked_for_often_is_asked_for_before_its_end() {
+    let setup = Setup::new(
+        "{\n prefetch 2 1m 20%\n }",
+        vec![
+            reply(0, &["a.t. 100 10.0.0.1"]),
+            reply(0, &["a.t. 100 10.0.0.2"]),
+        ],
+    );
+    assert!(setup.ask("a.t. A").contains("10.0.0.1"));
+    assert!(setup.ask("a.t. A").contains("10.0.0.1"));
+    setup.clock.advance(50);
+    assert!(setup.ask("a.t. A").contains(" 50 IN A 10.0.0.1"));
+    setup.clock.advance(35);
+    assert!(setup.ask("a.t. A").contains(" 15 IN A 10.0.0.1"));
+    assert_eq!(setup.left(), 1);
+    setup.refresh().await;
+    assert!(setup.ask("a.t. A").contains(" 100 IN A 10.0.0.2"));
+}
+
+#[tokio::test]
+async fn what_is_past_its_end_is_given_while_it_is_asked_for_again() {
+    let setup = Setup::new(
+        "{\n serve_stale 1h immediate 7s\n }",
+        vec![
+            reply(0, &["a.t. 10 10.0.0.1"]),
+            reply(0, &["a.t. 10 10.0.0.2"]),
+        ],
+    );
+    assert!(setup.ask("a.t. A").contains("10.0.0.1"));
+    setup.clock.advance(3000);
+    assert!(setup.ask("a.t. A").contains(" 7 IN A 10.0.0.1"));
+    assert!(setup.ask("a.t. A").contains(" 7 IN A 10.0.0.1"));
+    setup.refresh().await;
+    assert!(setup.ask("a.t. A").contains(" 10 IN A 10.0.0.2"));
+    setup.clock.advance(4000);
+    assert_eq!(setup.ask("a.t. A"), "SERVFAIL: the end");
+    assert_eq!(setup.ask("a.t. A"), "SERVFAIL");
+}
+
+#[tokio::test]
+async fn with_verify_the_old_is_given_when_the_source_fails() {
+    let script = vec![
+        reply(0, &["a.t. 10 10.0.0.1"]),
+        reply(2, &[]),
+        reply(0, &["a.t. 10 10.0.0.2"]),
+        reply(3, &["SOA 10"]),
+    ];
+    let setup = Setup::new("{\n serve_stale 1h verify\n }", script);
+    assert!(setup.ask("a.t. A").contains("10.0.0.1"));
+    setup.clock.advance(20);
+    assert!(setup.ask("a.t. A").contains(" 0 IN A 10.0.0.1"));
+    assert!(setup.ask("a.t. A").contains(" 10 IN A 10.0.0.2"));
+    setup.clock.advance(20);
+    assert!(setup.ask("a.t. A").starts_with("NXDOMAIN"));
+    assert!(setup.ask("a.t. A").starts_with("NXDOMAIN"));
+}
+
+#[tokio::test]
+async fn a_source_that_failed_is_not_asked_again_for_a_while() {
+    let script = vec![
+        reply(0, &["a.t. 10 10.0.0.1"]),
+        reply(2, &[]),
+        reply(0, &["a.t. 10 10.0.0.2"]),
+    ];
+    let setup = Setup::new("{\n serve_stale 1h verify 0 3s 60s\n }", script);
+    assert!(setup.ask("a.t. A").contains("10.0.0.1"));
+    setup.clock.advance(20);
+    assert!(setup.ask("a.t. A").contains(" 3 IN A 10.0.0.1"));
+    assert!(setup.ask("a.t. A").contains(" 3 IN A 10.0.0.1"));
+    assert_eq!(setup.left(), 1);
+    setup.clock.advance(60);
+    assert!(setup.ask("a.t. A").contains(" 10 IN A 10.0.0.2"));
+}
+
+#[tokio::test]
+async fn nothing_is_kept_of_names_that_are_disabled() {
+    let script = (1..=4)
+        .map(|number| reply(0, &[&format!("a.t. 60 10.0.0.{number}")]))
+        .collect();
+    let setup = Setup::new("{\n disable success off.t\n }", script);
+    assert!(setup.ask("a.off.t. A").contains("10.0.0.1"));
+    assert!(setup.ask("a.off.t. A").contains("10.0.0.2"));
+    assert!(setup.ask("a.t. A").contains("10.0.0.3"));
+    assert!(setup.ask("a.t. A").contains("10.0.0.3"));
+}
+
+#[tokio::test]
+async fn names_of_zones_are_never_kept_but_what_they_leave_to_the_next_is() {
+    let script = Arc::new(Script(Mutex::new(
+        vec![reply(0, &["x.z. 60 10.9.9.9"])].into(),
+    )));
+    let held = zone("z.", 1, &["www A 10.1.0.1"]);
+    let cache = cache("", HandClock::at(0));
+    let fore: Vec<Arc<dyn Handler>> = vec![Arc::clone(&cache) as Arc<dyn Handler>];
+    let server = chain_around(fore, vec![held], vec![script]);
+    assert_eq!(
+        ask(&server, "www.z. A"),
+        "NOERROR | www.z. 60 IN A 10.1.0.1"
+    );
+    assert!(cache.kept(&request("www.z. A")).is_none());
+    assert!(ask(&server, "x.z. A").contains("10.9.9.9"));
+    assert!(ask(&server, "x.z. A").contains("10.9.9.9"));
+    assert!(cache.kept(&request("x.z. A")).is_some());
+}
+
+#[tokio::test]
+async fn with_keepttl_ttls_stand_still() {
+    let setup = Setup::new("{\n keepttl\n }", vec![reply(0, &["a.t. 100 10.0.0.1"])]);
+    assert!(setup.ask("a.t. A").contains(" 100 IN"));
+    setup.clock.advance(99);
+    assert!(setup.ask("a.t. A").contains(" 100 IN"));
+    assert_eq!(text(&reply(5, &[]), 1), "REFUSED");
+}
+
+#[test]
+fn a_failure_is_never_given_after_its_end() {
+    for code in [2, 4] {
+        let script = vec![reply(code, &[]), reply(0, &["a.t. 60 10.0.0.1"])];
+        let setup = Setup::new("{\n serve_stale\n servfail 5s\n}", script);
+        let failed = setup.ask("a.t. A");
+        setup.clock.advance(4);
+        assert_eq!(setup.ask("a.t. A"), failed);
+        setup.clock.advance(2);
+        let said = setup.ask("a.t. A");
+        assert!(said.starts_with("NOERROR"), "{code}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_refresh_that_finds_no_room_or_panics_is_tried_again() {
+    let setup = Setup::new("60", vec![reply(0, &["a.t. 60 10.0.0.1"])]);
+    setup.ask("a.t. A");
+    let item = setup.cache.kept(&request("a.t. A")).unwrap();
+    let now = setup.clock.now();
+    let first = item.begin_refresh(now).unwrap();
+    assert!(item.begin_refresh(now).is_none());
+    drop(first);
+    let again = item.begin_refresh(now).unwrap();
+    let panics = ops::catch_panic(async move {
+        let _held = again;
+        panic!("as a handler may");
+    });
+    assert_eq!(panics.await, Err::<(), _>("as a handler may".to_owned()));
+    let later = now + Duration::from_secs(1);
+    item.begin_refresh(now).unwrap().end(Some(later));
+    assert!(item.begin_refresh(now).is_none() && item.begin_refresh(later).is_some());
+}

@@ -1,0 +1,111 @@
+//! `chaos`: who serves, in class CH, as `dig CH TXT version.bind` asks.
+
+use dns::{Name, Rcode, Rdata, Record, Rtype, Ttl};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use server::chain::{Handler, Next};
+use server::message::{CLASS_CHAOS, Outcome, Question, Reply, Request};
+
+/// The names of each question, lower-case wire form.
+const VERSION: [&[u8]; 2] = [b"\x07version\x04bind\x00", b"\x07version\x06server\x00"];
+/// Who wrote it.
+const AUTHORS: &[u8] = b"\x07authors\x04bind\x00";
+/// The name of the machine.
+const HOST: [&[u8]; 2] = [b"\x08hostname\x04bind\x00", b"\x02id\x06server\x00"];
+
+/// The handler of `chaos`.
+#[derive(Debug, Clone)]
+pub struct Chaos {
+    /// The version.
+    pub version: String,
+    /// The authors.
+    pub authors: Vec<String>,
+    /// The name of the machine.
+    pub host: String,
+}
+
+impl Chaos {
+    /// The texts that answer a name in lower case.
+    fn texts(&self, name: &Name) -> Option<Vec<&str>> {
+        let wire = name.as_wire();
+        if VERSION.contains(&wire) {
+            Some(vec![&self.version])
+        } else if HOST.contains(&wire) {
+            Some(vec![&self.host])
+        } else if wire == AUTHORS {
+            Some(self.authors.iter().map(String::as_str).collect())
+        } else {
+            None
+        }
+    }
+}
+
+impl Handler for Chaos {
+    fn name(&self) -> &'static str {
+        "chaos"
+    }
+
+    fn takes_all_classes(&self) -> bool {
+        true
+    }
+
+    fn passes(&self, question: &Question<'_>) -> bool {
+        question.qclass != CLASS_CHAOS
+    }
+
+    fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {
+        let texts = self.texts(&request.name.to_lower());
+        let (CLASS_CHAOS, Rtype::TXT, Some(texts)) = (request.qclass, request.qtype, texts) else {
+            return next.run(request);
+        };
+        let mut reply = Reply::empty("chaos", Rcode::NOERROR, 0);
+        reply.answers.extend(texts.into_iter().map(|text| Record {
+            owner: request.name.clone(),
+            rtype: Rtype::TXT,
+            ttl: Ttl::decode(0),
+            rdata: Rdata::txt(text),
+        }));
+        std::future::ready(Outcome::Reply(reply)).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use server::testing::{ask, chain};
+
+    #[test]
+    fn the_four_names_are_answered_in_their_class_alone() {
+        let chaos = Chaos {
+            version: "one".into(),
+            authors: vec!["a".into(), "b".into()],
+            host: "node".into(),
+        };
+        let chaos = chain(vec![Arc::new(chaos)], vec![]);
+        let none = "SERVFAIL: plugin/chaos: no next plugin found";
+        for (question, want) in [
+            (
+                "version.bind. TXT CH",
+                "NOERROR | version.bind. 0 CH TXT \"one\"",
+            ),
+            (
+                "Version.Server. TXT CH",
+                "NOERROR | Version.Server. 0 CH TXT \"one\"",
+            ),
+            (
+                "id.server. TXT CH",
+                "NOERROR | id.server. 0 CH TXT \"node\"",
+            ),
+            ("hostname.bind. A CH", none),
+            ("version.bind. TXT", none),
+            (
+                "authors.bind. TXT CH",
+                "NOERROR | authors.bind. 0 CH TXT \"a\" authors.bind. 0 CH TXT \"b\"",
+            ),
+        ] {
+            assert_eq!(ask(&chaos, question), want, "{question}");
+        }
+    }
+}

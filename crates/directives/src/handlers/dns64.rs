@@ -1,0 +1,231 @@
+//! `dns64`: IPv6 addresses made of IPv4 ones, for clients that have nothing else (RFC 6147).
+//!
+//! # Not implemented
+//! Addresses that do not count as IPv6 ones (RFC 6147 section 5.1.4), names of made addresses in `ip6.arpa`
+//! (section 5.3.1), DNSSEC (section 5.5): CoreDNS has none of them.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use dns::{Rcode, Rdata, Record, Rtype, Ttl, flags};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use ops::metrics::DNS64_TRANSLATED;
+use server::chain::{Handler, Next};
+use server::message::{CLASS_IN, Outcome, Question, Reply, Request};
+
+use crate::handlers::tally::{Counts, Tally};
+
+/// The most TTL where no SOA says another (RFC 6147 section 5.1.7).
+const MOST_TTL: Ttl = Ttl::decode(600);
+
+/// The handler of `dns64`.
+#[derive(Debug)]
+pub struct Dns64 {
+    /// The prefix.
+    prefix: Ipv6Addr,
+    /// How many of its octets count.
+    prefix_octets: usize,
+    /// Whether names that have IPv6 addresses get made ones all the same.
+    translates_all: bool,
+    /// Whether clients that ask over IPv4 are served, too.
+    allows_ipv4: bool,
+    /// Replies with made addresses.
+    translated: Tally,
+}
+
+impl Dns64 {
+    /// A handler that does as the directive says.
+    #[must_use]
+    pub fn new(on: &crate::config::Dns64, counts: Counts<'_>) -> Self {
+        Self {
+            prefix: on.prefix,
+            prefix_octets: on.prefix_octets,
+            translates_all: on.translates_all,
+            allows_ipv4: on.allows_ipv4,
+            translated: counts.tally(DNS64_TRANSLATED),
+        }
+    }
+
+    /// Whether a question is a matter of this.
+    fn is_for(&self, qtype: Rtype, qclass: u16, client: SocketAddr) -> bool {
+        let is_ipv6 = client.ip().to_canonical().is_ipv6();
+        qtype == Rtype::AAAA && qclass == CLASS_IN && (is_ipv6 || self.allows_ipv4)
+    }
+
+    /// Whether a reply lacks what is asked for.
+    fn is_lacking(&self, reply: &Reply) -> bool {
+        // An alias to a missing name is no missing name, as in CoreDNS.
+        if reply.rcode == Rcode::NXDOMAIN && reply.answers.is_empty() {
+            return false;
+        }
+        let mut answers = reply.answers.iter();
+        self.translates_all || !answers.any(|it| it.rtype == Rtype::AAAA)
+    }
+
+    /// The IPv6 address of an IPv4 one (RFC 6052 section 2.2): octet 8 is left out.
+    fn made(&self, address: Ipv4Addr) -> Ipv6Addr {
+        let mut octets = self.prefix.octets();
+        octets[self.prefix_octets..].fill(0);
+        let places = (self.prefix_octets..octets.len()).filter(|place| *place != 8);
+        for (place, octet) in places.zip(address.octets()) {
+            octets[place] = octet;
+        }
+        octets.into()
+    }
+
+    /// The reply with made addresses from the one about IPv4.
+    fn synthesize(&self, lacking: &Reply, other: Reply) -> Reply {
+        let soa = lacking.authority.iter().rfind(|it| it.rtype == Rtype::SOA);
+        let most = soa.map_or(MOST_TTL, |soa| soa.ttl);
+        let made = |record: Record| {
+            let octets: Option<[u8; 4]> = record.rdata.as_octets().try_into().ok();
+            let Some(octets) = octets.filter(|_| record.rtype == Rtype::A) else {
+                return record;
+            };
+            let (rtype, rdata) = Rdata::address(self.made(octets.into()).into());
+            Record {
+                owner: record.owner,
+                rtype,
+                ttl: Ttl::decode(record.ttl.seconds().min(most.seconds())),
+                rdata,
+            }
+        };
+        Reply {
+            rcode: Rcode::NOERROR,
+            flags: other.flags & flags::TC,
+            answers: other.answers.into_iter().map(made).collect(),
+            authority: other.authority,
+            additional: other.additional,
+            extended: Vec::new(),
+            by: "dns64",
+        }
+    }
+
+    /// Answers from what the chain says about IPv6, or else about IPv4.
+    async fn run(&self, request: &mut Request, next: Next) -> Outcome {
+        let outcome = next.clone().run(request).await;
+        let lacking = match outcome {
+            Outcome::Reply(reply) if self.is_lacking(&reply) => reply,
+            Outcome::Reply(_) | Outcome::Failed(_) | Outcome::Dropped => return outcome,
+        };
+        let mut asking = request.asking(request.name.clone(), Rtype::A);
+        let other = match next.again(&mut asking).await {
+            Outcome::Reply(reply) => reply,
+            Outcome::Failed(failure) => Reply::empty(failure.by, failure.rcode, 0),
+            Outcome::Dropped => return Outcome::Dropped,
+        };
+        self.translated.increase(&[]);
+        Outcome::Reply(self.synthesize(&lacking, other))
+    }
+}
+
+impl Handler for Dns64 {
+    fn name(&self) -> &'static str {
+        "dns64"
+    }
+
+    fn passes(&self, question: &Question<'_>) -> bool {
+        !self.is_for(question.qtype, question.qclass, question.client)
+    }
+
+    fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {
+        if !self.is_for(request.qtype, request.qclass, request.origin.client) {
+            return next.run(request);
+        }
+        self.run(request, next).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::config::{Overrides, parse_text};
+    use crate::handlers::testing::counts;
+    use ops::HandlerMetrics;
+    use server::testing::{ask_request, chain_around, request};
+    use zone::testing::zone;
+
+    /// What a client with IPv6, or with IPv4, is told.
+    fn ask(directive: &str, question: &str, from: &str) -> String {
+        let text = format!(". {{\n{directive}\n}}\n");
+        let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
+        let on = loaded.config.servers[0].handlers.dns64.clone().unwrap();
+        let lines = [
+            "four A 192.0.2.33",
+            "both A 192.0.2.1",
+            "both AAAA fd00::1",
+            "out CNAME four",
+        ];
+        let zones = vec![zone("z.", 1, &lines)];
+        let server = chain_around(
+            vec![Arc::new(Dns64::new(
+                &on,
+                counts(&HandlerMetrics::default()),
+            ))],
+            zones,
+            vec![],
+        );
+        let mut request = request(question);
+        request.origin.client = (from.parse::<std::net::IpAddr>().unwrap(), 4000).into();
+        ask_request(&server, &mut request)
+    }
+
+    #[test]
+    fn addresses_are_made_where_there_are_none() {
+        for (directive, question, want) in [
+            (
+                "dns64",
+                "four.z. AAAA",
+                "NOERROR | four.z. 7 IN AAAA 64:ff9b::c000:221",
+            ),
+            ("dns64", "four.z. A", "NOERROR | four.z. 60 IN A 192.0.2.33"),
+            (
+                "dns64",
+                "both.z. AAAA",
+                "NOERROR | both.z. 60 IN AAAA fd00::1",
+            ),
+            (
+                "dns64",
+                "out.z. AAAA",
+                "NOERROR | out.z. 60 IN CNAME four.z. four.z. 7 IN AAAA 64:ff9b::c000:221",
+            ),
+            (
+                "dns64 {\n translate_all\n prefix 2001:db8::/32\n}",
+                "both.z. AAAA",
+                "NOERROR | both.z. 60 IN AAAA 2001:db8:c000:201::",
+            ),
+        ] {
+            assert_eq!(
+                ask(directive, question, "fd00::9"),
+                want,
+                "{directive} {question}"
+            );
+        }
+        assert!(ask("dns64", "no.z. AAAA", "fd00::9").starts_with("NXDOMAIN ; z. "));
+        assert!(ask("dns64", "four.z. AAAA", "192.0.2.9").starts_with("NOERROR ; z. "));
+        let allowed = ask("dns64 {\n allow_ipv4\n}", "four.z. AAAA", "192.0.2.9");
+        assert!(allowed.contains("64:ff9b::c000:221"), "{allowed}");
+    }
+
+    #[test]
+    fn addresses_are_embedded_as_rfc_6052_section_2_4_shows() {
+        for (prefix, want) in [
+            ("2001:db8::/32", "2001:db8:c000:221::"),
+            ("2001:db8:100::/40", "2001:db8:1c0:2:21::"),
+            ("2001:db8:122::/48", "2001:db8:122:c000:2:2100::"),
+            ("2001:db8:122:300::/56", "2001:db8:122:3c0:0:221::"),
+            ("2001:db8:122:344::/64", "2001:db8:122:344:c0:2:2100::"),
+            ("2001:db8:122:344::/96", "2001:db8:122:344::192.0.2.33"),
+        ] {
+            let said = ask(&format!("dns64 {prefix}"), "four.z. AAAA", "fd00::9");
+            let address: Ipv6Addr = want.parse().unwrap();
+            assert_eq!(
+                said,
+                format!("NOERROR | four.z. 7 IN AAAA {address}"),
+                "{prefix}"
+            );
+        }
+    }
+}

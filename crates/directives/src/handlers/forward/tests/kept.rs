@@ -1,0 +1,120 @@
+//! Connections that are kept, and what ends them.
+
+use std::io;
+
+use http::HeaderValue;
+use ops::testing::soon;
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+
+use super::*;
+use crate::config::DohMethod;
+
+/// How a server ends a connection after its reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// It says so in the reply, and closes.
+    Said,
+    /// It closes.
+    Closed,
+    /// It is gone: what comes is refused.
+    Reset,
+}
+
+/// Answers one query over HTTP and ends the connection.
+async fn serve_one(stream: &mut TlsStream<TcpStream>, ending: Ending) -> io::Result<()> {
+    let mut octets = Vec::new();
+    let end = loop {
+        octets.push(stream.read_u8().await?);
+        if octets.ends_with(b"\r\n\r\n") {
+            break octets.len();
+        }
+    };
+    let head = String::from_utf8_lossy(&octets[..end]).to_lowercase();
+    let length = head.split("content-length: ").nth(1).unwrap();
+    let length: usize = length.lines().next().unwrap().parse().unwrap();
+    let mut query = vec![0; length];
+    stream.read_exact(&mut query).await?;
+    let reply = reply_to(&query);
+    let more = match ending {
+        Ending::Said => "connection: close\r\n",
+        Ending::Closed | Ending::Reset => "",
+    };
+    let head = format!(
+        "HTTP/1.1 200 OK\r\n{more}content-length: {}\r\n\r\n",
+        reply.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(&reply).await?;
+    stream.flush().await
+}
+
+#[tokio::test]
+async fn over_https_a_kept_connection_that_has_ended_costs_no_attempt() {
+    for ending in [Ending::Said, Ending::Closed, Ending::Reset] {
+        let (connector, acceptor) = tls();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let over = UpstreamTls {
+            connector,
+            name: ServerName::try_from("dns.test").unwrap(),
+            https: Some(Https {
+                method: DohMethod::Post,
+                host: HeaderValue::from_static("dns.test"),
+            }),
+        };
+        let lines = "forward . https://192.0.2.1 {\n max_connect_attempts 1\n}";
+        let server = chain(
+            vec![],
+            vec![Arc::new(forward(lines, &[address], Some(&over)))],
+        );
+        for turn in 0..3 {
+            let mut request = request("a.t. A");
+            let asking = Arc::clone(&server).answer(&mut request);
+            let serving = async {
+                let (stream, _) = listener.accept().await.unwrap();
+                let mut stream = acceptor.accept(stream).await.unwrap();
+                serve_one(&mut stream, ending).await.unwrap();
+                stream
+            };
+            let (outcome, mut stream) = soon(async { tokio::join!(asking, serving) }).await;
+            let said = text(&outcome, 1);
+            assert_eq!(said, "NOERROR | a.t. 9 IN A 10.1.2.3", "{ending:?} {turn}");
+            // It ends while nobody looks.
+            match ending {
+                Ending::Said | Ending::Closed => stream.shutdown().await.unwrap(),
+                Ending::Reset => {
+                    let socket = socket2::SockRef::from(stream.get_ref().0);
+                    socket.set_linger(Some(Duration::ZERO)).unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_socket_is_taken_while_its_query_waits_and_the_last_one_lies_not_idle() {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let sockets = UpstreamSockets::new(1);
+    let (config, metrics) = (config("forward . 192.0.2.1"), HandlerMetrics::default());
+    let address = socket.local_addr().unwrap();
+    let upstream = Upstream::new(address, None, &config, &metrics).with_sockets(&sockets);
+    let forward = Forward::new(config, vec![upstream], false, &metrics);
+    let server = chain(vec![], vec![Arc::new(forward)]);
+    let ask = async |question: &str| {
+        let mut request = request(question);
+        text(&Arc::clone(&server).answer(&mut request).await, 1)
+    };
+    let serve = async {
+        let mut buffer = [0; 512];
+        let (length, peer) = socket.recv_from(&mut buffer).await.unwrap();
+        // The first waits: there is no socket for a second.
+        let second = ask("b.t. A").await;
+        assert!(second.starts_with("SERVFAIL: as many sockets"), "{second}");
+        let reply = reply_to(&buffer[..length]);
+        socket.send_to(&reply, peer).await.unwrap();
+    };
+    let (first, ()) = soon(async { tokio::join!(ask("a.t. A"), serve) }).await;
+    assert_eq!(first, "NOERROR | a.t. 9 IN A 10.1.2.3");
+    assert!(sockets.take().is_some());
+}

@@ -1,0 +1,305 @@
+//! `loadbalance` with weights or preferred networks. Plain `round_robin` is a [`Shape`]: it needs no handler.
+//!
+//! [`Shape`]: server::Shape
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use dns::Network;
+use dns::{Name, Rcode, Record, Rtype};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use server::chain::{Handler, Next};
+use server::message::{Outcome, Question, Request};
+use server::shuffle::{Dice, parts, shuffle};
+use tokio_util::sync::CancellationToken;
+
+/// The weights of addresses, by name in lower case; 1 for those that are not there.
+pub type Weights = HashMap<Name, Vec<(IpAddr, u8)>>;
+
+/// A line of a file of weights that means nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "line {line}: {what}; write a name alone on its line, then ADDRESS WEIGHT (1 to 255) for each"
+)]
+pub struct BadWeights {
+    /// Which.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// The handler of `loadbalance`.
+pub struct Loadbalance {
+    /// The file of weights, how often it is looked at, and what it says; nothing for any order.
+    weighted: Option<(PathBuf, Duration, ArcSwap<Weights>)>,
+    /// Networks whose addresses come in front.
+    prefer: Vec<Network>,
+    /// For the order.
+    dice: Mutex<Dice>,
+}
+
+impl Loadbalance {
+    /// Any order, or by the weights that the file says.
+    #[must_use]
+    pub fn new(weighted: Option<(PathBuf, Duration, Weights)>, prefer: Vec<Network>) -> Self {
+        let swap = |(file, every, weights)| (file, every, ArcSwap::from_pointee(weights));
+        Self {
+            weighted: weighted.map(swap),
+            prefer,
+            dice: Mutex::new(Dice::new()),
+        }
+    }
+
+    /// Reads a file of weights.
+    ///
+    /// # Errors
+    /// The first line that means nothing.
+    pub fn read_weights(text: &str) -> Result<Weights, BadWeights> {
+        let mut weights = Weights::new();
+        let mut name: Option<Name> = None;
+        for (place, line) in text.lines().enumerate() {
+            let bad = |what: String| BadWeights {
+                line: place + 1,
+                what,
+            };
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                [] => {}
+                [first, ..] if first.starts_with('#') => {}
+                [word] => {
+                    if word.parse::<IpAddr>().is_ok() {
+                        return Err(bad(format!("{word} has no weight")));
+                    }
+                    let parsed = Name::parse_in(word, &Name::root());
+                    let parsed = parsed.map_err(|error| bad(format!("{word}: {error}")))?;
+                    name = Some(parsed.to_lower());
+                }
+                [address, weight] => {
+                    let parsed = address.parse();
+                    let parsed = parsed.map_err(|_| bad(format!("{address} is no address")))?;
+                    let Ok(weight @ 1..) = weight.parse() else {
+                        return Err(bad(format!("{weight} is no weight")));
+                    };
+                    let Some(name) = &name else {
+                        return Err(bad("an address before any name".to_owned()));
+                    };
+                    weights
+                        .entry(name.clone())
+                        .or_default()
+                        .push((parsed, weight));
+                }
+                _ => return Err(bad("too many words".to_owned())),
+            }
+        }
+        Ok(weights)
+    }
+
+    /// Puts a section into order.
+    fn order(&self, records: &mut [Record], dice: &mut Dice, is_by_weight: bool) {
+        match &self.weighted {
+            None => shuffle(records, dice),
+            Some((_, _, weights)) if is_by_weight => {
+                let [addresses, _] = parts(records);
+                if let Some(first) = by_weight(addresses, &weights.load(), dice) {
+                    addresses.swap(0, first);
+                }
+            }
+            Some(_) => {}
+        }
+        if !self.prefer.is_empty() {
+            let [addresses, _] = parts(records);
+            // Stable: within a network the order stays.
+            addresses.sort_by_key(|record| {
+                let address = address_of(record);
+                let place =
+                    address.and_then(|it| self.prefer.iter().position(|net| net.contains(it)));
+                place.unwrap_or(usize::MAX)
+            });
+        }
+    }
+
+    /// Takes a changed file of weights into use, and says what is wrong with it.
+    fn look(&self) {
+        let Some((file, _, weights)) = &self.weighted else {
+            return;
+        };
+        let name = file.display();
+        match std::fs::read_to_string(file) {
+            Err(error) => {
+                tracing::error!(file = %name, %error, "weights cannot be read; the old stay in use")
+            }
+            Ok(text) => match Self::read_weights(&text) {
+                Err(error) => {
+                    tracing::error!(file = %name, %error, "weights are wrong; the old stay in use")
+                }
+                Ok(new) if new != **weights.load() => {
+                    weights.store(Arc::new(new));
+                    tracing::info!(file = %name, "weights changed and are in use");
+                }
+                Ok(_) => {}
+            },
+        }
+    }
+}
+
+/// The address of a record.
+fn address_of(record: &Record) -> Option<IpAddr> {
+    let data = record.rdata.as_octets();
+    match record.rtype {
+        Rtype::A => <[u8; 4]>::try_from(data).ok().map(IpAddr::from),
+        Rtype::AAAA => <[u8; 16]>::try_from(data).ok().map(IpAddr::from),
+        _ => None,
+    }
+}
+
+/// The address that comes first this time: as often as its weight says.
+fn by_weight(addresses: &[Record], weights: &Weights, dice: &mut Dice) -> Option<usize> {
+    let weight_of = |record: &Record| {
+        let own = weights.get(&record.owner.to_lower())?;
+        let address = address_of(record)?;
+        let found = own.iter().find(|(there, _)| *there == address);
+        found.map(|(_, weight)| u32::from(*weight))
+    };
+    let each: Vec<u32> = addresses
+        .iter()
+        .map(|it| weight_of(it).unwrap_or(1))
+        .collect();
+    let mut left = dice.roll().checked_rem(each.iter().sum())?;
+    each.iter()
+        .position(|weight| match left.checked_sub(*weight) {
+            None => true,
+            Some(rest) => {
+                left = rest;
+                false
+            }
+        })
+}
+
+impl Handler for Loadbalance {
+    fn name(&self) -> &'static str {
+        "loadbalance"
+    }
+
+    fn passes(&self, _question: &Question<'_>) -> bool {
+        // Addresses go along with other types too.
+        false
+    }
+
+    fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {
+        async move {
+            let is_by_weight = matches!(request.qtype, Rtype::A | Rtype::AAAA | Rtype::SRV);
+            let mut outcome = next.run(request).await;
+            if let Outcome::Reply(reply) = &mut outcome
+                && reply.rcode == Rcode::NOERROR
+            {
+                let mut dice = self.dice.lock().unwrap_or_else(PoisonError::into_inner);
+                for section in [
+                    &mut reply.answers,
+                    &mut reply.authority,
+                    &mut reply.additional,
+                ] {
+                    self.order(section, &mut dice, is_by_weight);
+                }
+            }
+            outcome
+        }
+        .boxed()
+    }
+
+    fn background(self: Arc<Self>, cancel: CancellationToken) -> Option<BoxFuture<'static, ()>> {
+        let every = self.weighted.as_ref().map(|(_, every, _)| *every)?;
+        if every.is_zero() {
+            return None;
+        }
+        let follow = async move {
+            loop {
+                tokio::select! {
+                    () = cancel.cancelled() => return,
+                    () = tokio::time::sleep(every) => {}
+                }
+                let this = Arc::clone(&self);
+                // A look that panicked is one that is not there: the weights in use stay.
+                if tokio::task::spawn_blocking(move || this.look())
+                    .await
+                    .is_err()
+                {
+                    tracing::error!("looking at weights failed");
+                }
+            }
+        };
+        Some(follow.boxed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dns::{Rdata, Ttl};
+
+    /// Records of one name with these addresses.
+    fn records(addresses: &[&str]) -> Vec<Record> {
+        let record = |text: &&str| {
+            let (rtype, rdata) = Rdata::address(text.parse().unwrap());
+            Record {
+                owner: "A.test.".parse().unwrap(),
+                rtype,
+                ttl: Ttl::decode(1),
+                rdata,
+            }
+        };
+        addresses.iter().map(record).collect()
+    }
+
+    /// The addresses of records.
+    fn addresses(records: &[Record]) -> Vec<String> {
+        let texts = records.iter().filter_map(address_of);
+        texts.map(|it| it.to_string()).collect()
+    }
+
+    #[test]
+    fn an_address_comes_first_as_often_as_its_weight_says() {
+        let text = "# weights\n\na.test\n10.0.0.1 3\n10.0.0.2 1\nother.test\n10.0.0.2 255\n";
+        let weights = Loadbalance::read_weights(text).unwrap();
+        let weighted = Some((PathBuf::new(), Duration::ZERO, weights));
+        let balance = Loadbalance::new(weighted, vec![]);
+        let (mut dice, mut first) = (Dice::new(), 0);
+        for _ in 0..4000 {
+            let mut all = records(&["10.0.0.2", "10.0.0.1"]);
+            balance.order(&mut all, &mut dice, true);
+            first += u32::from(addresses(&all)[0] == "10.0.0.1");
+        }
+        assert!((2800..3200).contains(&first), "{first} of 4000");
+    }
+
+    #[test]
+    fn preferred_networks_come_in_front_in_their_order() {
+        let nets = ["10.2.0.0/16", "10.1.0.0/16"].map(|net| net.parse().unwrap());
+        let balance = Loadbalance::new(None, nets.to_vec());
+        let mut all = records(&["10.9.0.1", "10.1.0.1", "10.2.0.1"]);
+        balance.order(&mut all, &mut Dice::new(), true);
+        assert_eq!(addresses(&all), ["10.2.0.1", "10.1.0.1", "10.9.0.1"]);
+    }
+
+    #[test]
+    fn a_wrong_file_of_weights_is_told_by_its_line() {
+        for (text, line, what) in [
+            ("10.0.0.1", 1, "10.0.0.1 has no weight"),
+            ("10.0.0.1 7", 1, "an address before any name"),
+            ("a\nb 7", 2, "b is no address"),
+            ("a\n10.0.0.1 0", 2, "0 is no weight"),
+            ("a\n10.0.0.1 256", 2, "256 is no weight"),
+            ("a\n10.0.0.1 1 1", 2, "too many words"),
+        ] {
+            let what = what.to_owned();
+            assert_eq!(
+                Loadbalance::read_weights(text),
+                Err(BadWeights { line, what })
+            );
+        }
+    }
+}

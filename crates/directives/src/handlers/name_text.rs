@@ -1,0 +1,64 @@
+//! The text of a name without allocation, for what is asked of every query.
+
+use std::fmt::{self, Write as _};
+
+use dns::WireText;
+
+/// The most octets of the text of a name: each octet of a label at most four.
+const MAX_TEXT: usize = 1024;
+
+/// The text of a name.
+pub(super) struct NameText {
+    /// The octets, all of them ASCII.
+    octets: [u8; MAX_TEXT],
+    /// How many there are.
+    length: usize,
+}
+
+impl fmt::Write for NameText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.length + text.len();
+        let free = self.octets.get_mut(self.length..end);
+        free.ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
+    }
+}
+
+impl NameText {
+    /// The text of a wire name.
+    pub(super) fn of(wire: &[u8]) -> Self {
+        let mut text = Self {
+            octets: [0; MAX_TEXT],
+            length: 0,
+        };
+        let written = write!(text, "{}", WireText(wire));
+        debug_assert!(written.is_ok(), "a name has no more octets");
+        text
+    }
+
+    /// The text.
+    pub(super) fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.octets[..self.length]).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dns::Name;
+
+    #[test]
+    fn texts_of_names_are_those_that_names_have() {
+        for text in [
+            "a.b.",
+            ".",
+            "\\000\\.x\\;.y.",
+            &"\\007".repeat(60),
+            "a\\@b.",
+        ] {
+            let name = Name::parse(text).unwrap();
+            assert_eq!(NameText::of(name.as_wire()).as_str(), name.to_string());
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What templates may name of a question.
+
+use std::collections::BTreeMap;
+
+use dns::flags;
+use gotext::Value;
+use server::message::Request;
+
+use crate::config::Pattern;
+
+/// The data for a request in a zone, of a class and type by their names, that fits a pattern.
+pub(super) fn of(
+    request: &Request,
+    [zone, class, rtype]: [&str; 3],
+    pattern: Option<&Pattern>,
+) -> Value {
+    let name = request.name.to_lower().to_string();
+    let text = |text: &str| Value::Text(text.to_owned());
+    let (found, groups) = match pattern {
+        // The pattern that fits everything.
+        None => (vec![text(&name)], vec![("0".to_owned(), name.clone())]),
+        Some(pattern) => matched(pattern, &name),
+    };
+    let question = Value::Fields(BTreeMap::from([
+        ("Name", Value::Text(request.name.to_string())),
+        ("Qtype", Value::Uint(u64::from(request.qtype.0))),
+        ("Qclass", Value::Uint(u64::from(request.qclass))),
+    ]));
+    let regex = pattern.map_or(".*", |pattern| pattern.regex().as_str());
+    Value::Fields(BTreeMap::from([
+        ("Zone", text(zone)),
+        ("Name", text(&name)),
+        ("Class", text(class)),
+        ("Type", text(rtype)),
+        ("Regex", text(regex)),
+        ("Match", Value::List(found)),
+        ("Group", Value::Map(groups.into_iter().collect())),
+        ("Message", message(request, question.clone())),
+        ("Question", question),
+        (
+            "Remote",
+            Value::Text(request.origin.client.ip().to_canonical().to_string()),
+        ),
+    ]))
+}
+
+/// What a pattern finds in a name: the groups in order, and by number and name.
+fn matched(pattern: &Pattern, name: &str) -> (Vec<Value>, Vec<(String, String)>) {
+    let regex = pattern.regex();
+    let Some(captures) = regex.captures(name) else {
+        return (Vec::new(), Vec::new());
+    };
+    let all: Vec<String> = captures
+        .iter()
+        .map(|group| group.map_or("", |group| group.as_str()).to_owned())
+        .collect();
+    let numbers = all.iter().enumerate();
+    let mut groups: Vec<(String, String)> = numbers
+        .map(|(number, group)| (number.to_string(), group.clone()))
+        .collect();
+    for (label, group) in regex.capture_names().zip(&all) {
+        groups.extend(label.map(|label| (label.to_owned(), group.clone())));
+    }
+    (all.into_iter().map(Value::Text).collect(), groups)
+}
+
+/// The fields of the query's header, and its question.
+fn message(request: &Request, question: Value) -> Value {
+    let flag = |bit: u16| Value::Truth(request.flags & bit != 0);
+    Value::Fields(BTreeMap::from([
+        ("Id", Value::Uint(u64::from(request.id))),
+        ("Response", flag(flags::QR)),
+        ("Opcode", Value::Int(0)),
+        ("Authoritative", flag(flags::AA)),
+        ("Truncated", flag(flags::TC)),
+        ("RecursionDesired", flag(flags::RD)),
+        ("RecursionAvailable", flag(flags::RA)),
+        ("AuthenticatedData", flag(flags::AD)),
+        ("CheckingDisabled", flag(flags::CD)),
+        ("Rcode", Value::Int(0)),
+        ("Question", Value::List(vec![question])),
+    ]))
+}

@@ -1,0 +1,49 @@
+//! DNS values: names, serials, TTLs, records and their wire and text forms. No I/O, no clock.
+//!
+//! Everything that enters as text or as octets enters here, through a checked constructor; inside,
+//! a name is a [`Name`], a serial a [`Serial`], a TTL a [`Ttl`].
+
+mod compress;
+mod cookie;
+pub mod edns;
+mod header;
+mod name;
+mod network;
+mod ordered;
+mod rdata;
+mod record;
+mod rtype;
+mod serial;
+mod sort_key;
+mod suffix;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod text;
+pub mod tsig;
+mod ttl;
+mod wire;
+mod wire_query;
+mod wire_reply;
+
+pub use cookie::CookieSecret;
+pub use header::{Rcode, flags};
+pub use name::{DecodeError, Name, ParseError};
+pub use name::{WireText, wire_is_within, wire_name_len};
+pub use network::{Network, NotANetwork};
+pub use ordered::OwnerRef;
+pub use rdata::{Rdata, Soa};
+pub use record::RrBlock;
+pub use record::{Record, RrList, RrListIter, RrRef};
+pub use rtype::{Rtype, UnknownType};
+pub use serial::Serial;
+pub use sort_key::SortKey;
+pub use suffix::SuffixMap;
+pub use text::{RecordLines, RecordText};
+pub use ttl::Ttl;
+pub use wire::set_length;
+pub use wire::{
+    HEADER_OCTETS, MAX_MESSAGE_OCTETS, Mark, MessageWriter, OPT_OCTETS, OptReply, Section,
+};
+pub use wire_query::tsig_place;
+pub use wire_query::{Query, Unreadable};
+pub use wire_reply::{BadReply, Response};

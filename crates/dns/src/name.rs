@@ -1,0 +1,451 @@
+//! Domain names: absolute, checked, case kept, compared without case.
+//!
+//! A [`Name`] holds the uncompressed wire form (RFC 1035 section 3.1): length octets, labels, the
+//! root's zero. Equality and hash fold ASCII case (RFC 4343); order is canonical (RFC 4034 section
+//! 6.1). A [`SortKey`] is the same order as a plain octet string, which is what indexes hold: labels
+//! from the right, lower case, each closed by a zero octet, so that all names below a name share its
+//! key as a prefix.
+
+mod wire_text;
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use crate::SortKey;
+
+pub use wire_text::WireText;
+
+/// The most octets a name may take on the wire, root included (RFC 1035 section 2.3.4).
+pub(crate) const MAX_NAME_OCTETS: usize = 255;
+/// The most octets a label may have (RFC 1035 section 2.3.4).
+pub(crate) const MAX_LABEL_OCTETS: usize = 63;
+
+/// An absolute domain name.
+#[derive(Clone)]
+pub struct Name(Box<[u8]>);
+
+/// Why a text is no domain name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// Two dots in a row, or a dot in front.
+    #[error("\"{0}\" has an empty label")]
+    EmptyLabel(String),
+    /// A label of more than 63 octets.
+    #[error("\"{0}\" has a label of more than 63 octets")]
+    LongLabel(String),
+    /// A label that holds a dot.
+    #[error("\"{0}\" is no label: it holds a dot")]
+    DotInLabel(String),
+    /// More than 255 octets in all.
+    #[error("\"{0}\" is longer than 255 octets")]
+    LongName(String),
+    /// A backslash that starts no escape (RFC 1035 section 5.1).
+    #[error("\"{0}\" has an escape that is neither \\DDD (000 to 255) nor \\X")]
+    BadEscape(String),
+    /// Nothing at all.
+    #[error("a name is missing")]
+    Empty,
+}
+
+/// Why octets of a message are no domain name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The message ends within the name.
+    #[error("the message ends within a name")]
+    Short,
+    /// A label type other than plain or pointer.
+    #[error("a label has a reserved type")]
+    LabelType,
+    /// A pointer that does not point back.
+    #[error("a compression pointer does not point back")]
+    Pointer,
+    /// More than 255 octets.
+    #[error("a name is longer than 255 octets")]
+    LongName,
+}
+
+impl Name {
+    /// The root.
+    #[must_use]
+    pub fn root() -> Self {
+        Self(Box::new([0]))
+    }
+
+    /// Reads the presentation form (RFC 1035 section 5.1): labels, dots, `\DDD` and `\X`. A missing
+    /// last dot is supplied: every name is absolute.
+    ///
+    /// # Errors
+    /// [`ParseError`], with the text.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        Self::parse_in(text, &Self::root())
+    }
+
+    /// Reads the presentation form; without a last dot it is relative to `origin`, and `@` is the
+    /// origin itself.
+    ///
+    /// # Errors
+    /// [`ParseError`], with the text.
+    pub fn parse_in(text: &str, origin: &Self) -> Result<Self, ParseError> {
+        match text {
+            "" => return Err(ParseError::Empty),
+            "." => return Ok(Self::root()),
+            "@" => return Ok(origin.clone()),
+            _ => {}
+        }
+        let mut wire = Vec::with_capacity(text.len() + 2);
+        let mut start = 0;
+        wire.push(0);
+        let mut octets = text.bytes();
+        let mut absolute = false;
+        while let Some(octet) = octets.next() {
+            absolute = false;
+            match octet {
+                b'.' => {
+                    Self::close_label(&mut wire, start, text)?;
+                    start = wire.len();
+                    wire.push(0);
+                    absolute = true;
+                }
+                b'\\' => wire.push(unescape(&mut octets).ok_or_else(|| bad_escape(text))?),
+                other => wire.push(other),
+            }
+        }
+        if absolute {
+            // The length octet opened after the last dot is the root's zero.
+        } else {
+            Self::close_label(&mut wire, start, text)?;
+            wire.extend_from_slice(&origin.0);
+        }
+        if wire.len() > MAX_NAME_OCTETS {
+            return Err(ParseError::LongName(text.to_owned()));
+        }
+        Ok(Self(wire.into_boxed_slice()))
+    }
+
+    /// Writes the length octet of the label that began at `start`.
+    fn close_label(wire: &mut [u8], start: usize, text: &str) -> Result<(), ParseError> {
+        let octets = wire.len() - start - 1;
+        if octets == 0 {
+            return Err(ParseError::EmptyLabel(text.to_owned()));
+        }
+        match u8::try_from(octets) {
+            Ok(length) if octets <= MAX_LABEL_OCTETS => {
+                wire[start] = length;
+                Ok(())
+            }
+            _ => Err(ParseError::LongLabel(text.to_owned())),
+        }
+    }
+
+    /// Reads a name at `at` of a message, following compression pointers backwards only; gives the
+    /// name and the place after it.
+    ///
+    /// # Errors
+    /// [`DecodeError`]; never panics, whatever the octets.
+    pub fn decode(message: &[u8], at: usize) -> Result<(Self, usize), DecodeError> {
+        let mut wire = Vec::with_capacity(64);
+        let mut at = at;
+        let mut end = None;
+        let mut lowest = at;
+        loop {
+            let length = usize::from(*message.get(at).ok_or(DecodeError::Short)?);
+            match length {
+                0 => {
+                    wire.push(0);
+                    break;
+                }
+                1..=MAX_LABEL_OCTETS => {
+                    let label = message.get(at..=at + length).ok_or(DecodeError::Short)?;
+                    wire.extend_from_slice(label);
+                    at += length + 1;
+                }
+                0xc0.. => {
+                    let low = usize::from(*message.get(at + 1).ok_or(DecodeError::Short)?);
+                    let target = (length & 0x3f) << 8 | low;
+                    if target >= lowest {
+                        return Err(DecodeError::Pointer);
+                    }
+                    end.get_or_insert(at + 2);
+                    lowest = target;
+                    at = target;
+                }
+                _ => return Err(DecodeError::LabelType),
+            }
+            if wire.len() >= MAX_NAME_OCTETS {
+                return Err(DecodeError::LongName);
+            }
+        }
+        Ok((Self(wire.into_boxed_slice()), end.unwrap_or(at + 1)))
+    }
+
+    /// Takes octets that are already known to be an uncompressed name, as our own store wrote them.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when they are not exactly one uncompressed name.
+    pub fn from_wire(wire: &[u8]) -> Result<Self, DecodeError> {
+        let end = wire_name_len(wire).ok_or(DecodeError::Short)?;
+        if end != wire.len() {
+            return Err(DecodeError::Short);
+        }
+        Ok(Self(wire.into()))
+    }
+
+    /// The uncompressed wire form, root included.
+    #[must_use]
+    pub fn as_wire(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The name one label longer: `label.self`. A dot within a label is legal on the wire and never
+    /// meant in a text: nobody who reads the name sees that it is one label.
+    ///
+    /// # Errors
+    /// [`ParseError`] when the label is empty, too long or holds a dot, or the name would be too long.
+    pub fn child(&self, label: &str) -> Result<Self, ParseError> {
+        if label.contains('.') {
+            return Err(ParseError::DotInLabel(label.to_owned()));
+        }
+        self.child_octets(label.as_bytes())
+    }
+
+    /// As [`Self::child`], for a label of any octets, dots too.
+    ///
+    /// # Errors
+    /// [`ParseError`] when the label is empty or too long, or the name would be.
+    pub fn child_octets(&self, label: &[u8]) -> Result<Self, ParseError> {
+        let shown = || String::from_utf8_lossy(label).into_owned();
+        if label.is_empty() {
+            return Err(ParseError::EmptyLabel(shown()));
+        }
+        let length = u8::try_from(label.len())
+            .ok()
+            .filter(|length| usize::from(*length) <= MAX_LABEL_OCTETS)
+            .ok_or_else(|| ParseError::LongLabel(shown()))?;
+        if label.len() + 1 + self.0.len() > MAX_NAME_OCTETS {
+            return Err(ParseError::LongName(shown()));
+        }
+        let mut wire = Vec::with_capacity(label.len() + 1 + self.0.len());
+        wire.push(length);
+        wire.extend_from_slice(label);
+        wire.extend_from_slice(&self.0);
+        Ok(Self(wire.into_boxed_slice()))
+    }
+
+    /// The owner of the PTR records for an address: in `in-addr.arpa` (RFC 1035 section 3.5) or
+    /// `ip6.arpa` (RFC 3596 section 2.5).
+    #[must_use]
+    pub fn reverse_of(address: IpAddr) -> Self {
+        let mut wire = Vec::with_capacity(74);
+        match address {
+            IpAddr::V4(v4) => {
+                for octet in v4.octets().iter().rev() {
+                    let digits = octet.to_string();
+                    #[allow(clippy::cast_possible_truncation, reason = "at most three digits")]
+                    wire.push(digits.len() as u8);
+                    wire.extend_from_slice(digits.as_bytes());
+                }
+                wire.extend_from_slice(b"\x07in-addr\x04arpa\x00");
+            }
+            IpAddr::V6(v6) => {
+                const HEX: &[u8; 16] = b"0123456789abcdef";
+                for octet in v6.octets().iter().rev() {
+                    for nibble in [octet & 15, octet >> 4] {
+                        wire.push(1);
+                        wire.push(HEX[usize::from(nibble)]);
+                    }
+                }
+                wire.extend_from_slice(b"\x03ip6\x04arpa\x00");
+            }
+        }
+        Self(wire.into_boxed_slice())
+    }
+
+    /// The address whose [`Self::reverse_of`] this is, whatever the case.
+    #[must_use]
+    pub fn reversed_address(&self) -> Option<IpAddr> {
+        let labels: Vec<&[u8]> = self.labels().collect();
+        let [reversed @ .., family, _] = labels.as_slice() else {
+            return None;
+        };
+        let is_v4 = family.eq_ignore_ascii_case(b"in-addr");
+        let address = match *reversed {
+            [d, c, b, a] if is_v4 => {
+                let number = |label: &[u8]| std::str::from_utf8(label).ok()?.parse::<u8>().ok();
+                IpAddr::from([number(a)?, number(b)?, number(c)?, number(d)?])
+            }
+            _ if reversed.len() == 32 => {
+                let mut value = 0_u128;
+                for label in reversed.iter().rev() {
+                    let digit = char::from(*label.first()?).to_digit(16)?;
+                    value = value << 4 | u128::from(digit);
+                }
+                IpAddr::from(value.to_be_bytes())
+            }
+            _ => return None,
+        };
+        // All else that makes a reverse name, such as how it ends and that a number has no leading zeros.
+        (Self::reverse_of(address) == *self).then_some(address)
+    }
+
+    /// The labels from the left, without the root.
+    pub fn labels(&self) -> impl Iterator<Item = &[u8]> {
+        Labels(&self.0)
+    }
+
+    /// How many labels the name has, the root not counted.
+    #[must_use]
+    pub fn label_count(&self) -> usize {
+        self.labels().count()
+    }
+
+    /// Whether this is the root.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.0.len() == 1
+    }
+
+    /// The name without its first label; `None` for the root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        let first = usize::from(*self.0.first()?);
+        (first > 0).then(|| Self(self.0[first + 1..].into()))
+    }
+
+    /// Whether this name is `ancestor` or below it.
+    #[must_use]
+    pub fn is_within(&self, ancestor: &Self) -> bool {
+        wire_is_within(&self.0, &ancestor.0)
+    }
+
+    /// The name in lower case.
+    #[must_use]
+    pub fn to_lower(&self) -> Self {
+        Self(self.0.to_ascii_lowercase().into_boxed_slice())
+    }
+
+    /// The sort key relative to `apex`: the labels below it, from the right. Empty at the apex.
+    /// `None` when the name is not within `apex`.
+    #[must_use]
+    pub fn sort_key(&self, apex: &Self) -> Option<SortKey> {
+        SortKey::of_wire(&self.0, &apex.0)
+    }
+}
+
+/// The octets of an escape after its backslash.
+fn unescape(octets: &mut std::str::Bytes<'_>) -> Option<u8> {
+    let first = octets.next()?;
+    if !first.is_ascii_digit() {
+        return Some(first);
+    }
+    let mut value = u32::from(first - b'0');
+    for _ in 0..2 {
+        let digit = octets.next().filter(u8::is_ascii_digit)?;
+        value = value * 10 + u32::from(digit - b'0');
+    }
+    u8::try_from(value).ok()
+}
+
+/// The error for a bad escape in `text`.
+fn bad_escape(text: &str) -> ParseError {
+    ParseError::BadEscape(text.to_owned())
+}
+
+/// The labels of an uncompressed wire name.
+struct Labels<'a>(&'a [u8]);
+
+impl<'a> Iterator for Labels<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (length, rest) = self.0.split_first()?;
+        if *length == 0 {
+            return None;
+        }
+        let (label, rest) = rest.split_at(usize::from(*length));
+        self.0 = rest;
+        Some(label)
+    }
+}
+
+/// The length of the uncompressed name that `wire` begins with; `None` when there is none.
+#[must_use]
+pub fn wire_name_len(wire: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match usize::from(*wire.get(at)?) {
+            0 => return (at < MAX_NAME_OCTETS).then_some(at + 1),
+            length @ 1..=MAX_LABEL_OCTETS => at += length + 1,
+            _ => return None,
+        }
+    }
+}
+
+/// Whether one wire name equals or lies below another, without case.
+#[must_use]
+pub fn wire_is_within(wire: &[u8], ancestor: &[u8]) -> bool {
+    let Some(skip) = wire.len().checked_sub(ancestor.len()) else {
+        return false;
+    };
+    let mut at = 0;
+    while at < skip {
+        at += usize::from(wire[at]) + 1;
+    }
+    at == skip && wire[skip..].eq_ignore_ascii_case(ancestor)
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        // Length octets are at most 63 and so never letters: folding the whole is safe.
+        self.0.eq_ignore_ascii_case(&other.0)
+    }
+}
+
+impl Eq for Name {}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for octet in &self.0 {
+            state.write_u8(octet.to_ascii_lowercase());
+        }
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let root = [0];
+        let key = |name: &Self| SortKey::of_wire(&name.0, &root);
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl FromStr for Name {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        WireText(&self.0).fmt(f)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests;

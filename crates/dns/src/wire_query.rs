@@ -1,0 +1,222 @@
+//! Reads a request as far as a server must know it: header, question, and where OPT and TSIG are.
+//!
+//! Nothing is copied and nothing allocated. Every octet is walked over, so a request that is cut, has
+//! octets left over, or an OPT or TSIG where none may be, is known as malformed here.
+
+use crate::edns::Opt;
+use crate::flags;
+use crate::wire::HEADER_OCTETS;
+use crate::{Rtype, wire_name_len};
+
+/// A request, by reference into its octets.
+#[derive(Debug, Clone, Copy)]
+pub struct Query<'a> {
+    /// The whole message.
+    pub raw: &'a [u8],
+    /// The message's ID.
+    pub id: u16,
+    /// Header flags as they came.
+    pub flags: u16,
+    /// Records in answer, authority and additional sections.
+    pub counts: [u16; 3],
+    /// The question: name, type, class.
+    pub question: &'a [u8],
+    /// The OPT record.
+    pub opt: Option<Opt<'a>>,
+    /// Where the TSIG record begins; it is the last one.
+    pub tsig_at: Option<usize>,
+}
+
+/// Why octets are no request we can serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreadable<'a> {
+    /// Shorter than a header, or a response: no reply is due.
+    Silent,
+    /// Malformed: FORMERR, with the question if it could be read.
+    Malformed {
+        /// The message's ID.
+        id: u16,
+        /// Header flags as they came.
+        flags: u16,
+        /// The question, empty when it could not be read.
+        question: &'a [u8],
+    },
+}
+
+impl<'a> Query<'a> {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// [`Unreadable`], with what a reply needs.
+    pub fn parse(raw: &'a [u8]) -> Result<Self, Unreadable<'a>> {
+        let number = |at: usize| Some(u16::from_be_bytes([*raw.get(at)?, *raw.get(at + 1)?]));
+        let (Some(id), Some(flags), true) = (number(0), number(2), raw.len() >= HEADER_OCTETS)
+        else {
+            return Err(Unreadable::Silent);
+        };
+        if flags & flags::QR != 0 {
+            return Err(Unreadable::Silent);
+        }
+        let counts = [6, 8, 10].map(|at| number(at).unwrap_or_default());
+        let mut question: &[u8] = &[];
+        let malformed = |question| Unreadable::Malformed {
+            id,
+            flags,
+            question,
+        };
+        let mut at = HEADER_OCTETS;
+        match number(4) {
+            Some(1) => {
+                let end = wire_name_len(&raw[at..])
+                    .map(|length| at + length + 4)
+                    .filter(|end| *end <= raw.len())
+                    .ok_or(malformed(question))?;
+                question = &raw[at..end];
+                at = end;
+            }
+            // A query asks one question, or none when it is for a cookie (RFC 9619, RFC 7873 section 5.4).
+            Some(0) => {}
+            _ => return Err(malformed(question)),
+        }
+        let mut query = Self {
+            raw,
+            id,
+            flags,
+            counts,
+            question,
+            opt: None,
+            tsig_at: None,
+        };
+        query.walk(at).ok_or(malformed(question))?;
+        Ok(query)
+    }
+
+    /// Walks over all records; `None` when they are malformed.
+    fn walk(&mut self, start: usize) -> Option<()> {
+        let mut at = start;
+        for (section, count) in self.counts.into_iter().enumerate() {
+            for _ in 0..count {
+                // TSIG is the last record of all (RFC 8945 section 5.1).
+                if self.tsig_at.is_some() {
+                    return None;
+                }
+                let rr = RawRecord::parse(self.raw, at)?;
+                match rr.rtype {
+                    Rtype::OPT => {
+                        // "more than one OPT RR: FORMERR" (RFC 6891 section 6.1.1); owner: the root.
+                        if section < 2 || self.opt.is_some() || self.raw[at] != 0 {
+                            return None;
+                        }
+                        self.opt = Some(Opt::parse(&rr)?);
+                    }
+                    Rtype::TSIG if section < 2 => return None,
+                    Rtype::TSIG => self.tsig_at = Some(at),
+                    _ => {}
+                }
+                at = rr.end;
+            }
+        }
+        (at == self.raw.len()).then_some(())
+    }
+
+    /// The question's name, as it came; empty when there is no question.
+    #[must_use]
+    pub fn name(&self) -> &'a [u8] {
+        &self.question[..self.question.len().saturating_sub(4)]
+    }
+
+    /// The question's type.
+    #[must_use]
+    pub fn qtype(&self) -> Rtype {
+        Rtype(self.question_number(4))
+    }
+
+    /// The question's class.
+    #[must_use]
+    pub fn qclass(&self) -> u16 {
+        self.question_number(2)
+    }
+
+    /// A number of the question, by its distance from the end.
+    fn question_number(&self, from_end: usize) -> u16 {
+        let at = self.question.len().saturating_sub(from_end);
+        match self.question.get(at..at + 2) {
+            Some([high, low]) => u16::from_be_bytes([*high, *low]),
+            _ => 0,
+        }
+    }
+
+    /// The operation (RFC 6895 section 2.2).
+    #[must_use]
+    pub fn opcode(&self) -> u16 {
+        (self.flags & flags::OPCODE) >> 11
+    }
+}
+
+/// A record of a message, its name not followed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RawRecord<'a> {
+    /// The type.
+    pub rtype: Rtype,
+    /// The class.
+    pub class: u16,
+    /// The TTL's octets.
+    pub ttl: [u8; 4],
+    /// The data.
+    pub data: &'a [u8],
+    /// The place after the record.
+    pub end: usize,
+}
+
+impl<'a> RawRecord<'a> {
+    /// Reads the record at a place.
+    pub(crate) fn parse(raw: &'a [u8], at: usize) -> Option<Self> {
+        let at = skip_name(raw, at)?;
+        let (head, rest) = raw.get(at..)?.split_first_chunk::<10>()?;
+        let [t0, t1, c0, c1, l0, l1, l2, l3, d0, d1] = *head;
+        let length = usize::from(u16::from_be_bytes([d0, d1]));
+        Some(Self {
+            rtype: Rtype(u16::from_be_bytes([t0, t1])),
+            class: u16::from_be_bytes([c0, c1]),
+            ttl: [l0, l1, l2, l3],
+            data: rest.get(..length)?,
+            end: at + 10 + length,
+        })
+    }
+}
+
+/// The place after the name at `at`, compressed or not; a pointer must point back.
+pub(crate) fn skip_name(raw: &[u8], at: usize) -> Option<usize> {
+    let start = at;
+    let mut at = at;
+    loop {
+        let length = usize::from(*raw.get(at)?);
+        match length {
+            0 => return (at - start < 255).then_some(at + 1),
+            1..=63 => at += length + 1,
+            0xc0.. => {
+                let target = (length & 0x3f) << 8 | usize::from(*raw.get(at + 1)?);
+                return (target < at).then_some(at + 2);
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Where the TSIG record of a message begins, responses included; `None` when its last record is no TSIG
+/// or the message is malformed.
+pub fn tsig_place(raw: &[u8]) -> Option<usize> {
+    let number = |at: usize| Some(u16::from_be_bytes([*raw.get(at)?, *raw.get(at + 1)?]));
+    let mut at = HEADER_OCTETS;
+    for _ in 0..number(4)? {
+        at = skip_name(raw, at)? + 4;
+    }
+    let records = u32::from(number(6)?) + u32::from(number(8)?) + u32::from(number(10)?);
+    let mut last = None;
+    for _ in 0..records {
+        let rr = RawRecord::parse(raw, at)?;
+        last = (rr.rtype == Rtype::TSIG).then_some(at);
+        at = rr.end;
+    }
+    last.filter(|_| at == raw.len())
+}

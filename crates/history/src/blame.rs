@@ -1,0 +1,213 @@
+//! `blame`: for each record since which version it stands, and by which object.
+
+use std::collections::HashMap;
+use std::io;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use dns::{Name, Record, RecordText, RrList, RrRef, Rtype};
+use provenance::Cause;
+use serde_json::{Value, json};
+use zone::Step;
+use zone::journal::{StepsAtHand, Topic};
+
+use crate::log::{cause_json, cause_text};
+use crate::moment::TimeText;
+use crate::past::{AuditError, Output, Past, begins, contents_at, step_of};
+use crate::show::each_record;
+
+/// Writes the reasons of a version's records, or of those at one name; the SOA, which every version
+/// changes, aside.
+pub(super) fn write(
+    past: &dyn Past,
+    zone: &Name,
+    seq: u64,
+    name: Option<&Name>,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let (serial, time_ms) = past.moment(zone, seq).map_err(AuditError::Store)?;
+    let contents = contents_at(past, zone, seq, name)?;
+    let mut records = Vec::new();
+    each_record(&contents, serial, |rr| {
+        let wanted = name.is_none_or(|name| rr.owner.eq_ignore_ascii_case(name.as_wire()));
+        if wanted && rr.rtype != Rtype::SOA {
+            records.push(rr.to_record());
+        }
+        Ok::<_, AuditError>(())
+    })?;
+    if let (Some(name), true) = (name, records.is_empty()) {
+        return Err(AuditError::NoName {
+            name: name.clone(),
+            serial: serial.encode(),
+        });
+    }
+    let reasons = match name {
+        Some(_) => one_by_one(past, zone, 0..=seq, &records, |step| &step.added)?,
+        None => all_at_once(past, zone, seq, &records)?,
+    };
+    if output == Output::Text {
+        writeln!(out, "; {zone} serial {serial} of {}", TimeText(time_ms))?;
+    }
+    let begins = begins(past, zone)?;
+    for (record, reason) in records.iter().zip(reasons) {
+        let text = RecordText(record.view()).to_string();
+        match output {
+            Output::Text => write_text(&text, reason.as_ref(), &begins, out)?,
+            Output::Json => {
+                let reason = reason.map_or(Value::Null, |reason| reason.json());
+                writeln!(out, "{}", json!({ "record": text, "since": reason }))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Since when a record stands, and why; or since when it does not.
+pub(super) struct Reason {
+    /// The step that brought it, or took it.
+    pub(super) step: Arc<Step>,
+    /// The group of its causes.
+    pub(super) tag: u32,
+}
+
+impl Reason {
+    /// The causes.
+    pub(super) fn causes(&self) -> &[Cause] {
+        self.step.causes_of(self.tag)
+    }
+
+    /// For machines.
+    pub(super) fn json(&self) -> Value {
+        let causes: Vec<Value> = self.causes().iter().map(cause_json).collect();
+        json!({
+            "serial": self.step.serial.encode(),
+            "time": TimeText(self.step.time_ms).to_string(),
+            "hash": self.step.link.map(|link| link.hash.to_string()),
+            "causes": causes,
+        })
+    }
+}
+
+/// Since when each of some records stands, and why.
+pub(super) fn since(
+    past: &dyn Past,
+    zone: &Name,
+    seq: u64,
+    records: &[Record],
+) -> Result<Vec<Since>, AuditError> {
+    let begins = begins(past, zone)?;
+    let reasons = one_by_one(past, zone, 0..=seq, records, |step| &step.added)?;
+    let since = |reason| Since {
+        reason,
+        begins: begins.clone(),
+    };
+    Ok(reasons.into_iter().map(since).collect())
+}
+
+/// Since when a record stands, for others who tell of it.
+pub(super) struct Since {
+    /// `None` where that is not kept any more.
+    reason: Option<Reason>,
+    /// Where the history begins.
+    begins: String,
+}
+
+impl Since {
+    /// For machines.
+    pub(super) fn json(&self) -> Value {
+        self.reason.as_ref().map_or(Value::Null, Reason::json)
+    }
+
+    /// For people.
+    pub(super) fn write_text(&self, out: &mut dyn io::Write) -> Result<(), AuditError> {
+        write_reason(self.reason.as_ref(), &self.begins, out)
+    }
+}
+
+/// Looks each record up by the index: the last of these steps that has it among `records_of`. For few.
+pub(super) fn one_by_one(
+    past: &dyn Past,
+    zone: &Name,
+    seqs: RangeInclusive<u64>,
+    records: &[Record],
+    records_of: impl Fn(&Step) -> &RrList,
+) -> Result<Vec<Option<Reason>>, AuditError> {
+    let mut at_hand = StepsAtHand::default();
+    let mut reasons = Vec::with_capacity(records.len());
+    for record in records {
+        let (mut reason, topic) = (None, Topic::record(record.view()));
+        past.find(zone, topic, seqs.clone(), &mut |seq| {
+            let owner = &record.owner;
+            let step = at_hand.get(owner, seq, || {
+                let part = past.step_of(zone, seq, owner);
+                part.map_err(AuditError::Store)
+            })?;
+            let tag = records_of(&step).tag_of(record.view());
+            reason = tag.map(|tag| Reason { step, tag });
+            Ok(reason.is_none())
+        })?;
+        reasons.push(reason);
+    }
+    Ok(reasons)
+}
+
+/// Goes back through the history until every record is explained. For whole zones.
+fn all_at_once(
+    past: &dyn Past,
+    zone: &Name,
+    seq: u64,
+    records: &[Record],
+) -> Result<Vec<Option<Reason>>, AuditError> {
+    let mut open = records.len();
+    let places: HashMap<RrRef<'_>, usize> = records.iter().map(Record::view).zip(0..).collect();
+    let mut reasons: Vec<Option<Reason>> = Vec::new();
+    reasons.resize_with(records.len(), || None);
+    let oldest = past.range(zone).map_or(1, |(oldest, _)| oldest);
+    for seq in (oldest..=seq).rev() {
+        if open == 0 {
+            break;
+        }
+        let step = step_of(past, zone, seq)?;
+        for rr in &step.added {
+            let place = places.get(&rr.untagged()).map(|place| &mut reasons[*place]);
+            if let Some(place @ None) = place {
+                let (step, tag) = (Arc::clone(&step), rr.tag);
+                *place = Some(Reason { step, tag });
+                open -= 1;
+            }
+        }
+    }
+    Ok(reasons)
+}
+
+/// One record for people.
+fn write_text(
+    record: &str,
+    reason: Option<&Reason>,
+    begins: &str,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    writeln!(out, "{record}")?;
+    write_reason(reason, begins, out)
+}
+
+/// Since when and why, for people.
+fn write_reason(
+    reason: Option<&Reason>,
+    begins: &str,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let Some(reason) = reason else {
+        return Ok(writeln!(
+            out,
+            "    from before what is kept: history begins at {begins}"
+        )?);
+    };
+    let step = &reason.step;
+    writeln!(out, "    since {} {}", step.serial, TimeText(step.time_ms))?;
+    for cause in reason.causes() {
+        writeln!(out, "    {}", cause_text(cause))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,332 @@
+//! `diff`: what changed between two versions, and why.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::sync::Arc;
+
+use dns::{Name, RecordLines, RecordText, RrList, RrRef, Rtype};
+use foldhash::fast::RandomState;
+use ops::{at_once, others_first};
+use provenance::Cause;
+use serde_json::{Value, json};
+use zone::{Net, Step};
+
+use crate::blame::{Reason, one_by_one};
+use crate::log::{cause_text, version_json};
+use crate::moment::TimeText;
+use crate::past::{AuditError, Output, Past, step_of, steps_of};
+use crate::pieces::Pieces;
+
+/// The most versions between that are looked at for the causes of many records, the newest first: two versions may be a
+/// million apart.
+const VERSIONS_SHOWN: u64 = 1000;
+/// So many are looked at where all records have their causes: for what is of a version and of no record.
+const VERSIONS_SEEN: u64 = 50;
+/// Octets of text that are made before they are written.
+const WRITTEN_AT_ONCE: usize = 32 << 10;
+/// What is said of records that no version which was looked at took or brought.
+const NOT_FOUND: &str =
+    "; by an older version than those that were looked at: `log --name` names who\n";
+/// So many records are looked up each by the index, however far the versions lie apart.
+const FEW: usize = 64;
+
+/// Writes the net difference between two versions, the later one second, whichever way they are given.
+pub(super) fn write(
+    past: &dyn Past,
+    zone: &Name,
+    from: u64,
+    to: u64,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let (older, newer) = (from.min(to), from.max(to));
+    let net = past
+        .difference(zone, older, newer)
+        .map_err(AuditError::Store)?;
+    let Some(net) = net else {
+        return same_version(past, zone, older, output, out);
+    };
+    let (back, (minus, plus)) = if from <= to {
+        (false, (&net.removed, &net.added))
+    } else {
+        (true, (&net.added, &net.removed))
+    };
+    let is_json = output == Output::Json;
+    let few = Few::of(past, zone, &net, (older, newer))?;
+    let looked_at = match (few.is_all, is_json) {
+        (true, false) => VERSIONS_SEEN,
+        _ => VERSIONS_SHOWN,
+    };
+    let first = newer.saturating_sub(looked_at - 1).max(older + 1);
+    let steps = steps_of(past, zone, first..=newer)?;
+    let (last, of_versions) = last_changes(&steps);
+    let reasons = Reasons {
+        few,
+        last,
+        of_versions,
+        is_all: first == older + 1,
+    };
+    let lists = [('-', !back, minus), ('+', back, plus)];
+    if is_json {
+        let (first, last) = (net.from.0.encode(), net.to.0.encode());
+        let (from, to) = if back { (last, first) } else { (first, last) };
+        let mut answer = json_of(lists, &reasons);
+        answer["zone"] = zone.to_string().into();
+        answer["from"] = from.into();
+        answer["to"] = to.into();
+        answer["versionCount"] = (newer - older).into();
+        answer["versions"] = steps.iter().map(|step| version_json(zone, step)).collect();
+        return Ok(writeln!(out, "{answer}")?);
+    }
+    let ends = if back { (newer, older) } else { (older, newer) };
+    write_head(past, zone, ends, out)?;
+    write_records(lists, &reasons, out)
+}
+
+/// What goes and comes with who made it so, for machines.
+fn json_of([minus, plus]: [(char, bool, &RrList); 2], reasons: &Reasons<'_>) -> Value {
+    let lines = |list: &RrList| -> Vec<String> {
+        list.iter().map(|rr| RecordText(rr).to_string()).collect()
+    };
+    json!({
+        "removed": lines(minus.2),
+        "added": lines(plus.2),
+        "removedWhy": reasons.json(minus.1, minus.2),
+        "addedWhy": reasons.json(plus.1, plus.2),
+    })
+}
+
+/// Writes which versions are compared, and their SOAs.
+fn write_head(
+    past: &dyn Past,
+    zone: &Name,
+    (first, last): (u64, u64),
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let (first, last) = (step_of(past, zone, first)?, step_of(past, zone, last)?);
+    writeln!(
+        out,
+        "--- {zone} {} {}",
+        first.serial,
+        TimeText(first.time_ms)
+    )?;
+    writeln!(out, "+++ {zone} {} {}", last.serial, TimeText(last.time_ms))?;
+    let soa = |step: &Step| {
+        let data = step.soa.rdata(step.serial);
+        let rr = RrRef {
+            owner: zone.as_wire(),
+            rtype: Rtype::SOA,
+            ttl: step.soa.ttl,
+            data: data.as_octets(),
+            tag: 0,
+        };
+        RecordText(rr).to_string()
+    };
+    writeln!(out, "-{}\n+{}", soa(&first), soa(&last))?;
+    Ok(())
+}
+
+/// Writes what goes and comes, each with its causes; then the causes that no record has.
+fn write_records(
+    lists: [(char, bool, &RrList); 2],
+    reasons: &Reasons<'_>,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let [first, second] = lists.map(|(sign, is_removed, list)| {
+        move |out: &mut dyn io::Write| {
+            write_list(sign, list, |at, rr| reasons.of(is_removed, at, rr), out)
+        }
+    });
+    let aside = || {
+        let mut text = Pieces::default();
+        second(&mut text).map(|()| text)
+    };
+    let (aside, written) = at_once(aside, || first(out));
+    written?;
+    aside?.write_to(out)?;
+    let mut text = String::new();
+    if lists.iter().all(|(_, _, list)| list.is_empty()) {
+        text.push_str("; both have the same records\n");
+    }
+    write_causes(&reasons.of_versions, &mut text);
+    if !reasons.is_all {
+        text.push_str("; and maybe more: `log` names all\n");
+    }
+    Ok(out.write_all(text.as_bytes())?)
+}
+
+/// Writes a list, each record with its causes, which stand once under those that share them; where they were not found,
+/// that is said, so that no record seems to have those of another.
+fn write_list<'a>(
+    sign: char,
+    list: &RrList,
+    reason: impl Fn(usize, RrRef<'_>) -> Option<Brought<'a>>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let (mut lines, mut text) = (RecordLines::default(), String::new());
+    let mut last: Option<Option<&[Cause]>> = None;
+    for (place, rr) in list.iter().enumerate() {
+        let causes = reason(place, rr).map(|(step, tag)| step.causes_of(tag));
+        if last.is_some_and(|last| last != causes) {
+            write_reason(last.flatten(), &mut text);
+        }
+        last = Some(causes);
+        if text.len() > WRITTEN_AT_ONCE {
+            others_first();
+            out.write_all(text.as_bytes())?;
+            text.clear();
+        }
+        text.push(sign);
+        lines.push(rr, &mut text);
+        text.push('\n');
+    }
+    if let Some(last) = last {
+        write_reason(last, &mut text);
+    }
+    out.write_all(text.as_bytes())
+}
+
+/// The causes of records, each on a line; or that they are not known.
+fn write_reason(causes: Option<&[Cause]>, text: &mut String) {
+    match causes {
+        None => text.push_str(NOT_FOUND),
+        Some([]) => text.push_str("; no cause is stored\n"),
+        Some(causes) => write_causes(causes, text),
+    }
+}
+
+/// What to say when both versions are one.
+fn same_version(
+    past: &dyn Past,
+    zone: &Name,
+    seq: u64,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let serial = step_of(past, zone, seq)?.serial;
+    match output {
+        Output::Text => writeln!(out, "; both are {zone} serial {serial}")?,
+        Output::Json => {
+            let serial = serial.encode();
+            let none: [&str; 0] = [];
+            let answer = json!({
+                "zone": zone.to_string(), "from": serial, "to": serial,
+                "removed": none, "added": none, "removedWhy": none, "addedWhy": none, "versionCount": 0, "versions": none,
+            });
+            writeln!(out, "{answer}")?;
+        }
+    }
+    Ok(())
+}
+
+/// The step that took or brought a record, and the group of its causes.
+type Brought<'a> = (&'a Arc<Step>, u32);
+
+/// Who made the difference: for each record of it the last version that took or brought it.
+struct Reasons<'a> {
+    /// Where they are few.
+    few: Few,
+    /// What some versions did, the newest.
+    last: Changes<'a>,
+    /// Causes of these versions that no record has.
+    of_versions: Vec<Cause>,
+    /// Whether these are all versions between.
+    is_all: bool,
+}
+
+impl Reasons<'_> {
+    /// That of a record that goes, or comes, with its place in the list; `None` where it is not known.
+    fn of(&self, is_removed: bool, place: usize, rr: RrRef<'_>) -> Option<Brought<'_>> {
+        let few = if is_removed {
+            &self.few.removed
+        } else {
+            &self.few.added
+        };
+        let found = few.get(place).and_then(Option::as_ref);
+        let found = found.map(|reason| (&reason.step, reason.tag));
+        found.or_else(|| self.last.get(&(is_removed, rr.untagged())).copied())
+    }
+
+    /// Those of a list, for machines.
+    fn json(&self, is_removed: bool, list: &RrList) -> Vec<Value> {
+        let json = |(place, rr)| {
+            let (step, tag) = self.of(is_removed, place, rr)?;
+            let step = Arc::clone(step);
+            Some(Reason { step, tag }.json())
+        };
+        let records = list.iter().enumerate();
+        records.map(|it| json(it).unwrap_or(Value::Null)).collect()
+    }
+}
+
+/// Who made a difference of few records, looked up by the index, however far the versions lie apart.
+struct Few {
+    /// Those of the records that go, in the order of their list; empty where they are many.
+    removed: Vec<Option<Reason>>,
+    /// Those of the ones that come.
+    added: Vec<Option<Reason>>,
+    /// Whether all were found.
+    is_all: bool,
+}
+
+impl Few {
+    /// Looks them up.
+    fn of(
+        past: &dyn Past,
+        zone: &Name,
+        net: &Net,
+        (older, newest): (u64, u64),
+    ) -> Result<Self, AuditError> {
+        let mut few = Self {
+            removed: Vec::new(),
+            added: Vec::new(),
+            is_all: false,
+        };
+        if net.removed.len() + net.added.len() <= FEW {
+            let all = older + 1..=newest;
+            let list = |list: &RrList| list.iter().map(|rr| rr.to_record()).collect::<Vec<_>>();
+            let (removed, added) = (list(&net.removed), list(&net.added));
+            few.removed = one_by_one(past, zone, all.clone(), &removed, |step| &step.removed)?;
+            few.added = one_by_one(past, zone, all, &added, |step| &step.added)?;
+            few.is_all = few.removed.iter().chain(&few.added).all(Option::is_some);
+        }
+        Ok(few)
+    }
+}
+
+/// Records that went (`true`) or came: each with the step that did it last, and its group of causes.
+type Changes<'a> = HashMap<(bool, RrRef<'a>), Brought<'a>, RandomState>;
+
+/// The last change of each record that some steps name, the oldest step first; and the causes that no record has, the
+/// newest first.
+fn last_changes(steps: &[Arc<Step>]) -> (Changes<'_>, Vec<Cause>) {
+    let mut last = Changes::default();
+    let mut of_versions: Vec<Cause> = Vec::new();
+    for step in steps.iter().rev() {
+        let mut tags = BTreeSet::new();
+        for (is_removed, list) in [(true, &step.removed), (false, &step.added)] {
+            for rr in list {
+                tags.insert(rr.tag);
+                let change = last.entry((is_removed, rr.untagged()));
+                change.or_insert((step, rr.tag));
+            }
+        }
+        let groups = (0..).zip(&step.causes);
+        let others = groups.filter(|(tag, _)| !tags.contains(tag));
+        for cause in others.flat_map(|(_, group)| group) {
+            if !of_versions.contains(cause) {
+                of_versions.push(cause.clone());
+            }
+        }
+    }
+    (last, of_versions)
+}
+
+/// Some causes, each on a line.
+fn write_causes(causes: &[Cause], text: &mut String) {
+    for cause in causes {
+        text.push_str("; ");
+        text.push_str(&cause_text(cause));
+        text.push('\n');
+    }
+}

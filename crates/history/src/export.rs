@@ -1,0 +1,150 @@
+//! `export --history`: the whole history of a zone, so that a third party can check it without us.
+//!
+//! JSON, one object a line: first the zone, then the records that stood before the oldest kept version, then
+//! the versions, oldest first. `wire` and `soa` are records in uncompressed wire form, hexadecimal: what the
+//! hashes are over ([`zone::Link`], [`zone::digest`]).
+//!
+//! It is asked for a page at a time, so that neither side holds all of it.
+
+use std::io;
+
+use dns::{Name, RecordText, RrList, RrRef, Rtype, Serial, Soa};
+use serde_json::{Value, json};
+use zone::Step;
+use zone::digest::record_wire;
+
+use crate::log::cause_json;
+use crate::moment::TimeText;
+use crate::page::Room;
+use crate::past::{AuditError, Past, step_of};
+use crate::show::each_record;
+
+/// What the first line says of the form of all lines.
+const FORM: &str = "zonewright history 1";
+
+/// Writes the beginning, or the versions after this number: some of them; nothing when there are none.
+pub(super) fn write(
+    past: &dyn Past,
+    zone: &Name,
+    after: Option<u64>,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let Some((oldest, newest)) = past.range(zone) else {
+        return Ok(());
+    };
+    let Some(after) = after else {
+        return write_beginning(past, zone, oldest, out);
+    };
+    let one = |seq: u64, out: &mut dyn io::Write| -> Result<(), AuditError> {
+        let line = version_json(zone, &*step_of(past, zone, seq)?);
+        Ok(writeln!(out, "{line}")?)
+    };
+    // What left the history since the page before is missing, and the numbers show it.
+    let first = after.saturating_add(1).max(oldest);
+    let mut room = Room::PAGE;
+    // Whoever asks goes on after the last that arrived.
+    let _rest = room.fill(first..=newest, &one, out)?;
+    Ok(())
+}
+
+/// The zone, and what stood before its oldest version.
+fn write_beginning(
+    past: &dyn Past,
+    zone: &Name,
+    oldest: u64,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let first = step_of(past, zone, oldest)?;
+    let before = match &first.from {
+        None => None,
+        Some((serial, _)) => {
+            let contents = past.contents(zone, oldest - 1).map_err(AuditError::Store)?;
+            Some((*serial, contents))
+        }
+    };
+    let count = before
+        .as_ref()
+        .map_or(0, |(_, contents)| contents.record_count() - 1);
+    let head = json!({
+        "type": "zone",
+        "form": FORM,
+        "zone": zone.to_string(),
+        "after": oldest - 1,
+        "recordsBefore": count,
+    });
+    writeln!(out, "{head}")?;
+    if let Some((serial, contents)) = before {
+        each_record(&contents, serial, |rr| {
+            if rr.rtype == Rtype::SOA {
+                return Ok(());
+            }
+            let mut line = record_json(rr);
+            line["type"] = "record".into();
+            writeln!(out, "{line}")
+        })?;
+    }
+    Ok(())
+}
+
+/// Octets in hexadecimal.
+fn hex(octets: &[u8]) -> String {
+    const DIGITS: [char; 16] = [
+        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
+    ];
+    let digits = octets.iter().flat_map(|octet| [octet >> 4, octet & 15]);
+    digits.map(|digit| DIGITS[usize::from(digit)]).collect()
+}
+
+/// A record for machines.
+fn record_json(rr: RrRef<'_>) -> Value {
+    json!({ "record": RecordText(rr).to_string(), "wire": hex(&record_wire(rr)) })
+}
+
+/// A SOA record, hexadecimal.
+fn soa_hex(zone: &Name, soa: &Soa, serial: Serial) -> String {
+    let data = soa.rdata(serial);
+    hex(&record_wire(RrRef {
+        owner: zone.as_wire(),
+        rtype: Rtype::SOA,
+        ttl: soa.ttl,
+        data: data.as_octets(),
+        tag: 0,
+    }))
+}
+
+/// A version with all there is in it.
+pub(super) fn version_json(zone: &Name, step: &Step) -> Value {
+    let records = |list: &RrList| -> Vec<Value> {
+        let line = |rr: RrRef<'_>| {
+            let mut record = record_json(rr);
+            record["cause"] = rr.tag.into();
+            record
+        };
+        list.iter().map(line).collect()
+    };
+    let causes: Vec<Vec<Value>> = step
+        .causes
+        .iter()
+        .map(|group| group.iter().map(cause_json).collect())
+        .collect();
+    let from = step.from.as_ref();
+    let link = step.link.as_ref();
+    json!({
+        "type": "version",
+        "zone": zone.to_string(),
+        "version": step.seq,
+        "serial": step.serial.encode(),
+        "previous": from.map(|(serial, _)| serial.encode()),
+        "time": TimeText(step.time_ms).to_string(),
+        "timeMs": step.time_ms,
+        "records": step.records,
+        "previousSoa": from.map(|(serial, soa)| soa_hex(zone, soa, *serial)),
+        "soa": soa_hex(zone, &step.soa, step.serial),
+        "previousHash": link.map(|link| link.previous.to_string()),
+        "contentHash": link.map(|link| link.content.to_string()),
+        "hash": link.map(|link| link.hash.to_string()),
+        "causes": causes,
+        "removed": records(&step.removed),
+        "added": records(&step.added),
+    })
+}

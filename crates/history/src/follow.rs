@@ -1,0 +1,263 @@
+//! `log --follow` and `export --follow`: versions after those that were given last, oldest first, a page at a time.
+//!
+//! The last line of a page is for the one who asks: where to go on. So a stream outlives the server, and one
+//! that was cut off goes on where it stopped, by the serial it saw last.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::RangeInclusive;
+
+use dns::{Name, Serial};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::page::Room;
+use crate::past::{AuditError, Output, Past, last_version, step_of};
+use crate::{export, log};
+
+/// How many pages of versions are searched at a time, from the oldest on: a page takes no more of what is found, and
+/// the index gives it falling.
+const PAGES_SEARCHED: u64 = 10;
+
+/// Where to go on: the version of each zone that was given last.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Cursor {
+    /// By zone; a zone that is not in it is given from its oldest version on.
+    pub given: BTreeMap<String, Given>,
+    /// Whether there may be more at once.
+    pub is_more: bool,
+}
+
+/// A version that was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given {
+    /// Its number.
+    pub seq: u64,
+    /// Its serial. A zone whose store was lost, or its newest versions, has its numbers again, but no serial.
+    pub serial: u32,
+}
+
+/// The number of a version that is not known; they begin with 1.
+const UNKNOWN: u64 = 0;
+
+impl Given {
+    /// A version that was given some time ago and is not kept.
+    pub(super) const fn unknown(serial: u32) -> Self {
+        Self {
+            seq: UNKNOWN,
+            serial,
+        }
+    }
+}
+
+/// What is followed.
+#[derive(Debug)]
+pub(super) struct Followed<'a> {
+    /// The zones.
+    pub(super) zones: &'a [Name],
+    /// Which versions, their time aside.
+    pub(super) filter: &'a log::Filter,
+    /// Whether each line has all that a check of the hashes needs.
+    pub(super) is_whole: bool,
+}
+
+impl Cursor {
+    /// Behind the newest version of each zone.
+    pub(super) fn at_newest(past: &dyn Past, zones: &[Name]) -> Result<Self, AuditError> {
+        Self::behind(past, zones, &|_| true)
+    }
+
+    /// Behind the versions of each zone that were made before a time, milliseconds since 1970 UTC.
+    pub(super) fn before(
+        past: &dyn Past,
+        zones: &[Name],
+        since_ms: u64,
+    ) -> Result<Self, AuditError> {
+        Self::behind(past, zones, &|time_ms| time_ms < since_ms)
+    }
+
+    /// Behind the last version of each zone for whose time this holds.
+    fn behind(
+        past: &dyn Past,
+        zones: &[Name],
+        holds: &dyn Fn(u64) -> bool,
+    ) -> Result<Self, AuditError> {
+        let mut cursor = Self::default();
+        for zone in zones {
+            let Some(range) = past.range(zone) else {
+                continue;
+            };
+            let last = last_version(past, zone, range, &|(_, time_ms)| holds(time_ms))?;
+            if last >= range.0 {
+                cursor
+                    .given
+                    .insert(zone.to_string(), given(past, zone, last)?);
+            }
+        }
+        Ok(cursor)
+    }
+}
+
+/// A version as one that was given.
+fn given(past: &dyn Past, zone: &Name, seq: u64) -> Result<Given, AuditError> {
+    let (serial, _) = past.moment(zone, seq).map_err(AuditError::Store)?;
+    let serial = serial.encode();
+    Ok(Given { seq, serial })
+}
+
+/// Writes a page, and where to go on.
+pub(super) fn write(
+    past: &dyn Past,
+    followed: &Followed<'_>,
+    cursor: Cursor,
+    mut room: Room,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let window = (room.versions as u64).saturating_mul(PAGES_SEARCHED);
+    let mut next = Cursor {
+        is_more: false,
+        ..cursor
+    };
+    for zone in followed.zones {
+        let Some((oldest, newest)) = past.range(zone) else {
+            continue;
+        };
+        if !room.is_left() {
+            // Nobody looked: it is another page's.
+            next.is_more = true;
+            break;
+        }
+        let first = match next.given.get(&zone.to_string()) {
+            None => oldest,
+            Some(given) => {
+                let (first, lost) = first_after(past, zone, *given, (oldest, newest))?;
+                write_gap(zone, lost, output, out)?;
+                first
+            }
+        };
+        let each = |seq: u64, out: &mut dyn io::Write| one(past, zone, followed, seq, output, out);
+        let (mut rest, mut from) = (None, first);
+        while rest.is_none() && from <= newest {
+            let to = newest.min(from.saturating_add(window - 1));
+            let seqs = wanted(past, zone, followed.filter, from..=to)?;
+            rest = room.fill(seqs, &each, out)?;
+            from = to + 1;
+        }
+        next.is_more |= rest.is_some();
+        let last = rest.map_or(newest, |rest| rest - 1);
+        let last = given(past, zone, last)?;
+        next.given.insert(zone.to_string(), last);
+    }
+    let line = serde_json::to_string(&next).map_err(io::Error::other)?;
+    Ok(writeln!(out, "{line}")?)
+}
+
+/// The versions of these that may be wanted, oldest first.
+fn wanted(
+    past: &dyn Past,
+    zone: &Name,
+    filter: &log::Filter,
+    seqs: RangeInclusive<u64>,
+) -> Result<Box<dyn Iterator<Item = u64>>, AuditError> {
+    let Some(topic) = filter.topic() else {
+        return Ok(Box::new(seqs));
+    };
+    let mut found = Vec::new();
+    past.find(zone, topic, seqs, &mut |seq| {
+        found.push(seq);
+        Ok(true)
+    })?;
+    Ok(Box::new(found.into_iter().rev()))
+}
+
+/// Writes a version, if it is wanted.
+fn one(
+    past: &dyn Past,
+    zone: &Name,
+    followed: &Followed<'_>,
+    seq: u64,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    if !followed.is_whole {
+        log::write_version(past, zone, seq, followed.filter, output, out)?;
+        return Ok(());
+    }
+    let step = step_of(past, zone, seq)?;
+    if followed.filter.fits(&step) {
+        writeln!(out, "{}", export::version_json(zone, &step))?;
+    }
+    Ok(())
+}
+
+/// What is missing between the version that was given last and those that follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    /// Nothing.
+    None,
+    /// So many versions left the history.
+    Versions(u64),
+    /// The numbers do not tell: what was given is not in this history.
+    Unknown,
+}
+
+/// The version to go on with.
+fn first_after(
+    past: &dyn Past,
+    zone: &Name,
+    given: Given,
+    (oldest, newest): (u64, u64),
+) -> Result<(u64, Lost), AuditError> {
+    let serial = Serial::decode(given.serial);
+    if (oldest..=newest).contains(&given.seq) {
+        let (known, _) = past.moment(zone, given.seq).map_err(AuditError::Store)?;
+        if known == serial {
+            return Ok((given.seq + 1, Lost::None));
+        }
+    }
+    let is_seen = |(other, _): (Serial, u64)| !other.is_after(serial);
+    let last = last_version(past, zone, (oldest, newest), &is_seen)?;
+    let lost = match oldest.checked_sub(given.seq.saturating_add(1)) {
+        _ if given.seq == UNKNOWN && last < oldest => {
+            let first = step_of(past, zone, oldest)?;
+            match &first.from {
+                Some((before, _)) if *before == serial => Lost::None,
+                Some(_) | None => Lost::Unknown,
+            }
+        }
+        _ if last >= oldest => Lost::Unknown,
+        None => Lost::Unknown,
+        Some(0) => Lost::None,
+        Some(lost) => Lost::Versions(lost),
+    };
+    Ok((last + 1, lost))
+}
+
+/// Says that versions left the history before they were given.
+fn write_gap(
+    zone: &Name,
+    lost: Lost,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let lost = match lost {
+        Lost::None => return Ok(()),
+        Lost::Versions(lost) => Some(lost),
+        Lost::Unknown => None,
+    };
+    match (output, lost) {
+        (Output::Text, Some(lost)) => {
+            writeln!(out, "{zone}: {lost} versions are not kept any more")?;
+        }
+        (Output::Text, None) => writeln!(
+            out,
+            "{zone}: its history was lost in part; versions may be missing here"
+        )?,
+        (Output::Json, lost) => {
+            let line = json!({ "type": "gap", "zone": zone.to_string(), "versions": lost });
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! The past, for people: log, show, diff, blame, verify, export, status, from the store or over the control socket.
+
+mod answer;
+mod blame;
+mod control;
+mod diff;
+mod export;
+mod follow;
+mod log;
+mod moment;
+mod order;
+mod page;
+mod past;
+mod pieces;
+mod printable;
+mod show;
+mod status;
+mod verify;
+mod why;
+
+pub use answer::{Follow, Question, Request, answer};
+pub use control::{PastNow, Refused, ask, made, read_at_once, serve_control, socket_path};
+pub use follow::{Cursor, Given};
+pub use moment::{Moment, MomentError};
+pub use order::Order;
+pub use past::{AuditError, Output, Past};
+pub use pieces::Pieces;
+pub use show::each_record;
+pub use status::{HeldLine, HistoryLine, OrderLine, SecondaryLine, SourceLine, Status, ZoneLine};
+pub use why::{BlockLine, Grounds};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! `freeze`, `rollback`, `release`: what operators order, and the answer.
+
+use std::io;
+use std::time::Duration;
+
+use dns::{Name, Serial};
+use serde_json::json;
+
+use crate::moment::{TimeText, parse_age};
+use crate::past::{AuditError, Output, Past};
+use crate::printable::printable;
+use crate::status::OrderLine;
+
+/// What is ordered about a zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// What waits is to be published, and the zone is to follow its source.
+    Release,
+    /// The zone is to stay as it is.
+    Freeze {
+        /// Until when, milliseconds since 1970 UTC; `None`: until it is released.
+        until_ms: Option<u64>,
+    },
+    /// The zone is to have an old content again.
+    Rollback {
+        /// The number of the version that had it.
+        seq: u64,
+        /// The serial of that version.
+        serial: Serial,
+        /// Until when, milliseconds since 1970 UTC.
+        until_ms: u64,
+    },
+}
+
+/// The longest time of an order: ten years of 365 days.
+const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
+
+/// When a time such as `30m` is over that begins now.
+pub(super) fn until_ms(past: &dyn Past, text: &str) -> Result<u64, AuditError> {
+    let wrong = || AuditError::Time(text.to_owned());
+    let time = parse_age(text.trim()).filter(|time| !time.is_zero() && *time <= LONGEST);
+    let time_ms = time.and_then(|time| u64::try_from(time.as_millis()).ok());
+    let until = past.now_ms().checked_add(time_ms.ok_or_else(wrong)?);
+    until.ok_or_else(wrong)
+}
+
+/// Has an order carried out and writes what came of it.
+pub(super) fn carry_out(
+    past: &dyn Past,
+    zone: &Name,
+    (order, by): (Order, &str),
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let standing = past.status().and_then(|status| {
+        let mut lines = status.zones.into_iter();
+        lines.find(|line| line.zone == zone.to_string())?.order
+    });
+    let serial = past.order(zone, order, by)?;
+    let (until_ms, rolled_back) = match order {
+        Order::Release => (None, None),
+        Order::Freeze { until_ms } => (until_ms, None),
+        Order::Rollback {
+            seq: _,
+            serial,
+            until_ms,
+        } => (Some(until_ms), Some(serial)),
+    };
+    let until = until_ms.map(TimeText);
+    if output == Output::Json {
+        let answer = json!({
+            "zone": zone.to_string(),
+            "serial": serial.encode(),
+            "until": until.map(|until| until.to_string()),
+            "rolledBackTo": rolled_back.map(Serial::encode),
+            "ends": standing.as_ref().map(standing_text),
+        });
+        return Ok(writeln!(out, "{answer}")?);
+    }
+    let end = match until {
+        Some(until) => format!("until {until}, or until: zonewright release {zone}"),
+        None => format!("until: zonewright release {zone}"),
+    };
+    match order {
+        Order::Release if standing.is_some() => {
+            writeln!(
+                out,
+                "{zone} follows its sources again, with serial {serial}"
+            )?;
+        }
+        Order::Release => writeln!(out, "{zone} is published with serial {serial}")?,
+        Order::Freeze { until_ms: _ } => {
+            let old = standing.as_ref().and_then(|order| order.rolled_back_to);
+            if let Some(old) = old {
+                writeln!(
+                    out,
+                    "{zone} stays rolled back to serial {old}, with serial {serial} {end}"
+                )?;
+                return end_of(standing.as_ref(), out);
+            }
+            writeln!(out, "{zone} is frozen with serial {serial} {end}")?;
+        }
+        Order::Rollback {
+            seq: _,
+            serial: to,
+            until_ms: _,
+        } => {
+            writeln!(
+                out,
+                "{zone} has the content of serial {to} again, with serial {serial} {end}"
+            )?;
+        }
+    }
+    end_of(standing.as_ref(), out)
+}
+
+/// An order that stood before, in words.
+fn standing_text(order: &OrderLine) -> String {
+    let OrderLine {
+        rolled_back_to,
+        since_ms: _,
+        until_ms,
+        by,
+    } = order;
+    let what = match rolled_back_to {
+        Some(serial) => format!("the rollback to serial {serial}"),
+        None => "the freeze".to_owned(),
+    };
+    let until = until_ms.map(|until| format!(" until {}", TimeText(until)));
+    format!("{what}{} by {by}", until.unwrap_or_default())
+}
+
+/// Says which order ends with what was ordered now.
+fn end_of(standing: Option<&OrderLine>, out: &mut dyn io::Write) -> Result<(), AuditError> {
+    if let Some(order) = standing {
+        writeln!(out, "    this ends {}", printable(&standing_text(order)))?;
+    }
+    Ok(())
+}

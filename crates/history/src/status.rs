@@ -1,0 +1,372 @@
+//! `status`: zones, sources, secondaries and how they stand.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use crate::moment::TimeText;
+use crate::past::{AuditError, Output};
+use crate::printable::printable;
+
+/// How things stand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// The version of the program.
+    pub version: String,
+    /// The zones.
+    pub zones: Vec<ZoneLine>,
+    /// The sources.
+    pub sources: Vec<SourceLine>,
+    /// The secondaries, by zone.
+    pub secondaries: Vec<SecondaryLine>,
+    /// What objects asked for and DNS cannot hold.
+    pub problems: Vec<String>,
+}
+
+/// A zone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ZoneLine {
+    /// Its name.
+    pub zone: String,
+    /// Its serial; absent before the first version.
+    pub serial: Option<u32>,
+    /// When the version was made, milliseconds since 1970 UTC.
+    pub time_ms: Option<u64>,
+    /// Its records.
+    pub records: usize,
+    /// Since when its source is away, milliseconds since 1970 UTC.
+    pub stale_since_ms: Option<u64>,
+    /// The hash of the version, hexadecimal: it stands for the whole history up to it.
+    pub hash: Option<String>,
+    /// A change that is held back.
+    pub held: Option<HeldLine>,
+    /// What an operator ordered.
+    pub order: Option<OrderLine>,
+    /// What is kept of its history; absent where nothing is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<HistoryLine>,
+}
+
+/// What is kept of a zone's history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryLine {
+    /// The serial of the oldest version whose changes are kept.
+    pub begins: u32,
+    /// When that was made, milliseconds since 1970 UTC.
+    pub begins_ms: u64,
+    /// How many versions there are from it on.
+    pub versions: u64,
+    /// What they take in the store, octets; the indexes aside.
+    pub octets: u64,
+}
+
+/// What an operator ordered about a zone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OrderLine {
+    /// The serial whose content stands again; absent when the zone is frozen as it was.
+    pub rolled_back_to: Option<u32>,
+    /// Since when, milliseconds since 1970 UTC.
+    pub since_ms: u64,
+    /// Until when, milliseconds since 1970 UTC; absent: until it is released.
+    pub until_ms: Option<u64>,
+    /// Who ordered it.
+    pub by: String,
+}
+
+/// A change that is held back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldLine {
+    /// Why.
+    pub why: String,
+    /// Since when, milliseconds since 1970 UTC.
+    pub since_ms: u64,
+    /// Until when at most, milliseconds since 1970 UTC; absent: until it is released or mended.
+    pub until_ms: Option<u64>,
+    /// Whether it can be released; else it has to be mended.
+    pub is_releasable: bool,
+    /// The records that it would lose, and those there were, where the gate looks at that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loses: Option<(usize, usize)>,
+}
+
+/// A source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceLine {
+    /// Its name.
+    pub source: String,
+    /// Whether everything was listed in this run.
+    pub synced: bool,
+    /// Since when it is away, milliseconds since 1970 UTC.
+    pub stale_since_ms: Option<u64>,
+    /// Objects by kind.
+    pub objects: Vec<(String, u64)>,
+}
+
+/// A secondary of one zone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SecondaryLine {
+    /// The zone.
+    pub zone: String,
+    /// Its address.
+    pub secondary: String,
+    /// The serial it was last told.
+    pub told: Option<u32>,
+    /// The serial it acknowledged.
+    pub acknowledged: Option<u32>,
+    /// The serial it refused to hear of, where that is its last answer, and its response code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// The serial it last took.
+    pub took: Option<u32>,
+    /// How it took it.
+    pub by: Option<String>,
+    /// Versions it is behind; absent when unknown.
+    pub lag_versions: Option<u64>,
+    /// Seconds since the oldest version that it lacks; absent when unknown.
+    pub lag_seconds: Option<u64>,
+}
+
+/// Writes how things stand.
+pub(super) fn write(
+    status: &Status,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    if output == Output::Json {
+        let text = serde_json::to_string(status).map_err(io::Error::other)?;
+        return Ok(writeln!(out, "{text}")?);
+    }
+    writeln!(out, "zonewright {}", status.version)?;
+    for line in &status.sources {
+        let state = match (line.synced, line.stale_since_ms) {
+            (_, Some(since)) => format!("STALE since {}", TimeText(since)),
+            (true, None) => "in sync".to_owned(),
+            (false, None) => "not listed yet".to_owned(),
+        };
+        let counts: Vec<String> = line
+            .objects
+            .iter()
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        writeln!(
+            out,
+            "source {}: {state} ({})",
+            line.source,
+            counts.join(", ")
+        )?;
+    }
+    for line in &status.zones {
+        match (line.serial, line.time_ms) {
+            (Some(serial), Some(time)) => {
+                let stale = if line.stale_since_ms.is_some() {
+                    ", STALE"
+                } else {
+                    ""
+                };
+                let (zone, records) = (&line.zone, line.records);
+                let time = TimeText(time);
+                writeln!(
+                    out,
+                    "zone {zone} serial {serial} of {time}, {records} records{stale}"
+                )?;
+            }
+            _ => writeln!(out, "zone {} has no version yet", line.zone)?,
+        }
+        if let Some(hash) = &line.hash {
+            writeln!(out, "    hash {hash}")?;
+        }
+        if let Some(history) = &line.history {
+            writeln!(out, "    {}", history_text(history))?;
+        }
+        if let Some(order) = &line.order {
+            writeln!(out, "    {}", order_text(line, order))?;
+        } else if let Some(held) = &line.held {
+            writeln!(out, "    {}", held_text(&line.zone, held))?;
+        }
+        for line in status
+            .secondaries
+            .iter()
+            .filter(|secondary| secondary.zone == line.zone)
+        {
+            writeln!(out, "    {}", secondary_text(line))?;
+        }
+    }
+    for problem in &status.problems {
+        writeln!(out, "problem {}", printable(problem))?;
+    }
+    Ok(())
+}
+
+/// What is kept of a history, for people.
+fn history_text(history: &HistoryLine) -> String {
+    let HistoryLine {
+        begins,
+        begins_ms,
+        versions,
+        octets,
+    } = history;
+    let (time, kib) = (TimeText(*begins_ms), octets.div_ceil(1024));
+    format!("history begins at serial {begins}, {time}; versions: {versions}, {kib} KiB")
+}
+
+/// What an operator ordered, for people.
+fn order_text(line: &ZoneLine, order: &OrderLine) -> String {
+    let OrderLine {
+        rolled_back_to,
+        since_ms,
+        until_ms,
+        by,
+    } = order;
+    let what = match rolled_back_to {
+        Some(serial) => format!("ROLLED BACK to serial {serial}"),
+        None => "FROZEN".to_owned(),
+    };
+    let until = until_ms.map(|until| format!("until {}, or ", TimeText(until)));
+    let until = until.unwrap_or_default();
+    let waits = match &line.held {
+        Some(held) => waits_text(held.loses),
+        None => String::new(),
+    };
+    let (since, zone) = (TimeText(*since_ms), &line.zone);
+    format!("{what} since {since} by {by}, {until}until: zonewright release {zone}{waits}")
+}
+
+/// What waits for the end of an order, for people: also what the gate would say of it.
+fn waits_text(loses: Option<(usize, usize)>) -> String {
+    match loses {
+        Some((lost, before)) => {
+            format!("; changes wait: they would lose {lost} of {before} records")
+        }
+        None => "; changes wait".to_owned(),
+    }
+}
+
+/// A change that is held, for people.
+fn held_text(zone: &str, held: &HeldLine) -> String {
+    let HeldLine {
+        why,
+        since_ms,
+        until_ms,
+        is_releasable,
+        loses: _,
+    } = held;
+    let why = printable(why);
+    let since = TimeText(*since_ms);
+    let release = format!("by: zonewright release {zone}");
+    match (until_ms, is_releasable) {
+        (Some(until), true) => {
+            let until = TimeText(*until);
+            format!("HELD since {since}: {why}; published at {until}, or {release}")
+        }
+        (Some(until), false) => {
+            format!(
+                "HELD since {since}: {why}; published at {}",
+                TimeText(*until)
+            )
+        }
+        (None, true) => format!("HELD since {since}: {why}; published {release}"),
+        (None, false) => format!("HELD since {since}: {why}"),
+    }
+}
+
+/// A secondary for people.
+fn secondary_text(line: &SecondaryLine) -> String {
+    let serial = |serial: Option<u32>| serial.map_or("nothing".to_owned(), |s| s.to_string());
+    let lag = match (line.lag_versions, line.lag_seconds) {
+        (Some(0), _) => "up to date".to_owned(),
+        (Some(lag), Some(seconds)) => format!("{lag} versions behind, for {seconds} s"),
+        (Some(lag), None) => format!("{lag} versions behind"),
+        (None, Some(seconds)) => {
+            format!("behind by an unknown number of versions, for {seconds} s")
+        }
+        (None, None) => "lag unknown".to_owned(),
+    };
+    let by = line
+        .by
+        .as_deref()
+        .map(|by| format!(" by {by}"))
+        .unwrap_or_default();
+    let answer = match &line.refused {
+        Some(refused) => format!("REFUSED {refused}"),
+        None => format!("acknowledged {}", serial(line.acknowledged)),
+    };
+    format!(
+        "secondary {}: told {}, {answer}, took {}{by}, {lag}",
+        line.secondary,
+        serial(line.told),
+        serial(line.took)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_says_what_the_changes_that_wait_would_lose() {
+        let order = OrderLine {
+            rolled_back_to: None,
+            since_ms: 0,
+            until_ms: None,
+            by: "someone".into(),
+        };
+        let text = |loses| {
+            let held = HeldLine {
+                why: "an operator ordered it to wait".into(),
+                since_ms: 0,
+                until_ms: None,
+                is_releasable: true,
+                loses,
+            };
+            let line = ZoneLine {
+                zone: "z.".into(),
+                history: None,
+                serial: None,
+                time_ms: None,
+                records: 42,
+                stale_since_ms: None,
+                hash: None,
+                held: Some(held),
+                order: None,
+            };
+            order_text(&line, &order)
+        };
+        assert!(text(None).ends_with("release z.; changes wait"));
+        let loses = "; changes wait: they would lose 23 of 42 records";
+        assert!(text(Some((23, 42))).ends_with(loses));
+    }
+
+    #[test]
+    fn what_an_older_server_says_of_a_held_change_is_understood() {
+        let text = r#"{"why":"w","sinceMs":1,"untilMs":null,"isReleasable":true}"#;
+        let held: HeldLine = serde_json::from_str(text).unwrap();
+        assert_eq!(held.loses, None);
+        assert_eq!(serde_json::to_string(&held).unwrap(), text);
+    }
+
+    #[test]
+    fn what_is_held_for_ever_says_how_it_is_released() {
+        let held = |until_ms, is_releasable| HeldLine {
+            why: "it would lose 9 of 10 records".into(),
+            since_ms: 0,
+            until_ms,
+            is_releasable,
+            loses: Some((9, 10)),
+        };
+        let release = "by: zonewright release z.";
+        let ends = |line: &HeldLine, end: &str| held_text("z.", line).ends_with(end);
+        assert!(ends(
+            &held(None, true),
+            &format!("records; published {release}")
+        ));
+        assert!(ends(&held(Some(1), true), &format!(", or {release}")));
+        assert!(ends(&held(None, false), "records"));
+    }
+}

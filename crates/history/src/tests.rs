@@ -1,0 +1,233 @@
+//! What people read of the past, from a past made by hand.
+
+mod fake;
+mod follow;
+mod versions;
+
+use std::sync::Arc;
+
+use dns::{RrList, Serial};
+use fake::*;
+use provenance::{Cause, ObjectKey, Origin, Verb};
+use zone::Step;
+use zone::journal::Fault;
+
+use super::{
+    HeldLine, HistoryLine, OrderLine, Output, Past, Question, Request, SecondaryLine, SourceLine,
+    Status, ZoneLine, answer,
+};
+
+#[test]
+fn status_tells_sources_zones_secondaries_and_problems() {
+    let mut past = Fake::new();
+    let none = asked(&past, Request::Status, Output::Text);
+    assert!(none.is_err_and(|error| error.contains("no server runs")));
+    let zone = |zone: &str, serial: Option<u32>, stale: Option<u64>| ZoneLine {
+        zone: zone.into(),
+        serial,
+        time_ms: serial.map(|_| THIRD_MS),
+        records: 2,
+        stale_since_ms: stale,
+        held: serial.map(|_| HeldLine {
+            why: "it would lose 90 of 100 records".into(),
+            since_ms: THIRD_MS,
+            until_ms: Some(THIRD_MS + 3_600_000),
+            is_releasable: true,
+            loses: Some((90, 100)),
+        }),
+        hash: serial.map(|_| "ab12".into()),
+        order: None,
+        history: serial.map(|serial| HistoryLine {
+            begins: serial - 100,
+            begins_ms: THIRD_MS - 2000,
+            versions: 3,
+            octets: 1025,
+        }),
+    };
+    past.status = Some(Status {
+        version: "9.9".into(),
+        zones: vec![
+            zone("z.", Some(200), Some(THIRD_MS)),
+            zone("new.", None, None),
+        ],
+        sources: vec![SourceLine {
+            source: "shop".into(),
+            synced: true,
+            stale_since_ms: Some(THIRD_MS),
+            objects: vec![("Service".into(), 2), ("EndpointSlice".into(), 0)],
+        }],
+        secondaries: vec![SecondaryLine {
+            zone: "z.".into(),
+            secondary: "192.0.2.9:53".into(),
+            told: Some(200),
+            acknowledged: None,
+            refused: None,
+            took: Some(101),
+            by: Some("ixfr".into()),
+            lag_versions: Some(1),
+            lag_seconds: Some(7),
+        }],
+        problems: vec!["shop.yaml:3: unclosed bracket".into()],
+    });
+    let want = "\
+zonewright 9.9
+source shop: STALE since 2026-11-21T14:00:02.000Z (2 Service, 0 EndpointSlice)
+zone z. serial 200 of 2026-11-21T14:00:02.000Z, 2 records, STALE
+    hash ab12
+    history begins at serial 100, 2026-11-21T14:00:00.000Z; versions: 3, 2 KiB
+    HELD since 2026-11-21T14:00:02.000Z: it would lose 90 of 100 records; published at 2026-11-21T15:00:02.000Z, or by: zonewright release z.
+    secondary 192.0.2.9:53: told 200, acknowledged nothing, took 101 by ixfr, 1 versions behind, for 7 s
+zone new. has no version yet
+problem shop.yaml:3: unclosed bracket
+";
+    assert_eq!(
+        asked(&past, Request::Status, Output::Text).as_deref(),
+        Ok(want)
+    );
+    let json = |request| asked(&past, request, Output::Json).expect("it is answered");
+    let read = |request| serde_json::from_str::<Status>(&json(request)).ok();
+    assert_eq!(read(Request::Status), past.status);
+    // Who wants to know what is served has nothing read from the store.
+    assert_eq!(read(Request::Standing), past.status());
+}
+
+#[test]
+fn a_release_says_the_serial_or_why_not() {
+    let past = Fake::new();
+    let release = |zone: &str, output| asked(&past, Request::Release { zone: zone.into() }, output);
+    let text = release("Z", Output::Text);
+    assert_eq!(text.as_deref(), Ok("z. is published with serial 7\n"));
+    let json = release("z.", Output::Json).expect("it is answered");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(
+        json,
+        serde_json::json!({ "zone": "z.", "serial": 7, "until": null, "rolledBackTo": null, "ends": null })
+    );
+    assert_eq!(
+        release("y.", Output::Text),
+        Err("nothing of y. is held".into())
+    );
+}
+
+#[test]
+fn an_order_says_what_holds_until_when() {
+    let past = Fake::new();
+    let freeze = |time: Option<&str>| {
+        let (zone, time) = ("z".to_owned(), time.map(Into::into));
+        asked(&past, Request::Freeze { zone, time }, Output::Text)
+    };
+    let want = "z. is frozen with serial 7 until: zonewright release z.\n";
+    assert_eq!(freeze(None).as_deref(), Ok(want));
+    let want = "z. is frozen with serial 7 until 2026-11-21T14:30:03.000Z, or until: zonewright release z.\n";
+    assert_eq!(freeze(Some("30m")).as_deref(), Ok(want));
+    for wrong in ["soon", "0s", "30", "3651d", "99999999999999w"] {
+        let refusal = freeze(Some(wrong)).unwrap_err();
+        let want = format!("\"{wrong}\" is no time up to 3650d; write 90s, 30m, 2h or 1d");
+        assert_eq!(refusal, want);
+    }
+    let rollback = |to: &str, output| {
+        let (zone, to, time) = ("z".into(), to.into(), "1h".into());
+        asked(&past, Request::Rollback { zone, to, time }, output)
+    };
+    let want = "z. has the content of serial 101 again, with serial 102 until 2026-11-21T15:00:03.000Z, or until: zonewright release z.\n";
+    assert_eq!(rollback("101", Output::Text).as_deref(), Ok(want));
+    let json = rollback("101", Output::Json).expect("it is answered");
+    assert!(
+        json.contains("\"rolledBackTo\":101,\"serial\":102"),
+        "{json}"
+    );
+    let mut past = Fake::new();
+    past.status = Some(Status {
+        version: "9.9".into(),
+        zones: vec![ZoneLine {
+            zone: "z.".into(),
+            history: None,
+            serial: Some(7),
+            time_ms: None,
+            records: 2,
+            stale_since_ms: None,
+            held: None,
+            hash: None,
+            order: Some(OrderLine {
+                rolled_back_to: Some(101),
+                since_ms: THIRD_MS,
+                until_ms: Some(THIRD_MS + 3_600_000),
+                by: "uid 7".into(),
+            }),
+        }],
+        sources: Vec::new(),
+        secondaries: Vec::new(),
+        problems: Vec::new(),
+    });
+    let ends = "    this ends the rollback to serial 101 until 2026-11-21T15:00:02.000Z by uid 7\n";
+    let (zone, time) = ("z".to_owned(), None);
+    let frozen = asked(&past, Request::Freeze { zone, time }, Output::Text);
+    let want = format!(
+        "z. stays rolled back to serial 101, with serial 7 until: zonewright release z.\n{ends}"
+    );
+    assert_eq!(frozen.as_deref(), Ok(&*want));
+    let zone = "z".to_owned();
+    let released = asked(&past, Request::Release { zone }, Output::Text);
+    let want = format!("z. follows its sources again, with serial 7\n{ends}");
+    assert_eq!(released.as_deref(), Ok(&*want));
+    assert!(rollback("55", Output::Text).is_err_and(|it| it.contains("history begins")));
+}
+
+#[test]
+fn blame_names_version_and_object_for_each_record() {
+    let blame = |zone: &str, name: Option<&str>, output| {
+        let request = Request::Blame {
+            zone: zone.into(),
+            name: name.map(Into::into),
+        };
+        asked(&Fake::new(), request, output)
+    };
+    let want = "\
+; z. serial 101 of 2026-11-21T14:00:01.000Z
+web.z. 5 IN A 192.0.2.2
+    since 101 2026-11-21T14:00:01.000Z
+    applied Service shop/web (resourceVersion 77, by kubectl, Update)
+";
+    for name in [None, Some("WEB.z")] {
+        assert_eq!(blame("z@101", name, Output::Text).as_deref(), Ok(want));
+    }
+    let json = blame("z", Some("db.z"), Output::Json).expect("it is answered");
+    assert!(
+        json.contains("\"serial\":200") && json.contains("\"name\":\"db\""),
+        "{json}"
+    );
+    let none = blame("z@100", Some("db.z"), Output::Text);
+    let want = "db.z. has no record in the version with serial 100";
+    assert_eq!(none, Err(want.to_owned()));
+}
+
+#[test]
+fn verify_says_what_holds_and_names_the_first_bad_version() {
+    let mut past = Fake::new();
+    let verify = |past: &Fake, output| {
+        let mut text = Vec::new();
+        let request = Request::Verify { zone: None };
+        let done = answer(&Question { request, output }, past, ASKER, &mut text);
+        let text = String::from_utf8(text).expect("answers are UTF-8");
+        (text, done.map_err(|error| error.to_string()))
+    };
+    let hash = "ab".repeat(32);
+    let good = format!(
+        "z.: good; 3 versions since 2026-11-21T14:00:00.000Z, newest serial 200, hash {hash}\n"
+    );
+    assert_eq!(verify(&past, Output::Text), (good, Ok(())));
+    for (seq, what) in [(2, "it is another"), (3, "so is this")] {
+        past.verdict.faults.push(Fault {
+            seq,
+            serial: Some(99),
+            what: what.into(),
+        });
+    }
+    let bad = "\
+z.: BROKEN at serial 99 (version 2): it is another
+    also serial 99 (version 3): so is this
+";
+    let why = "the history of z. is not as it was written".to_owned();
+    assert_eq!(verify(&past, Output::Text), (bad.to_owned(), Err(why)));
+    assert!(verify(&past, Output::Json).0.contains("\"good\":false"));
+}

@@ -1,0 +1,287 @@
+//! A past made by hand, and how it is asked.
+
+use std::cell::{Cell, RefCell};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use dns::{Name, Rdata, RrList, RrRef, Serial, Soa, Ttl};
+use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
+use zone::journal::{PartStep, Topic, Verdict};
+use zone::{Contents, Hash, Net, Step};
+
+use crate::{
+    AuditError, Grounds, HistoryLine, Order, Output, Past, Question, Request, Status, answer,
+};
+
+/// The time of the third version: 2026-11-21T14:00:02Z.
+pub(super) const THIRD_MS: u64 = 1_795_269_602_000;
+
+/// A past with one zone of three versions, a second apart: serials 100, 101 and 200. Where there are more zones, each
+/// has them.
+pub(super) struct Fake {
+    /// The zones.
+    pub(super) zones: Vec<Name>,
+    /// The steps.
+    pub(super) steps: Vec<Arc<Step>>,
+    /// How things stand.
+    pub(super) status: Option<Status>,
+    /// What going through the history gives.
+    pub(super) verdict: Verdict,
+    /// The versions that were read, wholly or in part.
+    pub(super) looked_at: RefCell<Vec<u64>>,
+    /// How many versions the index named.
+    pub(super) found: Cell<usize>,
+}
+
+/// A name.
+pub(super) fn name(text: &str) -> Name {
+    Name::parse(text).expect("names of tests are good")
+}
+
+/// The SOA of the zone.
+pub(super) fn soa() -> Soa {
+    let ttl = Ttl::decode(5);
+    Soa {
+        mname: name("ns.z."),
+        rname: name("mbox.z."),
+        refresh: Ttl::decode(300),
+        retry: Ttl::decode(30),
+        expire: Ttl::decode(86400),
+        minimum: ttl,
+        ttl,
+    }
+}
+
+/// A list of A records: owner, last octet, cause.
+pub(super) fn list(records: &[(&str, u8, u32)]) -> RrList {
+    let mut list = RrList::default();
+    for (owner, octet, tag) in records {
+        let owner = name(owner);
+        let (rtype, data) = Rdata::address([192, 0, 2, *octet].into());
+        list.push(RrRef {
+            owner: owner.as_wire(),
+            rtype,
+            ttl: Ttl::decode(5),
+            data: data.as_octets(),
+            tag: *tag,
+        });
+    }
+    list
+}
+
+/// A cause: what was done to a Service of namespace `shop`.
+pub(super) fn cause(verb: Verb, service: &str, place: &str, version: &str) -> Cause {
+    Cause {
+        verb,
+        kind: Some(Kind::Service),
+        key: ObjectKey::new("shop", service),
+        origin: Origin {
+            uid: "".into(),
+            resource_version: version.into(),
+            manager: if version.is_empty() { "" } else { "kubectl" }.into(),
+            operation: if version.is_empty() { "" } else { "Update" }.into(),
+            place: place.into(),
+        },
+    }
+}
+
+impl Fake {
+    /// The past, without a server.
+    pub(super) fn new() -> Self {
+        let step = |seq: u64, from: Option<u32>, serial: u32, removed, added, causes, records| {
+            Arc::new(Step {
+                seq,
+                time_ms: THIRD_MS - 1000 * (3 - seq),
+                from: from.map(|from| (Serial::decode(from), soa())),
+                serial: Serial::decode(serial),
+                soa: soa(),
+                removed,
+                added,
+                causes,
+                records,
+                link: None,
+            })
+        };
+        let web = cause(Verb::Listed, "web", "shop.yaml:4", "");
+        let changed = cause(Verb::Applied, "web", "", "77");
+        let gone = cause(Verb::Deleted, "web", "shop.yaml:4", "");
+        let db = cause(Verb::Applied, "db", "shop.yaml:9", "");
+        let steps = vec![
+            step(
+                1,
+                None,
+                100,
+                list(&[]),
+                list(&[("web.z.", 1, 0)]),
+                vec![vec![web]],
+                2,
+            ),
+            step(
+                2,
+                Some(100),
+                101,
+                list(&[("web.z.", 1, 0)]),
+                list(&[("web.z.", 2, 0)]),
+                vec![vec![changed]],
+                2,
+            ),
+            step(
+                3,
+                Some(101),
+                200,
+                list(&[("web.z.", 2, 0)]),
+                list(&[("db.z.", 3, 1)]),
+                vec![vec![gone], vec![db]],
+                2,
+            ),
+        ];
+        Self {
+            zones: vec![name("z.")],
+            steps,
+            status: None,
+            verdict: Verdict {
+                oldest: (1, Some(Serial::decode(100)), THIRD_MS - 2000),
+                newest: (3, Serial::decode(200)),
+                versions: 3,
+                unhashed: 0,
+                anchor: Hash::ZERO,
+                head: Some(Hash::from_octets([0xab; 32])),
+                faults: Vec::new(),
+            },
+            looked_at: RefCell::default(),
+            found: Cell::default(),
+        }
+    }
+
+    /// A version.
+    pub(super) fn version(&self, seq: u64) -> Option<Arc<Step>> {
+        self.steps.iter().find(|step| step.seq == seq).cloned()
+    }
+}
+
+impl Past for Fake {
+    fn zones(&self) -> Vec<Name> {
+        self.zones.clone()
+    }
+
+    fn range(&self, zone: &Name) -> Option<(u64, u64)> {
+        let (first, last) = (self.steps.first()?, self.steps.last()?);
+        self.zones.contains(zone).then_some((first.seq, last.seq))
+    }
+
+    fn step(&self, _: &Name, seq: u64) -> Result<Option<Arc<Step>>, String> {
+        self.looked_at.borrow_mut().push(seq);
+        Ok(self.version(seq))
+    }
+
+    fn steps(&self, zone: &Name, seqs: RangeInclusive<u64>) -> Result<Vec<Arc<Step>>, String> {
+        let steps = seqs.map(|seq| self.step(zone, seq));
+        steps.filter_map(Result::transpose).collect()
+    }
+
+    fn step_of(&self, zone: &Name, seq: u64, _: &Name) -> Result<PartStep, String> {
+        let step = self.step(zone, seq)?.ok_or("no such version")?;
+        Ok(PartStep {
+            step: (*step).clone(),
+            removed: step.removed.len(),
+            added: step.added.len(),
+        })
+    }
+
+    fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), String> {
+        assert!(self.zones.contains(zone), "{zone}");
+        let step = self.version(seq).ok_or("no such version")?;
+        Ok((step.serial, step.time_ms))
+    }
+
+    fn find(
+        &self,
+        _: &Name,
+        topic: Topic,
+        seqs: RangeInclusive<u64>,
+        call: &mut dyn FnMut(u64) -> Result<bool, AuditError>,
+    ) -> Result<(), AuditError> {
+        let may_concern = |step: &&Arc<Step>| {
+            let records = step.removed.iter().chain(&step.added);
+            let mut by_record =
+                records.flat_map(|rr| [Topic::name(&rr.to_record().owner), Topic::record(rr)]);
+            let mut by_object = step.causes.iter().flatten();
+            seqs.contains(&step.seq)
+                && (by_record.any(|it| it == topic)
+                    || by_object.any(|it| Topic::object(it.kind, &it.key) == topic))
+        };
+        for step in self.steps.iter().rev().filter(may_concern) {
+            self.found.set(self.found.get() + 1);
+            if !call(step.seq)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn contents_of(&self, zone: &Name, seq: u64, _: &Name) -> Result<Contents, String> {
+        self.contents(zone, seq)
+    }
+
+    fn verify(&self, _: &Name) -> Result<Verdict, String> {
+        Ok(self.verdict.clone())
+    }
+
+    fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, String> {
+        let mut contents = Contents::empty(zone, soa());
+        for step in self.steps.iter().filter(|step| step.seq <= seq) {
+            contents = step.apply(&contents).map_err(|error| error.to_string())?;
+        }
+        Ok(contents)
+    }
+
+    fn difference(&self, _: &Name, older: u64, newer: u64) -> Result<Option<Net>, String> {
+        let between = |step: &&Arc<Step>| older < step.seq && step.seq <= newer;
+        let steps: Vec<_> = self.steps.iter().filter(between).cloned().collect();
+        Ok(Net::of(&steps))
+    }
+
+    fn status(&self) -> Option<Status> {
+        let mut status = self.status.clone()?;
+        for line in &mut status.zones {
+            line.history = None;
+        }
+        Some(status)
+    }
+
+    fn history(&self, zone: &Name) -> Option<HistoryLine> {
+        let mut zones = self.status.iter().flat_map(|status| &status.zones);
+        let line = zones.find(|line| line.zone == zone.to_string());
+        line.and_then(|line| line.history.clone())
+    }
+
+    fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError> {
+        assert_eq!(by, ASKER);
+        if let Order::Rollback { seq, .. } = order {
+            return Ok(Serial::decode(100 + u32::try_from(seq).unwrap()));
+        }
+        if *zone == name("z.") {
+            return Ok(Serial::decode(7));
+        }
+        Err(AuditError::Refused(format!("nothing of {zone} is held")))
+    }
+
+    fn grounds(&self, _: &Name) -> Result<Grounds, AuditError> {
+        Err(AuditError::NoServer)
+    }
+
+    fn now_ms(&self) -> u64 {
+        THIRD_MS + 1000
+    }
+}
+
+/// Who asks.
+pub(super) const ASKER: &str = "a test";
+
+/// The answer to a question, or why there is none.
+pub(super) fn asked(past: &Fake, request: Request, output: Output) -> Result<String, String> {
+    let mut text = Vec::new();
+    let question = Question { request, output };
+    answer(&question, past, ASKER, &mut text).map_err(|error| error.to_string())?;
+    Ok(String::from_utf8(text).expect("answers are UTF-8"))
+}

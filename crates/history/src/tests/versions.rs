@@ -1,0 +1,373 @@
+//! Log, show and diff.
+
+use super::*;
+use crate::past::steps_of;
+
+/// `show`.
+fn show(zone: &str) -> Result<String, String> {
+    let zone = zone.to_owned();
+    asked(
+        &Fake::new(),
+        Request::Show { zone, name: None },
+        Output::Text,
+    )
+}
+
+/// `diff`, of these versions.
+fn diff(from: &str, to: Option<&str>) -> Result<String, String> {
+    diff_of(&Fake::new(), from, to)
+}
+
+/// `diff`, of another past.
+fn diff_of(past: &Fake, from: &str, to: Option<&str>) -> Result<String, String> {
+    let request = Request::Diff {
+        zone: "z".into(),
+        from: from.into(),
+        to: to.map(Into::into),
+    };
+    asked(past, request, Output::Text)
+}
+
+/// `log` with these filters: since, until, name, object.
+fn log(filters: [Option<&str>; 4]) -> Result<String, String> {
+    let [since, until, name, object] = filters.map(|filter| filter.map(ToOwned::to_owned));
+    let request = Request::Log {
+        zone: None,
+        since,
+        until,
+        name,
+        object,
+    };
+    asked(&Fake::new(), request, Output::Text)
+}
+
+/// The serials that a log lists.
+fn serials(log: Result<String, String>) -> Vec<String> {
+    let text = log.expect("it is answered");
+    let versions = text.lines().filter(|line| line.starts_with("z. "));
+    versions
+        .filter_map(|line| line.split(' ').nth(1).map(ToOwned::to_owned))
+        .collect()
+}
+
+#[test]
+fn log_tells_versions_newest_first_with_their_causes() {
+    let want = "\
+z. 200 2026-11-21T14:00:02.000Z +1 -1 (2 records)
+    deleted Service shop/web (shop.yaml:4)
+    applied Service shop/db (shop.yaml:9)
+z. 101 2026-11-21T14:00:01.000Z +1 -1 (2 records)
+    applied Service shop/web (resourceVersion 77, by kubectl, Update)
+z. 100 2026-11-21T14:00:00.000Z +1 -0 (2 records)
+    listed Service shop/web (shop.yaml:4)
+";
+    assert_eq!(log([None; 4]).as_deref(), Ok(want));
+}
+
+#[test]
+fn log_of_a_name_tells_causes_of_the_version_and_none_of_other_records() {
+    let of_version = |verb, what: &str| Cause {
+        verb,
+        kind: None,
+        key: ObjectKey::new("", what),
+        origin: Origin::default(),
+    };
+    let mut past = Fake::new();
+    let step = Arc::make_mut(&mut past.steps[2]);
+    // The group of another owner, one of the version, one of an owner that is not there any more.
+    step.causes[0] = vec![of_version(Verb::Configured, "the source")];
+    step.causes.push(vec![
+        of_version(Verb::Configured, "the Corefile"),
+        of_version(Verb::Resumed, "the freeze of someone"),
+    ]);
+    let gone = Cause {
+        verb: Verb::Deleted,
+        ..step.causes[1][0].clone()
+    };
+    step.causes.push(vec![gone]);
+    let request = Request::Log {
+        zone: None,
+        since: Some("1s ago".into()),
+        until: None,
+        name: Some("db.z.".into()),
+        object: None,
+    };
+    let said = asked(&past, request, Output::Text).expect("it is answered");
+    let want = "\
+z. 200 2026-11-21T14:00:02.000Z +1 -1 (2 records)
+    applied Service shop/db (shop.yaml:9)
+    configured from the Corefile
+    resumed after the freeze of someone
+    + db.z. 5 IN A 192.0.2.3
+";
+    assert_eq!(said, want);
+}
+
+#[test]
+fn log_is_filtered_by_time_name_and_object() {
+    for (filters, want) in [
+        (
+            [Some("2026-11-21T14:00:01Z"), None, None, None],
+            vec!["200", "101"],
+        ),
+        (
+            [None, Some("2026-11-21T14:00:01Z"), None, None],
+            vec!["101", "100"],
+        ),
+        (
+            [Some("2s ago"), Some("1s ago"), None, None],
+            vec!["200", "101"],
+        ),
+        ([Some("1s ago"), Some("2s ago"), None, None], vec![]),
+        (
+            [None, None, Some("WEB.z."), None],
+            vec!["200", "101", "100"],
+        ),
+        ([None, None, Some("db.z."), None], vec!["200"]),
+        ([None, None, Some("eb.z."), None], vec![]),
+        (
+            [None, None, Some("db.z."), Some("Service/shop/web")],
+            vec!["200"],
+        ),
+        ([None, None, None, Some("service/shop/db")], vec!["200"]),
+        (
+            [None, None, None, Some("Service/shop/web")],
+            vec!["200", "101", "100"],
+        ),
+        ([None, None, None, Some("EndpointSlice/shop/web")], vec![]),
+    ] {
+        assert_eq!(serials(log(filters)), want, "{filters:?}");
+    }
+    let shown = log([None, Some("2026-11-21T14:00:01Z"), Some("web.z."), None]);
+    let shown = shown.expect("it is answered");
+    let none = log([None, None, None, Some("Service/cart")]);
+    assert_eq!(none.as_deref(), Ok("; no version fits\n"));
+    let only = log([None, None, Some("db.z."), None]).expect("it is answered");
+    let want = "\
+z. 200 2026-11-21T14:00:02.000Z +1 -1 (2 records)
+    applied Service shop/db (shop.yaml:9)
+    + db.z. 5 IN A 192.0.2.3
+";
+    assert_eq!(only, want, "nothing of other names");
+    assert!(
+        shown.contains("    - web.z. 5 IN A 192.0.2.1\n    + web.z. 5 IN A 192.0.2.2\n"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn show_writes_a_version_as_a_master_file() {
+    let want = "\
+; z. serial 101 of 2026-11-21T14:00:01.000Z, 2 records
+z. 5 IN SOA ns.z. mbox.z. 101 300 30 86400 5
+web.z. 5 IN A 192.0.2.2
+";
+    assert_eq!(show("z@101").as_deref(), Ok(want));
+}
+
+#[test]
+fn versions_are_found_by_serial_and_by_time() {
+    for (moment, want) in [
+        ("z", 200),
+        ("Z.", 200),
+        ("z@100", 100),
+        ("z@200", 200),
+        ("z@2026-11-21T14:00:00Z", 100),
+        ("z@2026-11-21T14:00:00.999Z", 100),
+        ("z@2026-11-21T14:00:01Z", 101),
+        ("z@2026-11-21T15:00:00+01:00", 100),
+        ("z@2027-01-01", 200),
+        ("z@1s ago", 200),
+        ("z@2s ago", 101),
+    ] {
+        let head = show(moment).unwrap_or_else(|error| panic!("{moment}: {error}"));
+        assert!(
+            head.starts_with(&format!("; z. serial {want} of")),
+            "{moment}: {head}"
+        );
+    }
+    let begins = "history begins at serial 100, 2026-11-21T14:00:00.000Z";
+    for (moment, want) in [
+        (
+            "z@102",
+            format!("no version of z. with serial 102 is kept: {begins}"),
+        ),
+        (
+            "z@201",
+            "no version of z. with serial 201 is kept: the newest is serial 200, 2026-11-21T14:00:02.000Z"
+                .to_owned(),
+        ),
+        (
+            "z@2026-11-21",
+            format!("nothing is kept of z. at that time: {begins}"),
+        ),
+        (
+            "z@4s ago",
+            format!("nothing is kept of z. at that time: {begins}"),
+        ),
+        ("y", "no zone y. here; there are z.".to_owned()),
+    ] {
+        assert_eq!(show(moment), Err(want), "{moment}");
+    }
+}
+
+#[test]
+fn diff_tells_the_net_difference_and_its_causes() {
+    let want = "\
+--- z. 100 2026-11-21T14:00:00.000Z
++++ z. 200 2026-11-21T14:00:02.000Z
+-z. 5 IN SOA ns.z. mbox.z. 100 300 30 86400 5
++z. 5 IN SOA ns.z. mbox.z. 200 300 30 86400 5
+-web.z. 5 IN A 192.0.2.1
+; applied Service shop/web (resourceVersion 77, by kubectl, Update)
++db.z. 5 IN A 192.0.2.3
+; applied Service shop/db (shop.yaml:9)
+";
+    assert_eq!(diff("100", None).as_deref(), Ok(want));
+    assert_eq!(diff("100", Some("1s ago")).as_deref(), Ok(want));
+    assert_eq!(
+        diff("200", None).as_deref(),
+        Ok("; both are z. serial 200\n")
+    );
+}
+
+/// Adds versions that change nothing, with serials from 201 on.
+fn add_versions(past: &mut Fake, count: u32) {
+    let last = past.steps[2].clone();
+    for more in 1..=count {
+        past.steps.push(Arc::new(Step {
+            seq: 3 + u64::from(more),
+            from: Some((Serial::decode(199 + more), last.soa.clone())),
+            serial: Serial::decode(200 + more),
+            removed: RrList::default(),
+            added: RrList::default(),
+            causes: Vec::new(),
+            ..(*last).clone()
+        }));
+    }
+}
+
+/// Records that an older version brought do not read as if the newest had.
+#[test]
+fn a_diff_of_many_records_says_of_which_it_does_not_know_who_brought_them() {
+    let mut past = Fake::new();
+    add_versions(&mut past, 1300);
+    let many: Vec<String> = (10..90).map(|number| format!("s{number}.z.")).collect();
+    let many: Vec<_> = many.iter().map(|owner| (owner.as_str(), 7, 0)).collect();
+    let mut bobs = (*past.steps[3]).clone();
+    bobs.added = list(&many);
+    bobs.causes = vec![vec![cause(Verb::Applied, "bobs", "", "5")]];
+    past.steps[3] = Arc::new(bobs);
+    let mut mallorys = (*past.steps[1302]).clone();
+    mallorys.added = list(&[("s5.z.", 1, 0), ("zzz.z.", 1, 0)]);
+    mallorys.causes = vec![vec![cause(Verb::Applied, "mallorys", "", "6")]];
+    past.steps[1302] = Arc::new(mallorys);
+    let said = diff_of(&past, "200", Some("1500")).expect("it is answered");
+    let unknown = "; by an older version than those that were looked at: `log --name` names who";
+    let mallory = "; applied Service shop/mallorys (resourceVersion 6, by kubectl, Update)";
+    for part in [
+        format!("+s5.z. 5 IN A 192.0.2.1\n{mallory}\n"),
+        format!("+s89.z. 5 IN A 192.0.2.7\n{unknown}\n"),
+        format!("+zzz.z. 5 IN A 192.0.2.1\n{mallory}\n"),
+    ] {
+        assert!(said.contains(&part), "{part} in {said}");
+    }
+    assert_eq!(said.matches(unknown).count(), 1, "{said}");
+    assert!(!said.contains("bobs"), "{said}");
+    let said = diff_of(&past, "200", Some("900")).expect("it is answered");
+    assert!(
+        said.contains("shop/bobs") && !said.contains(unknown),
+        "{said}"
+    );
+}
+
+#[test]
+fn versions_that_leave_the_history_meanwhile_are_missed() {
+    let past = Fake::new();
+    let steps = |seqs| steps_of(&past, &name("z."), seqs).map_err(|error| error.to_string());
+    assert_eq!(steps(2..=3).unwrap(), past.steps[1..]);
+    for seqs in [0..=2, 2..=4] {
+        let refusal = steps(seqs).unwrap_err();
+        assert!(refusal.contains("left the history"), "{refusal}");
+    }
+}
+
+#[test]
+fn a_diff_of_versions_with_the_same_records_says_so() {
+    let mut past = Fake::new();
+    add_versions(&mut past, 3);
+    let said = diff_of(&past, "200", Some("203")).expect("it is answered");
+    assert!(said.ends_with("\n; both have the same records\n"), "{said}");
+}
+
+#[test]
+fn a_name_of_another_zone_is_not_answered_as_if_it_were_absent() {
+    let past = Fake::new();
+    let (zone, name) = ("z".to_owned(), Some("www.example.org".to_owned()));
+    let no_time = None;
+    for request in [
+        Request::Show {
+            zone: zone.clone(),
+            name: name.clone(),
+        },
+        Request::Blame {
+            zone: zone.clone(),
+            name: name.clone(),
+        },
+        Request::Log {
+            zone: Some(zone),
+            since: no_time.clone(),
+            until: no_time,
+            name,
+            object: None,
+        },
+    ] {
+        let refusal = asked(&past, request, Output::Text).unwrap_err();
+        assert_eq!(refusal, "www.example.org. is not a name of z.");
+    }
+}
+
+/// Two versions may lie a million apart: a few records are found by the index, and not all between is read.
+#[test]
+fn a_diff_of_versions_far_apart_names_the_causes_of_a_few_records() {
+    let mut past = Fake::new();
+    add_versions(&mut past, 5000);
+    let said = diff_of(&past, "100", Some("5200")).expect("it is answered");
+    for line in [
+        "-web.z. 5 IN A 192.0.2.1\n; applied Service shop/web",
+        "+db.z. 5 IN A 192.0.2.3\n; applied Service shop/db (shop.yaml:9)\n; and maybe more: `log` names all",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+    let looked_at = past.looked_at.borrow().len();
+    assert!(looked_at < 100, "{looked_at} versions were read");
+}
+
+#[test]
+fn diff_the_other_way_takes_back_what_came() {
+    let back = diff("200", Some("101")).expect("it is answered");
+    assert!(back.starts_with("--- z. 200 "), "{back}");
+    assert!(
+        back.contains("\n-db.z. 5 IN A 192.0.2.3\n; applied Service shop/db (shop.yaml:9)\n+web.z. 5 IN A 192.0.2.2\n; deleted"),
+        "{back}"
+    );
+}
+
+#[test]
+fn machines_read_a_json_object_a_line() {
+    let request = Request::Diff {
+        zone: "z".into(),
+        from: "101".into(),
+        to: None,
+    };
+    let text = asked(&Fake::new(), request, Output::Json).expect("it is answered");
+    let read: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!(read["from"], 101);
+    assert_eq!(read["to"], 200);
+    assert_eq!(read["removed"][0], "web.z. 5 IN A 192.0.2.2");
+    assert_eq!(read["removedWhy"][0]["causes"][0]["verb"], "deleted");
+    assert_eq!(read["addedWhy"][0]["causes"][0]["name"], "db");
+    assert_eq!(read["addedWhy"][0]["serial"], 200);
+    assert_eq!(read["versions"][0]["causes"][1][0]["name"], "db");
+    assert_eq!(read["versions"][0]["added"][0]["cause"], 1);
+}

@@ -1,0 +1,132 @@
+//! `verify`: whether the history is as it was written, zone by zone.
+
+use std::io;
+
+use dns::Name;
+use serde_json::{Value, json};
+use zone::journal::{Fault, Verdict};
+
+use crate::moment::TimeText;
+use crate::past::{AuditError, Output, Past};
+
+/// The most faults that text names.
+const FAULTS_SHOWN: usize = 5;
+
+/// Goes through the zones and writes what was found.
+///
+/// # Errors
+/// [`AuditError::Broken`] after all was written, when a chain does not hold.
+pub(super) fn write(
+    past: &dyn Past,
+    zones: &[Name],
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let mut broken = Vec::new();
+    for zone in zones {
+        let verdict = past.verify(zone).map_err(AuditError::Store)?;
+        match output {
+            Output::Text => write_text(zone, &verdict, out)?,
+            Output::Json => writeln!(out, "{}", verdict_json(zone, &verdict))?,
+        }
+        if !verdict.faults.is_empty() {
+            broken.push(zone.clone());
+        }
+    }
+    if broken.is_empty() {
+        Ok(())
+    } else {
+        Err(AuditError::Broken(broken))
+    }
+}
+
+/// The hash of the newest version in words.
+fn head_text(verdict: &Verdict) -> String {
+    verdict
+        .head
+        .map_or_else(|| "none yet".to_owned(), |hash| hash.to_string())
+}
+
+/// One zone for people.
+fn write_text(zone: &Name, verdict: &Verdict, out: &mut dyn io::Write) -> Result<(), AuditError> {
+    let Verdict {
+        oldest: (oldest, first_serial, since_ms),
+        newest: (_, newest),
+        versions,
+        unhashed,
+        anchor: _,
+        head: _,
+        faults,
+    } = verdict;
+    let since = TimeText(*since_ms);
+    if let Some(first) = faults.first() {
+        writeln!(out, "{zone}: BROKEN at {}", fault_text(first))?;
+        for fault in faults.iter().take(FAULTS_SHOWN).skip(1) {
+            writeln!(out, "    also {}", fault_text(fault))?;
+        }
+        if faults.len() > FAULTS_SHOWN {
+            writeln!(out, "    and more: --output json names them")?;
+        }
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "{zone}: good; {versions} versions since {since}, newest serial {newest}, hash {}",
+        head_text(verdict)
+    )?;
+    if let (Some(serial), 2..) = (first_serial, oldest) {
+        writeln!(
+            out,
+            "    history begins at serial {serial}, {since}: what was before was dropped, as `history` says"
+        )?;
+    }
+    if *unhashed > 0 {
+        writeln!(
+            out,
+            "    the oldest {unhashed} were stored before there were hashes: they read well, no more is known"
+        )?;
+    }
+    Ok(())
+}
+
+/// One fault for people.
+fn fault_text(fault: &Fault) -> String {
+    let Fault { seq, serial, what } = fault;
+    match serial {
+        // Of no version that is there.
+        Some(serial) if *seq == 0 => format!("serial {serial}: {what}"),
+        Some(serial) => format!("serial {serial} (version {seq}): {what}"),
+        None => format!("version {seq}: {what}"),
+    }
+}
+
+/// One zone for machines.
+fn verdict_json(zone: &Name, verdict: &Verdict) -> Value {
+    let Verdict {
+        oldest: (_, oldest, since_ms),
+        newest: (_, newest),
+        versions,
+        unhashed,
+        anchor,
+        head,
+        faults,
+    } = verdict;
+    let faults: Vec<Value> = faults
+        .iter()
+        .map(
+            |Fault { seq, serial, what }| json!({ "version": seq, "serial": serial, "what": what }),
+        )
+        .collect();
+    json!({
+        "zone": zone.to_string(),
+        "good": faults.is_empty(),
+        "versions": versions,
+        "unhashed": unhashed,
+        "oldest": oldest.map(dns::Serial::encode),
+        "since": TimeText(*since_ms).to_string(),
+        "newest": newest.encode(),
+        "before": anchor.to_string(),
+        "hash": head.map(|hash| hash.to_string()),
+        "faults": faults,
+    })
+}

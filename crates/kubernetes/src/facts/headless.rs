@@ -1,0 +1,106 @@
+//! The headless Services that are seen, for those who answer from more than a version's records.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use imbl::HashMap;
+use provenance::ObjectKey;
+
+use crate::facts::{EndpointSlice, Service};
+
+/// A headless Service with its slices; what is large in them is shared with the facts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeadlessService {
+    /// The Service.
+    pub service: Service,
+    /// Its slices, by name.
+    pub slices: Vec<EndpointSlice>,
+}
+
+/// The headless Services that exist and may be seen. The writer publishes them with the versions;
+/// readers look without a lock. A change of one Service costs one Service.
+#[derive(Debug, Default)]
+pub struct HeadlessServices {
+    /// What is known; `None` until everything was listed for the first time.
+    known: ArcSwapOption<Known>,
+}
+
+/// What is known of the headless Services.
+#[derive(Debug, Default, Clone)]
+struct Known {
+    /// Those that are seen.
+    services: HashMap<ObjectKey, Arc<HeadlessService>>,
+    /// Whether nothing is said of others.
+    is_partial: bool,
+}
+
+/// What is known of one headless Service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SeenService {
+    /// It is there.
+    Seen(Arc<HeadlessService>),
+    /// There is none.
+    Missing,
+    /// That is not known yet.
+    Unknown,
+}
+
+impl HeadlessServices {
+    /// What is known of a Service.
+    #[must_use]
+    pub fn get(&self, key: &ObjectKey) -> SeenService {
+        let known = self.known.load();
+        let found = known.as_ref().and_then(|known| known.services.get(key));
+        match (found, known.as_ref().is_some_and(|known| !known.is_partial)) {
+            (Some(service), _) => SeenService::Seen(Arc::clone(service)),
+            (None, true) => SeenService::Missing,
+            (None, false) => SeenService::Unknown,
+        }
+    }
+
+    /// Whether all that are seen are known.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let known = self.known.load();
+        known.as_ref().is_some_and(|known| !known.is_partial)
+    }
+
+    /// How many Services are seen.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        let known = self.known.load();
+        known.as_ref().map_or(0, |known| known.services.len())
+    }
+
+    /// These are all there are.
+    pub fn publish_all(&self, all: impl Iterator<Item = HeadlessService>) {
+        self.publish_known(all, false);
+    }
+
+    /// These are seen; nothing is said of others.
+    pub fn publish_some(&self, some: impl Iterator<Item = HeadlessService>) {
+        self.publish_known(some, true);
+    }
+
+    /// Publishes what is known.
+    fn publish_known(&self, services: impl Iterator<Item = HeadlessService>, is_partial: bool) {
+        let services = services.map(|it| (it.service.key.clone(), Arc::new(it)));
+        let services = services.collect();
+        self.known.store(Some(Arc::new(Known {
+            services,
+            is_partial,
+        })));
+    }
+
+    /// These have changed, each with what it is now.
+    pub fn publish(&self, changed: impl Iterator<Item = (ObjectKey, Option<HeadlessService>)>) {
+        let mut known = self.known.load().as_deref().cloned().unwrap_or_default();
+        for (key, service) in changed {
+            match service {
+                Some(service) => known.services.insert(key, Arc::new(service)),
+                None => known.services.remove(&key),
+            };
+        }
+        self.known.store(Some(Arc::new(known)));
+    }
+}

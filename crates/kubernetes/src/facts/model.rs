@@ -1,0 +1,245 @@
+//! The facts: what we keep of a Service, an EndpointSlice, a Namespace, and nothing else.
+//!
+//! A fact holds what a record can depend on, plus its [`Origin`] (uid, resourceVersion, manager or
+//! file and line) for the history. Two facts are equal for the schema when all but the origin are
+//! equal (`State` compares so). Both sources make facts through `source::convert` alone.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use provenance::{FactKey, Kind, ObjectKey, Origin};
+
+use crate::facts::Endpoint;
+
+/// TCP, UDP or SCTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// `TCP`, the default of the API.
+    Tcp,
+    /// `UDP`.
+    Udp,
+    /// `SCTP`.
+    Sctp,
+}
+
+impl Protocol {
+    /// The label of the protocol in SRV owners (DNS-Based Service Discovery for Kubernetes 2.3.2).
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Tcp => "_tcp",
+            Self::Udp => "_udp",
+            Self::Sctp => "_sctp",
+        }
+    }
+}
+
+/// A port of a Service.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Port {
+    /// The port's name; empty for an unnamed port.
+    pub name: Arc<str>,
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The port number as clients use it (`port`, not `targetPort` or `nodePort`).
+    pub number: u16,
+}
+
+/// What kind of Service it is, as far as DNS can tell.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ServiceForm {
+    /// ClusterIP, NodePort or LoadBalancer with these cluster addresses (never empty).
+    ClusterIp(Arc<[IpAddr]>),
+    /// `clusterIP: None`: its endpoints stand for it.
+    Headless,
+    /// `type: ExternalName`: an alias of this host, as the object writes it; empty where it names none.
+    ExternalName(Arc<str>),
+    /// A Service without an address yet.
+    Pending,
+}
+
+/// Where a Service is reached from outside its cluster; something of it is there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct External {
+    /// `spec.externalIPs` and the addresses of its load balancers, sorted, each once.
+    pub addresses: Arc<[IpAddr]>,
+    /// The host names of its load balancers, as the object writes them, sorted, each once.
+    pub hosts: Arc<[Arc<str>]>,
+}
+
+/// A Service.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Service {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// Addresses, alias, or neither.
+    pub form: ServiceForm,
+    /// `spec.ports`, in the object's order.
+    pub ports: Arc<[Port]>,
+    /// Where it is reached from outside; most Services have nothing there.
+    pub external: Option<Arc<External>>,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// `addressType` of an EndpointSlice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SliceForm {
+    /// IPv4 addresses.
+    Ipv4,
+    /// IPv6 addresses.
+    Ipv6,
+    /// Host names.
+    Fqdn,
+}
+
+/// A port of an EndpointSlice.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlicePort {
+    /// The port's name; empty for an unnamed port.
+    pub name: Arc<str>,
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The number; `None` means all ports, which has no SRV.
+    pub number: Option<u16>,
+}
+
+/// Which ServiceImport a slice belongs to, and which cluster it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ImportOfSlice {
+    /// Name of the import, by label `multicluster.kubernetes.io/service-name`.
+    pub service: Arc<str>,
+    /// Id of the cluster, by label `multicluster.kubernetes.io/source-cluster`; empty without it.
+    pub cluster: Arc<str>,
+}
+
+/// What kind of import it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ImportForm {
+    /// `ClusterSetIP`, with the addresses it has; none until they are given out.
+    ClusterSetIp(Arc<[IpAddr]>),
+    /// `Headless`: its endpoints stand for it.
+    Headless,
+}
+
+/// A ServiceImport: a Service of a set of clusters.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ServiceImport {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// Addresses, or headless.
+    pub form: ImportForm,
+    /// `spec.ports`, in the object's order.
+    pub ports: Arc<[Port]>,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// An EndpointSlice.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EndpointSlice {
+    /// Namespace and name of the slice.
+    pub key: ObjectKey,
+    /// Name of its Service, by label `kubernetes.io/service-name`; `None` without the label.
+    pub service: Option<Arc<str>>,
+    /// The ServiceImport that it belongs to; most slices belong to none.
+    pub import: Option<Arc<ImportOfSlice>>,
+    /// What its addresses are.
+    pub form: SliceForm,
+    /// Its ports, in the object's order.
+    pub ports: Arc<[SlicePort]>,
+    /// Its ready endpoints, in the object's order.
+    pub endpoints: Arc<[Endpoint]>,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// A Namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Namespace {
+    /// Its name (`key.namespace` is empty).
+    pub key: ObjectKey,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// Labels of a pod: keys and values, sorted by key.
+pub type PodLabels = Arc<[(Arc<str>, Arc<str>)]>;
+
+/// A Pod that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pod {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// `status.podIP` and `status.podIPs`, each once; empty until the pod has one.
+    pub addresses: Arc<[IpAddr]>,
+    /// Those of its labels that someone asks for; `None` where nobody does, or it has none of them.
+    pub labels: Option<PodLabels>,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// One object's fact.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Fact {
+    /// A Namespace.
+    Namespace(Namespace),
+    /// A Service.
+    Service(Service),
+    /// An EndpointSlice.
+    EndpointSlice(EndpointSlice),
+    /// A Pod.
+    Pod(Pod),
+    /// A ServiceImport.
+    ServiceImport(ServiceImport),
+}
+
+impl Fact {
+    /// The kind of the object.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Namespace(_) => Kind::Namespace,
+            Self::Service(_) => Kind::Service,
+            Self::EndpointSlice(_) => Kind::EndpointSlice,
+            Self::Pod(_) => Kind::Pod,
+            Self::ServiceImport(_) => Kind::ServiceImport,
+        }
+    }
+
+    /// Namespace and name of the object.
+    #[must_use]
+    pub const fn key(&self) -> &ObjectKey {
+        match self {
+            Self::Namespace(namespace) => &namespace.key,
+            Self::Service(service) => &service.key,
+            Self::EndpointSlice(slice) => &slice.key,
+            Self::Pod(pod) => &pod.key,
+            Self::ServiceImport(import) => &import.key,
+        }
+    }
+
+    /// Where the fact came from.
+    #[must_use]
+    pub const fn origin(&self) -> &Origin {
+        match self {
+            Self::Namespace(namespace) => &namespace.origin,
+            Self::Service(service) => &service.origin,
+            Self::EndpointSlice(slice) => &slice.origin,
+            Self::Pod(pod) => &pod.origin,
+            Self::ServiceImport(import) => &import.origin,
+        }
+    }
+}
+
+/// What a source says happened. A list is handed over whole, when it is complete; one that breaks off
+/// is never handed over.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// The object is there, new or changed.
+    Applied(Fact),
+    /// The object is gone. The origin is the last one seen, from the deletion event where it has one.
+    Deleted(FactKey, Origin),
+    /// All objects of a kind, as a complete list: what is not in it is gone.
+    Listed(Kind, Vec<Fact>),
+}

@@ -1,0 +1,155 @@
+//! The pods of a cluster, by what their names are made of: namespace and address.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use provenance::{ObjectKey, Origin};
+
+use crate::facts::{Client, Pod, State};
+
+/// An address in a namespace: what the name of a pod says.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PodAddress {
+    /// The namespace.
+    pub namespace: Arc<str>,
+    /// The address.
+    pub address: IpAddr,
+}
+
+/// The pods. Several of a namespace may have one address: those of the host's network.
+#[derive(Debug, Default)]
+pub(super) struct Pods {
+    /// Pods by key.
+    by_key: HashMap<ObjectKey, Pod>,
+    /// The names of the pods that have each address, sorted.
+    addresses: BTreeMap<PodAddress, Box<[Arc<str>]>>,
+}
+
+impl Pods {
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Whether a pod of the namespace has the address.
+    pub(super) fn has(&self, at: &PodAddress) -> bool {
+        self.addresses.contains_key(at)
+    }
+
+    /// All addresses, by namespace.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = &PodAddress> {
+        self.addresses.keys()
+    }
+
+    /// The addresses of a namespace.
+    pub(super) fn addresses_in<'a>(
+        &'a self,
+        namespace: &Arc<str>,
+    ) -> impl Iterator<Item = &'a PodAddress> {
+        let namespace = Arc::clone(namespace);
+        let first = PodAddress {
+            namespace: Arc::clone(&namespace),
+            // IPv4 comes before IPv6
+            address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        };
+        self.addresses
+            .range(first..)
+            .map(|(at, _)| at)
+            .take_while(move |at| at.namespace == namespace)
+    }
+
+    /// Keys and origins of all.
+    pub(super) fn origins(&self) -> Vec<(ObjectKey, Origin)> {
+        let origin = |pod: &Pod| (pod.key.clone(), pod.origin.clone());
+        self.by_key.values().map(origin).collect()
+    }
+
+    /// The first pod of a namespace that has an address.
+    fn client(&self, at: &PodAddress) -> Option<Client> {
+        let name = self.addresses.get(at)?.first()?;
+        let key = ObjectKey {
+            namespace: Arc::clone(&at.namespace),
+            name: Arc::clone(name),
+        };
+        Some(Client {
+            labels: self.by_key.get(&key)?.labels.clone(),
+            namespace: key.namespace,
+            name: key.name,
+        })
+    }
+
+    /// Puts a pod in; gives the addresses that it did not have or has no more, all of them when its labels
+    /// are others, nothing when it says what it said.
+    pub(super) fn put(&mut self, pod: Pod) -> Vec<PodAddress> {
+        let key = pod.key.clone();
+        let after = addresses_of(&pod);
+        let labels = pod.labels.clone();
+        let old = self.by_key.insert(key.clone(), pod);
+        let before = old.as_ref().map(addresses_of).unwrap_or_default();
+        let changed = self.name_again(&key.name, &before, &after);
+        if old.is_some_and(|old| old.labels != labels) {
+            return before.union(&after).cloned().collect();
+        }
+        changed
+    }
+
+    /// Takes a pod out; gives its addresses, `None` when it was not there.
+    pub(super) fn take(&mut self, key: &ObjectKey) -> Option<Vec<PodAddress>> {
+        let before = addresses_of(&self.by_key.remove(key)?);
+        Some(self.name_again(&key.name, &before, &BTreeSet::new()))
+    }
+
+    /// Notes who has what after one pod changed; gives what changed.
+    fn name_again(
+        &mut self,
+        name: &Arc<str>,
+        before: &BTreeSet<PodAddress>,
+        after: &BTreeSet<PodAddress>,
+    ) -> Vec<PodAddress> {
+        for gone in before.difference(after) {
+            if let Some(names) = self.addresses.get_mut(gone) {
+                let others = names.iter().filter(|own| *own != name);
+                *names = others.cloned().collect();
+                if names.is_empty() {
+                    self.addresses.remove(gone);
+                }
+            }
+        }
+        for new in after.difference(before) {
+            let names = self.addresses.entry(new.clone()).or_default();
+            let mut all: Vec<_> = names.iter().chain([name]).cloned().collect();
+            all.sort();
+            *names = all.into();
+        }
+        before.symmetric_difference(after).cloned().collect()
+    }
+}
+
+impl State {
+    /// Whether a pod of a namespace has an address.
+    #[must_use]
+    pub fn has_pod(&self, at: &PodAddress) -> bool {
+        self.pods.has(at)
+    }
+
+    /// The first pod of a namespace that has an address.
+    #[must_use]
+    pub fn client(&self, at: &PodAddress) -> Option<Client> {
+        self.pods.client(at)
+    }
+
+    /// The addresses of all pods, by namespace.
+    pub fn pods(&self) -> impl Iterator<Item = &PodAddress> {
+        self.pods.addresses()
+    }
+}
+
+/// The addresses of a pod.
+fn addresses_of(pod: &Pod) -> BTreeSet<PodAddress> {
+    let at = |address: &IpAddr| PodAddress {
+        namespace: Arc::clone(&pod.key.namespace),
+        address: *address,
+    };
+    pod.addresses.iter().map(at).collect()
+}

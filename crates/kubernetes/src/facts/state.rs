@@ -1,0 +1,389 @@
+//! The facts of one cluster, indexed, and which keys a change dirties.
+//!
+//! A slice has no records of its own: it dirties its Service (and, when its label moves, both). A
+//! Namespace dirties what is in it. An address dirties the PTRs of all who hold it. Facts of different
+//! kinds arrive in any order: a slice without its Service, a Service without its Namespace wait here.
+
+mod imports;
+mod slices;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use provenance::{FactKey, Kind, ObjectKey, Origin, Verb};
+
+use self::imports::Imports;
+use self::slices::{SliceNames, same_slice, slice_addresses};
+use crate::facts::holders::Holders;
+use crate::facts::pods::Pods;
+use crate::facts::{Change, Dirty, EndpointSlice, Fact, Kinds, Namespace, Service, ServiceForm};
+
+/// All facts of one cluster.
+#[derive(Debug, Default)]
+pub struct State {
+    /// The kinds that are watched.
+    kinds: Kinds,
+    /// Namespaces by name.
+    namespaces: BTreeMap<Arc<str>, Namespace>,
+    /// Services by key, so that those of a namespace stand together. Boxed, as slices are: maps have more room than
+    /// entries.
+    services: BTreeMap<ObjectKey, Box<Service>>,
+    /// Slices by key.
+    slices: HashMap<ObjectKey, Box<EndpointSlice>>,
+    /// The slices of each Service.
+    slices_of: SliceNames,
+    /// The Services that hold each address, as cluster IP or by an endpoint.
+    holders: Holders,
+    /// The Services that are reached from outside at each address.
+    outer_holders: Holders,
+    /// The ServiceImports.
+    imports: Imports,
+    /// Pods.
+    pub(super) pods: Pods,
+    /// The kinds that were listed completely at least once.
+    listed: BTreeSet<Kind>,
+}
+
+impl State {
+    /// Nothing yet of a cluster in which these kinds are watched.
+    #[must_use]
+    pub fn new(kinds: Kinds) -> Self {
+        Self {
+            kinds,
+            ..Self::default()
+        }
+    }
+
+    /// Whether every watched kind was listed completely: before that, nothing may be concluded from
+    /// absence. Imports have [`Self::has_imports`]: a cluster may have none of their API.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        let kinds = self.kinds.without(Kind::ServiceImport);
+        kinds.iter().all(|kind| self.listed.contains(&kind))
+    }
+
+    /// Whether a namespace of this name exists.
+    #[must_use]
+    pub fn has_namespace(&self, name: &str) -> bool {
+        self.namespaces.contains_key(name)
+    }
+
+    /// How many objects of a kind there are.
+    #[must_use]
+    pub fn count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Namespace => self.namespaces.len(),
+            Kind::Service => self.services.len(),
+            Kind::EndpointSlice => self.slices.len(),
+            Kind::ServiceImport => self.imports.by_key.len(),
+            Kind::Pod => self.pods.count(),
+        }
+    }
+
+    /// The names of all namespaces.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.namespaces.keys()
+    }
+
+    /// A Service.
+    #[must_use]
+    pub fn service(&self, key: &ObjectKey) -> Option<&Service> {
+        self.services.get(key).map(Box::as_ref)
+    }
+
+    /// All Services, by namespace and name.
+    pub fn services(&self) -> impl Iterator<Item = &Service> {
+        self.services.values().map(Box::as_ref)
+    }
+
+    /// The slices of a Service, by name.
+    pub fn slices_of<'a>(
+        &'a self,
+        service: &'a ObjectKey,
+    ) -> impl Iterator<Item = &'a EndpointSlice> + Clone {
+        let keys = self.slices_of.of(service);
+        keys.filter_map(|key| self.slices.get(&key).map(Box::as_ref))
+    }
+
+    /// The Services that hold an address, sorted.
+    #[must_use]
+    pub fn holders(&self, address: IpAddr) -> &[ObjectKey] {
+        self.holders.of(address)
+    }
+
+    /// All addresses that someone holds.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.holders.addresses()
+    }
+
+    /// The Services that are reached from outside at an address, sorted.
+    #[must_use]
+    pub fn outer_holders(&self, address: IpAddr) -> &[ObjectKey] {
+        self.outer_holders.of(address)
+    }
+
+    /// All addresses at which Services are reached from outside.
+    pub fn outer_addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.outer_holders.addresses()
+    }
+
+    /// Takes a change in and marks what it dirties.
+    pub fn apply(&mut self, change: Change, dirty: &mut Dirty) {
+        match change {
+            Change::Applied(fact) => self.put(fact, Verb::Applied, dirty),
+            Change::Deleted(key, origin) => self.take(&key, Verb::Deleted, origin, dirty),
+            Change::Listed(kind, facts) => self.replace(kind, facts, dirty),
+        }
+    }
+
+    /// Replaces all objects of a kind by a complete list.
+    fn replace(&mut self, kind: Kind, facts: Vec<Fact>, dirty: &mut Dirty) {
+        let seen: HashSet<ObjectKey> = facts.iter().map(|fact| fact.key().clone()).collect();
+        let vanished: Vec<(ObjectKey, Origin)> = match kind {
+            Kind::Namespace => {
+                let all = self.namespaces.values();
+                all.map(|fact| (fact.key.clone(), fact.origin.clone()))
+                    .collect::<Vec<_>>()
+            }
+            Kind::Service => {
+                let all = self.services.values();
+                all.map(|fact| (fact.key.clone(), fact.origin.clone()))
+                    .collect()
+            }
+            Kind::EndpointSlice => {
+                let all = self.slices.values();
+                all.map(|fact| (fact.key.clone(), fact.origin.clone()))
+                    .collect()
+            }
+            Kind::ServiceImport => {
+                let all = self.imports.by_key.values();
+                all.map(|fact| (fact.key.clone(), fact.origin.clone()))
+                    .collect()
+            }
+            Kind::Pod => self.pods.origins(),
+        };
+        for (key, origin) in vanished {
+            if !seen.contains(&key) {
+                self.take(&FactKey { kind, key }, Verb::Vanished, origin, dirty);
+            }
+        }
+        for fact in facts {
+            self.put(fact, Verb::Listed, dirty);
+        }
+        self.listed.insert(kind);
+    }
+
+    /// Puts a fact in.
+    fn put(&mut self, fact: Fact, verb: Verb, dirty: &mut Dirty) {
+        let key = FactKey {
+            kind: fact.kind(),
+            key: fact.key().clone(),
+        };
+        let origin = fact.origin().clone();
+        match fact {
+            Fact::Namespace(namespace) => {
+                let name = namespace.key.name.clone();
+                if self.namespaces.insert(name.clone(), namespace).is_none() {
+                    let cause = dirty.cause(verb, key, origin);
+                    self.mark_namespace(&name, cause, dirty);
+                }
+            }
+            Fact::Service(service) => {
+                let boxed = Box::new(service.clone());
+                let old = self.services.insert(service.key.clone(), boxed);
+                let old = old.as_deref();
+                if old.is_some_and(|old| same_service(old, &service)) {
+                    return;
+                }
+                let cause = dirty.cause(verb, key, origin);
+                self.service_changed(old, Some(&service), cause, dirty);
+            }
+            Fact::EndpointSlice(slice) => {
+                let boxed = Box::new(slice.clone());
+                let old = self.slices.insert(slice.key.clone(), boxed);
+                let old = old.as_deref();
+                if old.is_some_and(|old| same_slice(old, &slice)) {
+                    return;
+                }
+                let cause = dirty.cause(verb, key, origin);
+                self.slice_changed(old, Some(&slice), cause, dirty);
+                self.import_slice_changed(old, Some(&slice), cause, dirty);
+            }
+            Fact::ServiceImport(import) => self.put_import(&import, verb, key, dirty),
+            Fact::Pod(pod) => {
+                let changed = self.pods.put(pod);
+                if !changed.is_empty() {
+                    let cause = dirty.cause(verb, key, origin);
+                    dirty.pods(changed, cause);
+                }
+            }
+        }
+    }
+
+    /// Takes a fact out.
+    fn take(&mut self, key: &FactKey, verb: Verb, origin: Origin, dirty: &mut Dirty) {
+        match key.kind {
+            Kind::Namespace => {
+                if self.namespaces.remove(&key.key.name).is_some() {
+                    let cause = dirty.cause(verb, key.clone(), origin);
+                    self.mark_namespace(&key.key.name, cause, dirty);
+                }
+            }
+            Kind::Service => {
+                if let Some(old) = self.services.remove(&key.key) {
+                    let cause = dirty.cause(verb, key.clone(), origin);
+                    self.service_changed(Some(&old), None, cause, dirty);
+                }
+            }
+            Kind::EndpointSlice => {
+                if let Some(old) = self.slices.remove(&key.key) {
+                    let cause = dirty.cause(verb, key.clone(), origin);
+                    self.slice_changed(Some(&old), None, cause, dirty);
+                    self.import_slice_changed(Some(&old), None, cause, dirty);
+                }
+            }
+            Kind::ServiceImport => self.take_import(key, verb, origin, dirty),
+            Kind::Pod => {
+                if let Some(gone) = self.pods.take(&key.key) {
+                    let cause = dirty.cause(verb, key.clone(), origin);
+                    dirty.pods(gone, cause);
+                }
+            }
+        }
+    }
+
+    /// Marks all that is in a namespace that came or went.
+    fn mark_namespace(&self, name: &Arc<str>, cause: u32, dirty: &mut Dirty) {
+        let first = ObjectKey {
+            namespace: name.clone(),
+            name: "".into(),
+        };
+        let inside = self
+            .services
+            .range(first..)
+            .take_while(|(key, _)| key.namespace == *name);
+        for (key, service) in inside {
+            dirty.service(key, cause);
+            self.mark_addresses(key, Some(service), cause, dirty);
+        }
+        self.mark_imports(name, cause, dirty);
+        dirty.pods(self.pods.addresses_in(name).cloned(), cause);
+        dirty.namespaces.insert(Arc::clone(name));
+    }
+
+    /// Marks the cluster IPs and all endpoints' addresses of a Service.
+    fn mark_addresses(
+        &self,
+        key: &ObjectKey,
+        service: Option<&Service>,
+        cause: u32,
+        dirty: &mut Dirty,
+    ) {
+        let own = service.map(cluster_ips).unwrap_or_default();
+        dirty.addresses(own.iter().chain(outer_addresses(service)), cause);
+        for address in self.slices_of(key).flat_map(slice_addresses) {
+            dirty.address(address, cause);
+        }
+    }
+
+    /// A Service came, went or changed.
+    fn service_changed(
+        &mut self,
+        old: Option<&Service>,
+        new: Option<&Service>,
+        cause: u32,
+        dirty: &mut Dirty,
+    ) {
+        let Some(key) = new.or(old).map(|service| service.key.clone()) else {
+            return;
+        };
+        dirty.service(&key, cause);
+        let before: BTreeSet<IpAddr> = old
+            .map(cluster_ips)
+            .unwrap_or_default()
+            .iter()
+            .copied()
+            .collect();
+        let after: BTreeSet<IpAddr> = new
+            .map(cluster_ips)
+            .unwrap_or_default()
+            .iter()
+            .copied()
+            .collect();
+        dirty.addresses(before.symmetric_difference(&after), cause);
+        self.reindex(&key, &before, &after);
+        self.outer_changed(&key, [old, new], cause, dirty);
+        // Endpoints have PTRs only while their Service exists and is no alias.
+        let points = |service: Option<&Service>| {
+            service.is_some_and(|service| !matches!(service.form, ServiceForm::ExternalName(_)))
+        };
+        if points(old) != points(new) {
+            self.mark_addresses(&key, new, cause, dirty);
+        }
+    }
+
+    /// What a Service had and has outside.
+    fn outer_changed(
+        &mut self,
+        key: &ObjectKey,
+        [old, new]: [Option<&Service>; 2],
+        cause: u32,
+        dirty: &mut Dirty,
+    ) {
+        let (before, after) = (outer_addresses(old), outer_addresses(new));
+        for gone in before.iter().filter(|address| !after.contains(address)) {
+            self.outer_holders.release(key, *gone);
+            dirty.address(*gone, cause);
+        }
+        let come = after.iter().filter(|address| !before.contains(address));
+        self.outer_holders.hold(key, come.clone());
+        for come in come {
+            dirty.address(*come, cause);
+        }
+    }
+
+    /// Updates who holds the addresses that one part of a Service (its cluster IPs, one slice) had and
+    /// has. The facts themselves are those after the change.
+    fn reindex(&mut self, key: &ObjectKey, before: &BTreeSet<IpAddr>, after: &BTreeSet<IpAddr>) {
+        let gone: Vec<IpAddr> = before.difference(after).copied().collect();
+        if !gone.is_empty() {
+            let mut held: HashSet<IpAddr> = HashSet::new();
+            if let Some(service) = self.services.get(key) {
+                held.extend(cluster_ips(service));
+            }
+            held.extend(self.slices_of(key).flat_map(slice_addresses));
+            for address in gone.iter().filter(|address| !held.contains(address)) {
+                self.holders.release(key, *address);
+            }
+        }
+        self.holders.hold(key, after.difference(before));
+    }
+}
+
+/// The cluster IPs of a Service.
+fn cluster_ips(service: &Service) -> &[IpAddr] {
+    match &service.form {
+        ServiceForm::ClusterIp(addresses) => addresses,
+        ServiceForm::Headless | ServiceForm::ExternalName(_) | ServiceForm::Pending => &[],
+    }
+}
+
+/// The addresses at which a Service is reached from outside.
+fn outer_addresses(service: Option<&Service>) -> &[IpAddr] {
+    service
+        .and_then(|service| service.external.as_ref())
+        .map_or(&[], |external| &external.addresses)
+}
+
+/// Whether two Services say the same, origins aside.
+fn same_service(old: &Service, new: &Service) -> bool {
+    let Service {
+        key,
+        form,
+        ports,
+        external,
+        origin: _,
+    } = new;
+    old.key == *key && old.form == *form && old.ports == *ports && old.external == *external
+}

@@ -1,0 +1,169 @@
+//! EndpointSlices: whom one belongs to (a Service, an import), and what it dirties.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use provenance::ObjectKey;
+
+use super::{State, cluster_ips};
+use crate::facts::{Dirty, Endpoint, EndpointSlice};
+
+/// Names of the slices of each owner, sorted, whether the owner is known or not. Most have one.
+#[derive(Debug, Default)]
+pub(super) struct SliceNames(HashMap<ObjectKey, Vec<Arc<str>>>);
+
+impl SliceNames {
+    /// The keys of an owner's slices, by name.
+    pub(super) fn of<'a>(
+        &'a self,
+        owner: &'a ObjectKey,
+    ) -> impl Iterator<Item = ObjectKey> + Clone + 'a {
+        let names = self.0.get(owner).into_iter().flatten();
+        names.map(|name| ObjectKey {
+            namespace: owner.namespace.clone(),
+            name: name.clone(),
+        })
+    }
+
+    /// An owner has a slice.
+    pub(super) fn link(&mut self, owner: &ObjectKey, slice: &EndpointSlice) {
+        let names = self.0.entry(owner.clone()).or_default();
+        if let Err(place) = names.binary_search(&slice.key.name) {
+            names.reserve_exact(1);
+            names.insert(place, slice.key.name.clone());
+        }
+    }
+
+    /// An owner has a slice no more.
+    pub(super) fn unlink(&mut self, owner: &ObjectKey, slice: &EndpointSlice) {
+        if let Some(names) = self.0.get_mut(owner) {
+            names.retain(|name| *name != slice.key.name);
+            if names.is_empty() {
+                self.0.remove(owner);
+            }
+        }
+    }
+}
+
+/// Whom a slice belongs to before and after a change.
+pub(super) struct Owners {
+    /// Before.
+    pub(super) before: Option<ObjectKey>,
+    /// After.
+    pub(super) after: Option<ObjectKey>,
+    /// For whom it had endpoints, and for whom it has, where these are not the same: an owner whose last endpoint
+    /// went, or whose first came, may be hidden or shown.
+    pub(super) refilled: Vec<ObjectKey>,
+}
+
+impl Owners {
+    /// By what tells a slice's owner.
+    pub(super) fn of(
+        old: Option<&EndpointSlice>,
+        new: Option<&EndpointSlice>,
+        owner: impl Fn(&EndpointSlice) -> Option<ObjectKey>,
+    ) -> Self {
+        let (before, after) = (old.and_then(&owner), new.and_then(&owner));
+        let filler = |owner: &Option<ObjectKey>, slice: Option<&EndpointSlice>| {
+            let is_filled = slice.is_some_and(|slice| !slice.endpoints.is_empty());
+            owner.clone().filter(|_| is_filled)
+        };
+        let (filled, fills) = (filler(&before, old), filler(&after, new));
+        let refilled = match filled == fills {
+            true => Vec::new(),
+            false => filled.into_iter().chain(fills).collect(),
+        };
+        Self {
+            before,
+            after,
+            refilled,
+        }
+    }
+}
+
+/// The endpoints of a slice before a change, and after.
+pub(super) fn endpoints<'a>(
+    old: Option<&'a EndpointSlice>,
+    new: &'a EndpointSlice,
+) -> [HashSet<&'a Endpoint>; 2] {
+    let old = old.map(|old| old.endpoints.iter().collect());
+    [old.unwrap_or_default(), new.endpoints.iter().collect()]
+}
+
+impl State {
+    /// A slice came, went or changed.
+    pub(super) fn slice_changed(
+        &mut self,
+        old: Option<&EndpointSlice>,
+        new: Option<&EndpointSlice>,
+        cause: u32,
+        dirty: &mut Dirty,
+    ) {
+        let Owners {
+            before,
+            after,
+            refilled,
+        } = Owners::of(old, new, owning_service);
+        for service in refilled.iter().filter_map(|key| self.service(key)) {
+            dirty.addresses(cluster_ips(service), cause);
+        }
+        if let (Some(service), Some(slice)) = (&before, old)
+            && before != after
+        {
+            self.slices_of.unlink(service, slice);
+            let addresses = slice_addresses(slice).collect();
+            self.reindex(service, &addresses, &BTreeSet::new());
+            dirty.service(service, cause);
+            dirty.addresses(&addresses, cause);
+        }
+        let (Some(service), Some(slice)) = (after, new) else {
+            return;
+        };
+        self.slices_of.link(&service, slice);
+        let old = old.filter(|_| before.as_ref() == Some(&service));
+        let [known, now] = endpoints(old, slice);
+        for endpoint in known.symmetric_difference(&now) {
+            dirty.addresses(endpoint.addresses.iter(), cause);
+        }
+        let before = old.into_iter().flat_map(slice_addresses).collect();
+        self.reindex(&service, &before, &slice_addresses(slice).collect());
+        dirty.service(&service, cause);
+    }
+}
+
+/// All addresses of a slice's endpoints.
+pub(super) fn slice_addresses(slice: &EndpointSlice) -> impl Iterator<Item = IpAddr> + '_ {
+    slice
+        .endpoints
+        .iter()
+        .flat_map(|endpoint| endpoint.addresses.iter().copied())
+}
+
+/// The key of a slice's Service.
+fn owning_service(slice: &EndpointSlice) -> Option<ObjectKey> {
+    let name = slice.service.clone()?;
+    Some(ObjectKey {
+        namespace: slice.key.namespace.clone(),
+        name,
+    })
+}
+
+/// Whether two slices say the same, origins aside.
+pub(super) fn same_slice(old: &EndpointSlice, new: &EndpointSlice) -> bool {
+    let EndpointSlice {
+        key,
+        service,
+        import,
+        form,
+        ports,
+        endpoints,
+        origin: _,
+    } = new;
+    old.key == *key
+        && old.service == *service
+        && old.import == *import
+        && old.form == *form
+        && old.ports == *ports
+        && old.endpoints == *endpoints
+}

@@ -1,0 +1,128 @@
+//! What stands at a zone's apex: SOA, NS with their addresses, `dns-version`.
+
+use std::net::IpAddr;
+
+use dns::{Name, Rdata, Record, Rtype, Soa, Ttl};
+
+/// What a zone holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZoneForm {
+    /// The names of a cluster.
+    Forward,
+    /// The names of a set of clusters.
+    Clusterset,
+    /// The names of what is reached from outside.
+    External,
+    /// The names of addresses.
+    Reverse,
+}
+
+impl ZoneForm {
+    /// The version of the specification that a zone follows, which stands at `dns-version`: DNS-Based
+    /// Service Discovery for Kubernetes 1.1.0 section 2.2, KEP-1645's specification 1.0.0.
+    const fn schema_version(self) -> Option<&'static str> {
+        match self {
+            Self::Forward => Some("1.1.0"),
+            Self::Clusterset => Some("1.0.0"),
+            Self::External | Self::Reverse => None,
+        }
+    }
+}
+
+/// The TTL of `dns-version`: the specification's example, and CoreDNS's.
+const SCHEMA_VERSION_TTL: Ttl = Ttl::decode(28800);
+
+/// A name server of a zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameServer {
+    /// Its name.
+    pub name: Name,
+    /// Its addresses, where the name lies in the zone and is not a Service's.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// What the apex of a zone says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApexSettings {
+    /// Name servers; never empty.
+    pub name_servers: Vec<NameServer>,
+    /// The mailbox of the person in charge.
+    pub mbox: Name,
+    /// Seconds between a secondary's checks.
+    pub refresh: Ttl,
+    /// Seconds between checks after a failed one.
+    pub retry: Ttl,
+    /// Seconds after which a secondary stops answering.
+    pub expire: Ttl,
+    /// TTL of negative answers.
+    pub minimum: Ttl,
+    /// TTL of SOA, NS and addresses.
+    pub ttl: Ttl,
+    /// What the zone holds.
+    pub form: ZoneForm,
+}
+
+/// The SOA fields of a zone.
+///
+/// # Panics
+/// When there is no name server: the configuration supplies one always.
+#[must_use]
+pub fn soa(settings: &ApexSettings) -> Soa {
+    let first = settings
+        .name_servers
+        .first()
+        .expect("every zone has a name server");
+    Soa {
+        mname: first.name.clone(),
+        rname: settings.mbox.clone(),
+        refresh: settings.refresh,
+        retry: settings.retry,
+        expire: settings.expire,
+        minimum: settings.minimum,
+        ttl: settings.ttl,
+    }
+}
+
+/// The records of a zone that come from no object: NS, addresses of name servers within the zone,
+/// `dns-version`. Names of Services are left to the Services.
+#[must_use]
+pub fn apex_records(zone: &Name, settings: &ApexSettings) -> Vec<Record> {
+    let mut records = Vec::new();
+    let version = settings.form.schema_version();
+    let services = version.and_then(|_| zone.child("svc").ok());
+    for server in &settings.name_servers {
+        records.push(Record {
+            owner: zone.clone(),
+            rtype: Rtype::NS,
+            ttl: settings.ttl,
+            rdata: Rdata::name(&server.name),
+        });
+        let ours = server.name.is_within(zone)
+            && services
+                .as_ref()
+                .is_none_or(|services| !server.name.is_within(services));
+        if ours {
+            for address in &server.addresses {
+                let (rtype, rdata) = Rdata::address(*address);
+                let owner = server.name.clone();
+                records.push(Record {
+                    owner,
+                    rtype,
+                    ttl: settings.ttl,
+                    rdata,
+                });
+            }
+        }
+    }
+    if let Some(version) = version
+        && let Ok(owner) = zone.child("dns-version")
+    {
+        records.push(Record {
+            owner,
+            rtype: Rtype::TXT,
+            ttl: SCHEMA_VERSION_TTL,
+            rdata: Rdata::txt(version),
+        });
+    }
+    records
+}

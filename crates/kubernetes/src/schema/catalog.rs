@@ -1,0 +1,149 @@
+//! Catalog zones (RFC 9432): a zone that lists zones.
+//!
+//! A member's label is a digest of its name, so two replicas and a new disk give the same. A member that
+//! was taken out and comes back gets another one, by which its secondaries forget what they knew of the
+//! zone (section 5.4): how often a name has left stands below `generation.ext`, a private property
+//! (section 4.5) which no secondary reads, because the catalog is the one place that is as durable as
+//! the catalog.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use dns::{Name, ParseError, Rdata, Record, Rtype, Ttl};
+use ring::digest::{SHA256, digest};
+
+/// The TTL of all records of a catalog: it has no meaning (RFC 9432 section 4).
+pub const CATALOG_TTL: Ttl = Ttl::decode(0);
+/// Octets of a digest that become a label of twice as many characters.
+const DIGEST_OCTETS: usize = 16;
+/// The version of the specification (RFC 9432 section 4.2.1).
+const VERSION: &str = "2";
+/// The label of the private property.
+const GENERATION: &str = "generation";
+
+/// A zone that a catalog lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogMember {
+    /// The zone.
+    pub zone: Name,
+    /// Its groups.
+    pub groups: Vec<String>,
+    /// The catalog it moves to.
+    pub moves_to: Option<Name>,
+}
+
+/// What a published catalog says about labels.
+#[derive(Debug, Default)]
+pub struct CatalogLabels {
+    /// Members to their labels.
+    members: HashMap<Name, Vec<u8>>,
+    /// How often a zone has left, by the label of its first time.
+    left: BTreeMap<Vec<u8>, u32>,
+}
+
+impl CatalogLabels {
+    /// Notes one record of the catalog that was published last.
+    pub fn note(&mut self, apex: &Name, owner: &Name, rtype: Rtype, data: &[u8]) {
+        let labels: Vec<&[u8]> = owner.labels().collect();
+        let own = labels.len().saturating_sub(apex.label_count());
+        match (rtype, labels.get(..own)) {
+            (Rtype::PTR, Some([label, b"zones"])) => {
+                if let Ok(zone) = Name::from_wire(data) {
+                    self.members.insert(zone.to_lower(), label.to_vec());
+                }
+            }
+            (Rtype::TXT, Some([label, property, b"ext"])) if *property == GENERATION.as_bytes() => {
+                let text = data
+                    .get(1..)
+                    .and_then(|text| std::str::from_utf8(text).ok());
+                if let Some(count) = text.and_then(|text| text.parse().ok()) {
+                    self.left.insert(label.to_vec(), count);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a zone is listed.
+    #[must_use]
+    pub fn lists(&self, zone: &Name) -> bool {
+        self.members.contains_key(zone)
+    }
+
+    /// The label of a member: the one it has, else the next of its own.
+    fn label(&self, zone: &Name) -> Vec<u8> {
+        if let Some(label) = self.members.get(zone) {
+            return label.clone();
+        }
+        let left = self.left.get(&label(zone, 0)).copied().unwrap_or(0);
+        label(zone, left)
+    }
+
+    /// How often each zone has left once only `members` are listed.
+    fn left_after(&self, members: &[CatalogMember]) -> BTreeMap<Vec<u8>, u32> {
+        let mut left = self.left.clone();
+        let listed: HashSet<&Name> = members.iter().map(|member| &member.zone).collect();
+        for zone in self.members.keys() {
+            if !listed.contains(zone) {
+                *left.entry(label(zone, 0)).or_insert(0) += 1;
+            }
+        }
+        left
+    }
+}
+
+/// The label of a zone that has left so many times.
+fn label(zone: &Name, left: u32) -> Vec<u8> {
+    let mut octets = zone.to_lower().as_wire().to_vec();
+    if left > 0 {
+        octets.extend_from_slice(&left.to_be_bytes());
+    }
+    let digest = digest(&SHA256, &octets);
+    let (half, _) = digest.as_ref().split_at(DIGEST_OCTETS);
+    let hex = half.iter().map(|octet| format!("{octet:02x}"));
+    hex.collect::<String>().into_bytes()
+}
+
+/// All records of a catalog but its SOA.
+///
+/// # Errors
+/// When the catalog's name is so long that a member's would not fit.
+pub fn catalog_records(
+    apex: &Name,
+    members: &[CatalogMember],
+    labels: &CatalogLabels,
+) -> Result<Vec<Record>, ParseError> {
+    let mut records = Vec::new();
+    let mut put = |owner: Name, rtype, rdata| {
+        records.push(Record {
+            owner,
+            rtype,
+            ttl: CATALOG_TTL,
+            rdata,
+        });
+    };
+    put(apex.clone(), Rtype::NS, Rdata::name(&invalid()));
+    put(apex.child("version")?, Rtype::TXT, Rdata::txt(VERSION));
+    let zones = apex.child("zones")?;
+    for member in members {
+        let owner = zones.child_octets(&labels.label(&member.zone))?;
+        for group in &member.groups {
+            put(owner.child("group")?, Rtype::TXT, Rdata::txt(group));
+        }
+        if let Some(to) = &member.moves_to {
+            put(owner.child("coo")?, Rtype::PTR, Rdata::name(to));
+        }
+        put(owner, Rtype::PTR, Rdata::name(&member.zone));
+    }
+    let generations = apex.child("ext")?.child(GENERATION)?;
+    for (label, left) in labels.left_after(members) {
+        let owner = generations.child_octets(&label)?;
+        put(owner, Rtype::TXT, Rdata::txt(&left.to_string()));
+    }
+    Ok(records)
+}
+
+/// The name server of a catalog, which nobody asks (RFC 9432 section 4.1).
+#[must_use]
+pub fn invalid() -> Name {
+    Name::parse("invalid.").expect("one label is a name")
+}

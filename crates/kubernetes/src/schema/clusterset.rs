@@ -1,0 +1,110 @@
+//! The records of one ServiceImport in a clusterset zone (KEP-1645, multicluster DNS specification 1.0.0).
+//!
+//! An import has the names that a Service of its form would have in a cluster's own zone, from what all
+//! clusters export: its clusterset addresses, or its ready endpoints. An endpoint's name carries the id
+//! of its cluster, `endpoint.cluster.service.namespace.svc.zone`; one whose slice names no cluster stands
+//! at the import's name as it would in a cluster. Endpoint names exist under ClusterSetIP imports too, as
+//! CoreDNS has them. An import without ports has its addresses.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use dns::{Name, Rdata, Record, Rtype, Ttl};
+use provenance::Kind;
+
+use crate::facts::{EndpointSlice, ImportForm, ServiceImport};
+use crate::schema::service::Writer;
+use crate::schema::{Rendered, endpoint_label, service_name};
+
+/// The records of an import with its slices in one clusterset zone. All lie at or below
+/// [`service_name`].
+#[must_use]
+pub fn render_import<'a>(
+    import: &ServiceImport,
+    slices: impl Iterator<Item = &'a EndpointSlice> + Clone,
+    zone: &Name,
+    ttl: Ttl,
+) -> Rendered {
+    let base = match service_name(&import.key, zone) {
+        Ok(base) => base,
+        Err(error) => {
+            let mut out = Rendered::default();
+            let message = format!("it has no DNS name: {error}");
+            out.report(Kind::ServiceImport, &import.key, message);
+            return out;
+        }
+    };
+    let mut writer = Writer::at_import(base, import, ttl);
+    match &import.form {
+        ImportForm::ClusterSetIp(addresses) => {
+            writer.addresses_at_base(addresses);
+            if !addresses.is_empty() {
+                writer.ports_at_base();
+            }
+            writer.endpoints(slices, false);
+        }
+        ImportForm::Headless => writer.endpoints(slices, true),
+    }
+    writer.out
+}
+
+/// The PTR records of an address that no Service of the cluster itself holds, given the exposed imports
+/// that hold it, each with its slices: an import's own address points to the import, else each endpoint
+/// of a headless import to its name. `zone` is the clusterset zone that the targets lie in.
+#[must_use]
+pub fn import_pointers<'a, S>(
+    address: IpAddr,
+    holders: &[(&'a ServiceImport, S)],
+    zone: &Name,
+    ttl: Ttl,
+) -> Vec<Record>
+where
+    S: Iterator<Item = &'a EndpointSlice> + Clone,
+{
+    let has_own = |import: &ServiceImport| match &import.form {
+        ImportForm::ClusterSetIp(addresses) => addresses.contains(&address),
+        ImportForm::Headless => false,
+    };
+    let mut targets: BTreeSet<Name> = holders
+        .iter()
+        .filter(|(import, _)| has_own(import))
+        .filter_map(|(import, _)| service_name(&import.key, zone).ok())
+        .collect();
+    if targets.is_empty() {
+        for (import, slices) in holders {
+            if import.form == ImportForm::Headless {
+                targets.extend(endpoint_names(import, slices.clone(), address, zone));
+            }
+        }
+    }
+    let owner = Name::reverse_of(address);
+    let pointer = |target: &Name| Record {
+        owner: owner.clone(),
+        rtype: Rtype::PTR,
+        ttl,
+        rdata: Rdata::name(target),
+    };
+    targets.iter().map(pointer).collect()
+}
+
+/// The names of an import's endpoints that have an address.
+fn endpoint_names<'a>(
+    import: &'a ServiceImport,
+    slices: impl Iterator<Item = &'a EndpointSlice>,
+    address: IpAddr,
+    zone: &Name,
+) -> Vec<Name> {
+    let mut names = Vec::new();
+    let mut writer = match service_name(&import.key, zone) {
+        Ok(base) => Writer::at_import(base, import, Ttl::decode(0)),
+        Err(_) => return names,
+    };
+    for slice in slices {
+        let with_address =
+            |endpoint: &&crate::facts::Endpoint| endpoint.addresses.contains(&address);
+        for endpoint in slice.endpoints.iter().filter(with_address) {
+            names.extend(writer.endpoint_name(slice, &endpoint_label(endpoint, address)));
+        }
+    }
+    names
+}

@@ -1,0 +1,255 @@
+//! The records of one Service in an external zone, as CoreDNS's `k8s_external` names them:
+//! `service.namespace.zone`.
+//!
+//! A Service that is reached from outside has its outer addresses there, with SRV as in a forward zone.
+//! The host name of a load balancer is an alias and stands alone (RFC 1034 section 3.6.2): of several
+//! hosts the first, none beside addresses; the ports' names lead to every host. With `headless` the
+//! endpoints of all other Services have names, and headless Services the addresses of theirs. Aliases
+//! (ExternalName) have no endpoints here either.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use dns::{Name, ParseError, Rdata, Record, Rtype, Ttl};
+use provenance::{Kind, ObjectKey};
+
+use crate::facts::{EndpointSlice, External, Service, ServiceForm};
+use crate::schema::Rendered;
+use crate::schema::service::Writer;
+
+/// How external zones are written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExternalSettings {
+    /// The label below which the zone's own names stand; a namespace of this name has none.
+    pub apex_label: String,
+    /// The TTL of all records.
+    pub ttl: Ttl,
+    /// Whether endpoints have names.
+    pub headless: bool,
+}
+
+/// The name of a Service in an external zone: `service.namespace.zone`.
+///
+/// # Errors
+/// [`ParseError`] when a label is too long or the name would be.
+pub fn external_name(key: &ObjectKey, zone: &Name) -> Result<Name, ParseError> {
+    zone.child(&key.namespace.to_ascii_lowercase())?
+        .child(&key.name.to_ascii_lowercase())
+}
+
+/// Whether a Service's name would stand where the zone has names of its own: in the namespace of the
+/// apex label, or above one of `reserved`, the owners of the zone's apex records.
+fn is_reserved(key: &ObjectKey, base: &Name, settings: &ExternalSettings, taken: &[Name]) -> bool {
+    key.namespace.eq_ignore_ascii_case(&settings.apex_label)
+        || taken.iter().any(|own| own.is_within(base))
+}
+
+/// The records of a Service with its slices in one external zone. All lie at or below
+/// [`external_name`]. `reserved` are the owners of the zone's own records.
+#[must_use]
+pub fn render_external<'a>(
+    service: &Service,
+    slices: impl Iterator<Item = &'a EndpointSlice> + Clone,
+    zone: &Name,
+    reserved: &[Name],
+    settings: &ExternalSettings,
+) -> Rendered {
+    let mut out = Rendered::default();
+    let is_alias = matches!(service.form, ServiceForm::ExternalName(_));
+    if service.external.is_none() && (is_alias || !settings.headless) {
+        return out;
+    }
+    let base = match external_name(&service.key, zone) {
+        Ok(base) => base,
+        Err(error) => {
+            let message = format!("it has no name in {zone}: {error}");
+            out.report(Kind::Service, &service.key, message);
+            return out;
+        }
+    };
+    let reserved = is_reserved(&service.key, &base, settings, reserved);
+    let mut writer = Writer::at(base, service, settings.ttl);
+    match &service.external {
+        Some(external) => writer.outside(external),
+        None => writer.endpoints(slices, service.form == ServiceForm::Headless),
+    }
+    let mut out = writer.out;
+    if reserved && !out.records.is_empty() {
+        out.records.clear();
+        let message = format!("it has no name in {zone}: the zone's own names stand there");
+        out.report(Kind::Service, &service.key, message);
+    }
+    out
+}
+
+impl Writer<'_> {
+    /// What is outside a Service.
+    fn outside(&mut self, external: &External) {
+        let hosts = self.hosts(external);
+        if external.addresses.is_empty() {
+            if let Some(first) = hosts.first() {
+                self.alias_of(first);
+            }
+        } else {
+            self.addresses_at_base(&external.addresses);
+            self.ports_at_base();
+        }
+        let left_out = if external.addresses.is_empty() {
+            hosts.len().saturating_sub(1)
+        } else {
+            hosts.len()
+        };
+        if left_out > 0 {
+            let message = if self.ports.iter().all(|port| port.name.is_empty()) {
+                format!(
+                    "{left_out} of its load balancers' host names left out: \
+                     an alias stands alone, and no port has a name"
+                )
+            } else {
+                format!(
+                    "{left_out} of its load balancers' host names stand only at the names of its ports: \
+                     an alias stands alone"
+                )
+            };
+            self.out.report(self.kind, self.key, message);
+        }
+        for host in hosts {
+            for port in self.ports.iter() {
+                if let Some(owner) = self.port_name(&port.name, port.protocol) {
+                    self.push_srv(&owner, port.number, &host);
+                }
+            }
+        }
+    }
+
+    /// The host names of a Service's load balancers, in canonical order, but for its own name: that leads to
+    /// nothing that is not there without it.
+    fn hosts(&mut self, external: &External) -> Vec<Name> {
+        let mut hosts = BTreeSet::new();
+        for text in external.hosts.iter() {
+            match Name::parse(text) {
+                Ok(host) => {
+                    hosts.insert(host);
+                }
+                Err(error) => {
+                    let message = format!("\"{text}\" is no host name: {error}");
+                    self.out.report(self.kind, self.key, message);
+                }
+            }
+        }
+        if hosts.remove(&self.base) {
+            let message = format!("it is an alias of itself ({}) and left out", self.base);
+            self.out.report(self.kind, self.key, message);
+        }
+        hosts.into_iter().collect()
+    }
+}
+
+/// The PTR records of an outer address, given the exposed Services that are reached there and, of each
+/// zone, the names that are its own; `zone` is the external zone that the targets lie in.
+#[must_use]
+pub fn external_pointers<'a>(
+    address: IpAddr,
+    holders: impl Iterator<Item = &'a Service>,
+    zone: &Name,
+    reserved: &[Name],
+    settings: &ExternalSettings,
+) -> Vec<Record> {
+    let targets: BTreeSet<Name> = holders
+        .filter_map(|service| {
+            let base = external_name(&service.key, zone).ok()?;
+            (!is_reserved(&service.key, &base, settings, reserved)).then_some(base)
+        })
+        .collect();
+    let owner = Name::reverse_of(address);
+    let pointer = |target: &Name| Record {
+        owner: owner.clone(),
+        rtype: Rtype::PTR,
+        ttl: settings.ttl,
+        rdata: Rdata::name(target),
+    };
+    targets.iter().map(pointer).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::{Port, Protocol};
+    use dns::RecordText;
+    use provenance::Origin;
+
+    /// The records and the messages of `web.shop` in `z`, with one port.
+    fn said(port: &str, addresses: &[&str], hosts: &[&str]) -> (Vec<String>, Vec<String>) {
+        let external = External {
+            addresses: addresses.iter().map(|it| it.parse().unwrap()).collect(),
+            hosts: hosts.iter().map(|it| (*it).into()).collect(),
+        };
+        let service = Service {
+            key: ObjectKey::new("shop", "web"),
+            form: ServiceForm::ClusterIp([].into()),
+            ports: [Port {
+                name: port.into(),
+                protocol: Protocol::Tcp,
+                number: 80,
+            }]
+            .into(),
+            external: Some(external.into()),
+            origin: Origin::default(),
+        };
+        let settings = ExternalSettings {
+            apex_label: "dns".to_owned(),
+            ttl: Ttl::decode(5),
+            headless: false,
+        };
+        let zone = Name::parse("z").unwrap();
+        let out = render_external(&service, std::iter::empty(), &zone, &[], &settings);
+        let records = out.records.iter();
+        let problems = out.problems.into_iter();
+        (
+            records
+                .map(|it| RecordText(it.view()).to_string())
+                .collect(),
+            problems.map(|it| it.message).collect(),
+        )
+    }
+
+    #[test]
+    fn hosts_beside_addresses_are_left_out_where_no_port_has_a_name() {
+        let (records, problems) = said("", &["192.0.2.1"], &["lb.example"]);
+        assert!(!records.iter().any(|it| it.contains("lb.example")));
+        assert_eq!(
+            problems,
+            [
+                "1 of its load balancers' host names left out: an alias stands alone, and no port has a name"
+            ]
+        );
+        let (records, problems) = said("http", &["192.0.2.1"], &["lb.example"]);
+        assert!(
+            records.contains(&"_http._tcp.web.shop.z. 5 IN SRV 0 100 80 lb.example.".to_owned())
+        );
+        assert_eq!(
+            problems,
+            [
+                "1 of its load balancers' host names stand only at the names of its ports: an alias stands alone"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_host_that_is_the_services_own_name_is_no_target() {
+        let itself = "it is an alias of itself (web.shop.z.) and left out";
+        assert_eq!(
+            said("http", &[], &["WEB.shop.z"]),
+            (vec![], vec![itself.to_owned()])
+        );
+        let (records, problems) = said("http", &[], &["lb.example", "web.shop.z"]);
+        assert_eq!(
+            records,
+            [
+                "web.shop.z. 5 IN CNAME lb.example.",
+                "_http._tcp.web.shop.z. 5 IN SRV 0 100 80 lb.example."
+            ]
+        );
+        assert_eq!(problems, [itself]);
+    }
+}

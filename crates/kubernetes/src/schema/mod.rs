@@ -1,0 +1,70 @@
+//! DNS-Based Service Discovery for Kubernetes 1.1.0 as pure functions: facts in, records out.
+//!
+//! Each file is a part of the specification. Nothing here knows versions, stores or sockets; what a
+//! function cannot turn into records it reports as a [`Problem`] and leaves out.
+
+mod apex;
+mod catalog;
+mod clusterset;
+mod endpoint;
+mod external;
+mod front;
+mod pod;
+mod reverse;
+mod service;
+
+pub use apex::{ApexSettings, NameServer, ZoneForm, apex_records, soa};
+pub use catalog::{CATALOG_TTL, CatalogLabels, CatalogMember, catalog_records, invalid};
+pub use clusterset::{import_pointers, render_import};
+pub use endpoint::endpoint_label;
+pub use external::{ExternalSettings, external_name, external_pointers, render_external};
+pub use front::{Front, outer_addresses_in_front, servers_in_front};
+pub use pod::{pod_name, pod_record};
+pub use reverse::pointers;
+pub use service::{render_service, service_name};
+
+use std::fmt;
+
+use dns::Record;
+use provenance::{FactKey, Kind, ObjectKey};
+
+/// What an object asked for and DNS cannot hold; the rest of the object is rendered.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// The object.
+    pub object: FactKey,
+    /// What is wrong and what was left out.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {}: {}",
+            self.object.kind, self.object.key, self.message
+        )
+    }
+}
+
+/// Records and what could not become one.
+#[derive(Debug, Default)]
+pub struct Rendered {
+    /// The records, in no particular order, possibly repeated.
+    pub records: Vec<Record>,
+    /// What was left out.
+    pub problems: Vec<Problem>,
+}
+
+impl Rendered {
+    /// Notes what was left out of an object.
+    fn report(&mut self, kind: Kind, key: &ObjectKey, message: String) {
+        self.problems.push(Problem {
+            object: FactKey {
+                kind,
+                key: key.clone(),
+            },
+            message,
+        });
+    }
+}

@@ -1,0 +1,77 @@
+//! The PTR records of one address (DNS-Based Service Discovery for Kubernetes 1.1.0, sections 2.3.3 and
+//! 2.4.3).
+//!
+//! A cluster IP points to its Service. Else every Service that has a ready endpoint with the address
+//! gets one PTR to the endpoint's name under it. Services that are hidden or missing, and aliases, get
+//! none: no PTR leads to a name that does not exist.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use dns::{Name, Rdata, Record, Rtype, Ttl};
+
+use crate::facts::{EndpointSlice, Service, ServiceForm};
+use crate::schema::{endpoint_label, service_name};
+
+/// The PTR records of an address, given the exposed Services that hold it, each with its slices.
+/// `zone` is the forward zone that the targets lie in.
+#[must_use]
+pub fn pointers<'a, S>(
+    address: IpAddr,
+    holders: &[(&'a Service, S)],
+    zone: &Name,
+    ttl: Ttl,
+) -> Vec<Record>
+where
+    S: Iterator<Item = &'a EndpointSlice> + Clone,
+{
+    let owner = Name::reverse_of(address);
+    let mut targets: BTreeSet<Name> = holders
+        .iter()
+        .filter(|(service, _)| has_cluster_ip(service, address))
+        .filter_map(|(service, _)| service_name(&service.key, zone).ok())
+        .collect();
+    if targets.is_empty() {
+        for (service, slices) in holders {
+            targets.extend(endpoint_names(service, slices.clone(), address, zone));
+        }
+    }
+    targets
+        .iter()
+        .map(|target| Record {
+            owner: owner.clone(),
+            rtype: Rtype::PTR,
+            ttl,
+            rdata: Rdata::name(target),
+        })
+        .collect()
+}
+
+/// Whether an address is one of a Service's cluster IPs.
+fn has_cluster_ip(service: &Service, address: IpAddr) -> bool {
+    match &service.form {
+        ServiceForm::ClusterIp(addresses) => addresses.contains(&address),
+        ServiceForm::Headless | ServiceForm::ExternalName(_) | ServiceForm::Pending => false,
+    }
+}
+
+/// The names of a Service's endpoints that have an address.
+fn endpoint_names<'a>(
+    service: &Service,
+    slices: impl Iterator<Item = &'a EndpointSlice>,
+    address: IpAddr,
+    zone: &Name,
+) -> Vec<Name> {
+    if matches!(service.form, ServiceForm::ExternalName(_)) {
+        return Vec::new();
+    }
+    let Ok(base) = service_name(&service.key, zone) else {
+        return Vec::new();
+    };
+    slices
+        .flat_map(|slice| slice.endpoints.iter())
+        .filter(|endpoint| endpoint.addresses.contains(&address))
+        .map(|endpoint| endpoint_label(endpoint, address))
+        .filter_map(|label| base.child(&label).ok())
+        .collect()
+}

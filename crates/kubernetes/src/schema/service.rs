@@ -1,0 +1,366 @@
+//! The records of one Service (DNS-Based Service Discovery for Kubernetes 1.1.0, sections 2.3 to 2.5).
+//!
+//! A ClusterIP Service has its addresses, a headless one those of its ready endpoints, an ExternalName
+//! one an alias. Named ports have SRV at `_port._proto`, all ports at the Service's name and at the
+//! endpoints' names. Endpoint names exist under every Service that is no alias, as CoreDNS has them.
+//!
+//! The weight of SRV records is the same throughout: equal weights mean an even spread (RFC 2782), and
+//! one endpoint more rewrites no other record.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use dns::{Name, ParseError, Rdata, Record, Rtype, Ttl};
+use provenance::{Kind, ObjectKey};
+
+use crate::facts::{
+    EndpointSlice, Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm, SlicePort,
+};
+use crate::schema::Rendered;
+use crate::schema::endpoint::{endpoint_label, fqdn_label};
+
+/// Priority of every SRV record.
+const PRIORITY: u16 = 0;
+/// Weight of every SRV record: what CoreDNS gives a target that stands alone.
+const WEIGHT: u16 = 100;
+
+/// The name of a Service in a forward zone: `service.namespace.svc.zone`.
+///
+/// # Errors
+/// [`ParseError`] when a label is too long or the name would be.
+pub fn service_name(key: &ObjectKey, zone: &Name) -> Result<Name, ParseError> {
+    zone.child("svc")?
+        .child(&key.namespace.to_ascii_lowercase())?
+        .child(&key.name.to_ascii_lowercase())
+}
+
+/// The records of a Service with its slices in one forward zone. All lie at or below
+/// [`service_name`].
+#[must_use]
+pub fn render_service<'a>(
+    service: &Service,
+    slices: impl Iterator<Item = &'a EndpointSlice> + Clone,
+    zone: &Name,
+    ttl: Ttl,
+) -> Rendered {
+    let mut out = Rendered::default();
+    let base = match service_name(&service.key, zone) {
+        Ok(base) => base,
+        Err(error) => {
+            out.report(
+                Kind::Service,
+                &service.key,
+                format!("it has no DNS name: {error}"),
+            );
+            return out;
+        }
+    };
+    let mut writer = Writer::at(base, service, ttl);
+    match &service.form {
+        ServiceForm::ClusterIp(addresses) => {
+            writer.addresses_at_base(addresses);
+            writer.ports_at_base();
+            writer.endpoints(slices, false);
+        }
+        ServiceForm::Headless => writer.endpoints(slices, true),
+        // Who names no host was reported as the object was read.
+        ServiceForm::ExternalName(host) if host.is_empty() => {}
+        ServiceForm::ExternalName(host) => writer.alias(host),
+        ServiceForm::Pending => writer.endpoints(slices, false),
+    }
+    writer.out
+}
+
+/// Writes the records of one Service or ServiceImport.
+pub(super) struct Writer<'a> {
+    /// What it is.
+    pub(super) kind: Kind,
+    /// Its key.
+    pub(super) key: &'a ObjectKey,
+    /// Its ports.
+    pub(super) ports: &'a [Port],
+    /// Its name.
+    pub(super) base: Name,
+    /// Whether endpoints stand below the id of the cluster that they come from.
+    pub(super) by_cluster: bool,
+    /// The TTL of all its records.
+    ttl: Ttl,
+    /// What was written.
+    pub(super) out: Rendered,
+}
+
+impl<'s> Writer<'s> {
+    /// A writer of a ServiceImport at this name.
+    pub(super) fn at_import(base: Name, import: &'s ServiceImport, ttl: Ttl) -> Self {
+        Self {
+            kind: Kind::ServiceImport,
+            key: &import.key,
+            ports: &import.ports,
+            base,
+            by_cluster: true,
+            ttl,
+            out: Rendered::default(),
+        }
+    }
+
+    /// A writer of a Service at this name.
+    pub(super) fn at(base: Name, service: &'s Service, ttl: Ttl) -> Self {
+        Self {
+            kind: Kind::Service,
+            key: &service.key,
+            ports: &service.ports,
+            base,
+            by_cluster: false,
+            ttl,
+            out: Rendered::default(),
+        }
+    }
+
+    /// Adds a record.
+    fn push(&mut self, owner: &Name, rtype: Rtype, rdata: Rdata) {
+        self.out.records.push(Record {
+            owner: owner.clone(),
+            rtype,
+            ttl: self.ttl,
+            rdata,
+        });
+    }
+
+    /// Adds an address record.
+    fn push_address(&mut self, owner: &Name, address: IpAddr) {
+        let (rtype, rdata) = Rdata::address(address);
+        self.push(owner, rtype, rdata);
+    }
+
+    /// Adds an SRV record.
+    pub(super) fn push_srv(&mut self, owner: &Name, port: u16, target: &Name) {
+        self.push(
+            owner,
+            Rtype::SRV,
+            Rdata::srv(PRIORITY, WEIGHT, port, target),
+        );
+    }
+
+    /// The cluster IPs at the Service's name (2.3.1).
+    pub(super) fn addresses_at_base(&mut self, addresses: &[IpAddr]) {
+        let base = self.base.clone();
+        for address in addresses {
+            self.push_address(&base, *address);
+        }
+    }
+
+    /// SRV for each port of a ClusterIP Service, at its name and at the port's (2.3.2).
+    pub(super) fn ports_at_base(&mut self) {
+        let base = self.base.clone();
+        for port in self.ports.iter() {
+            self.push_srv(&base, port.number, &base);
+            if let Some(owner) = self.port_name(&port.name, port.protocol) {
+                self.push_srv(&owner, port.number, &base);
+            }
+        }
+    }
+
+    /// `_port._proto.service`, or nothing for an unnamed port and for a name DNS cannot hold.
+    pub(super) fn port_name(&mut self, port: &str, protocol: Protocol) -> Option<Name> {
+        if port.is_empty() {
+            return None;
+        }
+        let label = format!("_{}", port.to_ascii_lowercase());
+        let owner = self
+            .base
+            .child(protocol.label())
+            .and_then(|name| name.child(&label));
+        match owner {
+            Ok(owner) => Some(owner),
+            Err(error) => {
+                let message = format!("port \"{port}\" has no SRV records: {error}");
+                self.out.report(self.kind, self.key, message);
+                None
+            }
+        }
+    }
+
+    /// The endpoints' own names and, for a headless Service, what stands at its name and its ports'
+    /// names (2.4).
+    pub(super) fn endpoints<'a>(
+        &mut self,
+        slices: impl Iterator<Item = &'a EndpointSlice> + Clone,
+        headless: bool,
+    ) {
+        if headless {
+            self.aliases_of_headless(slices.clone());
+        }
+        for slice in slices.clone() {
+            match slice.form {
+                SliceForm::Ipv4 | SliceForm::Ipv6 => self.slice(slice, headless),
+                SliceForm::Fqdn => {}
+            }
+        }
+        self.fqdn_names(slices.filter(|slice| slice.form == SliceForm::Fqdn));
+    }
+
+    /// The endpoints of a slice with addresses.
+    fn slice(&mut self, slice: &EndpointSlice, headless: bool) {
+        let base = self.base.clone();
+        let named: Vec<(u16, Option<Name>)> = slice
+            .ports
+            .iter()
+            .filter_map(
+                |SlicePort {
+                     name,
+                     protocol,
+                     number,
+                 }| {
+                    let owner = if headless {
+                        self.port_name(name, *protocol)
+                    } else {
+                        None
+                    };
+                    number.map(|number| (number, owner))
+                },
+            )
+            .collect();
+        for endpoint in slice.endpoints.iter() {
+            for address in endpoint.addresses.iter() {
+                if headless {
+                    self.push_address(&base, *address);
+                }
+                let Some(own) = self.endpoint_name(slice, &endpoint_label(endpoint, *address))
+                else {
+                    continue;
+                };
+                self.push_address(&own, *address);
+                for (number, owner) in &named {
+                    self.push_srv(&own, *number, &own);
+                    if headless {
+                        self.push_srv(&base, *number, &own);
+                    }
+                    if let Some(owner) = owner {
+                        self.push_srv(owner, *number, &own);
+                    }
+                }
+            }
+        }
+    }
+
+    /// `label.service`, or nothing when DNS cannot hold the label; `label.cluster.service` in a
+    /// clusterset.
+    pub(super) fn endpoint_name(&mut self, slice: &EndpointSlice, label: &str) -> Option<Name> {
+        let cluster = slice.import.as_ref().map(|import| &*import.cluster);
+        let name = match cluster.filter(|cluster| self.by_cluster && !cluster.is_empty()) {
+            Some(cluster) => self
+                .base
+                .child(cluster)
+                .and_then(|below| below.child(label)),
+            None => self.base.child(label),
+        };
+        match name {
+            Ok(name) => Some(name),
+            Err(error) => {
+                let message = format!("endpoint \"{label}\" has no name of its own: {error}");
+                self.out.report(Kind::EndpointSlice, &slice.key, message);
+                None
+            }
+        }
+    }
+
+    /// The names of the endpoints of FQDN slices: each an alias of its host. A name that stands for
+    /// several hosts, or for an address too, can be none of them (RFC 1034 section 3.6.2): a primary
+    /// that sends it has its whole zone refused.
+    fn fqdn_names<'a>(&mut self, slices: impl Iterator<Item = &'a EndpointSlice>) {
+        let mut hosts: BTreeMap<Name, (BTreeSet<Name>, &ObjectKey)> = BTreeMap::new();
+        for slice in slices {
+            for endpoint in slice.endpoints.iter() {
+                let Some(fqdn) = endpoint.fqdn() else {
+                    continue;
+                };
+                let Some(own) = self.endpoint_name(slice, &fqdn_label(endpoint, fqdn)) else {
+                    continue;
+                };
+                match Name::parse(fqdn) {
+                    Ok(host) => {
+                        let (known, _) = hosts
+                            .entry(own)
+                            .or_insert_with(|| (BTreeSet::new(), &slice.key));
+                        known.insert(host);
+                    }
+                    Err(error) => {
+                        let message = format!("endpoint \"{fqdn}\" is no host name: {error}");
+                        self.out.report(Kind::EndpointSlice, &slice.key, message);
+                    }
+                }
+            }
+        }
+        for (own, (hosts, slice)) in hosts {
+            let mut hosts = hosts.into_iter();
+            let host = match (hosts.next(), hosts.next()) {
+                (Some(host), None) => Some(host),
+                (_, _) => None,
+            };
+            let alone = self.out.records.iter().all(|record| record.owner != own);
+            match host.filter(|host| alone && *host != own) {
+                Some(host) => self.push(&own, Rtype::CNAME, Rdata::name(&host)),
+                None => {
+                    let message = format!(
+                        "its FQDN endpoint {own} is left out: an alias stands alone, for one host \
+                         other than itself"
+                    );
+                    self.out.report(Kind::EndpointSlice, slice, message);
+                }
+            }
+        }
+    }
+
+    /// What FQDN slices put at a headless Service's name: one host alone is an alias; several, or one
+    /// beside addresses, cannot stand at one name (RFC 1034 section 3.6.2).
+    fn aliases_of_headless<'a>(&mut self, slices: impl Iterator<Item = &'a EndpointSlice> + Clone) {
+        // What is no host name is reported with the endpoint's own name.
+        let hosts: BTreeSet<Name> = slices
+            .clone()
+            .filter(|slice| slice.form == SliceForm::Fqdn)
+            .flat_map(|slice| slice.endpoints.iter())
+            .filter_map(|endpoint| Name::parse(endpoint.fqdn()?).ok())
+            .collect();
+        let with_addresses = slices
+            .filter(|slice| slice.form != SliceForm::Fqdn)
+            .any(|slice| {
+                slice
+                    .endpoints
+                    .iter()
+                    .any(|endpoint| !endpoint.addresses.is_empty())
+            });
+        let mut hosts = hosts.into_iter();
+        match (hosts.next(), hosts.next(), with_addresses) {
+            (None, _, _) => {}
+            (Some(host), None, false) => self.alias_of(&host),
+            (Some(_), _, _) => {
+                let message = "its FQDN endpoints are left out at its name: an alias cannot stand \
+                               beside other data"
+                    .to_owned();
+                self.out.report(self.kind, self.key, message);
+            }
+        }
+    }
+
+    /// An alias at the Service's name (2.5).
+    fn alias(&mut self, host: &str) {
+        match Name::parse(host) {
+            Ok(target) => self.alias_of(&target),
+            Err(error) => {
+                let message = format!("\"{host}\" is no host name: {error}");
+                self.out.report(self.kind, self.key, message);
+            }
+        }
+    }
+
+    /// An alias of a name that is one.
+    pub(super) fn alias_of(&mut self, target: &Name) {
+        let base = self.base.clone();
+        if *target == base {
+            let message = format!("it is an alias of itself ({target}) and left out");
+            self.out.report(self.kind, self.key, message);
+        } else {
+            self.push(&base, Rtype::CNAME, Rdata::name(target));
+        }
+    }
+}

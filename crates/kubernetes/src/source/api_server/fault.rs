@@ -1,0 +1,229 @@
+//! What can go wrong with a list or a watch, and what follows from it.
+
+use std::error::Error as _;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use kube::core::Status;
+use provenance::Kind;
+
+use crate::source::ErrorClass;
+
+/// The longest wait that a server may ask for.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// Why a list or a watch ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// No connection, or it broke.
+    Transport(String),
+    /// Nothing came for this long.
+    Silent(Duration),
+    /// An error status.
+    Status {
+        /// The HTTP code, or that of an error event.
+        code: u16,
+        /// What the server says.
+        message: String,
+        /// How long it asks to be left alone.
+        retry_after: Option<Duration>,
+    },
+    /// An error event in a watch; the position is not to be trusted after it.
+    ErrorEvent {
+        /// Its code.
+        code: u16,
+        /// What the server says.
+        message: String,
+    },
+    /// Not what the API promises.
+    Malformed(String),
+    /// The watch was closed as soon as it was opened.
+    ClosedAtOnce,
+}
+
+/// The path segment of a kind.
+pub(super) const fn plural(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Namespace => "namespaces",
+        Kind::Service => "services",
+        Kind::EndpointSlice => "endpointslices",
+        Kind::ServiceImport => "serviceimports",
+        Kind::Pod => "pods",
+    }
+}
+
+impl Fault {
+    /// The fault that a client's error is.
+    #[allow(
+        clippy::wildcard_enum_match_arm,
+        reason = "all others are of the connection"
+    )]
+    pub(super) fn of(error: &kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::of_status(status),
+            kube::Error::SerdeError(error) => Self::Malformed(error.to_string()),
+            kube::Error::FromUtf8(error) => Self::Malformed(error.to_string()),
+            other => Self::Transport(chain(other)),
+        }
+    }
+
+    /// The fault that an error status is.
+    fn of_status(status: &Status) -> Self {
+        let seconds = status
+            .details
+            .as_ref()
+            .map_or(0, |details| details.retry_after_seconds);
+        let retry_after = Duration::from_secs(seconds.into()).min(LONGEST_RETRY_AFTER);
+        Self::Status {
+            code: status.code,
+            message: text_of(status),
+            retry_after: (!retry_after.is_zero()).then_some(retry_after),
+        }
+    }
+
+    /// The fault that an error event of a watch is.
+    pub(super) fn of_event(status: &Status) -> Self {
+        Self::ErrorEvent {
+            code: status.code,
+            message: text_of(status),
+        }
+    }
+
+    /// The server's position is before ours.
+    pub(super) fn went_back() -> Self {
+        Self::ErrorEvent {
+            code: 410,
+            message: "the server has gone back to an earlier state".to_owned(),
+        }
+    }
+
+    /// The class in metrics.
+    pub(super) const fn class(&self) -> ErrorClass {
+        match self {
+            Self::Transport(_) | Self::Silent(_) => ErrorClass::Transport,
+            Self::Status { code: 410, .. } | Self::ErrorEvent { code: 410, .. } => ErrorClass::Gone,
+            Self::Status { code: 401, .. } => ErrorClass::Unauthorized,
+            Self::Status { code: 403, .. } => ErrorClass::Forbidden,
+            Self::Status { .. } | Self::ErrorEvent { .. } => ErrorClass::Status,
+            Self::Malformed(_) => ErrorClass::Malformed,
+            Self::ClosedAtOnce => ErrorClass::Closed,
+        }
+    }
+
+    /// Whether the position of the watch is lost, so that only a fresh list helps: 410 in either form,
+    /// and what servers and proxies say instead of it. A server that has gone back in time (restored
+    /// from a backup) answers 504 with "too large resource version" for ever.
+    pub(super) fn loses_position(&self) -> bool {
+        match self {
+            Self::ErrorEvent { .. } | Self::Malformed(_) => true,
+            Self::Status { code, message, .. } => {
+                matches!(code, 400 | 404 | 410 | 422)
+                    || message
+                        .to_ascii_lowercase()
+                        .contains("too large resource version")
+            }
+            Self::Transport(_) | Self::Silent(_) | Self::ClosedAtOnce => false,
+        }
+    }
+
+    /// Whether new credentials or certificates could help: read them again.
+    pub(super) const fn may_be_credentials(&self) -> bool {
+        match self {
+            Self::Transport(_) | Self::Status { code: 401, .. } => true,
+            Self::Silent(_)
+            | Self::Status { .. }
+            | Self::ErrorEvent { .. }
+            | Self::Malformed(_)
+            | Self::ClosedAtOnce => false,
+        }
+    }
+
+    /// How long the server asks to be left alone.
+    pub(super) const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            Self::Transport(_)
+            | Self::Silent(_)
+            | Self::ErrorEvent { .. }
+            | Self::Malformed(_)
+            | Self::ClosedAtOnce => None,
+        }
+    }
+
+    /// Whether a person has to do something; then it is a problem, not only a reason to be stale.
+    pub(super) const fn needs_a_person(&self) -> bool {
+        matches!(
+            self,
+            Self::Status {
+                code: 401 | 403 | 404,
+                ..
+            }
+        )
+    }
+
+    /// What happened to a kind, for people.
+    pub(super) fn message(&self, kind: Kind) -> String {
+        let plural = plural(kind);
+        match self {
+            Self::Status {
+                code: 403, message, ..
+            } => {
+                // the API server names the verb that it refused
+                let verb = if message.contains("cannot watch") {
+                    "watch"
+                } else {
+                    "list"
+                };
+                let group = match kind {
+                    Kind::Namespace | Kind::Service | Kind::Pod => "",
+                    Kind::EndpointSlice => " in discovery.k8s.io",
+                    Kind::ServiceImport => " in multicluster.x-k8s.io",
+                };
+                format!(
+                    "may not {verb} {plural}: {message}; the ClusterRole needs list and watch on \
+                     {plural}{group}"
+                )
+            }
+            Self::Status {
+                code: 401, message, ..
+            } => format!(
+                "credentials refused when asking for {plural}: {message}; check the token or \
+                 certificate (its file is read again before each try)"
+            ),
+            Self::Status { code: 404, .. } if kind == Kind::ServiceImport => {
+                "the cluster has no serviceimports in multicluster.x-k8s.io: the zones of multicluster \
+                 wait for the CRD, all others go on"
+                    .to_owned()
+            }
+            Self::Status { code, message, .. } => format!("{plural}: status {code}: {message}"),
+            Self::ErrorEvent { code, message } => format!("{plural}: error {code}: {message}"),
+            Self::Transport(why) => format!("{plural}: cannot reach the API server: {why}"),
+            Self::Silent(wait) => format!("{plural}: no answer for {} s", wait.as_secs_f32()),
+            Self::Malformed(why) => format!("{plural}: answer not understood: {why}"),
+            Self::ClosedAtOnce => format!("{plural}: the API server closes each watch at once"),
+        }
+    }
+}
+
+/// What a status says.
+fn text_of(status: &Status) -> String {
+    if status.message.is_empty() {
+        status.reason.clone()
+    } else {
+        status.message.clone()
+    }
+}
+
+/// An error with its causes, for the client's errors hide them.
+fn chain(error: &kube::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            write!(text, ": {more}").expect("writing to a String cannot fail");
+        }
+        cause = error.source();
+    }
+    text
+}

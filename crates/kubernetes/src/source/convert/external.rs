@@ -1,0 +1,63 @@
+//! Where a Service is reached from outside: `externalIPs` and what its load balancers say.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::Reader;
+use super::field::{address, filled};
+use crate::facts::External;
+use crate::source::objects::{IngressObject, ServiceSpec, ServiceStatus};
+
+impl Reader<'_> {
+    /// Where a Service is reached from outside; `None` when nothing is said, whatever its `type`. Of
+    /// an ingress the address counts before the host name.
+    pub(super) fn external(
+        &mut self,
+        spec: Option<&ServiceSpec>,
+        status: Option<ServiceStatus>,
+    ) -> Option<Arc<External>> {
+        let mut addresses: BTreeSet<IpAddr> = BTreeSet::new();
+        let mut hosts: BTreeSet<Arc<str>> = BTreeSet::new();
+        let written = spec.and_then(|spec| spec.external_ips.as_ref());
+        for text in written
+            .into_iter()
+            .flatten()
+            .filter(|text| !text.is_empty())
+        {
+            self.outer_address("externalIP", text, &mut addresses);
+        }
+        let ingress = status
+            .and_then(|status| status.load_balancer)
+            .and_then(|balancer| balancer.ingress);
+        for IngressObject { ip, hostname } in ingress.unwrap_or_default() {
+            match (filled(ip), filled(hostname)) {
+                (Some(ip), _) => self.outer_address("load balancer address", &ip, &mut addresses),
+                (None, Some(host)) if host.parse::<IpAddr>().is_ok() => {
+                    self.outer_address("load balancer address", &host, &mut addresses);
+                }
+                (None, Some(host)) => {
+                    hosts.insert(host.into());
+                }
+                (None, None) => {}
+            }
+        }
+        if addresses.is_empty() && hosts.is_empty() {
+            return None;
+        }
+        Some(Arc::new(External {
+            addresses: addresses.into_iter().collect(),
+            hosts: hosts.into_iter().collect(),
+        }))
+    }
+
+    /// Takes an address in, or says why not.
+    fn outer_address(&mut self, what: &str, text: &str, addresses: &mut BTreeSet<IpAddr>) {
+        match address(text) {
+            Ok(address) => {
+                addresses.insert(address);
+            }
+            Err(why) => self.complain(format!("{what} {text:?} left out: {why}")),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The labels of an object, and whether it is selected, for sources that have to look themselves.
+
+use std::collections::BTreeMap;
+
+use super::Object;
+use crate::facts::Selector;
+use crate::source::objects::Labelled;
+
+/// All labels of an object. Those that do not read are none.
+pub(super) fn all_labels(object: Object<'_>) -> BTreeMap<String, Option<String>> {
+    let labelled = object.read::<Labelled>().unwrap_or_default();
+    let metadata = labelled.metadata.unwrap_or_default();
+    metadata.labels.unwrap_or_default()
+}
+
+/// Whether a selector wants an object, by its labels.
+#[must_use]
+pub fn is_selected(selector: &Selector, object: Object<'_>) -> bool {
+    let labels = all_labels(object);
+    // a label without a value (`app:` in YAML) has the empty one
+    selector.matches(|key| Some(labels.get(key)?.as_deref().unwrap_or_default()))
+}

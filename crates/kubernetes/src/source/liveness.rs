@@ -1,0 +1,179 @@
+//! When is a source stale? Pure: told what happened and when, it says what to announce.
+
+use std::time::{Duration, Instant, SystemTime};
+
+/// What to announce.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Some part has been away for too long.
+    Stale {
+        /// Since when.
+        since: SystemTime,
+        /// Why.
+        reason: String,
+    },
+    /// Every part is seen.
+    Fresh,
+}
+
+/// What was announced last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Announced {
+    /// Nothing yet.
+    Nothing,
+    /// `Stale`.
+    Stale,
+    /// `Fresh`.
+    Fresh,
+}
+
+/// A part that cannot be seen.
+#[derive(Debug, Clone)]
+struct Down {
+    /// Since when, for the deadline.
+    since: Instant,
+    /// Since when, for people.
+    wall: SystemTime,
+    /// The latest reason.
+    reason: String,
+}
+
+/// The parts of a source (its watches, or its folder) and how long each has been away.
+#[derive(Debug)]
+pub(super) struct Liveness {
+    /// `None` for a part that is seen.
+    parts: Vec<Option<Down>>,
+    /// How long a part may be away.
+    patience: Duration,
+    /// What was announced last.
+    announced: Announced,
+}
+
+impl Liveness {
+    /// `parts` parts, none seen yet.
+    pub(super) fn new(parts: usize, patience: Duration, now: Instant, wall: SystemTime) -> Self {
+        let down = Down {
+            since: now,
+            wall,
+            reason: "not read yet".to_owned(),
+        };
+        Self {
+            parts: vec![Some(down); parts],
+            patience,
+            announced: Announced::Nothing,
+        }
+    }
+
+    /// A part is seen.
+    pub(super) fn live(&mut self, part: usize) {
+        self.parts[part] = None;
+    }
+
+    /// A part could not be seen. The time counts from its first failure in a row.
+    pub(super) fn failed(&mut self, part: usize, now: Instant, wall: SystemTime, reason: String) {
+        match &mut self.parts[part] {
+            Some(down) => down.reason = reason,
+            seen @ None => {
+                *seen = Some(Down {
+                    since: now,
+                    wall,
+                    reason,
+                })
+            }
+        }
+    }
+
+    /// The part that has been away longest.
+    fn oldest(&self) -> Option<&Down> {
+        self.parts.iter().flatten().min_by_key(|down| down.since)
+    }
+
+    /// When to ask again, if nothing happens before.
+    pub(super) fn due(&self) -> Option<Instant> {
+        match self.announced {
+            Announced::Stale => None,
+            Announced::Nothing | Announced::Fresh => self
+                .oldest()
+                .and_then(|down| down.since.checked_add(self.patience)),
+        }
+    }
+
+    /// What to announce now, if anything.
+    pub(super) fn turn(&mut self, now: Instant) -> Option<Turn> {
+        let Some(down) = self.oldest() else {
+            let news = self.announced != Announced::Fresh;
+            self.announced = Announced::Fresh;
+            return news.then_some(Turn::Fresh);
+        };
+        let away = now.saturating_duration_since(down.since);
+        if self.announced == Announced::Stale || away < self.patience {
+            return None;
+        }
+        let turn = Turn::Stale {
+            since: down.wall,
+            reason: down.reason.clone(),
+        };
+        self.announced = Announced::Stale;
+        Some(turn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ops::{Clock, SystemClock};
+
+    /// Patience of the tests.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn fresh_only_when_every_part_is_seen() {
+        let (now, wall) = (SystemClock.now(), SystemClock.wall());
+        let mut liveness = Liveness::new(2, PATIENCE, now, wall);
+        assert_eq!(liveness.turn(now), None);
+        liveness.live(0);
+        assert_eq!(liveness.turn(now), None);
+        liveness.live(1);
+        assert_eq!(liveness.turn(now), Some(Turn::Fresh));
+        assert_eq!(liveness.turn(now), None);
+        assert_eq!(liveness.due(), None);
+    }
+
+    #[test]
+    fn stale_after_the_patience_and_counted_from_the_first_failure() {
+        let (now, wall) = (SystemClock.now(), SystemClock.wall());
+        let mut liveness = Liveness::new(1, PATIENCE, now, wall);
+        liveness.live(0);
+        liveness.turn(now);
+        liveness.failed(0, now, wall, "refused".to_owned());
+        let later = now + Duration::from_secs(9);
+        liveness.failed(
+            0,
+            later,
+            wall + Duration::from_secs(9),
+            "still refused".to_owned(),
+        );
+        assert_eq!(liveness.turn(later), None);
+        assert_eq!(liveness.due(), Some(now + PATIENCE));
+        let stale = Turn::Stale {
+            since: wall,
+            reason: "still refused".to_owned(),
+        };
+        assert_eq!(liveness.turn(now + PATIENCE), Some(stale));
+        assert_eq!(liveness.turn(now + PATIENCE * 2), None);
+        assert_eq!(liveness.due(), None);
+        liveness.live(0);
+        assert_eq!(liveness.turn(now + PATIENCE * 3), Some(Turn::Fresh));
+    }
+
+    #[test]
+    fn a_part_that_comes_back_in_time_is_not_mentioned() {
+        let (now, wall) = (SystemClock.now(), SystemClock.wall());
+        let mut liveness = Liveness::new(1, PATIENCE, now, wall);
+        liveness.live(0);
+        liveness.turn(now);
+        liveness.failed(0, now, wall, "refused".to_owned());
+        liveness.live(0);
+        assert_eq!(liveness.turn(now + PATIENCE * 2), None);
+    }
+}

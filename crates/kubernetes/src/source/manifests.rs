@@ -1,0 +1,364 @@
+//! A folder of manifests as the source: `*.yaml`, `*.yml` and `*.json` below it, followed as they change.
+//!
+//! - Many documents and lists in a file, as kubectl dumps them; other kinds are counted and ignored.
+//! - A file that does not parse keeps its last good content. So does a folder that cannot be read.
+//! - A file that is missing or empty for a moment, as editors leave it, is given a grace.
+//! - An object that stands in several files: the file that is last by name counts.
+//! - Each namespace that an object names counts as existing.
+//!
+//! Folders are watched, not files: a ConfigMap's files are links whose target is swapped. Any event
+//! reads again whatever changed its stamp; a slow poll does the same, for file systems without events.
+
+mod folder;
+mod parse;
+mod walk;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use notify::event::{AccessKind, AccessMode, EventKind};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use ops::Clock;
+use thiserror::Error;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use self::folder::{Folder, Reread};
+use self::walk::Inode;
+use super::liveness::{Liveness, Turn};
+use super::{About, Problem, SourceEvent, SourceStats, Wanted};
+use crate::facts::Part;
+
+/// What can be set about following a folder.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How often to look without having been told.
+    pub poll: Duration,
+    /// The same when the folder cannot be watched.
+    pub poll_unwatched: Duration,
+    /// How long to wait for more events after one.
+    pub quiet: Duration,
+    /// How long to wait for that at most.
+    pub longest_wait: Duration,
+    /// How long a file may be missing or empty before its objects are gone.
+    pub grace: Duration,
+    /// How long the folder may be unreadable before the source is stale.
+    pub patience: Duration,
+}
+
+impl Settings {
+    /// How long until the folder is read again though nothing was told.
+    const fn poll_after(&self, is_watched: bool) -> Duration {
+        if is_watched {
+            self.poll
+        } else {
+            self.poll_unwatched
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            poll: Duration::from_secs(30),
+            poll_unwatched: Duration::from_secs(2),
+            quiet: Duration::from_millis(15),
+            longest_wait: Duration::from_millis(50),
+            grace: Duration::from_millis(200),
+            patience: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Why a folder cannot be followed.
+#[derive(Debug, Error)]
+#[error("manifests folder {}: {reason}; name a folder that exists and can be read", dir.display())]
+pub struct FolderError {
+    /// The folder.
+    pub dir: PathBuf,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// A folder of manifests, seen to be readable.
+#[derive(Debug)]
+pub struct ManifestSource {
+    /// The folder.
+    root: PathBuf,
+    /// What is asked for.
+    wanted: Wanted,
+    /// What can be set.
+    settings: Settings,
+    /// The clock.
+    clock: Arc<dyn Clock>,
+    /// The counters.
+    stats: Arc<SourceStats>,
+}
+
+impl ManifestSource {
+    /// Looks whether the folder is there.
+    ///
+    /// # Errors
+    ///
+    /// When it is not, or cannot be read.
+    pub fn open(
+        root: &Path,
+        wanted: Wanted,
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+        stats: Arc<SourceStats>,
+    ) -> Result<Self, FolderError> {
+        match std::fs::read_dir(root) {
+            Ok(_) => Ok(Self {
+                root: root.to_owned(),
+                wanted,
+                settings,
+                clock,
+                stats,
+            }),
+            Err(error) => Err(FolderError {
+                dir: root.to_owned(),
+                reason: error.to_string(),
+            }),
+        }
+    }
+
+    /// Reads the folder once, for commands that look and leave: the lists, and what is wrong.
+    #[must_use]
+    pub fn read_once(&self) -> (Vec<crate::facts::Change>, Vec<Problem>) {
+        let stats = Arc::clone(&self.stats);
+        let mut folder = Folder::new(
+            self.root.clone(),
+            self.wanted.clone(),
+            Duration::ZERO,
+            stats,
+        );
+        let read = folder.reread(self.clock.now(), self.clock.wall());
+        (read.changes, read.problems)
+    }
+
+    /// Follows the folder until cancelled, or until nobody listens any more.
+    pub async fn run(self, tx: mpsc::Sender<SourceEvent>, cancel: CancellationToken) {
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = self.follow(&tx) => {}
+        }
+    }
+
+    /// Follows the folder until nobody listens.
+    async fn follow(self, tx: &mpsc::Sender<SourceEvent>) {
+        let Self {
+            root,
+            wanted,
+            settings,
+            clock,
+            stats,
+        } = self;
+        let mut folder = Folder::new(root, wanted, settings.grace, Arc::clone(&stats));
+        let mut liveness = Liveness::new(1, settings.patience, clock.now(), clock.wall());
+        let mut watch = FolderWatch::new();
+        if let Some(problem) = watch.problem.take() {
+            stats.board().add(std::slice::from_ref(&problem));
+            if tx.send(SourceEvent::Problem(problem)).await.is_err() {
+                return;
+            }
+        }
+        loop {
+            let seen = clock.now();
+            let wall = clock.wall();
+            let reading = tokio::task::spawn_blocking(move || {
+                let read = folder.reread(seen, wall);
+                (folder, read)
+            });
+            let read;
+            (folder, read) = match reading.await {
+                Ok(back) => back,
+                // a panic there is a panic here; it is cancelled only when the runtime ends
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => return,
+                },
+            };
+            match &read.unreadable {
+                Some(reason) => liveness.failed(0, seen, wall, reason.clone()),
+                None => {
+                    stats.touch(wall);
+                    liveness.live(0);
+                }
+            }
+            // what a folder got between being read and being watched was not told
+            let at_once = watch.follow(&read.folders);
+            let again = if at_once {
+                Some(Duration::ZERO)
+            } else {
+                read.again
+            };
+            let turn = liveness.turn(clock.now());
+            if let Some(turn) = &turn {
+                stats.set_stale(matches!(turn, Turn::Stale { .. }));
+            }
+            // A folder that went away is back without notice: its watch went with it.
+            let is_away = read.unreadable.is_some();
+            if send(tx, read, turn, seen).await.is_err() {
+                return;
+            }
+            let poll = settings.poll_after(watch.is_whole() && !is_away);
+            let due = liveness
+                .due()
+                .map(|due| due.saturating_duration_since(clock.now()));
+            let wait = [Some(poll), again, due]
+                .into_iter()
+                .flatten()
+                .min()
+                .unwrap_or(poll);
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = watch.told.notified() => watch.settle(&settings).await,
+            }
+        }
+    }
+}
+
+/// Nobody listens any more.
+struct Unheard;
+
+/// Sends what a reading found.
+async fn send(
+    tx: &mpsc::Sender<SourceEvent>,
+    read: Reread,
+    turn: Option<Turn>,
+    seen: Instant,
+) -> Result<(), Unheard> {
+    let changes = read.changes.into_iter().map(|change| SourceEvent::Changed {
+        change,
+        seen,
+        triggered: None,
+    });
+    let problems = read.problems.into_iter().map(SourceEvent::Problem);
+    let turn = turn
+        .into_iter()
+        .map(|turn| SourceEvent::of_turn(Part::Cluster, turn));
+    for event in problems.chain(changes).chain(turn) {
+        tx.send(event).await.map_err(|_| Unheard)?;
+    }
+    Ok(())
+}
+
+/// Watches folders and tells when something in them may have changed.
+struct FolderWatch {
+    /// The operating system's watch; `None` where it gives none.
+    watcher: Option<RecommendedWatcher>,
+    /// The folders watched.
+    folders: BTreeMap<PathBuf, Inode>,
+    /// Whether some folder could not be watched.
+    partly: bool,
+    /// Wakes the reader.
+    told: Arc<Notify>,
+    /// Why nothing can be watched, until it is said.
+    problem: Option<Problem>,
+}
+
+impl FolderWatch {
+    /// Watches nothing yet.
+    fn new() -> Self {
+        let told = Arc::new(Notify::new());
+        let wake = Arc::clone(&told);
+        let handler = move |event: notify::Result<notify::Event>| {
+            if event.map_or(true, |event| is_change(event.kind)) {
+                wake.notify_one();
+            }
+        };
+        let (watcher, problem) = match notify::recommended_watcher(handler) {
+            Ok(watcher) => (Some(watcher), None),
+            Err(error) => {
+                let message = format!(
+                    "the system gives no watch ({error}): the folder is read every few seconds \
+                     instead; fs.inotify.max_user_instances may be too low"
+                );
+                let problem = Problem {
+                    about: About::Source,
+                    place: "".into(),
+                    message,
+                };
+                (None, Some(problem))
+            }
+        };
+        Self {
+            watcher,
+            folders: BTreeMap::new(),
+            partly: false,
+            told,
+            problem,
+        }
+    }
+
+    /// Whether every folder is watched.
+    const fn is_whole(&self) -> bool {
+        self.watcher.is_some() && !self.partly
+    }
+
+    /// Watches exactly these folders; whether one is new.
+    fn follow(&mut self, folders: &BTreeMap<PathBuf, Inode>) -> bool {
+        let Some(watcher) = &mut self.watcher else {
+            return false;
+        };
+        self.folders.retain(|path, inode| {
+            let stays = folders.get(path) == Some(inode);
+            if !stays {
+                // fails when the folder is gone, and its watch with it
+                watcher.unwatch(path).ok();
+            }
+            stays
+        });
+        let mut new = false;
+        self.partly = false;
+        for (path, inode) in folders {
+            if self.folders.contains_key(path) {
+                continue;
+            }
+            match watcher.watch(path, RecursiveMode::NonRecursive) {
+                Ok(()) => {
+                    self.folders.insert(path.clone(), *inode);
+                    new = true;
+                }
+                Err(error) => {
+                    tracing::debug!(folder = %path.display(), %error, "cannot be watched: polled");
+                    self.partly = true;
+                }
+            }
+        }
+        new
+    }
+
+    /// After an event: waits until no more come, but not long.
+    async fn settle(&self, settings: &Settings) {
+        let more = async {
+            loop {
+                tokio::select! {
+                    () = self.told.notified() => {}
+                    () = tokio::time::sleep(settings.quiet) => return,
+                }
+            }
+        };
+        // either way it is time to read
+        tokio::time::timeout(settings.longest_wait, more).await.ok();
+    }
+}
+
+/// Whether an event may be a change. Reading a file makes events too; those would never end.
+const fn is_change(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write))
+        | EventKind::Any
+        | EventKind::Create(_)
+        | EventKind::Modify(_)
+        | EventKind::Remove(_)
+        | EventKind::Other => true,
+        EventKind::Access(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

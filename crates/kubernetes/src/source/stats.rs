@@ -1,0 +1,250 @@
+//! Counters of a source, read by metrics and `status`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ops::RequestMetrics;
+use provenance::Kind;
+
+use crate::source::problem::Board;
+
+/// The most problems that are shown.
+const SHOWN_PROBLEMS: usize = 100;
+
+/// Classes of faults, as metrics name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorClass {
+    /// No connection, or it broke, or it was silent for too long.
+    Transport,
+    /// The watch position is no longer known (HTTP 410 and its likes): listed again.
+    Gone,
+    /// 401: the credentials were refused.
+    Unauthorized,
+    /// 403: a permission is missing.
+    Forbidden,
+    /// Any other error status.
+    Status,
+    /// Something that is not what the API promises.
+    Malformed,
+    /// A watch that was closed as soon as it was opened.
+    Closed,
+}
+
+impl ErrorClass {
+    /// All classes.
+    pub const ALL: [Self; 7] = [
+        Self::Transport,
+        Self::Gone,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::Status,
+        Self::Malformed,
+        Self::Closed,
+    ];
+
+    /// The word in metrics and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Transport => "transport",
+            Self::Gone => "gone",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::Status => "status",
+            Self::Malformed => "malformed",
+            Self::Closed => "closed",
+        }
+    }
+
+    /// Its place in [`ErrorClass::ALL`].
+    const fn index(self) -> usize {
+        match self {
+            Self::Transport => 0,
+            Self::Gone => 1,
+            Self::Unauthorized => 2,
+            Self::Forbidden => 3,
+            Self::Status => 4,
+            Self::Malformed => 5,
+            Self::Closed => 6,
+        }
+    }
+}
+
+/// A counter that only goes up.
+#[derive(Debug, Default)]
+struct Counter(AtomicU64);
+
+impl Counter {
+    /// One more.
+    fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many so far.
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counters of one kind.
+#[derive(Debug, Default)]
+pub struct KindStats {
+    /// Objects applied or deleted one by one.
+    events: Counter,
+    /// Lists completed.
+    lists: Counter,
+    /// Watches opened.
+    watches: Counter,
+    /// Objects left out because they could not be read.
+    left_out: Counter,
+    /// Faults by class.
+    errors: [Counter; ErrorClass::ALL.len()],
+}
+
+impl KindStats {
+    /// Objects applied or deleted one by one.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events.get()
+    }
+
+    /// Lists completed.
+    #[must_use]
+    pub fn lists(&self) -> u64 {
+        self.lists.get()
+    }
+
+    /// Watches opened; the first one is no restart, all others are.
+    #[must_use]
+    pub fn watches(&self) -> u64 {
+        self.watches.get()
+    }
+
+    /// Objects left out because they could not be read.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        self.left_out.get()
+    }
+
+    /// Faults of a class.
+    #[must_use]
+    pub fn errors(&self, class: ErrorClass) -> u64 {
+        self.errors[class.index()].get()
+    }
+
+    /// Counts a single change.
+    pub(super) fn add_event(&self) {
+        self.events.add();
+    }
+
+    /// Counts a complete list.
+    pub(super) fn add_list(&self) {
+        self.lists.add();
+    }
+
+    /// Counts an opened watch.
+    pub(super) fn add_watch(&self) {
+        self.watches.add();
+    }
+
+    /// Counts an object that was left out.
+    pub(super) fn add_left_out(&self) {
+        self.left_out.add();
+    }
+
+    /// Counts a fault.
+    pub(super) fn add_error(&self, class: ErrorClass) {
+        self.errors[class.index()].add();
+    }
+}
+
+/// Counters of a source. Shared: the source counts, metrics read.
+#[derive(Debug, Default)]
+pub struct SourceStats {
+    /// By kind, in the order of [`Kind::ALL`].
+    kinds: [KindStats; Kind::ALL.len()],
+    /// Objects of kinds that are not looked at, as of the last reading of a manifest folder.
+    ignored: AtomicU64,
+    /// Time of day of the last word from outside, in milliseconds since 1970; 0 for never.
+    last_contact: AtomicU64,
+    /// 1 while stale.
+    stale: AtomicU64,
+    /// The problems that stand.
+    board: Board,
+    /// What is counted of requests to API servers, of all sources together.
+    requests: RequestMetrics,
+}
+
+impl SourceStats {
+    /// Counters that start at zero, but for those of requests.
+    #[must_use]
+    pub fn counting(requests: RequestMetrics) -> Self {
+        Self {
+            requests,
+            ..Self::default()
+        }
+    }
+
+    /// What is counted of requests to API servers.
+    pub(super) const fn requests(&self) -> &RequestMetrics {
+        &self.requests
+    }
+
+    /// Counters of a kind.
+    #[must_use]
+    pub const fn kind(&self, kind: Kind) -> &KindStats {
+        &self.kinds[kind.place()]
+    }
+
+    /// The problems that stand now, in order, a hundred at most.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        self.board.first(SHOWN_PROBLEMS)
+    }
+
+    /// Where problems are shown.
+    pub(super) fn board(&self) -> Board {
+        self.board.clone()
+    }
+
+    /// Objects of other kinds in the manifests now.
+    #[must_use]
+    pub fn ignored(&self) -> u64 {
+        self.ignored.load(Ordering::Relaxed)
+    }
+
+    /// When the outside was last heard or read.
+    #[must_use]
+    pub fn last_contact(&self) -> Option<SystemTime> {
+        match self.last_contact.load(Ordering::Relaxed) {
+            0 => None,
+            millis => Some(UNIX_EPOCH + Duration::from_millis(millis)),
+        }
+    }
+
+    /// Whether the source is stale now.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        self.stale.load(Ordering::Relaxed) != 0
+    }
+
+    /// Notes how many objects are not looked at.
+    pub(super) fn set_ignored(&self, count: usize) {
+        self.ignored
+            .store(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Notes that the outside was heard.
+    pub(super) fn touch(&self, wall: SystemTime) {
+        let since = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.last_contact.store(
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Notes whether the source is stale.
+    pub(super) fn set_stale(&self, stale: bool) {
+        self.stale.store(u64::from(stale), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,84 @@
+//! The clock as an argument: only this file asks the machine what time it is.
+
+use std::fmt;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Tells the time. Deciding code gets it as an argument, so that tests can set it.
+pub trait Clock: fmt::Debug + Send + Sync {
+    /// Time that never goes back, for intervals and deadlines.
+    fn now(&self) -> Instant;
+    /// Time of day, for people and for serials.
+    fn wall(&self) -> SystemTime;
+}
+
+/// The machine's own clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place where the clock comes from"
+)]
+impl Clock for SystemClock {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn wall(&self) -> SystemTime {
+        SystemTime::now()
+    }
+}
+
+/// Milliseconds since 1970 UTC.
+#[must_use]
+pub fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A clock of tests: it stands still unless moved.
+#[cfg(any(test, feature = "testing"))]
+#[derive(Debug)]
+pub struct HandClock {
+    /// Where intervals start.
+    start: Instant,
+    /// Seconds since 1970 at the start.
+    wall: u64,
+    /// Seconds that went by since.
+    gone: std::sync::atomic::AtomicU64,
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl HandClock {
+    /// A clock at the given second since 1970.
+    #[allow(clippy::disallowed_methods, reason = "the start is any instant at all")]
+    pub fn at(seconds: u64) -> std::sync::Arc<Self> {
+        std::sync::Arc::new(Self {
+            start: Instant::now(),
+            wall: seconds,
+            gone: 0.into(),
+        })
+    }
+
+    /// Lets so many seconds go by.
+    pub fn advance(&self, seconds: u64) {
+        self.gone
+            .fetch_add(seconds, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// The seconds that went by.
+    fn gone(&self) -> u64 {
+        self.gone.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl Clock for HandClock {
+    fn now(&self) -> Instant {
+        self.start + std::time::Duration::from_secs(self.gone())
+    }
+
+    fn wall(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(self.wall + self.gone())
+    }
+}

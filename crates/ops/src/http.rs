@@ -1,0 +1,138 @@
+//! The HTTP ends: `/metrics`, `/health`, `/ready`, each on the listener its directive names.
+
+use std::future::IntoFuture;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwap;
+use axum::Router;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::exposition;
+
+/// Says who is not ready yet: names of parts, empty when all are.
+pub type ReadyCheck = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
+/// Gives the metrics in the OpenMetrics text format.
+pub type MetricsText = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// What one listener answers.
+#[derive(Clone, Default)]
+pub struct Ends {
+    /// `/metrics`, when this listener has it.
+    pub metrics: Option<MetricsText>,
+    /// `/health`, when this listener has it.
+    pub health: bool,
+    /// `/ready`, when this listener has it.
+    pub ready: Option<ReadyCheck>,
+    /// Set once shutdown began: `/ready` says so.
+    pub stopping: Arc<AtomicBool>,
+}
+
+impl std::fmt::Debug for Ends {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ends")
+            .field("metrics", &self.metrics.is_some())
+            .field("health", &self.health)
+            .field("ready", &self.ready.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a listener answers now; it may be exchanged while it runs.
+pub type EndsNow = Arc<ArcSwap<Ends>>;
+
+/// Serves until cancelled.
+///
+/// # Errors
+/// When the listener fails for good.
+pub async fn serve(
+    listener: TcpListener,
+    ends: EndsNow,
+    cancel: CancellationToken,
+) -> io::Result<()> {
+    let answer = move |uri: Uri, headers: HeaderMap| {
+        let ends = ends.load_full();
+        async move { ends.answer(uri.path(), &headers) }
+    };
+    let router = Router::new().fallback(answer);
+    let server = axum::serve(listener, router).with_graceful_shutdown(cancel.cancelled_owned());
+    server.into_future().await
+}
+
+impl Ends {
+    /// The directive that the listener is called after.
+    #[must_use]
+    pub fn what(&self) -> &'static str {
+        match (&self.metrics, self.health) {
+            (Some(_), _) => "prometheus",
+            (None, true) => "health",
+            (None, false) => "ready",
+        }
+    }
+
+    /// The answer for a path. As in CoreDNS the method does not matter.
+    fn answer(&self, path: &str, headers: &HeaderMap) -> Response {
+        match (path, &self.metrics, self.health, &self.ready) {
+            ("/metrics", Some(metrics), _, _) => {
+                let accept = headers.get_all(header::ACCEPT).iter();
+                let mut accept = accept.filter_map(|value| value.to_str().ok());
+                let (kind, text) = if accept.any(exposition::wants_openmetrics) {
+                    (exposition::OPENMETRICS, metrics())
+                } else {
+                    (exposition::PLAIN, exposition::plain(&metrics()))
+                };
+                ([(header::CONTENT_TYPE, kind)], text).into_response()
+            }
+            ("/health", _, true, _) => "OK".into_response(),
+            ("/ready", _, _, Some(ready)) => {
+                let unavailable = |text| (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+                if self.stopping.load(Ordering::Relaxed) {
+                    return unavailable("Shutting down".to_owned());
+                }
+                let missing = ready();
+                if missing.is_empty() {
+                    "OK".into_response()
+                } else {
+                    unavailable(missing.join(","))
+                }
+            }
+            _ => (StatusCode::NOT_FOUND, "404 page not found\n").into_response(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_openmetrics_for_who_accepts_it_and_plain_for_all_others() {
+        let metrics: MetricsText = Arc::new(|| "# TYPE a counter\na_total 1\n# EOF\n".to_owned());
+        let ends = Ends {
+            metrics: Some(metrics),
+            ..Ends::default()
+        };
+        for (accept, want) in [
+            (None, "text/plain; version=0.0.4; charset=utf-8"),
+            (
+                Some("text/plain"),
+                "text/plain; version=0.0.4; charset=utf-8",
+            ),
+            (
+                Some("application/openmetrics-text; version=1.0.0"),
+                "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            ),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(accept) = accept {
+                headers.insert(header::ACCEPT, accept.parse().unwrap());
+            }
+            let response = ends.answer("/metrics", &headers);
+            assert_eq!(response.headers()[header::CONTENT_TYPE], want, "{accept:?}");
+        }
+    }
+}

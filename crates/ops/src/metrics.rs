@@ -1,0 +1,429 @@
+//! The metrics: every name with its help in one table, counted as things happen or read at scrape.
+//!
+//! Labels are bounded sets: zone, kind, outcome, configured secondary; never a queried name or a
+//! client's address. The README's table is held to [`METRICS`] by a test.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use crate::HandlerMetrics;
+
+/// Whether a metric only grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Only grows; its name ends in `_total` when scraped.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// A distribution.
+    Histogram,
+}
+
+/// One metric: name (without `_total`), kind, labels and what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: MetricKind,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    /// What it says.
+    pub help: &'static str,
+}
+
+/// Declares the table of metrics and a constant for each.
+macro_rules! metrics {
+    ($($constant:ident $kind:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
+        $(
+            #[doc = $help]
+            pub const $constant: Metric = Metric {
+                name: $name,
+                kind: MetricKind::$kind,
+                labels: &[$($label),*],
+                help: $help,
+            };
+        )*
+        /// All metrics.
+        pub const METRICS: &[Metric] = &[$($constant),*];
+    };
+}
+
+metrics! {
+    BUILD_INFO Gauge "zonewright_build_info" ["version"] "1, with the version that runs";
+    ZONE_SERIAL Gauge "zonewright_zone_serial" ["zone"] "Serial of the current version";
+    ZONE_VERSION_SECONDS Gauge "zonewright_zone_version_timestamp_seconds" ["zone"] "When the current version was made, seconds since 1970";
+    ZONE_RECORDS Gauge "zonewright_zone_records" ["zone"] "Records of the current version";
+    ZONE_OWNERS Gauge "zonewright_zone_owners" ["zone"] "Owner names of the current version";
+    ZONE_BYTES Gauge "zonewright_zone_bytes" ["zone"] "Octets of the current version's records, uncompressed";
+    ZONE_HISTORY_STEPS Gauge "zonewright_zone_history_steps" ["zone"] "Steps kept in memory for IXFR";
+    ZONE_HISTORY_BYTES Gauge "zonewright_zone_history_bytes" ["zone"] "Octets of the steps kept in memory";
+    ZONE_STALE Gauge "zonewright_zone_stale" ["zone"] "1 while the zone's source is away";
+    ZONE_HELD Gauge "zonewright_zone_held" ["zone"] "1 while a version is held: its losses are too large, or secondaries would refuse it";
+    ZONE_ORDERED Gauge "zonewright_zone_ordered" ["zone", "order"] "1 while an operator's order holds for the zone: frozen, rolled_back";
+    ZONE_HELD_RECORDS Gauge "zonewright_zone_held_records" ["zone"] "Records that the held version would lose; 0 while nothing is held for its losses";
+    ZONE_WARNINGS Gauge "zonewright_zone_warnings" ["zone"] "Things in the zone that some secondaries refuse";
+    GATE Counter "zonewright_gate" ["zone", "outcome"] "What became of versions that were held (held, released, recovered, expired) and of orders (frozen, rolled_back, resumed)";
+    VERSIONS Counter "zonewright_versions" ["zone"] "Versions published";
+    RECORDS_ADDED Counter "zonewright_records_added" ["zone"] "Records that versions added";
+    RECORDS_REMOVED Counter "zonewright_records_removed" ["zone"] "Records that versions removed";
+    COMMIT_SECONDS Histogram "zonewright_commit_duration_seconds" [] "From candidates to durable, published versions";
+    PROGRAMMING_SECONDS Histogram "zonewright_programming_duration_seconds" [] "From a change seen to its version published";
+    DNS_PROGRAMMING_SECONDS Histogram "coredns_kubernetes_dns_programming_duration_seconds" ["service_kind"] "From a change of endpoints, by their slice's annotation `endpoints.kubernetes.io/last-change-trigger-time`, to the version that holds it; unlike in CoreDNS not for what was listed or deleted, and once for slices of a Service that one version holds: cluster_ip, headless_with_selector";
+    COMMIT_FAILURES Counter "zonewright_commit_failures" [] "Commits that the store refused; each is tried again";
+    OBJECT_PROBLEMS Gauge "zonewright_object_problems" [] "Things in objects that DNS cannot hold and that were left out";
+    SOURCE_SYNCED Gauge "zonewright_source_synced" ["source"] "1 once everything was listed";
+    SOURCE_STALE_SECONDS Gauge "zonewright_source_stale_seconds" ["source"] "Seconds since the source went away; 0 while it is there";
+    SOURCE_OBJECTS Gauge "zonewright_source_objects" ["source", "kind"] "Objects known";
+    SOURCE_EVENTS Counter "zonewright_source_events" ["source", "kind"] "Watch events and changed manifests";
+    SOURCE_LISTS Counter "zonewright_source_lists" ["source", "kind"] "Complete lists";
+    SOURCE_ERRORS Counter "zonewright_source_errors" ["source", "kind"] "Failed lists, watches and readings";
+    SOURCE_MALFORMED Counter "zonewright_source_malformed" ["source", "kind"] "Objects or parts of objects that could not be read";
+    REST_REQUESTS Counter "coredns_kubernetes_rest_client_requests" ["code", "method", "host"] "Requests to API servers, watches too; code is `<error>` where no answer came";
+    REST_SECONDS Histogram "coredns_kubernetes_rest_client_request_duration_seconds" ["verb", "host"] "How long lists of API servers took, a page each";
+    REST_WAITS Histogram "coredns_kubernetes_rest_client_rate_limiter_duration_seconds" ["verb", "host"] "How long requests to API servers waited for `apiserver_qps` and `apiserver_max_inflight`";
+    QUERIES Counter "zonewright_queries" ["transport", "rcode"] "Queries answered";
+    DROPPED Counter "zonewright_queries_dropped" ["reason"] "Messages without an answer: not_a_query, send_error";
+    TRUNCATED Counter "zonewright_queries_truncated" [] "Datagrams answered with TC";
+    TCP_CONNECTIONS Gauge "zonewright_tcp_connections" [] "Open TCP connections";
+    TCP_ACCEPTED Counter "zonewright_tcp_accepted" [] "TCP connections accepted";
+    TCP_CLOSED Counter "zonewright_tcp_closed" ["reason"] "TCP connections closed by us: limit, timeout; accept_error";
+    TLS_FAILURES Counter "zonewright_tls_failures" [] "TLS handshakes that failed";
+    TRANSFERS Counter "zonewright_transfers" ["kind", "outcome"] "Transfers: axfr, ixfr, ixfr_as_axfr; complete, broken, failed, up_to_date, denied, over_limit";
+    TRANSFER_RECORDS Counter "zonewright_transfer_records" [] "Records sent in transfers";
+    TRANSFER_BYTES Counter "zonewright_transfer_bytes" [] "Octets sent in transfers";
+    TSIG_FAILURES Counter "zonewright_tsig_failures" [] "Signed messages that failed verification";
+    NOTIFY Counter "zonewright_notify" ["outcome"] "NOTIFY messages: sent, acknowledged, refused, given_up";
+    SECONDARY_SERIAL Gauge "zonewright_secondary_serial" ["zone", "secondary"] "Serial that the secondary took last; absent until it took one";
+    SECONDARY_LAG_VERSIONS Gauge "zonewright_secondary_lag_versions" ["zone", "secondary"] "Versions that the secondary is behind";
+    SECONDARY_LAG_SECONDS Gauge "zonewright_secondary_lag_seconds" ["zone", "secondary"] "Seconds since the oldest version that the secondary has not taken";
+    ACL_ALLOWED Counter "coredns_acl_allowed_requests" ["server", "view"] "Queries that `acl` let go on";
+    ACL_BLOCKED Counter "coredns_acl_blocked_requests" ["server", "zone", "view"] "Queries that `acl` refused";
+    ACL_FILTERED Counter "coredns_acl_filtered_requests" ["server", "zone", "view"] "Queries that `acl` answered with nothing";
+    ACL_DROPPED Counter "coredns_acl_dropped_requests" ["server", "zone", "view"] "Queries that `acl` left without an answer";
+    AUTOPATH_SUCCESS Counter "coredns_autopath_success" ["server"] "Queries that `autopath` answered with a name of the client's search path";
+    TEMPLATE_MATCHES Counter "coredns_template_matches" ["server", "zone", "view", "class", "type"] "Queries that a `template` was for";
+    TEMPLATE_FAILURES Counter "coredns_template_template_failures" ["server", "zone", "view", "class", "type", "section", "template"] "Templates that could not be filled in";
+    TEMPLATE_RR_FAILURES Counter "coredns_template_rr_failures" ["server", "zone", "view", "class", "type", "section", "template"] "Filled-in templates that were no record";
+    DNS64_TRANSLATED Counter "coredns_dns64_requests_translated" ["server"] "Queries that `dns64` answered with made addresses";
+    LOCAL_LOCALHOST Counter "coredns_local_localhost_requests" [] "Queries for names in or like localhost that `local` answered";
+    PROXY_SECONDS Histogram "coredns_proxy_request_duration_seconds" ["proxy_name", "to", "rcode"] "How long upstreams took to answer";
+    PROXY_HEALTHCHECK_FAILURES Counter "coredns_proxy_healthcheck_failures" ["proxy_name", "to"] "Failed health checks of upstreams";
+    PROXY_CONNECTION_HITS Counter "coredns_proxy_conn_cache_hits" ["proxy_name", "to", "proto"] "Connections and sockets to upstreams that were used again";
+    PROXY_CONNECTION_MISSES Counter "coredns_proxy_conn_cache_misses" ["proxy_name", "to", "proto"] "Connections and sockets to upstreams that were made";
+    FORWARD_HEALTHCHECK_BROKEN Counter "coredns_forward_healthcheck_broken" [] "Queries for which all upstreams were down";
+    FORWARD_CONCURRENT_REJECTS Counter "coredns_forward_max_concurrent_rejects" [] "Queries refused by max_concurrent";
+    CACHE_ENTRIES Gauge "coredns_cache_entries" ["server", "type", "zones", "view"] "Replies kept: success, denial";
+    CACHE_REQUESTS Counter "coredns_cache_requests" ["server", "zones", "view"] "Questions to the cache";
+    CACHE_HITS Counter "coredns_cache_hits" ["server", "type", "zones", "view"] "Questions answered from the cache: success, denial";
+    CACHE_MISSES Counter "coredns_cache_misses" ["server", "zones", "view"] "Questions not answered from the cache";
+    CACHE_PREFETCHES Counter "coredns_cache_prefetch" ["server", "zones", "view"] "Replies asked for again before or after their end";
+    CACHE_DROPS Counter "coredns_cache_drops" ["server", "zones", "view"] "Replies not kept because their question is another";
+    CACHE_SERVED_STALE Counter "coredns_cache_served_stale" ["server", "zones", "view"] "Questions answered by replies after their end";
+    CACHE_EVICTIONS Counter "coredns_cache_evictions" ["server", "type", "zones", "view"] "Replies that made room for others: success, denial";
+    HOSTS_ENTRIES Gauge "coredns_hosts_entries" ["hostsfile"] "Addresses and names of the hosts file and of lines in the Corefile";
+    HOSTS_RELOAD Gauge "coredns_hosts_reload_timestamp_seconds" [] "When the hosts file that was read last was changed, seconds since 1970";
+    COREDNS_BUILD_INFO Gauge "coredns_build_info" ["version", "revision", "goversion"] "1, with the version that runs; revision and goversion are empty";
+    DNS_REQUESTS Counter "coredns_dns_requests" ["server", "zone", "view", "proto", "family", "type"] "Queries, in blocks with prometheus; zone is the key of the block, dropped where none fits; family is 1 for IPv4, 2 for IPv6";
+    DNS_DURATION Histogram "coredns_dns_request_duration_seconds" ["server", "zone", "view"] "How long answers took";
+    DNS_REQUEST_BYTES Histogram "coredns_dns_request_size_bytes" ["server", "zone", "view", "proto"] "Octets of queries on the wire";
+    DNS_RESPONSE_BYTES Histogram "coredns_dns_response_size_bytes" ["server", "zone", "view", "proto"] "Octets of replies on the wire, so compressed and with OPT, unlike CoreDNS";
+    DNS_DO_REQUESTS Counter "coredns_dns_do_requests" ["server", "zone", "view"] "Queries with the DO bit";
+    DNS_RESPONSES Counter "coredns_dns_responses" ["server", "zone", "view", "rcode", "plugin"] "Replies, with the directive that made them; empty when the server did";
+    PLUGIN_ENABLED Gauge "coredns_plugin_enabled" ["server", "zone", "view", "name"] "1 for each directive that takes part in answers, by the first key of its block";
+    PANICS Counter "coredns_panics" [] "Handlers that panicked; the query got SERVFAIL";
+    HEALTH_DURATION Histogram "coredns_health_request_duration_seconds" [] "How long our own /health took, asked every second";
+    HEALTH_FAILURES Counter "coredns_health_request_failures" [] "How often our own /health did not answer";
+    CPU_SECONDS Counter "process_cpu_seconds" [] "Time of processors that was used";
+    RESIDENT_BYTES Gauge "process_resident_memory_bytes" [] "Memory in use";
+    VIRTUAL_BYTES Gauge "process_virtual_memory_bytes" [] "Memory that is mapped";
+    OPEN_FDS Gauge "process_open_fds" [] "Open file descriptors";
+    MAX_FDS Gauge "process_max_fds" [] "The most file descriptors that may be open";
+    START_TIME Gauge "process_start_time_seconds" [] "When the process began, seconds since 1970";
+    RELOAD_FAILED Counter "coredns_reload_failed" [] "Corefiles that were not taken into use: something was wrong with them";
+    RELOAD_VERSION Gauge "coredns_reload_version_info" ["hash", "value"] "1, with the digest of the Corefile that was taken last; absent before the first reload";
+    STORE_BYTES Gauge "zonewright_store_bytes" [] "Octets of the store's files";
+}
+
+/// A value read at scrape.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// Which metric.
+    pub metric: Metric,
+    /// The values of its labels, in their order.
+    pub labels: Vec<String>,
+    /// The value; of a histogram the sum.
+    pub value: f64,
+    /// Of a histogram the bounds of its buckets and how many values lie in each (not below).
+    pub buckets: Vec<(f64, u64)>,
+}
+
+impl Sample {
+    /// A histogram with its labels; `counts`: one for each bound, and one above all.
+    #[must_use]
+    pub fn histogram(
+        metric: Metric,
+        labels: &[&str],
+        bounds: &[f64],
+        (counts, sum): (Vec<u64>, f64),
+    ) -> Self {
+        let bounds = bounds.iter().copied().chain([f64::MAX]);
+        Self {
+            buckets: bounds.zip(counts).collect(),
+            ..Self::new(metric, labels, sum)
+        }
+    }
+
+    /// A value with its labels.
+    #[must_use]
+    pub fn new(metric: Metric, labels: &[&str], value: f64) -> Self {
+        debug_assert_eq!(metric.labels.len(), labels.len(), "{}", metric.name);
+        Self {
+            metric,
+            labels: labels.iter().map(ToString::to_string).collect(),
+            value,
+            buckets: Vec::new(),
+        }
+    }
+}
+
+/// Upper bounds of how long our own health takes to say, in seconds: CoreDNS's.
+const HEALTH_BUCKETS: [f64; 5] = [0.000_25, 0.002_5, 0.025, 0.25, 2.5];
+
+/// How long a change of endpoints may take: 1 ms to 9 minutes, as CoreDNS.
+fn dns_programming_buckets() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 20))
+}
+
+/// Gives the values that are read at scrape.
+pub type Gather = Arc<dyn Fn() -> Vec<Sample> + Send + Sync>;
+
+/// Labels of a counted metric.
+type Labels = Vec<(&'static str, String)>;
+
+/// All metrics of the process.
+#[derive(Debug)]
+pub struct Metrics {
+    /// What is scraped.
+    registry: Registry,
+    /// Versions published, by zone.
+    pub versions: Family<Labels, Counter>,
+    /// Records added, by zone.
+    pub added: Family<Labels, Counter>,
+    /// Records removed, by zone.
+    pub removed: Family<Labels, Counter>,
+    /// Duration of commits.
+    pub commit_seconds: Histogram,
+    /// From change to version.
+    pub programming_seconds: Histogram,
+    /// From a change of endpoints to its version, by kind of Service.
+    pub dns_programming_seconds: Family<Labels, Histogram, fn() -> Histogram>,
+    /// Refused commits.
+    pub commit_failures: Counter,
+    /// Problems of objects.
+    pub problems: Gauge,
+    /// What became of held versions.
+    pub gate: Family<Labels, Counter>,
+    /// How long our own health took to say.
+    pub health_seconds: Histogram,
+    /// How often it said nothing.
+    pub health_failures: Counter,
+}
+
+impl Metrics {
+    /// Metrics that start at zero, and those that `gather` reads at each scrape.
+    #[must_use]
+    pub fn new(gather: Gather, handlers: &HandlerMetrics) -> Self {
+        let buckets = || exponential_buckets(0.000_25, 2.0, 18);
+        let mut metrics = Self {
+            registry: Registry::default(),
+            versions: Family::default(),
+            added: Family::default(),
+            removed: Family::default(),
+            commit_seconds: Histogram::new(buckets()),
+            programming_seconds: Histogram::new(buckets()),
+            dns_programming_seconds: Family::new_with_constructor(
+                dns_programming_buckets as fn() -> Histogram,
+            ),
+            commit_failures: Counter::default(),
+            problems: Gauge::default(),
+            gate: Family::default(),
+            health_seconds: Histogram::new(HEALTH_BUCKETS),
+            health_failures: Counter::default(),
+        };
+        let registry = &mut metrics.registry;
+        registry.register(VERSIONS.name, VERSIONS.help, metrics.versions.clone());
+        registry.register(
+            RECORDS_ADDED.name,
+            RECORDS_ADDED.help,
+            metrics.added.clone(),
+        );
+        registry.register(
+            RECORDS_REMOVED.name,
+            RECORDS_REMOVED.help,
+            metrics.removed.clone(),
+        );
+        let histogram = metrics.commit_seconds.clone();
+        registry.register(COMMIT_SECONDS.name, COMMIT_SECONDS.help, histogram);
+        let histogram = metrics.programming_seconds.clone();
+        registry.register(
+            PROGRAMMING_SECONDS.name,
+            PROGRAMMING_SECONDS.help,
+            histogram,
+        );
+        registry.register(
+            DNS_PROGRAMMING_SECONDS.name,
+            DNS_PROGRAMMING_SECONDS.help,
+            metrics.dns_programming_seconds.clone(),
+        );
+        let failures = metrics.commit_failures.clone();
+        registry.register(COMMIT_FAILURES.name, COMMIT_FAILURES.help, failures);
+        registry.register(
+            OBJECT_PROBLEMS.name,
+            OBJECT_PROBLEMS.help,
+            metrics.problems.clone(),
+        );
+        let histogram = metrics.health_seconds.clone();
+        registry.register(HEALTH_DURATION.name, HEALTH_DURATION.help, histogram);
+        let failures = metrics.health_failures.clone();
+        registry.register(HEALTH_FAILURES.name, HEALTH_FAILURES.help, failures);
+        registry.register(GATE.name, GATE.help, metrics.gate.clone());
+        handlers.register(registry);
+        registry.register_collector(Box::new(Gathered(gather)));
+        metrics
+    }
+
+    /// Counts a version.
+    pub fn count_version(&self, zone: &str, added: usize, removed: usize) {
+        let labels: Labels = vec![("zone", zone.to_owned())];
+        self.versions.get_or_create(&labels).inc();
+        self.added.get_or_create(&labels).inc_by(added as u64);
+        self.removed.get_or_create(&labels).inc_by(removed as u64);
+    }
+
+    /// Counts what became of a held version.
+    pub fn count_gate(&self, zone: &str, outcome: &str) {
+        let labels = vec![("zone", zone.to_owned()), ("outcome", outcome.to_owned())];
+        self.gate.get_or_create(&labels).inc();
+    }
+
+    /// Counts a commit and how long its changes waited in all.
+    pub fn count_commit(&self, commit: Duration, latencies: &[Duration]) {
+        self.commit_seconds.observe(commit.as_secs_f64());
+        for latency in latencies {
+            self.programming_seconds.observe(latency.as_secs_f64());
+        }
+    }
+
+    /// Counts how long after it happened a change of endpoints is published.
+    pub fn count_programmed(&self, service_kind: &str, latency: Duration) {
+        let labels = vec![("service_kind", service_kind.to_owned())];
+        let histogram = self.dns_programming_seconds.get_or_create(&labels);
+        histogram.observe(latency.as_secs_f64());
+    }
+
+    /// The metrics in the OpenMetrics text format.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        match text::encode(&mut out, &self.registry) {
+            Ok(()) => out,
+            Err(fmt::Error) => "# the metrics could not be written\n# EOF\n".into(),
+        }
+    }
+}
+
+/// Encodes the values that are read at scrape.
+struct Gathered(Gather);
+
+impl fmt::Debug for Gathered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Gathered")
+    }
+}
+
+impl Collector for Gathered {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut by_name: BTreeMap<&str, Vec<Sample>> = BTreeMap::new();
+        for sample in (self.0)() {
+            by_name.entry(sample.metric.name).or_default().push(sample);
+        }
+        for samples in by_name.values() {
+            let metric = samples[0].metric;
+            let kind = match metric.kind {
+                MetricKind::Counter => MetricType::Counter,
+                MetricKind::Gauge => MetricType::Gauge,
+                MetricKind::Histogram => MetricType::Histogram,
+            };
+            let mut descriptor = encoder.encode_descriptor(metric.name, metric.help, None, kind)?;
+            if metric.labels.is_empty() {
+                // Without labels there are no braces either, as Prometheus's own clients write it.
+                write_value(descriptor, &samples[0])?;
+                continue;
+            }
+            for sample in samples {
+                let labels: Labels = metric
+                    .labels
+                    .iter()
+                    .copied()
+                    .zip(sample.labels.iter().cloned())
+                    .collect();
+                write_value(descriptor.encode_family(&labels)?, sample)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the value of a sample.
+fn write_value(mut encoder: MetricEncoder<'_>, sample: &Sample) -> fmt::Result {
+    match sample.metric.kind {
+        MetricKind::Counter => ConstCounter::new(sample.value).encode(encoder),
+        MetricKind::Gauge => ConstGauge::new(sample.value).encode(encoder),
+        MetricKind::Histogram => {
+            let count = sample.buckets.iter().map(|(_, count)| count).sum();
+            encoder.encode_histogram::<Labels>(sample.value, count, &sample.buckets, None)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counted_and_gathered_metrics_are_scraped() {
+        let gather: Gather = Arc::new(|| {
+            vec![
+                Sample::new(ZONE_SERIAL, &["z."], 7.0),
+                Sample::new(QUERIES, &["udp", "NOERROR"], 3.0),
+            ]
+        });
+        let metrics = Metrics::new(gather, &HandlerMetrics::default());
+        metrics.count_version("z.", 2, 1);
+        metrics.count_commit(Duration::from_millis(1), &[Duration::from_millis(2)]);
+        metrics.count_programmed("cluster_ip", Duration::from_millis(2));
+        let text = metrics.text();
+        for line in [
+            "zonewright_zone_serial{zone=\"z.\"} 7.0",
+            "zonewright_queries_total{transport=\"udp\",rcode=\"NOERROR\"} 3.0",
+            "zonewright_records_added_total{zone=\"z.\"} 2",
+            "zonewright_commit_duration_seconds_count 1",
+            "programming_duration_seconds_bucket{le=\"0.002\",service_kind=\"cluster_ip\"} 1",
+            "programming_duration_seconds_bucket{le=\"524.288\",service_kind=\"cluster_ip\"} 1",
+        ] {
+            assert!(text.contains(line), "{line} in\n{text}");
+        }
+    }
+}

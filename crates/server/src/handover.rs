@@ -1,0 +1,230 @@
+//! Requests for transfers: may the peer, is there capacity, does one message do.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use dns::{Name, Query, Rcode, Rtype, Section, Serial, flags};
+use hickory_server::net::xfer::Protocol;
+use hickory_server::proto::rr::{DNSClass, LowerName, RData};
+use hickory_server::server::Request;
+use tracing::{debug, info, warn};
+use transfer::{
+    Applicant, Asked, Denial, Head, Job, JobStart, Permit, SecondaryId, TransferKind, one_message,
+};
+use transfer::{TransferEvents, TransferOutcome};
+use zone::{Version, Zone};
+
+use crate::Proto;
+use crate::dispatch::{Exchange, Outcome, Scratch};
+use crate::reply::{Extended, Said, Signer, write_soa};
+
+impl Exchange<'_> {
+    /// AXFR, or IXFR from a serial: access first, then capacity (a stranger must not take a friend's).
+    pub(crate) fn transfer(self, scratch: &mut Scratch, client: Option<Serial>) -> Outcome {
+        let shared = self.shared;
+        let name = Name::from_wire(&scratch.lower).ok();
+        let found = shared.router.find_key(&scratch.lower, Rtype::SOA);
+        let block = found.map(|found| &shared.router.blocks()[found.block]);
+        // The block that has the questions has the transfers: by its rules, and of its zones alone. A catalog may
+        // be below no key.
+        let zones = block.map_or(&*shared.zones, |block| block.zones().set());
+        // RFC 5936 section 2.2.1: not authoritative for exactly this name.
+        let Some(zone) = name.and_then(|name| zones.get(&name)) else {
+            return self.fail_with(scratch, Rcode::NOTAUTH, Some(Extended::NOT_AUTHORITATIVE));
+        };
+        scratch.noted.found = found;
+        scratch.noted.by = "transfer";
+        let question = self.question(&scratch.lower);
+        if let Some(block) = block.filter(|block| block.forbids(&question)) {
+            return match block.refusal(&question) {
+                None => self.fail_with(scratch, Rcode::REFUSED, Some(Extended::PROHIBITED)),
+                Some(crate::Outcome::Dropped) => {
+                    scratch.noted.by = "";
+                    Outcome::Dropped
+                }
+                Some(crate::Outcome::Failed(failure)) => {
+                    self.fail_with(scratch, failure.rcode, failure.extended.map(Extended))
+                }
+                Some(crate::Outcome::Reply(reply)) => self.write(scratch, reply, block.shape),
+            };
+        }
+        let peer = self.peer_id();
+        let Ok(permit) = self.permit(zone, &peer) else {
+            return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::PROHIBITED));
+        };
+        shared.secondaries.asked(
+            zone.apex(),
+            &peer,
+            client.map_or(Asked::Axfr, Asked::Ixfr),
+            shared.clock.wall(),
+        );
+        let Some(version) = zone.current() else {
+            return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NOT_READY));
+        };
+        match client {
+            Some(serial) if serial == version.serial || serial.is_after(version.serial) => {
+                shared.stats.transfers_up_to_date.increase();
+                debug!(zone = %zone.apex(), peer = %peer.address, "secondary is up to date");
+                self.single_soa(scratch, &version)
+            }
+            Some(serial) if self.asker.proto == Proto::Udp => {
+                self.datagram(scratch, &version, serial)
+            }
+            _ => self.stream(scratch, permit, version, client),
+        }
+    }
+
+    /// Whether the peer may have a zone; why not is counted and logged.
+    fn permit(&self, zone: &Arc<Zone>, peer: &SecondaryId) -> Result<Permit, Option<Denial>> {
+        let shared = self.shared;
+        let who = Applicant {
+            address: peer.address,
+            key: peer.key.as_ref(),
+            tls: self.asker.tls,
+        };
+        let rules = shared.access.get(zone.apex()).ok_or(None);
+        rules
+            .and_then(|rules| rules.permit(zone, who).map_err(Some))
+            .inspect_err(|denial| {
+                shared.stats.transfers_denied.increase();
+                let reason = match denial {
+                    Some(denial) => denial.to_string(),
+                    None => "the zone is not to be transferred".to_owned(),
+                };
+                let key = peer.key.as_ref().map(tracing::field::debug);
+                let (zone, peer) = (zone.apex(), peer.address);
+                let tls = self.asker.tls.is_some();
+                // A secondary that is not let in wants a look; of strangers there may be many.
+                if shared.secondaries.knows(peer) {
+                    warn!(%zone, %peer, key, tls, reason, "transfer denied");
+                } else {
+                    debug!(%zone, %peer, key, tls, reason, "transfer denied");
+                }
+            })
+    }
+
+    /// The current SOA alone (RFC 1995 section 2).
+    fn single_soa(self, scratch: &mut Scratch, version: &Version) -> Outcome {
+        let flags = self.begin(scratch, Said::of(version)) | flags::AA;
+        let fits = write_soa(
+            &mut scratch.writer,
+            Section::Answer,
+            version,
+            version.contents.soa().ttl,
+        );
+        debug_assert!(fits, "a SOA fits any message");
+        self.finish(scratch, flags, Rcode::NOERROR)
+    }
+
+    /// The differences in one datagram if they fit, else the current SOA alone.
+    fn datagram(self, scratch: &mut Scratch, version: &Version, client: Serial) -> Outcome {
+        let flags = self.begin(scratch, Said::of(version)) | flags::AA;
+        if let Some(records) = one_message(&mut scratch.writer, version, client) {
+            let octets = scratch.writer.octets().len() as u64;
+            let (kind, outcome) = (TransferKind::Ixfr, TransferOutcome::Done);
+            self.shared
+                .stats
+                .transfer_ended(kind, outcome, records, octets);
+            let (zone, peer) = (version.contents.apex(), self.asker.address);
+            let (serial, from_serial) = (version.serial.encode(), client.encode());
+            info!(%zone, serial, from_serial, %peer, records, "differences sent in one datagram");
+        }
+        self.finish(scratch, flags, Rcode::NOERROR)
+    }
+
+    /// A transfer over a connection, if there is capacity.
+    fn stream(
+        self,
+        scratch: &mut Scratch,
+        permit: Permit,
+        version: Arc<Version>,
+        client: Option<Serial>,
+    ) -> Outcome {
+        let shared = self.shared;
+        let peer = self.peer_id();
+        let slot = match shared.slots.take(&peer) {
+            Ok(slot) => slot,
+            Err(full) => {
+                shared.stats.transfers_over_limit.increase();
+                let key = peer.key.as_ref().map(tracing::field::display);
+                warn!(zone = %permit.zone().apex(), peer = %peer.address, key, "{full}");
+                let said = Said {
+                    more: &[(Extended::OTHER.0, full.to_string())],
+                    ..Said::default()
+                };
+                let flags = self.begin(scratch, said);
+                return self.finish(scratch, flags, Rcode::SERVFAIL);
+            }
+        };
+        self.collect_options(&mut scratch.options, Said::of(&version));
+        let is_padded = self.pads();
+        let tsig = match self.signer {
+            Signer::Session(session) => Some(session),
+            Signer::None | Signer::Refusal(_) => None,
+        };
+        let replies = shared.stats.replies(self.asker.proto, Rcode::NOERROR);
+        replies.increase();
+        let head = Head::new(&self.query, shared.settings.udp_octets, tsig);
+        Outcome::Transfer(Box::new(Job::new(
+            permit,
+            slot,
+            JobStart {
+                version,
+                client,
+                head: Head {
+                    options: scratch.options.as_slice().into(),
+                    is_padded,
+                    ..head
+                },
+                settings: shared.settings.transfer,
+                peer,
+                clock: Arc::clone(&shared.clock),
+                events: Arc::clone(&shared.stats) as Arc<dyn TransferEvents>,
+                secondaries: Arc::clone(&shared.secondaries),
+            },
+        )))
+    }
+
+    /// Who asks, and with which key.
+    fn peer_id(&self) -> SecondaryId {
+        SecondaryId {
+            address: self.asker.address,
+            key: match &self.signer {
+                Signer::Session(session) => Some(session.key().name().clone()),
+                Signer::None | Signer::Refusal(_) => None,
+            },
+        }
+    }
+
+    /// Notes what a secondary asked for.
+    pub(crate) fn note_asked(&self, zone: &Zone, asked: Asked) {
+        let shared = self.shared;
+        if shared.secondaries.knows(self.asker.address) {
+            let id = self.peer_id();
+            shared
+                .secondaries
+                .asked(zone.apex(), &id, asked, shared.clock.wall());
+        }
+    }
+}
+
+/// The serial of an IXFR: the authority section holds the secondary's SOA of the zone and nothing else
+/// (RFC 1995 section 3). Of its data only the serial counts; some secondaries leave the names out.
+pub(super) fn ixfr_serial(query: &Query<'_>, peer: SocketAddr, proto: Proto) -> Option<Serial> {
+    let protocol = match proto {
+        Proto::Udp => Protocol::Udp,
+        Proto::Tcp | Proto::Tls => Protocol::Tcp,
+    };
+    let request = Request::from_bytes(query.raw.to_vec(), peer, protocol).ok()?;
+    let [record] = request.authorities.as_slice() else {
+        return None;
+    };
+    let [question] = request.queries.queries() else {
+        return None;
+    };
+    let RData::SOA(soa) = &record.data else {
+        return None;
+    };
+    let is_of_zone = LowerName::from(&record.name) == *question.name();
+    (is_of_zone && record.dns_class == DNSClass::IN).then(|| Serial::decode(soa.serial))
+}

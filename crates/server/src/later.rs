@@ -1,0 +1,176 @@
+//! A request whose reply has to be waited for.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use dns::{Query, Rcode};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use ops::catch_panic;
+
+use crate::Proto;
+use crate::dispatch::{Asker, Exchange, Outcome, Scratch, Shared};
+use crate::message::Metadata;
+use crate::reply::{Extended, Signer};
+use crate::tally::Noted;
+use crate::udp::REQUEST_OCTETS;
+use crate::{Next, Origin, Request};
+
+/// What the chain of a block says in the end.
+pub struct Answered {
+    /// Its outcome.
+    outcome: crate::Outcome,
+    /// What handlers found out.
+    metadata: Metadata,
+}
+
+/// A request and the answer that is on its way.
+pub(crate) struct Later {
+    /// The octets of the request.
+    raw: Box<[u8]>,
+    /// Who asked.
+    address: SocketAddr,
+    /// To which address of ours.
+    local: SocketAddr,
+    /// Over what.
+    proto: Proto,
+    /// What signs the reply.
+    signer: Signer,
+    /// Whose chain it is.
+    block: usize,
+    /// What is counted of it.
+    noted: Noted,
+    /// The answer.
+    answer: BoxFuture<'static, Answered>,
+}
+
+impl Later {
+    /// Looks whether the answer is there already.
+    pub(crate) fn poll(mut self: Box<Self>) -> Result<(Box<Self>, Answered), Box<Self>> {
+        match (&mut self.answer).now_or_never() {
+            Some(answered) => Ok((self, answered)),
+            None => Err(self),
+        }
+    }
+
+    /// Waits for the answer.
+    pub(crate) async fn wait(mut self: Box<Self>) -> (Box<Self>, Answered) {
+        let answered = (&mut self.answer).await;
+        (self, answered)
+    }
+
+    /// The octets of the request.
+    pub(crate) fn raw(&self) -> &[u8] {
+        &self.raw
+    }
+}
+
+impl Exchange<'_> {
+    /// Hands the request to the chain of a block.
+    pub(crate) fn later(self, scratch: &mut Scratch, block: usize) -> Outcome {
+        // It is kept, and read into parts, while its answer is waited for: a stranger may have many waiting.
+        if self.query.raw.len() > REQUEST_OCTETS {
+            return self.fail(scratch, Rcode::FORMERR);
+        }
+        let origin = Origin {
+            client: self.asker.address,
+            local: self.asker.local,
+            proto: self.asker.proto,
+            octets: self.query.raw.len(),
+        };
+        let Some(mut request) = Request::of(&self.query, origin) else {
+            return self.fail(scratch, Rcode::FORMERR);
+        };
+        if let Some(edns) = &mut request.edns {
+            // More than the reply may have is asked of nobody: who forwards keeps room for it.
+            let ours = match self.asker.proto {
+                Proto::Udp => self.shared.settings.udp_octets,
+                Proto::Tcp | Proto::Tls => u16::MAX,
+            };
+            let most = self.shape_of(block).datagram_octets.unwrap_or(ours);
+            edns.size = edns.size.min(most).min(ours);
+        }
+        let router = Arc::clone(&self.shared.router);
+        let is_forbidden = || router.blocks()[block].forbids(&self.question(&scratch.lower));
+        let next = if self.is_signed() && !is_forbidden() {
+            Next::at_zones(router, block)
+        } else {
+            Next::start(router, block)
+        };
+        let stats = Arc::clone(&self.shared.stats);
+        let answer = async move {
+            let answered = catch_panic(next.run(&mut request)).await;
+            let outcome = answered.unwrap_or_else(|text| {
+                stats.panics.increase();
+                crate::Outcome::failed("", Rcode::SERVFAIL, format!("panic: {text}"))
+            });
+            Answered {
+                outcome,
+                metadata: request.metadata,
+            }
+        };
+        Outcome::Later(Box::new(Later {
+            raw: self.query.raw.into(),
+            address: self.asker.address,
+            local: self.asker.local,
+            proto: self.asker.proto,
+            signer: self.signer,
+            block,
+            noted: scratch.noted,
+            answer: answer.boxed(),
+        }))
+    }
+}
+
+impl Shared {
+    /// Writes the reply to a request whose answer is there.
+    pub(crate) fn complete(
+        &self,
+        scratch: &mut Scratch,
+        later: Later,
+        answered: Answered,
+    ) -> Outcome {
+        scratch.error = None;
+        scratch.metadata = answered.metadata;
+        let Later {
+            raw,
+            address,
+            local,
+            proto,
+            signer,
+            block,
+            noted,
+            answer: _,
+        } = later;
+        let Ok(query) = Query::parse(&raw) else {
+            return Outcome::Silent;
+        };
+        let wishes = query.opt.and_then(|opt| opt.wishes()).unwrap_or_default();
+        scratch.noted = noted;
+        let exchange = Exchange {
+            shared: self,
+            query,
+            asker: Asker {
+                address,
+                local,
+                proto,
+                tls: None,
+            },
+            wishes,
+            signer,
+        };
+        match answered.outcome {
+            crate::Outcome::Dropped => Outcome::Dropped,
+            crate::Outcome::Failed(failure) => {
+                scratch.error = failure.error;
+                scratch.noted.by = failure.by;
+                exchange.fail_with(scratch, failure.rcode, failure.extended.map(Extended))
+            }
+            crate::Outcome::Reply(reply) => {
+                scratch.noted.by = reply.by;
+                let shape = exchange.shape_of(block);
+                exchange.write(scratch, reply, shape)
+            }
+        }
+    }
+}

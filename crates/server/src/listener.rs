@@ -1,0 +1,384 @@
+//! A listener: the sockets of one address, and what answers on them now.
+//!
+//! Sockets and connections outlast a configuration: each request takes what answers at its time.
+
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use arc_swap::{ArcSwap, Guard};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::net::{TcpListener, UdpSocket};
+use tokio_util::sync::CancellationToken;
+
+use crate::dispatch::{Scratch, Shared};
+use crate::tally::{Counted, Tally};
+use crate::{Proto, Server, tcp, udp, way};
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
+/// Octets the kernel keeps of datagrams that wait.
+const UDP_BUFFER_OCTETS: usize = 1 << 20;
+
+/// An address cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address} ({proto}): {source}; {}", mend(source))]
+pub struct BindError {
+    /// The address.
+    pub address: SocketAddr,
+    /// TCP, UDP or TLS.
+    pub proto: &'static str,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+impl BindError {
+    /// Whether this machine has no addresses of such a family at all: a kernel without IPv6.
+    #[must_use]
+    pub fn is_of_absent_family(&self) -> bool {
+        self.source.raw_os_error() == Some(nix::libc::EAFNOSUPPORT)
+    }
+}
+
+/// What to do about an address that cannot be bound.
+fn mend(error: &io::Error) -> &'static str {
+    let kind = error.kind();
+    if kind == io::ErrorKind::AddrInUse {
+        "see who has it with `ss -lnp`, or take another port"
+    } else if kind == io::ErrorKind::AddrNotAvailable {
+        "this machine has no such address (`ip address` lists them): correct `bind`"
+    } else if kind == io::ErrorKind::PermissionDenied {
+        "ports below 1024 need root or CAP_NET_BIND_SERVICE: grant it, or take another port"
+    } else {
+        "take another address or port"
+    }
+}
+
+/// What answers on a listener now.
+pub struct Now {
+    /// The server.
+    shared: Arc<Shared>,
+    /// Counts what it does on this listener.
+    tally: Option<Tally>,
+}
+
+impl Deref for Now {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl Now {
+    /// When an answer begins, where queries are logged or counted.
+    pub fn start(&self) -> Option<Instant> {
+        let is_watched = self.tally.is_some() || self.shared.query_log.is_some();
+        is_watched.then(|| self.shared.clock.now())
+    }
+
+    /// Logs and counts a query that began to be answered at `start`, with its reply.
+    pub(crate) fn note(
+        &self,
+        start: Option<Instant>,
+        (query, reply): (&[u8], &[u8]),
+        scratch: &Scratch,
+        (peer, local): (SocketAddr, SocketAddr),
+        proto: Proto,
+    ) {
+        let Some(start) = start else {
+            return;
+        };
+        let now = self.shared.clock.now();
+        let took = now.saturating_duration_since(start);
+        if let Some(tally) = &self.tally {
+            tally.count(&Counted {
+                proto,
+                peer,
+                noted: scratch.noted,
+                request: query.len(),
+                reply,
+                took,
+            });
+        }
+        if let Some(log) = &self.shared.query_log {
+            log.log(&crate::LoggedExchange {
+                query,
+                reply,
+                findings: scratch.findings(),
+                block: scratch.noted.found.map(|found| found.block),
+                router: &self.shared.router,
+                peer,
+                local,
+                proto: if proto == Proto::Udp { "udp" } else { "tcp" },
+                took,
+                now,
+            });
+        }
+    }
+}
+
+/// What answers on a listener; may be exchanged while it runs.
+#[derive(Clone)]
+pub struct Answering(Arc<ArcSwap<Now>>);
+
+impl Answering {
+    /// This server answers, counted by `tally`.
+    #[must_use]
+    pub fn new(server: &Server, tally: Option<Tally>) -> Self {
+        let shared = Arc::clone(&server.shared);
+        Self(Arc::new(ArcSwap::from_pointee(Now { shared, tally })))
+    }
+
+    /// From now on this server answers; what is being answered goes on as it began.
+    pub fn replace(&self, server: &Server, tally: Option<Tally>) {
+        let shared = Arc::clone(&server.shared);
+        self.0.store(Arc::new(Now { shared, tally }));
+    }
+
+    /// What answers now, for one request.
+    pub fn now(&self) -> Guard<Arc<Now>> {
+        self.0.load()
+    }
+}
+
+/// A task, by name; it ends only when told to.
+pub type NamedTask = (String, BoxFuture<'static, ()>);
+
+/// Whether two addresses have one port, the one on all addresses, the other on one of them: both can be served, and
+/// the kernel gives each what is meant for it.
+#[must_use]
+pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let (ip, beside) = (one.ip(), other.ip());
+    one.port() == other.port()
+        && one.port() != 0
+        && ip.is_ipv4() == beside.is_ipv4()
+        && ip.is_unspecified() != beside.is_unspecified()
+}
+
+/// A listening socket that is served, or was.
+#[derive(Debug, Clone)]
+pub struct Standing(Weak<TcpListener>);
+
+impl Standing {
+    /// Lets another socket of ours stand beside it, one whose address overlaps. Connections go on.
+    ///
+    /// # Errors
+    /// Those of setsockopt(2).
+    fn let_beside(&self) -> io::Result<()> {
+        match self.0.upgrade() {
+            Some(socket) => SockRef::from(&*socket).set_reuse_port(true),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The sockets of one address, bound.
+#[derive(Debug)]
+pub struct Listener {
+    /// The address.
+    address: SocketAddr,
+    /// Datagram sockets.
+    udp: Vec<UdpSocket>,
+    /// The listening socket.
+    tcp: Arc<TcpListener>,
+    /// Whether TLS stands in front of its connections.
+    is_tls: bool,
+}
+
+impl Listener {
+    /// Binds TCP and so many sockets of UDP of an address; port 0 takes any port that is free for both. `beside` are
+    /// those of ours that [`overlap`] it; another process on the port is an error as long as whoever has all addresses
+    /// comes first. To be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`BindError`], with the address.
+    pub fn bind(
+        address: SocketAddr,
+        udp_sockets: usize,
+        beside: &[Standing],
+    ) -> Result<Self, BindError> {
+        let fail = |proto| {
+            move |source| BindError {
+                address,
+                proto,
+                source,
+            }
+        };
+        let tcp = tcp_listener(address, beside).map_err(fail("TCP"))?;
+        let address = tcp.local_addr().map_err(fail("TCP"))?;
+        let mut udp = Vec::new();
+        for _ in 0..udp_sockets.max(1) {
+            udp.push(udp_socket(address).map_err(fail("UDP"))?);
+        }
+        Ok(Self {
+            address,
+            udp,
+            tcp: Arc::new(tcp),
+            is_tls: false,
+        })
+    }
+
+    /// Binds an address for TLS; port 0 takes any that is free. To be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`BindError`], with the address.
+    pub fn bind_tls(address: SocketAddr, beside: &[Standing]) -> Result<Self, BindError> {
+        let fail = |source| BindError {
+            address,
+            proto: "TLS",
+            source,
+        };
+        let tcp = tcp_listener(address, beside).map_err(fail)?;
+        let address = tcp.local_addr().map_err(fail)?;
+        Ok(Self {
+            address,
+            udp: Vec::new(),
+            tcp: Arc::new(tcp),
+            is_tls: true,
+        })
+    }
+
+    /// The address that is bound.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The listening socket, while somebody serves it.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        Standing(Arc::downgrade(&self.tcp))
+    }
+
+    /// The datagram sockets alone.
+    #[cfg(test)]
+    pub(crate) fn into_udp(self) -> Vec<UdpSocket> {
+        self.udp
+    }
+
+    /// The tasks that serve the sockets until `cancel`.
+    #[must_use]
+    pub fn run(self, answering: &Answering, cancel: &CancellationToken) -> Vec<NamedTask> {
+        let Self {
+            address,
+            udp,
+            tcp,
+            is_tls,
+        } = self;
+        let mut tasks: Vec<NamedTask> = Vec::new();
+        for (number, socket) in udp.into_iter().enumerate() {
+            let task = udp::serve(answering.clone(), socket, cancel.clone());
+            tasks.push((format!("udp {address} {number}"), task.boxed()));
+        }
+        let kind = if is_tls { "tls" } else { "tcp" };
+        let task = tcp::serve(answering.clone(), tcp, is_tls, cancel.clone());
+        tasks.push((format!("{kind} {address}"), task.boxed()));
+        tasks
+    }
+}
+
+/// A listening socket. Only one that stands beside others of ours shares the port: so whoever else has it is found out.
+fn tcp_listener(address: SocketAddr, beside: &[Standing]) -> io::Result<TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    // A restart must not wait for connections of the process before to die.
+    socket.set_reuse_address(true)?;
+    for other in beside {
+        other.let_beside()?;
+        socket.set_reuse_port(true)?;
+    }
+    prepare(&socket, address)?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// A datagram socket that shares its address with others of ours.
+fn udp_socket(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::DGRAM,
+        Some(Protocol::UDP),
+    )?;
+    socket.set_reuse_port(true)?;
+    way::ask(&socket, address.ip())?;
+    // The kernel gives less than asked for where its limit says so.
+    socket.set_recv_buffer_size(UDP_BUFFER_OCTETS)?;
+    prepare(&socket, address)?;
+    UdpSocket::from_std(socket.into())
+}
+
+/// What both kinds need.
+fn prepare(socket: &Socket, address: SocketAddr) -> io::Result<()> {
+    if address.is_ipv6() {
+        // 0.0.0.0 is bound on its own.
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How binding ends where the system says this.
+    fn error(number: i32) -> BindError {
+        BindError {
+            address: "[::]:53".parse().unwrap(),
+            proto: "TCP",
+            source: io::Error::from_raw_os_error(number),
+        }
+    }
+
+    #[test]
+    fn a_kernel_without_ipv6_is_told_from_an_address_that_another_has() {
+        assert!(error(nix::libc::EAFNOSUPPORT).is_of_absent_family());
+        for number in [nix::libc::EADDRINUSE, nix::libc::EADDRNOTAVAIL] {
+            assert!(!error(number).is_of_absent_family(), "{number}");
+        }
+    }
+
+    #[test]
+    fn all_addresses_of_a_port_overlap_with_each_of_the_family() {
+        for (one, other, want) in [
+            ("0.0.0.0:53", "127.0.0.1:53", true),
+            ("[::1]:53", "[::]:53", true),
+            ("0.0.0.0:53", "127.0.0.1:54", false),
+            ("0.0.0.0:53", "[::1]:53", false),
+            ("127.0.0.1:53", "127.0.0.2:53", false),
+            ("0.0.0.0:53", "0.0.0.0:53", false),
+            ("0.0.0.0:0", "127.0.0.1:0", false),
+        ] {
+            let is = overlap(one.parse().unwrap(), other.parse().unwrap());
+            assert_eq!(is, want, "{one} {other}");
+        }
+    }
+
+    /// In whichever order they come, and never with somebody else's.
+    #[tokio::test]
+    async fn sockets_stand_beside_those_of_ours_that_are_served_and_no_others() {
+        let (all, one) = ([0, 0, 0, 0], [127, 0, 0, 1]);
+        for (first, second) in [(all, one), (one, all)] {
+            let kept = Listener::bind((first, 0).into(), 1, &[]).unwrap();
+            let port = kept.address().port();
+            let second: SocketAddr = (second, port).into();
+            let taken = |it: Result<Listener, BindError>| {
+                it.is_err_and(|it| it.source.kind() == io::ErrorKind::AddrInUse)
+            };
+            assert!(taken(Listener::bind(second, 1, &[])), "{second}");
+            let beside = Listener::bind(second, 1, &[kept.standing()]).unwrap();
+            for address in [kept.address(), beside.address()] {
+                assert!(taken(Listener::bind(address, 1, &[])), "{address}");
+            }
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Writing the reply to one request: its header, its records, OPT and TSIG.
+
+use dns::edns;
+use dns::tsig::{Refusal, Session};
+use dns::{
+    MAX_MESSAGE_OCTETS, MessageWriter, OPT_OCTETS, OptReply, Rcode, Record, RrRef, Rtype, Section,
+    Ttl, flags,
+};
+use transfer::unix_seconds;
+use zone::Version;
+use zone::lookup::{Link, LinkSet, Referral};
+
+use crate::Proto;
+use crate::chain::NOT_AUTHORITATIVE;
+use crate::dispatch::{Exchange, Outcome, Scratch};
+use crate::shuffle::{is_shuffled, shuffle};
+use crate::zones::{NOT_READY, STALE};
+use crate::{Reply, Shape};
+
+/// An extended error (RFC 8914 section 5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extended(pub(super) u16);
+
+impl Extended {
+    /// Something else, which a text says.
+    pub(super) const OTHER: Self = Self(0);
+    /// The source is away or a change is held back, the data may be old.
+    pub(crate) const STALE: Self = Self(STALE);
+    /// The zone has no version yet.
+    pub(crate) const NOT_READY: Self = Self(NOT_READY);
+    /// The peer may not.
+    pub(super) const PROHIBITED: Self = Self(18);
+    /// The zone is not ours.
+    pub(super) const NOT_AUTHORITATIVE: Self = Self(NOT_AUTHORITATIVE);
+    /// What is asked for is not something we do, or not this way.
+    pub(super) const NOT_SUPPORTED: Self = Self(21);
+}
+
+/// What the options of a reply may tell.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Said<'a> {
+    /// An extended error.
+    pub(super) ede: Option<Extended>,
+    /// Extended errors of handlers, with text.
+    pub more: &'a [(u16, String)],
+    /// The version that the answer is from.
+    pub version: Option<&'a Version>,
+}
+
+impl<'a> Said<'a> {
+    /// An answer from a version.
+    pub(crate) fn of(version: &'a Version) -> Self {
+        Self {
+            version: Some(version),
+            ..Self::default()
+        }
+    }
+}
+
+/// What signs a reply.
+pub(super) enum Signer {
+    /// Nothing.
+    None,
+    /// The key of the request.
+    Session(Session),
+    /// The refusal of the request's signature.
+    Refusal(Box<Refusal>),
+}
+
+impl Exchange<'_> {
+    /// A reply without records.
+    pub(crate) fn fail(self, scratch: &mut Scratch, rcode: Rcode) -> Outcome {
+        self.fail_with(scratch, rcode, None)
+    }
+
+    /// A reply without records that says more of why.
+    pub(super) fn fail_with(
+        self,
+        scratch: &mut Scratch,
+        rcode: Rcode,
+        ede: Option<Extended>,
+    ) -> Outcome {
+        let said = Said {
+            ede,
+            ..Said::default()
+        };
+        let flags = self.begin(scratch, said);
+        self.finish(scratch, flags, rcode)
+    }
+
+    /// Begins a reply that says this in its options. Gives the flags.
+    pub(crate) fn begin(&self, scratch: &mut Scratch, said: Said<'_>) -> u16 {
+        self.collect_options(&mut scratch.options, said);
+        self.begin_with(&mut scratch.writer, &scratch.options, Shape::default())
+    }
+
+    /// Begins a reply: header, question, a limit that leaves room for OPT and TSIG. Gives the flags.
+    pub(super) fn begin_with(
+        &self,
+        writer: &mut MessageWriter,
+        options: &[u8],
+        shape: Shape,
+    ) -> u16 {
+        let query = &self.query;
+        let most = if self.asker.proto.is_stream() {
+            MAX_MESSAGE_OCTETS
+        } else {
+            let most = self.datagram_octets();
+            usize::from(shape.datagram_octets.map_or(most, |shape| shape.min(most)))
+        };
+        let opt = query.opt.map_or(0, |_| OPT_OCTETS + options.len());
+        let flags = flags::QR | query.flags & (flags::OPCODE | flags::RD);
+        writer.begin(
+            self.asker.proto.is_stream(),
+            most.saturating_sub(self.tsig_octets() + opt),
+            query.id,
+            flags,
+        );
+        if !query.question.is_empty() {
+            writer.question(query.question);
+        }
+        flags
+    }
+
+    /// Writes what a chain said.
+    pub(crate) fn write(self, scratch: &mut Scratch, mut reply: Reply, shape: Shape) -> Outcome {
+        if shape.shuffles && reply.rcode == Rcode::NOERROR {
+            for section in [
+                &mut reply.answers,
+                &mut reply.authority,
+                &mut reply.additional,
+            ] {
+                shuffle(section, &mut scratch.dice);
+            }
+        }
+        if shape.is_minimal && reply.rcode == Rcode::NOERROR && !reply.answers.is_empty() {
+            reply.authority.clear();
+            reply.additional.clear();
+        }
+        let said = Said {
+            more: &reply.extended,
+            ..Said::default()
+        };
+        self.collect_options(&mut scratch.options, said);
+        let kept = flags::AA | flags::TC | flags::RA | flags::AD | flags::CD;
+        let begun = self.begin_with(&mut scratch.writer, &scratch.options, shape);
+        let base = begun | reply.flags & kept;
+        let writer = &mut scratch.writer;
+        writer.set_class(self.query.qclass());
+        let after_question = writer.mark();
+        let asked = self.query.name();
+        let mut put = |section, record: &Record| {
+            if record.owner.as_wire().eq_ignore_ascii_case(asked) {
+                // The letters of the question (RFC 1034 section 4.3.1: what was asked is what is answered).
+                writer.record_of_question(section, record.view())
+            } else {
+                writer.record(section, record.view())
+            }
+        };
+        let fits = reply.answers.iter().all(|rr| put(Section::Answer, rr))
+            && reply.authority.iter().all(|rr| put(Section::Authority, rr));
+        if !fits {
+            return self.truncated(scratch, after_question, base);
+        }
+        // What does not fit can be asked for.
+        let _all = reply
+            .additional
+            .iter()
+            .all(|rr| put(Section::Additional, rr));
+        self.finish(scratch, base, reply.rcode)
+    }
+
+    /// Octets that the reply's TSIG takes.
+    fn tsig_octets(&self) -> usize {
+        match &self.signer {
+            Signer::None => 0,
+            Signer::Session(session) => session.key().tsig_octets(),
+            Signer::Refusal(refusal) => refusal.tsig_octets(),
+        }
+    }
+
+    /// The largest datagram for this client (RFC 6891 section 6.2.3: less than 512 counts as 512).
+    fn datagram_octets(&self) -> u16 {
+        let ours = self.shared.settings.udp_octets.max(512);
+        self.query.opt.map_or(512, |opt| opt.size.clamp(512, ours))
+    }
+
+    /// Whether the reply is padded: over TLS only, and when asked for (RFC 7830 section 6).
+    pub(super) fn pads(&self) -> bool {
+        self.wishes.padding && self.asker.proto == Proto::Tls
+    }
+
+    /// Ends a reply: OPT, flags, TSIG.
+    pub(crate) fn finish(self, scratch: &mut Scratch, flags: u16, rcode: Rcode) -> Outcome {
+        let Scratch {
+            writer, options, ..
+        } = scratch;
+        writer.set_limit(MAX_MESSAGE_OCTETS);
+        if let Some(opt) = self.query.opt {
+            if self.pads() {
+                let octets = writer.len() + OPT_OCTETS + options.len() + self.tsig_octets();
+                edns::push_padding(options, octets, MAX_MESSAGE_OCTETS);
+            }
+            let reply = OptReply {
+                size: self.shared.settings.udp_octets,
+                rcode,
+                dnssec_ok: opt.dnssec_ok,
+                options,
+            };
+            let fits = writer.opt(&reply);
+            debug_assert!(fits, "room for OPT was kept");
+        }
+        writer.set_flags(flags | rcode.0 & 15);
+        let (octets, base) = writer.finish_mut();
+        let now = || unix_seconds(&*self.shared.clock);
+        match self.signer {
+            Signer::None => {}
+            Signer::Session(mut session) => session.sign(octets, base, now()),
+            Signer::Refusal(refusal) => refusal.sign(octets, base, now()),
+        }
+        scratch.noted.rcode = rcode;
+        let replies = self.shared.stats.replies(self.asker.proto, rcode);
+        replies.increase();
+        Outcome::Reply
+    }
+}
+
+/// Writes one RRset of an answer; false when it does not fit.
+///
+/// `turn`: a number by which addresses and mail exchangers are turned, where they are.
+pub(super) fn write_link(
+    writer: &mut MessageWriter,
+    version: &Version,
+    link: &Link<'_>,
+    turn: Option<u32>,
+) -> bool {
+    let soa = version.contents.soa();
+    let (LinkSet::Rrset(rrset), owner) = (link.set, link.owner) else {
+        return write_soa(writer, Section::Answer, version, soa.ttl);
+    };
+    let mut put = |rr| match owner {
+        None => writer.record_of_question(Section::Answer, rr),
+        Some(_) => writer.record(Section::Answer, rr),
+    };
+    let records = || rrset.records(owner.unwrap_or(&[0]), 0);
+    match turn {
+        Some(turn) if rrset.count > 1 && is_shuffled(rrset.rtype) => {
+            let first = usize::try_from(turn).unwrap_or(0) % rrset.count;
+            records().skip(first).chain(records().take(first)).all(put)
+        }
+        _ => records().all(&mut put),
+    }
+}
+
+/// Writes the NS records of a referral; `question` is the name that was asked.
+pub(super) fn write_referral(
+    writer: &mut MessageWriter,
+    referral: &Referral<'_>,
+    question: &[u8],
+) -> bool {
+    let below = referral.below.unwrap_or(question);
+    let cut = below.get(referral.skip..).unwrap_or_default();
+    let mut servers = referral.servers.records(cut, 0);
+    !cut.is_empty() && servers.all(|rr| writer.record(Section::Authority, rr))
+}
+
+/// Writes the SOA of a negative answer (RFC 2308 section 3).
+pub(super) fn write_negative(writer: &mut MessageWriter, version: &Version) -> bool {
+    let ttl = version.contents.soa().negative_ttl();
+    write_soa(writer, Section::Authority, version, ttl)
+}
+
+/// Writes the SOA.
+pub(super) fn write_soa(
+    writer: &mut MessageWriter,
+    section: Section,
+    version: &Version,
+    ttl: Ttl,
+) -> bool {
+    let rr = RrRef {
+        owner: version.contents.apex().as_wire(),
+        rtype: Rtype::SOA,
+        ttl,
+        data: version.soa_rdata.as_octets(),
+        tag: 0,
+    };
+    writer.record(section, rr)
+}

@@ -1,0 +1,71 @@
+//! Limits and times of the server, with their defaults.
+
+use std::time::Duration;
+
+use transfer::{NotifySettings, TransferSettings};
+
+/// Limits and times of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// The largest datagram we send and announce (DNS flag day 2020: 1232).
+    pub udp_octets: u16,
+    /// Sockets for each UDP address.
+    pub udp_sockets: usize,
+    /// TCP.
+    pub tcp: TcpSettings,
+    /// Transfers.
+    pub transfer: TransferSettings,
+    /// NOTIFY.
+    pub notify: NotifySettings,
+}
+
+/// Limits and times of TCP connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpSettings {
+    /// The most connections of one listener.
+    pub max_connections: usize,
+    /// The most connections from one address.
+    pub max_per_client: usize,
+    /// How long a connection may stay without its first request.
+    pub first_request_timeout: Duration,
+    /// How long it may stay without a further request, while none is being answered.
+    pub idle_timeout: Duration,
+    /// How long the client may take nothing of what we send.
+    pub stall_timeout: Duration,
+    /// The most requests of one connection; any number unless there is one.
+    pub max_queries: Option<u64>,
+    /// The most transfers at once on one connection.
+    pub max_transfers: usize,
+    /// The most queries of one connection that wait for an answer from elsewhere.
+    pub max_waiting: usize,
+    /// How long running transfers may go on once the server stops.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            udp_octets: 1232,
+            udp_sockets: 2,
+            tcp: TcpSettings::default(),
+            transfer: TransferSettings::default(),
+            notify: NotifySettings::default(),
+        }
+    }
+}
+
+impl Default for TcpSettings {
+    fn default() -> Self {
+        Self {
+            max_connections: 1000,
+            max_per_client: 100,
+            first_request_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(30),
+            stall_timeout: Duration::from_secs(60),
+            max_queries: None,
+            max_transfers: 8,
+            max_waiting: 128,
+            drain_timeout: Duration::from_secs(5),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Counts what the server does, for metrics and status.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dns::Rcode;
+use transfer::{TransferEvents, TransferKind, TransferOutcome};
+
+use crate::Proto;
+
+/// A number that only grows, or a size that goes up and down.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    /// The number.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// One more.
+    pub fn increase(&self) {
+        self.add(1);
+    }
+
+    /// So many more.
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// One less.
+    pub fn decrease(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How many response codes have a counter of their own: those of four bits, and BADVERS.
+const RCODES: usize = 17;
+
+/// All counters.
+#[derive(Debug, Default)]
+pub struct Stats {
+    /// Replies by protocol and response code.
+    replies: [[Count; RCODES]; 3],
+    /// Requests that got no reply: too short, or responses.
+    pub ignored: Count,
+    /// Datagrams answered with TC.
+    pub truncated: Count,
+    /// Requests whose TSIG was not accepted.
+    pub tsig_refused: Count,
+    /// Transfers by kind and outcome.
+    transfers: [[Count; 3]; 3],
+    /// Records sent in transfers.
+    pub transfer_records: Count,
+    /// Octets of messages sent in transfers.
+    pub transfer_octets: Count,
+    /// Secondaries that were told that they are up to date.
+    pub transfers_up_to_date: Count,
+    /// Requests for transfers that were denied.
+    pub transfers_denied: Count,
+    /// Requests for transfers over the limit.
+    pub transfers_over_limit: Count,
+    /// NOTIFY datagrams sent.
+    pub notify_sent: Count,
+    /// NOTIFYs answered.
+    pub notify_acknowledged: Count,
+    /// NOTIFYs given up without answer.
+    pub notify_given_up: Count,
+    /// NOTIFY that were answered with an error.
+    pub notify_refused: Count,
+    /// TCP connections open now.
+    pub tcp_open: Count,
+    /// TCP connections accepted.
+    pub tcp_accepted: Count,
+    /// TCP connections refused over a limit.
+    pub tcp_refused: Count,
+    /// TCP connections closed because the other side did nothing for too long.
+    pub tcp_timed_out: Count,
+    /// TLS handshakes that failed.
+    pub tls_failed: Count,
+    /// Failures of accepting.
+    pub tcp_accept_errors: Count,
+    /// Datagrams dropped because too many waited for an answer from elsewhere.
+    pub udp_overload: Count,
+    /// Handlers that panicked.
+    pub panics: Count,
+    /// Datagrams that could not be sent.
+    pub udp_send_errors: Count,
+}
+
+impl Stats {
+    /// The counter of replies with a response code; all that have none of their own share the last.
+    #[must_use]
+    pub fn replies(&self, proto: Proto, rcode: Rcode) -> &Count {
+        let of_proto = match proto {
+            Proto::Udp => &self.replies[0],
+            Proto::Tcp => &self.replies[1],
+            Proto::Tls => &self.replies[2],
+        };
+        &of_proto[usize::from(rcode.0).min(RCODES - 1)]
+    }
+
+    /// The counter of transfers of a kind and an outcome.
+    #[must_use]
+    pub fn transfers(&self, kind: TransferKind, outcome: TransferOutcome) -> &Count {
+        let of_kind = match kind {
+            TransferKind::Axfr => &self.transfers[0],
+            TransferKind::Ixfr => &self.transfers[1],
+            TransferKind::IxfrAsAxfr => &self.transfers[2],
+        };
+        match outcome {
+            TransferOutcome::Done => &of_kind[0],
+            TransferOutcome::Broken => &of_kind[1],
+            TransferOutcome::Failed => &of_kind[2],
+        }
+    }
+}
+
+impl TransferEvents for Stats {
+    fn transfer_ended(
+        &self,
+        kind: TransferKind,
+        outcome: TransferOutcome,
+        records: u64,
+        octets: u64,
+    ) {
+        self.transfers(kind, outcome).increase();
+        self.transfer_records.add(records);
+        self.transfer_octets.add(octets);
+    }
+
+    fn notify_sent(&self) {
+        self.notify_sent.increase();
+    }
+
+    fn notify_acknowledged(&self) {
+        self.notify_acknowledged.increase();
+    }
+
+    fn notify_refused(&self) {
+        self.notify_refused.increase();
+    }
+
+    fn notify_given_up(&self) {
+        self.notify_given_up.increase();
+    }
+}

@@ -1,0 +1,450 @@
+//! Counts queries as CoreDNS does: by server, zone of the block, protocol, type, response code and handler.
+//!
+//! Nothing is locked or allocated for a query. Each counter stands in several shards, so that the threads of
+//! several sockets seldom write to one place; they are added up at scrape. Sizes are those on the wire.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use dns::{Rcode, Rtype};
+
+use crate::stats::Count;
+use crate::{Found, Proto};
+
+/// The types that have a counter of their own, as CoreDNS chose them; the last is for all others.
+pub const TYPES: [&str; 20] = [
+    "A", "AAAA", "ANY", "AXFR", "CNAME", "DNSKEY", "DS", "HTTPS", "IXFR", "MX", "NS", "NSEC",
+    "NSEC3", "PTR", "RRSIG", "SOA", "SRV", "SVCB", "TXT", "other",
+];
+/// Upper bounds of the duration in seconds: 0.25 ms, doubled fifteen times.
+pub const DURATIONS: [f64; 16] = [
+    0.000_25, 0.000_5, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024,
+    2.048, 4.096, 8.192,
+];
+/// Upper bounds of sizes in octets.
+pub const SIZES: [f64; 14] = [
+    0.0, 100.0, 200.0, 300.0, 400.0, 511.0, 1023.0, 2047.0, 4095.0, 8291.0, 16e3, 32e3, 48e3, 64e3,
+];
+/// The handlers that may have written a reply; the first stands for the server itself and for all others.
+pub const PLUGINS: [&str; 28] = [
+    "",
+    "acl",
+    "any",
+    "autopath",
+    "cache",
+    "chaos",
+    "dns64",
+    "erratic",
+    "errors",
+    "file",
+    "forward",
+    "header",
+    "hosts",
+    "k8s_external",
+    "kubernetes",
+    "loadbalance",
+    "local",
+    "log",
+    "loop",
+    "metadata",
+    "minimal",
+    "multicluster",
+    "nsid",
+    "rewrite",
+    "template",
+    "transfer",
+    "tsig",
+    "whoami",
+];
+/// Response codes with a counter of their own.
+const RCODES: usize = 24;
+
+/// A histogram: how many values lie in each bucket (not below it), and their sum.
+#[derive(Debug)]
+pub struct Buckets<const N: usize> {
+    /// One for each bound.
+    counts: [Count; N],
+    /// Above the last.
+    above: Count,
+    /// The sum, in the unit of the caller.
+    sum: Count,
+}
+
+impl<const N: usize> Default for Buckets<N> {
+    fn default() -> Self {
+        Self {
+            counts: std::array::from_fn(|_| Count::default()),
+            above: Count::default(),
+            sum: Count::default(),
+        }
+    }
+}
+
+impl<const N: usize> Buckets<N> {
+    /// Counts a value; `amount` is added to the sum.
+    fn add(&self, bounds: &[f64; N], value: f64, amount: u64) {
+        let place = bounds.iter().position(|bound| value <= *bound);
+        let count = place.map_or(&self.above, |place| &self.counts[place]);
+        count.increase();
+        self.sum.add(amount);
+    }
+}
+
+/// Counters of one protocol.
+#[derive(Debug, Default)]
+struct OfProto {
+    /// Requests by family and type.
+    requests: [[Count; TYPES.len()]; 2],
+    /// Octets of requests.
+    request: Buckets<{ SIZES.len() }>,
+    /// Octets of replies.
+    reply: Buckets<{ SIZES.len() }>,
+}
+
+/// All counters of one place.
+#[derive(Debug)]
+struct Shard {
+    /// UDP, then TCP.
+    protos: [OfProto; 2],
+    /// How long answers took; the sum in nanoseconds.
+    durations: Buckets<{ DURATIONS.len() }>,
+    /// Requests that wanted signatures.
+    dnssec_ok: Count,
+    /// Replies by response code and handler.
+    replies: Box<[[Count; PLUGINS.len()]]>,
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        Self {
+            protos: Default::default(),
+            durations: Buckets::default(),
+            dnssec_ok: Count::default(),
+            replies: (0..=RCODES)
+                .map(|_| std::array::from_fn(|_| Count::default()))
+                .collect(),
+        }
+    }
+}
+
+/// The counters of one server and one zone.
+#[derive(Debug)]
+pub struct ZoneTally {
+    /// The shards, each made when it is first written to.
+    shards: Box<[OnceLock<Box<Shard>>]>,
+}
+
+/// A query and its answer, as they are counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted<'a> {
+    /// Over what.
+    pub proto: Proto,
+    /// Who asked.
+    pub peer: SocketAddr,
+    /// What is known of the question.
+    pub(crate) noted: Noted,
+    /// Octets of the request.
+    pub request: usize,
+    /// The reply.
+    pub reply: &'a [u8],
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// What is noted of a question as it is answered.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Noted {
+    /// The type, once it was read.
+    pub qtype: Option<Rtype>,
+    /// Whether signatures are wanted.
+    pub dnssec_ok: bool,
+    /// The block and the key it is for.
+    pub found: Option<Found>,
+    /// The response code, with the bits that stand in the OPT.
+    pub rcode: Rcode,
+    /// Who wrote the reply.
+    pub by: &'static str,
+}
+
+/// A number of octets as a value.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "messages have at most 2^16 octets"
+)]
+const fn octets(number: usize) -> f64 {
+    number as f64
+}
+
+impl ZoneTally {
+    /// Nothing counted, in so many shards.
+    fn new(shards: usize) -> Self {
+        Self {
+            shards: (0..shards.max(1)).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    /// Counts an answer.
+    fn count(&self, counted: &Counted<'_>) {
+        let Noted {
+            qtype,
+            dnssec_ok,
+            found: _,
+            rcode,
+            by,
+        } = counted.noted;
+        // Clients of one socket share a shard more often than not; ports tell connections apart.
+        let place = usize::from(counted.peer.port()) % self.shards.len();
+        let shard = self.shards[place].get_or_init(Box::default);
+        let of_proto = match counted.proto {
+            Proto::Udp => &shard.protos[0],
+            Proto::Tcp | Proto::Tls => &shard.protos[1],
+        };
+        let family = usize::from(counted.peer.ip().to_canonical().is_ipv6());
+        of_proto.requests[family][type_place(qtype)].increase();
+        let size = counted.request;
+        of_proto.request.add(&SIZES, octets(size), size as u64);
+        let size = counted.reply.len();
+        of_proto.reply.add(&SIZES, octets(size), size as u64);
+        let nanos = u64::try_from(counted.took.as_nanos()).unwrap_or(u64::MAX);
+        let seconds = counted.took.as_secs_f64();
+        shard.durations.add(&DURATIONS, seconds, nanos);
+        if dnssec_ok {
+            shard.dnssec_ok.increase();
+        }
+        let code = usize::from(rcode.0).min(RCODES);
+        let by = PLUGINS.iter().position(|known| *known == by).unwrap_or(0);
+        shard.replies[code][by].increase();
+    }
+
+    /// The sum of one counter over all shards.
+    fn sum(&self, of: impl Fn(&Shard) -> u64) -> u64 {
+        let shards = self.shards.iter().filter_map(OnceLock::get);
+        shards.map(|shard| of(shard)).sum()
+    }
+
+    /// Requests that were counted: protocol, family (1 or 2), type, number.
+    pub fn requests(
+        &self,
+    ) -> impl Iterator<Item = (&'static str, &'static str, &'static str, u64)> {
+        let places = (0..2).flat_map(|proto| (0..2).map(move |family| (proto, family)));
+        places.flat_map(move |(proto, family)| {
+            TYPES.iter().enumerate().filter_map(move |(at, name)| {
+                let number = self.sum(|it| it.protos[proto].requests[family][at].get());
+                (number > 0).then_some((PROTOS[proto], ["1", "2"][family], *name, number))
+            })
+        })
+    }
+
+    /// Replies that were counted: response code, handler, number.
+    pub fn replies(&self) -> impl Iterator<Item = (String, &'static str, u64)> {
+        (0..=RCODES).flat_map(move |code| {
+            PLUGINS.iter().enumerate().filter_map(move |(by, name)| {
+                let number = self.sum(|it| it.replies[code][by].get());
+                let rcode = Rcode(u16::try_from(code).unwrap_or(u16::MAX));
+                (number > 0).then(|| (rcode.to_string(), *name, number))
+            })
+        })
+    }
+
+    /// Requests that wanted signatures.
+    pub fn dnssec_ok(&self) -> u64 {
+        self.sum(|shard| shard.dnssec_ok.get())
+    }
+
+    /// How long answers took: numbers by bucket, the last above all bounds, and the sum in seconds.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a sum in nanoseconds loses its last digits"
+    )]
+    pub fn durations(&self) -> (Vec<u64>, f64) {
+        let (counts, sum) = self.buckets(|shard| &shard.durations);
+        (counts, sum as f64 / 1e9)
+    }
+
+    /// Octets of requests and of replies of a protocol, by its place in [`PROTOS`], in the same form.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a sum of octets loses its last digits"
+    )]
+    pub fn sizes(&self, proto: usize) -> [(Vec<u64>, f64); 2] {
+        let request = self.buckets(|shard| &shard.protos[proto].request);
+        let reply = self.buckets(|shard| &shard.protos[proto].reply);
+        [request, reply].map(|(counts, sum)| (counts, sum as f64))
+    }
+
+    /// A histogram over all shards.
+    fn buckets<const N: usize>(&self, of: impl Fn(&Shard) -> &Buckets<N>) -> (Vec<u64>, u64) {
+        let counts = (0..N).map(|at| self.sum(|shard| of(shard).counts[at].get()));
+        let above = self.sum(|shard| of(shard).above.get());
+        let sum = self.sum(|shard| of(shard).sum.get());
+        (counts.chain([above]).collect(), sum)
+    }
+}
+
+/// The protocols, as labels.
+pub const PROTOS: [&str; 2] = ["udp", "tcp"];
+
+/// The place of a type in [`TYPES`].
+fn type_place(qtype: Option<Rtype>) -> usize {
+    const OTHER: usize = TYPES.len() - 1;
+    match qtype.map_or(0, |qtype| qtype.0) {
+        1 => 0,
+        28 => 1,
+        255 => 2,
+        252 => 3,
+        5 => 4,
+        48 => 5,
+        43 => 6,
+        65 => 7,
+        251 => 8,
+        15 => 9,
+        2 => 10,
+        47 => 11,
+        50 => 12,
+        12 => 13,
+        46 => 14,
+        6 => 15,
+        33 => 16,
+        64 => 17,
+        16 => 18,
+        _ => OTHER,
+    }
+}
+
+/// The counters of all servers and zones: they outlast a configuration.
+#[derive(Debug, Default)]
+pub struct Tallies {
+    /// By server and zone. The lock is held for one look or one scrape.
+    zones: Mutex<BTreeMap<(String, String), Arc<ZoneTally>>>,
+    /// The words that take part in answers, by server and zone. Locked for one look or one write.
+    words: Mutex<Vec<Words>>,
+}
+
+/// A server, a zone, and a word that takes part in its answers.
+pub type Words = (String, String, &'static str);
+
+impl Tallies {
+    /// The counters of a server and a zone.
+    fn zone(&self, server: &str, zone: &str) -> Arc<ZoneTally> {
+        let mut zones = self.zones.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (server.to_owned(), zone.to_owned());
+        let shards = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        let new = || Arc::new(ZoneTally::new(shards.next_power_of_two().min(8)));
+        Arc::clone(zones.entry(key).or_insert_with(new))
+    }
+
+    /// Says which words take part where.
+    pub fn set_words(&self, words: Vec<Words>) {
+        *self.words.lock().unwrap_or_else(PoisonError::into_inner) = words;
+    }
+
+    /// Which words take part where.
+    #[must_use]
+    pub fn words(&self) -> Vec<Words> {
+        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        words.clone()
+    }
+
+    /// All counters, with server and zone.
+    #[must_use]
+    pub fn all(&self) -> Vec<(String, String, Arc<ZoneTally>)> {
+        let zones = self.zones.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = zones.iter();
+        all.map(|((server, zone), tally)| (server.clone(), zone.clone(), Arc::clone(tally)))
+            .collect()
+    }
+}
+
+/// The counters of one listener.
+#[derive(Debug)]
+pub struct Tally {
+    /// Those of each key of the router; none where the block does not want it.
+    keys: Vec<Option<Arc<ZoneTally>>>,
+    /// For what is refused before any block.
+    dropped: Arc<ZoneTally>,
+}
+
+impl Tally {
+    /// The counters of a listener of this name; `keys`: the zones of all keys, in the order of the router,
+    /// where they are counted. `None` when none is.
+    #[must_use]
+    pub fn new(tallies: &Tallies, server: &str, keys: &[Option<String>]) -> Option<Self> {
+        if keys.iter().all(Option::is_none) {
+            return None;
+        }
+        let zone = |zone: &Option<String>| zone.as_ref().map(|zone| tallies.zone(server, zone));
+        Some(Self {
+            keys: keys.iter().map(zone).collect(),
+            dropped: tallies.zone(server, "dropped"),
+        })
+    }
+
+    /// Counts an answer.
+    pub fn count(&self, counted: &Counted<'_>) {
+        if counted.noted.qtype.is_none() {
+            return;
+        }
+        let zone = match counted.noted.found {
+            None => Some(&self.dropped),
+            Some(found) => self.keys.get(found.key).and_then(Option::as_ref),
+        };
+        if let Some(zone) = zone {
+            zone.count(counted);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_counted_in_their_places() {
+        let tallies = Tallies::default();
+        let keys = [Some("a.".to_owned()), None];
+        let tally = Tally::new(&tallies, "dns://:53", &keys).unwrap();
+        let noted = |key| Noted {
+            qtype: Some(Rtype::SRV),
+            dnssec_ok: true,
+            found: Option::map(key, |key| Found { block: 0, key }),
+            rcode: Rcode::NXDOMAIN,
+            by: "kubernetes",
+        };
+        for (key, port) in [(Some(0), 1), (Some(0), 2), (Some(1), 3), (None, 4)] {
+            tally.count(&Counted {
+                proto: Proto::Tcp,
+                peer: ([127, 0, 0, 1], port).into(),
+                noted: noted(key),
+                request: 100,
+                reply: &[0; 101],
+                took: Duration::from_micros(600),
+            });
+        }
+        let all = tallies.all();
+        let zones: Vec<&str> = all.iter().map(|(_, zone, _)| zone.as_str()).collect();
+        assert_eq!(zones, ["a.", "dropped"]);
+        let of = &all[0].2;
+        let requests: Vec<_> = of.requests().collect();
+        assert_eq!(requests, [("tcp", "1", "SRV", 2)]);
+        let replies: Vec<_> = of.replies().collect();
+        assert_eq!(replies, [("NXDOMAIN".to_owned(), "kubernetes", 2)]);
+        assert_eq!(of.dnssec_ok(), 2);
+        let (durations, sum) = of.durations();
+        assert_eq!((durations[2], durations[1]), (2, 0));
+        assert!((sum - 0.0012).abs() < 1e-9, "{sum}");
+        let [(request, _), (reply, octets)] = of.sizes(1);
+        assert_eq!((request[1], reply[2]), (2, 2));
+        assert!((octets - 202.0).abs() < 1e-9);
+        assert!(Tally::new(&tallies, "dns://:53", &[None]).is_none());
+    }
+
+    #[test]
+    fn every_type_has_the_place_of_its_name() {
+        for (place, name) in TYPES.iter().enumerate().take(TYPES.len() - 1) {
+            let rtype: Rtype = name.parse().unwrap();
+            assert_eq!(type_place(Some(rtype)), place, "{name}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! TLS in front of connections: our certificate, whether clients need one, the handshake.
+//!
+//! TLS 1.3 only, as transfers demand it (RFC 9103 section 7.2). A client that offers ALPN tokens without
+//! `dot` fails in the handshake; one that offers none is served, but gets no transfer (section 7.1).
+//!
+//! # Not implemented
+//! Early data (RFC 9103 section 7.2 leaves it to the transport): it can be replayed. Choosing a certificate
+//! by the name the client asks for: a listener has one.
+
+use std::io;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use transfer::TlsPeer;
+
+/// The ALPN token of DNS over TLS (RFC 7858, registered by RFC 9103 section 12).
+const DOT: &[u8] = b"dot";
+
+/// What a server shows, and what it wants to see: the contents of files.
+#[derive(Clone)]
+pub struct TlsMaterial {
+    /// Our certificates, the server's own first, as PEM.
+    pub certificates: Vec<u8>,
+    /// Its private key, as PEM.
+    pub key: Vec<u8>,
+    /// Who signs the certificates of clients, and whether each client must have one.
+    pub clients: Option<TlsClients>,
+}
+
+/// How clients are known.
+#[derive(Clone)]
+pub struct TlsClients {
+    /// The certificates that theirs lead to, as PEM.
+    pub authorities: Vec<u8>,
+    /// Whether one without a certificate is turned away.
+    pub is_required: bool,
+}
+
+/// Certificates or a key are not usable.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// The file of certificates.
+    #[error("no certificate can be read from the certificate file")]
+    Certificate,
+    /// The file of the key.
+    #[error("no private key can be read from the key file")]
+    Key,
+    /// The file of authorities.
+    #[error("no certificate can be read from the CA file")]
+    Authority,
+    /// They do not go together.
+    #[error("certificate and key are not usable: {0}")]
+    Pair(#[source] rustls::Error),
+    /// Clients cannot be verified.
+    #[error("the CA file is not usable: {0}")]
+    Verifier(#[source] rustls::server::VerifierBuilderError),
+}
+
+/// TLS as it is offered now: it may be exchanged while connections go on with what they began with.
+#[derive(Debug)]
+pub struct TlsIdentity(ArcSwap<ServerConfig>);
+
+impl TlsIdentity {
+    /// TLS with this material.
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub fn new(material: &TlsMaterial) -> Result<Self, TlsError> {
+        Ok(Self(ArcSwap::from_pointee(configure(material)?)))
+    }
+
+    /// Takes other material for the connections to come. Sessions of before are not resumed.
+    ///
+    /// # Errors
+    /// [`TlsError`]; then nothing changes.
+    pub fn replace(&self, material: &TlsMaterial) -> Result<(), TlsError> {
+        self.0.store(Arc::new(configure(material)?));
+        Ok(())
+    }
+
+    /// The handshake, and what it says of the peer.
+    pub async fn accept(&self, stream: TcpStream) -> io::Result<(TlsStream<TcpStream>, TlsPeer)> {
+        let stream = TlsAcceptor::from(self.0.load_full()).accept(stream).await?;
+        let (_, session) = stream.get_ref();
+        let certificates = session.peer_certificates();
+        let peer = TlsPeer {
+            has_dot: session.alpn_protocol() == Some(DOT),
+            certificate: certificates
+                .and_then(|chain| chain.first())
+                .map(|certificate| certificate.clone().into_owned()),
+        };
+        Ok((stream, peer))
+    }
+}
+
+/// The certificates of a PEM file; none when there is none, or one is broken.
+fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    all.ok().filter(|all| !all.is_empty())
+}
+
+/// What rustls needs.
+fn configure(material: &TlsMaterial) -> Result<ServerConfig, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .expect("the provider has cipher suites for TLS 1.3");
+    let builder = match &material.clients {
+        None => builder.with_no_client_auth(),
+        Some(clients) => {
+            let mut roots = RootCertStore::empty();
+            for authority in certificates(&clients.authorities).ok_or(TlsError::Authority)? {
+                roots.add(authority).map_err(|_| TlsError::Authority)?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            let verifier = if clients.is_required {
+                verifier
+            } else {
+                verifier.allow_unauthenticated()
+            };
+            builder.with_client_cert_verifier(verifier.build().map_err(TlsError::Verifier)?)
+        }
+    };
+    let chain = certificates(&material.certificates).ok_or(TlsError::Certificate)?;
+    let key = PrivateKeyDer::from_pem_slice(&material.key).map_err(|_| TlsError::Key)?;
+    let mut config = builder
+        .with_single_cert(chain, key)
+        .map_err(TlsError::Pair)?;
+    config.alpn_protocols = vec![DOT.to_vec()];
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! `zonal`: the endpoints of a headless Service by topology zone.
+//!
+//! `ZONE.pin._zone.service.namespace.svc.…` has what the Service's name has, of the endpoints in ZONE
+//! alone; `ZONE.prefer._zone.…` of all endpoints where none is in ZONE. ZONE may be of several labels.
+//! Any ZONE is a name, so no zone can hold them: they are answered here, when the version that is served
+//! does not hold the name, from the facts it was made of. No secondary has them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use dns::{Name, SortKey, Ttl};
+use kubernetes::facts::{EndpointSlice, HeadlessService, HeadlessServices, SeenService, Service};
+use provenance::ObjectKey;
+use zone::{Contents, Node};
+
+use crate::LiveAnswer;
+
+/// What answers for topology zones, of one zone of names.
+#[derive(Debug, Clone)]
+pub struct ZonalNames {
+    /// The headless Services.
+    services: Arc<HeadlessServices>,
+    /// TTL of what is answered.
+    ttl: Ttl,
+    /// What stands at the name of a Service.
+    render: RenderService,
+    /// What was rendered already. Who asks may be a stranger: a Service is rendered once for all of them.
+    /// Protects the map alone; nothing is rendered under the lock.
+    rendered: Arc<Mutex<RenderedServices>>,
+}
+
+/// Gives what stands at the name of a Service with these slices in a zone. Handed in, for what a Service
+/// says is not decided here.
+pub type RenderService = fn(&Service, &[EndpointSlice], &Name, Ttl) -> Option<Node>;
+
+/// The nodes of one Service, by topology zone; zones without endpoints have none.
+type ByZone = BTreeMap<Arc<str>, Option<Node>>;
+
+/// What was rendered, by Service.
+#[derive(Debug, Default)]
+struct RenderedServices {
+    /// The nodes with the facts that they were made of; those of facts that are gone are of no use.
+    services: HashMap<ObjectKey, (Weak<HeadlessService>, Arc<ByZone>)>,
+}
+
+/// What is done about a zone without endpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Directive {
+    /// Nothing is answered.
+    Pin,
+    /// All endpoints are answered.
+    Prefer,
+}
+
+impl ZonalNames {
+    /// Whether others are of the same Services.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.services, &other.services) && self.ttl == other.ttl
+    }
+
+    /// Names of these Services, in one zone of names.
+    #[must_use]
+    pub fn new(services: Arc<HeadlessServices>, ttl: Ttl, render: RenderService) -> Self {
+        Self {
+            services,
+            ttl,
+            render,
+            rendered: Arc::default(),
+        }
+    }
+
+    /// What a name says that `contents` do not hold; `labels` are those before the zone's name, the last
+    /// first, in lower case.
+    pub fn answer(&self, contents: &Contents, labels: &[&[u8]]) -> LiveAnswer {
+        let [b"svc", namespace, service, b"_zone", rest @ ..] = labels else {
+            return LiveAnswer::Missing;
+        };
+        let (Ok(namespace), Ok(service)) =
+            (std::str::from_utf8(namespace), std::str::from_utf8(service))
+        else {
+            return LiveAnswer::Missing;
+        };
+        let directive = match rest.first().copied() {
+            None => None,
+            Some(b"pin") => Some(Directive::Pin),
+            Some(b"prefer") => Some(Directive::Prefer),
+            Some(_) => return LiveAnswer::Missing,
+        };
+        let headless = match self.services.get(&ObjectKey::new(namespace, service)) {
+            SeenService::Seen(headless) => headless,
+            SeenService::Missing => return LiveAnswer::Missing,
+            SeenService::Unknown => return LiveAnswer::Unknown,
+        };
+        let (Some(directive), [_, zone @ ..]) = (directive, rest) else {
+            return LiveAnswer::Exists(None);
+        };
+        if zone.is_empty() {
+            return LiveAnswer::Exists(None);
+        }
+        let zone: Vec<&[u8]> = zone.iter().rev().copied().collect();
+        let zone = zone.join(&b'.');
+        let by_zone = self.by_zone(&headless, contents.apex());
+        let near = std::str::from_utf8(&zone)
+            .ok()
+            .and_then(|zone| by_zone.get(zone));
+        let node = match (near, directive) {
+            (Some(node), _) => node.clone(),
+            (None, Directive::Pin) => None,
+            (None, Directive::Prefer) => at_service(contents, namespace, service),
+        };
+        LiveAnswer::Exists(node)
+    }
+
+    /// The nodes of a Service, made at the first question after its facts changed.
+    fn by_zone(&self, headless: &Arc<HeadlessService>, apex: &Name) -> Arc<ByZone> {
+        let lock = || self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(headless) {
+            return known;
+        }
+        let made = by_zone(&headless.slices).into_iter().map(|(zone, slices)| {
+            let node = (self.render)(&headless.service, &slices, apex, self.ttl);
+            (zone, node)
+        });
+        let made = Arc::new(made.collect());
+        lock().insert(headless, &made, self.services.count());
+        made
+    }
+}
+
+impl RenderedServices {
+    /// What was made of these very facts.
+    fn get(&self, facts: &Arc<HeadlessService>) -> Option<Arc<ByZone>> {
+        let (of, made) = self.services.get(&facts.service.key)?;
+        // Who holds a weak pointer holds its address: no other facts can have come to lie there.
+        (of.as_ptr() == Arc::as_ptr(facts)).then(|| Arc::clone(made))
+    }
+
+    /// Notes what was made of facts, and forgets what is of no use before that outgrows `seen`, the number of
+    /// Services there are.
+    fn insert(&mut self, facts: &Arc<HeadlessService>, made: &Arc<ByZone>, seen: usize) {
+        if self.services.len() > 2 * seen {
+            self.services.retain(|_, (of, _)| of.strong_count() > 0);
+        }
+        let key = facts.service.key.clone();
+        let entry = (Arc::downgrade(facts), Arc::clone(made));
+        self.services.insert(key, entry);
+    }
+}
+
+/// What a version has at the name of a Service: what all its endpoints say.
+fn at_service(contents: &Contents, namespace: &str, service: &str) -> Option<Node> {
+    let apex = contents.apex();
+    let svc = apex.child("svc").and_then(|svc| svc.child(namespace));
+    let name = svc.and_then(|namespace| namespace.child(service)).ok()?;
+    let mut key = Vec::new();
+    SortKey::write(name.as_wire(), apex.as_wire(), &mut key);
+    contents.get(&key).cloned()
+}
+
+/// The slices of each topology zone, with its endpoints alone.
+fn by_zone(slices: &[EndpointSlice]) -> BTreeMap<Arc<str>, Vec<EndpointSlice>> {
+    let mut zones: BTreeMap<Arc<str>, Vec<EndpointSlice>> = BTreeMap::new();
+    for slice in slices {
+        let mut endpoints: BTreeMap<&Arc<str>, Vec<_>> = BTreeMap::new();
+        for endpoint in slice.endpoints.iter() {
+            if let Some(zone) = endpoint.zone() {
+                endpoints.entry(zone).or_default().push(endpoint.clone());
+            }
+        }
+        for (zone, endpoints) in endpoints {
+            zones
+                .entry(Arc::clone(zone))
+                .or_default()
+                .push(EndpointSlice {
+                    endpoints: endpoints.into(),
+                    ..slice.clone()
+                });
+        }
+    }
+    zones
+}
+
+/// The last label of a wire name before those of the apex; most names that are missing have one that no live
+/// name has, and cost no more than this look.
+pub(super) fn last_before<'n>(name: &'n [u8], apex: &Name) -> Option<&'n [u8]> {
+    let end = name.len().saturating_sub(apex.as_wire().len());
+    let (mut rest, mut last) = (&name[..end], None);
+    while let Some((length, after)) = rest.split_first() {
+        let (label, after) = after.split_at_checked(usize::from(*length))?;
+        last = Some(label);
+        rest = after;
+    }
+    last
+}
+
+/// The labels of a wire name before those of the apex, the last first; the name lies in the zone.
+pub fn labels_before<'n>(name: &'n [u8], apex: &Name) -> Vec<&'n [u8]> {
+    let end = name.len().saturating_sub(apex.as_wire().len());
+    let mut rest = &name[..end];
+    let mut labels = Vec::new();
+    while let Some((length, after)) = rest.split_first() {
+        let Some((label, after)) = after.split_at_checked(usize::from(*length)) else {
+            break;
+        };
+        labels.push(label);
+        rest = after;
+    }
+    labels.reverse();
+    labels
+}
+
+#[cfg(test)]
+mod tests;

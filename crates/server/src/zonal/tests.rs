@@ -1,0 +1,207 @@
+//! Names by topology zone, as CoreDNS answers them.
+
+use std::net::IpAddr;
+
+use dns::{Rtype, Soa};
+use kubernetes::facts::{Endpoint, EndpointNames, ServiceForm, SliceForm, SlicePort};
+use provenance::Origin;
+use zone::Edit;
+
+use super::*;
+
+/// An endpoint in a zone.
+fn endpoint(last: u8, zone: Option<&str>) -> Endpoint {
+    Endpoint::new(
+        [IpAddr::from([10, 0, 0, last])],
+        EndpointNames {
+            zone: zone.map(Into::into),
+            ..EndpointNames::default()
+        },
+    )
+}
+
+/// A headless Service of the namespace `n` with these endpoints.
+fn headless(name: &str, endpoints: Vec<Endpoint>) -> HeadlessService {
+    let key = |name: &str| ObjectKey::new("n", name);
+    HeadlessService {
+        service: Service {
+            key: key(name),
+            form: ServiceForm::Headless,
+            ports: [].into(),
+            external: None,
+            origin: Origin::default(),
+        },
+        slices: vec![EndpointSlice {
+            key: key("slice"),
+            service: Some(name.into()),
+            import: None,
+            form: SliceForm::Ipv4,
+            ports: [SlicePort {
+                name: "http".into(),
+                protocol: kubernetes::facts::Protocol::Tcp,
+                number: Some(80),
+            }]
+            .into(),
+            endpoints: endpoints.into(),
+            origin: Origin::default(),
+        }],
+    }
+}
+
+/// The contents of `z.` with what all endpoints of a Service say.
+fn contents(services: &[HeadlessService]) -> Contents {
+    let apex = Name::parse("z").unwrap();
+    let soa = Soa {
+        mname: apex.clone(),
+        rname: apex.clone(),
+        refresh: Ttl::ZERO,
+        retry: Ttl::ZERO,
+        expire: Ttl::ZERO,
+        minimum: Ttl::ZERO,
+        ttl: Ttl::ZERO,
+    };
+    let mut edit = Edit::new(&Contents::empty(&apex, soa));
+    for it in services {
+        let node = writer::service_node(&it.service, &it.slices, &apex, Ttl::ZERO);
+        node.into_iter().for_each(|node| edit.set(node, 0));
+    }
+    edit.into_contents()
+}
+
+/// How many A and SRV records a name of `z.` has; -1 for a missing name, -2 for one that is not known.
+fn counts(names: &ZonalNames, name: &str) -> (isize, isize) {
+    let contents = contents(&services());
+    let name = Name::parse(name).unwrap();
+    let labels = labels_before(name.as_wire(), contents.apex());
+    match names.answer(&contents, &labels) {
+        LiveAnswer::Exists(node) => {
+            let count = |rtype| {
+                let rrset = node.as_ref().and_then(|node| node.rrset(rtype));
+                rrset.map_or(0, |rrset| isize::try_from(rrset.data().count()).unwrap())
+            };
+            (count(Rtype::A), count(Rtype::SRV))
+        }
+        LiveAnswer::Missing => (-1, -1),
+        LiveAnswer::Unknown => (-2, -2),
+    }
+}
+
+/// A Service with endpoints in `a` (two), `b.c` (one) and in none (one), and one without endpoints.
+fn services() -> [HeadlessService; 2] {
+    let endpoints = vec![
+        endpoint(1, Some("a")),
+        endpoint(2, Some("a")),
+        endpoint(3, Some("b.c")),
+        endpoint(4, None),
+    ];
+    [headless("s", endpoints), headless("empty", Vec::new())]
+}
+
+/// Names of these Services.
+fn names_of(services: HeadlessServices) -> ZonalNames {
+    let render = writer::service_node;
+    ZonalNames::new(Arc::new(services), Ttl::ZERO, render)
+}
+
+/// Names of [`services`].
+fn names() -> ZonalNames {
+    let known = HeadlessServices::default();
+    known.publish_all(services().into_iter());
+    names_of(known)
+}
+
+#[test]
+fn s69_s70_s71_pin_filters_and_prefer_falls_back() {
+    let names = names();
+    for (name, want) in [
+        ("a.pin._zone.s.n.svc.z", (2, 2)),
+        ("b.c.pin._zone.s.n.svc.z", (1, 1)),
+        ("c.pin._zone.s.n.svc.z", (0, 0)),
+        ("a.prefer._zone.s.n.svc.z", (2, 2)),
+        ("d.prefer._zone.s.n.svc.z", (4, 4)),
+        ("a.pin._zone.empty.n.svc.z", (0, 0)),
+        ("a.prefer._zone.empty.n.svc.z", (0, 0)),
+    ] {
+        assert_eq!(counts(&names, name), want, "{name}");
+    }
+}
+
+#[test]
+fn s72_what_is_no_zonal_name_is_missing_and_what_is_passed_through_is_empty() {
+    let names = names();
+    for (name, want) in [
+        ("a.pin._zone.unknown.n.svc.z", -1),
+        ("a.other._zone.s.n.svc.z", -1),
+        ("a.pin.zone.s.n.svc.z", -1),
+        ("a.pin._zone.s.n.pod.z", -1),
+        ("s.n.svc.z", -1),
+        ("x.s.n.svc.z", -1),
+        ("pin._zone.s.n.svc.z", 0),
+        ("_zone.s.n.svc.z", 0),
+        ("_zone.unknown.n.svc.z", -1),
+    ] {
+        assert_eq!(counts(&names, name), (want, want), "{name}");
+    }
+}
+
+#[test]
+fn before_anything_is_listed_nothing_is_said() {
+    let names = names_of(HeadlessServices::default());
+    assert_eq!(counts(&names, "a.pin._zone.s.n.svc.z"), (-2, -2));
+    assert_eq!(counts(&names, "x.s.n.svc.z"), (-1, -1));
+}
+
+#[test]
+fn of_services_that_may_be_there_nothing_is_said() {
+    let known = HeadlessServices::default();
+    known.publish_some(services().into_iter());
+    let names = names_of(known);
+    assert_eq!(counts(&names, "a.pin._zone.s.n.svc.z"), (2, 2));
+    assert_eq!(counts(&names, "a.pin._zone.t.n.svc.z"), (-2, -2));
+}
+
+#[test]
+fn a_service_is_rendered_once_however_often_its_names_are_asked_for() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    /// How often something was rendered.
+    static RENDERED: AtomicUsize = AtomicUsize::new(0);
+    let mut names = names();
+    names.render = |service, slices, apex, ttl| {
+        RENDERED.fetch_add(1, Ordering::Relaxed);
+        writer::service_node(service, slices, apex, ttl)
+    };
+    for name in ["a.pin", "a.prefer", "b.c.pin", "x.pin", "y.prefer"] {
+        counts(&names, &format!("{name}._zone.s.n.svc.z"));
+    }
+    // Once for each topology zone.
+    assert_eq!(RENDERED.load(Ordering::Relaxed), 2);
+    let changed = headless("s", vec![endpoint(9, Some("a"))]);
+    let key = changed.service.key.clone();
+    names.services.publish([(key, Some(changed))].into_iter());
+    assert_eq!(counts(&names, "a.pin._zone.s.n.svc.z"), (1, 1));
+    assert_eq!(RENDERED.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn what_was_rendered_of_services_that_are_gone_is_forgotten() {
+    let names = names();
+    for round in 0..50 {
+        let name = format!("s{round}");
+        let service = headless(&name, vec![endpoint(1, Some("a"))]);
+        names.services.publish_all([service].into_iter());
+        let name = format!("a.pin._zone.{name}.n.svc.z");
+        assert_eq!(counts(&names, &name), (1, 1));
+    }
+    let rendered = names.rendered.lock().unwrap();
+    assert!(rendered.services.len() <= 3, "{}", rendered.services.len());
+}
+
+#[test]
+fn the_last_label_is_the_first_of_all() {
+    let apex = Name::parse("z").unwrap();
+    for name in ["z.", "svc.z", "a.pin._zone.s.n.svc.z", "x.pod.z"] {
+        let name = Name::parse(name).unwrap();
+        let all = labels_before(name.as_wire(), &apex);
+        assert_eq!(last_before(name.as_wire(), &apex), all.first().copied());
+    }
+}

@@ -1,0 +1,38 @@
+//! What transfers and NOTIFY report to the counters of the program.
+
+use crate::TransferKind;
+
+/// How a transfer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TransferOutcome {
+    /// Sent to its last octet.
+    Done,
+    /// The secondary went away, or took nothing for too long.
+    Broken,
+    /// It could not be sent.
+    Failed,
+}
+
+/// Counts transfers and NOTIFYs.
+pub trait TransferEvents: Send + Sync {
+    /// A transfer ended, with so many records and octets of messages sent.
+    fn transfer_ended(
+        &self,
+        kind: TransferKind,
+        outcome: TransferOutcome,
+        records: u64,
+        octets: u64,
+    );
+
+    /// A NOTIFY was sent.
+    fn notify_sent(&self);
+
+    /// A NOTIFY was acknowledged.
+    fn notify_acknowledged(&self);
+
+    /// A NOTIFY was answered with an error.
+    fn notify_refused(&self);
+
+    /// A NOTIFY was given up without answer.
+    fn notify_given_up(&self);
+}

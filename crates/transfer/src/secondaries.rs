@@ -1,0 +1,485 @@
+//! What each configured secondary was told, asked for and took.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use arc_swap::ArcSwap;
+use dns::{Name, Rcode, Serial};
+use ops::millis;
+use zone::Version;
+
+use crate::PeerAddress;
+
+/// Who a request comes from: where, and signed by which key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecondaryId {
+    /// The address of the request.
+    pub address: SocketAddr,
+    /// The key that signed it.
+    pub key: Option<Name>,
+}
+
+/// How a version was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TransferKind {
+    /// Whole, as asked.
+    Axfr,
+    /// Differences, or "up to date".
+    Ixfr,
+    /// Whole, though differences were asked for.
+    IxfrAsAxfr,
+}
+
+impl TransferKind {
+    /// All kinds, in the order of their counters.
+    pub const ALL: [Self; 3] = [Self::Axfr, Self::Ixfr, Self::IxfrAsAxfr];
+
+    /// The kind as a label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Axfr => "axfr",
+            Self::Ixfr => "ixfr",
+            Self::IxfrAsAxfr => "ixfr_as_axfr",
+        }
+    }
+}
+
+/// What a secondary asked for last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// The SOA.
+    Soa,
+    /// The zone.
+    Axfr,
+    /// The differences since a serial.
+    Ixfr(Serial),
+}
+
+/// What is known of one secondary of one zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecondaryStatus {
+    /// The zone.
+    pub zone: Name,
+    /// Where it is told.
+    pub target: SocketAddr,
+    /// The keys its messages may be signed with.
+    pub keys: Vec<Name>,
+    /// Since when it is configured.
+    pub since: SystemTime,
+    /// The serial of the last NOTIFY sent, and when.
+    pub notified: Option<(Serial, SystemTime)>,
+    /// The serial of the last NOTIFY it answered, with its answer, and when.
+    pub acknowledged: Option<(Serial, Rcode, SystemTime)>,
+    /// NOTIFYs given up so far.
+    pub given_up: u64,
+    /// What it asked for last, and when.
+    pub asked: Option<(Asked, SystemTime)>,
+    /// The serial it has, as far as we know: it was fully sent, or the secondary named it.
+    pub serial: Option<Serial>,
+    /// The number of the version that was fully sent last.
+    pub version_seq: Option<u64>,
+    /// The last transfer that was fully sent, and when.
+    pub transfer: Option<(TransferKind, SystemTime)>,
+}
+
+/// How far a secondary is behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lag {
+    /// How many versions it lacks; `None` when it never said what it has, or the history does not reach back to that.
+    pub versions: Option<u64>,
+    /// Milliseconds since 1970 when the oldest of them came, as far as is known; `None` when it lacks nothing.
+    pub since_ms: Option<u64>,
+}
+
+impl Lag {
+    /// Milliseconds it is behind at a time, in milliseconds since 1970.
+    #[must_use]
+    pub const fn ms(&self, now_ms: u64) -> u64 {
+        match self.since_ms {
+            Some(since) => now_ms.saturating_sub(since),
+            None => 0,
+        }
+    }
+}
+
+impl SecondaryStatus {
+    /// How far it is behind a version. One that never took anything is behind since it is configured; one whose
+    /// version is older than the history, since that begins at the latest.
+    #[must_use]
+    pub fn lag(&self, version: &Version) -> Lag {
+        let Some(serial) = self.serial else {
+            return Lag {
+                versions: None,
+                since_ms: Some(millis(self.since)),
+            };
+        };
+        let history = &version.history;
+        let missing = version.behind(serial);
+        let oldest = match missing {
+            Some(missing) => history.get(history.len() - missing),
+            None => history.front(),
+        };
+        let since_ms = oldest.map(|step| step.time_ms);
+        Lag {
+            versions: missing.map(|missing| missing as u64),
+            since_ms: since_ms.or_else(|| missing.is_none().then(|| millis(self.since))),
+        }
+    }
+
+    /// The serial of the last NOTIFY it answered, if it took that.
+    #[must_use]
+    pub fn accepted(&self) -> Option<Serial> {
+        let (serial, rcode, _) = self.acknowledged?;
+        (rcode == Rcode::NOERROR).then_some(serial)
+    }
+
+    /// The serial of the last NOTIFY it answered, if it refused that and has not taken the version all the same, and
+    /// what it said.
+    #[must_use]
+    pub fn refused(&self) -> Option<(Serial, Rcode)> {
+        let (serial, rcode, _) = self.acknowledged?;
+        let has = |it: Serial| it == serial || it.is_after(serial);
+        let stands = rcode != Rcode::NOERROR && !self.serial.is_some_and(has);
+        stands.then_some((serial, rcode))
+    }
+
+    /// Nothing is known yet.
+    const fn new(zone: Name, target: SocketAddr, keys: Vec<Name>, since: SystemTime) -> Self {
+        Self {
+            zone,
+            target,
+            keys,
+            since,
+            notified: None,
+            acknowledged: None,
+            given_up: 0,
+            asked: None,
+            serial: None,
+            version_seq: None,
+            transfer: None,
+        }
+    }
+}
+
+/// What is known of all secondaries.
+#[derive(Debug, Default)]
+pub struct SecondaryTable {
+    /// Addresses that are some secondary's: all others need no lock.
+    addresses: ArcSwap<HashSet<PeerAddress>>,
+    /// By zone. The lock is held for a few field writes, or while the table is configured.
+    zones: Mutex<HashMap<Name, Vec<SecondaryStatus>>>,
+}
+
+impl SecondaryTable {
+    /// Takes a new list of secondaries, zone, target, keys: of those that stay it is still known what they have,
+    /// whatever their keys are now.
+    pub fn configure(
+        &self,
+        secondaries: impl IntoIterator<Item = (Name, SocketAddr, Vec<Name>)>,
+        now: SystemTime,
+    ) {
+        let mut zones = self.lock();
+        let mut addresses = HashSet::new();
+        let mut known: Vec<SecondaryStatus> = zones.drain().flat_map(|(_, all)| all).collect();
+        for (zone, target, keys) in secondaries {
+            addresses.insert(target.into());
+            let is_it = |it: &SecondaryStatus| it.zone == zone && it.target == target;
+            let status = match known.iter().position(is_it) {
+                Some(place) => SecondaryStatus {
+                    keys,
+                    ..known.swap_remove(place)
+                },
+                None => SecondaryStatus::new(zone.clone(), target, keys, now),
+            };
+            zones.entry(zone).or_default().push(status);
+        }
+        self.addresses.store(Arc::new(addresses));
+    }
+
+    /// All of it, for people and metrics.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<SecondaryStatus> {
+        let zones = self.lock();
+        let mut all: Vec<_> = zones.values().flatten().cloned().collect();
+        all.sort_by(|a, b| a.zone.cmp(&b.zone).then(a.target.cmp(&b.target)));
+        all
+    }
+
+    /// Whether a target has shown that it has this serial or a later one.
+    #[must_use]
+    pub fn has(&self, zone: &Name, target: SocketAddr, serial: Serial) -> bool {
+        let zones = self.lock();
+        let of_zone = zones.get(zone).map_or(&[][..], Vec::as_slice);
+        of_zone
+            .iter()
+            .filter(|status| status.target == target)
+            .filter_map(|status| status.serial)
+            .any(|has| has == serial || has.is_after(serial))
+    }
+
+    /// Whether a request from this address may be a secondary's.
+    pub fn knows(&self, address: SocketAddr) -> bool {
+        self.addresses.load().contains(&address.into())
+    }
+
+    /// A secondary asked for something. An IXFR names the serial it has.
+    pub fn asked(&self, zone: &Name, id: &SecondaryId, asked: Asked, now: SystemTime) {
+        self.update(zone, id, |status| {
+            status.asked = Some((asked, now));
+            if let Asked::Ixfr(serial) = asked {
+                status.serial = Some(serial);
+            }
+        });
+    }
+
+    /// A version, its serial and number, was fully sent.
+    pub fn took(
+        &self,
+        zone: &Name,
+        id: &SecondaryId,
+        kind: TransferKind,
+        (serial, seq): (Serial, u64),
+        now: SystemTime,
+    ) {
+        self.update(zone, id, |status| {
+            status.serial = Some(serial);
+            status.version_seq = Some(seq);
+            status.transfer = Some((kind, now));
+        });
+    }
+
+    /// It said which serial it has when it was asked; what it took since is newer.
+    pub fn heard(&self, zone: &Name, target: SocketAddr, serial: Serial) {
+        self.update_target(zone, target, |status| {
+            status.serial = status.serial.or(Some(serial));
+        });
+    }
+
+    /// A NOTIFY left.
+    pub fn notified(&self, zone: &Name, target: SocketAddr, serial: Serial, now: SystemTime) {
+        self.update_target(zone, target, |status| status.notified = Some((serial, now)));
+    }
+
+    /// A NOTIFY was answered.
+    pub fn acknowledged(
+        &self,
+        zone: &Name,
+        target: SocketAddr,
+        (serial, rcode): (Serial, Rcode),
+        now: SystemTime,
+    ) {
+        self.update_target(zone, target, |status| {
+            status.acknowledged = Some((serial, rcode, now));
+        });
+    }
+
+    /// A NOTIFY was given up.
+    pub fn given_up(&self, zone: &Name, target: SocketAddr) {
+        self.update_target(zone, target, |status| status.given_up += 1);
+    }
+
+    /// Changes the entries a request may come from: by address, and by key where the secondary has one.
+    fn update(&self, zone: &Name, id: &SecondaryId, mut change: impl FnMut(&mut SecondaryStatus)) {
+        if !self.knows(id.address) {
+            return;
+        }
+        let address = PeerAddress::from(id.address);
+        let mut zones = self.lock();
+        let mut here: Vec<_> = zones.get_mut(zone).into_iter().flatten().collect();
+        here.retain(|status| PeerAddress::from(status.target) == address);
+        // Who has keys is known by them; one without may sign all the same, unless the key is its neighbour's.
+        let has =
+            |status: &SecondaryStatus| id.key.as_ref().is_some_and(|key| status.keys.contains(key));
+        let is_known = here.iter().any(|status| has(status));
+        here.retain(|status| has(status) || !is_known && status.keys.is_empty());
+        for status in here {
+            change(status);
+        }
+    }
+
+    /// Changes the entry of a target.
+    fn update_target(
+        &self,
+        zone: &Name,
+        target: SocketAddr,
+        change: impl Fn(&mut SecondaryStatus),
+    ) {
+        let mut zones = self.lock();
+        let of_zone = zones.get_mut(zone).into_iter().flatten();
+        for status in of_zone.filter(|status| status.target == target) {
+            change(status);
+        }
+    }
+
+    /// The zones' entries, whatever became of a thread that held them.
+    fn lock(&self) -> MutexGuard<'_, HashMap<Name, Vec<SecondaryStatus>>> {
+        self.zones.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use dns::testing::name;
+    use zone::Zone;
+    use zone::testing::{contents, publish, zone};
+
+    /// A table of lines `(address, keys)`, all of zone `z.`.
+    fn table(lines: &[(&str, &[&str])]) -> SecondaryTable {
+        let table = SecondaryTable::default();
+        configure(&table, lines);
+        table
+    }
+
+    /// Takes such lines, five seconds after 1970, when [`publish`] makes its versions.
+    fn configure(table: &SecondaryTable, lines: &[(&str, &[&str])]) {
+        let lines = lines.iter().map(|(target, keys)| {
+            let keys = keys.iter().map(|key| name(key)).collect();
+            (name("z."), target.parse().unwrap(), keys)
+        });
+        table.configure(lines, SystemTime::UNIX_EPOCH + Duration::from_secs(5));
+    }
+
+    /// Says that someone at an address, with this key, has serial 7.
+    fn ask(table: &SecondaryTable, address: &str, key: Option<&str>) {
+        let id = SecondaryId {
+            address: address.parse().unwrap(),
+            key: key.map(name),
+        };
+        let asked = Asked::Ixfr(Serial::decode(7));
+        table.asked(&name("z."), &id, asked, SystemTime::UNIX_EPOCH);
+    }
+
+    /// The targets that are known to have serial 7.
+    fn known(table: &SecondaryTable) -> Vec<String> {
+        let mut all = table.snapshot();
+        all.retain(|status| status.serial == Some(Serial::decode(7)));
+        all.iter().map(|status| status.target.to_string()).collect()
+    }
+
+    #[test]
+    fn of_two_at_one_address_the_key_tells_which_one_asked() {
+        let lines: [(&str, &[&str]); 3] = [
+            ("192.0.2.1:53", &["a."]),
+            ("192.0.2.1:54", &["b."]),
+            ("192.0.2.2:53", &["a."]),
+        ];
+        let of = table(&lines);
+        ask(&of, "192.0.2.1:40000", Some("b."));
+        assert_eq!(known(&of), ["192.0.2.1:54"]);
+        ask(&of, "192.0.2.1:40000", Some("c."));
+        ask(&of, "192.0.2.1:40000", None);
+        assert_eq!(known(&of), ["192.0.2.1:54"], "a stranger's key, and none");
+    }
+
+    #[test]
+    fn one_without_a_key_is_not_taken_for_its_neighbour() {
+        let lines: [(&str, &[&str]); 2] = [("192.0.2.1:53", &["a."]), ("192.0.2.1:54", &[])];
+        let of = table(&lines);
+        ask(&of, "192.0.2.1:40000", Some("a."));
+        assert_eq!(known(&of), ["192.0.2.1:53"]);
+        let of = table(&lines);
+        ask(&of, "192.0.2.1:40000", None);
+        assert_eq!(known(&of), ["192.0.2.1:54"]);
+        // It may sign all the same, with a key that some other rule names.
+        let of = table(&lines);
+        ask(&of, "192.0.2.1:40000", Some("c."));
+        assert_eq!(known(&of), ["192.0.2.1:54"]);
+    }
+
+    #[test]
+    fn one_with_two_keys_is_known_by_either_and_from_a_mapped_address() {
+        for key in ["old.", "new."] {
+            let of = table(&[("192.0.2.1:53", &["old.", "new."])]);
+            ask(&of, "[::ffff:192.0.2.1]:40000", Some(key));
+            assert_eq!(known(&of), ["192.0.2.1:53"], "{key}");
+        }
+    }
+
+    #[test]
+    fn of_two_links_with_one_address_only_the_one_that_asked_is_known() {
+        let of = table(&[("[fe80::1%2]:53", &[]), ("[fe80::1%3]:53", &[])]);
+        ask(&of, "[fe80::1%3]:40000", None);
+        assert_eq!(known(&of), ["[fe80::1%3]:53"]);
+        assert!(!of.knows("[fe80::1%4]:40000".parse().unwrap()));
+    }
+
+    #[test]
+    fn what_is_known_outlives_an_exchange_of_keys_and_goes_with_the_line() {
+        let of = table(&[("192.0.2.1:53", &["old."])]);
+        ask(&of, "192.0.2.1:40000", Some("old."));
+        configure(&of, &[("192.0.2.1:53", &["old.", "new."])]);
+        configure(&of, &[("192.0.2.1:53", &["new."]), ("192.0.2.2:53", &[])]);
+        assert_eq!(known(&of), ["192.0.2.1:53"]);
+        configure(&of, &[("192.0.2.2:53", &[])]);
+        configure(&of, &[("192.0.2.1:53", &["new."])]);
+        assert_eq!(known(&of), [""; 0]);
+    }
+
+    /// How far the one secondary is behind, its milliseconds at the second 60.
+    fn lag(table: &SecondaryTable, zone: &Zone) -> (Option<u64>, u64) {
+        let lag = table.snapshot()[0].lag(&zone.current().unwrap());
+        (lag.versions, lag.ms(60_000))
+    }
+
+    #[test]
+    fn one_that_took_nothing_is_behind_since_it_is_configured() {
+        let zone = zone("z.", 1, &["a A 192.0.2.1"]);
+        let of = table(&[("192.0.2.1:53", &[])]);
+        assert_eq!(lag(&of, &zone), (None, 55_000));
+    }
+
+    #[test]
+    fn what_one_has_counts_from_the_first_version_it_lacks() {
+        let zone = zone("z.", 7, &["a A 192.0.2.1"]);
+        let of = table(&[("192.0.2.1:53", &[])]);
+        ask(&of, "192.0.2.1:40000", None);
+        assert_eq!(lag(&of, &zone), (Some(0), 0));
+        for serial in [8, 9] {
+            let next = contents("z.", 60, &[&format!("a A 192.0.2.{serial}")]);
+            publish(&zone, serial, &next);
+        }
+        assert_eq!(lag(&of, &zone), (Some(2), 59_992), "as old as version 8");
+        let current = zone.current().unwrap();
+        for (has, lacks) in [(9, Some(0)), (8, Some(1)), (7, Some(2)), (6, None)] {
+            assert_eq!(current.behind(Serial::decode(has)), lacks, "{has}");
+        }
+        let steps = current.steps_from(Serial::decode(7)).unwrap();
+        let serials: Vec<Serial> = steps.iter().map(|step| step.serial).collect();
+        assert_eq!(serials, [8, 9].map(Serial::decode), "oldest first");
+    }
+
+    #[test]
+    fn a_refusal_stands_until_the_version_is_taken() {
+        let of = table(&[("192.0.2.1:53", &[])]);
+        let target = "192.0.2.1:53".parse().unwrap();
+        let refuse = |serial| {
+            let told = (Serial::decode(serial), Rcode::REFUSED);
+            of.acknowledged(&name("z."), target, told, SystemTime::UNIX_EPOCH);
+            of.snapshot()[0].refused().map(|(serial, _)| serial)
+        };
+        assert_eq!(refuse(7), Some(Serial::decode(7)));
+        ask(&of, "192.0.2.1:40000", None);
+        assert_eq!(of.snapshot()[0].refused(), None, "it has 7");
+        assert_eq!(refuse(8), Some(Serial::decode(8)));
+        assert_eq!(of.snapshot()[0].accepted(), None);
+    }
+
+    #[test]
+    fn what_one_said_when_it_was_asked_is_less_than_what_it_took() {
+        let of = table(&[("192.0.2.1:53", &[])]);
+        let target = "192.0.2.1:53".parse().unwrap();
+        of.heard(&name("z."), target, Serial::decode(7));
+        assert_eq!(known(&of), ["192.0.2.1:53"]);
+        of.heard(&name("z."), target, Serial::decode(6));
+        assert_eq!(known(&of), ["192.0.2.1:53"]);
+        // One that is ahead of us, or is from before our history, lacks all that is known.
+        let zone = zone("z.", 3, &["a A 192.0.2.1"]);
+        assert_eq!(lag(&of, &zone), (None, 55_000));
+    }
+}

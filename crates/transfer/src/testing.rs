@@ -1,0 +1,21 @@
+//! For tests: rules from text.
+
+use dns::Network;
+
+use crate::Peers;
+
+/// Whom a rule is for, from `ADDRESS[%LINK]`, `ADDRESS/BITS` or `*`.
+pub fn peers(text: &str) -> Peers {
+    if text == "*" {
+        return Peers::Any;
+    }
+    let of_link = text.split_once('%');
+    let (range, link) = of_link.map_or((text, 0), |(of, link)| (of, link.parse().unwrap()));
+    let one = range.parse().map(Network::of);
+    let network = one.or_else(|_| range.parse()).unwrap().to_canonical();
+    Peers::Net {
+        address: network.address(),
+        prefix: network.prefix_bits(),
+        link,
+    }
+}

@@ -1,0 +1,195 @@
+//! Catalogs in the writer: zones that list the zones of this server (RFC 9432).
+//!
+//! They follow what was published: a member is announced after its first version is served, never
+//! before. What was announced and is still configured stays announced, whatever becomes of its version;
+//! and a catalog begins only when all its members are there, for a secondary drops what is not listed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use dns::{Name, Serial, Soa};
+use kubernetes::schema::{CatalogLabels, CatalogMember, catalog_records};
+use ops::millis;
+use provenance::{Cause, ObjectKey, Origin, Verb};
+use zone::{Contents, Edit, MemoryLimits, Zone};
+
+use crate::commit::Ready;
+use crate::guard::{name_version, with_cause};
+use crate::render::{ZoneDraft, ZoneEdit, draft_of, nodes_of};
+use crate::{Pipeline, Store};
+
+/// A catalog and what it may list.
+#[derive(Debug, Clone)]
+pub struct CatalogPlan {
+    /// The catalog's own zone.
+    pub zone: Arc<Zone>,
+    /// How much history its versions carry in memory.
+    pub limits: MemoryLimits,
+    /// Its SOA.
+    pub soa: Soa,
+    /// The zones that it may list, each once.
+    pub members: Vec<(Arc<Zone>, CatalogMember)>,
+}
+
+/// A catalog as the writer holds it.
+#[derive(Debug)]
+pub(super) struct HeldCatalog {
+    /// What it is.
+    pub(super) plan: CatalogPlan,
+    /// It was compared with the configuration in this run.
+    is_settled: bool,
+    /// Members without a version.
+    waiting: Vec<Arc<Zone>>,
+    /// A serial that others have and the next has to be above.
+    pub(super) ahead: Option<Serial>,
+    /// The changes of the configuration that it comes with, until all that it is to list is there.
+    pub(super) notes: Vec<Cause>,
+}
+
+impl HeldCatalog {
+    /// Whether something may have changed.
+    fn is_due(&self) -> bool {
+        let mut waiting = self.waiting.iter();
+        !self.is_settled || self.ahead.is_some() || waiting.any(|zone| zone.current().is_some())
+    }
+
+    /// What the published catalog says about labels.
+    fn labels(&self) -> CatalogLabels {
+        let mut labels = CatalogLabels::default();
+        let Some(version) = self.plan.zone.current() else {
+            return labels;
+        };
+        let apex = self.plan.zone.apex();
+        for node in version.contents.nodes() {
+            let Ok(owner) = Name::from_wire(&node.owner_wire(apex)) else {
+                continue;
+            };
+            for rrset in node.rrsets() {
+                for data in rrset.data() {
+                    labels.note(apex, &owner, rrset.rtype, data);
+                }
+            }
+        }
+        labels
+    }
+
+    /// The draft of its next version.
+    fn draft(&self, source: &str) -> ZoneDraft {
+        let CatalogPlan {
+            zone, soa, members, ..
+        } = &self.plan;
+        let apex = zone.apex();
+        let labels = self.labels();
+        let listed: Vec<CatalogMember> = members
+            .iter()
+            .filter(|(zone, member)| zone.current().is_some() || labels.lists(&member.zone))
+            .map(|(_, member)| member.clone())
+            .collect();
+        let current = zone.current();
+        let empty = Contents::empty(apex, soa.clone());
+        let contents = current.as_ref().map_or(&empty, |version| &version.contents);
+        let mut edit = ZoneEdit::new(Edit::new(contents));
+        let cause = Cause {
+            verb: Verb::Configured,
+            kind: None,
+            key: ObjectKey::new("", source),
+            origin: Origin::default(),
+        };
+        let tag = edit.tag(&BTreeSet::from([0]));
+        match catalog_records(apex, &listed, &labels) {
+            Ok(records) => {
+                edit.edit.set_soa(soa.clone());
+                let nodes = nodes_of(records, apex).into_iter();
+                edit.edit
+                    .replace_subtree(&[], nodes.map(|node| (node, tag)).collect(), tag);
+            }
+            Err(error) => tracing::error!(zone = %apex, %error, "the catalog cannot be written"),
+        }
+        draft_of(edit, &[cause])
+    }
+}
+
+impl<S: Store> Pipeline<S> {
+    /// Has these catalogs, too.
+    #[must_use]
+    pub fn with_catalogs(mut self, catalogs: Vec<CatalogPlan>) -> Self {
+        let held = |plan: CatalogPlan| HeldCatalog {
+            is_settled: false,
+            ahead: None,
+            notes: Vec::new(),
+            waiting: plan
+                .members
+                .iter()
+                .map(|(zone, _)| Arc::clone(zone))
+                .collect(),
+            plan,
+        };
+        self.catalogs = catalogs.into_iter().map(held).collect();
+        self
+    }
+
+    /// Whether a zone will not come for now: it is made of ServiceImports, and these are away.
+    fn is_away(&self, zone: &Arc<Zone>) -> bool {
+        self.clusters.iter().any(|cluster| {
+            let mut zones = cluster.plan.dispensable_zones();
+            zones.any(|plan| Arc::ptr_eq(&plan.zone, zone))
+                && cluster
+                    .gauges
+                    .imports_stale_since_ms
+                    .load(Ordering::Relaxed)
+                    > 0
+        })
+    }
+
+    /// Whether a catalog can be written: it was before, or all that it is to list is there.
+    fn may_begin(&self, catalog: &HeldCatalog) -> bool {
+        let has_one = |zone: &Arc<Zone>| zone.current().is_some();
+        let mut members = catalog.plan.members.iter().map(|(zone, _)| zone);
+        has_one(&catalog.plan.zone)
+            || (members.clone().any(has_one)
+                && members.all(|zone| has_one(zone) || self.is_away(zone)))
+    }
+
+    /// Renders and commits the catalogs, after the zones that they list. False when the store refused.
+    pub(super) fn commit_catalogs(&mut self) -> bool {
+        let now_ms = millis(self.clock.wall());
+        let due: Vec<usize> = (0..self.catalogs.len())
+            .filter(|place| self.catalogs[*place].is_due())
+            .filter(|place| self.may_begin(&self.catalogs[*place]))
+            .collect();
+        let mut candidates = Vec::new();
+        for place in &due {
+            let catalog = &self.catalogs[*place];
+            let CatalogPlan { zone, limits, .. } = &catalog.plan;
+            let mut draft = catalog.draft("catalog");
+            let previous = zone.current();
+            let noted = catalog.notes.iter().filter(|_| previous.is_some()).cloned();
+            name_version(&mut draft, noted);
+            if previous.is_none() || !draft.draft.is_empty() || catalog.ahead.is_some() {
+                let ready = Ready {
+                    zone: Arc::clone(zone),
+                    limits: *limits,
+                    draft: with_cause(draft),
+                    wanted: None,
+                    ahead: catalog.ahead,
+                };
+                candidates.push(self.next_version(ready, now_ms));
+            }
+        }
+        if !candidates.is_empty() && !self.write(candidates) {
+            return false;
+        }
+        for place in due {
+            let catalog = &mut self.catalogs[place];
+            catalog.is_settled = true;
+            catalog.ahead = None;
+            catalog.waiting.retain(|zone| zone.current().is_none());
+            if catalog.waiting.is_empty() {
+                catalog.notes.clear();
+            }
+            catalog.plan.zone.set_stale_since_ms(None);
+        }
+        true
+    }
+}

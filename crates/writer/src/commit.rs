@@ -1,0 +1,216 @@
+//! One batch: rendered, checked, gated, made durable, shown.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use dns::Serial;
+use kubernetes::facts::Dirty;
+use zone::journal::next_serial;
+use zone::{Candidate, MemoryLimits, Zone};
+
+use crate::attribute::{Budget, name_vanished};
+use crate::cluster::Cluster;
+use crate::files::HeldFile;
+use crate::guard::Now;
+use crate::render::{Rendering, ZoneDraft};
+use crate::{Pipeline, Store};
+
+/// A draft that may become a version.
+pub(super) struct Ready {
+    /// The zone.
+    pub(super) zone: Arc<Zone>,
+    /// How much history its versions carry in memory.
+    pub(super) limits: MemoryLimits,
+    /// The draft.
+    pub(super) draft: ZoneDraft,
+    /// A serial that the version's should not be before.
+    pub(super) wanted: Option<Serial>,
+    /// A serial that the version's has to be above.
+    pub(super) ahead: Option<Serial>,
+}
+
+impl<S: Store> Pipeline<S> {
+    /// Renders and commits what is dirty. False when the store refused and it has to be tried again.
+    pub fn commit(&mut self) -> bool {
+        if self.awaits_secondaries {
+            return true;
+        }
+        let now = self.now();
+        let mut ready = Vec::new();
+        let mut rendered = Vec::new();
+        for (place, cluster) in self.clusters.iter_mut().enumerate() {
+            let Some(rendering) = cluster.render(now, &mut ready) else {
+                continue;
+            };
+            if cluster.all_dirty {
+                // Before the first version is shown: its live names would be SERVFAIL until then.
+                cluster.tell_live();
+            }
+            rendered.push((place, rendering));
+        }
+        self.file_drafts(now, &mut ready);
+        if !ready.is_empty() {
+            self.store.prepare();
+        }
+        let clock = Arc::clone(&self.clock);
+        let mut budget = Budget::new(&*clock);
+        let candidates: Vec<_> = ready
+            .into_iter()
+            .map(|mut ready| {
+                let (apex, draft) = (ready.zone.apex(), &mut ready.draft);
+                name_vanished(&mut self.store, &mut budget, apex, draft);
+                self.next_version(ready, now.ms)
+            })
+            .collect();
+        if !candidates.is_empty() && !self.write(candidates) {
+            return false;
+        }
+        self.seen.clear();
+        let forgotten = self.forget_pins();
+        self.settle_guards();
+        for (place, rendering) in rendered {
+            self.settle(place, rendering);
+        }
+        self.settle_files();
+        for cluster in &mut self.clusters {
+            cluster.catch_up_live();
+        }
+        self.commit_catalogs() && forgotten
+    }
+
+    /// When something that is held leaves by itself.
+    pub(super) fn deadline(&self, now: Now) -> Option<Instant> {
+        // Nothing leaves before it is known what secondaries have.
+        if self.awaits_secondaries {
+            return None;
+        }
+        let of_clusters = self.clusters.iter().flat_map(|cluster| &cluster.guards);
+        let guards = of_clusters.chain(self.files.iter().map(HeldFile::guard));
+        guards.filter_map(|guard| guard.deadline(now)).min()
+    }
+
+    /// The next version of a zone, with the zone.
+    pub(super) fn next_version(&self, ready: Ready, now_ms: u64) -> (Arc<Zone>, Candidate) {
+        let Ready {
+            zone,
+            limits,
+            draft,
+            wanted,
+            ahead,
+        } = ready;
+        let previous = zone.current();
+        let floor = match (self.store.floor(zone.apex()), ahead) {
+            (Some(floor), Some(ahead)) => Some(floor.later(ahead)),
+            (floor, ahead) => floor.or(ahead),
+        };
+        let last = previous.as_ref().map(|version| version.serial);
+        let serial = next_serial(last, floor, now_ms / 1000);
+        let serial = wanted.map_or(serial, |wanted| serial.later(wanted));
+        let ZoneDraft { draft, mut causes } = draft;
+        // A group that no record names is of the version.
+        causes.extend(self.store.lost(zone.apex()).map(|lost| vec![lost]));
+        let previous = previous.as_deref();
+        let candidate = Candidate::new(previous, draft, serial, now_ms, causes, limits);
+        (zone, candidate)
+    }
+
+    /// Tells the guards that the commit worked, and others what the guards say.
+    fn settle_guards(&mut self) {
+        let of_clusters = self.clusters.iter_mut().flat_map(Cluster::guarded);
+        let of_files = self.files.iter_mut().filter_map(HeldFile::guarded);
+        for (zone, guard) in of_clusters.chain(of_files) {
+            for event in guard.settle(zone) {
+                self.observer.gate(zone.apex(), &event);
+            }
+            if let Some((all, new)) = guard.warnings() {
+                self.observer.warnings(zone.apex(), &all, &new);
+            }
+        }
+    }
+
+    /// Journal, then swap, then count. False when the journal refused.
+    pub(super) fn write(&mut self, next: Vec<(Arc<Zone>, Candidate)>) -> bool {
+        let start = self.clock.now();
+        let size_of = |candidate: &Candidate| {
+            let step = candidate.step();
+            (step.added.len(), step.removed.len())
+        };
+        let (zones, candidates): (Vec<_>, Vec<_>) = next
+            .into_iter()
+            .map(|(zone, candidate)| ((zone, size_of(&candidate)), candidate))
+            .unzip();
+        let journaled = match self.store.commit(candidates) {
+            Ok(journaled) => journaled,
+            Err(error) => {
+                self.observer.failed(&error.to_string());
+                return false;
+            }
+        };
+        for (version, (zone, (added, removed))) in journaled.into_iter().zip(zones) {
+            debug_assert_eq!(zone.apex(), version.apex(), "stores keep the order");
+            let version = zone.publish(version);
+            self.observer.published(&version, added, removed);
+        }
+        let end = self.clock.now();
+        self.last_commit = Some(end);
+        let latencies: Vec<Duration> = self
+            .seen
+            .iter()
+            .map(|seen| end.saturating_duration_since(*seen))
+            .collect();
+        self.observer
+            .committed(end.saturating_duration_since(start), &latencies);
+        true
+    }
+
+    /// Notes that a cluster's dirty keys are rendered and durable.
+    fn settle(&mut self, place: usize, rendering: Rendering) {
+        let Some(cluster) = self.clusters.get_mut(place) else {
+            return;
+        };
+        if !cluster.all_dirty {
+            cluster.tell_live();
+        }
+        cluster.dirty = Dirty::default();
+        for (service, latency) in cluster.programmed(self.clock.wall()) {
+            self.observer.programmed(service, latency);
+        }
+        let mut is_fresh = cluster.all_dirty;
+        for layer in rendering.layers {
+            if let Some(overlay) = cluster.overlays.get_mut(&layer.zone) {
+                is_fresh |= overlay.is_due();
+                overlay.layer = Some(layer.layer);
+                overlay.shown = layer.shown;
+            }
+        }
+        is_fresh |= cluster.imports_dirty && cluster.state.has_imports();
+        cluster.imports_dirty = !cluster.state.has_imports();
+        cluster.all_dirty = false;
+        if is_fresh {
+            cluster.tell_stale();
+        }
+        if cluster.gauges.synced.swap(1, Ordering::Relaxed) == 0 {
+            self.observer.synced(place);
+        }
+        let mut new = Vec::new();
+        let mut differ = false;
+        for (key, problems) in rendering.problems {
+            let known = cluster.problems.remove(&key).unwrap_or_default();
+            differ |= known != problems;
+            new.extend(
+                problems
+                    .iter()
+                    .filter(|problem| !known.contains(problem))
+                    .cloned(),
+            );
+            if !problems.is_empty() {
+                cluster.problems.insert(key, problems);
+            }
+        }
+        if differ {
+            self.observer
+                .problems(&mut cluster.problems.values().flatten(), &new);
+        }
+    }
+}

@@ -1,0 +1,486 @@
+//! The single writer: changes in, versions out.
+//!
+//! One thread takes what the sources say, in batches, marks what is dirty, renders it, and commits:
+//! difference, serial, journal (synced), swap, tell. Whatever fails before the swap leaves the old
+//! versions serving; the dirty keys stay dirty and are tried again. One batch gives each zone that
+//! really differs one version, all in one write of the store.
+
+mod apex;
+mod attribute;
+mod catalog;
+mod cluster;
+mod commit;
+mod files;
+mod gauges;
+mod guard;
+mod name;
+mod notes;
+mod overlay;
+mod pin;
+mod plan;
+mod render;
+mod triggered;
+mod wait;
+mod why;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::sync::{mpsc, oneshot};
+
+use dns::{Name, RrRef, Serial};
+use kubernetes::facts::{Change, Dirty, Part, State};
+use kubernetes::schema::Problem;
+use ops::{Clock, millis};
+use provenance::{Cause, Kind};
+use zone::check::Warning;
+use zone::pin::Pin;
+use zone::{Candidate, Journaled, Version, Zone};
+
+use catalog::HeldCatalog;
+use cluster::Cluster;
+use files::HeldFile;
+use guard::Guard;
+use overlay::Overlays;
+use pin::not_guarded;
+use triggered::Triggered;
+use wait::{Next, within};
+
+pub use catalog::CatalogPlan;
+pub use files::{FileInput, FilePlan};
+pub use gauges::ClusterGauges;
+pub use guard::{GateEvent, PinOrder, Released, Restored, Target};
+pub use name::service_node;
+pub use notes::{Ended, Notes};
+pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
+pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
+pub use triggered::ServiceKind;
+pub use why::Reason;
+
+/// A change that comes so long after the last commit is committed at once; one that comes earlier
+/// belongs to a burst, and the writer waits for more of it.
+const BURST: Duration = Duration::from_millis(100);
+/// How long the writer waits for more changes of a burst after the last that came.
+const BATCH_QUIET: Duration = Duration::from_micros(500);
+/// How long a batch of a burst may gather in all.
+const BATCH_MAX: Duration = Duration::from_millis(20);
+/// The most changes of one batch.
+const BATCH_CHANGES: usize = 4096;
+/// The most changes of which it is counted how long they took: while the store refuses nothing more is kept, as of
+/// their causes.
+const SEEN_MOST: usize = 16 * BATCH_CHANGES;
+/// How long after a failed commit the next is tried.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What the writer is told.
+#[derive(Debug)]
+pub enum Input {
+    /// A source saw a change of its cluster.
+    Change {
+        /// Which cluster, by place in the configuration.
+        cluster: usize,
+        /// What happened.
+        change: Change,
+        /// When it was seen.
+        seen: Instant,
+        /// When what it tells happened, where it is a slice that says so.
+        triggered: Option<SystemTime>,
+    },
+    /// A source lost its cluster, at this wall-clock time.
+    Stale {
+        /// Which cluster.
+        cluster: usize,
+        /// What of it.
+        part: Part,
+        /// Since when.
+        since: SystemTime,
+    },
+    /// A source has its cluster again.
+    Fresh {
+        /// Which cluster.
+        cluster: usize,
+        /// What of it.
+        part: Part,
+    },
+    /// Someone wants what is held of a zone to be published.
+    Release {
+        /// The zone.
+        zone: Name,
+        /// Who wants it.
+        by: Arc<str>,
+        /// Where to say what came of it.
+        asked: oneshot::Sender<Released>,
+    },
+    /// Someone wants a zone to stay as it is or to go back to an old content.
+    Pin {
+        /// The zone.
+        zone: Name,
+        /// What is wanted.
+        order: Box<PinOrder>,
+        /// Where to say what came of it.
+        asked: oneshot::Sender<Released>,
+    },
+    /// Someone wants to know about a name of a zone.
+    Why {
+        /// The zone.
+        zone: Name,
+        /// The name.
+        name: Name,
+        /// Where to say what is known.
+        asked: oneshot::Sender<Vec<Reason>>,
+    },
+    /// The serials that secondaries have, as far as they said: nothing is published before this came.
+    Secondaries(Vec<(Name, Serial)>),
+    /// A zone file was read.
+    File {
+        /// Which file, by place in [`Pipeline::with_files`].
+        file: usize,
+        /// What became of it.
+        input: FileInput,
+    },
+}
+
+/// Where versions become durable. The journal is one; tests have others.
+pub trait Store {
+    /// Why a commit failed.
+    type Error: std::fmt::Display;
+
+    /// Makes candidates durable, all or none, before it returns.
+    ///
+    /// # Errors
+    /// When they are not durable; nothing of them may be shown then.
+    fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, Self::Error>;
+
+    /// A serial that is not before any serial of this zone that was ever shown.
+    fn floor(&self, apex: &Name) -> Option<Serial>;
+
+    /// What the next version has to say of versions that were lost before it.
+    fn lost(&self, apex: &Name) -> Option<Cause> {
+        let _apex = apex;
+        None
+    }
+
+    /// The causes of a record of the newest version, as the history knows them; none where it does not.
+    fn origin(&mut self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
+        let (_apex, _record) = (apex, record);
+        Vec::new()
+    }
+
+    /// Keeps an operator's order about a zone, or that there is none any more, over restarts.
+    ///
+    /// # Errors
+    /// When it is not durable.
+    fn keep_pin(&mut self, apex: &Name, pin: Option<&Pin>) -> Result<(), Self::Error> {
+        let (_apex, _pin) = (apex, pin);
+        Ok(())
+    }
+
+    /// A commit is about to ask for [`Self::origin`]s, and to be made.
+    fn prepare(&mut self) {}
+
+    /// Does a small portion of housekeeping; says whether there is more.
+    fn idle(&mut self) -> bool;
+
+    /// When [`Self::idle`] wants to be called again though there was no more to do; `None` for not before the next
+    /// input.
+    fn again_after(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// Hears what the writer does: metrics, logs.
+pub trait Observer: Send {
+    /// A version was published.
+    fn published(&self, version: &Version, added: usize, removed: usize);
+    /// A batch was committed: how long the commit took, when its changes were seen.
+    fn committed(&self, commit: Duration, latencies: &[Duration]);
+    /// What a slice of a Service told is published, this long after it happened.
+    fn programmed(&self, service: ServiceKind, latency: Duration) {
+        let (_service, _latency) = (service, latency);
+    }
+    /// A commit failed and will be tried again.
+    fn failed(&self, error: &str);
+    /// An order about a zone is over, but the store cannot forget it yet; said once while that lasts.
+    fn not_forgotten(&self, zone: &Name, error: &str) {
+        let (_zone, _error) = (zone, error);
+    }
+    /// The problems of a cluster's objects changed: all there are, and those that are new.
+    fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, new: &[Problem]);
+    /// The gate did something.
+    fn gate(&self, zone: &Name, event: &GateEvent) {
+        let (_zone, _event) = (zone, event);
+    }
+    /// What some secondaries refuse of a zone changed: all there is, and what is new.
+    fn warnings(&self, zone: &Name, all: &[Warning], new: &[Warning]) {
+        let (_zone, _all, _new) = (zone, all, new);
+    }
+    /// A cluster's sources were listed completely for the first time.
+    fn synced(&self, cluster: usize);
+}
+
+/// The writer.
+pub struct Pipeline<S> {
+    /// The clusters, in configuration order.
+    clusters: Vec<Cluster>,
+    /// The zone files, in configuration order.
+    files: Vec<HeldFile>,
+    /// The catalogs, in configuration order.
+    catalogs: Vec<HeldCatalog>,
+    /// Where versions become durable.
+    store: S,
+    /// The time.
+    clock: Arc<dyn Clock>,
+    /// Who hears.
+    observer: Box<dyn Observer>,
+    /// When the changes that are not yet committed were seen.
+    seen: Vec<Instant>,
+    /// When the last commit ended.
+    last_commit: Option<Instant>,
+    /// Whether nothing is published before it is known what secondaries have.
+    awaits_secondaries: bool,
+    /// The zones whose orders are over and still to be forgotten by the store; whether it was said that it cannot.
+    over: BTreeMap<Name, bool>,
+}
+
+impl<S> std::fmt::Debug for Pipeline<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pipeline")
+            .field("clusters", &self.clusters.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: Store> Pipeline<S> {
+    /// A writer for these clusters. Their zones hold what the store knew already.
+    pub fn new(
+        plans: Vec<ClusterPlan>,
+        store: S,
+        clock: Arc<dyn Clock>,
+        observer: Box<dyn Observer>,
+    ) -> Self {
+        let cluster_of = |plan: ClusterPlan| {
+            let guards = plan.zones().map(|zone| Guard::new(zone.gate)).collect();
+            Cluster {
+                state: State::new(plan.kinds),
+                dirty: Dirty::default(),
+                all_dirty: true,
+                imports_dirty: true,
+                problems: BTreeMap::new(),
+                gauges: Arc::new(ClusterGauges {
+                    kinds: plan.kinds,
+                    ..ClusterGauges::default()
+                }),
+                plan,
+                overlays: Overlays::new(),
+                guards,
+                live_is_behind: false,
+                triggered: BTreeMap::new(),
+            }
+        };
+        let clusters = plans.into_iter().map(cluster_of).collect();
+        Self {
+            clusters,
+            files: Vec::new(),
+            catalogs: Vec::new(),
+            store,
+            clock,
+            observer,
+            seen: Vec::new(),
+            last_commit: None,
+            awaits_secondaries: false,
+            over: BTreeMap::new(),
+        }
+    }
+
+    /// What others may read of each cluster.
+    pub fn gauges(&self) -> Vec<Arc<ClusterGauges>> {
+        self.clusters
+            .iter()
+            .map(|cluster| Arc::clone(&cluster.gauges))
+            .collect()
+    }
+
+    /// Whether everything of a cluster was listed; ServiceImports only when `with_imports` says so.
+    #[must_use]
+    pub fn is_synced(&self, cluster: usize, with_imports: bool) -> bool {
+        self.clusters.get(cluster).is_some_and(|cluster| {
+            cluster.state.is_synced() && (!with_imports || cluster.state.has_imports())
+        })
+    }
+
+    /// Works until all senders are gone; then hands the store back, with what the next writer goes on with. For a thread of its own.
+    pub fn run(mut self, inputs: &mut mpsc::Receiver<Input>) -> Ended<S> {
+        let mut failed = false;
+        loop {
+            let first = if failed {
+                within(inputs, RETRY_AFTER)
+            } else {
+                self.next_or_idle(inputs)
+            };
+            match first {
+                Next::Input(input) => {
+                    self.take(input);
+                    self.gather(inputs);
+                }
+                Next::Nothing => {}
+                Next::Closed => return self.end(),
+            }
+            failed = !self.commit();
+        }
+    }
+
+    /// The next input; housekeeping of the store fills the time until it comes.
+    fn next_or_idle(&mut self, inputs: &mut mpsc::Receiver<Input>) -> Next {
+        loop {
+            match inputs.try_recv() {
+                Ok(input) => return Next::Input(input),
+                Err(mpsc::error::TryRecvError::Disconnected) => return Next::Closed,
+                Err(mpsc::error::TryRecvError::Empty) => {}
+            }
+            if !self.store.idle() {
+                let end = self.deadline(self.now());
+                let left = end.map(|end| end.saturating_duration_since(self.clock.now()));
+                let left = left.into_iter().chain(self.store.again_after()).min();
+                return match left {
+                    None => Next::of(inputs.blocking_recv()),
+                    Some(left) => within(inputs, left),
+                };
+            }
+        }
+    }
+
+    /// Takes in what else is waiting and, within a burst, what comes within the batch window.
+    fn gather(&mut self, inputs: &mut mpsc::Receiver<Input>) {
+        let now = self.clock.now();
+        let in_burst = |last| now.saturating_duration_since(last) < BURST;
+        if !self.last_commit.is_some_and(in_burst) {
+            for _ in 1..BATCH_CHANGES {
+                match inputs.try_recv() {
+                    Ok(input) => self.take(input),
+                    Err(_) => return,
+                }
+            }
+            return;
+        }
+        let end = now + BATCH_MAX;
+        for _ in 1..BATCH_CHANGES {
+            let left = end.saturating_duration_since(self.clock.now());
+            match within(inputs, BATCH_QUIET.min(left)) {
+                Next::Input(input) => self.take(input),
+                Next::Nothing | Next::Closed => return,
+            }
+        }
+    }
+
+    /// Takes one input in.
+    pub fn take(&mut self, input: Input) {
+        match input {
+            Input::Change {
+                cluster,
+                change,
+                seen,
+                triggered,
+            } => {
+                let now_ms = millis(self.clock.wall());
+                let Some(cluster) = self.clusters.get_mut(cluster) else {
+                    return;
+                };
+                let changes = cluster.dirty.changes;
+                let triggered = Triggered::of(&change, triggered);
+                cluster.state.apply(change, &mut cluster.dirty);
+                cluster
+                    .gauges
+                    .last_change_ms
+                    .store(now_ms, Ordering::Relaxed);
+                for (gauge, kind) in cluster.gauges.objects.iter().zip(Kind::ALL) {
+                    gauge.store(cluster.state.count(kind) as u64, Ordering::Relaxed);
+                }
+                // Nobody waits for what changes nothing.
+                if cluster.dirty.changes > changes {
+                    if self.seen.len() < SEEN_MOST {
+                        self.seen.push(seen);
+                    }
+                    cluster.await_version(triggered);
+                }
+            }
+            Input::Stale {
+                cluster,
+                part,
+                since,
+            } => self.mark_stale(cluster, part, millis(since)),
+            Input::Fresh { cluster, part } => self.mark_stale(cluster, part, 0),
+            Input::File { file, input } => self.take_file(file, input),
+            Input::Release { zone, by, asked } => self.release(&zone, &by, asked),
+            // Who asked may be gone.
+            Input::Why { zone, name, asked } => drop(asked.send(self.why(&zone, &name))),
+            Input::Pin { zone, order, asked } => self.pin(&zone, *order, asked),
+            Input::Secondaries(serials) => self.take_serials(&serials),
+        }
+    }
+
+    /// Publishes nothing before [`Input::Secondaries`] came.
+    #[must_use]
+    pub fn awaiting_secondaries(mut self) -> Self {
+        self.awaits_secondaries = true;
+        self
+    }
+
+    /// Lets a held change out with the next commit.
+    fn release(&mut self, apex: &Name, by: &Arc<str>, asked: oneshot::Sender<Released>) {
+        match self.guard_of(apex) {
+            Some((zone, guard)) => guard.release(zone.apex(), by, asked),
+            // Who asked may be gone.
+            None => drop(asked.send(Err(not_guarded(apex)))),
+        }
+    }
+
+    /// Takes in what secondaries have: where one is ahead of us, the next serial is above its.
+    fn take_serials(&mut self, serials: &[(Name, Serial)]) {
+        self.awaits_secondaries = false;
+        for (apex, serial) in serials {
+            let later = |known: Option<Serial>| known.map_or(*serial, |known| known.later(*serial));
+            for catalog in &mut self.catalogs {
+                let zone = &catalog.plan.zone;
+                let own = zone.current().map(|version| version.serial);
+                if zone.apex() == apex && own.is_none_or(|own| serial.is_after(own)) {
+                    catalog.ahead = Some(later(catalog.ahead));
+                }
+            }
+            if let Some((zone, guard)) = self.guarded().find(|(zone, _)| zone.apex() == apex) {
+                let own = zone.current().map(|version| version.serial);
+                if own.is_none_or(|own| serial.is_after(own)) {
+                    guard.ahead = Some(later(guard.ahead));
+                }
+            }
+        }
+    }
+
+    /// All zones, each with its guard.
+    fn guarded(&mut self) -> impl Iterator<Item = (&Arc<Zone>, &mut Guard)> {
+        let of_clusters = self.clusters.iter_mut().flat_map(Cluster::guarded);
+        of_clusters.chain(self.files.iter_mut().filter_map(HeldFile::guarded))
+    }
+
+    /// Notes on every zone of a cluster whether its source is there; `since_ms` is 0 when it is. Zones
+    /// that need ServiceImports need all else too.
+    fn mark_stale(&self, cluster: usize, part: Part, since_ms: u64) {
+        let Some(cluster) = self.clusters.get(cluster) else {
+            return;
+        };
+        let gauges = &cluster.gauges;
+        let gauge = match part {
+            Part::Cluster => &gauges.stale_since_ms,
+            Part::Imports => &gauges.imports_stale_since_ms,
+        };
+        gauge.store(since_ms, Ordering::Relaxed);
+        // What an earlier run published stays stale until this one has rendered the cluster.
+        if since_ms > 0 || !cluster.all_dirty {
+            cluster.tell_stale();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Orders of operators on their way to the guards: kept first, then carried out.
+
+use std::sync::Arc;
+
+use dns::Name;
+use ops::millis;
+use tokio::sync::oneshot;
+use zone::Zone;
+use zone::pin::Pin;
+
+use crate::guard::{Guard, Now, PinOrder, Released, Restored, Target};
+use crate::{Pipeline, Store};
+
+impl<S: Store> Pipeline<S> {
+    /// The time, both ways.
+    pub(super) fn now(&self) -> Now {
+        Now {
+            at: self.clock.now(),
+            ms: millis(self.clock.wall()),
+        }
+    }
+
+    /// Goes on with orders that were made before this run; those about the zones in `over` are over, and forgotten
+    /// with the first commit.
+    #[must_use]
+    pub fn with_pins(mut self, restored: Vec<(Name, Restored)>, over: Vec<Name>) -> Self {
+        self.over.extend(over.into_iter().map(|apex| (apex, false)));
+        let now = self.now();
+        for (apex, restored) in restored {
+            if let Some((zone, guard)) = self.guard_of(&apex) {
+                guard.restore(zone, restored, now);
+            }
+        }
+        self
+    }
+
+    /// Takes an order in; the next commit carries it out.
+    pub(super) fn pin(&mut self, apex: &Name, order: PinOrder, asked: oneshot::Sender<Released>) {
+        let answer = self.try_pin(apex, order);
+        let now = self.now();
+        match (answer, self.guard_of(apex)) {
+            (Ok((pin, target)), Some((zone, guard))) => guard.pin(zone, pin, target, asked, now),
+            // Who asked may be gone.
+            (Ok(_), None) => drop(asked.send(Err(not_guarded(apex)))),
+            (Err(why), _) => drop(asked.send(Err(why))),
+        }
+    }
+
+    /// Makes an order durable; gives why it cannot be.
+    fn try_pin(
+        &mut self,
+        apex: &Name,
+        mut order: PinOrder,
+    ) -> Result<(Pin, Option<Target>), String> {
+        let now = self.now();
+        let (zone, guard) = self.guard_of(apex).ok_or_else(|| not_guarded(apex))?;
+        let version = zone
+            .current()
+            .ok_or_else(|| format!("{apex} has no version yet"))?;
+        if let Some((rollback, target)) = &mut order.rollback {
+            if !target.catch_up(&version) {
+                return Err(format!("{apex} changed too much meanwhile; try again"));
+            }
+            rollback.from = version.serial;
+            rollback.before = version.serial;
+        }
+        let (pin, target) = order.resolve(guard.standing(), version.content_hash(), now);
+        if pin.is_over(now.ms) {
+            return Err("that time is over already".to_owned());
+        }
+        self.store
+            .keep_pin(apex, Some(&pin))
+            .map_err(|error| format!("the order cannot be kept: {error}"))?;
+        // What was kept before it is overwritten.
+        self.over.remove(apex);
+        Ok((pin, target))
+    }
+
+    /// A zone with its guard.
+    pub(super) fn guard_of(&mut self, apex: &Name) -> Option<(&Arc<Zone>, &mut Guard)> {
+        self.guarded().find(|(zone, _)| zone.apex() == apex)
+    }
+
+    /// Forgets the orders that are over with this commit, and those that could not be forgotten before. False
+    /// when the store refused one: it is tried again with the next commit.
+    pub(super) fn forget_pins(&mut self) -> bool {
+        let over: Vec<Name> = self
+            .guarded()
+            .filter(|(_, guard)| guard.unpins())
+            .map(|(zone, _)| zone.apex().clone())
+            .collect();
+        for apex in over {
+            self.over.entry(apex).or_default();
+        }
+        let (store, observer) = (&mut self.store, &self.observer);
+        self.over
+            .retain(|apex, is_said| match store.keep_pin(apex, None) {
+                Ok(()) => false,
+                Err(error) => {
+                    if !std::mem::replace(is_said, true) {
+                        observer.not_forgotten(apex, &error.to_string());
+                    }
+                    true
+                }
+            });
+        self.over.is_empty()
+    }
+}
+
+/// The answer for what is no zone of a cluster or a file.
+pub(super) fn not_guarded(apex: &Name) -> String {
+    format!("there is no zone {apex} that follows a cluster or a file")
+}

@@ -1,0 +1,444 @@
+//! Facts become edits of zones: what is dirty is rendered again, or everything at once.
+//!
+//! A Service owns the subtree at its name in every forward zone, a pod's address its own name there, an
+//! address its owner in one reverse zone, the apex the few names that come from the configuration. Rendering dirty keys one by one gives
+//! what rendering everything gives; the laws in `tests` hold this to it.
+
+mod clusterset;
+mod external;
+mod zone_edit;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+pub use zone_edit::ZoneDraft;
+pub(super) use zone_edit::{ZoneEdit, draft_of, nodes_of};
+
+use crate::guard::Guard;
+use crate::overlay::{Layer, Overlays, merge};
+use crate::plan::{ClusterPlan, ZonePlan};
+use dns::{Name, Record};
+use kubernetes::facts::{Dirty, PodAddress, Service, State};
+use kubernetes::schema::{
+    Problem, pod_name, pod_record, pointers, render_service, service_name, soa,
+};
+use provenance::{Cause, FactKey, Kind, ObjectKey, Origin, Verb};
+use zone::{Contents, Edit, Node};
+
+/// What a rendering gives: a draft for each zone, in the plan's order, and what could not be rendered.
+#[derive(Debug)]
+pub struct Rendering {
+    /// Drafts, empty ones too.
+    pub drafts: Vec<ZoneDraft>,
+    /// Problems of the keys that were rendered, by Service and ServiceImport.
+    pub problems: BTreeMap<FactKey, Vec<Problem>>,
+    /// How many Services were rendered: the work done.
+    pub services_rendered: usize,
+    /// How many addresses were rendered.
+    pub addresses_rendered: usize,
+    /// How many names of pods were rendered.
+    pub pods_rendered: usize,
+    /// What is kept of the zones with a file under them.
+    pub(super) layers: Vec<Layer>,
+}
+
+/// What lies below a rendering.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Below<'a> {
+    /// The files under the zones.
+    pub(super) overlays: &'a Overlays,
+    /// The guards of the zones, by place: what one keeps aside is gone on from.
+    pub(super) guards: &'a [Guard],
+}
+
+impl Below<'_> {
+    /// What a zone holds now, or will when it is let out.
+    fn current(&self, place: usize, plan: &ZonePlan) -> Contents {
+        let kept = self.guards.get(place).and_then(Guard::base);
+        kept.cloned().unwrap_or_else(|| {
+            let version = plan.zone.current();
+            version.map_or_else(|| nothing(plan), |version| version.contents.clone())
+        })
+    }
+}
+
+/// Renders one cluster.
+#[derive(Debug)]
+pub(super) struct Renderer<'a> {
+    /// The facts.
+    pub(super) state: &'a State,
+    /// The zones.
+    pub(super) plan: &'a ClusterPlan,
+    /// The edits, in the plan's order.
+    pub(super) edits: Vec<ZoneEdit>,
+    /// What could not be rendered.
+    problems: BTreeMap<FactKey, Vec<Problem>>,
+    /// What the edits begin with.
+    below: Below<'a>,
+    /// Whether everything is rendered.
+    is_whole: bool,
+    /// The cause of what neither layer of a zone has, where a zone is rendered whole.
+    gone: BTreeSet<u32>,
+}
+
+/// Renders what is dirty on top of the current contents; with `new_imports` also all that leads to
+/// ServiceImports, which were listed for the first time.
+#[must_use]
+pub fn render_dirty(
+    state: &State,
+    plan: &ClusterPlan,
+    dirty: &Dirty,
+    new_imports: bool,
+) -> Rendering {
+    render_dirty_over(state, plan, dirty, new_imports, alone(&Overlays::new()))
+}
+
+/// As [`render_dirty`], with files under some zones.
+pub(super) fn render_dirty_over(
+    state: &State,
+    plan: &ClusterPlan,
+    dirty: &Dirty,
+    new_imports: bool,
+    below: Below<'_>,
+) -> Rendering {
+    let mut causes = dirty.causes.clone();
+    let mut renderer = Renderer::new(state, plan, below, false);
+    for (key, causes) in &dirty.services {
+        renderer.service(key, causes);
+        renderer.external_service(key, causes);
+    }
+    if new_imports {
+        let whole = WholeCauses::beside(&mut causes, plan);
+        renderer.gone.clone_from(&whole.vanished);
+        renderer.clusterset_zones(dirty, &whole);
+        renderer.reverse_zones(dirty, &whole);
+    } else if state.has_imports() {
+        for (key, causes) in &dirty.imports {
+            renderer.import(key, causes);
+        }
+    }
+    for (address, causes) in &dirty.addresses {
+        renderer.address(*address, causes);
+        renderer.external_address(*address, causes);
+    }
+    for (at, causes) in &dirty.pods {
+        renderer.pod(at, causes);
+    }
+    renderer.apexes(dirty);
+    let work = [
+        dirty.services.len(),
+        dirty.addresses.len(),
+        dirty.pods.len(),
+    ];
+    renderer.finish(causes, work)
+}
+
+/// The causes of a whole rendering that no single object has.
+struct WholeCauses {
+    /// For what comes from the configuration.
+    configured: BTreeSet<u32>,
+    /// For what an earlier run published and no object asks for any more.
+    vanished: BTreeSet<u32>,
+}
+
+impl WholeCauses {
+    /// Puts them beside others; gives their places.
+    fn beside(causes: &mut Vec<Cause>, plan: &ClusterPlan) -> Self {
+        let mut whole = |verb| {
+            let place = u32::try_from(causes.len()).expect("fewer than 2^32 causes in one batch");
+            let key = ObjectKey::new("", &plan.source);
+            causes.push(Cause {
+                verb,
+                kind: None,
+                key,
+                origin: Origin::default(),
+            });
+            BTreeSet::from([place])
+        };
+        Self {
+            configured: whole(Verb::Configured),
+            vanished: whole(Verb::Vanished),
+        }
+    }
+}
+
+/// Renders everything: what is in the current contents and not rendered goes.
+#[must_use]
+pub fn render_all(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering {
+    render_all_over(state, plan, dirty, alone(&Overlays::new()))
+}
+
+/// As [`render_all`], with files under some zones.
+pub(super) fn render_all_over(
+    state: &State,
+    plan: &ClusterPlan,
+    dirty: &Dirty,
+    below: Below<'_>,
+) -> Rendering {
+    let mut causes = dirty.causes.clone();
+    let whole = WholeCauses::beside(&mut causes, plan);
+    let mut renderer = Renderer::new(state, plan, below, true);
+    renderer.gone.clone_from(&whole.vanished);
+    for place in 0..plan.forward.len() {
+        renderer.forward_zone(place, dirty, &whole);
+    }
+    renderer.reverse_zones(dirty, &whole);
+    renderer.external_zones(dirty, &whole);
+    if state.has_imports() {
+        renderer.clusterset_zones(dirty, &whole);
+    }
+    let work = [
+        state.services().count(),
+        state.addresses().count(),
+        state.pods().count(),
+    ];
+    renderer.finish(causes, work)
+}
+
+impl<'a> Renderer<'a> {
+    /// A renderer on top of the current versions; where a file lies under a zone, on top of the
+    /// cluster's own layer, or of nothing when everything is rendered.
+    fn new(state: &'a State, plan: &'a ClusterPlan, below: Below<'a>, is_whole: bool) -> Self {
+        let edit_of = |(place, zone_plan): (usize, &ZonePlan)| {
+            let contents = match below.overlays.get(&place) {
+                None => below.current(place, zone_plan),
+                Some(overlay) => {
+                    let layer = overlay.layer.clone().filter(|_| !is_whole);
+                    layer.unwrap_or_else(|| nothing(zone_plan))
+                }
+            };
+            ZoneEdit::new(Edit::new(&contents))
+        };
+        let edits = plan.zones().enumerate().map(edit_of).collect();
+        Self {
+            state,
+            plan,
+            edits,
+            problems: BTreeMap::new(),
+            below,
+            is_whole,
+            gone: BTreeSet::new(),
+        }
+    }
+
+    /// A Service that may be seen.
+    pub(super) fn exposed(&self, key: &ObjectKey) -> Option<&'a Service> {
+        self.plan.sees_service(self.state, key)
+    }
+
+    /// The node of a pod's name in a forward zone, if such a pod is there and may be seen.
+    fn pod_node(&self, at: &PodAddress, apex: &Name) -> Option<Node> {
+        let is_seen = self.state.has_pod(at) && self.plan.sees_namespace(self.state, &at.namespace);
+        let record = is_seen.then(|| pod_record(&at.namespace, at.address, apex, self.plan.ttl))?;
+        nodes_of(record.into_iter().collect(), apex).pop()
+    }
+
+    /// Renders a pod's name into every forward zone.
+    fn pod(&mut self, at: &PodAddress, causes: &BTreeSet<u32>) {
+        for place in 0..self.plan.forward.len() {
+            let apex = self.plan.forward[place].zone.apex().clone();
+            let node = self.pod_node(at, &apex);
+            let edit = &mut self.edits[place];
+            let tag = edit.tag(causes);
+            let owner = pod_name(&at.namespace, at.address, &apex).ok();
+            match (node, owner.and_then(|owner| owner.sort_key(&apex))) {
+                (Some(node), _) => edit.edit.set(node, tag),
+                (None, Some(key)) => edit.edit.remove(key.as_bytes(), tag),
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// Renders a Service into every forward zone.
+    fn service(&mut self, key: &ObjectKey, causes: &BTreeSet<u32>) {
+        self.problems.insert(Kind::Service.of(key), Vec::new());
+        for place in 0..self.plan.forward.len() {
+            let apex = self.plan.forward[place].zone.apex().clone();
+            let nodes = self.service_nodes(key, &apex);
+            if let Ok(base) = service_name(key, &apex) {
+                self.edits[place].put_subtree(&base, nodes, causes);
+            }
+        }
+    }
+
+    /// The nodes of a Service in a forward zone, in canonical order; none when it is hidden.
+    fn service_nodes(&mut self, key: &ObjectKey, apex: &Name) -> Vec<Node> {
+        let Some(service) = self.exposed(key) else {
+            return Vec::new();
+        };
+        let slices = self.state.slices_of(&service.key);
+        let rendered = render_service(service, slices, apex, self.plan.ttl);
+        self.note(Kind::Service.of(key), rendered.problems);
+        nodes_of(rendered.records, apex)
+    }
+
+    /// Notes what of a key could not be rendered.
+    fn note(&mut self, key: FactKey, problems: Vec<Problem>) {
+        if !problems.is_empty() {
+            let known = self.problems.entry(key).or_default();
+            known.extend(problems);
+            known.sort();
+            known.dedup();
+        }
+    }
+
+    /// The node of an address in its reverse zone, if it has PTRs.
+    fn address_node(&self, address: IpAddr, place: usize, plan: &ZonePlan) -> Option<Node> {
+        let holders: Vec<_> = self
+            .state
+            .holders(address)
+            .iter()
+            .filter_map(|key| self.exposed(key))
+            .map(|service| (service, self.state.slices_of(&service.key)))
+            .collect();
+        let home = self.plan.forward.first();
+        let mut records = home
+            .map(|home| pointers(address, &holders, home.zone.apex(), self.plan.ttl))
+            .unwrap_or_default();
+        if records.is_empty() {
+            records = self.import_pointers(address);
+        }
+        pointer_node(address, plan, records, || self.apex_of(place, plan))
+    }
+
+    /// Renders an address into its reverse zone, if there is one.
+    fn address(&mut self, address: IpAddr, causes: &BTreeSet<u32>) {
+        let Some(place) = self.plan.reverse_zone_of(address) else {
+            return;
+        };
+        let Some(plan) = self.plan.zones().nth(place) else {
+            return;
+        };
+        let node = self.address_node(address, place, plan);
+        if node.is_none() && self.stays_at(address, &self.edits[place]) {
+            return;
+        }
+        self.edits[place].put_address(address, node, causes);
+    }
+
+    /// Renders a whole forward zone.
+    fn forward_zone(&mut self, place: usize, dirty: &Dirty, whole: &WholeCauses) {
+        let plan = &self.plan.forward[place];
+        let apex = plan.zone.apex().clone();
+        let mut nodes: Vec<(Node, u32)> = Vec::new();
+        for service in self.state.services() {
+            let rendered = self.service_nodes(&service.key, &apex);
+            let causes = dirty
+                .services
+                .get(&service.key)
+                .unwrap_or(&whole.configured);
+            let tag = self.edits[place].tag(causes);
+            if let Ok(base) = service_name(&service.key, &apex) {
+                self.edits[place].remove_others(&base, &rendered, tag);
+            }
+            nodes.extend(rendered.into_iter().map(|node| (node, tag)));
+        }
+        for at in self.state.pods() {
+            let causes = dirty.pods.get(at).unwrap_or(&whole.configured);
+            if let Some(node) = self.pod_node(at, &apex) {
+                nodes.push((node, self.edits[place].tag(causes)));
+            }
+        }
+        let own = self.apex_of(place, plan);
+        self.edits[place].put_whole_with(plan, own, nodes, whole);
+    }
+
+    /// Renders all reverse zones whole.
+    fn reverse_zones(&mut self, dirty: &Dirty, whole: &WholeCauses) {
+        let mut nodes: Vec<Vec<(Node, u32)>> = self.plan.zones().map(|_| Vec::new()).collect();
+        for address in self.state.addresses().chain(self.state.import_addresses()) {
+            let Some(place) = self.plan.reverse_zone_of(address) else {
+                continue;
+            };
+            let Some(plan) = self.plan.zones().nth(place) else {
+                continue;
+            };
+            if let Some(node) = self.address_node(address, place, plan) {
+                let causes = dirty.addresses.get(&address).unwrap_or(&whole.configured);
+                let tag = self.edits[place].tag(causes);
+                nodes[place].push((node, tag));
+            }
+        }
+        let first = self.plan.forward.len();
+        for (place, plan) in self
+            .plan
+            .zones()
+            .enumerate()
+            .skip(first)
+            .take(self.plan.reverse.len())
+        {
+            let mut nodes = std::mem::take(&mut nodes[place]);
+            let tag = self.edits[place].tag(&whole.configured);
+            let staying = self.staying(&self.edits[place]).into_iter();
+            nodes.extend(staying.map(|node| (node, tag)));
+            let own = self.apex_of(place, plan);
+            self.edits[place].put_whole_with(plan, own, nodes, whole);
+        }
+    }
+
+    /// Ends all edits; `work` is how many Services, addresses and pods were rendered.
+    fn finish(self, mut causes: Vec<Cause>, work: [usize; 3]) -> Rendering {
+        let [services, addresses, pods] = work;
+        let mut layers = Vec::new();
+        let mut drafts = Vec::new();
+        for ((place, edit), plan) in self.edits.into_iter().enumerate().zip(self.plan.zones()) {
+            let edit = match self.below.overlays.get(&place) {
+                None => edit,
+                // What is rendered of a zone whose file is not known is not used.
+                Some(overlay) if overlay.file.is_none() => edit,
+                Some(overlay) => {
+                    let is_new = self.is_whole || overlay.layer.is_none();
+                    let gone = is_new.then_some(&self.gone);
+                    let (merged, layer) = merge(
+                        place,
+                        edit,
+                        overlay,
+                        &self.below.current(place, plan),
+                        gone,
+                        &mut causes,
+                    );
+                    layers.push(layer);
+                    merged
+                }
+            };
+            drafts.push(draft_of(edit, &causes));
+        }
+        Rendering {
+            drafts,
+            layers,
+            problems: self.problems,
+            services_rendered: services,
+            addresses_rendered: addresses,
+            pods_rendered: pods,
+        }
+    }
+}
+
+/// Nothing but these files below a rendering.
+const fn alone(overlays: &Overlays) -> Below<'_> {
+    Below {
+        overlays,
+        guards: &[],
+    }
+}
+
+/// A zone with nothing in it.
+fn nothing(plan: &ZonePlan) -> Contents {
+    Contents::empty(plan.zone.apex(), soa(&plan.apex))
+}
+
+/// The node of an address with these PTRs in its reverse zone, if there are any. The apex of a zone of
+/// one address (CIDR /32, or a network that ends within an octet) has NS beside them, and stands always.
+fn pointer_node(
+    address: IpAddr,
+    plan: &ZonePlan,
+    mut records: Vec<Record>,
+    own: impl FnOnce() -> Vec<Record>,
+) -> Option<Node> {
+    let apex = plan.zone.apex();
+    if Name::reverse_of(address) == *apex {
+        let own = own().into_iter();
+        records.extend(own.filter(|record| record.owner == *apex));
+    }
+    nodes_of(records, apex).pop()
+}

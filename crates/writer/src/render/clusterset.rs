@@ -1,0 +1,117 @@
+//! Clusterset zones: what ServiceImports are in a set of clusters, and what leads back to them.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use dns::{Name, Record, Rtype};
+use kubernetes::facts::{Dirty, ImportForm, ServiceImport};
+use kubernetes::schema::{import_pointers, render_import, service_name};
+use provenance::{Kind, ObjectKey};
+use zone::Node;
+
+use super::{Renderer, WholeCauses, ZoneEdit, nodes_of};
+
+impl<'a> Renderer<'a> {
+    /// An import that may be seen: it exists, its namespace exists and is not hidden, nor is it for
+    /// having no endpoint.
+    fn exposed_import(&self, key: &ObjectKey) -> Option<&'a ServiceImport> {
+        if !self.plan.sees_namespace(self.state, &key.namespace) {
+            return None;
+        }
+        let import = self.state.import(key)?;
+        let needs_endpoint = match &import.form {
+            ImportForm::ClusterSetIp(_) => self.plan.hides_empty_services,
+            ImportForm::Headless => false,
+        };
+        let mut slices = self.state.slices_of_import(&import.key);
+        (!needs_endpoint || slices.any(|slice| !slice.endpoints.is_empty())).then_some(import)
+    }
+
+    /// Renders an import into every clusterset zone.
+    pub(super) fn import(&mut self, key: &ObjectKey, causes: &BTreeSet<u32>) {
+        self.problems
+            .insert(Kind::ServiceImport.of(key), Vec::new());
+        for (place, zone) in (self.plan.first_clusterset()..).zip(&self.plan.clusterset) {
+            let apex = zone.zone.apex();
+            let nodes = self.import_nodes(key, apex);
+            if let Ok(base) = service_name(key, apex) {
+                self.edits[place].put_subtree(&base, nodes, causes);
+            }
+        }
+    }
+
+    /// The nodes of an import in a clusterset zone, in canonical order; none when it is hidden.
+    fn import_nodes(&mut self, key: &ObjectKey, apex: &Name) -> Vec<Node> {
+        let Some(import) = self.exposed_import(key) else {
+            return Vec::new();
+        };
+        let slices = self.state.slices_of_import(&import.key);
+        let rendered = render_import(import, slices, apex, self.plan.ttl);
+        self.note(Kind::ServiceImport.of(key), rendered.problems);
+        nodes_of(rendered.records, apex)
+    }
+
+    /// The PTRs of an address to imports: those of an address that the cluster itself has no name for
+    /// (KEP-1645: unless there is a PTR already).
+    pub(super) fn import_pointers(&self, address: IpAddr) -> Vec<Record> {
+        let Some(home) = self.plan.clusterset.first() else {
+            return Vec::new();
+        };
+        let holders: Vec<_> = self
+            .state
+            .import_holders(address)
+            .iter()
+            .filter_map(|key| self.exposed_import(key))
+            .map(|import| (import, self.state.slices_of_import(&import.key)))
+            .collect();
+        import_pointers(address, &holders, home.zone.apex(), self.plan.ttl)
+    }
+
+    /// Whether the PTRs of a node, left by an earlier run, stay though nothing asks for them: they lead to
+    /// imports, and these were not listed yet.
+    fn stays(&self, node: &Node) -> bool {
+        let to_import = |data: &[u8]| {
+            Name::decode(data, 0).is_ok_and(|(target, _)| {
+                let zones = &mut self.plan.clusterset.iter();
+                zones.any(|zone| target.is_within(zone.zone.apex()))
+            })
+        };
+        !self.state.has_imports()
+            && node
+                .rrset(Rtype::PTR)
+                .is_some_and(|rrset| rrset.data().all(to_import))
+    }
+
+    /// Whether what stands at an address stays.
+    pub(super) fn stays_at(&self, address: IpAddr, edit: &ZoneEdit) -> bool {
+        let contents = edit.edit.contents();
+        Name::reverse_of(address)
+            .sort_key(contents.apex())
+            .and_then(|key| contents.get(key.as_bytes()))
+            .is_some_and(|node| self.stays(node))
+    }
+
+    /// The nodes of a reverse zone that stay.
+    pub(super) fn staying(&self, edit: &ZoneEdit) -> Vec<Node> {
+        if self.plan.clusterset.is_empty() || self.state.has_imports() {
+            return Vec::new();
+        }
+        let nodes = edit.edit.contents().nodes();
+        nodes.filter(|node| self.stays(node)).cloned().collect()
+    }
+
+    /// Renders all clusterset zones whole.
+    pub(super) fn clusterset_zones(&mut self, dirty: &Dirty, whole: &WholeCauses) {
+        for (place, zone) in (self.plan.first_clusterset()..).zip(&self.plan.clusterset) {
+            let apex = zone.zone.apex();
+            let mut nodes = Vec::new();
+            for import in self.state.imports() {
+                let causes = dirty.imports.get(&import.key);
+                let rendered = self.import_nodes(&import.key, apex);
+                let tag = self.edits[place].tag(causes.unwrap_or(&whole.configured));
+                nodes.extend(rendered.into_iter().map(|node| (node, tag)));
+            }
+            self.edits[place].put_whole(zone, nodes, whole);
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! Laws of the writer: what it does bit by bit is what it would do at once, and no more than it must.
+
+mod told;
+mod triggered;
+mod worlds;
+
+mod apex;
+mod catalog;
+mod files;
+mod gate;
+mod imports;
+mod laws;
+mod situations;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Mutex;
+use std::time::UNIX_EPOCH;
+
+use dns::{RecordText, Ttl};
+use kubernetes::facts::{
+    Endpoint, EndpointNames, EndpointSlice, External, Fact, ImportForm, ImportOfSlice, Kinds,
+    Namespace, Pod, Port, Protocol, SeenNamespaces, SeenService, Service, ServiceForm,
+    ServiceImport, SliceForm, SlicePort,
+};
+use kubernetes::schema::{ApexSettings, ExternalSettings, Front, NameServer, ZoneForm};
+use ops::HandClock;
+use proptest::prelude::*;
+use provenance::{FactKey, ObjectKey, Origin};
+use worlds::{Event, Objects, any_event, any_options, fresh, key_of, list, same_options, seen};
+use zone::journal::next_serial;
+use zone::{Contents, MemoryLimits, Zone};
+
+use super::*;
+
+/// A store that keeps nothing, and fails when told.
+#[derive(Default)]
+struct NoStore {
+    /// How many commits are refused before one works.
+    refusals: usize,
+    /// How many commits worked.
+    commits: usize,
+    /// The orders that are kept.
+    pins: BTreeMap<Name, Pin>,
+}
+
+impl Store for NoStore {
+    type Error = String;
+
+    fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, String> {
+        if self.refusals > 0 {
+            self.refusals -= 1;
+            return Err("disk full".into());
+        }
+        self.commits += 1;
+        Ok(candidates.into_iter().map(Candidate::journaled).collect())
+    }
+
+    fn floor(&self, _: &Name) -> Option<Serial> {
+        None
+    }
+
+    fn keep_pin(&mut self, apex: &Name, pin: Option<&Pin>) -> Result<(), String> {
+        if self.refusals > 0 {
+            return Err("disk full".into());
+        }
+        match pin {
+            Some(pin) => self.pins.insert(apex.clone(), pin.clone()),
+            None => self.pins.remove(apex),
+        };
+        Ok(())
+    }
+
+    fn idle(&mut self) -> bool {
+        false
+    }
+}
+
+/// An observer that hears nothing.
+struct Deaf;
+
+impl Observer for Deaf {
+    fn published(&self, _: &Version, _: usize, _: usize) {}
+    fn committed(&self, _: Duration, _: &[Duration]) {}
+    fn failed(&self, _: &str) {}
+    fn problems(&self, _: &mut dyn Iterator<Item = &Problem>, _: &[Problem]) {}
+    fn synced(&self, _: usize) {}
+}
+
+/// The plan of `cluster.local` with two reverse zones, and of a set of clusters.
+fn plan_with_imports() -> ClusterPlan {
+    let plan = plan();
+    let own = &plan.forward[0];
+    let apex: Name = "clusterset.local.".parse().unwrap();
+    ClusterPlan {
+        clusterset: vec![ZonePlan {
+            zone: Arc::new(Zone::new(&apex)),
+            apex: ApexSettings {
+                form: ZoneForm::Clusterset,
+                ..own.apex.clone()
+            },
+            limits: own.limits,
+            gate: own.gate,
+        }],
+        kinds: plan.kinds.with(Kind::ServiceImport),
+        ..plan
+    }
+}
+
+/// The plan of `cluster.local` with two reverse zones.
+fn plan() -> ClusterPlan {
+    let zone_plan = |apex: &str, form: ZoneForm| {
+        let server = match form {
+            ZoneForm::Forward | ZoneForm::Clusterset | ZoneForm::Reverse => "ns.dns.cluster.local.",
+            ZoneForm::External => "ns1.a.example.org.",
+        };
+        let apex: Name = apex.parse().unwrap();
+        ZonePlan {
+            zone: Arc::new(Zone::new(&apex)),
+            apex: ApexSettings {
+                name_servers: vec![NameServer {
+                    name: server.parse().unwrap(),
+                    addresses: vec!["10.0.0.10".parse().unwrap()],
+                }],
+                mbox: "hostmaster.cluster.local.".parse().unwrap(),
+                refresh: Ttl::decode(300),
+                retry: Ttl::decode(30),
+                expire: Ttl::decode(86400),
+                minimum: Ttl::decode(5),
+                ttl: Ttl::decode(5),
+                form,
+            },
+            limits: MemoryLimits {
+                steps: 100,
+                octets: 1 << 20,
+            },
+            gate: None,
+        }
+    };
+    ClusterPlan {
+        source: "test".into(),
+        forward: vec![zone_plan("cluster.local.", ZoneForm::Forward)],
+        reverse: vec![
+            zone_plan("10.in-addr.arpa.", ZoneForm::Reverse),
+            zone_plan("ip6.arpa.", ZoneForm::Reverse),
+        ],
+        front: Front::default(),
+        clusterset: Vec::new(),
+        external: vec![ExternalPlan {
+            forward: vec![zone_plan("example.org.", ZoneForm::External)],
+            reverse: vec![zone_plan("168.192.in-addr.arpa.", ZoneForm::Reverse)],
+            settings: ExternalSettings {
+                apex_label: "t".into(),
+                ttl: Ttl::decode(7),
+                headless: true,
+            },
+        }],
+        kinds: Kinds::BASE,
+        ttl: Ttl::decode(5),
+        namespaces: None,
+        hides_empty_services: false,
+        seen: None,
+        headless: None,
+        clients: None,
+    }
+}
+
+/// A writer over nothing.
+fn pipeline(plan: ClusterPlan) -> Pipeline<NoStore> {
+    Pipeline::new(
+        vec![plan],
+        NoStore::default(),
+        HandClock::at(1_000),
+        Box::new(Deaf),
+    )
+}
+
+/// The contents of all zones of a plan.
+fn contents(plan: &ClusterPlan) -> Vec<Contents> {
+    plan.zones()
+        .filter_map(|p| p.zone.current())
+        .map(|v| v.contents.clone())
+        .collect()
+}
+
+/// Contents as lines.
+fn lines(contents: &[Contents]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for zone in contents {
+        for node in zone.nodes() {
+            let owner = node.owner_wire(zone.apex());
+            lines.extend(node.records(&owner, 0).map(|rr| RecordText(rr).to_string()));
+        }
+    }
+    lines
+}
+
+/// A namespace.
+fn namespace(name: &str) -> Fact {
+    Fact::Namespace(Namespace {
+        key: ObjectKey::new("", name),
+        origin: Origin::default(),
+    })
+}
+
+/// Feeds one change.
+fn feed<S: Store>(pipeline: &mut Pipeline<S>, change: Change) {
+    let seen = pipeline.clock.now();
+    pipeline.take(Input::Change {
+        cluster: 0,
+        change,
+        seen,
+        triggered: None,
+    });
+}
+
+/// A headless Service with so many endpoints, and a few others, in the first namespace.
+fn busy_cluster(others: usize) -> Pipeline<NoStore> {
+    let mut pipeline = pipeline(plan());
+    let service = |index: usize| {
+        Fact::Service(Service {
+            key: ObjectKey::new("a", &format!("s{index}")),
+            form: ServiceForm::ClusterIp(
+                [IpAddr::from(
+                    (0x0a01_0000 + u32::try_from(index).unwrap()).to_be_bytes(),
+                )]
+                .into(),
+            ),
+            ports: [].into(),
+            external: None,
+            origin: Origin::default(),
+        })
+    };
+    feed(
+        &mut pipeline,
+        Change::Listed(Kind::Namespace, vec![namespace("a")]),
+    );
+    feed(
+        &mut pipeline,
+        Change::Listed(Kind::Service, (0..others).map(service).collect()),
+    );
+    feed(
+        &mut pipeline,
+        Change::Listed(Kind::EndpointSlice, Vec::new()),
+    );
+    assert!(pipeline.commit());
+    pipeline
+}
+
+#[test]
+fn one_change_renders_one_service_however_many_there_are() {
+    for others in [10, 1000] {
+        let mut pipeline = busy_cluster(others);
+        let key = ObjectKey::new("a", "new");
+        feed(
+            &mut pipeline,
+            Change::Applied(Fact::Service(Service {
+                key,
+                form: ServiceForm::ClusterIp(["10.9.9.9".parse().unwrap()].into()),
+                ports: [].into(),
+                external: None,
+                origin: Origin::default(),
+            })),
+        );
+        let cluster = &pipeline.clusters[0];
+        let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, false);
+        assert_eq!(
+            (rendering.services_rendered, rendering.addresses_rendered),
+            (1, 1)
+        );
+    }
+}
+
+#[test]
+fn a_refused_commit_shows_nothing_and_is_made_up_for() {
+    let mut pipeline = busy_cluster(1);
+    let zone = Arc::clone(&pipeline.clusters[0].plan.forward[0].zone);
+    let serial = zone.current().unwrap().serial;
+    pipeline.store.refusals = 1;
+    feed(&mut pipeline, Change::Listed(Kind::Service, Vec::new()));
+    assert!(!pipeline.commit());
+    assert_eq!(zone.current().unwrap().serial, serial);
+    assert!(pipeline.commit());
+    assert!(zone.current().unwrap().serial.is_after(serial));
+    assert!(
+        !lines(&contents(&pipeline.clusters[0].plan))
+            .iter()
+            .any(|line| line.contains("s0.a"))
+    );
+}
+
+#[test]
+fn a_change_without_effect_makes_no_version() {
+    let mut pipeline = busy_cluster(1);
+    let commits = pipeline.store.commits;
+    feed(&mut pipeline, Change::Applied(namespace("elsewhere")));
+    assert!(pipeline.commit());
+    assert_eq!(pipeline.store.commits, commits);
+}
+
+#[test]
+fn nothing_is_published_before_every_kind_is_listed() {
+    let plan = plan();
+    let mut pipeline = pipeline(plan.clone());
+    feed(
+        &mut pipeline,
+        Change::Listed(Kind::Namespace, vec![namespace("a")]),
+    );
+    feed(&mut pipeline, Change::Listed(Kind::Service, Vec::new()));
+    assert!(pipeline.commit());
+    assert!(plan.forward[0].zone.current().is_none());
+    feed(
+        &mut pipeline,
+        Change::Listed(Kind::EndpointSlice, Vec::new()),
+    );
+    assert!(pipeline.commit());
+    assert!(plan.forward[0].zone.current().is_some());
+}
+
+#[test]
+fn what_an_earlier_run_published_stays_stale_until_this_one_has_rendered() {
+    let plan = plan();
+    let apex = &plan.forward[0].zone;
+    apex.set_stale_since_ms(Some(5));
+    let mut pipeline = pipeline(plan.clone());
+    let (cluster, part) = (0, Part::Cluster);
+    for kind in Kinds::BASE.iter() {
+        feed(&mut pipeline, Change::Listed(kind, Vec::new()));
+    }
+    pipeline.take(Input::Fresh { cluster, part });
+    assert_eq!(apex.stale_since_ms(), Some(5));
+    pipeline.store.refusals = 1;
+    assert!(!pipeline.commit());
+    assert_eq!(apex.stale_since_ms(), Some(5));
+    assert!(pipeline.commit());
+    assert_eq!(apex.stale_since_ms(), None);
+}
+
+#[test]
+fn serials_follow_the_clock_and_never_go_back() {
+    let serial = Serial::decode;
+    assert_eq!(next_serial(None, None, 1_000), serial(1_000));
+    assert_eq!(next_serial(Some(serial(1_000)), None, 1_000), serial(1_001));
+    assert_eq!(next_serial(Some(serial(5_000)), None, 1_000), serial(5_001));
+    assert_eq!(
+        next_serial(Some(serial(1_000)), Some(serial(7_000)), 2_000),
+        serial(7_001)
+    );
+    assert_eq!(next_serial(None, Some(serial(7_000)), 2_000), serial(7_001));
+}
+
+#[test]
+fn a_store_that_refuses_does_not_end_the_writer() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let plan = plan();
+    let zone = Arc::clone(&plan.forward[0].zone);
+    let mut pipeline = pipeline(plan);
+    pipeline.store.refusals = 1;
+    let seen = pipeline.clock.now();
+    let (tx, mut inputs) = mpsc::channel(8);
+    for kind in Kinds::BASE.iter() {
+        let change = Change::Listed(kind, Vec::new());
+        tx.try_send(Input::Change {
+            cluster: 0,
+            change,
+            seen,
+            triggered: None,
+        })
+        .unwrap();
+    }
+    let mut published = zone.subscribe();
+    // As in the server: a thread that is not the runtime's.
+    let writer = std::thread::spawn(move || pipeline.run(&mut inputs));
+    let wait = async { tokio::time::timeout(Duration::from_secs(30), published.changed()).await };
+    let told = runtime.block_on(wait);
+    drop(tx);
+    let ended = writer.join().expect("the writer goes on after a refusal");
+    let store = ended.store;
+    assert!(told.is_ok(), "the version came after the refusal");
+    assert_eq!((store.refusals, store.commits), (0, 1));
+}
+
+/// What is at a name below `cluster.local.` or in a reverse zone, as lines.
+fn at(plan: &ClusterPlan, owner: &str) -> Vec<String> {
+    let all = lines(&contents(plan));
+    let owner = format!("{owner} ");
+    all.into_iter()
+        .filter(|line| line.starts_with(&owner))
+        .collect()
+}
+
+/// A Service with a cluster IP, its slice with so many endpoints, and the namespace `a`.
+fn one_service(plan: &ClusterPlan, endpoints: u8) -> Pipeline<NoStore> {
+    let mut pipeline = pipeline(plan.clone());
+    let service = Fact::Service(Service {
+        key: ObjectKey::new("a", "s"),
+        form: ServiceForm::ClusterIp(["10.9.9.9".parse().unwrap()].into()),
+        ports: [].into(),
+        external: None,
+        origin: Origin::default(),
+    });
+    feed(
+        &mut pipeline,
+        Change::Listed(Kind::Namespace, vec![namespace("a")]),
+    );
+    feed(&mut pipeline, Change::Listed(Kind::Service, vec![service]));
+    feed(
+        &mut pipeline,
+        Change::Listed(Kind::EndpointSlice, vec![slice_of(endpoints)]),
+    );
+    assert!(pipeline.commit());
+    pipeline
+}
+
+/// The slice of the Service `a/s` with so many endpoints.
+fn slice_of(endpoints: u8) -> Fact {
+    let endpoint = |last| Endpoint::at([IpAddr::from([10, 1, 0, last])]);
+    Fact::EndpointSlice(EndpointSlice {
+        key: ObjectKey::new("a", "s-x"),
+        service: Some("s".into()),
+        import: None,
+        form: SliceForm::Ipv4,
+        ports: [].into(),
+        endpoints: (0..endpoints).map(endpoint).collect(),
+        origin: Origin::default(),
+    })
+}
+
+#[test]
+fn a_namespace_that_goes_and_comes_costs_what_is_in_it() {
+    let mut pipeline = busy_cluster(1000);
+    let inside = |index: u8| {
+        Fact::Service(Service {
+            key: ObjectKey::new("small", &format!("s{index}")),
+            form: ServiceForm::ClusterIp([IpAddr::from([10, 200, 0, index])].into()),
+            ports: [].into(),
+            external: None,
+            origin: Origin::default(),
+        })
+    };
+    feed(&mut pipeline, Change::Applied(namespace("small")));
+    for index in 0..3 {
+        feed(&mut pipeline, Change::Applied(inside(index)));
+    }
+    assert!(pipeline.commit());
+    let records = |pipeline: &Pipeline<NoStore>| {
+        let zone = &pipeline.clusters[0].plan.forward[0].zone;
+        zone.current().unwrap().contents.record_count()
+    };
+    let before = records(&pipeline);
+    let key = key_of(&namespace("small"));
+    for (change, gone) in [
+        (Change::Deleted(key, Origin::default()), 3),
+        (Change::Applied(namespace("small")), 0),
+    ] {
+        feed(&mut pipeline, change);
+        let cluster = &pipeline.clusters[0];
+        let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, false);
+        let work = (rendering.services_rendered, rendering.addresses_rendered);
+        assert_eq!(work, (3, 3));
+        assert!(pipeline.commit());
+        assert_eq!(records(&pipeline), before - gone);
+    }
+}

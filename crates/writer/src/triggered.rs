@@ -1,0 +1,89 @@
+//! How long it took from a change of endpoints to the version that holds it, as the cluster's clock has it.
+//!
+//! The controllers of EndpointSlices write into each when what it tells happened. Counted is what came by
+//! watch and changed something, once its version is durable and published: a list tells what
+//! happened at any time, and a deletion carries the time of the change before it. What a gate holds is not
+//! counted: it waits for a person. What several slices of a Service tell before one version counts once, as the
+//! first of it: so what waits is bounded while no version can be made. The kind is that of CoreDNS's metric: of the Service, where it is known.
+
+use std::time::{Duration, SystemTime};
+
+use kubernetes::facts::{Change, Fact, ServiceForm};
+use provenance::ObjectKey;
+
+use crate::cluster::Cluster;
+use crate::guard::Guard;
+
+/// A kind of Service, as CoreDNS's metric tells them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceKind {
+    /// One with an address of its own.
+    ClusterIp,
+    /// One without; a controller wrote its slices, so it has a selector.
+    HeadlessWithSelector,
+}
+
+impl ServiceKind {
+    /// The word in the metric.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ClusterIp => "cluster_ip",
+            Self::HeadlessWithSelector => "headless_with_selector",
+        }
+    }
+}
+
+/// What a slice told that is not published yet.
+#[derive(Debug)]
+pub(super) struct Triggered {
+    /// The Service of the slice.
+    service: ObjectKey,
+    /// When it happened.
+    at: SystemTime,
+}
+
+impl Triggered {
+    /// What a change tells, where it is a slice of a Service and says when it happened.
+    pub(super) fn of(change: &Change, at: Option<SystemTime>) -> Option<Self> {
+        let at = at?;
+        let Change::Applied(Fact::EndpointSlice(slice)) = change else {
+            return None;
+        };
+        let service = ObjectKey {
+            namespace: slice.key.namespace.clone(),
+            name: slice.service.clone()?,
+        };
+        Some(Self { service, at })
+    }
+}
+
+impl Cluster {
+    /// Keeps what a slice told until the next version, of each Service what happened first. Before everything
+    /// was listed nothing can be published, and nobody knows for how long.
+    pub(super) fn await_version(&mut self, triggered: Option<Triggered>) {
+        if let (Some(Triggered { service, at }), true) = (triggered, self.state.is_synced()) {
+            let first = self.triggered.entry(service).or_insert(at);
+            *first = at.min(*first);
+        }
+    }
+
+    /// What is published now, and how long after it happened; a cluster whose clock is ahead of ours
+    /// has waited for nothing.
+    pub(super) fn programmed(&mut self, now: SystemTime) -> Vec<(ServiceKind, Duration)> {
+        let triggered = std::mem::take(&mut self.triggered);
+        if self.guards.iter().any(Guard::holds) {
+            return Vec::new();
+        }
+        let counted = |(service, at): (ObjectKey, SystemTime)| {
+            let kind = match self.state.service(&service)?.form {
+                ServiceForm::Headless => ServiceKind::HeadlessWithSelector,
+                ServiceForm::ClusterIp(_) | ServiceForm::ExternalName(_) | ServiceForm::Pending => {
+                    ServiceKind::ClusterIp
+                }
+            };
+            Some((kind, now.duration_since(at).unwrap_or_default()))
+        };
+        triggered.into_iter().filter_map(counted).collect()
+    }
+}

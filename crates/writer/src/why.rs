@@ -1,0 +1,318 @@
+//! Why a name has no record, or not all that someone expects: read from the facts, nothing is changed.
+
+use dns::Name;
+use kubernetes::facts::{Protocol, Service, ServiceForm, State};
+use kubernetes::schema::Problem;
+use provenance::{FactKey, Kind, ObjectKey};
+use zone::{Node, Zone};
+
+use crate::cluster::Cluster;
+use crate::{ClusterPlan, Pipeline, Store};
+
+/// One thing to know about a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// A word for machines; it never changes its meaning.
+    pub code: &'static str,
+    /// A sentence for people.
+    pub text: String,
+}
+
+impl Reason {
+    /// A reason.
+    pub fn new(code: &'static str, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { code, text }
+    }
+}
+
+impl<S: Store> Pipeline<S> {
+    /// What is to be known about a name of a zone.
+    pub(super) fn why(&mut self, apex: &Name, name: &Name) -> Vec<Reason> {
+        let mut reasons = Vec::new();
+        let clusters = self.clusters.iter();
+        let places = clusters.map(|it| (it, it.plan.zones().position(|it| it.zone.apex() == apex)));
+        for (cluster, place) in places {
+            if let Some(place) = place {
+                cluster.why(place, apex, name, &mut reasons);
+            }
+        }
+        if let Some((zone, guard)) = self.guard_of(apex)
+            && let Some(kept) = guard.base()
+        {
+            let current = zone.current();
+            let key = name.sort_key(apex);
+            let node = |contents: &zone::Contents| -> Option<Vec<u8>> {
+                let node = contents.get(key.as_ref()?.as_bytes());
+                node.map(Node::as_octets).map(<[u8]>::to_vec)
+            };
+            if current.and_then(|version| node(&version.contents)) != node(kept) {
+                reasons.push(Reason::new("held", held_text(zone)));
+            }
+        }
+        reasons
+    }
+}
+
+/// What to say of a name that another version, which waits, would change.
+fn held_text(zone: &Zone) -> String {
+    let why = zone.held().map(|held| held.why.to_string());
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    let apex = zone.apex();
+    format!("a version that waits has something else at this name{why}; zonewright release {apex}")
+}
+
+impl Cluster {
+    /// What the facts say about a name of one of the zones.
+    fn why(&self, place: usize, apex: &Name, name: &Name, reasons: &mut Vec<Reason>) {
+        if !self.state.is_synced() {
+            let text = "the cluster was not listed completely in this run yet";
+            reasons.push(Reason::new("not-synced", text));
+        }
+        let above = apex.label_count();
+        let count = name.label_count().saturating_sub(above);
+        let mut labels: Vec<String> = name
+            .labels()
+            .take(count)
+            .map(|label| String::from_utf8_lossy(label).to_lowercase())
+            .collect();
+        labels.reverse();
+        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+        let facts = Facts {
+            state: &self.state,
+            plan: &self.plan,
+            problems: &|key| self.problems.get(key).map_or(&[], Vec::as_slice),
+        };
+        let clusterset = self.plan.first_clusterset();
+        if place < self.plan.forward.len() {
+            facts.forward(&labels, reasons);
+        } else if place < clusterset {
+            facts.reverse(name, reasons);
+        } else if place < clusterset + self.plan.clusterset.len() {
+            facts.clusterset(&labels, reasons);
+        } else {
+            facts.external(&labels, name, reasons);
+        }
+    }
+}
+
+/// The facts of a cluster and what is made of them.
+struct Facts<'a> {
+    /// The facts.
+    state: &'a State,
+    /// What is made of them.
+    plan: &'a ClusterPlan,
+    /// What could not be written of an object.
+    problems: &'a dyn Fn(&FactKey) -> &'a [Problem],
+}
+
+impl Facts<'_> {
+    /// A name of a forward zone by its labels, the last first.
+    fn forward(&self, labels: &[&str], reasons: &mut Vec<Reason>) {
+        match *labels {
+            ["svc", namespace] | ["pod", namespace] => _ = self.namespace(namespace, reasons),
+            ["svc", namespace, service, ref rest @ ..] => {
+                if self.namespace(namespace, reasons) {
+                    self.service(&ObjectKey::new(namespace, service), rest, reasons);
+                }
+            }
+            ["pod", namespace, pod] => {
+                if self.namespace(namespace, reasons) {
+                    let text = match self.plan.kinds.contains(Kind::Pod) {
+                        true => format!("no pod of {namespace} with the address {pod} is seen"),
+                        false => "names of pods are there with `pods verified`, or for addresses \
+                                  such as 10-244-1-5 with `pods insecure`"
+                            .to_owned(),
+                    };
+                    reasons.push(Reason::new("no-pod", text));
+                }
+            }
+            [] | ["svc" | "pod"] | ["dns-version" | "dns" | "ns", ..] => {}
+            ["pod", ..] => {
+                let text = "names of pods are ADDRESS.NAMESPACE.pod";
+                reasons.push(Reason::new("not-of-the-schema", text));
+            }
+            [..] => {
+                let text =
+                    "names of the cluster are [PORT.PROTOCOL. or ENDPOINT.]SERVICE.NAMESPACE.svc";
+                reasons.push(Reason::new("not-of-the-schema", text));
+            }
+        }
+    }
+
+    /// Whether a namespace is seen; says why not.
+    fn namespace(&self, namespace: &str, reasons: &mut Vec<Reason>) -> bool {
+        if self.plan.sees_namespace(self.state, namespace) {
+            return true;
+        }
+        let allowed = self.plan.namespaces.as_ref();
+        let is_hidden = allowed.is_some_and(|allowed| !allowed.contains(namespace));
+        reasons.push(if is_hidden {
+            let text = format!("`namespaces` does not name {namespace}");
+            Reason::new("namespace-hidden", text)
+        } else {
+            let text = format!("no namespace {namespace} is seen");
+            Reason::new("no-namespace", text)
+        });
+        false
+    }
+
+    /// A name of a Service or below it.
+    fn service(&self, key: &ObjectKey, rest: &[&str], reasons: &mut Vec<Reason>) {
+        let Some(service) = self.state.service(key) else {
+            reasons.push(Reason::new(
+                "no-service",
+                format!("no Service {key} is seen"),
+            ));
+            return;
+        };
+        self.problems_of(Kind::Service, key, reasons);
+        let slices: Vec<_> = self.state.slices_of(key).collect();
+        let ready: usize = slices.iter().map(|slice| slice.endpoints.len()).sum();
+        if self.plan.sees_service(self.state, key).is_none() {
+            let text =
+                format!("Service {key} has no ready endpoint, and `ignore empty_service` hides it");
+            reasons.push(Reason::new("no-ready-endpoint", text));
+            return;
+        }
+        let form = match &service.form {
+            ServiceForm::ClusterIp(addresses) => {
+                let all: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+                format!("Service {key} has the cluster addresses {}", all.join(", "))
+            }
+            ServiceForm::Headless if ready == 0 => {
+                let text = format!(
+                    "Service {key} is headless, and its EndpointSlices ({}) have no ready endpoint",
+                    slices.len()
+                );
+                return reasons.push(Reason::new("no-ready-endpoint", text));
+            }
+            ServiceForm::Headless => {
+                format!("Service {key} is headless with {ready} ready endpoints")
+            }
+            ServiceForm::ExternalName(host) => {
+                format!("Service {key} is an alias of \"{host}\"")
+            }
+            ServiceForm::Pending => {
+                let text = format!("Service {key} has no address yet");
+                return reasons.push(Reason::new("no-address", text));
+            }
+        };
+        reasons.push(Reason::new("service", form));
+        below(service, rest, reasons);
+    }
+
+    /// What could not be written of an object.
+    fn problems_of(&self, kind: Kind, key: &ObjectKey, reasons: &mut Vec<Reason>) {
+        let key = key.clone();
+        for problem in (self.problems)(&FactKey { kind, key }) {
+            reasons.push(Reason::new("refused-content", problem.to_string()));
+        }
+    }
+
+    /// A name of a reverse zone.
+    fn reverse(&self, name: &Name, reasons: &mut Vec<Reason>) {
+        let Some(address) = name.reversed_address() else {
+            return;
+        };
+        let holders = self.state.holders(address);
+        if holders.is_empty() {
+            let text =
+                format!("no Service and no named endpoint with the address {address} is seen");
+            reasons.push(Reason::new("no-holder", text));
+        }
+        for key in holders {
+            if self.namespace(&key.namespace, reasons) {
+                self.service(key, &[], reasons);
+            }
+        }
+    }
+
+    /// A name of a set of clusters.
+    fn clusterset(&self, labels: &[&str], reasons: &mut Vec<Reason>) {
+        if !self.state.has_imports() {
+            let text = "ServiceImports were not listed in this run yet";
+            reasons.push(Reason::new("not-synced", text));
+        }
+        let ["svc", namespace, import, ..] = *labels else {
+            return;
+        };
+        if !self.namespace(namespace, reasons) {
+            return;
+        }
+        let key = ObjectKey::new(namespace, import);
+        self.problems_of(Kind::ServiceImport, &key, reasons);
+        let text = match self.state.import(&key) {
+            None => format!("no ServiceImport {key} is seen"),
+            Some(_) => {
+                let slices = self.state.slices_of_import(&key);
+                let ready: usize = slices.map(|slice| slice.endpoints.len()).sum();
+                format!("ServiceImport {key} has {ready} ready endpoints")
+            }
+        };
+        reasons.push(Reason::new("import", text));
+    }
+
+    /// A name of an external zone.
+    fn external(&self, labels: &[&str], name: &Name, reasons: &mut Vec<Reason>) {
+        let [namespace, service, ..] = *labels else {
+            return self.outer(name, reasons);
+        };
+        if !self.namespace(namespace, reasons) {
+            return;
+        }
+        let key = ObjectKey::new(namespace, service);
+        self.problems_of(Kind::Service, &key, reasons);
+        let (code, text) = match self.state.service(&key) {
+            None => ("no-service", format!("no Service {key} is seen")),
+            Some(service) if service.external.is_none() => (
+                "no-address",
+                format!("Service {key} has no address outside the cluster"),
+            ),
+            Some(_) => ("service", format!("Service {key} is reached from outside")),
+        };
+        reasons.push(Reason::new(code, text));
+    }
+
+    /// A name of an external reverse zone.
+    fn outer(&self, name: &Name, reasons: &mut Vec<Reason>) {
+        if let Some(address) = name.reversed_address()
+            && self.state.outer_holders(address).is_empty()
+        {
+            let text = format!("no Service with the outer address {address} is seen");
+            reasons.push(Reason::new("no-holder", text));
+        }
+    }
+}
+
+/// A name below a Service's: a port, or an endpoint.
+fn below(service: &Service, rest: &[&str], reasons: &mut Vec<Reason>) {
+    let key = &service.key;
+    match rest {
+        [] => {}
+        [protocol] | [protocol, _] if protocol.starts_with('_') => {
+            let named = service.ports.iter().filter(|port| !port.name.is_empty());
+            let ports: Vec<String> = named
+                .map(|port| {
+                    let protocol = match port.protocol {
+                        Protocol::Tcp => "_tcp",
+                        Protocol::Udp => "_udp",
+                        Protocol::Sctp => "_sctp",
+                    };
+                    format!("_{}.{protocol}", port.name)
+                })
+                .collect();
+            let text = match ports.is_empty() {
+                true => format!("Service {key} has no port with a name"),
+                false => format!("Service {key} has the ports {}", ports.join(", ")),
+            };
+            reasons.push(Reason::new("ports", text));
+        }
+        [endpoint, ..] => {
+            let text = format!(
+                "below a headless Service are its ready endpoints, by host name or address; of {key} none is called {endpoint}"
+            );
+            reasons.push(Reason::new("endpoint-name", text));
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! What a zone must hold to be taken by secondaries, owner by owner, before a version is published.
+//!
+//! A fault stops the version: no secondary would take it, or it would break a transfer. A warning names
+//! the server that refuses the zone in its default configuration. Nothing outside the zone, duplicate
+//! records and mixed TTLs cannot be written in a [`Node`] at all; a serial that goes back not in a journal.
+
+use std::fmt;
+
+use dns::{MAX_MESSAGE_OCTETS, Name, Rtype};
+
+use crate::Node;
+
+/// Octets of a message beside its question and records: header (12), OPT without options (11).
+const HEADER_AND_OPT: usize = 12 + 11;
+/// The most octets of a TSIG record: owner, type, class, TTL and length, algorithm, fixed fields, the MAC
+/// of the longest hash, the server's time (RFC 8945 section 4.2).
+const TSIG: usize = 255 + 10 + 13 + 16 + 64 + 6;
+/// The most records of an RRset, and types of a name, that BIND 9.18.28 and later take: its
+/// `max-records-per-type` and `max-types-per-name`.
+const BIND_LIMIT: usize = 100;
+/// The most records of an RRset that NSD holds.
+const NSD_LIMIT: usize = 65_535;
+
+/// Something that no secondary would take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// An alias beside other records (RFC 2181 section 10.1), or at the apex.
+    AliasBeside {
+        /// The owner.
+        owner: String,
+        /// The type that stands alone: CNAME or DNAME.
+        alias: Rtype,
+    },
+    /// A second SOA.
+    Soa {
+        /// The owner.
+        owner: String,
+    },
+    /// No NS at the apex (RFC 1034 section 4.2.1).
+    NoNameServer {
+        /// The zone.
+        zone: String,
+    },
+    /// A record that fits no message with its question, OPT and TSIG.
+    TooLarge {
+        /// The owner.
+        owner: String,
+        /// The type.
+        rtype: Rtype,
+        /// The octets of the record.
+        octets: usize,
+        /// The octets there are for it.
+        room: usize,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AliasBeside { owner, alias } => {
+                write!(f, "{owner} has {alias} beside what may not stand beside it")
+            }
+            Self::Soa { owner } => write!(f, "{owner} has a SOA of its own"),
+            Self::NoNameServer { zone } => write!(f, "{zone} has no NS at its top"),
+            Self::TooLarge {
+                owner,
+                rtype,
+                octets,
+                room,
+            } => write!(
+                f,
+                "a {rtype} record of {owner} takes {octets} octets, and a message has room for {room}"
+            ),
+        }
+    }
+}
+
+/// Something that some secondaries do not take.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Warning {
+    /// More records in an RRset than a server takes.
+    Records {
+        /// The owner.
+        owner: String,
+        /// The type.
+        rtype: Rtype,
+        /// How many there are.
+        count: usize,
+    },
+    /// More types at an owner than BIND takes.
+    Types {
+        /// The owner.
+        owner: String,
+        /// How many there are.
+        count: usize,
+    },
+    /// A delegation at a wildcard (RFC 4592 section 4.2).
+    WildcardCut {
+        /// The owner.
+        owner: String,
+    },
+}
+
+impl Warning {
+    /// Whether it is the same matter, whatever the numbers: that is said once.
+    #[must_use]
+    pub fn is_about_the_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Records {
+                    owner,
+                    rtype,
+                    count,
+                },
+                Self::Records {
+                    owner: other,
+                    rtype: other_type,
+                    count: other_count,
+                },
+            ) => {
+                owner == other
+                    && rtype == other_type
+                    && (*count > NSD_LIMIT) == (*other_count > NSD_LIMIT)
+            }
+            (
+                Self::Types { owner, count: _ },
+                Self::Types {
+                    owner: other,
+                    count: _,
+                },
+            )
+            | (Self::WildcardCut { owner }, Self::WildcardCut { owner: other }) => owner == other,
+            (
+                Self::Records { .. } | Self::Types { .. } | Self::WildcardCut { .. },
+                Self::Records { .. } | Self::Types { .. } | Self::WildcardCut { .. },
+            ) => false,
+        }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Records {
+                owner,
+                rtype,
+                count,
+            } if *count > NSD_LIMIT => write!(
+                f,
+                "{owner} has {count} {rtype} records: NSD refuses the zone, it takes {NSD_LIMIT} at most; BIND \
+                 does above {BIND_LIMIT} unless max-records-per-type is raised"
+            ),
+            Self::Records {
+                owner,
+                rtype,
+                count,
+            } => write!(
+                f,
+                "{owner} has {count} {rtype} records: BIND refuses the zone above {BIND_LIMIT} unless \
+                 max-records-per-type is raised"
+            ),
+            Self::Types { owner, count } => write!(
+                f,
+                "{owner} has records of {count} types: BIND refuses the zone above {BIND_LIMIT} unless \
+                 max-types-per-name is raised"
+            ),
+            Self::WildcardCut { owner } => write!(
+                f,
+                "{owner} is a wildcard with NS: servers differ in what that means"
+            ),
+        }
+    }
+}
+
+/// What is to be said of one owner.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Findings {
+    /// What is wrong.
+    pub faults: Vec<Fault>,
+    /// What some secondaries refuse.
+    pub warnings: Vec<Warning>,
+}
+
+/// Looks at the records of one owner, none when it is gone; `key` is its sort key. An apex is looked at
+/// without records too: it lacks its NS. Costs a pass over the owner's records.
+#[must_use]
+pub fn check(apex: &Name, key: &[u8], node: Option<&Node>) -> Findings {
+    let mut findings = Findings::default();
+    let has_servers = node.is_some_and(|node| node.rrset(Rtype::NS).is_some());
+    if key.is_empty() && !has_servers {
+        findings.faults.push(Fault::NoNameServer {
+            zone: apex.to_string(),
+        });
+    }
+    let Some(node) = node else { return findings };
+    let wire = node.owner_wire(apex);
+    let text = || {
+        Name::from_wire(&wire).map_or_else(|_| wire.escape_ascii().to_string(), |it| it.to_string())
+    };
+    let room = usize::from(u16::MAX).min(MAX_MESSAGE_OCTETS)
+        - (HEADER_AND_OPT + apex.as_wire().len() + 4 + TSIG);
+    let mut types = 0;
+    for rrset in node.rrsets() {
+        types += 1;
+        let longest = rrset.data().map(<[u8]>::len).max().unwrap_or_default();
+        let octets = wire.len() + 10 + longest;
+        if octets > room {
+            findings.faults.push(Fault::TooLarge {
+                owner: text(),
+                rtype: rrset.rtype,
+                octets,
+                room,
+            });
+        }
+        if rrset.count > BIND_LIMIT {
+            findings.warnings.push(Warning::Records {
+                owner: text(),
+                rtype: rrset.rtype,
+                count: rrset.count,
+            });
+        }
+    }
+    if types > BIND_LIMIT {
+        findings.warnings.push(Warning::Types {
+            owner: text(),
+            count: types,
+        });
+    }
+    let count = |rtype| node.rrset(rtype).map_or(0, |rrset| rrset.count);
+    if count(Rtype::SOA) > 0 {
+        findings.faults.push(Fault::Soa { owner: text() });
+    }
+    let stands_wrong = |alias| match alias {
+        Rtype::CNAME => key.is_empty() || types > 1 || count(alias) > 1,
+        _ => count(alias) > 1,
+    };
+    for alias in [Rtype::CNAME, Rtype::DNAME] {
+        if count(alias) > 0 && stands_wrong(alias) {
+            findings.faults.push(Fault::AliasBeside {
+                owner: text(),
+                alias,
+            });
+        }
+    }
+    if wire.starts_with(b"\x01*") && count(Rtype::NS) > 0 {
+        findings
+            .warnings
+            .push(Warning::WildcardCut { owner: text() });
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dns::{Rdata, Ttl};
+
+    /// What is said of an owner with these records: type and number of records, each of that many octets.
+    fn said(owner: &str, records: &[(u16, usize, usize)]) -> Vec<String> {
+        let apex: Name = "z.".parse().unwrap();
+        let owner: Name = owner.parse().unwrap();
+        let mut parts = Vec::new();
+        for (rtype, count, octets) in records {
+            for number in 0..*count {
+                let mut data = vec![0; *octets];
+                let digits = u32::try_from(number).unwrap().to_be_bytes();
+                data[..4].copy_from_slice(&digits);
+                let rdata = Rdata::from_octets(&data).unwrap();
+                parts.push((Rtype(*rtype), Ttl::decode(5), rdata));
+            }
+        }
+        let key = owner.sort_key(&apex).unwrap();
+        let node = Node::build(&owner, &apex, &mut parts);
+        let found = check(&apex, key.as_bytes(), node.as_ref());
+        let faults = found.faults.iter().map(ToString::to_string);
+        let warnings = found.warnings.iter().map(ToString::to_string);
+        faults.chain(warnings).collect()
+    }
+
+    #[test]
+    fn what_no_secondary_takes_is_named() {
+        for (owner, records, want) in [
+            ("z.", &[(2, 1, 4)][..], None),
+            ("z.", &[], Some("z. has no NS at its top")),
+            ("z.", &[(1, 1, 4)], Some("z. has no NS at its top")),
+            (
+                "z.",
+                &[(2, 1, 4), (5, 1, 4)],
+                Some("z. has CNAME beside what may not stand beside it"),
+            ),
+            ("a.z.", &[(5, 1, 4)], None),
+            (
+                "a.z.",
+                &[(5, 2, 4)],
+                Some("a.z. has CNAME beside what may not stand beside it"),
+            ),
+            (
+                "a.z.",
+                &[(1, 1, 4), (5, 1, 4)],
+                Some("a.z. has CNAME beside what may not stand beside it"),
+            ),
+            ("a.z.", &[(39, 1, 4), (1, 1, 4)], None),
+            (
+                "a.z.",
+                &[(39, 2, 4)],
+                Some("a.z. has DNAME beside what may not stand beside it"),
+            ),
+            ("a.z.", &[(6, 1, 4)], Some("a.z. has a SOA of its own")),
+        ] {
+            let said = said(owner, records);
+            assert_eq!(
+                said.first().map(String::as_str),
+                want,
+                "{owner} {records:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_record_has_to_leave_room_for_question_opt_and_tsig() {
+        // 65 535 - 12 - 11 - (3 + 4) - 364 octets; the record is 5 + 10 and its data.
+        let room = 65_535 - 12 - 11 - 7 - 364;
+        assert!(said("a.z.", &[(16, 1, room - 15)]).is_empty());
+        let too_large = said("a.z.", &[(16, 1, room - 14)]);
+        assert_eq!(
+            too_large,
+            [format!(
+                "a TXT record of a.z. takes {} octets, and a message has room for {room}",
+                room + 1
+            )]
+        );
+    }
+
+    #[test]
+    fn what_some_secondaries_refuse_is_a_warning_that_names_them() {
+        assert!(said("a.z.", &[(1, 100, 4)]).is_empty());
+        let many = said("a.z.", &[(1, 101, 4)]);
+        assert!(
+            many[0].starts_with("a.z. has 101 A records: BIND refuses"),
+            "{many:?}"
+        );
+        let more = said("a.z.", &[(1, 65_536, 4)]);
+        assert!(more[0].contains("NSD refuses"), "{more:?}");
+        let types: Vec<_> = (1000..1101).map(|rtype| (rtype, 1, 4)).collect();
+        assert!(said("a.z.", &types[..100]).is_empty());
+        assert!(said("a.z.", &types)[0].contains("101 types"));
+        assert!(said("*.z.", &[(2, 1, 4)])[0].contains("wildcard"));
+    }
+}

@@ -1,0 +1,283 @@
+//! The contents of a zone at one moment: immutable, in canonical order, shared with its neighbours.
+//!
+//! An `imbl::OrdSet` of nodes: a change copies O(log n) of the tree, a reader's copy is one pointer.
+//! The SOA stands beside the nodes without its serial: a serial alone is no change of contents.
+
+use dns::{Name, Soa};
+use imbl::OrdSet;
+
+use crate::Node;
+
+/// All records of a zone but the SOA's serial.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    /// The zone's name, in lower case.
+    apex: Name,
+    /// The SOA's fields.
+    soa: Soa,
+    /// Owners in canonical order.
+    nodes: OrdSet<Node>,
+    /// How many records there are, the SOA not counted.
+    records: usize,
+    /// The records' octets uncompressed on the wire, the SOA not counted.
+    octets: usize,
+    /// How many owners are wildcards (RFC 4592 section 2.1.1): zones without pay nothing for them.
+    wildcards: usize,
+    /// How many owners below the apex have NS records: zone cuts.
+    cuts: usize,
+}
+
+impl Contents {
+    /// A zone without any record but its SOA.
+    #[must_use]
+    pub fn empty(apex: &Name, soa: Soa) -> Self {
+        Self {
+            apex: apex.to_lower(),
+            soa,
+            nodes: OrdSet::new(),
+            records: 0,
+            octets: 0,
+            wildcards: 0,
+            cuts: 0,
+        }
+    }
+
+    /// A zone from nodes in canonical order, as a store kept them; `None` when two stand in the wrong
+    /// order or share an owner.
+    #[must_use]
+    pub fn from_sorted(
+        apex: &Name,
+        soa: Soa,
+        nodes: impl IntoIterator<Item = Node>,
+    ) -> Option<Self> {
+        let nodes: Vec<Node> = nodes.into_iter().collect();
+        if nodes.windows(2).any(|pair| pair[0].key() >= pair[1].key()) {
+            return None;
+        }
+        let mut contents = Self::empty(apex, soa);
+        for node in &nodes {
+            contents.count_in(node);
+        }
+        contents.nodes = packed(&nodes);
+        Some(contents)
+    }
+
+    /// Builds the tree of nodes anew, its leaves full. For contents that were put together from nothing: costs what
+    /// they cost.
+    pub(super) fn pack(&mut self) {
+        let nodes: Vec<Node> = self.nodes.iter().cloned().collect();
+        self.nodes = OrdSet::new();
+        self.nodes = packed(&nodes);
+    }
+
+    /// The zone's name.
+    #[must_use]
+    pub const fn apex(&self) -> &Name {
+        &self.apex
+    }
+
+    /// The SOA's fields but for the serial.
+    #[must_use]
+    pub const fn soa(&self) -> &Soa {
+        &self.soa
+    }
+
+    /// Other SOA fields.
+    pub fn set_soa(&mut self, soa: Soa) {
+        self.soa = soa;
+    }
+
+    /// How many records there are, the SOA counted.
+    #[must_use]
+    pub const fn record_count(&self) -> usize {
+        self.records + 1
+    }
+
+    /// How many owners have records (the apex counts when it has some besides the SOA).
+    #[must_use]
+    pub fn owner_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The octets of all records uncompressed on the wire, the SOA not counted.
+    #[must_use]
+    pub const fn wire_octets(&self) -> usize {
+        self.octets
+    }
+
+    /// Whether some owner is a wildcard.
+    #[must_use]
+    pub const fn has_wildcards(&self) -> bool {
+        self.wildcards > 0
+    }
+
+    /// Whether some owner below the apex is delegated.
+    #[must_use]
+    pub const fn has_cuts(&self) -> bool {
+        self.cuts > 0
+    }
+
+    /// The node with this key.
+    #[must_use]
+    pub fn get(&self, key: &[u8]) -> Option<&Node> {
+        self.nodes.get(key)
+    }
+
+    /// Whether a name with this key exists: it has records, or a name below it has (an empty
+    /// non-terminal, RFC 8020).
+    #[must_use]
+    pub fn exists(&self, key: &[u8]) -> bool {
+        key.is_empty()
+            || self
+                .nodes
+                .get_next(key)
+                .is_some_and(|node| node.key().starts_with(key))
+    }
+
+    /// The nodes at and below a key, in canonical order.
+    pub fn subtree<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Node> {
+        self.nodes_from(key)
+            .take_while(move |node| node.key().starts_with(key))
+    }
+
+    /// All nodes in canonical order.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
+        self.nodes.iter()
+    }
+
+    /// The nodes from a key on, in canonical order.
+    pub(crate) fn nodes_from<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Node> {
+        self.nodes
+            .range::<_, [u8]>((std::ops::Bound::Included(key), std::ops::Bound::Unbounded))
+    }
+
+    /// The nodes after a key, for a reader that goes on where it stopped.
+    pub fn nodes_after<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Node> {
+        self.nodes
+            .range::<_, [u8]>((std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded))
+    }
+
+    /// Puts a node in; gives the one that was there.
+    pub fn insert(&mut self, node: Node) -> Option<Node> {
+        self.count_in(&node);
+        let old = self.nodes.insert(node);
+        self.count_out(old.as_ref());
+        old
+    }
+
+    /// Takes the node with this key out.
+    pub fn remove(&mut self, key: &[u8]) -> Option<Node> {
+        let old = self.nodes.remove(key);
+        self.count_out(old.as_ref());
+        old
+    }
+
+    /// Adds a node's records to the counts.
+    fn count_in(&mut self, node: &Node) {
+        self.records += node.record_count();
+        self.octets += node.wire_octets(&self.apex);
+        self.wildcards += usize::from(node.is_wildcard());
+        self.cuts += usize::from(node.is_cut());
+    }
+
+    /// Takes a node's records off the counts.
+    fn count_out(&mut self, node: Option<&Node>) {
+        if let Some(node) = node {
+            self.records -= node.record_count();
+            self.octets -= node.wire_octets(&self.apex);
+            self.wildcards -= usize::from(node.is_wildcard());
+            self.cuts -= usize::from(node.is_cut());
+        }
+    }
+
+    /// Whether two zones hold the same records, serials aside. Costs a pass over both.
+    #[must_use]
+    pub fn same_as(&self, other: &Self) -> bool {
+        self.apex == other.apex
+            && self.soa == other.soa
+            && self.records == other.records
+            && self.nodes.len() == other.nodes.len()
+            && self
+                .nodes()
+                .zip(other.nodes())
+                .all(|(a, b)| a.as_octets() == b.as_octets())
+    }
+}
+
+/// How many nodes a leaf of the tree has room for. Another number in a later `imbl` costs memory, no more.
+const LEAF: usize = 16;
+
+/// A tree of these nodes, which are in order, with full leaves. What is put in in order leaves each leaf half empty,
+/// so every second half leaf's nodes come first, and the others fill them up.
+fn packed(nodes: &[Node]) -> OrdSet<Node> {
+    let mut set = OrdSet::new();
+    for is_second in [false, true] {
+        for leaf in nodes.chunks(LEAF) {
+            let (first, second) = leaf.split_at(leaf.len().min(LEAF / 2));
+            set.extend(if is_second { second } else { first }.iter().cloned());
+        }
+    }
+    set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dns::{Rdata, Rtype, Ttl};
+
+    /// So many nodes in order, put in one by one.
+    fn contents(count: usize) -> Contents {
+        let apex: Name = "z.".parse().unwrap();
+        let mut contents = Contents::empty(&apex, crate::laws::soa(1));
+        for number in 0..count {
+            let owner = format!("n{number:05}.z.").parse().unwrap();
+            let mut records = vec![(Rtype::TXT, Ttl::decode(9), Rdata::txt("x"))];
+            contents.insert(Node::build(&owner, &apex, &mut records).unwrap());
+        }
+        contents
+    }
+
+    /// How many leaves the tree of nodes has: the nodes of one lie side by side in memory.
+    fn leaves(contents: &Contents) -> usize {
+        let places: Vec<usize> = (contents.nodes())
+            .map(|node| std::ptr::from_ref(node).addr())
+            .collect();
+        let is_new = |pair: &&[usize]| pair[1] != pair[0] + size_of::<Node>();
+        1 + places.windows(2).filter(is_new).count()
+    }
+
+    #[test]
+    fn packed_leaves_are_full() {
+        let plain = contents(1000);
+        let mut packed = plain.clone();
+        packed.pack();
+        let full = 1000_usize.div_ceil(LEAF);
+        assert_eq!(leaves(&packed), full);
+        assert!(leaves(&plain) > full * 3 / 2, "{}", leaves(&plain));
+    }
+
+    #[test]
+    fn packing_changes_nothing_but_the_room_it_takes() {
+        for count in [0, 1, 7, 8, 9, 16, 17, 33, 1000] {
+            let plain = contents(count);
+            let mut packed = plain.clone();
+            packed.pack();
+            let read = Contents::from_sorted(&plain.apex, plain.soa.clone(), plain.nodes.clone());
+            for same in [packed, read.unwrap()] {
+                assert!(same.same_as(&plain), "{count}");
+                assert_eq!(same.wire_octets(), plain.wire_octets());
+                assert!(plain.nodes().all(|node| same.get(node.key()).is_some()));
+            }
+        }
+    }
+
+    #[test]
+    fn nodes_out_of_order_are_refused() {
+        let plain = contents(2);
+        let mut nodes: Vec<_> = plain.nodes().cloned().collect();
+        nodes.reverse();
+        assert!(Contents::from_sorted(&plain.apex, plain.soa.clone(), nodes).is_none());
+        let twice = plain.nodes().next().into_iter().cycle().take(2).cloned();
+        assert!(Contents::from_sorted(&plain.apex, plain.soa.clone(), twice).is_none());
+    }
+}

@@ -1,0 +1,305 @@
+//! What two versions differ in: one step, or many steps condensed into their net effect.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, SortKey};
+use provenance::Cause;
+
+use crate::{Contents, Edit, Link, Node};
+
+/// The step from one version to the next, with its reasons. The first step of a zone comes from
+/// nothing and adds everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The number of the version it leads to: dense, process-independent, never on the wire.
+    pub seq: u64,
+    /// When the version was made, milliseconds since 1970 UTC.
+    pub time_ms: u64,
+    /// Serial and SOA fields of the version before; `None` for the first.
+    pub from: Option<(Serial, Soa)>,
+    /// The serial of the version it leads to.
+    pub serial: Serial,
+    /// The SOA fields of the version it leads to.
+    pub soa: Soa,
+    /// Records that go, SOA not among them.
+    pub removed: RrList,
+    /// Records that come, SOA not among them.
+    pub added: RrList,
+    /// Groups of causes; a record's tag is an index into them.
+    pub causes: Vec<Vec<Cause>>,
+    /// How many records the version has, SOA counted.
+    pub records: usize,
+    /// The hashes of the version it leads to; `None` when it was stored before there were any.
+    pub link: Option<Link>,
+}
+
+impl Step {
+    /// The octets of the step's records, about what it takes in memory and in the store.
+    #[must_use]
+    pub fn octets(&self) -> usize {
+        self.removed.as_octets().len() + self.added.as_octets().len()
+    }
+
+    /// The causes of a group.
+    #[must_use]
+    pub fn causes_of(&self, tag: u32) -> &[Cause] {
+        let group = usize::try_from(tag).ok();
+        group
+            .and_then(|group| self.causes.get(group))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// The sort keys of the owners whose records come or go; one may stand several times.
+    pub fn touched<'a>(&'a self, apex: &'a Name) -> impl Iterator<Item = Vec<u8>> + 'a {
+        let owners = self.removed.iter().chain(&self.added).map(|rr| rr.owner);
+        owners.filter_map(|owner| {
+            let key = SortKey::of_wire(owner, apex.as_wire())?;
+            Some(key.as_bytes().to_vec())
+        })
+    }
+}
+
+/// A delta does not fit the contents it is applied to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeltaError {
+    /// A record that is to go is not there.
+    #[error("a record that is to be removed is not in the zone: {0}")]
+    Absent(String),
+    /// A record that is to come is there already.
+    #[error("a record that is to be added is in the zone already: {0}")]
+    Present(String),
+    /// An owner is not within the zone.
+    #[error("a record's owner is not in the zone: {0}")]
+    Outside(String),
+}
+
+/// Which way a step is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    /// From the older to the newer version.
+    Forward,
+    /// From the newer to the older.
+    Backward,
+}
+
+impl Step {
+    /// The contents after the step, from those before it.
+    ///
+    /// # Errors
+    /// [`DeltaError`] when the step was not made from these contents; they are left as they were.
+    pub fn apply(&self, before: &Contents) -> Result<Contents, DeltaError> {
+        self.run(before, Direction::Forward, self.soa.clone())
+    }
+
+    /// The contents before the step, from those after it.
+    ///
+    /// # Errors
+    /// [`DeltaError`] when the step did not lead to these contents.
+    pub fn revert(&self, after: &Contents) -> Result<Contents, DeltaError> {
+        let soa = self
+            .from
+            .as_ref()
+            .map_or_else(|| self.soa.clone(), |(_, soa)| soa.clone());
+        self.run(after, Direction::Backward, soa)
+    }
+
+    /// Applies the step one way or the other, owner by owner.
+    fn run(&self, start: &Contents, way: Direction, soa: Soa) -> Result<Contents, DeltaError> {
+        let (remove, add) = match way {
+            Direction::Forward => (&self.removed, &self.added),
+            Direction::Backward => (&self.added, &self.removed),
+        };
+        let mut edit = Edit::new(start);
+        edit.set_soa(soa);
+        apply_lists(&mut edit, remove, add)?;
+        Ok(edit.into_contents())
+    }
+}
+
+/// Removes and adds records, owner by owner.
+fn apply_lists(edit: &mut Edit, remove: &RrList, add: &RrList) -> Result<(), DeltaError> {
+    let apex = edit.contents().apex().clone();
+    for (key, change) in by_owner(&apex, remove, add)? {
+        match change.apply(&apex, edit.contents().get(&key))? {
+            Some(node) => edit.set(node, 0),
+            None => edit.remove(&key, 0),
+        }
+    }
+    Ok(())
+}
+
+/// What a delta does to one owner.
+#[derive(Debug, Default)]
+pub(crate) struct OwnerChange<'a> {
+    /// Records that go.
+    gone: Vec<RrRef<'a>>,
+    /// Records that come.
+    come: Vec<RrRef<'a>>,
+}
+
+/// What a delta does, by the owners' sort keys.
+pub(crate) type OwnerChanges<'a> = BTreeMap<Vec<u8>, OwnerChange<'a>>;
+
+/// What two lists do, owner by owner. One may go in one spelling and come in another: sort keys do not tell them apart.
+fn by_owner<'a>(
+    apex: &Name,
+    remove: &'a RrList,
+    add: &'a RrList,
+) -> Result<OwnerChanges<'a>, DeltaError> {
+    let mut changes = OwnerChanges::new();
+    for (list, goes) in [(remove, true), (add, false)] {
+        let mut records = list.iter().peekable();
+        while let Some(first) = records.next() {
+            let key = SortKey::of_wire(first.owner, apex.as_wire());
+            let key =
+                key.ok_or_else(|| DeltaError::Outside(first.owner.escape_ascii().to_string()))?;
+            let change = changes.entry(key.as_bytes().to_vec()).or_default();
+            let records_of = if goes {
+                &mut change.gone
+            } else {
+                &mut change.come
+            };
+            records_of.push(first);
+            while let Some(next) = records.next_if(|next| next.owner == first.owner) {
+                records_of.push(next);
+            }
+        }
+    }
+    Ok(changes)
+}
+
+impl OwnerChange<'_> {
+    /// The owner's node afterwards, from that before; `None` where it has no records.
+    ///
+    /// # Errors
+    /// [`DeltaError`] when the change was not made from this node.
+    pub(crate) fn apply(
+        &self,
+        apex: &Name,
+        before: Option<&Node>,
+    ) -> Result<Option<Node>, DeltaError> {
+        // The spelling of what comes counts; what only goes has the node's.
+        let Some(first) = self.come.first().or(self.gone.first()) else {
+            return Ok(before.cloned());
+        };
+        let owner = Name::from_wire(first.owner)
+            .map_err(|_| DeltaError::Outside(first.owner.escape_ascii().to_string()))?;
+        let text = |rr: &RrRef<'_>| dns::RecordText(*rr).to_string();
+        let mut records: Vec<_> = match before {
+            None => Vec::new(),
+            Some(node) => node.records(first.owner, 0).collect(),
+        };
+        for rr in &self.gone {
+            let place = records.iter().position(|known| is_same(known, rr));
+            let place = place.ok_or_else(|| DeltaError::Absent(text(rr)))?;
+            records.swap_remove(place);
+        }
+        for rr in &self.come {
+            let is_known = |known: &RrRef<'_>| known.rtype == rr.rtype && known.data == rr.data;
+            if records.iter().any(is_known) {
+                return Err(DeltaError::Present(text(rr)));
+            }
+            records.push(*rr);
+        }
+        let rdata =
+            |data| Rdata::from_octets(data).expect("records in lists fit their length field");
+        let parts = records.iter().map(|rr| (rr.rtype, rr.ttl, rdata(rr.data)));
+        let mut parts = parts.collect();
+        Ok(Node::build(&owner, apex, &mut parts))
+    }
+}
+
+/// Whether two records are the same but for owner and tag.
+fn is_same(a: &RrRef<'_>, b: &RrRef<'_>) -> bool {
+    a.rtype == b.rtype && a.ttl == b.ttl && a.data == b.data
+}
+
+/// The net effect of a chain of steps: nothing is removed that was not there at its start, nothing
+/// added that is not there at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Net {
+    /// Serial and SOA fields at the start.
+    pub from: (Serial, Soa),
+    /// Serial and SOA fields at the end.
+    pub to: (Serial, Soa),
+    /// Records that go.
+    pub removed: RrList,
+    /// Records that come.
+    pub added: RrList,
+}
+
+/// A record as a key: owner, type, TTL, data.
+type RecordKey<'a> = (&'a [u8], Rtype, u32, &'a [u8]);
+
+impl Net {
+    /// Condenses consecutive steps, oldest first; `None` when there are none, when they do not follow
+    /// each other, or when they start from nothing.
+    #[must_use]
+    pub fn of(steps: &[Arc<Step>]) -> Option<Self> {
+        let first = steps.first()?;
+        let last = steps.last()?;
+        let linked = steps.windows(2).all(|pair| {
+            pair[1]
+                .from
+                .as_ref()
+                .is_some_and(|from| from.0 == pair[0].serial)
+        });
+        if !linked {
+            return None;
+        }
+        let mut removed: BTreeSet<RecordKey<'_>> = BTreeSet::new();
+        let mut added: BTreeSet<RecordKey<'_>> = BTreeSet::new();
+        for step in steps {
+            for rr in &step.removed {
+                let key = (rr.owner, rr.rtype, rr.ttl.seconds(), rr.data);
+                if !added.remove(&key) {
+                    removed.insert(key);
+                }
+            }
+            for rr in &step.added {
+                let key = (rr.owner, rr.rtype, rr.ttl.seconds(), rr.data);
+                if !removed.remove(&key) {
+                    added.insert(key);
+                }
+            }
+        }
+        Some(Self {
+            from: first.from.clone()?,
+            to: (last.serial, last.soa.clone()),
+            removed: list_of(&removed),
+            added: list_of(&added),
+        })
+    }
+}
+
+impl Net {
+    /// What it does, by the owners' sort keys; or where it is gone `back`, what leads from its end to its start.
+    ///
+    /// # Errors
+    /// [`DeltaError`] when an owner is not within the apex.
+    pub(crate) fn changes(&self, apex: &Name, back: bool) -> Result<OwnerChanges<'_>, DeltaError> {
+        if back {
+            by_owner(apex, &self.added, &self.removed)
+        } else {
+            by_owner(apex, &self.removed, &self.added)
+        }
+    }
+}
+
+/// A list from a set of keys.
+fn list_of(keys: &BTreeSet<RecordKey<'_>>) -> RrList {
+    let mut list = RrList::default();
+    for (owner, rtype, ttl, data) in keys {
+        let ttl = dns::Ttl::decode(*ttl);
+        list.push(RrRef {
+            owner,
+            rtype: *rtype,
+            ttl,
+            data,
+            tag: 0,
+        });
+    }
+    list.shrink();
+    list
+}

@@ -1,0 +1,411 @@
+//! How records of the store are laid out: keys, checks, numbers, streams.
+//!
+//! Keys are big-endian, so that entries of a zone stand in order: kind, zone id, seq, part. Every value
+//! ends with a CRC-32 over key and payload, so a value that was damaged or put elsewhere is seen. Steps
+//! and snapshots are octet streams cut into parts; each part's check goes on from the one before, and
+//! the last part says that it is the last: parts of different writings never join.
+
+use std::ops::RangeInclusive;
+
+use dns::{Serial, Soa, Ttl};
+
+use crate::journal::store::{Octets, Store, StoreError};
+
+/// The layout's version. A store with another one is refused, but for [`FORMAT_BEFORE`].
+pub(super) const FORMAT: u32 = 2;
+/// The layout without hashes and indexes. It is read as it stands and becomes [`FORMAT`] at once: what is
+/// new is written from then on, its steps are found by going through them.
+pub(super) const FORMAT_BEFORE: u32 = 1;
+/// Octets of a stream in one part. A value stays under 3.5 KiB: sled writes pages above 128 KiB as
+/// files of their own, unsynced and leaking, and a page is about 16 values.
+pub(super) const PART_OCTETS: usize = 3500;
+/// How many parts are read at once.
+const READ_AHEAD: usize = 32;
+
+/// The key of the store's own record.
+pub(super) const META_KEY: &[u8] = b"m";
+/// The kind of keys that give a zone id its name.
+pub(super) const ZONE: u8 = b'z';
+/// The kind of keys that hold a zone's head.
+pub(super) const HEAD: u8 = b'h';
+/// The kind of keys that hold steps.
+pub(super) const STEP: u8 = b'd';
+/// The kind of keys that hold snapshots.
+pub(super) const SNAPSHOT: u8 = b's';
+/// The kind of index keys by name.
+pub(super) const BY_NAME: u8 = b'n';
+/// The kind of index keys by record.
+pub(super) const BY_RECORD: u8 = b'r';
+/// The kind of index keys by object.
+pub(super) const BY_OBJECT: u8 = b'o';
+/// The kind of keys that name steps too wide for the indexes.
+pub(super) const WIDE: u8 = b'w';
+/// The kind of keys that hold the lists of wide steps.
+pub(super) const FILTER: u8 = b'x';
+/// The kind of keys that name older snapshots.
+pub(super) const OLDER: u8 = b'b';
+/// The kinds of keys that stand below a zone's id and are many.
+pub(super) const MANY: [u8; 8] = [
+    STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, WIDE, FILTER, OLDER,
+];
+
+/// The key of a record there is one of per zone.
+pub(super) fn zone_key(kind: u8, id: u32) -> [u8; 5] {
+    let mut key = [kind; 5];
+    key[1..].copy_from_slice(&id.to_be_bytes());
+    key
+}
+
+/// The key of a part.
+pub(super) fn part_key(kind: u8, id: u32, seq: u64, part: u32) -> [u8; 17] {
+    let mut key = [kind; 17];
+    key[1..5].copy_from_slice(&id.to_be_bytes());
+    key[5..13].copy_from_slice(&seq.to_be_bytes());
+    key[13..].copy_from_slice(&part.to_be_bytes());
+    key
+}
+
+/// The zone id in a key.
+pub(super) fn id_of(key: &[u8]) -> Option<u32> {
+    Some(u32::from_be_bytes(key.get(1..5)?.try_into().ok()?))
+}
+
+/// The seq in a part's key.
+pub(super) fn seq_of(key: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(key.get(5..13)?.try_into().ok()?))
+}
+
+/// The check of a payload under its key, going on from another check.
+fn check(before: u32, key: &[u8], payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(before);
+    hasher.update(key);
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+/// A payload with its check.
+pub(super) fn seal(key: &[u8], mut payload: Vec<u8>) -> Vec<u8> {
+    let sum = check(0, key, &payload);
+    payload.extend_from_slice(&sum.to_be_bytes());
+    payload
+}
+
+/// The payload of a value whose check holds.
+pub(super) fn unseal<'a>(key: &[u8], value: &'a [u8]) -> Option<&'a [u8]> {
+    let (payload, sum) = value.split_last_chunk::<4>()?;
+    (check(0, key, payload) == u32::from_be_bytes(*sum)).then_some(payload)
+}
+
+/// The flag of the part that is the last.
+const LAST: u8 = 1;
+/// The flag of a part that begins with a record.
+const BEGINS: u8 = 2;
+
+/// Whether a part's payload begins with a record: then the stream can be read from there.
+pub(super) fn begins_with_record(payload: &[u8]) -> bool {
+    payload.first().is_some_and(|flags| flags & BEGINS != 0)
+}
+
+/// Cuts a stream into parts.
+#[derive(Debug, Clone)]
+pub(super) struct PartWriter {
+    /// Steps or snapshots.
+    kind: u8,
+    /// The zone.
+    id: u32,
+    /// The version.
+    seq: u64,
+    /// The number of the next part.
+    part: u32,
+    /// The check of the part before.
+    chain: u32,
+    /// Octets that do not fill a part yet, behind the flag octet.
+    pending: Vec<u8>,
+    /// Octets of the stream so far.
+    octets: u64,
+}
+
+/// A key and its value.
+pub(super) type Entry = ([u8; 17], Vec<u8>);
+
+impl PartWriter {
+    /// A stream of this kind for a version of a zone.
+    pub(super) fn new(kind: u8, id: u32, seq: u64) -> Self {
+        Self {
+            kind,
+            id,
+            seq,
+            part: 0,
+            chain: 0,
+            pending: vec![0],
+            octets: 0,
+        }
+    }
+
+    /// Octets of the stream so far.
+    pub(super) const fn octets(&self) -> u64 {
+        self.octets
+    }
+
+    /// Says that a record of so many octets comes: one that does not fit what is left of a part begins the
+    /// next, which says so. For streams that are to be read from their middle.
+    pub(super) fn begin(&mut self, len: usize, out: &mut Vec<Entry>) {
+        if self.pending.len() > 1 && self.pending.len() + len > PART_OCTETS + 1 {
+            self.emit(out);
+        }
+        if self.pending.len() == 1 {
+            self.pending[0] |= BEGINS;
+        }
+    }
+
+    /// Adds octets; parts that are full go out.
+    pub(super) fn push(&mut self, mut octets: &[u8], out: &mut Vec<Entry>) {
+        self.octets += octets.len() as u64;
+        loop {
+            let room = PART_OCTETS + 1 - self.pending.len();
+            let (now, later) = octets.split_at(room.min(octets.len()));
+            self.pending.extend_from_slice(now);
+            octets = later;
+            if octets.is_empty() {
+                return;
+            }
+            self.emit(out);
+        }
+    }
+
+    /// Ends the stream: the last part goes out.
+    pub(super) fn finish(mut self, out: &mut Vec<Entry>) {
+        self.pending[0] |= LAST;
+        self.emit(out);
+    }
+
+    /// Gives the pending part out.
+    fn emit(&mut self, out: &mut Vec<Entry>) {
+        let key = part_key(self.kind, self.id, self.seq, self.part);
+        let mut value = std::mem::replace(&mut self.pending, vec![0]);
+        self.chain = check(self.chain, &key, &value);
+        value.extend_from_slice(&self.chain.to_be_bytes());
+        out.push((key, value));
+        self.part += 1;
+    }
+}
+
+/// Why a stream cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StreamError {
+    /// A part is missing, damaged or malformed.
+    #[error("{0}")]
+    Damaged(&'static str),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The result of reading from a stream.
+pub(super) type Streamed<T> = Result<T, StreamError>;
+
+/// Reads a stream part by part, checking each.
+pub(super) struct Stream<'a> {
+    /// The database.
+    store: &'a Store,
+    /// Steps or snapshots.
+    kind: u8,
+    /// The zone.
+    id: u32,
+    /// The version.
+    seq: u64,
+    /// The last version of which parts are read ahead.
+    last: u64,
+    /// The number of the next part.
+    part: u32,
+    /// The check of the part before.
+    chain: u32,
+    /// Whether the last part was read.
+    ended: bool,
+    /// Parts read ahead, in reverse order.
+    ahead: Vec<(Octets, Octets)>,
+    /// How many parts to read at once.
+    pub(super) window: usize,
+    /// Octets read and not taken.
+    buffer: Vec<u8>,
+    /// How many octets of the buffer were taken.
+    taken: usize,
+}
+
+impl<'a> Stream<'a> {
+    /// The stream of this kind for a version of a zone.
+    pub(super) const fn new(store: &'a Store, kind: u8, id: u32, seq: u64) -> Self {
+        Self {
+            store,
+            kind,
+            id,
+            seq,
+            last: seq,
+            part: 0,
+            chain: 0,
+            ended: false,
+            ahead: Vec::new(),
+            window: 2,
+            buffer: Vec::new(),
+            taken: 0,
+        }
+    }
+
+    /// The streams of this kind for versions that follow each other, one after the other: parts are read ahead as if they
+    /// were one stream.
+    pub(super) const fn through(
+        store: &'a Store,
+        kind: u8,
+        id: u32,
+        seqs: &RangeInclusive<u64>,
+    ) -> Self {
+        let mut stream = Self::new(store, kind, id, *seqs.start());
+        stream.last = *seqs.end();
+        stream.window = READ_AHEAD;
+        stream
+    }
+
+    /// Goes on with the stream of the next version. This one must end here; behind its end there may be parts of a longer
+    /// one that it was written over.
+    pub(super) fn go_on(&mut self) -> Streamed<()> {
+        self.end()?;
+        self.seq += 1;
+        (self.part, self.chain, self.ended) = (0, 0, false);
+        let first = part_key(self.kind, self.id, self.seq, 0);
+        while self.ahead.pop_if(|(key, _)| **key < first[..]).is_some() {}
+        Ok(())
+    }
+
+    /// Goes on with another part, which begins with a record; what the part before has as its check is given.
+    pub(super) fn go_to(&mut self, part: u32, chain: u32) {
+        (self.part, self.chain) = (part, chain);
+        self.ahead.clear();
+        self.buffer.clear();
+        (self.taken, self.ended) = (0, false);
+    }
+
+    /// Whether all was read.
+    pub(super) const fn is_at_end(&self) -> bool {
+        self.ended && self.taken == self.buffer.len()
+    }
+
+    /// Reads the next part into the buffer.
+    fn fill(&mut self) -> Streamed<()> {
+        if self.ended {
+            return Err(StreamError::Damaged("a record ends too early"));
+        }
+        let key = part_key(self.kind, self.id, self.seq, self.part);
+        if self.ahead.is_empty() {
+            let end = part_key(self.kind, self.id, self.last, u32::MAX);
+            self.ahead = self.store.range(&key, &end, self.window)?;
+            self.ahead.reverse();
+            self.window = READ_AHEAD;
+        }
+        let (found, value) = self
+            .ahead
+            .pop()
+            .ok_or(StreamError::Damaged("a part is missing"))?;
+        if *found != key {
+            return Err(StreamError::Damaged("a part is missing"));
+        }
+        let (payload, sum) = value
+            .split_last_chunk::<4>()
+            .ok_or(StreamError::Damaged("a part is too short"))?;
+        self.chain = check(self.chain, &key, payload);
+        if self.chain != u32::from_be_bytes(*sum) {
+            return Err(StreamError::Damaged("a part's check does not hold"));
+        }
+        let (flag, octets) = payload
+            .split_first()
+            .ok_or(StreamError::Damaged("a part is too short"))?;
+        self.ended = flag & LAST != 0;
+        self.part += 1;
+        self.buffer.drain(..self.taken);
+        self.taken = 0;
+        self.buffer.extend_from_slice(octets);
+        Ok(())
+    }
+
+    /// The next so many octets.
+    pub(super) fn take(&mut self, len: usize) -> Streamed<&[u8]> {
+        while self.buffer.len() - self.taken < len {
+            self.fill()?;
+        }
+        let start = self.taken;
+        self.taken += len;
+        Ok(&self.buffer[start..self.taken])
+    }
+
+    /// The next octet.
+    pub(super) fn octet(&mut self) -> Streamed<u8> {
+        Ok(self.take(1)?[0])
+    }
+
+    /// A number of seven-bit groups, lowest first.
+    pub(super) fn number(&mut self) -> Streamed<u64> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let octet = self.octet()?;
+            number |= u64::from(octet & 0x7f) << shift;
+            if octet < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(StreamError::Damaged("a number is too long"))
+    }
+
+    /// A number that counts something in memory.
+    pub(super) fn count(&mut self) -> Streamed<usize> {
+        usize::try_from(self.number()?).map_err(|_| StreamError::Damaged("a count is too large"))
+    }
+
+    /// A number of 32 bits.
+    pub(super) fn number32(&mut self) -> Streamed<u32> {
+        u32::try_from(self.number()?).map_err(|_| StreamError::Damaged("a number is too large"))
+    }
+
+    /// A length and so many octets.
+    pub(super) fn counted(&mut self) -> Streamed<&[u8]> {
+        let len = self.count()?;
+        if len > 64 << 20 {
+            return Err(StreamError::Damaged("a length is too large"));
+        }
+        self.take(len)
+    }
+
+    /// SOA fields with their serial.
+    pub(super) fn soa(&mut self) -> Streamed<(Soa, Serial)> {
+        let ttl = Ttl::decode(self.number32()?);
+        Soa::decode(self.counted()?, ttl).ok_or(StreamError::Damaged("a SOA is malformed"))
+    }
+
+    /// The stream must end here.
+    pub(super) fn end(&self) -> Streamed<()> {
+        if self.is_at_end() {
+            Ok(())
+        } else {
+            Err(StreamError::Damaged("a record is longer than it says"))
+        }
+    }
+}
+
+/// Appends a number of seven-bit groups, lowest first.
+pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(u8::try_from(number & 0x7f).expect("seven bits fit an octet") | 0x80);
+        number >>= 7;
+    }
+    out.push(u8::try_from(number).expect("seven bits fit an octet"));
+}
+
+/// Appends a length and the octets.
+pub(super) fn put_counted(out: &mut Vec<u8>, octets: &[u8]) {
+    put_number(out, octets.len() as u64);
+    out.extend_from_slice(octets);
+}
+
+/// Appends SOA fields with their serial.
+pub(super) fn put_soa(out: &mut Vec<u8>, soa: &Soa, serial: Serial) {
+    put_number(out, u64::from(soa.ttl.seconds()));
+    put_counted(out, soa.rdata(serial).as_octets());
+}

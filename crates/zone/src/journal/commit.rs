@@ -1,0 +1,343 @@
+//! The commit itself: entries first, heads last, one sync; and what to do when the database fails.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dns::Name;
+
+use crate::journal::codec::{self, Entry, HEAD, PartWriter, STEP, ZONE};
+use crate::journal::floor::Lost;
+use crate::journal::head::{Base, Head, put_older};
+use crate::journal::refusal::OpenError;
+use crate::journal::repair::Keep;
+use crate::journal::scan::{garbage_of, scan};
+use crate::journal::sidefile::Line;
+use crate::journal::store::{Batch, Store, StoreError};
+use crate::journal::upkeep::snapshot_job;
+use crate::journal::{
+    BATCH_ENTRIES, CommitError, DAMAGED_COMMITS, Journal, Stored, load, put_head,
+};
+use crate::journal::{index, step};
+use crate::{Candidate, MemoryLimits};
+
+/// What a step counts towards the limits besides its records' octets: numbers, causes, hashes, keys.
+const STEP_OCTETS: u64 = 256;
+
+/// What one candidate writes.
+struct Plan {
+    /// What will be known of the zone.
+    stored: Stored,
+    /// The id it had before, when it starts anew.
+    replaces: Option<u32>,
+}
+
+impl Journal {
+    /// Writes candidates, heads last, and syncs.
+    pub(super) fn write(&mut self, candidates: &[Candidate]) -> Result<(), CommitError> {
+        self.heal()?;
+        let serials: Vec<_> = candidates
+            .iter()
+            .map(|candidate| {
+                let version = candidate.version();
+                (version.contents.apex().clone(), version.serial)
+            })
+            .collect();
+        if !self.is_noted {
+            // What never reaches the database is then known not to have been announced.
+            self.note_newest();
+        }
+        self.serials.cover(&serials).map_err(CommitError::Serials)?;
+        while let Err(error) = self.write_database(candidates) {
+            // sled refuses all work after a failed write. Damage may lie where nobody looked so far:
+            // try again with the database opened anew, then with a new one.
+            let again = error.is_damage() && self.damaged_commits < DAMAGED_COMMITS;
+            self.damaged_commits += u32::from(again);
+            match self.heal() {
+                Ok(()) if again => {}
+                Ok(()) => return Err(error.into()),
+                Err(closed) if again => return Err(closed.into()),
+                Err(closed) => {
+                    // The next commit tries once more.
+                    tracing::warn!(error = %closed, "the database does not open again yet");
+                    return Err(error.into());
+                }
+            }
+        }
+        self.damaged_commits = 0;
+        for candidate in candidates {
+            let apex = candidate.version().contents.apex();
+            if self.losses.get(apex).is_none() {
+                continue;
+            }
+            let mut causes = candidate.step().causes.iter().flatten();
+            if causes.any(|cause| Lost::told_by(cause).is_some()) {
+                self.losses.remove(apex);
+            }
+        }
+        for (apex, serial) in serials {
+            self.floors.remove(&apex);
+            self.committed.insert(apex, serial);
+        }
+        self.note_newest();
+        Ok(())
+    }
+
+    /// Notes beside the database what is newest in it, and what is lost: that stays so until a version says it.
+    fn note_newest(&mut self) {
+        let mut newest: Vec<_> = self
+            .zones()
+            .values()
+            .map(|stored| (stored.apex.clone(), stored.head.serial))
+            .collect();
+        let (exact, unsure): (Vec<_>, Vec<_>) =
+            (self.losses.all().into_iter()).partition(|(_, lost)| lost.is_exact);
+        for (apex, lost) in exact {
+            match newest.iter_mut().find(|(known, _)| *known == apex) {
+                Some((_, serial)) => *serial = serial.later(lost.newest),
+                None => newest.push((apex, lost.newest)),
+            }
+        }
+        let unsure = unsure.into_iter().map(|(apex, lost)| (apex, lost.newest));
+        // What the machine lost before it was started anew may have been announced: nothing said so far that it was not.
+        let lines = newest.into_iter().map(|(apex, serial)| Line {
+            is_newest: !self.floors.contains_key(&apex),
+            apex,
+            serial,
+        });
+        let newest: Vec<_> = lines.collect();
+        match self.newest.write(&newest, &unsure.collect::<Vec<_>>()) {
+            Ok(()) => self.is_noted = true,
+            // Nothing rests on it.
+            Err(error) => tracing::debug!(%error, "the newest serials could not be noted"),
+        }
+    }
+
+    /// Writes the entries and then, in one batch, the heads.
+    pub(super) fn write_database(&mut self, candidates: &[Candidate]) -> Result<(), StoreError> {
+        let mut touched: BTreeMap<Name, Stored> = BTreeMap::new();
+        let mut garbage = Vec::new();
+        let mut last = Batch::default();
+        let mut entries = Vec::new();
+        for candidate in candidates {
+            let apex = candidate.version().contents.apex();
+            let known = match touched.get(apex) {
+                Some(stored) => Some(stored.clone()),
+                None => self.zones().get(apex).cloned(),
+            };
+            let plan = self.plan(candidate, known.as_ref());
+            let stored = self.write_candidate(candidate, plan.stored, &mut entries)?;
+            if stored.head.base.seq == candidate.step().seq {
+                self.reopening.bulk_octets += stored.head.base.octets;
+            } else if index::is_wide(candidate.step()) {
+                self.reopening.bulk_octets += candidate.step().octets() as u64;
+            }
+            if let Some(known) = known.filter(|known| known.id == stored.id) {
+                put_older(&mut last, stored.id, &known.head.older, &stored.head.older);
+            }
+            if let Some(old) = plan.replaces {
+                last.delete(&codec::zone_key(ZONE, old));
+                last.delete(&codec::zone_key(HEAD, old));
+                garbage.extend(garbage_of(old));
+            }
+            touched.insert(stored.apex.clone(), stored);
+        }
+        for (key, value) in entries {
+            last.put(&key, value);
+        }
+        for candidate in candidates {
+            if let Some(stored) = touched.get(candidate.version().contents.apex()) {
+                index::put(&mut last, candidate.step(), stored.id);
+            }
+        }
+        for stored in touched.values() {
+            put_head(&mut last, stored);
+            put_zone(&mut last, stored);
+        }
+        self.store.write(last)?;
+        self.store.sync()?;
+        for stored in touched.values() {
+            garbage.extend(self.snapshots_left(stored));
+        }
+        self.zones_mut().extend(touched);
+        self.garbage.extend(garbage);
+        for candidate in candidates {
+            self.start_snapshot(candidate.version());
+            self.start_list(candidate);
+        }
+        Ok(())
+    }
+
+    /// Decides where a candidate goes.
+    fn plan(&mut self, candidate: &Candidate, known: Option<&Stored>) -> Plan {
+        let step = candidate.step();
+        let apex = candidate.version().contents.apex();
+        let counted = counted_octets(step.octets());
+        let linked = known.filter(|stored| {
+            stored.head.seq + 1 == step.seq
+                && (step.from.as_ref()).is_some_and(|(serial, _)| *serial == stored.head.serial)
+        });
+        if let Some(stored) = linked {
+            let mut stored = stored.clone();
+            stored.head.serial = step.serial;
+            stored.head.seq = step.seq;
+            stored.head.hash = step.link.map(|link| link.hash);
+            stored.head.kept_octets += counted;
+            stored.head.since_base += counted;
+            self.retain(&mut stored);
+            return Plan {
+                stored,
+                replaces: None,
+            };
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        let first = step.from.is_none();
+        let head = Head {
+            serial: step.serial,
+            seq: step.seq,
+            oldest: step.seq,
+            // A first step counts once it is no longer the base.
+            kept_octets: if first { 0 } else { counted },
+            base: Base {
+                seq: step.seq,
+                snapshot: !first,
+                octets: 0,
+            },
+            since_base: 0,
+            indexed: step.seq,
+            hash: step.link.map(|link| link.hash),
+            since_older: 0,
+            older: Arc::default(),
+        };
+        Plan {
+            stored: Stored {
+                apex: apex.clone(),
+                id,
+                head,
+                first_stored: step.seq,
+                oldest_size: None,
+            },
+            replaces: known.map(|stored| stored.id),
+        }
+    }
+
+    /// Writes a candidate's step, and its contents where nothing else gives them. What does not fit a
+    /// batch is written at once; the rest is left in `entries`.
+    fn write_candidate(
+        &self,
+        candidate: &Candidate,
+        mut stored: Stored,
+        entries: &mut Vec<Entry>,
+    ) -> Result<Stored, StoreError> {
+        let step = candidate.step();
+        let version = candidate.version();
+        let is_base = stored.head.base.seq == step.seq;
+        if is_base && stored.head.base.snapshot {
+            let mut job = snapshot_job(stored.id, version);
+            while !job.is_complete() {
+                entries.extend(job.portion(BATCH_ENTRIES));
+                self.write_full(entries)?;
+            }
+            stored.head.base.octets = job.octets;
+        }
+        let mut parts = PartWriter::new(STEP, stored.id, step.seq);
+        let mut done = Ok(());
+        step::write_step(
+            step,
+            &version.contents,
+            &mut parts,
+            |parts, octets, begins| {
+                if begins {
+                    parts.begin(octets.len(), entries);
+                }
+                parts.push(octets, entries);
+                if done.is_ok() {
+                    done = self.write_full(entries);
+                }
+            },
+        );
+        done?;
+        let octets = parts.octets();
+        parts.finish(entries);
+        if is_base && !stored.head.base.snapshot {
+            stored.head.base.octets = octets;
+        }
+        Ok(stored)
+    }
+
+    /// Writes entries when there are enough of them for a batch.
+    fn write_full(&self, entries: &mut Vec<Entry>) -> Result<(), StoreError> {
+        if entries.len() < BATCH_ENTRIES {
+            return Ok(());
+        }
+        let mut batch = Batch::default();
+        for (key, value) in entries.drain(..) {
+            batch.put(&key, value);
+        }
+        self.store.write(batch)
+    }
+
+    /// Opens the database again when a write has failed.
+    pub(super) fn heal(&mut self) -> Result<(), OpenError> {
+        if !self.store.is_poisoned() {
+            return Ok(());
+        }
+        // Portions that were not synced may be gone.
+        self.jobs.clear();
+        let mut notes = Vec::new();
+        let damaged = self.damaged_commits.max(self.damaged_upkeep) >= DAMAGED_COMMITS;
+        let scan = if damaged {
+            self.damaged_upkeep = 0;
+            self.dir
+                .start_anew(&self.store, Keep::Readable, &mut notes, scan)?
+        } else {
+            self.dir.open_database(&self.store, &mut notes, scan)?
+        };
+        notes.extend(scan.notes);
+        for note in notes {
+            tracing::warn!(note, "the database was opened again");
+        }
+        self.garbage = scan.garbage.into();
+        self.lists = scan.lists.into();
+        self.next_id = self.next_id.max(scan.next_id);
+        // What memory says was durable and announced. A head that is further on belongs to a commit that
+        // failed: the next commit writes over it. A head that is missing or behind means that history
+        // is lost: the zone starts anew with its next commit.
+        let store = self.store.clone();
+        self.zones_mut().retain(|apex, stored| {
+            let kept =
+                scan.zones.get(apex).is_some_and(|found| {
+                    found.id == stored.id && found.head.seq >= stored.head.seq
+                }) && (!damaged || is_whole(&store, stored));
+            if let Some(found) = scan.zones.get(apex) {
+                // What a failed commit let go of is being removed.
+                stored.head.older = Arc::clone(&found.head.older);
+            }
+            if !kept {
+                tracing::warn!(zone = %apex, "the zone's history is lost and starts anew");
+            }
+            kept
+        });
+        Ok(())
+    }
+}
+
+/// Whether all that a zone's newest version is made of can be read.
+fn is_whole(store: &Store, stored: &Stored) -> bool {
+    let limits = MemoryLimits {
+        steps: 0,
+        octets: 0,
+    };
+    load::restore(store, stored, limits).is_ok_and(|sound| sound.fault.is_none())
+}
+
+/// What a step counts towards the limits.
+fn counted_octets(octets: usize) -> u64 {
+    octets as u64 + STEP_OCTETS
+}
+
+/// Puts a zone's name into a batch.
+fn put_zone(batch: &mut Batch, stored: &Stored) {
+    let key = codec::zone_key(ZONE, stored.id);
+    batch.put(&key, codec::seal(&key, stored.apex.as_wire().to_vec()));
+}

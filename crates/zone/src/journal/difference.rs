@@ -1,0 +1,329 @@
+//! What two versions differ in, however far apart they are.
+//!
+//! Steps of versions that are near are condensed. Versions that are far apart each have a snapshot near them:
+//! what leads from it to the version is condensed and applied to each owner as the snapshot is read, and so the
+//! owners of both versions are compared in one pass. It costs two snapshots and the steps near them, not all
+//! that happened between. Two threads do it, one for each half of the older snapshot where that can be sought in.
+
+use std::cmp::Ordering;
+use std::iter::Peekable;
+use std::ops::{Bound, RangeInclusive};
+
+use dns::{Name, RrList, Serial, Soa};
+use ops::at_once;
+
+use crate::delta::{OwnerChange, OwnerChanges};
+use crate::edit::diff_nodes;
+use crate::journal::codec::{SNAPSHOT, STEP, StreamError, Streamed};
+use crate::journal::head::Base;
+use crate::journal::reader::{ReadError, Reader, TRIES, no_version, unreadable};
+use crate::journal::store::Store;
+use crate::journal::{Stored, load, seek, step};
+use crate::{Net, Node, Version};
+
+/// So many steps are condensed rather than looked for from both ends.
+const CONDENSED_STEPS: u64 = 2000;
+/// Octets that a list of records may take for one of their nodes: an owner stands before each.
+const LIST_OCTETS: u64 = 3;
+/// Room of a list that is not moved while it grows, at the most. What is not used costs addresses, no memory.
+const MOST_RESERVED: u64 = 32 << 20;
+
+impl Reader {
+    /// What two versions differ in; both are kept, or the older is the one before the oldest step, and the
+    /// newer is not older. `near` is the version that is served. `None` when they are one.
+    ///
+    /// # Errors
+    /// [`ReadError`] when one is not kept, or cannot be read.
+    pub fn difference(
+        &self,
+        apex: &Name,
+        (older, newer): (u64, u64),
+        near: Option<&Version>,
+    ) -> Result<Option<Net>, ReadError> {
+        let mut tries = 0;
+        loop {
+            let stored = self.stored(apex)?;
+            let lowest = stored.head.oldest.saturating_sub(1).max(1);
+            for seq in [older, newer] {
+                if !(lowest..=stored.head.seq).contains(&seq) {
+                    return Err(no_version(apex, seq, &stored));
+                }
+            }
+            if older >= newer {
+                return Ok(None);
+            }
+            tries += 1;
+            let near = near.filter(|near| near.seq <= stored.head.seq);
+            match net(&self.store, &stored, (older, newer), near, CONDENSED_STEPS) {
+                Ok(net) => return Ok(Some(net)),
+                // The history may have moved meanwhile.
+                Err(StreamError::Damaged(_)) if tries < TRIES => {}
+                Err(error) => return Err(unreadable(apex, newer, error)),
+            }
+        }
+    }
+}
+
+/// The net difference of two versions, of which so many steps are condensed.
+pub(super) fn net(
+    store: &Store,
+    stored: &Stored,
+    (older, newer): (u64, u64),
+    near: Option<&Version>,
+    condensed: u64,
+) -> Streamed<Net> {
+    let head = &stored.head;
+    let (start, end) = (head.nearest(older), head.nearest(newer));
+    let served = near.filter(|near| near.seq.abs_diff(newer) <= end.seq.abs_diff(newer));
+    let is_near = newer - older <= condensed || (served.is_none() && start == end);
+    if is_near {
+        return condensed_steps(store, stored, older + 1..=newer);
+    }
+    let end_seq = served.map_or(end.seq, |near| near.seq);
+    let (before, after) = at_once(
+        || steps_between(store, stored, start.seq, older),
+        || steps_between(store, stored, end_seq, newer),
+    );
+    let (before, after) = (before?, after?);
+    let stored_at = |base| AtHand::Stored(store, stored, base);
+    let apex = &stored.apex;
+    let before = Side::new(apex, stored_at(start), before.as_ref(), older < start.seq)?;
+    let at_end = served.map_or_else(|| stored_at(end), AtHand::Served);
+    let after = Side::new(apex, at_end, after.as_ref(), newer < end_seq)?;
+    let middle = seek::middle(store, stream_of(stored, start))?;
+    let room = MOST_RESERVED.min(LIST_OCTETS * start.octets);
+    let room = usize::try_from(room).unwrap_or_default();
+    let (removed, added) = match &middle {
+        None => compare(&before, &after, Owners::ALL, room)?,
+        Some(middle) => {
+            let [low, high] = Owners::halves(middle);
+            let (high, low) = at_once(
+                || compare(&before, &after, high, room),
+                || compare(&before, &after, low, room),
+            );
+            let ((removed, added), high) = (low?, high?);
+            at_once(|| removed.and(&high.0), || added.and(&high.1))
+        }
+    };
+    Ok(Net {
+        from: version_of(store, stored, older)?,
+        to: version_of(store, stored, newer)?,
+        removed,
+        added,
+    })
+}
+
+/// Where a snapshot, or a first step, stands.
+const fn stream_of(stored: &Stored, base: Base) -> (u8, u32, u64) {
+    let kind = if base.snapshot { SNAPSHOT } else { STEP };
+    (kind, stored.id, base.seq)
+}
+
+/// What the steps between two versions come to, whichever is the older; `None` where they are one.
+fn steps_between(store: &Store, stored: &Stored, one: u64, other: u64) -> Streamed<Option<Net>> {
+    let seqs = one.min(other) + 1..=one.max(other);
+    (one != other)
+        .then(|| condensed_steps(store, stored, seqs))
+        .transpose()
+}
+
+/// What some steps come to.
+fn condensed_steps(store: &Store, stored: &Stored, seqs: RangeInclusive<u64>) -> Streamed<Net> {
+    let steps = load::read_steps(store, stored, seqs, false)?;
+    Net::of(&steps).ok_or(StreamError::Damaged("steps do not follow each other"))
+}
+
+/// Serial and SOA fields of a version.
+fn version_of(store: &Store, stored: &Stored, seq: u64) -> Streamed<(Serial, Soa)> {
+    if seq >= stored.head.oldest {
+        let (serial, _, soa) = step::peek_version(store, stored.id, seq)?;
+        return Ok((serial, soa));
+    }
+    let next = load::read_step(store, &stored.apex, stored.id, seq + 1)?;
+    next.from
+        .ok_or(StreamError::Damaged("a step comes from no version"))
+}
+
+/// Owners of a zone that follow each other.
+#[derive(Clone, Copy)]
+struct Owners<'a> {
+    /// The sort key from which they stand; the apex has the empty one.
+    from: &'a [u8],
+    /// The one before which they end.
+    below: Option<&'a [u8]>,
+}
+
+impl<'a> Owners<'a> {
+    /// All of them.
+    const ALL: Self = Self {
+        from: &[],
+        below: None,
+    };
+
+    /// Those before a key, and those from it on.
+    const fn halves(middle: &'a [u8]) -> [Self; 2] {
+        let (all, below) = (Self::ALL, Some(middle));
+        [
+            Self { below, ..all },
+            Self {
+                from: middle,
+                ..all
+            },
+        ]
+    }
+
+    /// Those of some nodes in canonical order. What cannot be read stays.
+    fn among(
+        self,
+        nodes: impl Iterator<Item = Streamed<Node>> + 'a,
+    ) -> Box<dyn Iterator<Item = Streamed<Node>> + 'a> {
+        let is_before = move |node: &Node| node.key() < self.from;
+        let is_behind = move |node: &Node| self.below.is_some_and(|end| node.key() >= end);
+        let nodes = nodes
+            .skip_while(move |node| node.as_ref().is_ok_and(is_before))
+            .take_while(move |node| !node.as_ref().is_ok_and(is_behind));
+        Box::new(nodes)
+    }
+
+    /// Those of some changes.
+    fn changed<'c>(
+        self,
+        changes: &'c OwnerChanges<'c>,
+    ) -> impl Iterator<Item = (&'c Vec<u8>, &'c OwnerChange<'c>)> {
+        let end = self.below.map_or(Bound::Unbounded, Bound::Excluded);
+        changes.range::<[u8], _>((Bound::Included(self.from), end))
+    }
+}
+
+/// Contents that are at hand.
+enum AtHand<'a> {
+    /// A snapshot, or a first step.
+    Stored(&'a Store, &'a Stored, Base),
+    /// The version that is served.
+    Served(&'a Version),
+}
+
+impl AtHand<'_> {
+    /// Its nodes, in canonical order.
+    fn nodes<'a>(
+        &'a self,
+        owners: Owners<'a>,
+    ) -> Streamed<Box<dyn Iterator<Item = Streamed<Node>> + 'a>> {
+        let (store, stored, base) = match *self {
+            Self::Served(version) => {
+                let nodes = version.contents.nodes_from(owners.from);
+                return Ok(owners.among(nodes.cloned().map(Ok)));
+            }
+            Self::Stored(store, stored, base) => (store, stored, base),
+        };
+        let (kind, id, seq) = stream_of(stored, base);
+        if !base.snapshot && !seek::can_seek(store, kind, id, seq)? {
+            let first = load::read_snapshot(store, stored, base)?;
+            let nodes: Vec<_> = first.contents.nodes().cloned().collect();
+            return Ok(owners.among(nodes.into_iter().map(Ok)));
+        }
+        let nodes = seek::nodes_from(store, (kind, id, seq), None, owners.from)?;
+        Ok(owners.among(nodes.map(|node| node.map(|(node, _)| node))))
+    }
+}
+
+/// A version: contents at hand, and what leads from them to it.
+struct Side<'a> {
+    /// The zone.
+    apex: &'a Name,
+    /// The contents.
+    at_hand: AtHand<'a>,
+    /// What is done to them.
+    changes: OwnerChanges<'a>,
+}
+
+/// What is said when steps were not made from what is at hand.
+const UNFIT: StreamError = StreamError::Damaged("steps do not fit the versions around them");
+
+impl<'a> Side<'a> {
+    /// A version and what the steps between it and contents at hand come to, which are taken `back` where it is the
+    /// older.
+    fn new(
+        apex: &'a Name,
+        at_hand: AtHand<'a>,
+        steps: Option<&'a Net>,
+        back: bool,
+    ) -> Streamed<Self> {
+        let changes = steps.map(|net| net.changes(apex, back)).transpose();
+        Ok(Self {
+            apex,
+            at_hand,
+            changes: changes.map_err(|_| UNFIT)?.unwrap_or_default(),
+        })
+    }
+
+    /// The version's nodes, in canonical order.
+    fn nodes<'b>(
+        &'b self,
+        owners: Owners<'b>,
+    ) -> Streamed<impl Iterator<Item = Streamed<Node>> + use<'a, 'b>> {
+        let mut nodes = self.at_hand.nodes(owners)?.peekable();
+        let mut changes = owners.changed(&self.changes).peekable();
+        let order = |node: &Streamed<Node>, (key, _): &(&Vec<u8>, _)| match node {
+            Ok(node) => node.key().cmp(key.as_slice()),
+            Err(_) => Ordering::Less,
+        };
+        let pairs = std::iter::from_fn(move || next_of(&mut nodes, &mut changes, order));
+        Ok(pairs.filter_map(|(node, change)| {
+            let Some((_, change)) = change else {
+                return node;
+            };
+            match node.transpose() {
+                Ok(node) => {
+                    let after = change.apply(self.apex, node.as_ref());
+                    after.map_err(|_| UNFIT).transpose()
+                }
+                Err(error) => Some(Err(error)),
+            }
+        }))
+    }
+}
+
+/// Records that go and that come from one version to another, in canonical order, each list with so much room at first.
+fn compare(
+    before: &Side<'_>,
+    after: &Side<'_>,
+    owners: Owners<'_>,
+    room: usize,
+) -> Streamed<(RrList, RrList)> {
+    let (mut old, mut new) = (
+        before.nodes(owners)?.peekable(),
+        after.nodes(owners)?.peekable(),
+    );
+    let order = |old: &Streamed<Node>, new: &Streamed<Node>| match (old, new) {
+        (Err(_), _) => Ordering::Less,
+        (_, Err(_)) => Ordering::Greater,
+        (Ok(old), Ok(new)) => old.key().cmp(new.key()),
+    };
+    let (mut removed, mut added) = (RrList::with_capacity(room), RrList::with_capacity(room));
+    while let Some((old, new)) = next_of(&mut old, &mut new, order) {
+        let (old, new) = (old.transpose()?, new.transpose()?);
+        let (old, new) = (old.as_ref(), new.as_ref());
+        if old.map(Node::as_octets) != new.map(Node::as_octets) {
+            diff_nodes(before.apex, old, new, 0, &mut removed, &mut added);
+        }
+    }
+    Ok((removed, added))
+}
+
+/// What comes next in two rows of one order: from either, or where their first are equal from both.
+fn next_of<A, B>(
+    one: &mut Peekable<impl Iterator<Item = A>>,
+    other: &mut Peekable<impl Iterator<Item = B>>,
+    order: impl Fn(&A, &B) -> Ordering,
+) -> Option<(Option<A>, Option<B>)> {
+    let order = match (one.peek(), other.peek()) {
+        (None, None) => return None,
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (Some(one), Some(other)) => order(one, other),
+    };
+    let first = if order.is_le() { one.next() } else { None };
+    let second = if order.is_ge() { other.next() } else { None };
+    Some((first, second))
+}

@@ -1,0 +1,183 @@
+//! What the serials beside the database say: what is lost, and above which serials the next ones have to be.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use dns::{Name, Serial};
+use provenance::{Cause, ObjectKey, Origin, Verb};
+
+use crate::journal::Zones;
+use crate::journal::sidefile::{Known, Serials};
+
+/// Where a version comes from that stands in the place of lost ones.
+const STORE: &str = "the store";
+
+/// Versions that were announced and are not in the store any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost {
+    /// The newest serial that is left; `None` for nothing.
+    pub kept: Option<Serial>,
+    /// The newest serial that there was.
+    pub newest: Serial,
+    /// Whether that one was announced: otherwise nothing above it was.
+    pub is_exact: bool,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kept,
+            newest,
+            is_exact,
+        } = self;
+        match (kept, is_exact) {
+            (Some(kept), _) => write!(
+                f,
+                "the versions after serial {kept} up to {newest} are lost"
+            ),
+            (None, true) => write!(f, "all versions up to serial {newest} are lost"),
+            (None, false) => write!(
+                f,
+                "all versions are lost, of serials up to {newest} at most"
+            ),
+        }
+    }
+}
+
+impl Lost {
+    /// The cause of the version that stands in their place, so that the chain says it for good.
+    #[must_use]
+    pub fn cause(&self) -> Cause {
+        Cause {
+            verb: Verb::Restored,
+            kind: None,
+            key: ObjectKey::new("", &format!("{STORE}: {self}")),
+            origin: Origin::default(),
+        }
+    }
+
+    /// What a cause says of lost versions; `None` where it is of something else.
+    pub(super) fn told_by(cause: &Cause) -> Option<String> {
+        let is_it = cause.verb == Verb::Restored && cause.kind.is_none();
+        let rest = cause.key.name.strip_prefix(STORE).filter(|_| is_it)?;
+        Some(match rest.strip_prefix(": ") {
+            Some(what) => format!("{what}: it stands in their place"),
+            // As older releases wrote it.
+            None => "versions before it are lost: it stands in their place".to_owned(),
+        })
+    }
+}
+
+/// What is lost, by zone, until a version says so.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Losses(Arc<RwLock<BTreeMap<Name, Lost>>>);
+
+impl Losses {
+    /// What the files beside the database tell of it.
+    pub(super) fn found(serials: &Serials, known: &Known, zones: &Zones) -> Self {
+        let mut lost = BTreeMap::new();
+        let unsure = (known.unsure.iter()).map(|(apex, newest)| (apex, *newest));
+        // Nobody tells whether the first version of such a zone was ever announced.
+        let covered = serials.all().filter(|_| !known.is_exact);
+        let missing = unsure.chain(covered);
+        let missing = missing.filter(|(apex, _)| !zones.contains_key(*apex));
+        lost.extend(missing.map(|(apex, newest)| {
+            let (kept, is_exact) = (None, false);
+            let lost = Lost {
+                kept,
+                newest,
+                is_exact,
+            };
+            (apex.clone(), lost)
+        }));
+        for line in &known.serials {
+            let (apex, newest) = (&line.apex, &line.serial);
+            let kept = zones.get(apex).map(|stored| stored.head.serial);
+            if kept.is_none_or(|kept| newest.is_after(kept)) {
+                let (newest, is_exact) = (*newest, true);
+                let lost_here = Lost {
+                    kept,
+                    newest,
+                    is_exact,
+                };
+                lost.insert(apex.clone(), lost_here);
+            }
+        }
+        Self(Arc::new(RwLock::new(lost)))
+    }
+
+    /// What a zone lost.
+    pub(super) fn get(&self, apex: &Name) -> Option<Lost> {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(apex).copied()
+    }
+
+    /// All, by zone.
+    pub(super) fn all(&self) -> Vec<(Name, Lost)> {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        all.iter()
+            .map(|(apex, lost)| (apex.clone(), *lost))
+            .collect()
+    }
+
+    /// A zone lost its newest versions, perhaps not for the first time.
+    pub(super) fn add(&self, apex: &Name, kept: Option<Serial>, newest: Serial) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let known = all.get(apex).filter(|known| known.newest.is_after(newest));
+        let newest = known.map_or(newest, |known| known.newest);
+        let lost = Lost {
+            kept,
+            newest,
+            is_exact: known.is_none_or(|known| known.is_exact),
+        };
+        all.insert(apex.clone(), lost);
+    }
+
+    /// A version says it now.
+    pub(super) fn remove(&self, apex: &Name) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        all.remove(apex);
+    }
+}
+
+/// The sentence about what a zone lost, where that is known for sure.
+pub(super) fn lost_note(apex: &Name, lost: Lost) -> Option<String> {
+    match lost.kept {
+        Some(_) => Some(format!(
+            "zone {apex}: {lost}, the next serial is above them"
+        )),
+        None if lost.is_exact => Some(format!(
+            "zone {apex}: {lost}, its history starts anew above it"
+        )),
+        None => None,
+    }
+}
+
+/// The ceilings that say more than the heads do.
+pub(super) fn floors(serials: &Serials, zones: &Zones) -> BTreeMap<Name, Serial> {
+    serials
+        .all()
+        .filter(|(apex, ceiling)| {
+            zones
+                .get(apex)
+                .is_none_or(|stored| stored.head.serial != *ceiling)
+        })
+        .map(|(apex, ceiling)| (apex.clone(), ceiling))
+        .collect()
+}
+
+/// Takes the ceilings away of zones that have lost nothing: their next serial need not pass them.
+pub(super) fn lower(floors: &mut BTreeMap<Name, Serial>, known: &Known, zones: &Zones) {
+    if !known.is_exact {
+        return;
+    }
+    for line in known.serials.iter().filter(|line| line.is_newest) {
+        if zones
+            .get(&line.apex)
+            .is_some_and(|stored| stored.head.serial == line.serial)
+        {
+            floors.remove(&line.apex);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A zone's head: where its history stands, and what contents are built from.
+
+use std::sync::Arc;
+
+use dns::Serial;
+
+use crate::Hash;
+use crate::journal::codec::{self, OLDER, SNAPSHOT, STEP, seal, unseal};
+use crate::journal::store::{Batch, Store, StoreError};
+
+/// How many records of older snapshots are read at once.
+const PAGE: usize = 64;
+
+/// What a zone's history rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Base {
+    /// The version it gives.
+    pub(super) seq: u64,
+    /// Whether it is a snapshot; else it is the first step.
+    pub(super) snapshot: bool,
+    /// Its octets.
+    pub(super) octets: u64,
+}
+
+impl Base {
+    /// The kind of its keys.
+    pub(super) const fn kind(self) -> u8 {
+        if self.snapshot { SNAPSHOT } else { STEP }
+    }
+}
+
+/// Where a zone's history stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Head {
+    /// The serial of the newest version.
+    pub(super) serial: Serial,
+    /// Its number.
+    pub(super) seq: u64,
+    /// The number of the oldest step that is kept.
+    pub(super) oldest: u64,
+    /// The octets of the kept steps.
+    pub(super) kept_octets: u64,
+    /// What contents are built from.
+    pub(super) base: Base,
+    /// The octets of the steps after the base.
+    pub(super) since_base: u64,
+    /// The first step that the indexes know.
+    pub(super) indexed: u64,
+    /// The hash of the newest version; `None` when it was stored before there were any.
+    pub(super) hash: Option<Hash>,
+    /// The octets of the steps from the last of the older snapshots to the base.
+    pub(super) since_older: u64,
+    /// Snapshots older than the base that are kept, oldest first. Each has a record of its own: a commit
+    /// writes the head, and there may be hundreds of them.
+    pub(super) older: Arc<Vec<Base>>,
+}
+
+impl Head {
+    /// The number of the first step that must stay in the database.
+    pub(super) fn first_needed(&self) -> u64 {
+        let base = self.base;
+        self.oldest.min(if base.snapshot {
+            base.seq + 1
+        } else {
+            base.seq
+        })
+    }
+
+    /// What is nearest to a version: the base or an older snapshot.
+    pub(super) fn nearest(&self, seq: u64) -> Base {
+        let all = self.older.iter().copied().chain([self.base]);
+        let nearest = all.min_by_key(|base| base.seq.abs_diff(seq));
+        nearest.unwrap_or(self.base)
+    }
+
+    /// The octets of what is kept, the indexes aside.
+    pub(super) fn octets(&self) -> u64 {
+        let snapshots = self.older.iter().chain([&self.base]);
+        self.kept_octets + snapshots.map(|base| base.octets).sum::<u64>()
+    }
+
+    /// The record under its key.
+    pub(super) fn encode(&self, key: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(61);
+        out.extend_from_slice(&self.serial.encode().to_be_bytes());
+        for number in [
+            self.seq,
+            self.oldest,
+            self.kept_octets,
+            self.base.seq,
+            self.base.octets,
+            self.since_base,
+        ] {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        out.push(u8::from(self.base.snapshot));
+        out.extend_from_slice(&self.indexed.to_be_bytes());
+        out.push(u8::from(self.hash.is_some()));
+        out.extend_from_slice(self.hash.unwrap_or_default().as_octets());
+        out.extend_from_slice(&self.since_older.to_be_bytes());
+        seal(key, out)
+    }
+
+    /// Reads the record; older snapshots are found elsewhere.
+    pub(super) fn decode(key: &[u8], value: &[u8]) -> Option<Self> {
+        let payload = unseal(key, value)?;
+        let (serial, rest) = payload.split_first_chunk::<4>()?;
+        let (numbers, snapshot) = rest.split_first_chunk::<48>()?;
+        let number = |index: usize| {
+            let octets = numbers[index * 8..index * 8 + 8].try_into();
+            u64::from_be_bytes(octets.expect("the slice has eight octets"))
+        };
+        let (snapshot, rest) = snapshot.split_first()?;
+        let (indexed, hash, since_older) = match rest {
+            // As the layout before had it.
+            [] => (number(0) + 1, None, 0),
+            rest => {
+                let (indexed, rest) = rest.split_first_chunk::<8>()?;
+                let (has_hash, rest) = rest.split_first()?;
+                let (hash, rest) = rest.split_first_chunk::<32>()?;
+                (
+                    u64::from_be_bytes(*indexed),
+                    (*has_hash == 1).then_some(Hash::from_octets(*hash)),
+                    u64::from_be_bytes(rest.try_into().ok()?),
+                )
+            }
+        };
+        Some(Self {
+            serial: Serial::decode(u32::from_be_bytes(*serial)),
+            seq: number(0),
+            oldest: number(1),
+            kept_octets: number(2),
+            base: Base {
+                seq: number(3),
+                snapshot: *snapshot == 1,
+                octets: number(4),
+            },
+            since_base: number(5),
+            indexed,
+            hash,
+            since_older,
+            older: Arc::default(),
+        })
+    }
+}
+
+/// The key of an older snapshot's record.
+pub(super) fn older_key(id: u32, seq: u64) -> [u8; 13] {
+    let mut key = [OLDER; 13];
+    key[1..5].copy_from_slice(&id.to_be_bytes());
+    key[5..].copy_from_slice(&seq.to_be_bytes());
+    key
+}
+
+/// Says in a batch which older snapshots are kept, where it was otherwise before.
+pub(super) fn put_older(batch: &mut Batch, id: u32, before: &Arc<Vec<Base>>, now: &Arc<Vec<Base>>) {
+    if Arc::ptr_eq(before, now) {
+        return;
+    }
+    for left in before.iter().filter(|base| !now.contains(base)) {
+        batch.delete(&older_key(id, left.seq));
+    }
+    for new in now.iter().filter(|base| !before.contains(base)) {
+        let key = older_key(id, new.seq);
+        let value = seal(&key, new.octets.to_be_bytes().to_vec());
+        batch.put(&key, value);
+    }
+}
+
+/// Reads which older snapshots of a zone are kept.
+pub(super) fn read_older(store: &Store, id: u32) -> Result<Arc<Vec<Base>>, StoreError> {
+    let mut older = Vec::new();
+    let mut from = older_key(id, 0).to_vec();
+    let end = codec::zone_key(OLDER, id + 1);
+    loop {
+        let page = store.range(&from, &end, PAGE)?;
+        let Some((last, _)) = page.last() else {
+            return Ok(Arc::new(older));
+        };
+        from = last.to_vec();
+        from.push(0);
+        older.extend(page.iter().filter_map(|(key, value)| {
+            let octets = unseal(key, value)?.try_into().ok()?;
+            Some(Base {
+                seq: codec::seq_of(key)?,
+                snapshot: true,
+                octets: u64::from_be_bytes(octets),
+            })
+        }));
+    }
+}

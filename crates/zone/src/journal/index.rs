@@ -1,0 +1,274 @@
+//! Which steps touch a name, bring or take a record, or come from an object: found without going through
+//! the history.
+//!
+//! Index entries are written in the batch that moves the head, with the step they are about, and go with
+//! it. They say where to look, no more: hashes of 8 octets may meet, and an entry may be left from a commit
+//! that failed, so whoever finds a step by them reads it. A step with more than
+//! [`WIDE_RECORDS`] records has one entry that says so instead, and later a list ([`wide`]); the first
+//! version of a large zone is one. Steps from before [`Head::indexed`](super::head::Head) are gone through.
+
+use dns::{Name, RrRef};
+use provenance::{FactKey, Kind, ObjectKey};
+
+use crate::Step;
+use crate::digest::Hasher;
+use crate::journal::codec::{self, BY_NAME, BY_OBJECT, BY_RECORD};
+use crate::journal::store::{Batch, Store, StoreError};
+use crate::journal::wide::{self, wide_key};
+
+/// The most records and causes of a step with entries of its own.
+const WIDE_RECORDS: usize = 1000;
+/// How many index entries are read at once.
+const PAGE: usize = 64;
+
+/// What steps are found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Topic {
+    /// The kind of keys.
+    kind: u8,
+    /// The beginning of the hash of what is looked for.
+    hash: [u8; 8],
+}
+
+impl Topic {
+    /// From a kind of keys and what is hashed.
+    fn new(kind: u8, fill: impl FnOnce(&mut Hasher)) -> Self {
+        let mut hasher = Hasher::new(kind);
+        fill(&mut hasher);
+        let mut hash = [0; 8];
+        hash.copy_from_slice(&hasher.finish().as_octets()[..8]);
+        Self { kind, hash }
+    }
+
+    /// Steps that touch a name.
+    #[must_use]
+    pub fn name(name: &Name) -> Self {
+        Self::owner(name.as_wire())
+    }
+
+    /// Steps that touch an owner in wire form.
+    pub(super) fn owner(owner: &[u8]) -> Self {
+        Self::new(BY_NAME, |hasher| {
+            hasher.update(&owner.to_ascii_lowercase());
+        })
+    }
+
+    /// Steps that bring or take a record.
+    #[must_use]
+    pub fn record(rr: RrRef<'_>) -> Self {
+        Self::new(BY_RECORD, |hasher| hasher.record(rr))
+    }
+
+    /// Steps that an object caused; without a kind, what the configuration, a file or the store did under
+    /// this name.
+    #[must_use]
+    pub fn object(kind: Option<Kind>, key: &ObjectKey) -> Self {
+        Self::new(BY_OBJECT, |hasher| {
+            let kind = kind.map_or("", Kind::as_str);
+            for text in [kind, "/", &key.namespace, "/", &key.name] {
+                hasher.update(text.as_bytes());
+            }
+        })
+    }
+
+    /// Steps that an object caused.
+    #[must_use]
+    pub fn fact(key: &FactKey) -> Self {
+        Self::object(Some(key.kind), &key.key)
+    }
+
+    /// The short hash in the list of a wide step.
+    pub(super) const fn print(&self) -> u32 {
+        let [a, b, c, d, ..] = self.hash;
+        u32::from_be_bytes([a, b, c, d])
+    }
+
+    /// The key of the entry for a step.
+    fn key(&self, id: u32, seq: u64) -> [u8; 21] {
+        let mut key = [self.kind; 21];
+        key[1..5].copy_from_slice(&id.to_be_bytes());
+        key[5..13].copy_from_slice(&self.hash);
+        key[13..].copy_from_slice(&seq.to_be_bytes());
+        key
+    }
+}
+
+/// Whether a step is too wide for entries of its own.
+pub(super) fn is_wide(step: &Step) -> bool {
+    let causes: usize = step.causes.iter().map(Vec::len).sum();
+    step.removed.len() + step.added.len() + causes > WIDE_RECORDS
+}
+
+/// The keys of a step's index entries, sorted: entries next to each other are written cheaper.
+pub(super) fn keys_of(step: &Step, id: u32) -> Vec<IndexKey> {
+    if is_wide(step) {
+        return vec![IndexKey::Wide(wide_key(id, step.seq))];
+    }
+    let mut keys = Vec::new();
+    let mut last: &[u8] = &[];
+    for rr in step.removed.iter().chain(&step.added) {
+        if rr.owner != last {
+            last = rr.owner;
+            keys.push(Topic::owner(rr.owner));
+        }
+        keys.push(Topic::record(rr));
+    }
+    for cause in step.causes.iter().flatten() {
+        keys.push(Topic::object(cause.kind, &cause.key));
+    }
+    let key = |topic: Topic| IndexKey::Topic(topic.key(id, step.seq));
+    let mut keys: Vec<_> = keys.into_iter().map(key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// The key of an index entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum IndexKey {
+    /// By a topic.
+    Topic([u8; 21]),
+    /// Of a wide step.
+    Wide([u8; 13]),
+}
+
+impl std::ops::Deref for IndexKey {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Topic(key) => key,
+            Self::Wide(key) => key,
+        }
+    }
+}
+
+/// Puts a step's index entries into a batch.
+pub(super) fn put(batch: &mut Batch, step: &Step, id: u32) {
+    for key in keys_of(step, id) {
+        let value = codec::seal(&key, Vec::new());
+        batch.put(&key, value);
+    }
+}
+
+/// Whether the store has an index entry, sound.
+pub(super) fn has(store: &Store, key: &[u8]) -> Result<bool, StoreError> {
+    let value = store.get(key)?;
+    let Some(value) = value else {
+        return Ok(false);
+    };
+    Ok(if key.first() == Some(&codec::WIDE) {
+        wide::parts_in(key, &value).is_some()
+    } else {
+        codec::unseal(key, &value) == Some(&[])
+    })
+}
+
+/// Numbers of steps that may concern a topic, falling, found a page at a time.
+#[derive(Debug)]
+pub(super) struct Finder {
+    /// What is looked for.
+    topic: Topic,
+    /// The zone.
+    id: u32,
+    /// The first step that the indexes know.
+    indexed: u64,
+    /// The lowest number wanted.
+    low: u64,
+    /// Entries of the topic.
+    topic_source: Source,
+    /// Entries of wide steps.
+    wide_source: Source,
+    /// The next number below the indexed ones; `low - 1` or lower at the end.
+    plain: Option<u64>,
+}
+
+/// One falling row of numbers.
+#[derive(Debug)]
+struct Source {
+    /// Numbers read ahead, rising, each with what its entry says of a list.
+    page: Vec<(u64, u32)>,
+    /// The lowest number read so far; what is below is still to be read. `None` at the end.
+    below: Option<u64>,
+}
+
+impl Source {
+    /// The highest number left.
+    fn peek(
+        &mut self,
+        store: &Store,
+        low: &[u8],
+        key: impl Fn(u64) -> Vec<u8>,
+    ) -> Result<Option<(u64, u32)>, StoreError> {
+        if self.page.is_empty()
+            && let Some(below) = self.below
+        {
+            let found = store.range_back(low, &key(below), PAGE)?;
+            let seq_of = |key: &[u8]| Some(u64::from_be_bytes(*key.last_chunk::<8>()?));
+            self.page = found
+                .iter()
+                .rev()
+                .filter_map(|(key, value)| {
+                    Some((seq_of(key)?, wide::parts_in(key, value).unwrap_or(0)))
+                })
+                .collect();
+            let lowest = self.page.first().map(|(seq, _)| *seq);
+            self.below = lowest.filter(|_| found.len() == PAGE);
+        }
+        Ok(self.page.last().copied())
+    }
+}
+
+impl Finder {
+    /// Looks for a topic among the steps numbered `low` to `high`.
+    pub(super) fn new(topic: Topic, id: u32, indexed: u64, low: u64, high: u64) -> Self {
+        let source = || Source {
+            page: Vec::new(),
+            below: Some(high.saturating_add(1)),
+        };
+        Self {
+            topic,
+            id,
+            indexed,
+            low,
+            topic_source: source(),
+            wide_source: source(),
+            plain: Some(high.min(indexed.saturating_sub(1))),
+        }
+    }
+
+    /// The next number.
+    pub(super) fn next(&mut self, store: &Store) -> Result<Option<u64>, StoreError> {
+        let (topic, id) = (self.topic, self.id);
+        let first = self.low.max(self.indexed);
+        loop {
+            let by_topic = self
+                .topic_source
+                .peek(store, &topic.key(id, first), |seq| {
+                    topic.key(id, seq).to_vec()
+                })?;
+            let wide = self.wide_source.peek(store, &wide_key(id, first), |seq| {
+                wide_key(id, seq).to_vec()
+            })?;
+            match (by_topic, wide) {
+                (Some((seq, _)), wide) if wide.is_none_or(|(wide, _)| wide <= seq) => {
+                    self.topic_source.page.pop();
+                    if wide.is_some_and(|(wide, _)| wide == seq) {
+                        self.wide_source.page.pop();
+                    }
+                    return Ok(Some(seq));
+                }
+                (_, Some((seq, parts))) => {
+                    self.wide_source.page.pop();
+                    if wide::may_concern(store, id, seq, parts, &topic)? {
+                        return Ok(Some(seq));
+                    }
+                }
+                (_, None) => break,
+            }
+        }
+        let next = self.plain.filter(|seq| *seq >= self.low && *seq > 0);
+        self.plain = next.map(|seq| seq - 1);
+        Ok(next)
+    }
+}

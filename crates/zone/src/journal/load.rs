@@ -1,0 +1,257 @@
+//! From the store back to versions: the base, the steps after it, each checked.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use dns::{Name, Serial};
+use imbl::Vector;
+
+use crate::journal::codec::{self, STEP, Stream, StreamError, Streamed};
+use crate::journal::head::{Base, Head};
+use crate::journal::store::{Store, StoreError};
+use crate::journal::{Stored, step};
+use crate::{Contents, Link, MemoryLimits, Step, Version};
+
+/// What a zone's version is made of.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    /// The version's number.
+    pub(super) seq: u64,
+    /// Its serial.
+    pub(super) serial: Serial,
+    /// When it was made.
+    pub(super) time_ms: u64,
+    /// Its records.
+    pub(super) contents: Contents,
+    /// Its hashes; `None` when the step that leads to it has none or was not looked at.
+    pub(super) link: Option<Link>,
+}
+
+/// The newest sound version and what was wrong after it.
+pub(super) struct Sound {
+    /// The version.
+    pub(super) version: Version,
+    /// Why the steps after it cannot be used; `None` when there are none.
+    pub(super) fault: Option<String>,
+}
+
+/// Reads the base of a zone.
+pub(super) fn read_base(store: &Store, stored: &Stored) -> Streamed<State> {
+    read_snapshot(store, stored, stored.head.base)
+}
+
+/// Reads what is nearest to a version: the base or an older snapshot.
+pub(super) fn read_near(store: &Store, stored: &Stored, seq: u64) -> Streamed<State> {
+    read_snapshot(store, stored, stored.head.nearest(seq))
+}
+
+/// Reads a snapshot, or a first step as one.
+pub(super) fn read_snapshot(store: &Store, stored: &Stored, base: Base) -> Streamed<State> {
+    let apex = &stored.apex;
+    let (read, link) = if base.snapshot {
+        let read = step::read_snapshot(store, apex, stored.id, base.seq)?;
+        (read, None)
+    } else {
+        let first = step::read_raw_step(store, stored.id, base.seq)?;
+        let link = first.link();
+        let read = first.into_contents(apex).ok_or(StreamError::Damaged(
+            "the first version's records do not fit together",
+        ))?;
+        (read, link)
+    };
+    let (contents, serial, time_ms) = read;
+    Ok(State {
+        seq: base.seq,
+        serial,
+        time_ms,
+        contents,
+        link,
+    })
+}
+
+/// Reads a step.
+pub(super) fn read_step(store: &Store, apex: &Name, id: u32, seq: u64) -> Streamed<Step> {
+    Ok(step::read_raw_step(store, id, seq)?.into_step(apex))
+}
+
+/// Reads steps that follow each other, their causes only where they are wanted.
+pub(super) fn read_steps(
+    store: &Store,
+    stored: &Stored,
+    seqs: RangeInclusive<u64>,
+    why: bool,
+) -> Streamed<Vec<Arc<Step>>> {
+    let mut stream = Stream::through(store, STEP, stored.id, &seqs);
+    let read = |seq| {
+        let raw = step::take_raw_step(&mut stream, seq, why)?;
+        stream.go_on()?;
+        Ok(Arc::new(raw.into_step(&stored.apex)))
+    };
+    seqs.map(read).collect()
+}
+
+impl State {
+    /// Goes one step on. A step that does not fit leaves the state as it was.
+    pub(super) fn advance(&mut self, step: &Step) -> Streamed<()> {
+        const UNFIT: StreamError =
+            StreamError::Damaged("a step does not fit the version before it");
+        let linked = step
+            .from
+            .as_ref()
+            .is_some_and(|(serial, soa)| *serial == self.serial && soa == self.contents.soa());
+        if !linked || step.seq != self.seq + 1 {
+            return Err(UNFIT);
+        }
+        let contents = step.apply(&self.contents).map_err(|_| UNFIT)?;
+        if contents.record_count() != step.records {
+            return Err(UNFIT);
+        }
+        *self = Self {
+            seq: step.seq,
+            serial: step.serial,
+            time_ms: step.time_ms,
+            contents,
+            link: step.link,
+        };
+        Ok(())
+    }
+
+    /// Goes one step back. The time of the version before is not known: 0.
+    pub(super) fn retreat(&mut self, step: &Step) -> Streamed<()> {
+        const UNFIT: StreamError = StreamError::Damaged("a step does not fit the version after it");
+        let (serial, _) = step.from.as_ref().ok_or(UNFIT)?;
+        if step.seq != self.seq || step.serial != self.serial {
+            return Err(UNFIT);
+        }
+        let contents = step.revert(&self.contents).map_err(|_| UNFIT)?;
+        *self = Self {
+            seq: step.seq - 1,
+            serial: *serial,
+            time_ms: 0,
+            contents,
+            link: None,
+        };
+        Ok(())
+    }
+}
+
+/// The history of a version in memory while it is read.
+struct History {
+    /// The steps, oldest first.
+    steps: Vector<Arc<Step>>,
+    /// Their octets.
+    octets: usize,
+    /// What may be kept.
+    limits: MemoryLimits,
+}
+
+impl History {
+    /// Adds the newest step and drops what is too much.
+    fn push(&mut self, step: Arc<Step>) {
+        self.octets += step.octets();
+        self.steps.push_back(step);
+        while self.steps.len() > self.limits.steps || self.octets > self.limits.octets {
+            let Some(dropped) = self.steps.pop_front() else {
+                return;
+            };
+            self.octets -= dropped.octets();
+        }
+    }
+
+    /// Adds a step before the oldest, if it fits.
+    fn unshift(&mut self, step: Arc<Step>) -> bool {
+        let fits = self.steps.len() < self.limits.steps
+            && self.octets + step.octets() <= self.limits.octets;
+        if fits {
+            self.octets += step.octets();
+            self.steps.push_front(step);
+        }
+        fits
+    }
+}
+
+/// Restores the newest sound version of a zone. Damage of the base is an error; damage after it ends
+/// the replay.
+pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> Streamed<Sound> {
+    let Stored { apex, head, .. } = stored;
+    let mut state = read_base(store, stored)?;
+    let mut history = History {
+        steps: Vector::new(),
+        octets: 0,
+        limits,
+    };
+    let mut fault = None;
+    while state.seq < head.seq {
+        let next = read_step(store, apex, stored.id, state.seq + 1)
+            .and_then(|step| state.advance(&step).map(|()| step));
+        match next {
+            Ok(step) if step.seq >= head.oldest => history.push(Arc::new(step)),
+            // The base needs it, but it has left the history.
+            Ok(_) => {}
+            Err(StreamError::Damaged(what)) => {
+                fault = Some(what.to_owned());
+                break;
+            }
+            Err(StreamError::Store(error)) => return Err(error.into()),
+        }
+    }
+    if fault.is_none() && state.serial != head.serial {
+        return Err(StreamError::Damaged(
+            "the newest version has another serial",
+        ));
+    }
+    // Nothing was dropped, so there may be room for steps from before the base.
+    if history.steps.len() as u64 == state.seq.saturating_sub(head.base.seq) {
+        extend_back(store, stored, &mut history);
+    }
+    let State {
+        seq,
+        serial,
+        time_ms,
+        contents,
+        link,
+    } = state;
+    let link = match link {
+        // A snapshot says nothing of hashes: its step does.
+        None if seq == head.base.seq && head.base.snapshot => {
+            match step::peek_link(store, stored.id, seq) {
+                Ok(link) => link,
+                // The step has left the history, or cannot be read.
+                Err(StreamError::Damaged(_)) => None,
+                Err(error @ StreamError::Store(_)) => return Err(error),
+            }
+        }
+        link => link,
+    };
+    let version = Version::restore(seq, serial, time_ms, contents, history.steps, link);
+    Ok(Sound { version, fault })
+}
+
+/// Fills the history with steps from before the base, as far as they are sound.
+fn extend_back(store: &Store, stored: &Stored, history: &mut History) {
+    let Head { oldest, base, .. } = stored.head;
+    let mut after = history.steps.front().and_then(|step| step.from.clone());
+    for seq in (oldest..=base.seq).rev() {
+        let Ok(step) = read_step(store, &stored.apex, stored.id, seq) else {
+            return;
+        };
+        let linked = after
+            .as_ref()
+            .is_none_or(|(serial, soa)| *serial == step.serial && *soa == step.soa);
+        if !linked || step.from.is_none() {
+            return;
+        }
+        after.clone_from(&step.from);
+        if !history.unshift(Arc::new(step)) {
+            return;
+        }
+    }
+}
+
+/// The number of the first step of a zone that stands in the store.
+pub(super) fn first_stored(store: &Store, id: u32) -> Result<Option<u64>, StoreError> {
+    let low = codec::part_key(STEP, id, 0, 0);
+    let high = codec::part_key(STEP, id, u64::MAX, u32::MAX);
+    let found = store.range(&low, &high, 1)?;
+    Ok(found.first().and_then(|(key, _)| codec::seq_of(key)))
+}

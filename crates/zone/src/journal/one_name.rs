@@ -1,0 +1,102 @@
+//! What a version said of one name: its records, without going through what happened to all others.
+
+use dns::{Name, SortKey};
+
+use crate::journal::codec::{StreamError, Streamed};
+use crate::journal::index::{Finder, Topic};
+use crate::journal::part_step::PartStep;
+use crate::journal::reader::{ReadError, Reader, TRIES, unreadable};
+use crate::journal::{Stored, load, part_step, seek, step};
+use crate::{Contents, Edit, Version};
+
+impl Reader {
+    /// The records at one name in a version that is kept, as contents with nothing else in them. `near` as
+    /// for [`Self::contents_at`]. Costs the changes of the name between the version and what is nearest:
+    /// `near`, or a snapshot, of which only the name is read.
+    ///
+    /// # Errors
+    /// [`ReadError`] when the version is not kept, or cannot be read.
+    pub fn contents_of(
+        &self,
+        apex: &Name,
+        seq: u64,
+        name: &Name,
+        near: Option<&Version>,
+    ) -> Result<Contents, ReadError> {
+        let stored = self.stored(apex)?;
+        let near = near.filter(|near| near.seq <= stored.head.seq);
+        let plain = || self.contents_at(apex, seq, near.filter(|near| near.seq >= seq));
+        let Some(key) = SortKey::of_wire(name.as_wire(), apex.as_wire()) else {
+            return plain();
+        };
+        // Steps that the indexes do not know are not looked up: the plain way checks more.
+        if seq < stored.head.oldest || seq < stored.head.indexed {
+            return plain();
+        }
+        let mut tries = 0;
+        loop {
+            let stored = self.stored(apex)?;
+            tries += 1;
+            match self.name_at(&stored, seq, (name, key.as_bytes()), near) {
+                Ok(contents) => return Ok(contents),
+                // The history may have moved meanwhile.
+                Err(StreamError::Damaged(_)) if tries < TRIES => {}
+                Err(error) => return Err(unreadable(apex, seq, error)),
+            }
+        }
+    }
+
+    /// The records at a name, from what is nearest.
+    fn name_at(
+        &self,
+        stored: &Stored,
+        seq: u64,
+        (name, key): (&Name, &[u8]),
+        near: Option<&Version>,
+    ) -> Streamed<Contents> {
+        let (store, id) = (&self.store, stored.id);
+        let base = stored.head.nearest(seq);
+        let near = near.filter(|near| near.seq.abs_diff(seq) <= base.seq.abs_diff(seq));
+        let (start, node) = match near {
+            Some(near) => (near.seq, near.contents.get(key).cloned()),
+            None if seek::can_seek(store, base.kind(), id, base.seq)? => {
+                let node = seek::node_at(store, (base.kind(), id, base.seq), None, key)?;
+                (base.seq, node.map(|(node, _)| node))
+            }
+            None => {
+                let whole = load::read_snapshot(store, stored, base)?;
+                (base.seq, whole.contents.get(key).cloned())
+            }
+        };
+        let (.., soa) = step::peek_version(store, id, seq)?;
+        let mut edit = Edit::new(&Contents::empty(&stored.apex, soa.clone()));
+        if let Some(node) = node {
+            edit.set(node, 0);
+        }
+        let mut contents = edit.into_contents();
+        let (low, high) = (start.min(seq) + 1, start.max(seq));
+        let mut finder = Finder::new(Topic::name(name), id, stored.head.indexed, low, high);
+        let mut seqs = Vec::new();
+        while low <= high
+            && let Some(found) = finder.next(store)?
+        {
+            seqs.push(found);
+        }
+        let forward = seq > start;
+        if forward {
+            seqs.reverse();
+        }
+        for found in seqs {
+            let PartStep { step, .. } = part_step::read_part(store, &stored.apex, id, found, name)?;
+            let next = if forward {
+                step.apply(&contents)
+            } else {
+                step.revert(&contents)
+            };
+            const UNFIT: &str = "a step does not fit the versions around it";
+            contents = next.map_err(|_| StreamError::Damaged(UNFIT))?;
+        }
+        contents.set_soa(soa);
+        Ok(contents)
+    }
+}

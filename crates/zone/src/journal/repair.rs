@@ -1,0 +1,470 @@
+//! Opening the state folder: is it ours, is it free, and what to do when sled cannot open its files.
+//!
+//! Rungs, each tried only when the one before failed by damage (never when the disk is full or the
+//! folder read-only): as it is, without left-over `snap.*.generating` files, which make sled 0.34 fail
+//! for good; without its snapshots and settings file, so that it reads its log from the start; at last
+//! the database goes aside, in one piece for whoever wants to look at it, and a new one starts with what
+//! can be read of the old.
+//! A file `opening` counts opens that did not come to an end; after some the next rung is tried at once.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::journal::codec::{self, FORMAT, FORMAT_BEFORE, META_KEY};
+use crate::journal::refusal::OpenError;
+use crate::journal::salvage::copy_readable;
+use crate::journal::sidefile::{sync_dir, write_durably};
+use crate::journal::store::{Batch, Store, StoreError};
+
+/// The file that says that the folder is ours, and in which layout.
+const FORMAT_FILE: &str = "format";
+/// Where it is written before it is renamed.
+const FORMAT_NEXT: &str = "format.next";
+/// What the format file says.
+pub(super) const FORMAT_TEXT: &str = "zonewright state ";
+/// The file that is locked while a process uses the folder.
+const LOCK_FILE: &str = "lock";
+/// The database's folder.
+const DATABASE: &str = "db";
+/// Where damaged files go: this, a dash and a number.
+const DAMAGED: &str = "damaged";
+/// How many such folders are kept.
+const DAMAGED_KEPT: u32 = 4;
+/// Counts opens that did not come to an end.
+const OPENING: &str = "opening";
+/// After so many of them sled's snapshots are left out.
+const OPENS_WITHOUT_SNAPSHOT: u32 = 5;
+/// After so many of them the database goes aside.
+const OPENS_WITHOUT_DATABASE: u32 = 10;
+/// What may stand in a folder that is not ours yet.
+const HARMLESS: [&str; 4] = [LOCK_FILE, FORMAT_NEXT, "control.sock", "lost+found"];
+/// What is written to find out whether the disk takes anything.
+const PROBE_OCTETS: usize = 1 << 20;
+
+/// A folder that is ours and locked.
+#[derive(Debug)]
+pub(super) struct StateDir {
+    /// Its path.
+    path: PathBuf,
+    /// Keeps the lock while it is open.
+    _lock: File,
+}
+
+impl StateDir {
+    /// Takes a folder, or creates it.
+    pub(super) fn take(path: &Path) -> Result<Self, OpenError> {
+        let unusable = |doing| {
+            move |source| OpenError::Unusable {
+                dir: path.to_owned(),
+                doing,
+                source,
+            }
+        };
+        if path.is_file() {
+            return Err(OpenError::File {
+                dir: path.to_owned(),
+            });
+        }
+        fs::create_dir_all(path).map_err(unusable("creating it"))?;
+        let known = check_format(path)?;
+        let lock = take_lock(path)?;
+        if !known {
+            let text = format!("{FORMAT_TEXT}{FORMAT}\n");
+            write_durably(path, FORMAT_FILE, FORMAT_NEXT, text.as_bytes())
+                .map_err(unusable("writing to it"))?;
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    /// The folder.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The database's folder.
+    pub(super) fn database(&self) -> PathBuf {
+        self.path.join(DATABASE)
+    }
+
+    /// Opens the database, repairing what can be. `check` reads what must be readable.
+    pub(super) fn open_database<T>(
+        &self,
+        store: &Store,
+        notes: &mut Vec<String>,
+        check: impl Fn(&Store) -> Result<T, StoreError>,
+    ) -> Result<T, OpenError> {
+        let failed = self.count_opening();
+        let (first, keep) = match failed {
+            ..OPENS_WITHOUT_SNAPSHOT => (Rung::AsItIs, Keep::Readable),
+            OPENS_WITHOUT_SNAPSHOT..OPENS_WITHOUT_DATABASE => (Rung::FromLog, Keep::Readable),
+            // Who died of reading it must not read it again.
+            _ => (Rung::Anew, Keep::Nothing),
+        };
+        if first != Rung::AsItIs {
+            notes.push(format!("{failed} opens did not come to an end"));
+        }
+        let opened = self.climb(store, first, keep, notes, check);
+        if let Err(error) = fs::remove_file(self.path.join(OPENING)) {
+            tracing::debug!(%error, "the opening marker could not be removed");
+        }
+        opened
+    }
+
+    /// Puts the database aside and starts a new one with what is to be kept.
+    pub(super) fn start_anew<T>(
+        &self,
+        store: &Store,
+        keep: Keep,
+        notes: &mut Vec<String>,
+        check: impl Fn(&Store) -> Result<T, StoreError>,
+    ) -> Result<T, OpenError> {
+        self.climb(store, Rung::Anew, keep, notes, check)
+    }
+
+    /// Tries rung after rung.
+    fn climb<T>(
+        &self,
+        store: &Store,
+        first: Rung,
+        keep: Keep,
+        notes: &mut Vec<String>,
+        check: impl Fn(&Store) -> Result<T, StoreError>,
+    ) -> Result<T, OpenError> {
+        let mut rung = first;
+        loop {
+            store.close();
+            let aside = self.prepare(rung, keep, notes)?;
+            let opened = store
+                .open()
+                .and_then(|()| check_meta(store))
+                .and_then(|()| {
+                    if let (Some(aside), Keep::Readable) = (aside, keep) {
+                        self.take_over(&aside, store)?;
+                    }
+                    check(store)
+                });
+            match (opened, rung.next()) {
+                (Ok(checked), _) => return Ok(checked),
+                (Err(error), Some(next)) if error.is_damage() => {
+                    notes.push(error.to_string());
+                    rung = next;
+                }
+                (Err(source), _) => {
+                    store.close();
+                    return Err(OpenError::Database {
+                        dir: self.path.clone(),
+                        source,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Copies what can be read of a database that was put aside.
+    fn take_over(&self, aside: &Path, store: &Store) -> Result<(), StoreError> {
+        let old = Store::at(&aside.join(DATABASE));
+        let copied = match old.open() {
+            Ok(()) => copy_readable(&old, store),
+            // Not even its log opens: nothing is copied.
+            Err(_) => Ok(()),
+        };
+        old.close();
+        copied
+    }
+
+    /// Puts out of the way what a rung leaves out; gives the folder a whole database was moved to.
+    fn prepare(
+        &self,
+        rung: Rung,
+        keep: Keep,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<PathBuf>, OpenError> {
+        let done = match rung {
+            Rung::AsItIs => self.remove_unfinished(notes).map(|()| None),
+            Rung::FromLog => self.move_snapshots(notes).map(|()| None),
+            Rung::Anew => self.move_database(keep, notes),
+        };
+        done.map_err(|source| OpenError::Unusable {
+            dir: self.path.clone(),
+            doing: "putting damaged files aside",
+            source,
+        })
+    }
+
+    /// Removes index files sled was still writing.
+    fn remove_unfinished(&self, notes: &mut Vec<String>) -> io::Result<()> {
+        let unfinished = files_named(&self.database(), |name| name.ends_with(".generating"))?;
+        for path in &unfinished {
+            fs::remove_file(path)?;
+        }
+        if !unfinished.is_empty() {
+            notes.push(format!(
+                "{} unfinished index files of the database were removed; nothing is lost by it",
+                unfinished.len()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Moves sled's index files and its settings away.
+    fn move_snapshots(&self, notes: &mut Vec<String>) -> io::Result<()> {
+        self.probe()?;
+        let database = self.database();
+        let files = files_named(&database, |name| {
+            name.starts_with("snap.") || name == "conf"
+        })?;
+        if files.is_empty() {
+            return Ok(());
+        }
+        let aside = self.damaged_folder()?;
+        for path in &files {
+            if let Some(name) = path.file_name() {
+                fs::rename(path, aside.join(name))?;
+            }
+        }
+        sync_dir(&database)?;
+        notes.push(format!(
+            "{} index files of the database were moved to {} and are rebuilt from its log",
+            files.len(),
+            aside.display()
+        ));
+        Ok(())
+    }
+
+    /// Moves the database away.
+    fn move_database(&self, keep: Keep, notes: &mut Vec<String>) -> io::Result<Option<PathBuf>> {
+        self.probe()?;
+        let database = self.database();
+        if !database.exists() {
+            return Ok(None);
+        }
+        let aside = self.damaged_folder()?;
+        fs::rename(&database, aside.join(DATABASE))?;
+        sync_dir(&self.path)?;
+        let taken = match keep {
+            Keep::Readable => "what can be read of it is taken over",
+            Keep::Nothing => "nothing of it is taken over",
+        };
+        notes.push(format!(
+            "the damaged database was moved to {}; {taken}, serials go on",
+            aside.display()
+        ));
+        Ok(Some(aside))
+    }
+
+    /// Whether the disk takes anything: a full disk must not look like damage.
+    fn probe(&self) -> io::Result<()> {
+        let path = self.path.join("probe");
+        let written = File::create(&path).and_then(|mut file| {
+            file.write_all(&vec![0x5a; PROBE_OCTETS])?;
+            file.sync_all()
+        });
+        let removed = fs::remove_file(&path);
+        written.and(removed)
+    }
+
+    /// A new folder for damaged files; the oldest of too many goes.
+    fn damaged_folder(&self) -> io::Result<PathBuf> {
+        let mut number = 1;
+        while self.path.join(format!("{DAMAGED}-{number}")).exists() {
+            number += 1;
+        }
+        if number > DAMAGED_KEPT {
+            // The first is kept: it is nearest to the cause. The others move up.
+            fs::remove_dir_all(self.path.join(format!("{DAMAGED}-2")))?;
+            for later in 3..number {
+                fs::rename(
+                    self.path.join(format!("{DAMAGED}-{later}")),
+                    self.path.join(format!("{DAMAGED}-{}", later - 1)),
+                )?;
+            }
+            number -= 1;
+        }
+        let folder = self.path.join(format!("{DAMAGED}-{number}"));
+        fs::create_dir(&folder)?;
+        Ok(folder)
+    }
+
+    /// Counts this open; gives how many before it did not come to an end.
+    fn count_opening(&self) -> u32 {
+        let path = self.path.join(OPENING);
+        let failed = fs::read_to_string(&path)
+            .ok()
+            .and_then(|text| text.trim().parse().ok())
+            .unwrap_or(0_u32);
+        // A marker that cannot be written costs the guard against crash loops, no more.
+        if let Err(error) = fs::write(&path, failed.saturating_add(1).to_string()) {
+            tracing::debug!(%error, "the opening marker could not be written");
+        }
+        failed
+    }
+}
+
+/// How the database is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rung {
+    /// As it is.
+    AsItIs,
+    /// Without sled's snapshots, from its log.
+    FromLog,
+    /// A new one, the old one aside.
+    Anew,
+}
+
+/// What a new database takes from the old one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// All that can be read.
+    Readable,
+    /// Nothing.
+    Nothing,
+}
+
+impl Rung {
+    /// What to try after this.
+    const fn next(self) -> Option<Self> {
+        match self {
+            Self::AsItIs => Some(Self::FromLog),
+            Self::FromLog => Some(Self::Anew),
+            Self::Anew => None,
+        }
+    }
+}
+
+/// Whether a folder that is there has nothing of ours and nothing else.
+pub(super) fn is_unused(path: &Path) -> bool {
+    matches!(check_format(path), Ok(false)) && !path.join(FORMAT_FILE).exists()
+}
+
+/// Whether the folder has our format file; an error when it is another's.
+fn check_format(path: &Path) -> Result<bool, OpenError> {
+    let unusable = |source| OpenError::Unusable {
+        dir: path.to_owned(),
+        doing: "reading it",
+        source,
+    };
+    match fs::read_to_string(path.join(FORMAT_FILE)) {
+        Ok(text) if text.trim_end() == format!("{FORMAT_TEXT}{FORMAT}") => return Ok(true),
+        // Written anew as the present one before anything else is: what follows the old one cannot read.
+        Ok(text) if text.trim_end() == format!("{FORMAT_TEXT}{FORMAT_BEFORE}") => return Ok(false),
+        Ok(text) => {
+            return Err(OpenError::OtherFormat {
+                dir: path.to_owned(),
+                found: text.lines().next().unwrap_or_default().to_owned(),
+            });
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(unusable(error)),
+    }
+    let mut others = Vec::new();
+    for entry in fs::read_dir(path).map_err(unusable)? {
+        let name = entry.map_err(unusable)?.file_name();
+        if !HARMLESS.iter().any(|known| name == *known) {
+            others.push(name.to_string_lossy().into_owned());
+        }
+    }
+    others.sort_unstable();
+    match others.into_iter().next() {
+        None => Ok(false),
+        Some(found) => Err(OpenError::Foreign {
+            dir: path.to_owned(),
+            found,
+        }),
+    }
+}
+
+/// Locks the folder and leaves our process id for whoever finds it locked.
+fn take_lock(path: &Path) -> Result<File, OpenError> {
+    let unusable = |source| OpenError::Unusable {
+        dir: path.to_owned(),
+        doing: "locking it",
+        source,
+    };
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path.join(LOCK_FILE))
+        .map_err(unusable)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            let read = file.read_to_string(&mut holder);
+            let holder = match holder.trim().parse::<u32>() {
+                Ok(process) if read.is_ok() => format!("process {process}"),
+                _ => "another process".to_owned(),
+            };
+            return Err(OpenError::Locked {
+                dir: path.to_owned(),
+                holder,
+            });
+        }
+        Err(TryLockError::Error(error)) => return Err(unusable(error)),
+    }
+    let named = file
+        .set_len(0)
+        .and_then(|()| writeln!(file, "{}", std::process::id()));
+    if let Err(error) = named {
+        // The lock holds without the number too (a full disk): only the message would be poorer.
+        tracing::debug!(%error, "the lock file does not name its holder");
+    }
+    Ok(file)
+}
+
+/// The files of a folder whose names fit; none when there is no folder.
+fn files_named(folder: &Path, fits: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(&fits) {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// Reads or writes the database's own record.
+fn check_meta(store: &Store) -> Result<(), StoreError> {
+    const DOING: &str = "reading the database";
+    let broken = |what: &str| StoreError::Broken {
+        doing: DOING,
+        what: what.to_owned(),
+    };
+    if let Some(value) = store.get(META_KEY)? {
+        let payload =
+            codec::unseal(META_KEY, &value).ok_or_else(|| broken("its first record is damaged"))?;
+        return if payload == FORMAT.to_be_bytes() {
+            Ok(())
+        } else if payload == FORMAT_BEFORE.to_be_bytes() {
+            write_meta(store)
+        } else {
+            Err(broken("its layout is another"))
+        };
+    }
+    if !store.range(&[0], &[0xff], 1)?.is_empty() {
+        return Err(broken("its first record is missing"));
+    }
+    write_meta(store)
+}
+
+/// Writes the database's own record.
+fn write_meta(store: &Store) -> Result<(), StoreError> {
+    let mut batch = Batch::default();
+    batch.put(
+        META_KEY,
+        codec::seal(META_KEY, FORMAT.to_be_bytes().to_vec()),
+    );
+    store.write(batch)?;
+    store.sync()
+}

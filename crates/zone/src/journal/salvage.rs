@@ -1,0 +1,111 @@
+//! What can still be read of a damaged database, copied into an empty one.
+//!
+//! Only what heads name is copied, entry by entry, each stream until its first unreadable entry. Nothing
+//! is judged here: loading checks every part and cuts off what does not hold.
+
+use crate::journal::codec::{self, HEAD, OLDER, SNAPSHOT, STEP, ZONE};
+use crate::journal::head::{Head, read_older};
+use crate::journal::store::{Batch, Store, StoreError};
+
+/// Entries read at once.
+const PAGE: usize = 32;
+/// Entries written at once.
+const BATCH_ENTRIES: usize = 256;
+
+/// Copies what is readable. Errors of the damaged database end the stream they are met in; those of the
+/// new one end the copy.
+pub(super) fn copy_readable(from: &Store, to: &Store) -> Result<(), StoreError> {
+    let mut copy = Copy {
+        from,
+        to,
+        batch: Batch::default(),
+    };
+    let names = copy.read_range(&codec::zone_key(ZONE, 0), &[ZONE + 1]);
+    for id in names.iter().filter_map(|key| codec::id_of(key)) {
+        copy.zone(id)?;
+    }
+    let Copy { batch, .. } = copy;
+    to.write(batch)?;
+    to.sync()
+}
+
+/// A copy in progress.
+struct Copy<'a> {
+    /// The damaged database.
+    from: &'a Store,
+    /// The new one.
+    to: &'a Store,
+    /// What is not written yet.
+    batch: Batch,
+}
+
+impl Copy<'_> {
+    /// Copies a zone: its base, its steps, then its name and head.
+    fn zone(&mut self, id: u32) -> Result<(), StoreError> {
+        let key = codec::zone_key(HEAD, id);
+        let Ok(Some(value)) = self.from.get(&key) else {
+            return Ok(());
+        };
+        let Some(mut head) = Head::decode(&key, &value) else {
+            return Ok(());
+        };
+        if let Ok(older) = read_older(self.from, id) {
+            for base in older.iter() {
+                self.stream(SNAPSHOT, id, base.seq, base.seq)?;
+            }
+            self.stream(OLDER, id, 0, u64::MAX)?;
+        }
+        if head.base.snapshot {
+            self.stream(SNAPSHOT, id, head.base.seq, head.base.seq)?;
+        }
+        self.stream(STEP, id, head.first_needed(), head.seq)?;
+        // The indexes are not copied: what was copied is found by going through it.
+        head.indexed = head.seq + 1;
+        self.batch.put(&key, head.encode(&key));
+        let name = codec::zone_key(ZONE, id);
+        if let Ok(Some(value)) = self.from.get(&name) {
+            self.batch.put(&name, value.to_vec());
+        }
+        Ok(())
+    }
+
+    /// Copies the parts of some versions. What cannot be read is left out, and the reading goes on with
+    /// the version after it.
+    fn stream(&mut self, kind: u8, id: u32, first: u64, last: u64) -> Result<(), StoreError> {
+        let end = codec::part_key(kind, id, last, u32::MAX);
+        let mut from = codec::part_key(kind, id, first, 0).to_vec();
+        loop {
+            let Ok(page) = self.from.range(&from, &end, PAGE) else {
+                let Some(seq) = codec::seq_of(&from).filter(|seq| *seq < last) else {
+                    return Ok(());
+                };
+                from = codec::part_key(kind, id, seq + 1, 0).to_vec();
+                continue;
+            };
+            let Some((key, _)) = page.last() else {
+                return Ok(());
+            };
+            from = key.to_vec();
+            from.push(0);
+            for (key, value) in &page {
+                self.batch.put(key, value.to_vec());
+            }
+            if self.batch.keys() >= BATCH_ENTRIES {
+                self.to.write(std::mem::take(&mut self.batch))?;
+            }
+        }
+    }
+
+    /// The keys of a range, as far as they can be read.
+    fn read_range(&self, low: &[u8], high: &[u8]) -> Vec<Vec<u8>> {
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        let mut from = low.to_vec();
+        while let Ok(page) = self.from.range(&from, high, PAGE) {
+            let Some((last, _)) = page.last() else { break };
+            from = last.to_vec();
+            from.push(0);
+            keys.extend(page.iter().map(|(key, _)| key.to_vec()));
+        }
+        keys
+    }
+}

@@ -1,0 +1,155 @@
+//! A look at the database when it is opened: zones, heads, and what nobody needs any more.
+
+use std::collections::BTreeMap;
+
+use dns::Name;
+
+use crate::journal::codec::{self, HEAD, MANY, SNAPSHOT, ZONE};
+use crate::journal::head::{Head, read_older};
+use crate::journal::store::{Store, StoreError};
+use crate::journal::wide::{self, WideJob};
+use crate::journal::{BATCH_ENTRIES, Stored, Zones, load};
+
+/// Keys that nobody needs any more.
+#[derive(Debug)]
+pub(super) struct Garbage {
+    /// The first key.
+    pub(super) low: Vec<u8>,
+    /// The first key that stays.
+    pub(super) high: Vec<u8>,
+}
+
+/// What a look at the database found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    /// The zones with their heads.
+    pub(super) zones: Zones,
+    /// The id of the next new zone.
+    pub(super) next_id: u32,
+    /// Wide steps without a list.
+    pub(super) lists: Vec<WideJob>,
+    /// Entries nobody needs.
+    pub(super) garbage: Vec<Garbage>,
+    /// What is damaged.
+    pub(super) notes: Vec<String>,
+}
+
+/// All entries of an id but name and head.
+pub(super) fn garbage_of(id: u32) -> [Garbage; 8] {
+    MANY.map(|kind| Garbage {
+        low: codec::zone_key(kind, id).to_vec(),
+        high: codec::zone_key(kind, id + 1).to_vec(),
+    })
+}
+
+/// Looks at what the database holds: zones, heads, leftovers.
+pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
+    let mut scan = Scan::default();
+    let mut ids = BTreeMap::new();
+    let mut from = codec::zone_key(ZONE, 0).to_vec();
+    loop {
+        let page = store.range(&from, &[ZONE + 1], BATCH_ENTRIES)?;
+        let Some((last, _)) = page.last() else { break };
+        from = last.to_vec();
+        from.push(0);
+        for (key, value) in &page {
+            let Some(id) = codec::id_of(key) else {
+                continue;
+            };
+            scan.next_id = scan.next_id.max(id + 1);
+            let apex = codec::unseal(key, value).and_then(|wire| Name::from_wire(wire).ok());
+            match apex {
+                Some(apex) => ids.insert(id, apex),
+                None => {
+                    scan.notes
+                        .push(format!("the name of zone {id} in the database is damaged"));
+                    None
+                }
+            };
+        }
+    }
+    for (id, apex) in ids {
+        let key = codec::zone_key(HEAD, id);
+        let head = store
+            .get(&key)?
+            .and_then(|value| Head::decode(&key, &value));
+        let Some(mut head) = head else {
+            scan.notes.push(format!(
+                "zone {apex}: its head is damaged, all its versions are lost"
+            ));
+            continue;
+        };
+        head.older = read_older(store, id)?;
+        let first_stored = load::first_stored(store, id)?.unwrap_or(head.oldest);
+        let stored = Stored {
+            apex: apex.clone(),
+            id,
+            head,
+            first_stored,
+            oldest_size: None,
+        };
+        // Ids rise: a lower one of the same name is left from a commit that failed half-way.
+        if let Some(older) = scan.zones.insert(apex, stored) {
+            for kind in [ZONE, HEAD] {
+                scan.garbage.push(Garbage {
+                    low: codec::zone_key(kind, older.id).to_vec(),
+                    high: codec::zone_key(kind, older.id + 1).to_vec(),
+                });
+            }
+        }
+    }
+    for stored in scan.zones.values() {
+        let due = wide::without_list(store, stored.id)?;
+        let jobs = due
+            .into_iter()
+            .map(|seq| WideJob::new(stored.id, seq, None));
+        scan.lists.extend(jobs);
+    }
+    find_garbage(store, &mut scan)?;
+    Ok(scan)
+}
+
+/// Finds entries of ids and snapshots that no head names. Costs a look per id and snapshot, not per entry.
+fn find_garbage(store: &Store, scan: &mut Scan) -> Result<(), StoreError> {
+    let known: BTreeMap<u32, Head> = scan
+        .zones
+        .values()
+        .map(|stored| (stored.id, stored.head.clone()))
+        .collect();
+    for kind in MANY {
+        let mut from = codec::zone_key(kind, 0).to_vec();
+        loop {
+            let page = store.range(&from, &[kind + 1], 1)?;
+            let Some((Some(id), seq)) = page
+                .first()
+                .map(|(key, _)| (codec::id_of(key), codec::seq_of(key)))
+            else {
+                break;
+            };
+            scan.next_id = scan.next_id.max(id + 1);
+            let of_id = codec::zone_key(kind, id + 1).to_vec();
+            let seq = seq.unwrap_or(0);
+            let of_seq = codec::part_key(kind, id, seq, u32::MAX).to_vec();
+            match known.get(&id) {
+                None => scan.garbage.push(Garbage {
+                    low: codec::zone_key(kind, id).to_vec(),
+                    high: of_id.clone(),
+                }),
+                Some(head) if kind == SNAPSHOT => {
+                    let is_base = head.base.snapshot && head.base.seq == seq;
+                    if !is_base && head.older.iter().all(|base| base.seq != seq) {
+                        scan.garbage.push(Garbage {
+                            low: codec::part_key(kind, id, seq, 0).to_vec(),
+                            high: of_seq.clone(),
+                        });
+                    }
+                    from = of_seq;
+                    continue;
+                }
+                Some(_) => {}
+            }
+            from = of_id;
+        }
+    }
+    Ok(())
+}

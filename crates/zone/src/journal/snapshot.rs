@@ -1,0 +1,101 @@
+//! A snapshot: the whole contents of one version, written a portion at a time between commits.
+
+use dns::{Name, Serial};
+
+use crate::Contents;
+use crate::journal::codec::{Entry, PartWriter, SNAPSHOT};
+use crate::journal::step;
+
+/// A snapshot being written. It holds its version's contents, so commits go on beside it.
+#[derive(Debug)]
+pub(super) struct SnapshotJob {
+    /// The zone.
+    pub(super) apex: Name,
+    /// Its id.
+    pub(super) id: u32,
+    /// The version.
+    pub(super) seq: u64,
+    /// The version's contents.
+    contents: Contents,
+    /// The stream; `None` once it is at its end.
+    parts: Option<PartWriter>,
+    /// Whether parts say where records begin: those of the layout before did not.
+    begins: bool,
+    /// The key of the last owner written; `None` before the first.
+    last: Option<Box<[u8]>>,
+    /// The octets of the stream so far.
+    pub(super) octets: u64,
+    /// The octets the zone's steps had since their base when the snapshot began.
+    pub(super) since_base: u64,
+}
+
+impl SnapshotJob {
+    /// A snapshot of a version.
+    pub(super) fn new(
+        id: u32,
+        seq: u64,
+        (serial, time_ms): (Serial, u64),
+        contents: Contents,
+        begins: bool,
+    ) -> Self {
+        let mut parts = PartWriter::new(SNAPSHOT, id, seq);
+        let head = step::snapshot_head(&contents, serial, time_ms);
+        if begins {
+            parts.begin(head.len(), &mut Vec::new());
+        }
+        // The head is far below a part, so nothing comes out yet.
+        parts.push(&head, &mut Vec::new());
+        Self {
+            apex: contents.apex().clone(),
+            id,
+            seq,
+            contents,
+            parts: Some(parts),
+            begins,
+            last: None,
+            octets: 0,
+            since_base: 0,
+        }
+    }
+
+    /// Whether all of it was given out.
+    pub(super) const fn is_complete(&self) -> bool {
+        self.parts.is_none()
+    }
+
+    /// The next parts: at least `parts` of them unless it ends before.
+    pub(super) fn portion(&mut self, parts: usize) -> Vec<Entry> {
+        let mut out = Vec::new();
+        let Some(mut writer) = self.parts.take() else {
+            return out;
+        };
+        let mut octets = Vec::new();
+        let mut last = None;
+        let full = {
+            let mut write = |node: &crate::Node| {
+                octets.clear();
+                step::put_node(&mut octets, node);
+                if self.begins {
+                    writer.begin(octets.len(), &mut out);
+                }
+                writer.push(&octets, &mut out);
+                last = Some(node.key().into());
+                out.len() >= parts
+            };
+            match &self.last {
+                None => self.contents.nodes().any(&mut write),
+                Some(key) => self.contents.nodes_after(key).any(&mut write),
+            }
+        };
+        self.octets = writer.octets();
+        if last.is_some() {
+            self.last = last;
+        }
+        if full {
+            self.parts = Some(writer);
+        } else {
+            writer.finish(&mut out);
+        }
+        out
+    }
+}

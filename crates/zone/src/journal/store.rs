@@ -1,0 +1,414 @@
+//! The database: the one file that knows sled 0.34.
+//!
+//! sled is fenced in. Every call runs under `catch_unwind`, because sled panics on some damage; an
+//! error of the environment (disk full, no permission) is told apart from damage; after a failed write
+//! sled refuses all work, so the database is dropped and opened again. `flush` alone does not reach the
+//! disk on Linux (sled uses `sync_file_range`), so [`Store::sync`] calls `fdatasync` on the log itself.
+
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use ops::others_first;
+
+use crate::journal::sidefile::sync_dir;
+
+/// How much of the database sled may keep in memory. Its default is 1 GiB; what we read at run time is
+/// the newest end of each zone. sled splits it into 256 parts, and
+/// each should hold a page of 16 values of 3.5 KiB, hence not less. Reasoned, not compared with 32 MiB.
+const CACHE_OCTETS: u64 = 16 << 20;
+/// How often sled's own thread writes out, syncs and collects garbage.
+const FLUSH_EVERY_MS: u64 = 500;
+/// How often and how long to wait for sled's threads to let go of a database that was dropped.
+const RELEASE_TRIES: u32 = 250;
+/// The pause between two such tries.
+const RELEASE_PAUSE: Duration = Duration::from_millis(20);
+
+/// What went wrong in the database.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The environment refused: disk full, read-only, no permission. The data are as they were.
+    #[error("{doing} failed: {source}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The database is damaged.
+    #[error("{doing} failed, the database is damaged: {what}")]
+    Broken {
+        /// What was being done.
+        doing: &'static str,
+        /// What sled said.
+        what: String,
+    },
+}
+
+impl StoreError {
+    /// An error of the environment.
+    pub(super) const fn io(doing: &'static str, source: io::Error) -> Self {
+        Self::Io { doing, source }
+    }
+
+    /// Whether the data are damaged, as against a refusal of the environment.
+    #[must_use]
+    pub const fn is_damage(&self) -> bool {
+        matches!(self, Self::Broken { .. })
+    }
+
+    /// Sorts an error of sled: what it reports of its own file's content is damage.
+    fn of(doing: &'static str, error: sled::Error) -> Self {
+        match error {
+            sled::Error::Io(source) => {
+                let damage = matches!(
+                    source.kind(),
+                    io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData
+                );
+                if damage {
+                    let what = source.to_string();
+                    Self::Broken { doing, what }
+                } else {
+                    Self::Io { doing, source }
+                }
+            }
+            sled::Error::CollectionNotFound(_)
+            | sled::Error::Unsupported(_)
+            | sled::Error::ReportableBug(_)
+            | sled::Error::Corruption { .. } => Self::Broken {
+                doing,
+                what: error.to_string(),
+            },
+        }
+    }
+}
+
+/// Runs a call of sled; a panic becomes damage.
+fn guarded<T>(
+    doing: &'static str,
+    call: impl FnOnce() -> Result<T, sled::Error>,
+) -> Result<T, StoreError> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(StoreError::of(doing, error)),
+        Err(panic) => {
+            let what = panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+                .unwrap_or_else(|| "panic".to_owned());
+            Err(StoreError::Broken { doing, what })
+        }
+    }
+}
+
+/// Octets the database holds, without a copy.
+#[derive(Clone)]
+pub(super) struct Octets(sled::IVec);
+
+impl Deref for Octets {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Changes that become visible together.
+#[derive(Default)]
+pub(super) struct Batch {
+    /// The changes.
+    batch: sled::Batch,
+    /// How many there are.
+    keys: usize,
+}
+
+impl Batch {
+    /// Sets a key.
+    pub(super) fn put(&mut self, key: &[u8], value: Vec<u8>) {
+        self.batch.insert(key, value);
+        self.keys += 1;
+    }
+
+    /// Removes a key.
+    pub(super) fn delete(&mut self, key: &[u8]) {
+        self.batch.remove(key);
+        self.keys += 1;
+    }
+
+    /// How many keys it touches.
+    pub(super) const fn keys(&self) -> usize {
+        self.keys
+    }
+}
+
+/// An open database.
+struct Open {
+    /// sled's handle.
+    db: sled::Db,
+    /// The log, for `fdatasync`.
+    log: File,
+}
+
+/// The database, shared with readers. It can be closed and opened again under them.
+struct Shared {
+    /// Its folder.
+    path: PathBuf,
+    /// The handle; `None` between closing and opening.
+    open: RwLock<Option<Open>>,
+    /// A write failed: sled refuses further work until it is opened again.
+    poisoned: AtomicBool,
+    /// How many keys were set or removed.
+    keys_written: AtomicUsize,
+    /// How many openings are to be refused.
+    #[cfg(test)]
+    refused: AtomicUsize,
+    /// How often it was opened.
+    #[cfg(test)]
+    openings: AtomicUsize,
+}
+
+/// What came of opening the database anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Renewal {
+    /// It was.
+    Done,
+    /// It was not: it takes so many octets on the disk.
+    TooLarge {
+        /// How many.
+        octets: u64,
+    },
+}
+
+/// A handle of the database.
+#[derive(Clone)]
+pub(super) struct Store(Arc<Shared>);
+
+impl Store {
+    /// The database in a folder, not open yet.
+    pub(super) fn at(path: &Path) -> Self {
+        Self(Arc::new(Shared {
+            path: path.to_owned(),
+            open: RwLock::new(None),
+            poisoned: AtomicBool::new(true),
+            keys_written: AtomicUsize::new(0),
+            #[cfg(test)]
+            refused: AtomicUsize::new(0),
+            #[cfg(test)]
+            openings: AtomicUsize::new(0),
+        }))
+    }
+
+    /// Whether a write failed since the database was opened, or it is not open.
+    pub(super) fn is_poisoned(&self) -> bool {
+        self.0.poisoned.load(Ordering::Acquire)
+    }
+
+    /// Whether it is open: otherwise readers get an error.
+    pub(super) fn is_open(&self) -> bool {
+        let open = self.0.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.is_some()
+    }
+
+    /// Closes the database. Readers get an error until it is open again.
+    pub(super) fn close(&self) {
+        self.0.poisoned.store(true, Ordering::Release);
+        let mut open = self.0.open.write().unwrap_or_else(PoisonError::into_inner);
+        let last = open.take();
+        drop(open);
+        let_go(last);
+    }
+
+    /// Closes the database and opens it again, so that what sled kept of it in memory goes, unless it takes more than
+    /// `most` octets on the disk. Readers wait meanwhile. After a failure it is closed, until it is opened.
+    pub(super) fn renew(&self, most: u64) -> Result<Renewal, StoreError> {
+        self.sync()?;
+        let octets = self.with("measuring the database", |open| open.db.size_on_disk())?;
+        if octets > most {
+            return Ok(Renewal::TooLarge { octets });
+        }
+        let mut open = self.0.open.write().unwrap_or_else(PoisonError::into_inner);
+        self.0.poisoned.store(true, Ordering::Release);
+        let_go(open.take());
+        *open = Some(self.open_db()?);
+        self.0.poisoned.store(false, Ordering::Release);
+        Ok(Renewal::Done)
+    }
+
+    /// The next call is refused, as by a disk that is full.
+    #[cfg(test)]
+    pub(super) fn refuse_next(&self) {
+        let mut open = self.0.open.write().unwrap_or_else(PoisonError::into_inner);
+        drop(open.take());
+    }
+
+    /// The next openings are refused, so many of them.
+    #[cfg(test)]
+    pub(super) fn refuse_openings(&self, openings: usize) {
+        self.0.refused.store(openings, Ordering::Relaxed);
+    }
+
+    /// How often the database was opened.
+    #[cfg(test)]
+    pub(super) fn openings(&self) -> usize {
+        self.0.openings.load(Ordering::Relaxed)
+    }
+
+    /// Opens or creates the database.
+    pub(super) fn open(&self) -> Result<(), StoreError> {
+        let open = self.open_db()?;
+        *self.0.open.write().unwrap_or_else(PoisonError::into_inner) = Some(open);
+        self.0.poisoned.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// Opens sled.
+    fn open_db(&self) -> Result<Open, StoreError> {
+        #[cfg(test)]
+        {
+            let less = |left: usize| left.checked_sub(1);
+            let order = Ordering::Relaxed;
+            if self.0.refused.fetch_update(order, order, less).is_ok() {
+                let full = io::ErrorKind::StorageFull.into();
+                return Err(StoreError::io("opening the database", full));
+            }
+            self.0.openings.fetch_add(1, order);
+        }
+        open_db(&self.0.path)
+    }
+
+    /// Runs a call with the open database.
+    fn with<T>(
+        &self,
+        doing: &'static str,
+        call: impl FnOnce(&Open) -> Result<T, sled::Error>,
+    ) -> Result<T, StoreError> {
+        others_first();
+        let guard = self.0.open.read().unwrap_or_else(PoisonError::into_inner);
+        match guard.as_ref() {
+            None => Err(StoreError::io(doing, io::ErrorKind::NotConnected.into())),
+            Some(open) => guarded(doing, || call(open)),
+        }
+    }
+
+    /// The value of a key.
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Octets>, StoreError> {
+        self.with("reading the database", |open| {
+            Ok(open.db.get(key)?.map(Octets))
+        })
+    }
+
+    /// At most `limit` entries from `low` up to but not `high`, in order of keys.
+    pub(super) fn range(
+        &self,
+        low: &[u8],
+        high: &[u8],
+        limit: usize,
+    ) -> Result<Vec<(Octets, Octets)>, StoreError> {
+        self.with("reading the database", |open| {
+            open.db
+                .range(low..high)
+                .take(limit)
+                .map(|entry| entry.map(|(key, value)| (Octets(key), Octets(value))))
+                .collect()
+        })
+    }
+
+    /// At most `limit` entries from `low` to before `high`, in falling order of keys.
+    pub(super) fn range_back(
+        &self,
+        low: &[u8],
+        high: &[u8],
+        limit: usize,
+    ) -> Result<Vec<(Octets, Octets)>, StoreError> {
+        self.with("reading the database", |open| {
+            open.db
+                .range(low..high)
+                .rev()
+                .take(limit)
+                .map(|entry| entry.map(|(key, value)| (Octets(key), Octets(value))))
+                .collect()
+        })
+    }
+
+    /// Applies a batch: all of it or nothing survives a crash. Not on disk before [`Self::sync`].
+    pub(super) fn write(&self, batch: Batch) -> Result<(), StoreError> {
+        self.0
+            .keys_written
+            .fetch_add(batch.keys(), Ordering::Relaxed);
+        let done = self.with("writing the database", |open| {
+            open.db.apply_batch(batch.batch)
+        });
+        self.note(done)
+    }
+
+    /// How many keys were set or removed so far, those of writes that failed among them.
+    pub(super) fn keys_written(&self) -> usize {
+        self.0.keys_written.load(Ordering::Relaxed)
+    }
+
+    /// Brings everything written so far to the disk.
+    pub(super) fn sync(&self) -> Result<(), StoreError> {
+        let done = self.with("syncing the database", |open| {
+            open.db.flush()?;
+            open.log.sync_data()?;
+            Ok(())
+        });
+        self.note(done)
+    }
+
+    /// Remembers a failed write.
+    fn note<T>(&self, done: Result<T, StoreError>) -> Result<T, StoreError> {
+        if done.is_err() {
+            self.0.poisoned.store(true, Ordering::Release);
+        }
+        done
+    }
+}
+
+/// Drops the handle of the database, which closes it.
+fn let_go(open: Option<Open>) {
+    // sled unwraps a failed sync while it is dropped; what was not synced was not announced.
+    if catch_unwind(AssertUnwindSafe(|| drop(open))).is_err() {
+        tracing::warn!("the database did not close cleanly");
+    }
+}
+
+/// Opens sled. A handle that was dropped a moment ago may still be held by sled's threads: wait for it.
+fn open_db(path: &Path) -> Result<Open, StoreError> {
+    const DOING: &str = "opening the database";
+    let mut tries = 0;
+    let db = loop {
+        let opened = guarded(DOING, || {
+            sled::Config::new()
+                .path(path)
+                .cache_capacity(CACHE_OCTETS)
+                .mode(sled::Mode::LowSpace)
+                .flush_every_ms(Some(FLUSH_EVERY_MS))
+                .open()
+        });
+        match opened {
+            Err(StoreError::Io { source, .. })
+                if source.to_string().contains("could not acquire lock")
+                    && tries < RELEASE_TRIES =>
+            {
+                tries += 1;
+                std::thread::park_timeout(RELEASE_PAUSE);
+            }
+            other => break other?,
+        }
+    };
+    let failed = |error| StoreError::io(DOING, error);
+    let log = File::open(path.join("db")).map_err(failed)?;
+    // sled syncs what it writes to its files, but not the folder that names them: without this a log that
+    // was synced many times may be gone with its name after a loss of power.
+    for folder in [Some(path), path.parent()].into_iter().flatten() {
+        sync_dir(folder).map_err(failed)?;
+    }
+    Ok(Open { db, log })
+}

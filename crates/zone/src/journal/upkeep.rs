@@ -1,0 +1,370 @@
+//! Upkeep of history: limits, snapshots, removal, each a portion at a time.
+
+use std::sync::Arc;
+
+use crate::journal::codec::{self, FILTER, SNAPSHOT, STEP, StreamError};
+use crate::journal::head::{Base, older_key, put_older};
+use crate::journal::index::IndexKey;
+use crate::journal::scan::Garbage;
+use crate::journal::snapshot::SnapshotJob;
+use crate::journal::store::{Batch, StoreError};
+use crate::journal::wide::{self, WideJob};
+use crate::journal::{DAMAGED_COMMITS, Journal, Stored, put_head};
+use crate::journal::{index, load, step};
+use crate::{Candidate, Version};
+
+/// The octets of the wide steps that are kept at hand until their lists are made, but for the first.
+pub(super) const LISTS_AT_HAND_OCTETS: usize = 32 << 20;
+/// The most steps one commit may drop from a zone's history.
+const DROPPED_STEPS: usize = 64;
+/// No snapshot is written before the steps since the base have so many octets.
+const SNAPSHOT_MIN_OCTETS: u64 = 1 << 20;
+
+/// When upkeep is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// With a commit: nothing large is read.
+    Commit,
+    /// While nothing else is to be done.
+    Idle,
+}
+
+impl Journal {
+    /// Does a portion of upkeep; says whether there is more to do. After a failure the next commit opens
+    /// the database again, and a new one when it was damage again and again.
+    pub(super) fn try_upkeep(&mut self, portion: usize, occasion: Occasion) -> bool {
+        match self.upkeep(portion, occasion) {
+            Ok(more) => {
+                self.damaged_upkeep = 0;
+                more
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the upkeep of history failed");
+                self.damaged_upkeep += u32::from(error.is_damage());
+                if self.damaged_upkeep >= DAMAGED_COMMITS {
+                    self.store.close();
+                }
+                false
+            }
+        }
+    }
+
+    /// Moves the oldest step of a zone's history on, as far as the limits say.
+    pub(super) fn retain(&self, stored: &mut Stored) {
+        let limits = self
+            .retention
+            .get(&stored.apex)
+            .copied()
+            .unwrap_or_default();
+        let now = (self.clock)();
+        let keep = u64::try_from(limits.keep.as_millis()).unwrap_or(u64::MAX);
+        for _ in 0..DROPPED_STEPS {
+            let head = &mut stored.head;
+            if head.oldest >= head.seq {
+                return;
+            }
+            let size = match stored.oldest_size {
+                Some(size) => Some(size),
+                None => match step::peek_step(&self.store, stored.id, head.oldest) {
+                    Ok(size) => Some(size),
+                    // What cannot be read is no history.
+                    Err(StreamError::Damaged(_)) => None,
+                    Err(StreamError::Store(_)) => return,
+                },
+            };
+            stored.oldest_size = size;
+            let too_old = size.is_none_or(|size| now.saturating_sub(size.time_ms) > keep);
+            let too_many = head.seq - head.oldest >= limits.versions;
+            if !too_old && !too_many && head.kept_octets <= limits.octets {
+                return;
+            }
+            let counted = head.base.snapshot || head.oldest > head.base.seq;
+            if let (Some(size), true) = (size, counted) {
+                head.kept_octets = head.kept_octets.saturating_sub(size.octets);
+            }
+            head.oldest += 1;
+            let oldest = head.oldest;
+            if head.older.first().is_some_and(|base| base.seq + 1 < oldest) {
+                Arc::make_mut(&mut head.older).retain(|base| base.seq + 1 >= oldest);
+            }
+            stored.oldest_size = None;
+        }
+    }
+
+    /// Older snapshots that a head names no more.
+    pub(super) fn snapshots_left(&self, stored: &Stored) -> Vec<Garbage> {
+        let before = self.zones().get(&stored.apex).cloned();
+        let left = before.into_iter().filter(|it| it.id == stored.id);
+        left.filter(|before| !Arc::ptr_eq(&before.head.older, &stored.head.older))
+            .flat_map(|before| before.head.older.to_vec())
+            .filter(|base| !stored.head.older.contains(base))
+            .map(|base| parts_of_snapshot(stored.id, base.seq))
+            .collect()
+    }
+
+    /// Begins a snapshot when the steps have outgrown the base.
+    pub(super) fn start_snapshot(&mut self, version: &Version) {
+        let apex = version.contents.apex();
+        let Some(stored) = self.zones().get(apex).cloned() else {
+            return;
+        };
+        let limit = SNAPSHOT_MIN_OCTETS.max(stored.head.base.octets / 2);
+        let old = codec::zone_key(SNAPSHOT, stored.id);
+        let busy = self.jobs.iter().any(|job| job.id == stored.id)
+            || self.garbage.iter().any(|some| some.low.starts_with(&old));
+        if stored.head.since_base <= limit || busy {
+            return;
+        }
+        let mut job = snapshot_job(stored.id, version);
+        job.since_base = stored.head.since_base;
+        self.jobs.push_back(job);
+    }
+
+    /// Does a portion of upkeep; says whether there is more.
+    pub(super) fn upkeep(
+        &mut self,
+        portion: usize,
+        occasion: Occasion,
+    ) -> Result<bool, StoreError> {
+        if let Some(mut job) = self.jobs.pop_front() {
+            let mut batch = Batch::default();
+            for (key, value) in job.portion(portion) {
+                batch.put(&key, value);
+            }
+            self.store.write(batch)?;
+            if job.is_complete() {
+                self.finish_snapshot(&job)?;
+            } else {
+                self.jobs.push_front(job);
+            }
+        }
+        let is_at_hand = |job: &WideJob| job.step.is_some();
+        if occasion == Occasion::Idle || self.lists.front().is_some_and(is_at_hand) {
+            self.write_list(portion)?;
+        }
+        let stale: Vec<_> = self
+            .zones()
+            .values()
+            .filter(|stored| stored.first_stored < stored.head.first_needed())
+            .cloned()
+            .collect();
+        let mut room = portion;
+        for stored in &stale {
+            room = room.saturating_sub(self.remove_steps(stored, room)?);
+        }
+        while let (Some(some), true) = (self.garbage.front(), room > 0) {
+            let removed = self.remove_some(&some.low, &some.high, room)?;
+            if removed < room {
+                self.garbage.pop_front();
+            }
+            room -= removed;
+        }
+        Ok(!self.jobs.is_empty() || !self.lists.is_empty() || room == 0)
+    }
+
+    /// Begins the list of a step, if it is wide.
+    pub(super) fn start_list(&mut self, candidate: &Candidate) {
+        let (step, apex) = (candidate.step(), candidate.version().contents.apex());
+        let id = self.zones().get(apex).map(|stored| stored.id);
+        if let Some(id) = id.filter(|_| index::is_wide(step)) {
+            // The first versions of a cluster's zones come in one commit. Many whole steps would fill the memory,
+            // though: what does not fit is read when its turn comes.
+            let held = self.lists.iter().filter_map(|job| job.step.as_ref());
+            let octets = held.map(|step| step.octets()).sum::<usize>() + step.octets();
+            let fits = self.lists.is_empty() || octets <= self.lists_at_hand_octets;
+            let at_hand = fits.then(|| Arc::clone(step));
+            self.lists.push_back(WideJob::new(id, step.seq, at_hand));
+        }
+    }
+
+    /// Does a portion of the list of a wide step.
+    fn write_list(&mut self, portion: usize) -> Result<(), StoreError> {
+        let Some(mut job) = self.lists.pop_front() else {
+            return Ok(());
+        };
+        let zone = self
+            .zones()
+            .values()
+            .find(|stored| stored.id == job.id && stored.head.oldest <= job.seq)
+            .map(|stored| stored.apex.clone());
+        let Some(apex) = zone else {
+            // It left the history meanwhile.
+            self.garbage.push_back(list_of_step(job.id, job.seq));
+            return Ok(());
+        };
+        let step = match job.step.take() {
+            Some(step) => step,
+            None => match load::read_step(&self.store, &apex, job.id, job.seq) {
+                Ok(step) => Arc::new(step),
+                // What cannot be read is looked at in every search, and found damaged there.
+                Err(StreamError::Damaged(_)) => return Ok(()),
+                Err(StreamError::Store(error)) => return Err(error),
+            },
+        };
+        let mut batch = Batch::default();
+        let complete = job.portion(&step, portion, |key, value| batch.put(key, value));
+        self.store.write(batch)?;
+        if !complete {
+            job.step = Some(step);
+            self.lists.push_front(job);
+        }
+        Ok(())
+    }
+
+    /// Makes a finished snapshot the base of its zone.
+    pub(super) fn finish_snapshot(&mut self, job: &SnapshotJob) -> Result<(), StoreError> {
+        let Some(mut stored) = self.zones().get(&job.apex).cloned() else {
+            return Ok(());
+        };
+        if stored.id != job.id {
+            return Ok(());
+        }
+        self.reopening.bulk_octets += job.octets;
+        // Its parts must be on disk before the head names it.
+        self.store.sync()?;
+        let (old, known_older) = (stored.head.base, Arc::clone(&stored.head.older));
+        if !old.snapshot
+            && stored.head.oldest <= old.seq
+            && let Ok(size) = step::peek_step(&self.store, stored.id, old.seq)
+        {
+            stored.head.kept_octets += size.octets;
+        }
+        // An older one is kept where the steps since the last kept one outgrow it: what is far back is
+        // found from near, and all snapshots together take no more than the steps.
+        let keeps_old = old.snapshot
+            && old.seq + 1 >= stored.head.oldest
+            && stored.head.since_older >= old.octets.max(SNAPSHOT_MIN_OCTETS);
+        if keeps_old {
+            Arc::make_mut(&mut stored.head.older).push(old);
+            stored.head.since_older = 0;
+        }
+        stored.head.since_older += job.since_base;
+        stored.head.base = Base {
+            seq: job.seq,
+            snapshot: true,
+            octets: job.octets,
+        };
+        stored.head.since_base = stored.head.since_base.saturating_sub(job.since_base);
+        let mut batch = Batch::default();
+        put_head(&mut batch, &stored);
+        put_older(&mut batch, stored.id, &known_older, &stored.head.older);
+        if old.snapshot && !keeps_old {
+            // It may be named by what a commit that failed left.
+            batch.delete(&older_key(stored.id, old.seq));
+        }
+        self.store.write(batch)?;
+        self.store.sync()?;
+        if old.snapshot && !keeps_old {
+            self.garbage
+                .push_back(parts_of_snapshot(stored.id, old.seq));
+        }
+        self.zones_mut().insert(stored.apex.clone(), stored);
+        Ok(())
+    }
+
+    /// Removes entries of steps that left a zone's history; gives how many. A step goes with its index
+    /// entries; a wide one, which has but one, in portions.
+    pub(super) fn remove_steps(
+        &mut self,
+        stored: &Stored,
+        room: usize,
+    ) -> Result<usize, StoreError> {
+        let low = codec::part_key(STEP, stored.id, 0, 0);
+        let high = codec::part_key(STEP, stored.id, stored.head.first_needed(), 0);
+        let mut removed = 0;
+        while removed < room {
+            let first = self.store.range(&low, &high, 1)?;
+            let Some(seq) = first.first().and_then(|(key, _)| codec::seq_of(key)) else {
+                if let Some(known) = self.zones_mut().get_mut(&stored.apex) {
+                    known.first_stored = stored.head.first_needed();
+                }
+                break;
+            };
+            removed += self.remove_step(stored, seq, room - removed)?;
+        }
+        Ok(removed)
+    }
+
+    /// Removes a step, or of a wide one a portion; gives how many entries.
+    fn remove_step(&mut self, stored: &Stored, seq: u64, room: usize) -> Result<usize, StoreError> {
+        let low = codec::part_key(STEP, stored.id, seq, 0);
+        let high = codec::part_key(STEP, stored.id, seq + 1, 0);
+        let keys = match wide::entry(&self.store, stored.id, seq)? {
+            // From before there were indexes: it has none, and goes in portions.
+            _ if seq < stored.head.indexed => Vec::new(),
+            Some(_) => {
+                let list = list_of_step(stored.id, seq);
+                // Removed in portions, as the step is: its key may be met again.
+                if self.garbage.back().is_none_or(|last| last.low != list.low) {
+                    self.garbage.push_back(list);
+                }
+                vec![IndexKey::Wide(wide::wide_key(stored.id, seq))]
+            }
+            None => match load::read_step(&self.store, &stored.apex, stored.id, seq) {
+                Ok(step) => index::keys_of(&step, stored.id),
+                // What cannot be read leaves its index entries behind: they lead nowhere.
+                Err(StreamError::Damaged(_)) => Vec::new(),
+                Err(StreamError::Store(error)) => return Err(error),
+            },
+        };
+        let mut batch = Batch::default();
+        for key in &keys {
+            batch.delete(key);
+        }
+        let limit = if keys.len() > 1 { usize::MAX } else { room };
+        for (key, _) in &self.store.range(&low, &high, limit)? {
+            batch.delete(key);
+        }
+        let removed = batch.keys();
+        self.store.write(batch)?;
+        Ok(removed)
+    }
+
+    /// Removes at most `limit` entries; gives how many.
+    pub(super) fn remove_some(
+        &self,
+        low: &[u8],
+        high: &[u8],
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        let found = self.store.range(low, high, limit)?;
+        if found.is_empty() {
+            return Ok(0);
+        }
+        let mut batch = Batch::default();
+        for (key, _) in &found {
+            batch.delete(key);
+        }
+        let removed = batch.keys();
+        self.store.write(batch)?;
+        Ok(removed)
+    }
+}
+
+/// The keys of a wide step's list.
+fn list_of_step(id: u32, seq: u64) -> Garbage {
+    Garbage {
+        low: codec::part_key(FILTER, id, seq, 0).to_vec(),
+        high: codec::part_key(FILTER, id, seq, u32::MAX).to_vec(),
+    }
+}
+
+/// The keys of a snapshot.
+fn parts_of_snapshot(id: u32, seq: u64) -> Garbage {
+    Garbage {
+        low: codec::part_key(SNAPSHOT, id, seq, 0).to_vec(),
+        high: codec::part_key(SNAPSHOT, id, seq, u32::MAX).to_vec(),
+    }
+}
+
+/// A snapshot of a version.
+pub(super) fn snapshot_job(id: u32, version: &Version) -> SnapshotJob {
+    let Version {
+        seq,
+        serial,
+        time_ms,
+        contents,
+        ..
+    } = version;
+    SnapshotJob::new(id, *seq, (*serial, *time_ms), contents.clone(), true)
+}

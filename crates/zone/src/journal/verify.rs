@@ -1,0 +1,483 @@
+//! Whether the history says of itself what it said when it was written.
+//!
+//! Three walks over what is kept of a zone. The *steps*, oldest first: each must be stored octet for octet as
+//! it would be written, hash to what it says, and follow the one before it in number, serial, SOA, count
+//! and hash; the index must know it. The *contents*, from the base to both ends: each version's records
+//! must have the hash that its step says. The *snapshots*: each must be stored as it would be written, and
+//! hold the content of its version. What the head says must be what the newest step says.
+//!
+//! Whoever can write the store can write a chain that holds, so hashes are worth what is known of them
+//! elsewhere: `log` lines, exports, a note. Whoever knows one hash can tell that all before it stands.
+
+use std::collections::BTreeSet;
+
+use dns::{Name, Serial, Soa};
+
+use crate::journal::codec::{self, Entry, HEAD, PartWriter, SNAPSHOT, STEP};
+use crate::journal::codec::{StreamError, Streamed};
+use crate::journal::floor::Lost;
+use crate::journal::head::{Base, Head};
+use crate::journal::load::{self, State};
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::snapshot::SnapshotJob;
+use crate::journal::store::{Store, StoreError};
+use crate::journal::{Stored, index, seek, step, wide};
+use crate::{ContentTree, Contents, Hash, Link, Step, Version};
+
+/// The most faults that are kept.
+const FAULTS_KEPT: usize = 100;
+/// How many parts of a snapshot are compared at once.
+const PORTION: usize = 64;
+
+/// Something that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fault {
+    /// The number of the version.
+    pub seq: u64,
+    /// Its serial, as far as it can be read.
+    pub serial: Option<u32>,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// What going through a zone's history gave.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// Number, serial and time of the oldest version that is kept.
+    pub oldest: (u64, Option<Serial>, u64),
+    /// Number and serial of the newest.
+    pub newest: (u64, Serial),
+    /// How many versions were looked at.
+    pub versions: u64,
+    /// How many of them, the oldest, were stored before there were hashes.
+    pub unhashed: u64,
+    /// The hash that the oldest hashed version names as the one before it; zeros when none was.
+    pub anchor: Hash,
+    /// The hash of the newest version.
+    pub head: Option<Hash>,
+    /// What is wrong, the oldest first; empty when the chain holds.
+    pub faults: Vec<Fault>,
+}
+
+impl Reader {
+    /// Goes through all that is kept of a zone. Costs what the history costs.
+    ///
+    /// # Errors
+    /// [`ReadError`] when there is no such zone, or the database fails other than by damage.
+    pub fn verify(&self, apex: &Name) -> Result<Verdict, ReadError> {
+        let lost = self.losses.get(apex);
+        loop {
+            let stored = match (self.stored(apex), lost) {
+                (Err(ReadError::NoZone(_)), Some(lost)) => return Ok(Verdict::of_nothing(lost)),
+                (stored, _) => stored?,
+            };
+            let mut verdict = Walk::new(self, &stored).run()?;
+            // A snapshot that was replaced meanwhile is no fault.
+            let moved = self.stored(apex)?.head.base != stored.head.base;
+            if verdict.faults.is_empty() || !moved {
+                // A version may have come to say it meanwhile: then it is found once more.
+                verdict.faults.extend(lost.map(|lost| Fault {
+                    seq: stored.head.seq + 1,
+                    serial: None,
+                    what: lost.to_string(),
+                }));
+                return Ok(verdict);
+            }
+        }
+    }
+}
+
+impl Verdict {
+    /// What there is to say of a zone of which nothing is left.
+    fn of_nothing(lost: Lost) -> Self {
+        let serial = Some(lost.newest.encode());
+        Self {
+            oldest: (0, None, 0),
+            newest: (0, lost.newest),
+            versions: 0,
+            unhashed: 0,
+            anchor: Hash::ZERO,
+            head: None,
+            faults: vec![Fault {
+                seq: 0,
+                serial,
+                what: lost.to_string(),
+            }],
+        }
+    }
+}
+
+/// A zone being gone through.
+pub(super) struct Walk<'a> {
+    /// Tells where the history begins now.
+    reader: &'a Reader,
+    /// The database.
+    store: &'a Store,
+    /// The zone as it stood at the beginning.
+    stored: &'a Stored,
+    /// What is wrong.
+    faults: BTreeSet<Fault>,
+    /// What was found.
+    verdict: Verdict,
+}
+
+/// What the next step must follow.
+struct Before {
+    /// The serial.
+    serial: Serial,
+    /// The SOA fields.
+    soa: Soa,
+    /// How many records there are.
+    records: usize,
+    /// The hashes.
+    link: Option<Link>,
+}
+
+impl<'a> Walk<'a> {
+    /// Nothing found yet.
+    pub(super) fn new(reader: &'a Reader, stored: &'a Stored) -> Self {
+        let head = &stored.head;
+        Self {
+            reader,
+            store: &reader.store,
+            stored,
+            faults: BTreeSet::new(),
+            verdict: Verdict {
+                oldest: (head.oldest, None, 0),
+                newest: (head.seq, head.serial),
+                versions: 0,
+                unhashed: 0,
+                anchor: Hash::ZERO,
+                head: head.hash,
+                faults: Vec::new(),
+            },
+        }
+    }
+
+    /// Goes all ways.
+    pub(super) fn run(mut self) -> Result<Verdict, StoreError> {
+        self.steps()?;
+        self.contents()?;
+        let head = &self.stored.head;
+        let base = head.base.snapshot.then_some(head.base);
+        for snapshot in head.older.iter().copied().chain(base) {
+            self.snapshot(snapshot)?;
+        }
+        self.verdict.faults = self.faults.into_iter().collect();
+        Ok(self.verdict)
+    }
+
+    /// Notes what is wrong with a version. What upkeep took away since the beginning is no fault: the head
+    /// moves before it does, so asking after the read is enough.
+    fn fault(&mut self, seq: u64, serial: Option<Serial>, what: impl Into<String>) {
+        let now = self.reader.stored(&self.stored.apex);
+        let stands = now.is_ok_and(|now| still_stands(&now, seq));
+        if stands && self.faults.len() < FAULTS_KEPT {
+            self.faults.insert(Fault {
+                seq,
+                serial: serial.map(Serial::encode),
+                what: what.into(),
+            });
+        }
+    }
+
+    /// A result of reading; damage is noted and gives `None`.
+    fn read<T>(&mut self, seq: u64, read: Streamed<T>) -> Result<Option<T>, StoreError> {
+        match read {
+            Ok(value) => Ok(Some(value)),
+            Err(StreamError::Damaged(what)) => {
+                self.fault(seq, None, what);
+                Ok(None)
+            }
+            Err(StreamError::Store(error)) if error.is_damage() => {
+                self.fault(seq, None, error.to_string());
+                Ok(None)
+            }
+            Err(StreamError::Store(error)) => Err(error),
+        }
+    }
+
+    /// The steps, oldest first.
+    fn steps(&mut self) -> Result<(), StoreError> {
+        let Stored { apex, id, head, .. } = self.stored;
+        let mut before: Option<Before> = None;
+        for seq in head.oldest..=head.seq {
+            let read = step::read_raw_step(self.store, *id, seq);
+            let Some(raw) = self.read(seq, read)? else {
+                before = None;
+                continue;
+            };
+            let contents = raw.clone().into_contents(apex);
+            let step = raw.into_step(apex);
+            let empty = Contents::empty(apex, step.soa.clone());
+            let contents = contents.map_or(empty, |(contents, ..)| contents);
+            if self.verdict.versions == 0 {
+                self.verdict.oldest = (seq, Some(step.serial), step.time_ms);
+            }
+            self.verdict.versions += 1;
+            for what in step.causes.iter().flatten().filter_map(Lost::told_by) {
+                self.fault(seq, Some(step.serial), what);
+            }
+            self.one_step(&step, before.as_ref());
+            self.exactness(&step, &contents)?;
+            for key in (seq >= head.indexed)
+                .then(|| index::keys_of(&step, *id))
+                .into_iter()
+                .flatten()
+            {
+                if !index::has(self.store, &key)? {
+                    self.fault(seq, Some(step.serial), "the index does not know it");
+                }
+            }
+            let is_wide = matches!(wide::entry(self.store, *id, seq)?, Some(1..));
+            if is_wide && !wide::is_stored(self.store, &step, *id)? {
+                self.fault(seq, Some(step.serial), "the index does not know it");
+            }
+            before = Some(Before {
+                serial: step.serial,
+                soa: step.soa,
+                records: step.records,
+                link: step.link,
+            });
+        }
+        let newest = before.map(|before| (before.serial, before.link.map(|link| link.hash)));
+        if newest.is_some_and(|newest| newest != (head.serial, head.hash)) {
+            self.fault(
+                head.seq,
+                Some(head.serial),
+                "the zone's head does not name it",
+            );
+        }
+        let key = codec::zone_key(HEAD, *id);
+        let value = self.store.get(&key)?;
+        if value
+            .and_then(|value| Head::decode(&key, &value))
+            .is_none_or(|now| now.seq < head.seq)
+        {
+            self.fault(head.seq, Some(head.serial), "the zone's head is damaged");
+        }
+        Ok(())
+    }
+
+    /// One step: its hash, and what it says of the version before.
+    fn one_step(&mut self, step: &Step, before: Option<&Before>) {
+        let seq = step.seq;
+        let mut wrong = Vec::new();
+        match &step.link {
+            None => self.verdict.unhashed += 1,
+            Some(link) => {
+                let again = Link::of(step, &self.stored.apex, link.previous, link.content);
+                if again.hash != link.hash {
+                    wrong.push("its hash is not that of what is stored");
+                }
+                let first = self.verdict.versions == self.verdict.unhashed + 1;
+                if first {
+                    self.verdict.anchor = link.previous;
+                }
+                if step.from.is_none() && link.previous != Hash::ZERO {
+                    wrong.push("it comes first and names a hash before it");
+                }
+            }
+        }
+        if let Some(before) = before {
+            let linked = match (&before.link, &step.link) {
+                (Some(before), Some(link)) => link.previous == before.hash,
+                (None, Some(link)) => link.previous == Hash::ZERO,
+                (None, None) => true,
+                (Some(_), None) => false,
+            };
+            if !linked {
+                wrong.push("the hash it names is not that of the version before");
+            }
+            let follows = step.from.as_ref().is_some_and(|(serial, soa)| {
+                *serial == before.serial && *soa == before.soa && step.serial.is_after(*serial)
+            });
+            if !follows {
+                wrong.push("it does not follow the version before");
+            }
+            if before.records + step.added.len() != step.records + step.removed.len() {
+                wrong.push("it has not the records it says");
+            }
+        }
+        for what in wrong {
+            self.fault(seq, Some(step.serial), what);
+        }
+    }
+
+    /// Whether a step stands as it was written.
+    pub(super) fn exactness(&mut self, step: &Step, contents: &Contents) -> Result<(), StoreError> {
+        if !self.is_exact(step, contents)? {
+            let what = "it is not stored as it was written";
+            self.fault(step.seq, Some(step.serial), what);
+        }
+        Ok(())
+    }
+
+    /// Whether a step is stored octet for octet as it would be written now.
+    fn is_exact(&self, step: &Step, contents: &Contents) -> Result<bool, StoreError> {
+        let id = self.stored.id;
+        let mut parts = PartWriter::new(STEP, id, step.seq);
+        let mut entries = Vec::new();
+        let mut same = Ok(true);
+        step::write_step(step, contents, &mut parts, |parts, octets, begins| {
+            if begins {
+                parts.begin(octets.len(), &mut entries);
+            }
+            parts.push(octets, &mut entries);
+            if let Ok(true) = same {
+                same = are_stored(self.store, &entries);
+            }
+            entries.clear();
+        });
+        if !same? {
+            return Ok(false);
+        }
+        parts.finish(&mut entries);
+        Ok(are_stored(self.store, &entries)? && self.ends_after(STEP, step.seq, &entries)?)
+    }
+
+    /// Whether nothing follows the last of these entries in its stream.
+    fn ends_after(&self, kind: u8, seq: u64, entries: &[Entry]) -> Result<bool, StoreError> {
+        let Some((last, _)) = entries.last() else {
+            return Ok(false);
+        };
+        let mut low = last.to_vec();
+        low.push(0);
+        let high = codec::part_key(kind, self.stored.id, seq + 1, 0);
+        Ok(self.store.range(&low, &high, 1)?.is_empty())
+    }
+
+    /// The contents, from the base to both ends of the history.
+    fn contents(&mut self) -> Result<(), StoreError> {
+        let Stored { apex, id, head, .. } = self.stored;
+        let base_seq = head.base.seq;
+        let read = load::read_base(self.store, self.stored);
+        let Some(base) = self.read(base_seq, read)? else {
+            return Ok(());
+        };
+        let base_tree = ContentTree::of(&base.contents);
+        let (mut state, mut tree) = (base.clone(), base_tree.clone());
+        while state.seq < head.seq {
+            let seq = state.seq + 1;
+            let read = load::read_step(self.store, apex, *id, seq);
+            let Some(step) = self.read(seq, read)? else {
+                break;
+            };
+            let done = state.advance(&step);
+            if self.read(seq, done)?.is_none() {
+                break;
+            }
+            tree = tree_after(&tree, &step, &state.contents);
+            if !self.has_content(&step, &state, &tree) {
+                break;
+            }
+        }
+        let (mut state, mut tree) = (base, base_tree);
+        while state.seq >= head.oldest {
+            let seq = state.seq;
+            let read = load::read_step(self.store, apex, *id, seq);
+            let Some(step) = self.read(seq, read)? else {
+                break;
+            };
+            if !self.has_content(&step, &state, &tree) {
+                break;
+            }
+            if step.from.is_none() {
+                break;
+            }
+            let done = state.retreat(&step);
+            if self.read(seq, done)?.is_none() {
+                break;
+            }
+            tree = tree_after(&tree, &step, &state.contents);
+        }
+        Ok(())
+    }
+
+    /// Whether contents are those that their step says.
+    fn has_content(&mut self, step: &Step, state: &State, tree: &ContentTree) -> bool {
+        let is_so = step
+            .link
+            .is_none_or(|link| link.content == tree.content_hash(&state.contents));
+        if !is_so {
+            let what = "its records are not those of its content hash";
+            self.fault(step.seq, Some(step.serial), what);
+        }
+        is_so
+    }
+
+    /// A snapshot: stored as it would be written, with the content of its version.
+    fn snapshot(&mut self, base: Base) -> Result<(), StoreError> {
+        let Stored { apex, id, head, .. } = self.stored;
+        let read = step::read_snapshot(self.store, apex, *id, base.seq);
+        let Some((contents, serial, time_ms)) = self.read(base.seq, read)? else {
+            return Ok(());
+        };
+        if base.seq >= head.oldest {
+            let read = load::read_step(self.store, apex, *id, base.seq);
+            if let Some(step) = self.read(base.seq, read)? {
+                let same = (step.serial, step.time_ms) == (serial, time_ms);
+                let hash = ContentTree::of(&contents).content_hash(&contents);
+                if !same || step.link.is_some_and(|link| link.content != hash) {
+                    let what = "its snapshot holds another content";
+                    self.fault(base.seq, Some(serial), what);
+                }
+            }
+        }
+        let begins = seek::can_seek(self.store, SNAPSHOT, *id, base.seq)?;
+        let mut job = SnapshotJob::new(*id, base.seq, (serial, time_ms), contents, begins);
+        let mut exact = true;
+        while exact && !job.is_complete() {
+            let entries = job.portion(PORTION);
+            exact = are_stored(self.store, &entries)?;
+            if exact && job.is_complete() {
+                exact = self.ends_after(SNAPSHOT, base.seq, &entries)?;
+            }
+        }
+        if !exact {
+            let what = "its snapshot is not stored as it was written";
+            self.fault(base.seq, Some(serial), what);
+        }
+        Ok(())
+    }
+}
+
+/// Whether the store should still have all of a version: it is in the history, or what is read starts
+/// from it.
+fn still_stands(now: &Stored, seq: u64) -> bool {
+    let head = &now.head;
+    seq >= head.first_needed()
+        || head.older.iter().any(|base| base.seq == seq)
+        || (head.base.snapshot && head.base.seq == seq)
+}
+
+/// The tree of contents that a step leads to or, backwards, comes from.
+fn tree_after(tree: &ContentTree, step: &Step, contents: &Contents) -> ContentTree {
+    tree.updated(contents, &step.touched(contents.apex()).collect())
+}
+
+/// What is to be said of a version that was loaded and has not the content that its hash says.
+pub(super) fn doubts(version: &Version) -> Vec<String> {
+    let holds = version
+        .link
+        .is_none_or(|link| link.content == version.content_hash());
+    if holds {
+        return Vec::new();
+    }
+    vec![format!(
+        "zone {}: the records of serial {} are not those that were published under it; `zonewright \
+         verify` names the first version that is not as it was written",
+        version.contents.apex(),
+        version.serial
+    )]
+}
+
+/// Whether the store has exactly these entries.
+fn are_stored(store: &Store, entries: &[Entry]) -> Result<bool, StoreError> {
+    for (key, value) in entries {
+        if store.get(key)?.is_none_or(|found| *found != **value) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

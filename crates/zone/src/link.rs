@@ -1,0 +1,133 @@
+//! What binds a version to the one before it: a chain of SHA-256.
+//!
+//! # Definition
+//!
+//! The hash of a version is `H(0x03 | …)` over these, one after the other. Numbers are big-endian, of 4
+//! octets where it says so and else of 8; a *text* is its length (4) and its octets; a *record* is its
+//! uncompressed wire form.
+//!
+//! 1. the hash of the version before (32 octets, zeros for the first)
+//! 2. the content's hash ([`crate::ContentTree`]), 32 octets
+//! 3. the version's number in the zone's history; its time in milliseconds since 1970 UTC; how many
+//!    records it has, the SOA counted
+//! 4. the SOA of the version before, as a record, 1 of them, or the number 0 (4) when there is none;
+//!    before it the number 1 (4)
+//! 5. the SOA of this version, as a record
+//! 6. how many groups of causes there are (4); for each group how many causes (4); for each cause the texts
+//!    verb, kind, namespace, name, uid, resourceVersion, manager, operation, place (empty when unknown)
+//! 7. how many records go (4); for each the number of its group (4) and the record
+//! 8. how many records come (4); likewise
+//!
+//! So whoever knows one hash of the chain, printed, logged or exported some day, can tell whether any
+//! version up to it was altered since, in content, time or cause.
+
+use dns::{Name, RrList, RrRef, Rtype, Serial, Soa};
+use provenance::{Cause, Kind, ObjectKey, Origin};
+
+use crate::Step;
+use crate::digest::{Hash, Hasher};
+
+/// Stands before what a version's hash is over.
+const VERSION: u8 = 3;
+
+/// The hashes of a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    /// The hash of the version before; zeros for the first of a chain.
+    pub previous: Hash,
+    /// The hash of the content.
+    pub content: Hash,
+    /// The hash of the version.
+    pub hash: Hash,
+}
+
+impl Link {
+    /// The link of the version that a step leads to. What the step says of its link does not matter.
+    #[must_use]
+    pub fn of(step: &Step, apex: &Name, previous: Hash, content: Hash) -> Self {
+        let mut hasher = Hasher::new(VERSION);
+        hasher.update(previous.as_octets());
+        hasher.update(content.as_octets());
+        for number in [step.seq, step.time_ms, step.records as u64] {
+            hasher.update(&number.to_be_bytes());
+        }
+        put_count(&mut hasher, usize::from(step.from.is_some()));
+        if let Some((serial, soa)) = &step.from {
+            put_soa(&mut hasher, apex, soa, *serial);
+        }
+        put_soa(&mut hasher, apex, &step.soa, step.serial);
+        put_count(&mut hasher, step.causes.len());
+        for group in &step.causes {
+            put_count(&mut hasher, group.len());
+            for cause in group {
+                put_cause(&mut hasher, cause);
+            }
+        }
+        for list in [&step.removed, &step.added] {
+            put_list(&mut hasher, list);
+        }
+        Self {
+            previous,
+            content,
+            hash: hasher.finish(),
+        }
+    }
+}
+
+/// Adds a count.
+fn put_count(hasher: &mut Hasher, count: usize) {
+    let count = u32::try_from(count).expect("a version has fewer than 2^32 records and causes");
+    hasher.update(&count.to_be_bytes());
+}
+
+/// Adds a SOA.
+fn put_soa(hasher: &mut Hasher, apex: &Name, soa: &Soa, serial: Serial) {
+    let data = soa.rdata(serial);
+    hasher.record(RrRef {
+        owner: apex.as_wire(),
+        rtype: Rtype::SOA,
+        ttl: soa.ttl,
+        data: data.as_octets(),
+        tag: 0,
+    });
+}
+
+/// Adds a cause.
+fn put_cause(hasher: &mut Hasher, cause: &Cause) {
+    let Cause {
+        verb,
+        kind,
+        key: ObjectKey { namespace, name },
+        origin:
+            Origin {
+                uid,
+                resource_version,
+                manager,
+                operation,
+                place,
+            },
+    } = cause;
+    for text in [
+        verb.as_str(),
+        kind.map_or("", Kind::as_str),
+        namespace,
+        name,
+        uid,
+        resource_version,
+        manager,
+        operation,
+        place,
+    ] {
+        put_count(hasher, text.len());
+        hasher.update(text.as_bytes());
+    }
+}
+
+/// Adds records with the numbers of their groups.
+fn put_list(hasher: &mut Hasher, list: &RrList) {
+    put_count(hasher, list.len());
+    for rr in list {
+        hasher.update(&rr.tag.to_be_bytes());
+        hasher.record(rr);
+    }
+}

@@ -1,0 +1,322 @@
+//! Looks a name up in one version of a zone: pure, without allocation.
+//!
+//! The answer is what a secondary that holds the same records gives. Names that exist only because a
+//! name below them does are NODATA (RFC 8020). A CNAME answers every type and is followed within the
+//! zone; a target that is missing gives the CNAME with NXDOMAIN (RFC 6604 section 3), one elsewhere the
+//! bare CNAME. At and below a zone cut the answer is a referral, but for DS at the cut itself (RFC 4035
+//! section 3.1.4.1). A wildcard answers for names that do not exist below its closest encloser (RFC 4592),
+//! unless something else that has names of its own answers for them.
+//!
+//! # Not implemented
+//! DNAME: zone files that have it are refused.
+
+use std::collections::HashSet;
+
+use dns::{Rdata, RrRef, Rtype, SortKey};
+
+use crate::{Contents, Node, RrsetRef, Version};
+
+/// The most aliases that are followed for one question.
+pub const MAX_ALIASES: usize = 8;
+
+/// What a version says to a question.
+#[derive(Debug)]
+pub struct Answer<'v> {
+    /// The RRsets of the answer section in order: aliases, then what was asked for.
+    links: [Option<Link<'v>>; MAX_ALIASES + 1],
+    /// The last name asked for, when it is the target of an alias.
+    end: Option<&'v [u8]>,
+    /// Whether the last name asked for exists.
+    pub exists: bool,
+    /// Whether the SOA belongs into the authority section: nothing of the type is there.
+    pub negative: bool,
+    /// Where to ask instead: the last name lies at or below a zone cut.
+    pub referral: Option<Referral<'v>>,
+}
+
+/// The name servers of a zone cut.
+#[derive(Debug, Clone, Copy)]
+pub struct Referral<'v> {
+    /// The name that lies at or below the cut; `None` stands for the name as it was asked.
+    pub below: Option<&'v [u8]>,
+    /// Octets of that name in front of the cut's.
+    pub skip: usize,
+    /// The NS records.
+    pub servers: RrsetRef<'v>,
+}
+
+/// One RRset of an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Link<'v> {
+    /// The owner; `None` stands for the name as it was asked.
+    pub owner: Option<&'v [u8]>,
+    /// The records.
+    pub set: LinkSet<'v>,
+}
+
+/// The records of one RRset of an answer.
+#[derive(Debug, Clone, Copy)]
+pub enum LinkSet<'v> {
+    /// As the zone holds them.
+    Rrset(RrsetRef<'v>),
+    /// The zone's SOA.
+    Soa,
+}
+
+/// What stands at a name.
+enum Found<'v> {
+    /// Records.
+    Node(&'v Node),
+    /// Nothing, but names below it exist, or it is the apex.
+    Empty,
+    /// Nothing.
+    Missing,
+    /// A delegation: the octets of the key that are the cut's, and its NS.
+    Cut(usize, RrsetRef<'v>),
+}
+
+impl<'v> Answer<'v> {
+    /// An answer without records.
+    fn new() -> Self {
+        Self {
+            links: [None; MAX_ALIASES + 1],
+            end: None,
+            exists: true,
+            negative: false,
+            referral: None,
+        }
+    }
+
+    /// The RRsets of the answer section.
+    pub fn links(&self) -> impl Iterator<Item = &Link<'v>> {
+        self.links.iter().flatten()
+    }
+
+    /// The last name asked for, of those without the type; `None` stands for the name as it was asked.
+    #[must_use]
+    pub const fn end(&self) -> Option<&'v [u8]> {
+        self.end
+    }
+
+    /// The last name asked for exists after all, with this or without anything of the type.
+    pub fn complete(&mut self, set: Option<LinkSet<'v>>) {
+        self.exists = true;
+        let owner = self.end;
+        if let Some(set) = set
+            && let Some(free) = self.links.iter_mut().find(|link| link.is_none())
+        {
+            *free = Some(Link { owner, set });
+            self.negative = false;
+        }
+    }
+
+    /// Ends the answer with an RRset.
+    fn with(mut self, place: usize, owner: Option<&'v [u8]>, set: LinkSet<'v>) -> Self {
+        self.links[place] = Some(Link { owner, set });
+        self
+    }
+
+    /// Ends the answer with what is not there.
+    const fn without(mut self, end: Option<&'v [u8]>, exists: bool) -> Self {
+        self.end = end;
+        self.exists = exists;
+        self.negative = true;
+        self
+    }
+
+    /// Ends the answer with where to ask instead.
+    fn referred(mut self, below: Option<&'v [u8]>, skip: usize, servers: RrsetRef<'v>) -> Self {
+        self.referral = Some(Referral {
+            below,
+            skip,
+            servers,
+        });
+        self
+    }
+}
+
+/// Looks up a name of the zone, in lower-case wire form, and a type. `key` is scratch space.
+#[must_use]
+pub fn lookup<'v>(
+    version: &'v Version,
+    lower_name: &[u8],
+    qtype: Rtype,
+    key: &mut Vec<u8>,
+) -> Answer<'v> {
+    lookup_beside(version, lower_name, qtype, key, |_| false)
+}
+
+/// As [`lookup`], beside something that has names of its own: one that the version does not hold is missing,
+/// with no wildcard in its place, if `is_live` says so. That is asked only where a wildcard may answer.
+#[must_use]
+pub fn lookup_beside<'n, 'v: 'n>(
+    version: &'v Version,
+    lower_name: &'n [u8],
+    qtype: Rtype,
+    key: &mut Vec<u8>,
+    mut is_live: impl FnMut(&'n [u8]) -> bool,
+) -> Answer<'v> {
+    let contents = &version.contents;
+    let apex = contents.apex().as_wire();
+    let mut answer = Answer::new();
+    let mut seen: [&[u8]; MAX_ALIASES] = [&[]; MAX_ALIASES];
+    let mut owner: Option<&'v [u8]> = None;
+    for place in 0..=MAX_ALIASES {
+        let name = owner.unwrap_or(lower_name);
+        if !SortKey::write(name, apex, key) {
+            // The target is not in this zone: whoever asks goes on from the CNAME.
+            return answer;
+        }
+        if qtype == Rtype::SOA && key.is_empty() {
+            return answer.with(place, owner, LinkSet::Soa);
+        }
+        let node = match find(contents, key, qtype, || is_live(name)) {
+            Found::Node(node) => node,
+            Found::Cut(end, servers) => {
+                let labels = key[end..].iter().filter(|octet| **octet == 0).count();
+                return answer.referred(owner, octets_of_labels(name, labels), servers);
+            }
+            Found::Empty => return answer.without(owner, true),
+            Found::Missing => return answer.without(owner, false),
+        };
+        if let Some(rrset) = rrset_for(node, qtype) {
+            return answer.with(place, owner, LinkSet::Rrset(rrset));
+        }
+        let Some(alias) = node.rrset(Rtype::CNAME) else {
+            return answer.without(owner, true);
+        };
+        if place == MAX_ALIASES || seen[..place].contains(&node.key()) {
+            return answer;
+        }
+        seen[place] = node.key();
+        answer = answer.with(place, owner, LinkSet::Rrset(alias));
+        let target = alias.data().next();
+        owner = target.and_then(|data| Rdata::name_at(Rtype::CNAME, data));
+        if owner.is_none() {
+            return answer;
+        }
+    }
+    answer
+}
+
+/// What stands at a key, which may grow while a wildcard is looked for: none answers for what is live.
+fn find<'v>(
+    contents: &'v Contents,
+    key: &mut Vec<u8>,
+    qtype: Rtype,
+    is_live: impl FnOnce() -> bool,
+) -> Found<'v> {
+    if contents.has_cuts()
+        && let Some((end, servers)) = cut_above(contents, key)
+        && !(qtype == Rtype::DS && end == key.len())
+    {
+        return Found::Cut(end, servers);
+    }
+    match contents.get(key) {
+        Some(node) => Found::Node(node),
+        None if contents.exists(key) => Found::Empty,
+        None if contents.has_wildcards() && !is_live() => wildcard(contents, key),
+        None => Found::Missing,
+    }
+}
+
+/// The ends of the keys of a name's ancestors below the apex and of itself, the highest first.
+fn ends(key: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
+    let octets = key.iter().enumerate();
+    octets
+        .filter(|(_, octet)| **octet == 0)
+        .map(|(at, _)| at + 1)
+}
+
+/// The highest zone cut at or above a key.
+fn cut_above<'v>(contents: &'v Contents, key: &[u8]) -> Option<(usize, RrsetRef<'v>)> {
+    ends(key).find_map(|end| {
+        let servers = contents.get(&key[..end])?.rrset(Rtype::NS)?;
+        Some((end, servers))
+    })
+}
+
+/// What the wildcard below the closest encloser of a missing name says (RFC 4592 section 3.3.1).
+fn wildcard<'v>(contents: &'v Contents, key: &mut Vec<u8>) -> Found<'v> {
+    let encloser = ends(key)
+        .rev()
+        .skip(1)
+        .find(|end| contents.exists(&key[..*end]));
+    key.truncate(encloser.unwrap_or(0));
+    key.extend_from_slice(b"*\0");
+    match contents.get(key) {
+        Some(node) => Found::Node(node),
+        // RFC 4592 section 2.2.2: a wildcard that exists by what is below it has no data.
+        None if contents.exists(key) => Found::Empty,
+        None => Found::Missing,
+    }
+}
+
+/// The octets of the first labels of a wire name.
+fn octets_of_labels(name: &[u8], labels: usize) -> usize {
+    (0..labels).fold(0, |at, _| {
+        at + name.get(at).map_or(0, |length| usize::from(*length) + 1)
+    })
+}
+
+/// The RRset that answers a type: for ANY the first there is (RFC 8482 section 4.1).
+#[must_use]
+pub fn rrset_for(node: &Node, qtype: Rtype) -> Option<RrsetRef<'_>> {
+    if qtype == Rtype::ANY {
+        node.rrsets().next()
+    } else {
+        node.rrset(qtype)
+    }
+}
+
+/// Calls `put` for the addresses of the names within the zone that an RRset of type NS, SRV or MX points
+/// to, each name once, until it says false. `scratch` is space to work in.
+///
+/// Says whether all of them were taken.
+pub fn each_additional(
+    version: &Version,
+    rrset: &RrsetRef<'_>,
+    scratch: &mut Additionals,
+    mut put: impl FnMut(RrRef<'_>) -> bool,
+) -> bool {
+    if !matches!(rrset.rtype, Rtype::NS | Rtype::SRV | Rtype::MX) {
+        return true;
+    }
+    let apex = version.contents.apex().as_wire();
+    scratch.seen.clear();
+    for data in rrset.data() {
+        let Some(target) = Rdata::name_at(rrset.rtype, data) else {
+            continue;
+        };
+        if !SortKey::write(target, apex, &mut scratch.key) {
+            continue;
+        }
+        let Some(node) = version.contents.get(&scratch.key) else {
+            continue;
+        };
+        if rrset.count > 1 && !scratch.seen.insert(node.key().as_ptr() as usize) {
+            continue;
+        }
+        for rtype in [Rtype::A, Rtype::AAAA] {
+            let records = node.rrset(rtype).into_iter();
+            for rr in records.flat_map(|addresses| addresses.records(target, 0)) {
+                if !put(rr) {
+                    return false;
+                }
+            }
+        }
+    }
+    true
+}
+
+/// Space to find additional records in.
+#[derive(Debug, Default)]
+pub struct Additionals {
+    /// A sort key.
+    key: Vec<u8>,
+    /// Nodes that were given already, by the address of their key.
+    seen: HashSet<usize>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,410 @@
+//! Versions of a zone and the place where readers find the current one.
+//!
+//! The order of a commit is in the types: a [`Candidate`] is built from a draft, the journal turns it
+//! into a [`Journaled`], and only that can be published. Readers hold an `Arc<Version>` for a whole
+//! answer or a whole transfer; it carries the history that leads to it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwapOption;
+use dns::{Name, Rdata, Serial, SuffixMap};
+use imbl::Vector;
+use provenance::Cause;
+use tokio::sync::watch;
+
+use crate::condensed::Condensed;
+use crate::gate::HeldChange;
+use crate::pin::Pin;
+use crate::{ContentTree, Contents, Draft, Hash, Link, Net, Step};
+
+/// One version of a zone: contents under a serial, for ever.
+#[derive(Debug, Clone)]
+pub struct Version {
+    /// Dense number of the version, from 1; never on the wire.
+    pub seq: u64,
+    /// The serial.
+    pub serial: Serial,
+    /// When it was made, milliseconds since 1970 UTC.
+    pub time_ms: u64,
+    /// The records.
+    pub contents: Contents,
+    /// The SOA's data with the serial.
+    pub soa_rdata: Rdata,
+    /// The latest steps up to this version, oldest first, as far as they are kept in memory.
+    pub history: Vector<Arc<Step>>,
+    /// The octets of the steps in `history`.
+    history_octets: usize,
+    /// Its hashes; `None` when it was stored before there were any.
+    pub link: Option<Link>,
+    /// What the content's hash is made of.
+    tree: ContentTree,
+    /// Differences to this version that secondaries asked for.
+    condensed: Condensed,
+}
+
+impl Version {
+    /// A version from what a store kept of it. Costs what the zone costs.
+    #[must_use]
+    pub fn restore(
+        seq: u64,
+        serial: Serial,
+        time_ms: u64,
+        contents: Contents,
+        history: Vector<Arc<Step>>,
+        link: Option<Link>,
+    ) -> Self {
+        let octets = history.iter().map(|step| step.octets()).sum();
+        let tree = ContentTree::of(&contents);
+        let hashes = (link, tree);
+        Self::with_history(seq, serial, time_ms, contents, (history, octets), hashes)
+    }
+
+    /// A version whose history's octets are known.
+    fn with_history(
+        seq: u64,
+        serial: Serial,
+        time_ms: u64,
+        contents: Contents,
+        (history, history_octets): (Vector<Arc<Step>>, usize),
+        (link, tree): (Option<Link>, ContentTree),
+    ) -> Self {
+        let soa_rdata = contents.soa().rdata(serial);
+        Self {
+            seq,
+            serial,
+            time_ms,
+            contents,
+            soa_rdata,
+            history,
+            history_octets,
+            link,
+            tree,
+            condensed: Condensed::default(),
+        }
+    }
+
+    /// The hash of the content as it stands.
+    #[must_use]
+    pub fn content_hash(&self) -> Hash {
+        self.tree.content_hash(&self.contents)
+    }
+
+    /// The octets of the steps that are kept in memory.
+    #[must_use]
+    pub const fn history_octets(&self) -> usize {
+        self.history_octets
+    }
+
+    /// The net of these steps, which lead from this serial to this version: condensed once for all who
+    /// ask. `None` as for [`Net::of`].
+    #[must_use]
+    pub fn net_of(&self, from: Serial, steps: &[Arc<Step>]) -> Option<Arc<Net>> {
+        self.condensed.net(from, steps)
+    }
+
+    /// How many versions this one is after that with this serial; `None` when the history in memory does not reach
+    /// back to it. Costs that many steps, at most the history.
+    #[must_use]
+    pub fn behind(&self, serial: Serial) -> Option<usize> {
+        if serial == self.serial {
+            return Some(0);
+        }
+        // Newest first: a serial names one version, so the first hit is the only one.
+        let leads_from = |step: &Arc<Step>| step.from.as_ref().is_some_and(|it| it.0 == serial);
+        let place = self.history.iter().rev().position(leads_from)?;
+        Some(place + 1)
+    }
+
+    /// The steps from the version with this serial to this one, oldest first; `None` when the history
+    /// in memory does not reach back to it. Empty for the own serial.
+    #[must_use]
+    pub fn steps_from(&self, serial: Serial) -> Option<Vec<Arc<Step>>> {
+        let latest = self.history.iter().rev().take(self.behind(serial)?);
+        let mut steps: Vec<_> = latest.map(Arc::clone).collect();
+        steps.reverse();
+        Some(steps)
+    }
+}
+
+/// A version that is built and not yet durable.
+#[derive(Debug)]
+pub struct Candidate {
+    /// The version.
+    version: Version,
+    /// The step that leads to it.
+    step: Arc<Step>,
+}
+
+/// How much history a version carries in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryLimits {
+    /// The most steps.
+    pub steps: usize,
+    /// The most octets of their records.
+    pub octets: usize,
+}
+
+impl Candidate {
+    /// The version after `previous` (the first when there is none) from a draft that is not empty. Times rise
+    /// with numbers: where the clock was set back it has the time of the one before.
+    #[must_use]
+    pub fn new(
+        previous: Option<&Version>,
+        draft: Draft,
+        serial: Serial,
+        time_ms: u64,
+        causes: Vec<Vec<Cause>>,
+        limits: MemoryLimits,
+    ) -> Self {
+        let Draft {
+            contents,
+            removed,
+            added,
+            soa_changed: _,
+        } = draft;
+        let time_ms = previous.map_or(time_ms, |version| time_ms.max(version.time_ms));
+        let mut step = Step {
+            seq: previous.map_or(1, |version| version.seq + 1),
+            time_ms,
+            from: previous.map(|version| (version.serial, version.contents.soa().clone())),
+            serial,
+            soa: contents.soa().clone(),
+            removed,
+            added,
+            causes,
+            records: contents.record_count(),
+            link: None,
+        };
+        let tree = tree_after(previous, &step, &contents);
+        let before = previous.and_then(|version| version.link);
+        let before = before.map_or(Hash::ZERO, |link| link.hash);
+        let content = tree.content_hash(&contents);
+        let link = Link::of(&step, contents.apex(), before, content);
+        step.link = Some(link);
+        let step = Arc::new(step);
+        let (mut history, mut octets) = previous
+            .map(|version| (version.history.clone(), version.history_octets))
+            .unwrap_or_default();
+        if step.from.is_some() {
+            octets += step.octets();
+            history.push_back(Arc::clone(&step));
+        }
+        trim(&mut history, &mut octets, limits);
+        let kept = (history, octets);
+        let hashes = (Some(link), tree);
+        let version = Version::with_history(step.seq, serial, time_ms, contents, kept, hashes);
+        Self { version, step }
+    }
+
+    /// The version to be.
+    #[must_use]
+    pub const fn version(&self) -> &Version {
+        &self.version
+    }
+
+    /// The step to it.
+    #[must_use]
+    pub const fn step(&self) -> &Arc<Step> {
+        &self.step
+    }
+
+    /// Says that the candidate is durable. For the journal, and for tests without one.
+    #[must_use]
+    pub fn journaled(self) -> Journaled {
+        Journaled(self)
+    }
+}
+
+/// The tree of the contents that a step leads to.
+fn tree_after(previous: Option<&Version>, step: &Step, contents: &Contents) -> ContentTree {
+    let Some(previous) = previous else {
+        return ContentTree::of(contents);
+    };
+    let touched: BTreeSet<Vec<u8>> = step.touched(contents.apex()).collect();
+    // A piece has about 16 owners: where most are touched, all of them cost less.
+    if touched.len() > contents.owner_count() / 16 + 1 {
+        ContentTree::of(contents)
+    } else {
+        previous.tree.updated(contents, &touched)
+    }
+}
+
+/// Drops the oldest steps until the limits hold.
+fn trim(history: &mut Vector<Arc<Step>>, octets: &mut usize, limits: MemoryLimits) {
+    while history.len() > limits.steps || *octets > limits.octets {
+        match history.pop_front() {
+            Some(step) => *octets -= step.octets(),
+            None => return,
+        }
+    }
+}
+
+/// A version that is durable and not yet seen by anyone.
+#[derive(Debug)]
+pub struct Journaled(Candidate);
+
+impl Journaled {
+    /// The zone it is a version of.
+    #[must_use]
+    pub const fn apex(&self) -> &Name {
+        self.0.version.contents.apex()
+    }
+}
+
+/// A zone as readers know it: its name and its current version.
+#[derive(Debug)]
+pub struct Zone {
+    /// The zone's name, in lower case.
+    apex: Name,
+    /// The current version; none before the first.
+    current: ArcSwapOption<Version>,
+    /// When the source went away, milliseconds since 1970 UTC; 0 while it is there.
+    stale_since_ms: AtomicU64,
+    /// The change that is held back, if one is.
+    held: ArcSwapOption<HeldChange>,
+    /// An operator's order, while there is one.
+    pin: ArcSwapOption<Pin>,
+    /// Tells of each new version, by its number.
+    published: watch::Sender<u64>,
+}
+
+impl Zone {
+    /// A zone without a version.
+    #[must_use]
+    pub fn new(apex: &Name) -> Self {
+        Self {
+            apex: apex.to_lower(),
+            current: ArcSwapOption::empty(),
+            stale_since_ms: AtomicU64::new(0),
+            held: ArcSwapOption::empty(),
+            pin: ArcSwapOption::empty(),
+            published: watch::Sender::new(0),
+        }
+    }
+
+    /// The zone's name.
+    #[must_use]
+    pub const fn apex(&self) -> &Name {
+        &self.apex
+    }
+
+    /// The current version, to be held as long as wanted.
+    #[must_use]
+    pub fn current(&self) -> Option<Arc<Version>> {
+        self.current.load_full()
+    }
+
+    /// The current version for the time of one lookup: cheaper than [`Self::current`].
+    #[must_use]
+    pub fn peek(&self) -> arc_swap::Guard<Option<Arc<Version>>> {
+        self.current.load()
+    }
+
+    /// Makes a durable version the current one, then tells who waits.
+    pub fn publish(&self, version: Journaled) -> Arc<Version> {
+        let version = Arc::new(version.0.version);
+        self.show(Arc::clone(&version));
+        version
+    }
+
+    /// Makes a version that the store held already the current one.
+    pub fn restore(&self, version: Version) {
+        self.show(Arc::new(version));
+    }
+
+    /// Swaps the pointer and tells who waits.
+    fn show(&self, version: Arc<Version>) {
+        let seq = version.seq;
+        self.current.store(Some(version));
+        self.published.send_replace(seq);
+    }
+
+    /// A receiver that wakes at each new version.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.published.subscribe()
+    }
+
+    /// Since when the source is away, milliseconds since 1970 UTC.
+    #[must_use]
+    pub fn stale_since_ms(&self) -> Option<u64> {
+        Some(self.stale_since_ms.load(Ordering::Relaxed)).filter(|since| *since > 0)
+    }
+
+    /// The change that is held back, if one is.
+    #[must_use]
+    pub fn held(&self) -> Option<Arc<HeldChange>> {
+        self.held.load_full()
+    }
+
+    /// Says which change is held back.
+    pub fn set_held(&self, held: Option<HeldChange>) {
+        self.held.store(held.map(Arc::new));
+    }
+
+    /// An operator's order, while there is one.
+    #[must_use]
+    pub fn pin(&self) -> Option<Arc<Pin>> {
+        self.pin.load_full()
+    }
+
+    /// Says which order there is.
+    pub fn set_pin(&self, pin: Option<Pin>) {
+        self.pin.store(pin.map(Arc::new));
+    }
+
+    /// Whether what is served may be old: the source is away, or a change is held back.
+    #[must_use]
+    pub fn may_be_old(&self) -> bool {
+        self.stale_since_ms.load(Ordering::Relaxed) > 0 || self.held.load().is_some()
+    }
+
+    /// Says since when the source is away, or that it is there.
+    pub fn set_stale_since_ms(&self, since: Option<u64>) {
+        self.stale_since_ms
+            .store(since.unwrap_or(0), Ordering::Relaxed);
+    }
+}
+
+/// The zones of the process, found by the longest name that fits. Fixed once the configuration is read.
+#[derive(Debug, Default)]
+pub struct ZoneSet {
+    /// In configuration order.
+    zones: Vec<Arc<Zone>>,
+    /// Lower-case wire name to place in `zones`.
+    index: SuffixMap<usize>,
+}
+
+impl ZoneSet {
+    /// A set of zones; of two with one name the first counts.
+    #[must_use]
+    pub fn new(zones: Vec<Arc<Zone>>) -> Self {
+        let mut index = SuffixMap::default();
+        for (place, zone) in zones.iter().enumerate() {
+            index.add(zone.apex().as_wire(), place);
+        }
+        Self { zones, index }
+    }
+
+    /// All zones, in configuration order.
+    #[must_use]
+    pub fn all(&self) -> &[Arc<Zone>] {
+        &self.zones
+    }
+
+    /// The zone of exactly this name.
+    #[must_use]
+    pub fn get(&self, apex: &Name) -> Option<&Arc<Zone>> {
+        self.index
+            .get(apex.to_lower().as_wire())
+            .map(|place| &self.zones[*place])
+    }
+
+    /// The zone with the longest name that the lower-case wire name equals or lies below.
+    #[must_use]
+    pub fn find(&self, lower_wire: &[u8]) -> Option<&Arc<Zone>> {
+        self.index.find(lower_wire).map(|place| &self.zones[*place])
+    }
+}

@@ -1,0 +1,220 @@
+//! What a zone file must hold, beyond lines that can be read.
+
+use std::collections::BTreeMap;
+
+use dns::{Name, Rdata, Rtype, SortKey};
+
+use super::reader::Placed;
+use super::{FileProblem, Role, Spot};
+
+/// Types that sign a zone or sum it up, serial included (RFC 4034, RFC 5155, RFC 8976): they are void as
+/// soon as the serial is ours.
+const SEALS: [Rtype; 5] = [Rtype(46), Rtype(47), Rtype(50), Rtype(51), Rtype(63)];
+
+/// The records of one owner, by place in the list of all.
+pub(super) type Owners = BTreeMap<SortKey, Vec<usize>>;
+
+/// Groups records by owner.
+pub(super) fn owners(records: &[Placed], apex: &Name) -> Owners {
+    let mut owners = Owners::new();
+    for (place, record) in records.iter().enumerate() {
+        if let Some(key) = record.owner.sort_key(apex) {
+            owners.entry(key).or_default().push(place);
+        }
+    }
+    owners
+}
+
+/// The checks of one file.
+pub(super) struct Check<'a> {
+    /// The zone.
+    pub(super) apex: &'a Name,
+    /// What the file is for.
+    pub(super) role: Role,
+    /// Its records.
+    pub(super) records: &'a [Placed],
+    /// Them by owner.
+    pub(super) owners: &'a Owners,
+    /// Where the SOA stands, if there is one.
+    pub(super) soa: Option<&'a Spot>,
+    /// The file as a whole.
+    pub(super) whole: Spot,
+}
+
+impl Check<'_> {
+    /// Everything that is wrong.
+    pub(super) fn run(&self) -> Vec<FileProblem> {
+        let mut problems = Vec::new();
+        if self.role == Role::Zone {
+            self.check_apex(&mut problems);
+        }
+        for places in self.owners.values() {
+            self.check_owner(places, &mut problems);
+        }
+        problems.sort_by(|a, b| a.spot.cmp(&b.spot));
+        problems
+    }
+
+    /// The records of a type at an owner.
+    fn of_type<'s>(
+        &'s self,
+        places: &'s [usize],
+        rtype: Rtype,
+    ) -> impl Iterator<Item = &'s Placed> {
+        let records = places.iter().map(|place| &self.records[*place]);
+        records.filter(move |record| record.rtype == rtype)
+    }
+
+    /// The records at a name of the zone.
+    fn at(&self, name: &Name) -> &[usize] {
+        let key = name.sort_key(self.apex);
+        key.and_then(|key| self.owners.get(&key))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// A zone has a SOA, and name servers that can be reached.
+    fn check_apex(&self, problems: &mut Vec<FileProblem>) {
+        let places = self.at(self.apex);
+        let whole = self.soa.unwrap_or(&self.whole);
+        if self.soa.is_none() {
+            let message = format!("the zone {} has no SOA", self.apex);
+            problems.push(self.whole.problem(message));
+        }
+        let mut servers = self.of_type(places, Rtype::NS).peekable();
+        if servers.peek().is_none() {
+            let message = format!(
+                "the zone {} has no NS at its top: secondaries refuse it",
+                self.apex
+            );
+            problems.push(whole.problem(message));
+        }
+        for server in servers {
+            if let Some(target) = target_of(server)
+                && target.is_within(self.apex)
+                && self.cut_above(&target).is_none()
+                && !self.has_address(&target)
+            {
+                let message =
+                    format!("name server {target} has no address in the zone: add A or AAAA");
+                problems.push(server.spot.problem(message));
+            }
+        }
+    }
+
+    /// Whether a name of the zone has an address, by its own records or by the wildcard below its closest
+    /// encloser (RFC 4592 section 3.3.1).
+    fn has_address(&self, name: &Name) -> bool {
+        let mut encloser = name.clone();
+        while encloser != *self.apex && !self.exists(&encloser) {
+            match encloser.parent() {
+                Some(parent) => encloser = parent,
+                None => return false,
+            }
+        }
+        if encloser == *name {
+            return self.has_own_address(name);
+        }
+        let wildcard = encloser.child("*");
+        wildcard.is_ok_and(|wildcard| self.has_own_address(&wildcard))
+    }
+
+    /// Whether a name has an address by its own records.
+    fn has_own_address(&self, name: &Name) -> bool {
+        let places = self.at(name);
+        [Rtype::A, Rtype::AAAA]
+            .iter()
+            .any(|rtype| self.of_type(places, *rtype).next().is_some())
+    }
+
+    /// Whether a name of the zone has records, or names below it.
+    fn exists(&self, name: &Name) -> bool {
+        let Some(key) = name.sort_key(self.apex) else {
+            return false;
+        };
+        let next = self.owners.range(&key..).next();
+        next.is_some_and(|(next, _)| next.as_bytes().starts_with(key.as_bytes()))
+    }
+
+    /// The delegation at or above a name.
+    fn cut_above(&self, name: &Name) -> Option<Name> {
+        let mut at = Some(name.clone());
+        while let Some(name) = at {
+            if name == *self.apex {
+                return None;
+            }
+            if self.of_type(self.at(&name), Rtype::NS).next().is_some() {
+                return Some(name);
+            }
+            at = name.parent();
+        }
+        None
+    }
+
+    /// What may stand together at one owner.
+    fn check_owner(&self, places: &[usize], problems: &mut Vec<FileProblem>) {
+        let all = || places.iter().map(|place| &self.records[*place]);
+        let Some(owner) = all().next().map(|record| &record.owner) else {
+            return;
+        };
+        for record in all() {
+            if SEALS.contains(&record.rtype) {
+                let message = format!(
+                    "{} would be void: the serial is zonewright's; sign the zone behind it",
+                    record.rtype
+                );
+                problems.push(record.spot.problem(message));
+            }
+            if record.rtype == Rtype::DNAME {
+                let message = "DNAME is not supported: write the names below it one by one";
+                problems.push(record.spot.problem(message.to_owned()));
+            }
+        }
+        // RFC 1034 section 3.6.2, RFC 2181 section 10.1.
+        if let Some(alias) = self.of_type(places, Rtype::CNAME).next() {
+            let differs =
+                |other: &&Placed| other.rtype != Rtype::CNAME || other.rdata != alias.rdata;
+            if *owner == *self.apex {
+                let message = format!("{owner} is the top of the zone: it cannot be an alias");
+                problems.push(alias.spot.problem(message));
+            } else if let Some(other) = all().find(differs) {
+                let message = format!(
+                    "{owner} has a CNAME at {} and {} here: an alias stands alone",
+                    alias.spot, other.rtype
+                );
+                problems.push(other.spot.problem(message));
+            }
+        }
+        self.check_cut(owner, places, problems);
+    }
+
+    /// A delegation: not at a wildcard (RFC 4592 section 4.2), and with glue for what lies below it.
+    fn check_cut(&self, owner: &Name, places: &[usize], problems: &mut Vec<FileProblem>) {
+        if owner == self.apex {
+            return;
+        }
+        let is_wildcard = owner.labels().next() == Some(b"*");
+        for server in self.of_type(places, Rtype::NS) {
+            if is_wildcard {
+                let message = format!("{owner} is a wildcard: it cannot be delegated");
+                problems.push(server.spot.problem(message));
+                continue;
+            }
+            if let Some(target) = target_of(server)
+                && target.is_within(owner)
+                // No wildcard holds below a cut.
+                && !self.has_own_address(&target)
+            {
+                let message = format!(
+                    "name server {target} lies within what it serves and has no address here"
+                );
+                problems.push(server.spot.problem(message));
+            }
+        }
+    }
+}
+
+/// The name that a record points to.
+fn target_of(record: &Placed) -> Option<Name> {
+    let wire = Rdata::name_at(record.rtype, record.rdata.as_octets())?;
+    Name::from_wire(wire).ok()
+}

@@ -1,0 +1,312 @@
+//! Follows a zone file: it is looked at again and again, and read when it or a file it includes changed.
+//!
+//! A change is taken when the files have stood still for a moment, so that a file that is being written is
+//! not read by half. What cannot be used is reported with its places, once, and changes nothing.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use dns::Name;
+use ops::Clock;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{BadFile, Role, ZoneFile, read_with};
+
+/// How long files must have stood still.
+const QUIET: Duration = Duration::from_millis(50);
+/// How often that is looked at before they are read all the same.
+const QUIET_TRIES: usize = 20;
+
+/// Which file is followed, and as what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The file.
+    pub path: PathBuf,
+    /// The zone.
+    pub apex: Name,
+    /// What it is for.
+    pub role: Role,
+    /// The names that are taken from it, with those below them.
+    pub names: Vec<Name>,
+    /// How often it is looked at; `None` for once.
+    pub reload: Option<Duration>,
+}
+
+/// What a follower sees.
+#[derive(Debug, Clone)]
+pub enum FileEvent {
+    /// The file was read and is sound.
+    Read {
+        /// What it says.
+        content: Arc<ZoneFile>,
+        /// When it was seen.
+        seen: Instant,
+    },
+    /// The file cannot be used.
+    Bad {
+        /// Since when.
+        since: SystemTime,
+    },
+}
+
+/// What is wrong with a file now, for status.
+#[derive(Debug, Default)]
+pub struct FileStats {
+    /// The problems. The lock protects the list for one change or one reading.
+    problems: Mutex<Vec<String>>,
+}
+
+impl FileStats {
+    /// What is wrong.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let problems = self.problems.lock();
+        problems.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Says what is wrong; whether that is news.
+    fn set(&self, new: Vec<String>) -> bool {
+        let problems = self.problems.lock();
+        let mut problems = problems.unwrap_or_else(PoisonError::into_inner);
+        let differ = *problems != new;
+        *problems = new;
+        differ
+    }
+}
+
+/// What a file was like when it was looked at; `None` when it was not there.
+type Stamp = Option<(u64, u64, i64, i64)>;
+
+/// The stamps of files.
+type Stamps = Vec<(PathBuf, Stamp)>;
+
+/// What a file is like.
+fn stamp(path: &Path) -> Stamp {
+    let data = std::fs::metadata(path).ok()?;
+    Some((data.ino(), data.len(), data.mtime(), data.mtime_nsec()))
+}
+
+/// What files are like.
+fn stamps(paths: impl IntoIterator<Item = PathBuf>) -> Stamps {
+    let of = |path: PathBuf| {
+        let stamp = stamp(&path);
+        (path, stamp)
+    };
+    paths.into_iter().map(of).collect()
+}
+
+/// What files are like, without keeping the runtime waiting for a slow disk.
+async fn look_at(paths: Vec<PathBuf>) -> Stamps {
+    match tokio::task::spawn_blocking(|| stamps(paths)).await {
+        Ok(stamps) => stamps,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime ends.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+/// Logs what is wrong with the file of a zone, and what that means.
+pub fn tell(zone: &Name, bad: &BadFile) {
+    for problem in &bad.problems {
+        tracing::error!("{problem}");
+    }
+    tracing::error!(%zone, "its file cannot be used; the last version is served");
+}
+
+/// Follows a file.
+#[derive(Debug)]
+pub struct Follower {
+    /// Which.
+    settings: Settings,
+    /// Its files as they were before they were read last.
+    stamps: Stamps,
+    /// The clock.
+    clock: Arc<dyn Clock>,
+    /// What is wrong.
+    stats: Arc<FileStats>,
+    /// Whether what is wrong differs from what was wrong before.
+    is_news: bool,
+}
+
+impl Follower {
+    /// A follower that has seen nothing.
+    #[must_use]
+    pub fn new(settings: Settings, clock: Arc<dyn Clock>, stats: Arc<FileStats>) -> Self {
+        let stamps = stamps([settings.path.clone()]);
+        Self {
+            settings,
+            stamps,
+            clock,
+            stats,
+            is_news: false,
+        }
+    }
+
+    /// Reads the file now. Blocks for the time of reading.
+    ///
+    /// # Errors
+    /// What is wrong, with places.
+    pub fn read(&mut self) -> Result<ZoneFile, BadFile> {
+        let Settings {
+            path,
+            apex,
+            role,
+            names,
+            reload: _,
+        } = &self.settings;
+        // Stamps are taken before a file is opened: what changes meanwhile is seen again.
+        let mut opened = Stamps::new();
+        let reading = read_with(path, apex, *role, &mut |path| {
+            if !opened.iter().any(|(known, _)| known == path) {
+                opened.push((path.to_owned(), stamp(path)));
+            }
+            std::fs::read(path)
+        });
+        self.stamps = opened;
+        let content = reading.content.map(|content| content.within(names, apex));
+        let problems = match &content {
+            Ok(_) => Vec::new(),
+            Err(bad) => bad.problems.iter().map(ToString::to_string).collect(),
+        };
+        self.is_news = self.stats.set(problems);
+        content
+    }
+
+    /// Whether the files are not what they were when they were read, once they stand still.
+    async fn is_changed(&self) -> bool {
+        let look = || look_at(self.stamps.iter().map(|(path, _)| path.clone()).collect());
+        let mut last = look().await;
+        if last == self.stamps {
+            return false;
+        }
+        for _ in 0..QUIET_TRIES {
+            tokio::time::sleep(QUIET).await;
+            let now = look().await;
+            if now == last {
+                break;
+            }
+            last = now;
+        }
+        last != self.stamps
+    }
+
+    /// Follows the file until cancelled, or until nobody listens any more. The file was read before, or
+    /// could not be.
+    pub async fn run(self, tx: mpsc::Sender<FileEvent>, cancel: CancellationToken) {
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = self.follow(&tx) => {}
+        }
+    }
+
+    /// Follows the file until nobody listens.
+    async fn follow(mut self, tx: &mpsc::Sender<FileEvent>) {
+        let Some(reload) = self.settings.reload else {
+            return tx.closed().await;
+        };
+        loop {
+            tokio::time::sleep(reload).await;
+            if !self.is_changed().await {
+                continue;
+            }
+            let seen = self.clock.now();
+            let reading = tokio::task::spawn_blocking(move || {
+                let read = self.read();
+                (self, read)
+            });
+            let read;
+            (self, read) = match reading.await {
+                Ok(back) => back,
+                // a panic there is a panic here; it is cancelled only when the runtime ends
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => return,
+                },
+            };
+            let event = match read {
+                Ok(content) => FileEvent::Read {
+                    content: Arc::new(content),
+                    seen,
+                },
+                Err(bad) => {
+                    if self.is_news {
+                        tell(&self.settings.apex, &bad);
+                    }
+                    FileEvent::Bad {
+                        since: self.clock.wall(),
+                    }
+                }
+            };
+            if tx.send(event).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ops::testing::TestClock;
+
+    /// Waits for the next event.
+    async fn next(events: &mut mpsc::Receiver<FileEvent>) -> Result<usize, ()> {
+        let event = tokio::time::timeout(Duration::from_secs(60), events.recv());
+        match event
+            .await
+            .expect("an event comes")
+            .expect("the follower lives")
+        {
+            FileEvent::Read { content, seen: _ } => Ok(content.nodes().len()),
+            FileEvent::Bad { since: _ } => Err(()),
+        }
+    }
+
+    #[tokio::test]
+    async fn changes_of_a_file_and_what_it_includes_are_seen_and_faults_are_said_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let main = dir.path().join("main");
+        let more = dir.path().join("more");
+        std::fs::write(&main, "$TTL 5\na A 192.0.2.1\n$INCLUDE more\n").unwrap();
+        let settings = Settings {
+            path: main.clone(),
+            apex: "z.".parse().unwrap(),
+            role: Role::Overlay,
+            names: vec!["z.".parse().unwrap()],
+            reload: Some(Duration::from_millis(10)),
+        };
+        let stats = Arc::<FileStats>::default();
+        let mut follower = Follower::new(settings, Arc::new(TestClock), Arc::clone(&stats));
+        let bad = follower.read().unwrap_err();
+        assert!(bad.to_string().contains("main:3:10: cannot read"), "{bad}");
+        assert_eq!(stats.problems().len(), 1);
+        let (tx, mut events) = mpsc::channel(8);
+        let cancel = CancellationToken::new();
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(follower.run(tx, cancel.clone()));
+        std::fs::write(&more, "b A 192.0.2.1\n").unwrap();
+        assert_eq!(next(&mut events).await, Ok(2));
+        assert!(stats.problems().is_empty());
+        std::fs::write(&more, "b A 192.0.2.1\nc A 192.0.2.2\n").unwrap();
+        assert_eq!(next(&mut events).await, Ok(3));
+        std::fs::write(&main, "a A 192.0.2.1\n").unwrap();
+        assert_eq!(next(&mut events).await, Err(()));
+        assert_eq!(stats.problems().len(), 1);
+        std::fs::remove_file(&main).unwrap();
+        assert_eq!(next(&mut events).await, Err(()));
+        assert!(
+            stats.problems()[0].contains("cannot be read"),
+            "{:?}",
+            stats.problems()
+        );
+        std::fs::write(&main, "$TTL 5\nx.a A 192.0.2.1\n").unwrap();
+        assert_eq!(next(&mut events).await, Ok(1));
+        cancel.cancel();
+        tasks.join_next().await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,444 @@
+//! Reads a master file with what it includes into records, each with its place.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use dns::{Name, Rdata, Rtype, Serial, Soa, Ttl};
+use domain::base::iana::Rtype as TheirRtype;
+
+use super::data::{self, DataError};
+use super::generate::{self, Range};
+use super::lexer::{Entry, Lexer, Word};
+use super::quantity;
+use super::{FileProblem, Spot};
+
+/// How deep files may include each other.
+const MOST_DEPTH: usize = 10;
+/// How many files may be read for one zone.
+const MOST_FILES: usize = 1000;
+/// How many records a zone file may have.
+const MOST_RECORDS: usize = 5_000_000;
+/// After so many problems the rest is not looked at.
+pub(super) const MOST_PROBLEMS: usize = 20;
+
+/// Gives the octets of a file.
+pub(super) type Open<'a> = &'a mut dyn FnMut(&Path) -> std::io::Result<Vec<u8>>;
+
+/// A record and where it stands.
+#[derive(Debug, Clone)]
+pub(super) struct Placed {
+    /// The owner.
+    pub(super) owner: Name,
+    /// The type; never SOA.
+    pub(super) rtype: Rtype,
+    /// The TTL.
+    pub(super) ttl: Ttl,
+    /// The data.
+    pub(super) rdata: Rdata,
+    /// Where its line begins.
+    pub(super) spot: Spot,
+}
+
+/// What was read so far.
+pub(super) struct Reader<'a> {
+    /// The zone.
+    apex: &'a Name,
+    /// Opens files.
+    open: Open<'a>,
+    /// The records.
+    pub(super) records: Vec<Placed>,
+    /// The SOA.
+    pub(super) soa: Option<(Soa, Serial, Spot)>,
+    /// What is wrong.
+    pub(super) problems: Vec<FileProblem>,
+    /// The files, in the order they were opened.
+    pub(super) files: Vec<PathBuf>,
+    /// The files that are being read, each included by the one before it.
+    open_files: Vec<PathBuf>,
+    /// What `$TTL` said last.
+    default_ttl: Option<Ttl>,
+    /// The TTL of the last record that had one.
+    last_ttl: Option<Ttl>,
+}
+
+/// Where reading stands within one file.
+struct Within {
+    /// The file's name, for places.
+    name: Arc<str>,
+    /// Its folder, to which what it includes is relative.
+    folder: PathBuf,
+    /// What relative names are relative to.
+    origin: Name,
+    /// The owner of the last record.
+    owner: Option<Name>,
+}
+
+/// Something is wrong at a place; it was noted.
+struct Noted;
+
+impl Within {
+    /// The place of a word.
+    fn spot(&self, word: &Word<'_>) -> Spot {
+        Spot {
+            file: Arc::clone(&self.name),
+            line: word.line,
+            column: word.column,
+        }
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// A reader that has read nothing.
+    pub(super) fn new(apex: &'a Name, open: Open<'a>) -> Self {
+        Self {
+            apex,
+            open,
+            records: Vec::new(),
+            soa: None,
+            problems: Vec::new(),
+            files: Vec::new(),
+            open_files: Vec::new(),
+            default_ttl: None,
+            last_ttl: None,
+        }
+    }
+
+    /// Whether there is no use in going on.
+    fn is_over(&self) -> bool {
+        self.problems.len() >= MOST_PROBLEMS
+    }
+
+    /// Notes a problem.
+    fn note(&mut self, spot: Spot, message: impl Into<String>) -> Noted {
+        let message = message.into();
+        self.problems.push(FileProblem { spot, message });
+        Noted
+    }
+
+    /// Reads the file that was named first.
+    pub(super) fn read_first(&mut self, path: &Path) {
+        let origin = self.apex.clone();
+        if let Err(error) = self.read(path, origin) {
+            let spot = Spot::of_file(path);
+            self.note(spot, format!("cannot be read: {error}"));
+        }
+    }
+
+    /// Reads a file and what it includes.
+    fn read(&mut self, path: &Path, origin: Name) -> std::io::Result<()> {
+        self.files.push(path.to_owned());
+        let text = (self.open)(path)?;
+        self.open_files.push(path.to_owned());
+        let mut within = Within {
+            name: path.display().to_string().into(),
+            folder: path.parent().unwrap_or(Path::new("")).to_owned(),
+            origin,
+            owner: None,
+        };
+        let mut lexer = Lexer::new(&text);
+        while let Some(entry) = lexer.next_entry() {
+            if self.is_over() {
+                break;
+            }
+            match entry {
+                // What is wrong was noted: the next line is read all the same.
+                Ok(entry) => drop(self.entry(&mut within, &entry)),
+                Err(error) => {
+                    let spot = Spot {
+                        file: Arc::clone(&within.name),
+                        line: error.line,
+                        column: error.column,
+                    };
+                    self.note(spot, error.message);
+                }
+            }
+        }
+        self.open_files.pop();
+        Ok(())
+    }
+
+    /// Reads a line: a directive or a record.
+    fn entry(&mut self, within: &mut Within, entry: &Entry<'_>) -> Result<(), Noted> {
+        let words = &entry.words;
+        let Some(first) = words.first() else {
+            return Ok(());
+        };
+        if !entry.indented && !first.quoted && first.raw.starts_with(b"$") {
+            return self.directive(within, first, &words[1..]);
+        }
+        let (owner, rest) = if entry.indented {
+            let owner = within.owner.clone().ok_or_else(|| {
+                let message = "this line has no owner, and there is no record above it";
+                self.note(within.spot(first), message)
+            })?;
+            (owner, &words[..])
+        } else {
+            (self.name(within, first)?, &words[1..])
+        };
+        within.owner = Some(owner.clone());
+        self.record(within, owner, first, rest)
+    }
+
+    /// A word as a name.
+    fn name(&mut self, within: &Within, word: &Word<'_>) -> Result<Name, Noted> {
+        data::name(word, &within.origin).map_err(|message| self.note(within.spot(word), message))
+    }
+
+    /// A word as a TTL.
+    fn ttl(&mut self, within: &Within, word: &Word<'_>) -> Result<Ttl, Noted> {
+        quantity::ttl(&word.shown())
+            .map_err(|error| self.note(within.spot(word), error.to_string()))
+    }
+
+    /// Obeys a directive.
+    fn directive(
+        &mut self,
+        within: &mut Within,
+        name: &Word<'_>,
+        words: &[Word<'_>],
+    ) -> Result<(), Noted> {
+        if name.is("$GENERATE") {
+            return self.generate(within, name, words);
+        }
+        let (most, form) = if name.is("$ORIGIN") {
+            (1, "$ORIGIN NAME")
+        } else if name.is("$TTL") {
+            (1, "$TTL TIME")
+        } else if name.is("$INCLUDE") {
+            (2, "$INCLUDE FILE [ORIGIN]")
+        } else {
+            let message = format!(
+                "unknown directive {}: there are $ORIGIN, $TTL, $INCLUDE and $GENERATE",
+                name.shown()
+            );
+            return Err(self.note(within.spot(name), message));
+        };
+        let Some(first) = words.first() else {
+            return Err(self.note(within.spot(name), format!("write: {form}")));
+        };
+        if let Some(extra) = words.get(most) {
+            let message = format!("\"{}\" is too much; write: {form}", extra.shown());
+            return Err(self.note(within.spot(extra), message));
+        }
+        if name.is("$ORIGIN") {
+            within.origin = self.name(within, first)?;
+        } else if name.is("$TTL") {
+            self.default_ttl = Some(self.ttl(within, first)?);
+        } else {
+            self.include(within, first, words.get(1))?;
+        }
+        Ok(())
+    }
+
+    /// Reads another file here. Origin and last owner are afterwards what they were (RFC 1035 section 5.1).
+    fn include(
+        &mut self,
+        within: &Within,
+        file: &Word<'_>,
+        origin: Option<&Word<'_>>,
+    ) -> Result<(), Noted> {
+        let origin = match origin {
+            Some(word) => self.name(within, word)?,
+            None => within.origin.clone(),
+        };
+        let octets =
+            data::unescaped(&file.raw).map_err(|message| self.note(within.spot(file), message))?;
+        let name = String::from_utf8(octets)
+            .map_err(|_| self.note(within.spot(file), "the name of a file must be UTF-8"))?;
+        let path = within.folder.join(name);
+        if self.open_files.contains(&path) {
+            let message = format!("{} includes itself", path.display());
+            return Err(self.note(within.spot(file), message));
+        }
+        if self.open_files.len() > MOST_DEPTH || self.files.len() == MOST_FILES {
+            let message = format!(
+                "not included: files may include each other {MOST_DEPTH} deep, and be {MOST_FILES} in all"
+            );
+            return Err(self.note(within.spot(file), message));
+        }
+        self.read(&path, origin).map_err(|error| {
+            let message = format!("cannot read {}: {error}", path.display());
+            self.note(within.spot(file), message)
+        })
+    }
+
+    /// Makes the records of a `$GENERATE`.
+    fn generate(
+        &mut self,
+        within: &mut Within,
+        name: &Word<'_>,
+        words: &[Word<'_>],
+    ) -> Result<(), Noted> {
+        let [range, owner, rest @ ..] = words else {
+            let form = "write: $GENERATE START-STOP[/STEP] OWNER [TTL] [CLASS] TYPE DATA";
+            return Err(self.note(within.spot(name), form));
+        };
+        let numbers = Range::parse(&range.shown())
+            .map_err(|message| self.note(within.spot(range), message))?;
+        for number in numbers.numbers() {
+            let mut fill = |word| {
+                generate::filled(word, number)
+                    .map_err(|message| self.note(within.spot(word), message))
+            };
+            let owner = fill(owner)?;
+            let mut filled = rest.iter().map(&mut fill).collect::<Result<Vec<_>, _>>()?;
+            let one_quoted = match filled.as_slice() {
+                [.., rtype, data] if data.quoted && !is_of_strings(rtype) => Some(data.clone()),
+                _ => None,
+            };
+            if let Some(data) = &one_quoted {
+                filled.pop();
+                filled.extend(generate::cut_quoted(data));
+            }
+            let owner = self.name(within, &owner)?;
+            within.owner = Some(owner.clone());
+            self.record(within, owner, name, &filled)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a record from TTL, class, type and data.
+    fn record(
+        &mut self,
+        within: &Within,
+        owner: Name,
+        start: &Word<'_>,
+        words: &[Word<'_>],
+    ) -> Result<(), Noted> {
+        let mut written_ttl = None;
+        let mut has_class = false;
+        let mut at = 0;
+        let rtype = loop {
+            let Some(word) = words.get(at) else {
+                let last = words.last().unwrap_or(start);
+                return Err(self.note(within.spot(last), "a record type is missing after this"));
+            };
+            at += 1;
+            if written_ttl.is_none() && !word.quoted && quantity::looks_like_ttl(&word.raw) {
+                written_ttl = Some(self.ttl(within, word)?);
+            } else if !has_class && is_class(word) {
+                if !word.is("IN") && !word.is("CLASS1") {
+                    let message = format!("class {} is not served, IN alone is", word.shown());
+                    return Err(self.note(within.spot(word), message));
+                }
+                has_class = true;
+            } else {
+                break self.rtype(within, word)?;
+            }
+        };
+        self.last_ttl = written_ttl.or(self.last_ttl);
+        let ttl = written_ttl.or(self.default_ttl).or(self.last_ttl);
+        let type_word = &words[at - 1];
+        let words = &words[at..];
+        let spot = within.spot(start);
+        if rtype == Rtype::SOA {
+            let read = data::soa(words, &within.origin);
+            let (soa, serial) = read.map_err(|e| self.note_data(within, type_word, words, e))?;
+            return self.take_soa(&owner, soa, serial, ttl, spot);
+        }
+        let read = data::rdata(rtype, words, &within.origin);
+        let rdata = read.map_err(|e| self.note_data(within, type_word, words, e))?;
+        let Some(ttl) = ttl else {
+            let message = "this record has no TTL: write one, or $TTL above";
+            return Err(self.note(spot, message));
+        };
+        if !owner.is_within(self.apex) {
+            let message = format!("{owner} is not in the zone {}", self.apex);
+            return Err(self.note(spot, message));
+        }
+        if self.records.len() == MOST_RECORDS {
+            return Err(self.note(
+                spot,
+                format!("more than {MOST_RECORDS} records in one zone file"),
+            ));
+        }
+        self.records.push(Placed {
+            owner,
+            rtype,
+            ttl,
+            rdata,
+            spot,
+        });
+        Ok(())
+    }
+
+    /// Notes what is wrong with data, at its word.
+    fn note_data(
+        &mut self,
+        within: &Within,
+        type_word: &Word<'_>,
+        words: &[Word<'_>],
+        error: DataError,
+    ) -> Noted {
+        let word = words.get(error.word).or(words.last()).unwrap_or(type_word);
+        let message = format!("{}: {}", type_word.shown(), error.message);
+        self.note(within.spot(word), message)
+    }
+
+    /// Takes the SOA.
+    fn take_soa(
+        &mut self,
+        owner: &Name,
+        mut soa: Soa,
+        serial: Serial,
+        ttl: Option<Ttl>,
+        spot: Spot,
+    ) -> Result<(), Noted> {
+        if owner != self.apex {
+            let message = format!(
+                "the SOA of {owner} does not belong here: the zone is {}",
+                self.apex
+            );
+            return Err(self.note(spot, message));
+        }
+        if let Some((_, _, first)) = &self.soa {
+            let message = format!("a second SOA; the first is at {first}");
+            return Err(self.note(spot, message));
+        }
+        match ttl {
+            Some(ttl) => soa.ttl = ttl,
+            // As BIND does: without any TTL so far, the minimum is that of all records.
+            None => self.default_ttl = Some(soa.ttl),
+        }
+        self.soa = Some((soa, serial, spot));
+        Ok(())
+    }
+
+    /// A word as a record type that a zone may hold.
+    fn rtype(&mut self, within: &Within, word: &Word<'_>) -> Result<Rtype, Noted> {
+        let text = word.shown();
+        let known = text.parse::<Rtype>().ok().or_else(|| {
+            let theirs = TheirRtype::from_mnemonic(&word.raw)?;
+            Some(Rtype(theirs.to_int()))
+        });
+        match known {
+            Some(rtype) if !word.quoted && rtype.is_meta() => {
+                let message = format!("{rtype} is no type of records");
+                Err(self.note(within.spot(word), message))
+            }
+            Some(rtype) if !word.quoted => Ok(rtype),
+            _ => {
+                let message = format!("unknown record type \"{text}\"");
+                Err(self.note(within.spot(word), message))
+            }
+        }
+    }
+}
+
+/// Whether a word is a class (RFC 1035 section 3.2.4, RFC 3597 section 5).
+fn is_class(word: &Word<'_>) -> bool {
+    let numbered = word
+        .raw
+        .get(..5)
+        .is_some_and(|start| start.eq_ignore_ascii_case(b"CLASS"))
+        && word.raw.len() > 5
+        && word.raw[5..].iter().all(u8::is_ascii_digit);
+    !word.quoted && (numbered || ["IN", "CH", "HS", "CS"].iter().any(|class| word.is(class)))
+}
+
+/// Whether the data of a type is character strings, so that quotes around all of it mean one string.
+fn is_of_strings(rtype: &Word<'_>) -> bool {
+    ["TXT", "SPF", "HINFO", "TYPE16", "TYPE99", "TYPE13"]
+        .iter()
+        .any(|text| rtype.is(text))
+}
