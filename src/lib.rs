@@ -16,7 +16,6 @@ pub mod audit;
 pub mod cli;
 pub mod cluster;
 pub mod corefile;
-pub mod differences;
 pub mod dns;
 pub mod doctor;
 pub mod emit;
