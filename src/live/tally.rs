@@ -4,7 +4,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
 use crate::ops::HandlerMetrics;
-use crate::ops::metrics::Metric;
+use crate::ops::metrics::QuestionMetric;
 
 /// Where the handlers of a listener count.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +19,7 @@ pub struct Counts<'a> {
 #[derive(Debug)]
 pub(super) struct Tally {
     /// Which metric.
-    metric: Metric,
+    metric: QuestionMetric,
     /// The listener.
     server: String,
     /// The counts.
@@ -28,7 +28,7 @@ pub(super) struct Tally {
 
 impl Counts<'_> {
     /// A metric's counts.
-    pub(super) fn tally(self, metric: Metric) -> Tally {
+    pub(super) fn tally(self, metric: QuestionMetric) -> Tally {
         Tally {
             metric,
             server: self.server.to_owned(),
@@ -40,10 +40,11 @@ impl Counts<'_> {
 impl Tally {
     /// The counter of these labels, those behind `server`.
     pub(super) fn counter(&self, labels: &[&str]) -> Counter {
-        let server = self.metric.labels.first().filter(|it| **it == "server");
+        let metric = self.metric.metric();
+        let server = metric.labels.first().filter(|it| **it == "server");
         let server = server.map(|_| self.server.as_str());
         let values = server.into_iter().chain(labels.iter().copied());
-        let names = self.metric.labels.iter().copied();
+        let names = metric.labels.iter().copied();
         let all = names.zip(values.map(ToOwned::to_owned)).collect();
         self.family.get_or_create_owned(&all)
     }
