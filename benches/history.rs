@@ -31,6 +31,7 @@ use zonewright::app::StoredPast;
 use versions::{Random, START_MS, STEP_MS, Zone};
 
 /// As in the server: without it nothing is given back to the system.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

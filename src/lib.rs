@@ -13,6 +13,5 @@
 
 pub mod app;
 pub mod cli;
-pub mod differences;
 pub mod doctor;
 pub mod emit;

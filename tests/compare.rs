@@ -1,6 +1,6 @@
 //! zonewright beside a real CoreDNS: the same API server, the same generated clusters, the same words in
 //! the Corefile, the same questions. Every difference is one of the table of
-//! [`zonewright::differences`], or the test fails.
+//! [`differences`], or the test fails.
 //!
 //! - `COMPARE_CLUSTERS=N` compares on N clusters (24 unless given).
 //! - `COMPARE_SETS=N` gives each cluster N of the option sets, in turn (2 unless given).
@@ -18,20 +18,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use zonewright::differences::{self, Shown};
-
 use self::comparison::answer::{Answer, Asker, Question, TYPES};
 use self::comparison::cluster::{Cluster, generate};
 use self::comparison::names::names;
 use self::comparison::options::{OptionSet, SETS};
 use self::comparison::oracle::{Oracle, leads};
 use self::comparison::servers::{Pair, Servers, create, define_imports, remove};
+use self::differences::Shown;
 use self::support::apiserver::{Access, ApiServer};
 use self::support::needs;
 use self::support::process::now;
 use self::support::wire;
 
 mod comparison;
+mod differences;
 mod support;
 
 /// What was compared.

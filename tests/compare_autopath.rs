@@ -17,8 +17,8 @@ use support::process::{Process, wait_for};
 use support::upstream::Upstream;
 use support::wire::{self, Message, Query};
 use support::{needs, ports};
-use zonewright::differences;
 
+mod differences;
 mod support;
 
 /// How long anything may take.

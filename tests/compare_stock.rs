@@ -18,6 +18,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use hickory_proto::op::{Message, OpCode, ResponseCode};
+use hickory_proto::rr::rdata::{A, PTR, SOA};
+use hickory_proto::rr::{Name, RData, Record, RecordType};
 use serde_json::json;
 use socket2::{Domain, Socket, Type};
 use support::apiserver::{Access, ApiServer};
@@ -31,8 +34,6 @@ mod support;
 const INSIDE: &str = "ZW_INSIDE";
 /// How long a start may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Type HINFO.
-const HINFO: u16 = 13;
 
 #[test]
 fn stock_corefiles_run_unchanged_and_answer_as_with_coredns() {
@@ -388,53 +389,34 @@ fn serve_stream(mut stream: TcpStream) {
 
 /// The upstream's answer: A and PTR for all names but those that begin with `nx` and `no` and for 9.9.9.9.
 fn reply(request: &[u8]) -> Vec<u8> {
-    let message = wire::Message::decode(request).unwrap();
-    let (name, qtype, class) = message.questions[0].clone();
-    let question = 12 + name_octets(request);
-    let mut reply = request[..question + 4].to_vec();
-    let is_missing = name.starts_with("nx.") || name.starts_with("no.") || name.starts_with("9.9.");
-    let data: Option<Vec<u8>> = match qtype {
-        _ if is_missing => None,
-        wire::A => Some(vec![192, 0, 2, 80]),
-        wire::PTR => Some(b"\x04host\x04test\x00".to_vec()),
-        _ => None,
-    };
-    let is_missing = is_missing || qtype == HINFO;
-    // QR, RD, RA; NXDOMAIN.
-    reply[2] = 0x81;
-    reply[3] = if is_missing { 0x83 } else { 0x80 };
-    reply[4..12].copy_from_slice(&[0, 1, 0, 0, 0, 0, 0, 0]);
-    match data {
+    let request = Message::from_vec(request).unwrap();
+    let question = request.queries[0].clone();
+    let (asked, qtype) = (question.name().clone(), question.query_type());
+    let text = asked.to_lowercase().to_ascii();
+    let mut reply = Message::response(request.id, OpCode::Query);
+    reply.metadata.recursion_desired = true;
+    reply.metadata.recursion_available = true;
+    let is_missing = text.starts_with("nx.") || text.starts_with("no.") || text.starts_with("9.9.");
+    if is_missing || qtype == RecordType::HINFO {
+        reply.metadata.response_code = ResponseCode::NXDomain;
+    }
+    let name = |text: &str| Name::from_ascii(text).unwrap();
+    let known = [
+        (RecordType::A, RData::A(A::new(192, 0, 2, 80))),
+        (RecordType::PTR, RData::PTR(PTR(name("host.test.")))),
+    ];
+    let found = known.into_iter().find(|it| it.0 == qtype && !is_missing);
+    match found.map(|(_, data)| data) {
         Some(data) => {
-            reply[7] = 1;
-            reply.extend([0xc0, 12]);
-            reply.extend(qtype.to_be_bytes());
-            reply.extend([0, 1, 0, 0, 1, 44]);
-            reply.extend(u16::try_from(data.len()).unwrap().to_be_bytes());
-            reply.extend(data);
+            reply.add_answer(Record::from_rdata(asked, 300, data));
         }
         None => {
-            reply[9] = 1;
-            reply.extend(b"\x04test\x00\x00\x06");
-            reply.extend(class.to_be_bytes());
-            reply.extend([0, 0, 0, 60, 0, 0]);
-            let at = reply.len() - 2;
-            reply.extend(b"\x02ns\x00\x02hm\x00");
-            for number in [1_u32, 7200, 1800, 86400, 60] {
-                reply.extend(number.to_be_bytes());
-            }
-            let length = u16::try_from(reply.len() - at - 2).unwrap();
-            reply[at..at + 2].copy_from_slice(&length.to_be_bytes());
+            let soa = SOA::new(name("ns."), name("hm."), 1, 7200, 1800, 86400, 60);
+            let mut soa = Record::from_rdata(name("test."), 60, RData::SOA(soa));
+            soa.dns_class = question.query_class();
+            reply.add_authority(soa);
         }
     }
-    reply
-}
-
-/// The octets of the question's name.
-fn name_octets(request: &[u8]) -> usize {
-    let mut at = 12;
-    while request[at] != 0 {
-        at += usize::from(request[at]) + 1;
-    }
-    at + 1 - 12
+    reply.add_query(question);
+    reply.to_vec().unwrap()
 }

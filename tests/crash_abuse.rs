@@ -214,17 +214,17 @@ fn requests() -> Vec<Vec<u8>> {
         })
         .collect();
     // IXFR, with an SOA in its authority section, and a TSIG of a key nobody has.
-    let mut ixfr = Query::new(ZONE, 251).encode();
-    ixfr[9] = 1;
-    ixfr.extend(b"\xc0\x0c\x00\x06\x00\x01\x00\x00\x00\x00\x00\x16\x00\x00");
-    ixfr.extend([0; 20]);
+    let ixfr = Query {
+        serial: Some(0),
+        ..Query::new(ZONE, wire::IXFR)
+    };
     let mut signed = all[0].clone();
     signed[11] = 1;
     signed.extend(b"\x01k\x00\x00\xfa\x00\xff\x00\x00\x00\x00\x00\x3d\x0bhmac-sha256\x00");
     signed.extend(b"\x00\x00\x66\x00\x00\x00\x01\x2c\x00\x20");
     signed.extend([7; 32]);
     signed.extend(b"\x00\x01\x00\x00\x00\x00");
-    all.extend([ixfr, signed]);
+    all.extend([ixfr.encode(), signed]);
     all
 }
 

@@ -7,20 +7,19 @@
 mod support;
 
 use support::product::{START, Site, ZONES, cluster_ip};
-use support::wire::{Connection, Query};
+use support::wire::{Connection, IXFR, Query};
 
 /// Versions before the restart.
 const VERSIONS: u8 = 10;
 
 /// The messages of the answer to IXFR from a serial.
 fn increment(site: &Site, serial: u32) -> Vec<Vec<u8>> {
-    let mut raw = Query::new(ZONES[0], 251).encode();
-    raw[9] = 1;
-    raw.extend(b"\xc0\x0c\x00\x06\x00\x01\x00\x00\x00\x00\x00\x16\x00\x00");
-    raw.extend(serial.to_be_bytes());
-    raw.extend([0; 16]);
+    let query = Query {
+        serial: Some(serial),
+        ..Query::new(ZONES[0], IXFR)
+    };
     let mut connection = Connection::open(site.dns).unwrap();
-    connection.send(&raw).unwrap();
+    connection.send(&query.encode()).unwrap();
     // One message: the steps are small.
     vec![connection.receive().unwrap()]
 }

@@ -9,6 +9,8 @@ use clap::CommandFactory;
 use ops::metrics::{METRICS, MetricKind};
 use zonewright::cli::Cli;
 
+mod differences;
+
 /// The README.
 fn readme() -> String {
     fs::read_to_string("README.md").expect("the README is there")
@@ -54,7 +56,7 @@ fn every_metric_stands_in_the_readme() {
 #[test]
 fn every_difference_from_coredns_stands_in_the_readme() {
     let end = "\n## Limits and defaults";
-    check_section("hold it.\n\n", end, &zonewright::differences::table());
+    check_section("hold it.\n\n", end, &differences::table());
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Handlers beside those of a real CoreDNS: the same words in the Corefile, the same upstreams, the same
-//! questions. Every difference is one of the table of [`zonewright::differences`], or the test fails.
+//! questions. Every difference is one of the table of [`differences`], or the test fails.
 //!
 //! `HANDLERS_ONLY=TEXT` runs the cases whose names contain the text.
 #![allow(
@@ -22,6 +22,7 @@ use self::support::certificates::Certificates;
 use self::support::upstream::Upstream;
 use self::support::{doh, needs};
 
+mod differences;
 #[path = "handlers/mod.rs"]
 mod handlers;
 mod support;

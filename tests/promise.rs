@@ -26,6 +26,7 @@ use self::support::contents::{Contents, Reply, parent};
 use self::support::wire::{self, Connection, Message, Query};
 
 mod comparison;
+mod differences;
 mod support;
 
 /// The types asked.

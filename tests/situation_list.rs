@@ -1,10 +1,10 @@
 //! The list of the 99 situations in which CoreDNS's own tests put it: what each asks for, the tests that show what we
 //! do, and by which meant differences that is not what CoreDNS does.
 
+mod differences;
 mod support;
 
 use support::lists::{Case, all_tests, faults};
-use zonewright::differences;
 
 /// How many there are.
 const COUNTS: [(char, usize); 1] = [('S', 99)];

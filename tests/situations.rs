@@ -1,7 +1,7 @@
 //! The 99 situations in which CoreDNS's own tests put it, by their numbers, with zonewright in its place.
 //!
 //! Each runs on manifests, over UDP and TCP. Where we answer otherwise on purpose, the difference's id of
-//! [`zonewright::differences`] stands in the test. What is not here is shown elsewhere:
+//! [`differences`] stands in the test. What is not here is shown elsewhere:
 //! `tests/situation_list.rs` has them all.
 #![allow(
     clippy::unwrap_used,
@@ -11,5 +11,6 @@
     reason = "a helper of a test that fails fails the test"
 )]
 
+mod differences;
 mod situation;
 mod support;

@@ -4,7 +4,10 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use dns::tsig::{Algorithm, Key, sign_request};
+use hickory_proto::op::{Header, Message};
+use hickory_proto::rr::rdata::tsig::TsigAlgorithm;
+use hickory_proto::rr::{Name, RData, TSigner};
+use hickory_proto::serialize::binary::{BinDecodable, BinDecoder};
 
 use crate::support::wire::{AXFR, Query};
 
@@ -41,14 +44,15 @@ impl Taken {
 
 /// Takes a zone by AXFR; with `signed`, the request has a TSIG.
 pub(crate) fn take(server: SocketAddr, zone: &str, signed: bool) -> Taken {
-    let mut request = Query::new(zone, AXFR).encode();
+    let mut request = Query::new(zone, AXFR).message();
     if signed {
         let secret = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, KEY.1);
-        let name = format!("{}.", KEY.0).parse().unwrap();
-        let key = Key::new(&name, Algorithm::Sha256, &secret.unwrap());
+        let name = Name::from_ascii(KEY.0).unwrap();
+        let signer = TSigner::new(secret.unwrap(), TsigAlgorithm::HmacSha256, name, 300).unwrap();
         let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
-        sign_request(&key, &mut request, now.as_secs());
+        request.finalize(&signer, now.as_secs()).unwrap();
     }
+    let mut request = request.to_vec().unwrap();
     let mut stream = TcpStream::connect(server).unwrap();
     stream
         .set_read_timeout(Some(Duration::from_secs(60)))
@@ -93,36 +97,35 @@ fn next_message(buffer: &[u8], from: usize, to: usize) -> Option<(&[u8], usize)>
 
 /// Counts a message; whether it has the closing SOA.
 fn count(taken: &mut Taken, message: &[u8], soa_end: &mut Option<[u8; SOA_END]>) -> bool {
-    let number = |at: usize| u16::from_be_bytes([message[at], message[at + 1]]);
-    assert_eq!(number(2) & 15, 0, "response code: {taken:?}");
+    let header = Header::read(&mut BinDecoder::new(message)).unwrap();
+    assert_eq!(header.response_code.low(), 0, "response code: {taken:?}");
     taken.messages += 1;
     taken.octets += message.len() as u64;
-    taken.records += u64::from(number(6));
-    taken.signed &= number(10) > 0;
+    taken.records += u64::from(header.counts.answers);
+    taken.signed &= header.counts.additionals > 0;
     let Some(end) = soa_end else {
-        let after = first_record_end(message);
-        *soa_end = message[..after].last_chunk().copied();
-        let rest = &message[after..];
-        return soa_end.is_some_and(|end| rest.windows(SOA_END).any(|part| part == end));
+        let end = soa_end.insert(first_soa_end(message));
+        // The whole zone may be in one message: then the SOA is there twice.
+        let times = message.windows(SOA_END).filter(|part| part == end).count();
+        return times > 1;
     };
     let tail = &message[message.len().saturating_sub(TAIL)..];
     tail.windows(SOA_END).any(|part| part == end)
 }
 
-/// Where the first record of a message ends.
-fn first_record_end(message: &[u8]) -> usize {
-    let mut at = skip_name(message, 12) + 4;
-    at = skip_name(message, at) + 8;
-    at + 2 + usize::from(u16::from_be_bytes([message[at], message[at + 1]]))
-}
-
-/// Where a name that begins here ends.
-fn skip_name(message: &[u8], mut at: usize) -> usize {
-    loop {
-        match message[at] {
-            0 => return at + 1,
-            pointer if pointer >= 0xc0 => return at + 2,
-            length => at += usize::from(length) + 1,
-        }
-    }
+/// The octets at the end of the SOA that the first message begins with.
+fn first_soa_end(message: &[u8]) -> [u8; SOA_END] {
+    let message = Message::from_vec(message).unwrap();
+    let RData::SOA(soa) = &message.answers[0].data else {
+        panic!("a transfer begins with an SOA: {}", message.answers[0]);
+    };
+    let [refresh, retry, expire] = [soa.refresh, soa.retry, soa.expire].map(i32::to_be_bytes);
+    let numbers = [
+        soa.serial.to_be_bytes(),
+        refresh,
+        retry,
+        expire,
+        soa.minimum.to_be_bytes(),
+    ];
+    numbers.concat().try_into().unwrap()
 }

@@ -7,7 +7,7 @@ use directives::config::{Config, ServerBlock};
 use ops::TaskEnd;
 
 use crate::app::data::Data;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, HandlerFault, WriterEnded, one_line};
 use crate::app::signals::Wish;
 
 /// Waits for the writer's end and closes its store.
@@ -36,12 +36,62 @@ fn health_of(block: &ServerBlock) -> Option<Duration> {
     block.health.as_ref().map(|health| health.lameduck)
 }
 
-/// What a task's end means.
+/// The error that a task's end is. A handler's fault is told without the name of the task.
 pub(super) fn describe(end: Option<Result<(), TaskEnd>>) -> anyhow::Error {
     match end {
-        // What a handler says says all, and in CoreDNS's words.
-        Some(Err(TaskEnd::Failed(_, text))) if text.starts_with("plugin/") => anyhow!(text),
+        Some(Err(TaskEnd::Failed(_, error))) if error.is::<HandlerFault>() => {
+            anyhow::Error::from_boxed(error)
+        }
         Some(Err(end)) => end.into(),
         Some(Ok(())) | None => anyhow!("a task ended"),
+    }
+}
+
+/// The failure to report, of why the process ends and how the writer's store was closed.
+pub(super) fn outcome(
+    failed: Option<anyhow::Error>,
+    closed: anyhow::Result<()>,
+) -> Result<(), Failure> {
+    match (failed, closed) {
+        (Some(error), Err(why)) if error.is::<WriterEnded>() => {
+            Err(Failure::running(one_line(&why)))
+        }
+        (Some(error), _) | (None, Err(error)) => Err(Failure::running(one_line(&error))),
+        (None, Ok(())) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a task that failed with this error.
+    fn said_of(error: impl Into<ops::TaskError>) -> String {
+        describe(Some(Err(TaskEnd::Failed("x".into(), error.into())))).to_string()
+    }
+
+    #[test]
+    fn a_handlers_fault_is_told_as_it_is_and_no_other_tasks() {
+        assert_eq!(said_of(HandlerFault("loop found".into())), "loop found");
+        let named = "task \"x\" failed: plugin/x is a folder";
+        assert_eq!(said_of("plugin/x is a folder"), named);
+    }
+
+    #[test]
+    fn why_the_store_could_not_be_closed_is_told_in_place_of_a_writer_that_ended() {
+        let said = |failed: Option<anyhow::Error>, closed: anyhow::Result<()>| {
+            outcome(failed, closed).map_err(|failure| failure.to_string())
+        };
+        let panicked = || Err(anyhow!("it panicked"));
+        let ended = || Some(anyhow::Error::new(WriterEnded));
+        let same_text = || Some(anyhow!("the writer ended"));
+        assert_eq!(said(ended(), panicked()), Err("it panicked".into()));
+        assert_eq!(
+            said(same_text(), panicked()),
+            Err("the writer ended".into())
+        );
+        assert_eq!(said(ended(), Ok(())), Err("the writer ended".into()));
+        assert_eq!(said(None, panicked()), Err("it panicked".into()));
+        assert_eq!(said(None, Ok(())), Ok(()));
     }
 }

@@ -1,5 +1,6 @@
 //! Why the program ends with an error, and with which exit code.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -35,8 +36,14 @@ impl Failure {
     #[must_use]
     pub fn report(self) -> ExitCode {
         // Nobody may be left to read it; the exit code says it as well.
-        let _unread = writeln!(io::stderr(), "{}", self.message);
+        let _unread = writeln!(io::stderr(), "{self}");
         ExitCode::from(self.code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 
@@ -45,6 +52,16 @@ impl From<anyhow::Error> for Failure {
         Self::unusable(one_line(&error))
     }
 }
+
+/// Why a handler ends the process: a whole sentence, in CoreDNS's words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct HandlerFault(pub(super) String);
+
+/// The writer is no more although it was not told to end; closing its store may say why.
+#[derive(Debug, thiserror::Error)]
+#[error("the writer ended")]
+pub(super) struct WriterEnded;
 
 /// An error with its causes on one line; a cause whose text stands there already is not repeated.
 pub(super) fn one_line(error: &anyhow::Error) -> String {

@@ -27,9 +27,9 @@ use crate::app::commands::read;
 use crate::app::counts;
 use crate::app::data::{self, Data, Surroundings};
 use crate::app::descriptors;
-use crate::app::ending::{close, describe, ended_by, lameduck_of};
+use crate::app::ending::{close, describe, ended_by, lameduck_of, outcome};
 use crate::app::ends::{self, ObservedNow};
-use crate::app::failure::{Failure, one_line};
+use crate::app::failure::{Failure, WriterEnded, one_line};
 use crate::app::health;
 use crate::app::observe::{Observed, samples};
 use crate::app::past::StoredPast;
@@ -214,7 +214,7 @@ impl Process {
                 () = &mut look => false,
                 () = tokio::time::sleep(LOOK) => match &self.data {
                     Some(data) if !data.has_ended() => continue,
-                    Some(_) | None => break Some(anyhow!("the writer ended")),
+                    Some(_) | None => break Some(WriterEnded.into()),
                 },
             };
             match self.look(always, signals).await {
@@ -461,16 +461,9 @@ impl Process {
             None => Ok(()),
             Some(data) => close(data).await,
         };
-        match (failed, closed) {
-            (Some(error), Err(why)) if error.to_string() == "the writer ended" => {
-                Err(Failure::running(one_line(&why)))
-            }
-            (Some(error), _) | (None, Err(error)) => Err(Failure::running(one_line(&error))),
-            (None, Ok(())) => {
-                tracing::info!("ended");
-                Ok(())
-            }
-        }
+        outcome(failed, closed)?;
+        tracing::info!("ended");
+        Ok(())
     }
 }
 

@@ -28,6 +28,7 @@ use zone::Zone;
 use crate::app::addresses::interface_addresses;
 use crate::app::data::ToAsk;
 use crate::app::descriptors;
+use crate::app::failure::HandlerFault;
 use crate::app::follow::{self, Reload};
 use crate::app::health::HealthNow;
 use crate::app::kept::Kept;
@@ -333,7 +334,7 @@ impl Serving {
                 let of = Arc::clone(handler);
                 let ended = async move {
                     task.await;
-                    of.fault().map_or(Ok(()), Err)
+                    of.fault().map_or(Ok(()), |said| Err(HandlerFault(said)))
                 };
                 tasks.spawn_until(handler.name(), &stop, ended);
                 self.handlers.push((Arc::clone(handler), stop));

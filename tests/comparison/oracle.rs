@@ -7,14 +7,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use zonewright::differences;
-
 use super::answer::{Answer, DATA_TYPES, NOERROR, NXDOMAIN, Question};
 use super::cluster::Cluster;
 use super::names::is_below;
 use super::options::{OptionSet, is_reverse};
 use super::rules;
 use super::shape::{Shape, clusterset_shape, external_shape, shape, zone_of};
+use crate::differences;
 use crate::support::wire::{A, AAAA, ANY, CNAME, NS, PTR, Record, SOA, SRV};
 
 /// How many aliases are followed.

@@ -59,23 +59,22 @@ impl Ask {
         let qtype = type_of(words.next().unwrap_or("A"));
         let mut query = Query::new(name, qtype);
         query.recursion_desired = true;
-        let (mut is_tcp, mut dnssec_ok, mut flags) = (false, false, 0_u8);
-        let (mut from, mut options) = (Ipv4Addr::LOCALHOST, Vec::new());
+        let (mut is_tcp, mut from) = (false, Ipv4Addr::LOCALHOST);
         for word in words {
             match word {
                 "+tcp" => is_tcp = true,
                 "+do" => {
-                    dnssec_ok = true;
+                    query.dnssec_ok = true;
                     query.edns = query.edns.or(Some(1232));
                 }
-                "+cd" => flags |= 0x10,
-                "+ad" => flags |= 0x20,
+                "+cd" => query.checking_disabled = true,
+                "+ad" => query.authentic_data = true,
                 "+nord" => query.recursion_desired = false,
                 "CH" => query.class = 3,
                 more => match more.split_once('=').expect("an option") {
                     ("+from", address) => from = address.parse().unwrap(),
                     ("+opt", option) => {
-                        options.extend(option_of(option));
+                        query.options.push(option_of(option));
                         query.edns = query.edns.or(Some(1232));
                     }
                     ("+e", size) => query.edns = Some(size.parse().unwrap()),
@@ -83,17 +82,8 @@ impl Ask {
                 },
             }
         }
-        let mut octets = query.encode();
-        octets[3] |= flags;
-        if query.edns.is_some() {
-            let at = octets.len() - 4;
-            octets[at] |= if dnssec_ok { 0x80 } else { 0 };
-            let length = u16::try_from(options.len()).unwrap().to_be_bytes();
-            octets.splice(at + 2.., length);
-            octets.append(&mut options);
-        }
         Self {
-            octets,
+            octets: query.encode(),
             is_tcp,
             from,
         }
@@ -136,13 +126,11 @@ impl Ask {
 }
 
 /// An EDNS option written as `CODE:HEX`.
-fn option_of(text: &str) -> Vec<u8> {
+fn option_of(text: &str) -> (u16, Vec<u8>) {
     let (code, data) = text.split_once(':').expect("CODE:HEX");
     let digit = |at: usize| u8::from_str_radix(&data[at..at + 2], 16).unwrap();
-    let data: Vec<u8> = (0..data.len()).step_by(2).map(digit).collect();
-    let length = u16::try_from(data.len()).unwrap().to_be_bytes();
-    let code: u16 = code.parse().unwrap();
-    [&code.to_be_bytes()[..], &length, &data].concat()
+    let data = (0..data.len()).step_by(2).map(digit).collect();
+    (code.parse().unwrap(), data)
 }
 
 /// The number of a type.

@@ -231,7 +231,7 @@ fn check(
     match meant {
         Some((id, text)) => {
             *found.used.entry(id.to_owned()).or_default() += 1;
-            let declared = zonewright::differences::all().any(|it| it.id == id);
+            let declared = crate::differences::all().any(|it| it.id == id);
             if same || !declared || ours.iter().any(|said| said.to_string() != text) {
                 let (theirs, ours) = (show(theirs), show(ours));
                 found.unexplained.push(format!(

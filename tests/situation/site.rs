@@ -8,8 +8,8 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use zonewright::differences;
 
+use crate::differences;
 use crate::support::process::Process;
 use crate::support::wire::{self, Message, OPT, Query, Record, SOA, type_name};
 use crate::support::{needs, ports};

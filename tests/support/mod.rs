@@ -1,4 +1,4 @@
-//! What integration tests share: real servers as children, and a small DNS client of our own.
+//! What integration tests share: real servers as children, and a small DNS client on hickory.
 //!
 //! A test file says `mod support;` and asks first for what it needs:
 //!

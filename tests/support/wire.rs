@@ -1,15 +1,23 @@
-//! A minimal DNS client of the tests' own, so that they do not check the server with its own code.
+//! The DNS client of the tests: hickory reads and writes its messages, so that the server is not checked with its own code.
 //!
-//! It builds queries, exchanges them by UDP and TCP, reads replies into plain records and follows
-//! zone transfers. Names are folded to lower case, for servers differ in the case they keep.
+//! It sends queries by UDP and TCP, gives replies as plain records and follows zone transfers. Names are in lower case,
+//! because servers differ in the case that they keep.
 //!
 //! # Not implemented
-//! TSIG (use `dig -y`), TLS, every RDATA form that our zones do not use (shown as RFC 3597 says).
+//! TSIG (use `dig -y`), TLS. RDATA of types that our zones do not use is shown as RFC 3597 section 5 says.
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
+
+use hickory_proto::op::{self, Edns, MessageType, OpCode};
+use hickory_proto::rr::rdata::{
+    self,
+    opt::{EdnsCode, EdnsOption},
+};
+use hickory_proto::rr::{self, DNSClass, Name, RData, RecordType};
+use hickory_proto::serialize::binary::{BinDecodable, BinDecoder, BinEncodable, BinEncoder};
 
 pub use self::stream::{Increment, Step, Transfer, apply, axfr, ixfr, transfer};
 
@@ -33,7 +41,7 @@ pub const IXFR: u16 = 251;
 pub const AXFR: u16 = 252;
 pub const ANY: u16 = 255;
 
-/// What to ask.
+/// A query.
 #[derive(Clone, Debug)]
 pub struct Query {
     pub name: String,
@@ -41,8 +49,14 @@ pub struct Query {
     pub class: u16,
     pub id: u16,
     pub recursion_desired: bool,
+    pub authentic_data: bool,
+    pub checking_disabled: bool,
     /// The payload size of an OPT record, if one is sent.
     pub edns: Option<u16>,
+    /// The DO bit of the OPT record.
+    pub dnssec_ok: bool,
+    /// Codes and data of the options in the OPT record.
+    pub options: Vec<(u16, Vec<u8>)>,
     /// The serial of the SOA in the authority section, for IXFR.
     pub serial: Option<u32>,
 }
@@ -56,7 +70,11 @@ impl Query {
             class: 1,
             id: 0x5a57,
             recursion_desired: false,
+            authentic_data: false,
+            checking_disabled: false,
             edns: None,
+            dnssec_ok: false,
+            options: Vec::new(),
             serial: None,
         }
     }
@@ -68,50 +86,54 @@ impl Query {
     }
 
     /// The message in wire form.
+    ///
+    /// # Panics
+    /// When the name has a label of more than 63 octets, or has more than 255 octets.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        let counts = [
-            1,
-            0,
-            u16::from(self.serial.is_some()),
-            u16::from(self.edns.is_some()),
-        ];
-        push(&mut out, self.id);
-        push(&mut out, u16::from(self.recursion_desired) << 8);
-        counts.iter().for_each(|count| push(&mut out, *count));
-        push_name(&mut out, &self.name);
-        push(&mut out, self.qtype);
-        push(&mut out, self.class);
+        self.message().to_vec().expect("a query can be encoded")
+    }
+
+    /// The message as hickory has it.
+    pub fn message(&self) -> op::Message {
+        let name = Name::from_labels(labels(&self.name)).expect("the name fits a message");
+        let mut message = op::Message::new(self.id, MessageType::Query, OpCode::Query);
+        message.metadata.recursion_desired = self.recursion_desired;
+        message.metadata.authentic_data = self.authentic_data;
+        message.metadata.checking_disabled = self.checking_disabled;
+        let class = DNSClass::from(self.class);
+        let mut question = op::Query::query(name.clone(), RecordType::from(self.qtype));
+        question.set_query_class(class);
+        message.add_query(question);
         if let Some(serial) = self.serial {
-            push_name(&mut out, &self.name);
-            push(&mut out, SOA);
-            push(&mut out, self.class);
-            out.extend([0; 4]); // TTL
-            push(&mut out, 22); // two root names and five numbers
-            out.extend([0, 0]);
-            out.extend(serial.to_be_bytes());
-            out.extend([0; 16]);
+            let soa = rdata::SOA::new(Name::root(), Name::root(), serial, 0, 0, 0, 0);
+            let mut soa = rr::Record::from_rdata(name, 0, RData::SOA(soa));
+            soa.dns_class = class;
+            message.add_authority(soa);
         }
         if let Some(payload) = self.edns {
-            out.push(0);
-            push(&mut out, OPT);
-            push(&mut out, payload);
-            out.extend([0; 6]);
+            let mut edns = Edns::new();
+            edns.set_dnssec_ok(self.dnssec_ok);
+            for (code, data) in &self.options {
+                let option = EdnsOption::Unknown(*code, data.clone());
+                edns.options_mut().insert(option);
+            }
+            // `Edns` lifts the payload size to 512; as a record it keeps smaller ones.
+            let mut opt = rr::Record::from(&edns);
+            opt.dns_class = DNSClass::Unknown(payload);
+            message.add_additional(opt);
         }
-        out
+        message
     }
 }
 
-/// Appends a number.
-fn push(out: &mut Vec<u8>, number: u16) {
-    out.extend(number.to_be_bytes());
-}
-
-/// Appends a name; a backslash keeps the next character's special meaning away, or three digits follow.
-fn push_name(out: &mut Vec<u8>, name: &str) {
-    let mut label = Vec::new();
-    let mut octets = name.bytes().chain((!name.ends_with('.')).then_some(b'.'));
+/// The labels of a name; a backslash stands before a plain character or the three decimal digits of an octet.
+///
+/// `Name::from_ascii` refuses such characters and reads the digits as octal ones.
+fn labels(name: &str) -> Vec<Vec<u8>> {
+    let mut labels = vec![Vec::new()];
+    let mut octets = name.bytes();
     while let Some(octet) = octets.next() {
+        let label = labels.last_mut().expect("there is always one");
         match octet {
             b'\\' => match octets.next() {
                 Some(hundreds @ b'0'..=b'9') => {
@@ -120,15 +142,12 @@ fn push_name(out: &mut Vec<u8>, name: &str) {
                 }
                 plain => label.extend(plain),
             },
-            b'.' if label.is_empty() => {}
-            b'.' => {
-                out.push(u8::try_from(label.len()).expect("labels of tests are short"));
-                out.append(&mut label);
-            }
+            b'.' => labels.push(Vec::new()),
             other => label.push(other),
         }
     }
-    out.push(0);
+    labels.retain(|label| !label.is_empty());
+    labels
 }
 
 /// A record as read. Ordered by owner, type and data.
@@ -144,6 +163,17 @@ pub struct Record {
 }
 
 impl Record {
+    /// A record that hickory has read.
+    fn of(record: &rr::Record) -> Self {
+        Self {
+            owner: name_text(&record.name),
+            rtype: record.record_type().into(),
+            data: data_text(&record.data),
+            ttl: record.ttl,
+            class: record.dns_class.into(),
+        }
+    }
+
     /// Reads what [`text`](Self::text) writes.
     ///
     /// # Panics
@@ -227,40 +257,51 @@ pub struct Message {
     pub questions: Vec<(String, u16, u16)>,
     pub answers: Vec<Record>,
     pub authority: Vec<Record>,
-    /// Includes OPT, whose `class` is the payload size and whose `ttl` holds the flags.
+    /// Includes OPT, whose `class` is the payload size (512 at least) and whose `ttl` holds the flags, after the others,
+    /// and TSIG after that.
     pub additional: Vec<Record>,
+    /// Codes and data of the options in the OPT record.
+    pub options: Vec<(u16, Vec<u8>)>,
     /// Octets on the wire.
     pub size: usize,
 }
 
 impl Message {
-    /// Reads a message; says what is wrong with it otherwise.
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// Says why hickory cannot read it, or how many octets follow its end.
     pub fn decode(octets: &[u8]) -> Result<Self, String> {
-        let mut reader = Reader { octets, at: 0 };
-        let (id, flags) = (reader.number()?, reader.number()?);
-        let mut counts = [0; 4];
-        for count in &mut counts {
-            *count = reader.number()?;
+        let mut decoder = BinDecoder::new(octets);
+        let message = op::Message::read(&mut decoder).map_err(|error| error.to_string())?;
+        if !decoder.is_empty() {
+            return Err(format!("{} octets after the end", decoder.len()));
         }
-        let mut message = Self {
-            id,
-            flags,
-            size: octets.len(),
-            ..Self::default()
+        let records = |records: &[rr::Record]| records.iter().map(Record::of).collect();
+        let mut additional: Vec<Record> = records(&message.additionals);
+        additional.extend(message.edns.iter().map(|edns| Record::of(&edns.into())));
+        let signature = message.signature.clone().into_iter();
+        additional.extend(signature.map(|it| Record::of(&it.into_record_of_rdata())));
+        let question = |query: &op::Query| {
+            let (qtype, class) = (query.query_type().into(), query.query_class().into());
+            (name_text(query.name()), qtype, class)
         };
-        for _ in 0..counts[0] {
-            let name = reader.name()?;
-            message
-                .questions
-                .push((name, reader.number()?, reader.number()?));
-        }
-        message.answers = reader.records(counts[1])?;
-        message.authority = reader.records(counts[2])?;
-        message.additional = reader.records(counts[3])?;
-        if reader.at != octets.len() {
-            return Err(format!("{} octets after the end", octets.len() - reader.at));
-        }
-        Ok(message)
+        let options = message.edns.iter().flat_map(|edns| edns.options().as_ref());
+        let option = |(code, option): &(EdnsCode, EdnsOption)| {
+            let data = Vec::<u8>::try_from(option).map_err(|error| error.to_string())?;
+            Ok((u16::from(*code), data))
+        };
+        Ok(Self {
+            id: message.id,
+            // From the octets: hickory drops the reserved bit.
+            flags: u16::from_be_bytes([octets[2], octets[3]]),
+            questions: message.queries.iter().map(question).collect(),
+            answers: records(&message.answers),
+            authority: records(&message.authorities),
+            additional,
+            options: options.map(option).collect::<Result<_, String>>()?,
+            size: octets.len(),
+        })
     }
 
     /// The response code without EDNS's upper bits.
@@ -286,145 +327,66 @@ impl Message {
     }
 }
 
-/// A place in a message.
-struct Reader<'a> {
-    octets: &'a [u8],
-    at: usize,
+/// A name as lower case text, absolute.
+fn name_text(name: &Name) -> String {
+    let mut text = String::new();
+    for label in name {
+        for octet in label.to_ascii_lowercase() {
+            match octet {
+                b'.' | b'\\' | b'"' => text.extend(['\\', char::from(octet)]),
+                33..=126 => text.push(char::from(octet)),
+                other => write!(text, "\\{other:03}").expect("strings grow"),
+            }
+        }
+        text.push('.');
+    }
+    if text.is_empty() {
+        ".".to_owned()
+    } else {
+        text
+    }
 }
 
-impl Reader<'_> {
-    fn take(&mut self, count: usize) -> Result<&[u8], String> {
-        let taken = self.octets.get(self.at..self.at + count);
-        self.at += count;
-        taken.ok_or_else(|| format!("message ends before octet {}", self.at))
-    }
-
-    fn octet(&mut self) -> Result<u8, String> {
-        Ok(self.take(1)?[0])
-    }
-
-    fn number(&mut self) -> Result<u16, String> {
-        let octets = self.take(2)?;
-        Ok(u16::from_be_bytes([octets[0], octets[1]]))
-    }
-
-    fn long(&mut self) -> Result<u32, String> {
-        let octets = self.take(4)?;
-        Ok(u32::from_be_bytes(
-            octets.try_into().expect("four octets were taken"),
-        ))
-    }
-
-    /// A name, compressed or not, as lower case text.
-    fn name(&mut self) -> Result<String, String> {
-        let mut text = String::new();
-        let mut back = None;
-        loop {
-            match self.octet()? {
-                0 => break,
-                length @ 1..=63 => {
-                    for octet in self.take(usize::from(length))? {
-                        match octet.to_ascii_lowercase() {
-                            special @ (b'.' | b'\\' | b'"') => {
-                                text.extend(['\\', char::from(special)]);
-                            }
-                            plain @ 33..=126 => text.push(char::from(plain)),
-                            other => write!(text, "\\{other:03}").expect("strings grow"),
-                        }
-                    }
-                    text.push('.');
-                }
-                high @ 192..=255 => {
-                    let target = usize::from(high & 63) << 8 | usize::from(self.octet()?);
-                    // A pointer points backwards, so that following it comes to an end.
-                    if target >= self.at - 2 {
-                        return Err(format!(
-                            "compression pointer to {target} at {}",
-                            self.at - 2
-                        ));
-                    }
-                    back = back.or(Some(self.at));
-                    self.at = target;
-                }
-                other => return Err(format!("label type {other:#x}")),
-            }
-            if text.len() > 1100 {
-                return Err("a name without end".to_owned());
-            }
+/// RDATA in master file form.
+#[allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "the types are hickory's, and most have no form of their own here"
+)]
+fn data_text(data: &RData) -> String {
+    match data {
+        RData::A(address) => address.to_string(),
+        RData::AAAA(address) => address.to_string(),
+        RData::NS(rdata::NS(name))
+        | RData::CNAME(rdata::CNAME(name))
+        | RData::PTR(rdata::PTR(name)) => name_text(name),
+        RData::MX(mx) => format!("{} {}", mx.preference, name_text(&mx.exchange)),
+        RData::SRV(srv) => format!(
+            "{} {} {} {}",
+            srv.priority,
+            srv.weight,
+            srv.port,
+            name_text(&srv.target)
+        ),
+        RData::SOA(soa) => {
+            let names = format!("{} {}", name_text(&soa.mname), name_text(&soa.rname));
+            // The times are unsigned on the wire.
+            let [refresh, retry, expire] =
+                [soa.refresh, soa.retry, soa.expire].map(i32::cast_unsigned);
+            let (serial, minimum) = (soa.serial, soa.minimum);
+            format!("{names} {serial} {refresh} {retry} {expire} {minimum}")
         }
-        self.at = back.unwrap_or(self.at);
-        Ok(if text.is_empty() {
-            ".".to_owned()
-        } else {
-            text
-        })
-    }
-
-    fn records(&mut self, count: u16) -> Result<Vec<Record>, String> {
-        (0..count).map(|_| self.record()).collect()
-    }
-
-    fn record(&mut self) -> Result<Record, String> {
-        let owner = self.name()?;
-        let (rtype, class, ttl) = (self.number()?, self.number()?, self.long()?);
-        let end = usize::from(self.number()?) + self.at;
-        let data = self.data(rtype, end)?;
-        if self.at != end {
-            return Err(format!(
-                "RDATA of {owner} {} has another length",
-                type_name(rtype)
-            ));
+        RData::TXT(txt) => {
+            let strings: Vec<String> = txt.txt_data.iter().map(|it| quoted(it)).collect();
+            strings.join(" ")
         }
-        Ok(Record {
-            owner,
-            rtype,
-            data,
-            ttl,
-            class,
-        })
-    }
-
-    /// RDATA up to `end` in master file form.
-    fn data(&mut self, rtype: u16, end: usize) -> Result<String, String> {
-        Ok(match rtype {
-            A => Ipv4Addr::from(self.long()?).to_string(),
-            AAAA => {
-                let octets: [u8; 16] = self.take(16)?.try_into().expect("sixteen were taken");
-                Ipv6Addr::from(octets).to_string()
-            }
-            NS | CNAME | PTR => self.name()?,
-            MX => format!("{} {}", self.number()?, self.name()?),
-            SRV => {
-                let numbers = [self.number()?, self.number()?, self.number()?];
-                format!(
-                    "{} {} {} {}",
-                    numbers[0],
-                    numbers[1],
-                    numbers[2],
-                    self.name()?
-                )
-            }
-            SOA => {
-                let mut text = format!("{} {}", self.name()?, self.name()?);
-                for _ in 0..5 {
-                    write!(text, " {}", self.long()?).expect("strings grow");
-                }
-                text
-            }
-            TXT => {
-                let mut strings = Vec::new();
-                while self.at < end {
-                    let length = usize::from(self.octet()?);
-                    strings.push(quoted(self.take(length)?));
-                }
-                strings.join(" ")
-            }
-            _ => {
-                let octets = self.take(end.saturating_sub(self.at))?;
-                let hex: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
-                format!("\\# {} {hex}", octets.len())
-            }
-        })
+        other => {
+            let mut octets = Vec::new();
+            other
+                .emit(&mut BinEncoder::new(&mut octets))
+                .expect("what was read can be written");
+            let hex: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+            format!("\\# {} {hex}", octets.len())
+        }
     }
 }
 

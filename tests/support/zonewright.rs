@@ -251,23 +251,8 @@ impl Zonewright {
     /// The extended error of a reply to a query with EDNS, if it has one.
     pub fn extended_error(&self, zone: &str) -> Option<u16> {
         let reply = wire::udp(self.address(), &Query::new(zone, wire::SOA).edns(1232)).ok()?;
-        let opt = reply
-            .additional
-            .iter()
-            .find(|record| record.rtype == wire::OPT)?;
-        let hex = opt.data.rsplit(' ').next()?;
-        let octets: Vec<u8> = (0..hex.len() / 2)
-            .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
-            .collect();
-        let mut rest = octets.as_slice();
-        while let [code1, code2, length1, length2, tail @ ..] = rest {
-            let length = usize::from(u16::from_be_bytes([*length1, *length2]));
-            if u16::from_be_bytes([*code1, *code2]) == EXTENDED_ERROR {
-                return Some(u16::from_be_bytes([tail[0], tail[1]]));
-            }
-            rest = &tail[length..];
-        }
-        None
+        let (_, data) = reply.options.iter().find(|it| it.0 == EXTENDED_ERROR)?;
+        Some(u16::from_be_bytes(*data.first_chunk()?))
     }
 
     /// What a command prints; commands that look at the state are given the state folder.

@@ -9,7 +9,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use crate::RequestMetrics;
-use crate::metrics as m;
+use crate::metrics::{self as m, QuestionMetric};
 
 /// Labels of a count.
 pub type Labels = Vec<(&'static str, String)>;
@@ -58,31 +58,17 @@ pub struct HandlerMetrics {
     pub hosts_reload: Number,
     /// What sources count of their requests to API servers.
     pub requests: RequestMetrics,
-    /// What handlers that look at questions count: those of [`QUESTIONS`].
-    questions: Vec<Family<Labels, Counter>>,
+    /// Counts of handlers that look at questions, one for each of [`m::QUESTIONS`].
+    questions: Vec<(QuestionMetric, Family<Labels, Counter>)>,
 }
 
-/// The counts of handlers that look at questions.
-const QUESTIONS: &[m::Metric] = &[
-    m::ACL_ALLOWED,
-    m::ACL_BLOCKED,
-    m::ACL_FILTERED,
-    m::ACL_DROPPED,
-    m::AUTOPATH_SUCCESS,
-    m::TEMPLATE_MATCHES,
-    m::TEMPLATE_FAILURES,
-    m::TEMPLATE_RR_FAILURES,
-    m::DNS64_TRANSLATED,
-    m::LOCAL_LOCALHOST,
-];
-
-/// The counts of a metric; one without labels is there from the start, as in CoreDNS.
-fn questions_of(metric: &m::Metric) -> Family<Labels, Counter> {
+/// A metric and its counts; one without labels is there from the start, as in CoreDNS.
+fn question_counts(metric: &QuestionMetric) -> (QuestionMetric, Family<Labels, Counter>) {
     let family = Family::<Labels, Counter>::default();
-    if metric.labels.is_empty() {
+    if metric.metric().labels.is_empty() {
         drop(family.get_or_create(&Vec::new()));
     }
-    family
+    (*metric, family)
 }
 
 impl Default for HandlerMetrics {
@@ -105,58 +91,106 @@ impl Default for HandlerMetrics {
             hosts_entries: Family::default(),
             hosts_reload: Number::default(),
             requests: RequestMetrics::default(),
-            questions: QUESTIONS.iter().map(questions_of).collect(),
+            questions: m::QUESTIONS.iter().map(question_counts).collect(),
         }
     }
 }
 
 impl HandlerMetrics {
-    /// The counts of one of [`QUESTIONS`]; those of another metric are scraped by nobody.
+    /// The counts of a metric.
     #[must_use]
-    pub fn questions(&self, metric: m::Metric) -> Family<Labels, Counter> {
-        let mut all = QUESTIONS.iter().zip(&self.questions);
-        let found = all.find(|(own, _)| **own == metric);
-        found.map(|(_, family)| family.clone()).unwrap_or_default()
+    pub fn questions(&self, metric: QuestionMetric) -> Family<Labels, Counter> {
+        let mut all = self.questions.iter();
+        let found = all.find(|(own, _)| *own == metric);
+        let (_, family) = found.expect("there are counts for each metric of the table");
+        family.clone()
     }
 
     /// Has them scraped.
     pub fn register(&self, registry: &mut Registry) {
-        self.requests.register(registry);
+        // No `..`: a field that is not registered does not compile without a warning.
+        let Self {
+            proxy_seconds,
+            healthcheck_failures,
+            connection_hits,
+            connection_misses,
+            healthcheck_broken,
+            concurrent_rejects,
+            cache_entries,
+            cache_requests,
+            cache_hits,
+            cache_misses,
+            cache_prefetches,
+            cache_drops,
+            cache_served_stale,
+            cache_evictions,
+            hosts_entries,
+            hosts_reload,
+            requests,
+            questions,
+        } = self;
+        requests.register(registry);
         let counters = [
-            (m::PROXY_HEALTHCHECK_FAILURES, &self.healthcheck_failures),
-            (m::PROXY_CONNECTION_HITS, &self.connection_hits),
-            (m::PROXY_CONNECTION_MISSES, &self.connection_misses),
-            (m::CACHE_REQUESTS, &self.cache_requests),
-            (m::CACHE_HITS, &self.cache_hits),
-            (m::CACHE_MISSES, &self.cache_misses),
-            (m::CACHE_PREFETCHES, &self.cache_prefetches),
-            (m::CACHE_DROPS, &self.cache_drops),
-            (m::CACHE_SERVED_STALE, &self.cache_served_stale),
-            (m::CACHE_EVICTIONS, &self.cache_evictions),
+            (m::PROXY_HEALTHCHECK_FAILURES, healthcheck_failures),
+            (m::PROXY_CONNECTION_HITS, connection_hits),
+            (m::PROXY_CONNECTION_MISSES, connection_misses),
+            (m::CACHE_REQUESTS, cache_requests),
+            (m::CACHE_HITS, cache_hits),
+            (m::CACHE_MISSES, cache_misses),
+            (m::CACHE_PREFETCHES, cache_prefetches),
+            (m::CACHE_DROPS, cache_drops),
+            (m::CACHE_SERVED_STALE, cache_served_stale),
+            (m::CACHE_EVICTIONS, cache_evictions),
         ];
         for (metric, family) in counters {
             registry.register(metric.name, metric.help, family.clone());
         }
-        for (metric, family) in QUESTIONS.iter().zip(&self.questions) {
+        for (metric, family) in questions {
+            let metric = metric.metric();
             registry.register(metric.name, metric.help, family.clone());
         }
         let gauges = [
-            (m::CACHE_ENTRIES, &self.cache_entries),
-            (m::HOSTS_ENTRIES, &self.hosts_entries),
+            (m::CACHE_ENTRIES, cache_entries),
+            (m::HOSTS_ENTRIES, hosts_entries),
         ];
         for (metric, family) in gauges {
             registry.register(metric.name, metric.help, family.clone());
         }
         let plain = [
-            (m::FORWARD_HEALTHCHECK_BROKEN, &self.healthcheck_broken),
-            (m::FORWARD_CONCURRENT_REJECTS, &self.concurrent_rejects),
+            (m::FORWARD_HEALTHCHECK_BROKEN, healthcheck_broken),
+            (m::FORWARD_CONCURRENT_REJECTS, concurrent_rejects),
         ];
         for (metric, counter) in plain {
             registry.register(metric.name, metric.help, counter.clone());
         }
-        let (metric, seconds) = (m::PROXY_SECONDS, self.proxy_seconds.clone());
-        registry.register(metric.name, metric.help, seconds);
-        let (metric, number) = (m::HOSTS_RELOAD, self.hosts_reload.clone());
-        registry.register(metric.name, metric.help, number);
+        let metric = m::PROXY_SECONDS;
+        registry.register(metric.name, metric.help, proxy_seconds.clone());
+        let metric = m::HOSTS_RELOAD;
+        registry.register(metric.name, metric.help, hosts_reload.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus_client::encoding::text::encode;
+
+    #[test]
+    fn what_a_handler_counts_is_scraped() {
+        let metrics = HandlerMetrics::default();
+        for metric in m::QUESTIONS {
+            metrics
+                .questions(*metric)
+                .get_or_create(&Vec::new())
+                .inc_by(7);
+        }
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        for metric in m::QUESTIONS {
+            let line = format!("{}_total{{}} 7\n", metric.metric().name);
+            assert!(text.contains(&line), "{line} in\n{text}");
+        }
     }
 }

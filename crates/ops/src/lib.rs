@@ -23,5 +23,5 @@ pub use clock::{Clock, SystemClock, millis};
 pub use handler_metrics::HandlerMetrics;
 pub use panics::catch_panic;
 pub use request_metrics::RequestMetrics;
-pub use tasks::{Name as TaskName, TaskEnd, Tasks, panic_text};
+pub use tasks::{Name as TaskName, TaskEnd, TaskError, Tasks, panic_text};
 pub use time_text::TimeText;

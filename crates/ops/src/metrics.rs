@@ -43,9 +43,47 @@ pub struct Metric {
     pub help: &'static str,
 }
 
-/// Declares the table of metrics and a constant for each.
+/// A counter of handlers that look at questions.
+///
+/// Only the table below makes these, and [`HandlerMetrics`] registers all of them. So each one that a handler can name is
+/// scraped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuestionMetric(Metric);
+
+impl QuestionMetric {
+    /// Its name, labels and help.
+    #[must_use]
+    pub const fn metric(self) -> Metric {
+        self.0
+    }
+}
+
+/// Declares the table of metrics and a constant for each; those in `@questions` are [`QuestionMetric`]s.
 macro_rules! metrics {
-    ($($constant:ident $kind:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
+    (
+        $($before:ident $before_kind:ident $before_name:literal [$($before_label:literal),*] $before_help:literal;)*
+        @questions {
+            $($question:ident Counter $name:literal [$($label:literal),*] $help:literal;)*
+        }
+        $($after:ident $after_kind:ident $after_name:literal [$($after_label:literal),*] $after_help:literal;)*
+    ) => {
+        metrics!(@constants $($before $before_kind $before_name [$($before_label),*] $before_help;)*);
+        metrics!(@constants $($after $after_kind $after_name [$($after_label),*] $after_help;)*);
+        $(
+            #[doc = $help]
+            pub const $question: QuestionMetric = QuestionMetric(Metric {
+                name: $name,
+                kind: MetricKind::Counter,
+                labels: &[$($label),*],
+                help: $help,
+            });
+        )*
+        /// The counters of handlers that look at questions.
+        pub const QUESTIONS: &[QuestionMetric] = &[$($question),*];
+        /// All metrics.
+        pub const METRICS: &[Metric] = &[$($before,)* $($question.metric(),)* $($after),*];
+    };
+    (@constants $($constant:ident $kind:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
         $(
             #[doc = $help]
             pub const $constant: Metric = Metric {
@@ -55,8 +93,6 @@ macro_rules! metrics {
                 help: $help,
             };
         )*
-        /// All metrics.
-        pub const METRICS: &[Metric] = &[$($constant),*];
     };
 }
 
@@ -108,16 +144,18 @@ metrics! {
     SECONDARY_SERIAL Gauge "zonewright_secondary_serial" ["zone", "secondary"] "Serial that the secondary took last; absent until it took one";
     SECONDARY_LAG_VERSIONS Gauge "zonewright_secondary_lag_versions" ["zone", "secondary"] "Versions that the secondary is behind";
     SECONDARY_LAG_SECONDS Gauge "zonewright_secondary_lag_seconds" ["zone", "secondary"] "Seconds since the oldest version that the secondary has not taken";
-    ACL_ALLOWED Counter "coredns_acl_allowed_requests" ["server", "view"] "Queries that `acl` let go on";
-    ACL_BLOCKED Counter "coredns_acl_blocked_requests" ["server", "zone", "view"] "Queries that `acl` refused";
-    ACL_FILTERED Counter "coredns_acl_filtered_requests" ["server", "zone", "view"] "Queries that `acl` answered with nothing";
-    ACL_DROPPED Counter "coredns_acl_dropped_requests" ["server", "zone", "view"] "Queries that `acl` left without an answer";
-    AUTOPATH_SUCCESS Counter "coredns_autopath_success" ["server"] "Queries that `autopath` answered with a name of the client's search path";
-    TEMPLATE_MATCHES Counter "coredns_template_matches" ["server", "zone", "view", "class", "type"] "Queries that a `template` was for";
-    TEMPLATE_FAILURES Counter "coredns_template_template_failures" ["server", "zone", "view", "class", "type", "section", "template"] "Templates that could not be filled in";
-    TEMPLATE_RR_FAILURES Counter "coredns_template_rr_failures" ["server", "zone", "view", "class", "type", "section", "template"] "Filled-in templates that were no record";
-    DNS64_TRANSLATED Counter "coredns_dns64_requests_translated" ["server"] "Queries that `dns64` answered with made addresses";
-    LOCAL_LOCALHOST Counter "coredns_local_localhost_requests" [] "Queries for names in or like localhost that `local` answered";
+    @questions {
+        ACL_ALLOWED Counter "coredns_acl_allowed_requests" ["server", "view"] "Queries that `acl` let go on";
+        ACL_BLOCKED Counter "coredns_acl_blocked_requests" ["server", "zone", "view"] "Queries that `acl` refused";
+        ACL_FILTERED Counter "coredns_acl_filtered_requests" ["server", "zone", "view"] "Queries that `acl` answered with nothing";
+        ACL_DROPPED Counter "coredns_acl_dropped_requests" ["server", "zone", "view"] "Queries that `acl` left without an answer";
+        AUTOPATH_SUCCESS Counter "coredns_autopath_success" ["server"] "Queries that `autopath` answered with a name of the client's search path";
+        TEMPLATE_MATCHES Counter "coredns_template_matches" ["server", "zone", "view", "class", "type"] "Queries that a `template` was for";
+        TEMPLATE_FAILURES Counter "coredns_template_template_failures" ["server", "zone", "view", "class", "type", "section", "template"] "Templates that could not be filled in";
+        TEMPLATE_RR_FAILURES Counter "coredns_template_rr_failures" ["server", "zone", "view", "class", "type", "section", "template"] "Filled-in templates that were no record";
+        DNS64_TRANSLATED Counter "coredns_dns64_requests_translated" ["server"] "Queries that `dns64` answered with made addresses";
+        LOCAL_LOCALHOST Counter "coredns_local_localhost_requests" [] "Queries for names in or like localhost that `local` answered";
+    }
     PROXY_SECONDS Histogram "coredns_proxy_request_duration_seconds" ["proxy_name", "to", "rcode"] "How long upstreams took to answer";
     PROXY_HEALTHCHECK_FAILURES Counter "coredns_proxy_healthcheck_failures" ["proxy_name", "to"] "Failed health checks of upstreams";
     PROXY_CONNECTION_HITS Counter "coredns_proxy_conn_cache_hits" ["proxy_name", "to", "proto"] "Connections and sockets to upstreams that were used again";

@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The name of a task.
 pub type Name = Cow<'static, str>;
+/// Why a task failed.
+pub type TaskError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a task is no more.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +21,7 @@ pub enum TaskEnd {
     Early(Name),
     /// It failed.
     #[error("task \"{0}\" failed: {1}")]
-    Failed(Name, String),
+    Failed(Name, TaskError),
     /// It panicked.
     #[error("task \"{0}\" panicked: {1}")]
     Panicked(Name, String),
@@ -29,7 +31,7 @@ pub enum TaskEnd {
 #[derive(Debug)]
 pub struct Tasks {
     /// The running tasks.
-    set: JoinSet<Result<(), String>>,
+    set: JoinSet<Result<(), TaskError>>,
     /// The running tasks' names, and what tells each to end.
     names: HashMap<Id, (Name, CancellationToken)>,
     /// Cancelled when the process is to end.
@@ -57,7 +59,7 @@ impl Tasks {
     pub fn spawn<F, E>(&mut self, name: impl Into<Name>, task: F)
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
-        E: std::fmt::Display,
+        E: Into<TaskError>,
     {
         let stop = self.cancel.clone();
         self.spawn_until(name, &stop, task);
@@ -67,9 +69,9 @@ impl Tasks {
     pub fn spawn_until<F, E>(&mut self, name: impl Into<Name>, stop: &CancellationToken, task: F)
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
-        E: std::fmt::Display,
+        E: Into<TaskError>,
     {
-        let ended = async move { task.await.map_err(|error| error.to_string()) };
+        let ended = async move { task.await.map_err(Into::into) };
         let handle = self.set.spawn(ended);
         self.names.insert(handle.id(), (name.into(), stop.clone()));
     }
@@ -83,7 +85,7 @@ impl Tasks {
     /// Whether an end was in order.
     fn judge(
         &mut self,
-        joined: Result<(Id, Result<(), String>), JoinError>,
+        joined: Result<(Id, Result<(), TaskError>), JoinError>,
     ) -> Result<(), TaskEnd> {
         let id = match &joined {
             Ok((id, _)) => *id,

@@ -17,7 +17,7 @@ use crate::udp::REQUEST_OCTETS;
 use crate::{Next, Origin, Request};
 
 /// What the chain of a block says in the end.
-pub struct Answered {
+pub(crate) struct Answered {
     /// Its outcome.
     outcome: crate::Outcome,
     /// What handlers found out.

@@ -209,8 +209,9 @@ impl<S: Store> Pipeline<S> {
             }
         }
         if differ {
-            self.observer
-                .problems(&mut cluster.problems.values().flatten(), &new);
+            let clusters = self.clusters.iter();
+            let mut all = clusters.flat_map(|cluster| cluster.problems.values().flatten());
+            self.observer.problems(&mut all, &new);
         }
     }
 }

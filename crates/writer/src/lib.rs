@@ -206,7 +206,7 @@ pub trait Observer: Send {
     fn not_forgotten(&self, zone: &Name, error: &str) {
         let (_zone, _error) = (zone, error);
     }
-    /// The problems of a cluster's objects changed: all there are, and those that are new.
+    /// The problems of a cluster's objects changed: all that there are in all clusters, and those that are new.
     fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, new: &[Problem]);
     /// The gate did something.
     fn gate(&self, zone: &Name, event: &GateEvent) {

@@ -1,7 +1,7 @@
 //! Counters of handlers that look at questions: CoreDNS's metrics of its plugins.
 
 use ops::HandlerMetrics;
-use ops::metrics::Metric;
+use ops::metrics::QuestionMetric;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
@@ -18,7 +18,7 @@ pub struct Counts<'a> {
 #[derive(Debug)]
 pub(super) struct Tally {
     /// Which metric.
-    metric: Metric,
+    metric: QuestionMetric,
     /// The listener.
     server: String,
     /// The counts.
@@ -27,7 +27,7 @@ pub(super) struct Tally {
 
 impl Counts<'_> {
     /// A metric's counts.
-    pub(super) fn tally(self, metric: Metric) -> Tally {
+    pub(super) fn tally(self, metric: QuestionMetric) -> Tally {
         Tally {
             metric,
             server: self.server.to_owned(),
@@ -39,10 +39,11 @@ impl Counts<'_> {
 impl Tally {
     /// The counter of these labels, those behind `server`.
     pub(super) fn counter(&self, labels: &[&str]) -> Counter {
-        let server = self.metric.labels.first().filter(|it| **it == "server");
+        let metric = self.metric.metric();
+        let server = metric.labels.first().filter(|it| **it == "server");
         let server = server.map(|_| self.server.as_str());
         let values = server.into_iter().chain(labels.iter().copied());
-        let names = self.metric.labels.iter().copied();
+        let names = metric.labels.iter().copied();
         let all = names.zip(values.map(ToOwned::to_owned)).collect();
         self.family.get_or_create_owned(&all)
     }

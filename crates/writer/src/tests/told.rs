@@ -180,3 +180,67 @@ fn a_store_is_told_before_a_commit_and_again_when_it_wants_to_be_while_nothing_c
     drop(inputs);
     writer.join().unwrap();
 }
+
+/// Keeps the problems that it was told last.
+#[derive(Clone, Default)]
+struct Listing(Arc<Mutex<Vec<String>>>);
+
+impl Observer for Listing {
+    fn published(&self, _: &Version, _: usize, _: usize) {}
+    fn committed(&self, _: Duration, _: &[Duration]) {}
+    fn failed(&self, _: &str) {}
+    fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, _: &[Problem]) {
+        *self.0.lock().unwrap() = all
+            .map(|problem| format!("{} {}", problem.object.kind, problem.object.key))
+            .collect();
+    }
+    fn synced(&self, _: usize) {}
+}
+
+#[test]
+fn the_problems_of_one_cluster_do_not_hide_those_of_another() {
+    let told = Listing::default();
+    let mut zone = plan().forward.remove(0);
+    zone.zone = Arc::new(Zone::new(&"other.example.".parse().unwrap()));
+    let other = ClusterPlan {
+        forward: vec![zone],
+        reverse: Vec::new(),
+        external: Vec::new(),
+        ..plan()
+    };
+    let clock = HandClock::at(1_000);
+    let (plans, observer) = (vec![plan(), other], Box::new(told.clone()));
+    let mut pipeline = Pipeline::new(plans, NoStore::default(), clock, observer);
+    let seen = pipeline.clock.now();
+    let mut feed = |cluster, change| {
+        pipeline.take(Input::Change {
+            cluster,
+            change,
+            seen,
+            triggered: None,
+        });
+        assert!(pipeline.commit());
+        told.0.lock().unwrap().clone()
+    };
+    let alias = |name: &str, host: &str| {
+        Fact::Service(Service {
+            key: ObjectKey::new("a", name),
+            form: ServiceForm::ExternalName(host.into()),
+            ports: [].into(),
+            external: None,
+            origin: Origin::default(),
+        })
+    };
+    for cluster in [0, 1] {
+        for kind in Kinds::BASE.iter() {
+            let known = (kind == Kind::Namespace).then(|| namespace("a"));
+            feed(cluster, Change::Listed(kind, known.into_iter().collect()));
+        }
+    }
+    let said = feed(0, Change::Applied(alias("first", "a..b")));
+    assert_eq!(said, ["Service a/first"]);
+    let said = feed(1, Change::Applied(alias("second", "a..b")));
+    assert_eq!(said, ["Service a/first", "Service a/second"]);
+    let said = feed(1, Change::Applied(alias("second", "good.example")));
+    assert_eq!(said, ["Service a/first"]);
+}
