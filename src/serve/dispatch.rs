@@ -23,7 +23,6 @@ use crate::live::shuffle::Dice;
 use crate::live::zones::elsewhere;
 use crate::live::{QueryLog, Question, Router, Shape};
 use crate::ops::Clock;
-use crate::serve::handover::ixfr_serial;
 use crate::serve::later::Later;
 use crate::serve::reply::{Extended, Said, Signer, write_link, write_negative, write_referral};
 use crate::serve::seldom::Seldom;
@@ -300,7 +299,7 @@ impl Exchange<'_> {
                 self.fail_with(scratch, Rcode::NOTIMP, Some(Extended::NOT_SUPPORTED))
             }
             Rtype::AXFR => self.transfer(scratch, None),
-            Rtype::IXFR => match ixfr_serial(&query, asker.address, asker.proto) {
+            Rtype::IXFR => match query.ixfr_serial() {
                 Some(serial) => self.transfer(scratch, Some(serial)),
                 None => self.fail(scratch, Rcode::FORMERR),
             },
