@@ -8,7 +8,7 @@ mod data;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::corefile::{CLASS_ANY, Template, class_name, type_name};
+use crate::corefile::{CLASS_ANY, Template};
 use crate::dns::{Name, Rcode, Rdata, Record, Rtype, flags, wire_is_within};
 use crate::gotext::Value;
 use crate::live::acl::closest;
@@ -111,7 +111,7 @@ impl Templates {
             Rtype::ANY => template.rtype,
             qtype => qtype,
         };
-        let (class, rtype) = (class_name(class), type_name(qtype));
+        let (class, rtype) = (crate::dns::class_name(class), qtype.to_string());
         let zone = zone.to_string();
         let [class_label, type_label] = [label(&class, "CLASS"), label(&rtype, "TYPE")];
         self.matches.increase(&[&zone, "", class_label, type_label]);
