@@ -375,8 +375,7 @@ fn access_of(transfer: &corefile::Transfer) -> Access {
         peers: vec![match allow.peer {
             corefile::Peer::Anyone => Peers::Any,
             corefile::Peer::Network(network) => Peers::Net {
-                address: network.address(),
-                prefix: network.prefix_bits(),
+                network: network.into(),
                 link: allow.link,
             },
         }],
