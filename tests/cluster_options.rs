@@ -141,14 +141,9 @@ fn selectors_select_what_the_api_selects_and_are_refused_where_it_refuses() {
     for (number, labels) in LABELS.iter().enumerate() {
         server.create(&service(&format!("s-{number}"), labels));
     }
-    // A fixed sequence: the same expressions each time (Knuth, The Art of Computer Programming 3.3.4).
-    let mut state: u64 = 42;
-    let mut next = |below: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(state >> 33).unwrap() % below
-    };
+    // The same expressions each time.
+    let mut random = fastrand::Rng::with_seed(42);
+    let mut next = |below: usize| random.usize(..below);
     let mut good = 0;
     for _ in 0..1500 {
         let length = 1 + next(4);

@@ -23,11 +23,16 @@ const ROUNDS: u32 = 200;
 /// Services that change all the time.
 const SERVICES: u64 = 12;
 
-/// A small generator of numbers (SplitMix64): the same seed, the same numbers.
+/// Random numbers: the same seed, the same numbers.
 #[derive(Clone)]
-struct Dice(u64);
+struct Dice(fastrand::Rng);
 
 impl Dice {
+    /// The numbers of a seed.
+    fn new(seed: u64) -> Self {
+        Self(fastrand::Rng::with_seed(seed))
+    }
+
     /// The seed of this run.
     fn seed() -> u64 {
         let given = std::env::var("ZW_SEED").ok();
@@ -38,16 +43,12 @@ impl Dice {
 
     /// A number below `limit`.
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
+        self.0.u64(..limit)
     }
 
     /// A small number below `limit`.
     fn octet(&mut self, limit: u8) -> u8 {
-        u8::try_from(self.below(u64::from(limit))).expect("below an octet")
+        self.0.u8(..limit)
     }
 
     /// A time below so many milliseconds.
@@ -220,9 +221,9 @@ fn two_hundred_kills_break_no_promise() {
     let site = Arc::new(Site::new());
     write_base(&site);
     let recorder = Arc::new(Mutex::new(Recorder::default()));
-    let mut dice = Dice(seed);
-    let changes = start_changes(&site, Dice(seed ^ 1));
-    let recording = start_recorder(&site, &recorder, Dice(seed ^ 2));
+    let mut dice = Dice::new(seed);
+    let changes = start_changes(&site, Dice::new(seed ^ 1));
+    let recording = start_recorder(&site, &recorder, Dice::new(seed ^ 2));
     let started = support::process::now();
     let mut ended_before = 0;
     for round in 0..ROUNDS {

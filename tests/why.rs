@@ -53,7 +53,7 @@ fn objects() -> String {
 }
 
 /// What is asked, the outcome, the code of a reason, and what the text has.
-const CASES: [(&str, &str, &str, &str); 33] = [
+const CASES: [(&str, &str, &str, &str); 35] = [
     (
         "web.test.svc.cluster.local A",
         "answered",
@@ -194,6 +194,8 @@ const CASES: [(&str, &str, &str, &str); 33] = [
         "the address 10.9.9.9",
     ),
     ("alias.example.org", "answered", "", "192.0.2.53"),
+    ("ns.example.org URI", "nodata", "", "ns.example.org. has A"),
+    ("ns.example.org CDS", "nodata", "", "ns.example.org. has A"),
     (
         "out.example.org",
         "answered",

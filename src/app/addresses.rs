@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 
 use directives::config::ServerBlock;
+use nix::ifaddrs::getifaddrs;
+use nix::sys::socket::SockaddrStorage;
 
 use crate::app::hosts::hosts_of;
 
@@ -24,12 +26,14 @@ pub(super) fn own_addresses(
 /// else, link-local IPv6 never.
 #[must_use]
 pub fn interface_addresses(interface: Option<&str>) -> Vec<IpAddr> {
-    let all = if_addrs::get_if_addrs().unwrap_or_default();
+    let all = getifaddrs().into_iter().flatten();
     let wanted: Vec<IpAddr> = all
-        .iter()
-        .filter(|entry| interface.is_none_or(|name| entry.name == name))
-        .filter(|entry| !entry.is_link_local())
-        .map(if_addrs::Interface::ip)
+        .filter(|entry| interface.is_none_or(|name| entry.interface_name == name))
+        .filter_map(|entry| address_of(&entry.address?))
+        .filter(|address| match address {
+            IpAddr::V4(v4) => !v4.is_link_local(),
+            IpAddr::V6(v6) => !v6.is_unicast_link_local(),
+        })
         .collect();
     let outer: Vec<IpAddr> = wanted
         .iter()
@@ -37,4 +41,27 @@ pub fn interface_addresses(interface: Option<&str>) -> Vec<IpAddr> {
         .filter(|address| !address.is_loopback())
         .collect();
     if outer.is_empty() { wanted } else { outer }
+}
+
+/// The IP address of a socket address, if it has one.
+fn address_of(address: &SockaddrStorage) -> Option<IpAddr> {
+    let v4 = address.as_sockaddr_in().map(|it| it.ip().into());
+    v4.or_else(|| address.as_sockaddr_in6().map(|it| it.ip().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_has_its_addresses_and_no_interface_none() {
+        let loopback = interface_addresses(Some("lo"));
+        let of_loopback = |address: &IpAddr| address.is_loopback();
+        assert!(loopback.contains(&[127, 0, 0, 1].into()), "{loopback:?}");
+        assert!(loopback.iter().all(of_loopback), "{loopback:?}");
+        let all = interface_addresses(None);
+        let is_outer = all.iter().any(|address| !address.is_loopback());
+        assert_eq!(all.iter().any(of_loopback), !is_outer, "{all:?}");
+        assert_eq!(interface_addresses(Some("none-such")), Vec::<IpAddr>::new());
+    }
 }

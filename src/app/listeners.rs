@@ -377,8 +377,7 @@ fn access_of(transfer: &directives::config::Transfer) -> Access {
         peers: vec![match allow.peer {
             directives::config::Peer::Anyone => Peers::Any,
             directives::config::Peer::Network(network) => Peers::Net {
-                address: network.address(),
-                prefix: network.prefix_bits(),
+                network: network.into(),
                 link: allow.link,
             },
         }],

@@ -9,6 +9,8 @@
 
 use std::net::IpAddr;
 
+use siphasher::sip::SipHasher24;
+
 /// Octets of a server cookie.
 const SERVER_COOKIE_OCTETS: usize = 16;
 /// A cookie of ours is made anew after so many seconds (RFC 9018 section 4.3: half an hour).
@@ -72,7 +74,7 @@ impl CookieSecret {
                 32
             }
         };
-        let hash = siphash(self.0, &input[..octets]);
+        let hash = SipHasher24::new_with_key(&self.0).hash(&input[..octets]);
         cookie[8..].copy_from_slice(&hash.to_le_bytes());
         cookie
     }
@@ -81,49 +83,6 @@ impl CookieSecret {
 impl std::fmt::Debug for CookieSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("CookieSecret(not shown)")
-    }
-}
-
-/// SipHash-2-4 (Aumasson and Bernstein 2012). The one in std with these rounds is deprecated.
-fn siphash(key: [u8; 16], input: &[u8]) -> u64 {
-    let word = |octets: &[u8]| {
-        let mut padded = [0; 8];
-        padded[..octets.len()].copy_from_slice(octets);
-        u64::from_le_bytes(padded)
-    };
-    let (k0, k1) = (word(&key[..8]), word(&key[8..]));
-    let mut v = [
-        k0 ^ 0x736f_6d65_7073_6575,
-        k1 ^ 0x646f_7261_6e64_6f6d,
-        k0 ^ 0x6c79_6765_6e65_7261,
-        k1 ^ 0x7465_6462_7974_6573,
-    ];
-    let chunks = input.chunks_exact(8);
-    let length = (input.len() as u64) << 56;
-    let last = word(chunks.remainder()) | length;
-    for word in chunks.map(word).chain([last]) {
-        v[3] ^= word;
-        sip_rounds(&mut v, 2);
-        v[0] ^= word;
-    }
-    v[2] ^= 0xff;
-    sip_rounds(&mut v, 4);
-    v[0] ^ v[1] ^ v[2] ^ v[3]
-}
-
-/// Rounds of SipHash.
-fn sip_rounds(v: &mut [u64; 4], rounds: u32) {
-    for _ in 0..rounds {
-        v[0] = v[0].wrapping_add(v[1]);
-        v[1] = v[1].rotate_left(13) ^ v[0];
-        v[0] = v[0].rotate_left(32);
-        v[2] = v[2].wrapping_add(v[3]);
-        v[3] = v[3].rotate_left(16) ^ v[2];
-        v[0] = v[0].wrapping_add(v[3]);
-        v[3] = v[3].rotate_left(21) ^ v[0];
-        v[2] = v[2].wrapping_add(v[1]);
-        v[1] = v[1].rotate_left(17) ^ v[2];
-        v[2] = v[2].rotate_left(32);
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a message's header says besides counts: response codes and flags.
 
+use domain::base::iana::{OptRcode, TsigRcode};
+
 /// A response code (RFC 1035 section 4.1.1, RFC 6895 section 2.3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Rcode(pub u16);
@@ -23,45 +25,35 @@ impl Rcode {
     pub const BADVERS: Self = Self(16);
 }
 
-/// The codes that have names (IANA's registry of DNS RCODEs).
-const MNEMONICS: &[(Rcode, &str)] = &[
-    (Rcode::NOERROR, "NOERROR"),
-    (Rcode::FORMERR, "FORMERR"),
-    (Rcode::SERVFAIL, "SERVFAIL"),
-    (Rcode::NXDOMAIN, "NXDOMAIN"),
-    (Rcode::NOTIMP, "NOTIMP"),
-    (Rcode::REFUSED, "REFUSED"),
-    (Rcode(6), "YXDOMAIN"),
-    (Rcode(7), "YXRRSET"),
-    (Rcode(8), "NXRRSET"),
-    (Rcode::NOTAUTH, "NOTAUTH"),
-    (Rcode(10), "NOTZONE"),
-    (Rcode(11), "DSOTYPENI"),
-    (Rcode::BADVERS, "BADVERS"),
-    (Rcode(16), "BADSIG"),
-    (Rcode(17), "BADKEY"),
-    (Rcode(18), "BADTIME"),
-    (Rcode(19), "BADMODE"),
-    (Rcode(20), "BADNAME"),
-    (Rcode(21), "BADALG"),
-    (Rcode(22), "BADTRUNC"),
-    (Rcode(23), "BADCOOKIE"),
-];
+/// A code that `domain` does not name (RFC 8490 section 10.3).
+const DSOTYPENI: (Rcode, &str) = (Rcode(11), "DSOTYPENI");
 
 impl Rcode {
-    /// The code of this name, whatever its letters' case.
+    /// The code of this name, in any case of letters: names of IANA's registry, and NOTIMPL, which CoreDNS accepts too.
     #[must_use]
     pub fn of_mnemonic(text: &str) -> Option<Self> {
-        let mut all = MNEMONICS.iter();
-        all.find(|(_, name)| name.eq_ignore_ascii_case(text))
-            .map(|(rcode, _)| *rcode)
+        let upper = text.to_ascii_uppercase();
+        if upper == DSOTYPENI.1 {
+            return Some(DSOTYPENI.0);
+        }
+        // TSIG's table has the names that messages alone do not have.
+        let code = match upper.parse::<OptRcode>() {
+            Ok(code) => code.to_int(),
+            Err(()) => TsigRcode::from_mnemonic(upper.as_bytes())?.to_int(),
+        };
+        Some(Self(code))
     }
 }
 
 impl std::fmt::Display for Rcode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match MNEMONICS.iter().find(|(rcode, _)| rcode == self) {
-            Some((_, mnemonic)) => f.write_str(mnemonic),
+        // 16 is BADVERS in a message and BADSIG in TSIG. `OptRcode::checked_from_int` of domain 0.12.3 accepts 0 only.
+        let code = (self.0 < 1 << 12).then(|| OptRcode::masked_from_int(self.0));
+        let of_messages = code.and_then(OptRcode::to_mnemonic_str);
+        let of_tsig = || TsigRcode::from_int(self.0).to_mnemonic_str();
+        match of_messages.or_else(of_tsig) {
+            Some(mnemonic) => f.write_str(mnemonic),
+            None if *self == DSOTYPENI.0 => f.write_str(DSOTYPENI.1),
             None => write!(f, "RCODE{}", self.0),
         }
     }
@@ -85,4 +77,48 @@ pub mod flags {
     pub const AD: u16 = 0x0020;
     /// Checking disabled.
     pub const CD: u16 = 0x0010;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_read_and_named() {
+        let names = [
+            "NOERROR",
+            "FORMERR",
+            "SERVFAIL",
+            "NXDOMAIN",
+            "NOTIMP",
+            "REFUSED",
+            "YXDOMAIN",
+            "YXRRSET",
+            "NXRRSET",
+            "NOTAUTH",
+            "NOTZONE",
+            "DSOTYPENI",
+            "RCODE12",
+            "RCODE13",
+            "RCODE14",
+            "RCODE15",
+            "BADVERS",
+            "BADKEY",
+            "BADTIME",
+            "BADMODE",
+            "BADNAME",
+            "BADALG",
+            "BADTRUNC",
+            "BADCOOKIE",
+        ];
+        for (code, name) in (0_u16..).zip(names) {
+            let code = Rcode(code);
+            assert_eq!(code.to_string(), name);
+            let is_named = !name.starts_with("RCODE");
+            assert_eq!(Rcode::of_mnemonic(name), is_named.then_some(code), "{name}");
+        }
+        assert_eq!(Rcode::of_mnemonic("NotImpl"), Some(Rcode::NOTIMP));
+        assert_eq!(Rcode::of_mnemonic("BADSIG"), Some(Rcode::BADVERS));
+        assert_eq!(Rcode(4097).to_string(), "RCODE4097");
+    }
 }

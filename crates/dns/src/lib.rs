@@ -34,7 +34,7 @@ pub use ordered::OwnerRef;
 pub use rdata::{Rdata, Soa};
 pub use record::RrBlock;
 pub use record::{Record, RrList, RrListIter, RrRef};
-pub use rtype::{Rtype, UnknownType};
+pub use rtype::{Rtype, UnknownType, class_name, class_of_name};
 pub use serial::Serial;
 pub use sort_key::SortKey;
 pub use suffix::SuffixMap;

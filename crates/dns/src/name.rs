@@ -22,6 +22,9 @@ pub use wire_text::WireText;
 pub(crate) const MAX_NAME_OCTETS: usize = 255;
 /// The most octets a label may have (RFC 1035 section 2.3.4).
 pub(crate) const MAX_LABEL_OCTETS: usize = 63;
+/// The most compression pointers that we follow for one name, as in CoreDNS's library. A name has at most 127 labels: with
+/// more pointers than labels, some lead to another pointer and not to a label.
+const MAX_POINTERS: usize = 126;
 
 /// An absolute domain name.
 #[derive(Clone)]
@@ -62,6 +65,9 @@ pub enum DecodeError {
     /// A pointer that does not point back.
     #[error("a compression pointer does not point back")]
     Pointer,
+    /// More than 126 pointers.
+    #[error("a name has more than 126 compression pointers")]
+    Pointers,
     /// More than 255 octets.
     #[error("a name is longer than 255 octets")]
     LongName,
@@ -140,8 +146,8 @@ impl Name {
         }
     }
 
-    /// Reads a name at `at` of a message, following compression pointers backwards only; gives the
-    /// name and the place after it.
+    /// Reads a name at `at` of a message, following compression pointers backwards only, and not more than 126 of
+    /// them; gives the name and the place after it.
     ///
     /// # Errors
     /// [`DecodeError`]; never panics, whatever the octets.
@@ -150,6 +156,7 @@ impl Name {
         let mut at = at;
         let mut end = None;
         let mut lowest = at;
+        let mut pointers = 0;
         loop {
             let length = usize::from(*message.get(at).ok_or(DecodeError::Short)?);
             match length {
@@ -167,6 +174,10 @@ impl Name {
                     let target = (length & 0x3f) << 8 | low;
                     if target >= lowest {
                         return Err(DecodeError::Pointer);
+                    }
+                    pointers += 1;
+                    if pointers > MAX_POINTERS {
+                        return Err(DecodeError::Pointers);
                     }
                     end.get_or_insert(at + 2);
                     lowest = target;

@@ -1,19 +1,16 @@
 //! Ranges of addresses, and the reverse zones that cover them.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
+
+use ipnet::IpNet;
 
 use crate::Name;
 
 /// A range of addresses: an address and how many of its leading bits count. The other bits are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Network {
-    /// The first address.
-    address: IpAddr,
-    /// How many leading bits count: at most 32 or 128.
-    prefix_bits: u8,
-}
+pub struct Network(IpNet);
 
 /// The text is no range of addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,68 +21,59 @@ impl Network {
     /// The range of the one address.
     #[must_use]
     pub fn of(address: IpAddr) -> Self {
-        Self {
-            address,
-            prefix_bits: width(address),
-        }
+        Self(address.into())
     }
 
     /// The range of the addresses that share the first `prefix_bits` with `address`; `None` when that
     /// is more bits than it has.
     #[must_use]
     pub fn new(address: IpAddr, prefix_bits: u8) -> Option<Self> {
-        (prefix_bits <= width(address)).then(|| Self {
-            address: masked(address, prefix_bits),
-            prefix_bits,
-        })
+        let net = IpNet::new(address, prefix_bits).ok()?;
+        Some(Self(net.trunc()))
     }
 
     /// The same addresses, those of IPv4 mapped into IPv6 as IPv4.
     #[must_use]
     pub fn to_canonical(self) -> Self {
-        let address = self.address.to_canonical();
-        let bits_lost = width(self.address) - width(address);
-        match self.prefix_bits.checked_sub(bits_lost) {
-            Some(prefix_bits) => Self {
-                address,
-                prefix_bits,
-            },
-            None => self,
-        }
+        let address = Self::of(self.address().to_canonical());
+        let bits_lost = self.0.max_prefix_len() - address.0.max_prefix_len();
+        let prefix_bits = self.prefix_bits().checked_sub(bits_lost);
+        prefix_bits
+            .and_then(|prefix_bits| Self::new(address.address(), prefix_bits))
+            .unwrap_or(self)
     }
 
     /// The first address.
     #[must_use]
-    pub const fn address(&self) -> IpAddr {
-        self.address
+    pub fn address(&self) -> IpAddr {
+        self.0.addr()
     }
 
     /// How many leading bits count.
     #[must_use]
-    pub const fn prefix_bits(&self) -> u8 {
-        self.prefix_bits
+    pub fn prefix_bits(&self) -> u8 {
+        self.0.prefix_len()
     }
 
     /// Whether the address is in the range. An IPv4 address is the same when it comes mapped into
     /// IPv6, as sockets of both families give it.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        width(address) == width(self.address) && masked(address, self.prefix_bits) == self.address
+        self.0.contains(&address.to_canonical())
     }
 
     /// The reverse zones that cover exactly this range: one when the prefix ends at an octet (IPv4)
     /// or nibble (IPv6), else one for each value of the bits up to the next such end. At most 128.
     #[must_use]
     pub fn reverse_zones(&self) -> Vec<Name> {
-        let step: u8 = if self.address.is_ipv4() { 8 } else { 4 };
-        let end = self.prefix_bits.div_ceil(step) * step;
-        let labels_cut = (width(self.address) - end) / step;
-        let count = 1_u128 << (end - self.prefix_bits);
-        (0..count)
-            .map(|index| {
-                let address = with_bits(self.address, index, end);
-                let owner = Name::reverse_of(address);
+        let step: u8 = if self.address().is_ipv4() { 8 } else { 4 };
+        let end = self.prefix_bits().div_ceil(step) * step;
+        let labels_cut = (self.0.max_prefix_len() - end) / step;
+        let parts = self.0.subnets(end);
+        let parts = parts.expect("the end is not before the prefix and not after the address");
+        parts
+            .map(|part| {
+                let owner = Name::reverse_of(part.addr());
                 (0..labels_cut).fold(owner, |name, _| {
                     name.parent()
                         .expect("an address has more labels than its prefix cuts off")
@@ -95,37 +83,9 @@ impl Network {
     }
 }
 
-/// How many bits an address has.
-fn width(address: IpAddr) -> u8 {
-    if address.is_ipv4() { 32 } else { 128 }
-}
-
-/// The address with all but its first `bits` bits zero.
-fn masked(address: IpAddr, bits: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(v4) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
-            IpAddr::V4(Ipv4Addr::from_bits(v4.to_bits() & mask))
-        }
-        IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
-            IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & mask))
-        }
-    }
-}
-
-/// The address with `value` in the bits that end before bit `end`, counted from the left.
-fn with_bits(address: IpAddr, value: u128, end: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(v4) => {
-            let value = u32::try_from(value).expect("an octet holds it");
-            let value = value.checked_shl(32 - u32::from(end)).unwrap_or(0);
-            IpAddr::V4(Ipv4Addr::from_bits(v4.to_bits() | value))
-        }
-        IpAddr::V6(v6) => {
-            let value = value.checked_shl(128 - u32::from(end)).unwrap_or(0);
-            IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() | value))
-        }
+impl From<Network> for IpNet {
+    fn from(network: Network) -> Self {
+        network.0
     }
 }
 
@@ -145,12 +105,14 @@ impl FromStr for Network {
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.prefix_bits)
+        fmt::Display::fmt(&self.0, f)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use proptest::prelude::*;
 
     use super::*;

@@ -1,47 +1,20 @@
-//! Resource record types, by number.
+//! Resource record types and classes, by number. The names come from NLnet Labs' `domain`, which follows IANA's registry.
+//! Every other type is `TYPEnnn`, every other class `CLASSnnn` (RFC 3597 section 5).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+
+use domain::base::iana::{Class, Rtype as TheirRtype};
 
 /// The type of a resource record (RFC 1035 section 3.2.2 and the IANA registry).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rtype(pub u16);
 
-/// Mnemonics we read and print; every other type is `TYPEnnn` (RFC 3597 section 5).
-const MNEMONICS: &[(Rtype, &str)] = &[
-    (Rtype::A, "A"),
-    (Rtype::NS, "NS"),
-    (Rtype::CNAME, "CNAME"),
-    (Rtype::SOA, "SOA"),
-    (Rtype::PTR, "PTR"),
-    (Rtype(13), "HINFO"),
-    (Rtype::MX, "MX"),
-    (Rtype::TXT, "TXT"),
-    (Rtype(17), "RP"),
-    (Rtype(18), "AFSDB"),
-    (Rtype::AAAA, "AAAA"),
-    (Rtype(29), "LOC"),
-    (Rtype::SRV, "SRV"),
-    (Rtype::NAPTR, "NAPTR"),
-    (Rtype::DNAME, "DNAME"),
-    (Rtype::OPT, "OPT"),
-    (Rtype::DS, "DS"),
-    (Rtype(44), "SSHFP"),
-    (Rtype(46), "RRSIG"),
-    (Rtype(47), "NSEC"),
-    (Rtype(48), "DNSKEY"),
-    (Rtype(50), "NSEC3"),
-    (Rtype(51), "NSEC3PARAM"),
-    (Rtype(52), "TLSA"),
-    (Rtype(63), "ZONEMD"),
-    (Rtype(64), "SVCB"),
-    (Rtype(65), "HTTPS"),
-    (Rtype::TSIG, "TSIG"),
-    (Rtype::IXFR, "IXFR"),
-    (Rtype::AXFR, "AXFR"),
-    (Rtype::ANY, "ANY"),
-    (Rtype(257), "CAA"),
-];
+/// The type that `domain` spells without its hyphen (RFC 1706 section 6).
+const NSAP_PTR: Rtype = Rtype(23);
+/// Its name.
+const NSAP_PTR_NAME: &str = "NSAP-PTR";
 
 impl Rtype {
     /// IPv4 address.
@@ -98,8 +71,11 @@ impl Rtype {
 
 impl fmt::Display for Rtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match MNEMONICS.iter().find(|(rtype, _)| rtype == self) {
-            Some((_, mnemonic)) => f.write_str(mnemonic),
+        if *self == NSAP_PTR {
+            return f.write_str(NSAP_PTR_NAME);
+        }
+        match TheirRtype::from_int(self.0).to_mnemonic_str() {
+            Some(mnemonic) => f.write_str(mnemonic),
             None => write!(f, "TYPE{}", self.0),
         }
     }
@@ -120,17 +96,38 @@ impl FromStr for Rtype {
     type Err = UnknownType;
 
     fn from_str(text: &str) -> Result<Self, UnknownType> {
-        if let Some((rtype, _)) = MNEMONICS.iter().find(|(_, m)| m.eq_ignore_ascii_case(text)) {
-            return Ok(*rtype);
+        if text.eq_ignore_ascii_case(NSAP_PTR_NAME) {
+            return Ok(NSAP_PTR);
         }
-        let digits = text
-            .get(..4)
-            .filter(|prefix| prefix.eq_ignore_ascii_case("TYPE"))
-            .and_then(|_| text.get(4..));
-        digits
-            .and_then(|d| d.parse().ok())
-            .map(Self)
+        TheirRtype::from_bytes(text.as_bytes())
+            .map(|rtype| Self(rtype.to_int()))
             .ok_or_else(|| UnknownType(text.to_owned()))
+    }
+}
+
+/// Classes that `domain` does not name (CS, RFC 1035 section 3.2.4) or names `*` (ANY, section 3.2.5).
+const OTHER_CLASSES: [(u16, &str); 2] = [(2, "CS"), (255, "ANY")];
+
+/// The class of this name, whatever its letters' case.
+#[must_use]
+pub fn class_of_name(text: &str) -> Option<u16> {
+    let mut others = OTHER_CLASSES.into_iter();
+    match others.find(|(_, name)| name.eq_ignore_ascii_case(text)) {
+        Some((class, _)) => Some(class),
+        None => Class::from_mnemonic(text.as_bytes()).map(Class::to_int),
+    }
+}
+
+/// The name of a class.
+#[must_use]
+pub fn class_name(class: u16) -> Cow<'static, str> {
+    let other = OTHER_CLASSES.into_iter().find(|(it, _)| *it == class);
+    match other
+        .map(|(_, name)| name)
+        .or_else(|| Class::from_int(class).to_mnemonic_str())
+    {
+        Some(name) => name.into(),
+        None => format!("CLASS{class}").into(),
     }
 }
 
@@ -140,10 +137,44 @@ mod tests {
 
     #[test]
     fn mnemonics_and_numbers_read_back() {
-        for text in ["A", "AAAA", "SRV", "TYPE65280", "ZONEMD"] {
+        for text in [
+            "A",
+            "AAAA",
+            "SRV",
+            "TYPE65280",
+            "ZONEMD",
+            "URI",
+            "CDS",
+            "CERT",
+            "SPF",
+            "DOA",
+            "NSAP-PTR",
+        ] {
             assert_eq!(text.parse::<Rtype>().unwrap().to_string(), text);
         }
         assert_eq!("type1".parse::<Rtype>().unwrap(), Rtype::A);
-        assert!("BOGUS".parse::<Rtype>().is_err());
+        assert_eq!("uri".parse::<Rtype>().unwrap(), Rtype(256));
+        for text in ["BOGUS", "TYPE", "TYPE65536", "TYPEx", "", "256"] {
+            assert!(text.parse::<Rtype>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn classes_are_read_and_named() {
+        for (class, name) in [
+            (1, "IN"),
+            (2, "CS"),
+            (3, "CH"),
+            (4, "HS"),
+            (254, "NONE"),
+            (255, "ANY"),
+        ] {
+            assert_eq!(
+                (class_name(class).as_ref(), class_of_name(name)),
+                (name, Some(class))
+            );
+        }
+        assert_eq!(class_name(77), "CLASS77");
+        assert_eq!(class_of_name("BOGUS"), None);
     }
 }

@@ -16,7 +16,7 @@ pub const MAX_MESSAGE_OCTETS: usize = 65_535;
 /// Octets of an OPT record without options (RFC 6891 section 6.1.2).
 pub const OPT_OCTETS: usize = 11;
 /// The class IN (RFC 1035 section 3.2.4).
-const CLASS_IN: u16 = 1;
+pub(super) const CLASS_IN: u16 = 1;
 /// A section of records, by place of its count in the header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Section {

@@ -5,8 +5,8 @@
 
 use crate::edns::Opt;
 use crate::flags;
-use crate::wire::HEADER_OCTETS;
-use crate::{Rtype, wire_name_len};
+use crate::wire::{CLASS_IN, HEADER_OCTETS};
+use crate::{Name, Rtype, Serial, wire_name_len};
 
 /// A request, by reference into its octets.
 #[derive(Debug, Clone, Copy)]
@@ -144,6 +144,27 @@ impl<'a> Query<'a> {
             Some([high, low]) => u16::from_be_bytes([*high, *low]),
             _ => 0,
         }
+    }
+
+    /// The serial of an IXFR: the authority section holds the secondary's SOA of the zone and nothing else
+    /// (RFC 1995 section 3). Of its data only the serial counts; some secondaries leave the names out.
+    #[must_use]
+    pub fn ixfr_serial(&self) -> Option<Serial> {
+        let [0, 1, _] = self.counts else {
+            return None;
+        };
+        let at = HEADER_OCTETS + self.question.len();
+        let soa = RawRecord::parse(self.raw, at)?;
+        let (owner, _) = Name::decode(self.raw, at).ok()?;
+        let is_of_zone = owner.as_wire().eq_ignore_ascii_case(self.name());
+        if soa.rtype != Rtype::SOA || soa.class != CLASS_IN || !is_of_zone {
+            return None;
+        }
+        let rname_at = skip_name(self.raw, soa.end - soa.data.len())?;
+        let numbers_at = skip_name(self.raw, rname_at)?;
+        let numbers = self.raw.get(numbers_at..soa.end)?;
+        let [s0, s1, s2, s3, ..] = *<&[u8; 20]>::try_from(numbers).ok()?;
+        Some(Serial::decode(u32::from_be_bytes([s0, s1, s2, s3])))
     }
 
     /// The operation (RFC 6895 section 2.2).

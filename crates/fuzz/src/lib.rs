@@ -34,8 +34,10 @@ pub struct Fuzz<'a> {
     words: &'a [&'a [u8]],
     /// What has come of inputs so far.
     seen: HashSet<String>,
-    /// The generator's state.
-    state: u64,
+    /// The seed of `random`.
+    seed: u64,
+    /// Random numbers.
+    random: fastrand::Rng,
 }
 
 impl<'a> Fuzz<'a> {
@@ -43,24 +45,21 @@ impl<'a> Fuzz<'a> {
     pub fn new(seeds: Vec<Vec<u8>>, words: &'a [&'a [u8]]) -> Self {
         assert!(!seeds.is_empty());
         let given = std::env::var("ZW_SEED").ok();
+        let seed = given.map_or(20_261_121, |text| {
+            text.parse().expect("ZW_SEED is a number")
+        });
         Self {
             pool: seeds,
             words,
             seen: HashSet::new(),
-            state: given.map_or(20_261_121, |text| {
-                text.parse().expect("ZW_SEED is a number")
-            }),
+            seed,
+            random: fastrand::Rng::with_seed(seed),
         }
     }
 
     /// A number below `limit`.
     fn below(&mut self, limit: usize) -> usize {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let limit = u64::try_from(limit.max(1)).unwrap();
-        usize::try_from((mixed ^ (mixed >> 31)) % limit).unwrap()
+        self.random.usize(..limit.max(1))
     }
 
     /// One of the inputs, changed in a few places.
@@ -122,7 +121,7 @@ impl<'a> Fuzz<'a> {
             for _ in 0..16 {
                 count += 1;
                 if let Some(failure) = self.step(&target) {
-                    panic!("{name}, input {count}: {failure}");
+                    panic!("{name}, ZW_SEED={}, input {count}: {failure}", self.seed);
                 }
             }
         }
@@ -137,7 +136,10 @@ impl<'a> Fuzz<'a> {
     pub fn finds(&mut self, name: &str, target: impl Fn(&[u8]) -> Outcome) -> u64 {
         let found = (1..=MOST).find(|_| self.step(&target).is_some());
         let Some(count) = found else {
-            panic!("{name}: the planted fault was not found in {MOST} inputs")
+            panic!(
+                "{name}, ZW_SEED={}: the planted fault was not found in {MOST} inputs",
+                self.seed
+            )
         };
         println!("{name}: the planted fault was found by input {count}");
         count

@@ -22,7 +22,6 @@ use zone::ZoneSet;
 use zone::lookup::{Additionals, Answer, Link, LinkSet, each_additional, lookup};
 
 use crate::Findings;
-use crate::handover::ixfr_serial;
 use crate::later::Later;
 use crate::message::CLASS_IN;
 use crate::message::Metadata;
@@ -300,7 +299,7 @@ impl Exchange<'_> {
                 self.fail_with(scratch, Rcode::NOTIMP, Some(Extended::NOT_SUPPORTED))
             }
             Rtype::AXFR => self.transfer(scratch, None),
-            Rtype::IXFR => match ixfr_serial(&query, asker.address, asker.proto) {
+            Rtype::IXFR => match query.ixfr_serial() {
                 Some(serial) => self.transfer(scratch, Some(serial)),
                 None => self.fail(scratch, Rcode::FORMERR),
             },

@@ -1,12 +1,8 @@
 //! Requests for transfers: may the peer, is there capacity, does one message do.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use dns::{Name, Query, Rcode, Rtype, Section, Serial, flags};
-use hickory_server::net::xfer::Protocol;
-use hickory_server::proto::rr::{DNSClass, LowerName, RData};
-use hickory_server::server::Request;
+use dns::{Name, Rcode, Rtype, Section, Serial, flags};
 use tracing::{debug, info, warn};
 use transfer::{
     Applicant, Asked, Denial, Head, Job, JobStart, Permit, SecondaryId, TransferKind, one_message,
@@ -206,25 +202,4 @@ impl Exchange<'_> {
                 .asked(zone.apex(), &id, asked, shared.clock.wall());
         }
     }
-}
-
-/// The serial of an IXFR: the authority section holds the secondary's SOA of the zone and nothing else
-/// (RFC 1995 section 3). Of its data only the serial counts; some secondaries leave the names out.
-pub(super) fn ixfr_serial(query: &Query<'_>, peer: SocketAddr, proto: Proto) -> Option<Serial> {
-    let protocol = match proto {
-        Proto::Udp => Protocol::Udp,
-        Proto::Tcp | Proto::Tls => Protocol::Tcp,
-    };
-    let request = Request::from_bytes(query.raw.to_vec(), peer, protocol).ok()?;
-    let [record] = request.authorities.as_slice() else {
-        return None;
-    };
-    let [question] = request.queries.queries() else {
-        return None;
-    };
-    let RData::SOA(soa) = &record.data else {
-        return None;
-    };
-    let is_of_zone = LowerName::from(&record.name) == *question.name();
-    (is_of_zone && record.dns_class == DNSClass::IN).then(|| Serial::decode(soa.serial))
 }

@@ -1,10 +1,11 @@
 //! Who may have a zone: by address, by key and by certificate, nobody unless named.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use dns::Name;
+use ipnet::IpNet;
 use rustls::pki_types::ServerName;
 use zone::Zone;
 
@@ -15,12 +16,10 @@ use crate::{PeerAddress, TlsPeer};
 pub enum Peers {
     /// All.
     Any,
-    /// Those that share the first `prefix` bits with `address`.
+    /// Those of a network.
     Net {
-        /// An address of the network; never IPv4 mapped into IPv6.
-        address: IpAddr,
-        /// How many bits count: at most 32 or 128.
-        prefix: u8,
+        /// The network; never one of IPv4 addresses mapped into IPv6.
+        network: IpNet,
         /// The link an IPv6 address must come by, as the system numbers it; 0 for any.
         link: u32,
     },
@@ -186,34 +185,17 @@ impl Rule {
 impl Peers {
     /// Whether a request from there comes from one of these.
     fn contains(&self, peer: PeerAddress) -> bool {
-        let Self::Net {
-            address,
-            prefix,
-            link,
-        } = *self
-        else {
+        let Self::Net { network, link } = *self else {
             return true;
         };
-        let is_near = match (address, peer.ip) {
-            (IpAddr::V4(net), IpAddr::V4(peer)) => {
-                let differing = net.to_bits() ^ peer.to_bits();
-                differing.leading_zeros() >= u32::from(prefix)
-            }
-            (IpAddr::V6(net), IpAddr::V6(peer)) => {
-                let differing = net.to_bits() ^ peer.to_bits();
-                differing.leading_zeros() >= u32::from(prefix)
-            }
-            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
-        };
-        is_near && (link == 0 || link == peer.link)
+        network.contains(&peer.ip) && (link == 0 || link == peer.link)
     }
 
     /// The one address, by any link or by this.
     #[must_use]
-    pub const fn single(peer: PeerAddress) -> Self {
+    pub fn single(peer: PeerAddress) -> Self {
         Self::Net {
-            address: peer.ip,
-            prefix: if peer.ip.is_ipv4() { 32 } else { 128 },
+            network: peer.ip.into(),
             link: peer.link,
         }
     }

@@ -14,8 +14,7 @@ pub fn peers(text: &str) -> Peers {
     let one = range.parse().map(Network::of);
     let network = one.or_else(|_| range.parse()).unwrap().to_canonical();
     Peers::Net {
-        address: network.address(),
-        prefix: network.prefix_bits(),
+        network: network.into(),
         link,
     }
 }

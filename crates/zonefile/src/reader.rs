@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dns::{Name, Rdata, Rtype, Serial, Soa, Ttl};
-use domain::base::iana::Rtype as TheirRtype;
 
 use super::data::{self, DataError};
 use super::generate::{self, Range};
@@ -407,11 +406,7 @@ impl<'a> Reader<'a> {
     /// A word as a record type that a zone may hold.
     fn rtype(&mut self, within: &Within, word: &Word<'_>) -> Result<Rtype, Noted> {
         let text = word.shown();
-        let known = text.parse::<Rtype>().ok().or_else(|| {
-            let theirs = TheirRtype::from_mnemonic(&word.raw)?;
-            Some(Rtype(theirs.to_int()))
-        });
-        match known {
+        match text.parse::<Rtype>().ok() {
             Some(rtype) if !word.quoted && rtype.is_meta() => {
                 let message = format!("{rtype} is no type of records");
                 Err(self.note(within.spot(word), message))

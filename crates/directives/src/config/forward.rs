@@ -361,42 +361,15 @@ fn health_check(line: &Line, report: &mut Report) -> Option<HealthCheck> {
     Some(health)
 }
 
-/// The codes that have a name.
-const CODES: &[(&str, u16)] = &[
-    ("NOERROR", 0),
-    ("FORMERR", 1),
-    ("SERVFAIL", 2),
-    ("NXDOMAIN", 3),
-    ("NOTIMP", 4),
-    ("NOTIMPL", 4),
-    ("REFUSED", 5),
-    ("YXDOMAIN", 6),
-    ("YXRRSET", 7),
-    ("NXRRSET", 8),
-    ("NOTAUTH", 9),
-    ("NOTZONE", 10),
-    ("BADSIG", 16),
-    ("BADVERS", 16),
-    ("BADKEY", 17),
-    ("BADTIME", 18),
-    ("BADMODE", 19),
-    ("BADNAME", 20),
-    ("BADALG", 21),
-    ("BADTRUNC", 22),
-    ("BADCOOKIE", 23),
-];
-
 /// Reads response codes.
 fn codes(line: &Line, are_failures: bool, into: &mut Vec<Rcode>, report: &mut Report) {
     for token in line.at_least_one("RCODE...", report).unwrap_or_default() {
-        let word = token.text.to_ascii_uppercase();
-        let found = CODES.iter().find(|(name, _)| *name == word);
-        match found {
-            Some((_, 0)) if are_failures => {
+        match Rcode::of_mnemonic(&token.text) {
+            Some(Rcode::NOERROR) if are_failures => {
                 let message = "failover NOERROR: an answer is no failure";
                 report.error(&token.place, message, "take it out");
             }
-            Some((_, code)) => into.push(Rcode(*code)),
+            Some(code) => into.push(code),
             None => {
                 let message = format!("{} {} is no response code", line.name.text, token.shown());
                 let mend = "write codes such as NXDOMAIN, SERVFAIL or REFUSED";

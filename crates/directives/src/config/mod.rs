@@ -86,7 +86,7 @@ pub use loadbalance::{Loadbalance, Policy};
 pub use local::Local;
 pub use log::{LogClass, LogField, LogPiece, LogRule};
 pub use metadata::{CLIENT_LABEL, Metadata};
-pub use mnemonic::{CLASS_ANY, class_name, type_name};
+pub use mnemonic::CLASS_ANY;
 pub use nsid::Nsid;
 pub use operations::{Operations, Reload, Sockets, Timeouts};
 pub use pattern::Pattern;

@@ -188,7 +188,15 @@ impl Cache {
     /// The item for a key, if there is one that may be given.
     fn find(&self, key: &[u8], now: Instant) -> Option<Arc<Item>> {
         let hit = |place: usize| self.counts.hits[place].inc();
-        let usable = |store: &Store| store.get(key).filter(|item| self.is_usable(item, now));
+        let usable = |store: &Store| {
+            let item = store.get(key)?;
+            if !self.is_usable(&item, now) {
+                store.remove_this(key, &item);
+                self.count_entries();
+                return None;
+            }
+            Some(item)
+        };
         self.counts.requests.inc();
         if self
             .config
@@ -304,19 +312,22 @@ impl Cache {
             });
         }
         let item = Arc::new(item);
-        if store.put(key, Arc::clone(&item)) {
-            self.counts.evictions[place].inc();
-        }
+        self.counts.evictions[place].inc_by(store.put(key, Arc::clone(&item)));
         if kind == Kind::Answer && (is_refresh && !prefers || prefers && is_answer) {
             self.denial.remove(key);
         }
+        self.count_entries();
+        item
+    }
+
+    /// Sets the gauges of replies.
+    fn count_entries(&self) {
         for (store, gauge) in [&self.success, &self.denial]
             .into_iter()
             .zip(&self.counts.entries)
         {
             gauge.set(store.count());
         }
-        item
     }
 
     /// Asks what stands behind, and keeps what it says.

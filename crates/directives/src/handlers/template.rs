@@ -13,7 +13,7 @@ use ops::metrics as m;
 use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Reply, Request};
 
-use crate::config::{CLASS_ANY, Template, class_name, type_name};
+use crate::config::{CLASS_ANY, Template};
 use crate::handlers::acl::closest;
 use crate::handlers::name_text::NameText;
 use crate::handlers::tally::{Counts, Tally};
@@ -111,7 +111,7 @@ impl Templates {
             Rtype::ANY => template.rtype,
             qtype => qtype,
         };
-        let (class, rtype) = (class_name(class), type_name(qtype));
+        let (class, rtype) = (dns::class_name(class), qtype.to_string());
         let zone = zone.to_string();
         let [class_label, type_label] = [label(&class, "CLASS"), label(&rtype, "TYPE")];
         self.matches.increase(&[&zone, "", class_label, type_label]);

@@ -145,6 +145,23 @@ fn pointers_must_point_back() {
     assert_eq!(Name::decode(&message, 3), Ok((name("a.z."), 7)));
 }
 
+/// A chain of pointers that all point back ends; but a message has room for 8 000 of them, and for thousands of names
+/// that begin at its end.
+#[test]
+fn a_chain_of_pointers_is_followed_so_far_and_no_further() {
+    let mut message = vec![1, b'z', 0, 0xc0, 0];
+    for place in (3..16_000_u16).step_by(2) {
+        message.extend_from_slice(&(0xc000 | place).to_be_bytes());
+    }
+    let behind = |pointers: usize| 3 + 2 * (pointers - 1);
+    let decoded = Name::decode(&message, behind(126));
+    assert_eq!(decoded, Ok((name("z."), behind(127))));
+    for pointers in [127, 8000] {
+        let decoded = Name::decode(&message, behind(pointers));
+        assert_eq!(decoded, Err(DecodeError::Pointers), "{pointers}");
+    }
+}
+
 /// Any name, as labels of any octets.
 pub(super) fn any_name() -> impl Strategy<Value = Name> {
     let label = prop::collection::vec(any::<u8>(), 1..12);

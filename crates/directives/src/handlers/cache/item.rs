@@ -16,6 +16,8 @@ pub(super) struct Item {
     flags: u16,
     /// Its records, in the order of sections.
     sections: [Box<[Record]>; 3],
+    /// The bytes of memory that it takes, without `last_answer`.
+    own_bytes: usize,
     /// Whether it answers its question with records.
     pub(super) is_answer: bool,
     /// The answer that it took the place of, where answers come before denials.
@@ -41,6 +43,13 @@ struct Asked {
     last: Option<Instant>,
 }
 
+/// About how many bytes of memory a record takes. The allocator rounds its owner and its data up to multiples of 16.
+fn bytes_of(record: &Record) -> usize {
+    let owner = record.owner.as_wire().len();
+    let data = record.rdata.as_octets().len();
+    size_of::<Record>() + owner.next_multiple_of(16) + data.next_multiple_of(16)
+}
+
 /// Locks for a few instructions.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -50,7 +59,9 @@ impl Item {
     /// What is kept of a reply.
     pub(super) fn new(reply: &Reply, is_answer: bool, seconds: u32, now: Instant) -> Self {
         let sections = [&reply.answers, &reply.authority, &reply.additional];
+        let bytes_of_records = sections.into_iter().flatten().map(bytes_of).sum::<usize>();
         Self {
+            own_bytes: size_of::<Self>() + bytes_of_records,
             rcode: reply.rcode,
             flags: reply.flags,
             sections: sections.map(|section| section.as_slice().into()),
@@ -65,6 +76,12 @@ impl Item {
             is_refreshing: AtomicBool::new(false),
             retry_after: Mutex::new(None),
         }
+    }
+
+    /// About how many bytes of memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let last = self.last_answer.as_ref();
+        self.own_bytes + last.map_or(0, |last| last.bytes())
     }
 
     /// Whether it says that a server failed or cannot, and so nothing of the name.

@@ -342,3 +342,128 @@ async fn a_refresh_that_finds_no_room_or_panics_is_tried_again() {
     item.begin_refresh(now).unwrap().end(Some(later));
     assert!(item.begin_refresh(now).is_none() && item.begin_refresh(later).is_some());
 }
+
+/// A handler behind the cache: it answers every question with this number of addresses, and counts the questions for names
+/// below `hot.`.
+struct Addresses {
+    records: u16,
+    ttl: u32,
+    hot: std::sync::atomic::AtomicUsize,
+}
+
+impl Handler for Addresses {
+    fn name(&self) -> &'static str {
+        "addresses"
+    }
+
+    fn passes(&self, _question: &Question<'_>) -> bool {
+        false
+    }
+
+    fn answer<'a>(&'a self, request: &'a mut Request, _next: Next) -> BoxFuture<'a, Outcome> {
+        if request.name.is_within(&"hot.".parse().unwrap()) {
+            self.hot.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+        let mut reply = Reply::empty("addresses", Rcode::NOERROR, flags::RA);
+        reply.answers.extend((0..self.records).map(|number| {
+            let [high, low] = number.to_be_bytes();
+            let (rtype, rdata) = Rdata::address([10, 0, high, low].into());
+            Record {
+                owner: request.name.clone(),
+                rtype,
+                ttl: Ttl::decode(self.ttl),
+                rdata,
+            }
+        }));
+        std::future::ready(Outcome::Reply(reply)).boxed()
+    }
+}
+
+/// A cache with these options in front of [`Addresses`].
+fn before(
+    lines: &str,
+    records: u16,
+    ttl: u32,
+) -> (Arc<HandClock>, Arc<Cache>, Arc<Router>, Arc<Addresses>) {
+    let clock = HandClock::at(0);
+    let cache = cache(lines, Arc::clone(&clock));
+    let behind = Arc::new(Addresses {
+        records,
+        ttl,
+        hot: 0.into(),
+    });
+    let server = chain(
+        vec![Arc::clone(&cache) as Arc<dyn Handler>],
+        vec![Arc::clone(&behind) as Arc<dyn Handler>],
+    );
+    (clock, cache, server, behind)
+}
+
+/// CoreDNS, which evicts replies at random, asks for the hot names here about 120 times.
+#[test]
+fn a_flood_of_other_names_does_not_push_out_those_that_are_asked_again() {
+    let (_, _, server, behind) = before("", 1, 3600);
+    let mut others = (0..).map(|number| format!("n{number}.cold. A"));
+    let mut ask_others = |count| {
+        for question in others.by_ref().take(count) {
+            ask(&server, &question);
+        }
+    };
+    ask_others(20_000);
+    for _ in 0..20 {
+        for number in 0..100 {
+            ask(&server, &format!("n{number}.hot. A"));
+        }
+        ask_others(200);
+    }
+    let asked = behind.hot.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(asked <= 105, "100 names are asked for {asked} times");
+}
+
+/// The bound is one of bytes: 1024 of these replies are 49 MB.
+#[test]
+fn large_replies_take_the_places_of_many() {
+    let (_, cache, server, _) = before("{\n success 1024\n }", 200, 3600);
+    let name = ["a"; 20].map(|label| label.repeat(9)).join(".");
+    for number in 0..1024 {
+        ask(&server, &format!("n{number}.{name}. A"));
+    }
+    let kept = cache.success.count();
+    let least = 200 * (name.len() + size_of::<Record>());
+    let bytes = usize::try_from(kept).unwrap() * least;
+    assert!(
+        kept > 0 && bytes <= 1024 * 2048,
+        "{kept} replies of {least} bytes"
+    );
+}
+
+/// A question for an expired reply removes it, and expired replies that nobody asks for again do not keep new ones out.
+#[test]
+fn replies_past_their_end_are_gone_and_make_room() {
+    let (clock, cache, server, behind) = before("", 1, 60);
+    let ask_all = |zone: &str, count: usize, times: usize| {
+        for number in 0..count {
+            for _ in 0..times {
+                ask(&server, &format!("n{number}.{zone}. A"));
+            }
+        }
+    };
+    // The cache is full of names that were each asked for several times.
+    ask_all("cold", 12_000, 4);
+    clock.advance(61);
+    let full = cache.success.count();
+    assert!((9000..=10_000).contains(&full), "{full}");
+    let last = request("n11999.cold. A");
+    assert!(
+        cache
+            .find(Key::of(&last).as_octets(), clock.now())
+            .is_none()
+    );
+    assert_eq!(cache.success.count(), full - 1);
+    assert_eq!(cache.counts.entries[0].get(), full - 1);
+    for _ in 0..3 {
+        ask_all("hot", 1000, 1);
+    }
+    let asked = behind.hot.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(asked <= 1010, "1000 names are asked for {asked} times");
+}

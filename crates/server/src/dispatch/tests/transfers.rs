@@ -100,6 +100,66 @@ fn ixfr_needs_the_soa_of_the_zone_and_only_its_serial_counts() {
     );
 }
 
+/// The data of one record is a chain of 8 000 pointers, and 3 700 other records have owners that begin at its end. To
+/// follow it for each of them takes 30 million jumps. The best of ten runs counts, so that a busy machine does not fail.
+#[test]
+fn an_ixfr_full_of_chained_pointers_costs_no_more_than_its_length() {
+    let mut raw = ixfr(1, "z.", 4);
+    let start = u16::try_from(raw.len() + 11).unwrap();
+    let chain: Vec<u8> = (start..16_380)
+        .step_by(2)
+        .map(|at| if at == start { start - 11 } else { at - 2 })
+        .flat_map(|at| (0xc000 | at).to_be_bytes())
+        .collect();
+    let last = 0xc000 | (start + u16::try_from(chain.len()).unwrap() - 2);
+    raw.extend_from_slice(&[0, 0xff, 0, 0, 1, 0, 0, 0, 0]);
+    raw.extend_from_slice(&u16::try_from(chain.len()).unwrap().to_be_bytes());
+    raw.extend_from_slice(&chain);
+    let owners = (MAX_MESSAGE_OCTETS - raw.len()) / 13;
+    for _ in 0..owners {
+        raw.extend_from_slice(&last.to_be_bytes());
+        raw.extend_from_slice(&[0xff, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0]);
+    }
+    assert!(owners > 3700, "{owners}");
+    let records = u16::try_from(owners + 1).unwrap();
+    raw[10..12].copy_from_slice(&records.to_be_bytes());
+    let mut desk = Desk::with(&["www A 10.0.0.1"]);
+    #[allow(clippy::disallowed_methods, reason = "the test measures time")]
+    let least = (0..10).map(|_| {
+        let start = std::time::Instant::now();
+        assert!(matches!(desk.give(&raw, Proto::Tcp), Got::Transfer));
+        start.elapsed()
+    });
+    let least = least.min().unwrap();
+    assert!(least < std::time::Duration::from_millis(20), "{least:?}");
+}
+
+/// The names of the secondary's SOA may be compressed.
+#[test]
+fn the_serial_of_an_ixfr_is_found_behind_compressed_names() {
+    let mut desk = Desk::with(&["www A 10.0.0.1"]);
+    let with = |names: &[u8], more: &[u8]| {
+        let mut raw = query(1, "z.", Rtype::IXFR);
+        count(&mut raw, 2);
+        raw.extend_from_slice(&[0xc0, 12, 0, 6, 0, 1, 0, 0, 0, 0, 0]);
+        raw.push(u8::try_from(names.len() + 20 + more.len()).unwrap());
+        for part in [names, &[0, 0, 0, 4], &[0; 16], more] {
+            raw.extend_from_slice(part);
+        }
+        raw
+    };
+    let compressed = with(b"\x02ns\xc0\x0c\x01h\xc0\x1f", &[]);
+    assert!(matches!(desk.give(&compressed, Proto::Tcp), Got::Transfer));
+    let forward = with(b"\x02ns\xc0\xff\x01h\xc0\x0c", &[]);
+    assert_eq!(
+        desk.tcp_code(&forward),
+        (1, None),
+        "a pointer to what follows"
+    );
+    let longer = with(&[0, 0], &[0]);
+    assert_eq!(desk.tcp_code(&longer), (1, None), "an octet too many");
+}
+
 /// RFC 1995 section 2: over UDP the differences if they fit, else the current SOA alone.
 #[test]
 fn ixfr_over_udp_is_the_differences_or_the_single_soa() {

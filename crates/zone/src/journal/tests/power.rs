@@ -11,7 +11,7 @@ mod trace;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use disk::{Dice, Disk, End};
+use disk::{Disk, End};
 use trace::Call;
 
 use super::*;
@@ -289,12 +289,12 @@ fn goes_on(
 /// Ends the recorded life at many points; gives what went wrong, and how many versions more than the
 /// announced ones were there.
 fn end_at(recording: &Recording, end: End, points: usize, seed: u64) -> (Vec<String>, usize) {
-    let mut dice = Dice(seed);
+    let mut dice = fastrand::Rng::with_seed(seed);
     let last = recording.calls.last().unwrap().begin;
     // Lines of the trace that are not of calls in the folder need no point of their own.
     let lines: Vec<usize> = recording.calls.iter().map(|call| call.begin).collect();
     let mut cuts: Vec<usize> = (0..points)
-        .map(|_| lines[dice.below(lines.len())] + dice.below(2))
+        .map(|_| lines[dice.usize(..lines.len())] + dice.usize(..2))
         .collect();
     cuts.sort_unstable();
     let mut disk = Disk::new(end);

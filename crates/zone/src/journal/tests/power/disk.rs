@@ -9,6 +9,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use fastrand::Rng;
+
 use super::trace::{Call, Effect};
 
 /// Octets that a disk writes as one.
@@ -24,21 +26,6 @@ pub(super) enum End {
     /// The power is lost, and nothing was ever synced: what a store without syncs would risk. For trying
     /// the check.
     PowerWithoutSyncs,
-}
-
-/// A small generator of numbers (SplitMix64).
-pub(super) struct Dice(pub(super) u64);
-
-impl Dice {
-    /// A number below `limit`.
-    pub(super) fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let limit = u64::try_from(limit.max(1)).unwrap();
-        usize::try_from((mixed ^ (mixed >> 31)) % limit).unwrap()
-    }
 }
 
 /// Names a file whatever it is called.
@@ -188,7 +175,7 @@ impl Disk {
     }
 
     /// Writes what may be there to `to`; `top` is the folder it was in.
-    pub(super) fn lay_out(&self, top: &Path, to: &Path, end: End, dice: &mut Dice) {
+    pub(super) fn lay_out(&self, top: &Path, to: &Path, end: End, dice: &mut Rng) {
         let mut kept: BTreeMap<&Path, usize> = BTreeMap::new();
         for (folder, ..) in &self.changes {
             *kept.entry(folder).or_default() += 1;
@@ -196,7 +183,7 @@ impl Disk {
         if end != End::Kill {
             for (folder, count) in &mut kept {
                 let certain = self.certain.get(*folder).copied().unwrap_or_default();
-                *count = certain + dice.below(*count - certain + 1);
+                *count = certain + dice.usize(..=*count - certain);
             }
         }
         let mut names: BTreeMap<&Path, Option<Id>> = BTreeMap::from([(top, None)]);
@@ -247,26 +234,26 @@ impl FileState {
     }
 
     /// What the disk may have of it.
-    fn after(&self, end: End, dice: &mut Dice) -> Vec<u8> {
+    fn after(&self, end: End, dice: &mut Rng) -> Vec<u8> {
         // What the process saw, and what the disk has.
         let (mut seen, mut disk) = (self.synced.clone(), self.synced.clone());
-        let mood = if end == End::Kill { 0 } else { dice.below(5) };
+        let mood = if end == End::Kill { 0 } else { dice.u8(..5) };
         for pending in &self.pending {
             pending.apply(&mut seen);
             let arrives = match mood {
                 0 => true,
                 1 => false,
-                _ => dice.below(2) == 0,
+                _ => dice.bool(),
             };
             match &pending.octets {
                 _ if !arrives => {}
                 None => disk.resize(pending.at, 0),
                 Some(octets) => {
                     // Torn: a part of its sectors, each as it was seen last.
-                    let is_torn = mood > 2 && dice.below(2) == 0;
+                    let is_torn = mood > 2 && dice.bool();
                     let last = (pending.at + octets.len()).div_ceil(SECTOR);
                     for sector in pending.at / SECTOR..last {
-                        if is_torn && dice.below(2) == 0 {
+                        if is_torn && dice.bool() {
                             continue;
                         }
                         let from = sector * SECTOR;
