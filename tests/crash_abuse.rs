@@ -255,7 +255,7 @@ fn abuse_udp(server: SocketAddr, fuzz: &mut Fuzz<'_>) -> usize {
     let mut buffer = vec![0; 65_536];
     let mut answers = 0;
     for number in 0..MESSAGES {
-        let sent = socket.send(&fuzz.next());
+        let sent = socket.send(&fuzz.input());
         assert!(sent.is_ok(), "{sent:?}");
         if number % 32 == 0 {
             // In step with the server: what it cannot take in would be dropped unseen.
@@ -288,7 +288,7 @@ fn abuse_stream<S: Read + Write>(
                 none.insert(connect().expect("a connection can be made"))
             }
         };
-        let message = fuzz.next();
+        let message = fuzz.input();
         let length = u16::try_from(message.len()).unwrap();
         let mut octets = [&length.to_be_bytes()[..], &message].concat();
         let id = 0xa000 + u16::try_from(number % 4096).unwrap();

@@ -129,7 +129,7 @@ impl Parser<'_> {
     /// Reads a snippet's body, raw.
     pub fn snippet(&mut self, name: &str, place: &Place) {
         let open = match self.peek() {
-            Some(token) if token.is_open() => self.next(),
+            Some(token) if token.is_open() => self.take(),
             Some(_) | None => None,
         };
         let Some(open) = open else {

@@ -102,7 +102,7 @@ impl Parser<'_> {
     }
 
     /// The next word.
-    pub fn next(&mut self) -> Option<Token> {
+    pub fn take(&mut self) -> Option<Token> {
         self.peek()?;
         self.frames.last_mut()?.next()
     }
@@ -112,7 +112,7 @@ impl Parser<'_> {
         if self.peek()?.starts_line {
             None
         } else {
-            self.next()
+            self.take()
         }
     }
 
@@ -139,7 +139,7 @@ impl Parser<'_> {
     /// Reads everything.
     fn items(mut self) -> Vec<Block> {
         let mut blocks = Vec::new();
-        while let Some(token) = self.next() {
+        while let Some(token) = self.take() {
             if token.is_close() {
                 let message = "'}' without a '{' before it";
                 self.report
@@ -173,7 +173,7 @@ impl Parser<'_> {
             return None;
         }
         let open = match self.peek() {
-            Some(token) if token.is_open() => self.next().map(|token| token.place),
+            Some(token) if token.is_open() => self.take().map(|token| token.place),
             Some(_) | None => None,
         };
         let directives = self.directives(open.as_ref());
@@ -210,7 +210,7 @@ impl Parser<'_> {
                 && self
                     .peek()
                     .is_some_and(|next| next.starts_line && next.text == "import")
-                && let Some(keyword) = self.next()
+                && let Some(keyword) = self.take()
             {
                 self.import(&keyword);
             }
@@ -228,7 +228,7 @@ impl Parser<'_> {
                 None => return keys,
                 Some(next) if next.is_open() || next.is_close() => return keys,
                 Some(next) if next.starts_line && !more => return keys,
-                Some(_) => match self.next() {
+                Some(_) => match self.take() {
                     Some(next) => next,
                     None => return keys,
                 },
@@ -240,7 +240,7 @@ impl Parser<'_> {
     pub fn balanced(&mut self, open: &Place) -> Vec<Token> {
         let mut body = Vec::new();
         let mut depth = 1_usize;
-        while let Some(token) = self.next() {
+        while let Some(token) = self.take() {
             if token.is_open() {
                 depth += 1;
             } else if token.is_close() {
@@ -266,7 +266,7 @@ impl Parser<'_> {
     fn directives(&mut self, open: Option<&Place>) -> Vec<Directive> {
         let mut directives: Vec<Directive> = Vec::new();
         let mut first = true;
-        while let Some(token) = self.next() {
+        while let Some(token) = self.take() {
             if token.is_close() {
                 if open.is_none() {
                     let mend = "take it out, or write '{' behind the zones above";
@@ -364,7 +364,7 @@ impl Parser<'_> {
                 None => return directive,
                 Some(_) => {}
             }
-            let Some(token) = self.next() else {
+            let Some(token) = self.take() else {
                 return directive;
             };
             if token.is_open() {
@@ -394,7 +394,7 @@ impl Parser<'_> {
     fn lines(&mut self, open: &Place) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut first = true;
-        while let Some(token) = self.next() {
+        while let Some(token) = self.take() {
             if token.is_close() {
                 if !token.starts_line && !first {
                     self.close_not_alone(&token);

@@ -1,5 +1,11 @@
 //! For tests: names and records from lines of text, requests as octets, messages read by an independent decoder.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "for tests: what fails here fails the test"
+)]
+
 use hickory_proto::op::Message;
 use hickory_proto::rr::Record as HickoryRecord;
 use hickory_proto::serialize::binary::{BinEncodable, BinEncoder, NameEncoding};

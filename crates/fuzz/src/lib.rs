@@ -6,6 +6,8 @@
 //! `ZW_FUZZ_SECONDS`, for each target. proptest makes values and shrinks them, but does not change given
 //! octets and keeps no inputs; crates that do are made for coverage.
 
+#![allow(clippy::print_stdout, reason = "what a test did is printed with it")]
+
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -63,7 +65,7 @@ impl<'a> Fuzz<'a> {
     }
 
     /// One of the inputs, changed in a few places.
-    pub fn next(&mut self) -> Vec<u8> {
+    pub fn input(&mut self) -> Vec<u8> {
         let place = self.below(self.pool.len());
         let mut input = self.pool[place].clone();
         for _ in 0..=self.below(4) {
@@ -147,7 +149,7 @@ impl<'a> Fuzz<'a> {
 
     /// Tries one input; says what is wrong.
     fn step(&mut self, target: &impl Fn(&[u8]) -> Outcome) -> Option<String> {
-        let input = self.next();
+        let input = self.input();
         match attempt(target, &input) {
             Ok(outcome) => {
                 if self.pool.len() < KEPT && self.seen.insert(outcome) {

@@ -1,5 +1,11 @@
 //! For tests: a clock that stands still, and waiting with an end.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "for tests: what fails here fails the test"
+)]
+
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::net::{TcpListener, UdpSocket};

@@ -1,5 +1,11 @@
 //! For tests: servers on loopback, chains of handlers, questions and replies as text.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "for tests: what fails here fails the test"
+)]
+
 pub mod desk;
 
 use std::collections::{BTreeMap, HashMap};

@@ -1,5 +1,11 @@
 //! For tests: rules from text.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "for tests: what fails here fails the test"
+)]
+
 use dns::Network;
 
 use crate::Peers;

@@ -1,5 +1,11 @@
 //! For tests: zones from lines of text.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "for tests: what fails here fails the test"
+)]
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

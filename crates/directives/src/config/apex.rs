@@ -9,7 +9,7 @@ use corefile::place::{Place, Report};
 use corefile::quantity::duration_or_seconds;
 use dns::{Name, Ttl};
 
-use crate::config::config::ServerBlock;
+use crate::config::blocks::ServerBlock;
 use crate::config::form::Form;
 use crate::config::zone;
 use crate::config::zoned::closest;

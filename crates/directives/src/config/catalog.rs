@@ -6,7 +6,7 @@ use corefile::place::{Place, Report};
 use dns::Name;
 use transfer::PeerAddress;
 
-use crate::config::config::ServerBlock;
+use crate::config::blocks::ServerBlock;
 use crate::config::known::Word;
 use crate::config::zone;
 

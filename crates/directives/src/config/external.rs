@@ -9,7 +9,7 @@ use corefile::parser::Directive;
 use corefile::place::{Place, Report};
 use dns::{Name, Ttl};
 
-use crate::config::config::ServerBlock;
+use crate::config::blocks::ServerBlock;
 use crate::config::kubernetes::{is_reverse, ttl};
 use crate::config::zone;
 

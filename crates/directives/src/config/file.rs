@@ -12,7 +12,7 @@ use corefile::place::{Place, Report};
 use corefile::quantity::go_duration;
 use dns::Name;
 
-use crate::config::config::ServerBlock;
+use crate::config::blocks::ServerBlock;
 use crate::config::zone;
 
 /// How often a file is looked at, unless written: CoreDNS's.

@@ -3,7 +3,7 @@
 
 use dns::Name;
 
-use crate::config::config::ServerBlock;
+use crate::config::blocks::ServerBlock;
 use crate::config::external::External;
 use crate::config::kubernetes::Kubernetes;
 

@@ -8,7 +8,7 @@ use corefile::place::{Place, Report};
 use corefile::quantity::duration_or_seconds;
 use dns::Name;
 
-use crate::config::config::ServerBlock;
+use crate::config::blocks::ServerBlock;
 use crate::config::zone;
 use crate::config::zoned::closest;
 

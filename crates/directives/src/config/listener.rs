@@ -6,7 +6,7 @@ use corefile::address::{HttpAddress, HttpHost};
 use corefile::place::{Place, Report};
 
 use crate::config::bind::BindHost;
-use crate::config::config::ServerBlock;
+use crate::config::blocks::ServerBlock;
 use crate::config::known::Word;
 use crate::config::transfer::Transfer;
 use crate::config::tsig::{KeyFile, TsigKey};

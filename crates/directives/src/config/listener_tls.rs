@@ -4,7 +4,7 @@ use corefile::place::Report;
 use dns::Name;
 use transfer::TlsDemand;
 
-use crate::config::config::{Config, ServerBlock};
+use crate::config::blocks::{Config, ServerBlock};
 use crate::config::listener::Listener;
 use crate::config::nsid::Nsid;
 use crate::config::tls::{ClientAuth, Tls};

@@ -4,7 +4,7 @@ use corefile::parser::Directive;
 use corefile::place::{Place, Report};
 use dns::Name;
 
-use crate::config::config::ServerBlock;
+use crate::config::blocks::ServerBlock;
 use crate::config::log::{LogField, LogPiece};
 use crate::config::rewrite::{EdnsValue, RewriteField, Variable};
 use crate::config::zone;

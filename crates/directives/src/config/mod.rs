@@ -3,7 +3,7 @@
 //! The grammar is CoreDNS's (its Caddyfile), and so is the meaning of its directives. Reading goes in
 //! steps that only record and one that resolves: words (`lexer`), blocks with snippets, imports and
 //! environment put in (`parser`), zones (`zone`), each directive in its own file, and the checks over
-//! all blocks (`config`). Nothing stops at the first error: all come out together, each with file,
+//! all blocks (`blocks`). Nothing stops at the first error: all come out together, each with file,
 //! line, column and what to do.
 //!
 //! Only files are read here: the Corefile, what it imports, key files. Everything else that is named
@@ -13,10 +13,10 @@ mod acl;
 mod apex;
 mod autopath;
 mod bind;
+mod blocks;
 mod cache;
 mod catalog;
 mod chaos;
-mod config;
 mod dns64;
 mod errors;
 mod external;
@@ -61,10 +61,10 @@ pub use acl::{Acl, AclAction, AclPolicy};
 pub use apex::{Apex, NameServer};
 pub use autopath::{Autopath, SearchPath, search_names};
 pub use bind::{Bind, BindHost};
+pub use blocks::{Config, Loaded, Overrides, Rejected, ServerBlock, load, parse_text};
 pub use cache::{Cache, Kept, Prefetch, Stale};
 pub use catalog::{Catalog, CatalogEntry};
 pub use chaos::Chaos;
-pub use config::{Config, Loaded, Overrides, Rejected, ServerBlock, load, parse_text};
 pub use dns64::Dns64;
 pub use errors::{Consolidate, Errors, Level};
 pub use external::{External, external_options};

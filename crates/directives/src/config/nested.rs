@@ -6,7 +6,7 @@
 use corefile::place::{Place, Report};
 use dns::Name;
 
-use crate::config::config::ServerBlock;
+use crate::config::blocks::ServerBlock;
 use crate::config::kubernetes::is_reverse;
 
 /// Reports zones that lie where a cluster has names, and warns about others within a cluster's zone.

@@ -2,7 +2,7 @@
 
 use corefile::place::Report;
 
-use crate::config::config::ServerBlock;
+use crate::config::blocks::ServerBlock;
 use crate::config::kubernetes::Kubernetes;
 
 /// Reports a zone that two `kubernetes` directives write differently: a zone has one content.

@@ -13,7 +13,7 @@ use corefile::place::{Place, Problem, Report};
 use dns::Name;
 use dns::tsig::Algorithm;
 
-use crate::config::config::ServerBlock;
+use crate::config::blocks::ServerBlock;
 use crate::config::keyfile;
 use crate::config::listener;
 use crate::config::secret::Secret;

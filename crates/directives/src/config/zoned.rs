@@ -5,7 +5,7 @@ use dns::Name;
 
 use crate::config::apex::{self, Apex};
 use crate::config::autopath;
-use crate::config::config::ServerBlock;
+use crate::config::blocks::ServerBlock;
 use crate::config::file::ZoneFile;
 use crate::config::gate::Gate;
 use crate::config::history::History;

@@ -1,5 +1,11 @@
 //! For tests: what answers requests, without its sockets.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "for tests: what fails here fails the test"
+)]
+
 use std::cell::RefCell;
 use std::sync::Arc;
 
