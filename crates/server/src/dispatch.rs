@@ -126,7 +126,7 @@ pub(crate) enum Outcome {
 
 /// Who asks, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct Asker<'a> {
+pub(crate) struct Asker<'a> {
     /// From where.
     pub address: SocketAddr,
     /// To which address of ours.

@@ -32,7 +32,7 @@ pub struct Desk {
 pub const PEER: ([u8; 4], u16) = ([192, 0, 2, 7], 5353);
 
 /// The peer, over something.
-pub fn asker(proto: Proto) -> Asker<'static> {
+pub(crate) fn asker(proto: Proto) -> Asker<'static> {
     Asker {
         address: PEER.into(),
         local: ([192, 0, 2, 53], 53).into(),
