@@ -545,7 +545,7 @@ fn addresses_before_hosts(oracle: &mut Oracle<'_>) {
     }
 }
 
-/// An alias stands alone, has one target, and is no alias of itself.
+/// An alias stands alone and has one target.
 fn lone_aliases(oracle: &mut Oracle<'_>) {
     let keys: Vec<(String, u16)> = oracle
         .data
@@ -557,11 +557,7 @@ fn lone_aliases(oracle: &mut Oracle<'_>) {
         let beside = [A, AAAA]
             .iter()
             .any(|it| oracle.records(&key.0, *it).is_some());
-        let records = &oracle.data[&key].records;
-        if records.iter().any(|record| record.data == key.0) {
-            oracle.data.remove(&key);
-            oracle.note(&key.0, "alias-itself");
-        } else if records.len() > 1 || beside {
+        if oracle.data[&key].records.len() > 1 || beside {
             oracle.data.remove(&key);
             oracle.note(&key.0, "fqdn");
         }

@@ -125,15 +125,6 @@ const OF_ZONES: &[Difference] = &[
         ],
     ),
     compared(
-        "alias-itself",
-        [
-            "an ExternalName Service that names itself",
-            "a CNAME that leads to itself, and NODATA for most types",
-            "left out, and reported",
-            "no name can be resolved through it",
-        ],
-    ),
-    compared(
         "alias-missing",
         [
             "an alias whose target lies in the zone and is missing, or lacks the type",
