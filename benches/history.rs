@@ -26,7 +26,7 @@ use history::{Output, Pieces, Question, Request, answer, read_at_once};
 use ops::{SystemClock, give_way};
 use zone::journal::{Journal, Reader, Retention, WallClock};
 use zone::{Version, ZoneSet};
-use zonewright::app::StoredPast;
+use zonewright::runtime::StoredPast;
 
 use versions::{Random, START_MS, STEP_MS, Zone};
 

@@ -3,7 +3,9 @@
 //! This crate is the program: its command line, the plan made of a configuration, start, reload and shutdown. The parts are in
 //! `crates/`; ARCHITECTURE.md says how the data flows through them, and has the glossary.
 
-pub mod app;
 pub mod cli;
 pub mod doctor;
 pub mod emit;
+pub mod failure;
+pub mod plan;
+pub mod runtime;

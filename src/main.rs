@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use zonewright::app;
-use zonewright::app::Failure;
-use zonewright::cli::{Cli, Command, Translated, translate};
+use zonewright::cli::{self, Cli, Command, Translated, translate};
+use zonewright::failure::Failure;
+use zonewright::runtime;
 
 /// The first rendering allocates several times what stays; this allocator gives it back to the system.
 #[cfg(feature = "jemalloc")]
@@ -15,8 +15,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     let args = match translate(std::env::args().collect()) {
         Translated::Ours(args) => args,
-        Translated::Version => return ended(app::print_version()),
-        Translated::Plugins => return ended(app::print_plugins()),
+        Translated::Version => return ended(runtime::print_version()),
+        Translated::Plugins => return ended(runtime::print_plugins()),
         Translated::Wrong(why) => return Failure::unusable(why).report(),
     };
     let cli = Cli::parse_from(args);
@@ -33,48 +33,48 @@ fn main() -> ExitCode {
             configuration,
             state,
             start,
-        } => app::run(&configuration, &state, &start),
+        } => runtime::run(&configuration, &state, &start),
         Command::Check {
             configuration,
             explain,
-        } => app::check(&configuration, explain),
+        } => cli::check(&configuration, explain),
         Command::Render {
             configuration,
             zone,
-        } => app::print_zones(&configuration, zone.as_deref()),
-        Command::Log(wanted) => app::log(wanted),
-        Command::Show { zone, name, asking } => app::show(zone, name, &asking),
+        } => cli::print_zones(&configuration, zone.as_deref()),
+        Command::Log(wanted) => cli::log(wanted),
+        Command::Show { zone, name, asking } => cli::show(zone, name, &asking),
         Command::Diff {
             zone,
             from,
             to,
             asking,
-        } => app::diff(zone, from, to, &asking),
-        Command::Blame { zone, name, asking } => app::blame(zone, name, &asking),
-        Command::Verify { zone, asking } => app::verify(zone, &asking),
-        Command::Export(wanted) => app::export(wanted),
+        } => cli::diff(zone, from, to, &asking),
+        Command::Blame { zone, name, asking } => cli::blame(zone, name, &asking),
+        Command::Verify { zone, asking } => cli::verify(zone, &asking),
+        Command::Export(wanted) => cli::export(wanted),
         Command::Why {
             name,
             rtype,
             asking,
-        } => app::why(name, rtype, &asking),
-        Command::Freeze { zone, time, asking } => app::freeze(zone, time, &asking),
+        } => cli::why(name, rtype, &asking),
+        Command::Freeze { zone, time, asking } => cli::freeze(zone, time, &asking),
         Command::Rollback {
             zone,
             to,
             time,
             asking,
-        } => app::rollback(zone, to, time, &asking),
-        Command::Release { zone, asking } => app::release(zone, &asking),
+        } => cli::rollback(zone, to, time, &asking),
+        Command::Release { zone, asking } => cli::release(zone, &asking),
         Command::Doctor {
             configuration,
             state,
-        } => app::doctor(&configuration, &state),
+        } => cli::doctor(&configuration, &state),
         Command::Emit {
             configuration,
             emission,
-        } => app::emit(&configuration, &emission),
-        Command::Status { asking } => app::status(&asking),
+        } => cli::emit(&configuration, &emission),
+        Command::Status { asking } => cli::status(&asking),
     };
     ended(done)
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use directives::config::{Overrides, load};
-use zonewright::app::{RenderedZone, render};
+use zonewright::cli::{RenderedZone, render};
 
 /// The folders of `zones/`.
 fn cases() -> Vec<PathBuf> {

@@ -1,0 +1,477 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use history::Output;
+use ops::telemetry::LogFormat;
+
+use crate::cli::emit::Emission;
+
+/// DNS for Kubernetes that the world's ordinary DNS servers can hold.
+///
+/// Exit codes: 0 done; 1 it failed while running, or no server runs; 2 the command line, the
+/// configuration or the state folder is not usable, or the question names what is not there.
+#[derive(Debug, Parser)]
+#[command(name = "zonewright", version, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// How log lines look.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "text",
+        env = "ZONEWRIGHT_LOG_FORMAT"
+    )]
+    pub log_format: LogFormat,
+    /// Which log lines are written, such as `debug` or `info,zonewright::serve=debug`.
+    #[arg(long, global = true, env = "ZONEWRIGHT_LOG")]
+    pub log_filter: Option<String>,
+}
+
+/// Where the configuration is.
+#[derive(Debug, Clone, Args)]
+pub struct Configuration {
+    /// The Corefile; `-` is what is piped in.
+    #[arg(long, default_value = "Corefile")]
+    pub corefile: PathBuf,
+    /// The port of server blocks that name none.
+    #[arg(long, default_value_t = 53)]
+    pub port: u16,
+}
+
+/// How the server starts.
+#[derive(Debug, Clone, Args)]
+pub struct Start {
+    /// A file for the process's id, while it runs.
+    #[arg(long)]
+    pub pidfile: Option<PathBuf>,
+    /// Do not print where which zones are served.
+    #[arg(long)]
+    pub quiet: bool,
+    /// The most transfers at once, up to 1000; who comes above that gets SERVFAIL.
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub transfers: u16,
+    /// The most transfers at once of one peer: an address, or one key there. Three quarters of all unless given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub transfers_per_peer: Option<u16>,
+}
+
+impl Start {
+    /// The most transfers at once, and those of one peer.
+    #[must_use]
+    pub fn transfer_limits(&self) -> (usize, usize) {
+        let share = self.transfers - self.transfers / 4;
+        let per_peer = self.transfers_per_peer.unwrap_or(share);
+        (self.transfers.into(), per_peer.into())
+    }
+}
+
+/// Where the state is.
+#[derive(Debug, Clone, Args)]
+pub struct State {
+    /// The state folder.
+    #[arg(long, env = "STATE_DIRECTORY", default_value = "./state")]
+    pub state: PathBuf,
+}
+
+/// When lines are coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Colour {
+    /// On a terminal, unless `$NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// How text looks on a terminal.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Look {
+    /// When lines are coloured; auto is on a terminal, unless `$NO_COLOR` is set.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub color: Colour,
+    /// Long answers go to the terminal at once, not through `$PAGER`.
+    #[arg(long)]
+    pub no_pager: bool,
+}
+
+/// Where to ask and how the answer looks.
+#[derive(Debug, Clone, Args)]
+pub struct Asking {
+    /// The state folder, of a running server or of one that is stopped.
+    #[command(flatten)]
+    pub state: State,
+    /// How the answer looks.
+    #[arg(long, value_enum, default_value = "text")]
+    pub output: Output,
+    /// How text looks on a terminal.
+    #[command(flatten)]
+    pub look: Look,
+}
+
+/// Which versions are wanted.
+#[derive(Debug, Args)]
+pub struct LogWanted {
+    /// Only of this zone.
+    pub zone: Option<String>,
+    /// Only from this time on: RFC 3339, a date, an age such as `2h ago`, or a serial of ZONE.
+    #[arg(long)]
+    pub since: Option<String>,
+    /// Only up to this time.
+    #[arg(long)]
+    pub until: Option<String>,
+    /// Only versions that changed this name.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Only versions that this object caused: KIND/NAMESPACE/NAME.
+    #[arg(long)]
+    pub object: Option<String>,
+    /// Oldest first, and then each new version as it comes; after a serial in `--since`.
+    #[arg(long, conflicts_with = "until")]
+    pub follow: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
+/// What is to be taken away.
+#[derive(Debug, Args)]
+pub struct ExportWanted {
+    /// ZONE, ZONE@SERIAL or ZONE@TIME.
+    #[arg(required = true)]
+    pub zones: Vec<String>,
+    /// The folder; made when it is not there.
+    #[arg(long, required_unless_present = "follow")]
+    pub to: Option<PathBuf>,
+    /// The whole history of each ZONE as JSON lines, in place of a master file.
+    #[arg(long)]
+    pub history: bool,
+    /// New versions of one ZONE as lines of its history, on standard output, without end.
+    #[arg(long, conflicts_with = "to")]
+    pub follow: bool,
+    /// With `--follow`: from this time on, or after this serial.
+    #[arg(long, requires = "follow")]
+    pub since: Option<String>,
+    /// Where to ask.
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// The server. CoreDNS's flags `-conf FILE -dns.port N` do the same.
+    Run {
+        /// The configuration.
+        #[command(flatten)]
+        configuration: Configuration,
+        /// The state folder.
+        #[command(flatten)]
+        state: State,
+        /// How it starts.
+        #[command(flatten)]
+        start: Start,
+    },
+    /// Every problem of the configuration, with its place and the mend.
+    Check {
+        /// The configuration.
+        #[command(flatten)]
+        configuration: Configuration,
+        /// Also print what each block will do with queries and zones.
+        #[arg(long)]
+        explain: bool,
+    },
+    /// The zones as the sources stand now, as master files; no state, no socket.
+    Render {
+        /// The configuration.
+        #[command(flatten)]
+        configuration: Configuration,
+        /// Only this zone.
+        zone: Option<String>,
+    },
+    /// Versions, newest first: when, what, why.
+    Log(LogWanted),
+    /// A version as a master file.
+    Show {
+        /// ZONE, ZONE@SERIAL or ZONE@TIME.
+        zone: String,
+        /// Only this name.
+        name: Option<String>,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// What changed between two versions, and why.
+    Diff {
+        /// The zone.
+        zone: String,
+        /// Serial or time.
+        from: String,
+        /// Serial or time; the current version when absent.
+        to: Option<String>,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// For each record: since which version it stands, by which object and field manager.
+    Blame {
+        /// ZONE, ZONE@SERIAL or ZONE@TIME.
+        zone: String,
+        /// Only this name.
+        name: Option<String>,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Whether the history is as it was written: hashes, chain, records. Exit code 1 when it is not.
+    Verify {
+        /// Only of this zone.
+        zone: Option<String>,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Versions as master files, or the whole history with causes and hashes, into a folder.
+    Export(ExportWanted),
+    /// Which record, object, rule or handler answers a name, or why none does; of a running server.
+    Why {
+        /// The name.
+        name: String,
+        /// The type.
+        #[arg(value_name = "TYPE")]
+        rtype: Option<String>,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Leaves a zone as it is, whatever its source says, until it is released.
+    Freeze {
+        /// The zone.
+        zone: String,
+        /// For how long at most, such as `30m` or `2h`.
+        #[arg(long = "for")]
+        time: Option<String>,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Serves an old content under a new serial for a time; then the zone follows its source again.
+    Rollback {
+        /// The zone.
+        zone: String,
+        /// The version that had the content: serial or time.
+        to: String,
+        /// For how long at most, such as `30m` or `2h`.
+        #[arg(long = "for")]
+        time: String,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Publishes what the gate holds of a zone; ends a freeze or a rollback.
+    Release {
+        /// The zone.
+        zone: String,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Tries each secondary: reach, key, clock, NOTIFY, serial; says what to mend. Exit code 1 when something is wrong.
+    Doctor {
+        /// The configuration.
+        #[command(flatten)]
+        configuration: Configuration,
+        /// The state folder of the running server.
+        #[command(flatten)]
+        state: State,
+    },
+    /// The configuration of a secondary of this Corefile.
+    Emit {
+        /// The configuration.
+        #[command(flatten)]
+        configuration: Configuration,
+        /// For whom.
+        #[command(flatten)]
+        emission: Emission,
+    },
+    /// Zones, serials, histories, sources, secondaries and their lag, what is held, of a running server.
+    Status {
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+}
+
+/// What a command line of CoreDNS's wants.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Translated {
+    /// A command of ours.
+    Ours(Vec<String>),
+    /// The version: `-version`.
+    Version,
+    /// The directives: `-plugins`.
+    Plugins,
+    /// Something that CoreDNS refuses, too: why.
+    Wrong(String),
+}
+
+/// CoreDNS's flags that take a value, and ours.
+const WITH_VALUE: &[(&str, &str)] = &[
+    ("conf", "--corefile"),
+    ("dns.port", "--port"),
+    ("p", "--port"),
+    ("pidfile", "--pidfile"),
+];
+/// CoreDNS's flags that take none.
+const WITHOUT_VALUE: &[&str] = &["quiet", "version", "plugins"];
+
+/// Turns CoreDNS's flags into ours: `-conf FILE`, `-dns.port N` and so on (one dash or two, with `=` or
+/// without) mean `run`, with log lines as CoreDNS writes them. Other command lines stay as they are.
+#[must_use]
+pub fn translate(args: Vec<String>) -> Translated {
+    let with_value = |arg: &str| {
+        let mut flags = WITH_VALUE.iter();
+        flags.find_map(|(flag, ours)| flag_value(arg, flag).map(|value| (*ours, value)))
+    };
+    let without_value = |arg: &str| {
+        let mut flags = WITHOUT_VALUE.iter();
+        flags.find(|flag| flag_value(arg, flag).is_some()).copied()
+    };
+    // `--version` of ours prints the same.
+    let is_coredns = |arg: &String| with_value(arg).is_some() || without_value(arg).is_some();
+    if !args.get(1).is_some_and(is_coredns) {
+        return Translated::Ours(args);
+    }
+    let mut translated: Vec<String> = args.iter().take(1).cloned().collect();
+    translated.push("run".into());
+    if !args.iter().any(|arg| arg.starts_with("--log-format")) {
+        translated.push("--log-format=coredns".into());
+    }
+    let mut rest = args.into_iter().skip(1);
+    while let Some(arg) = rest.next() {
+        let value = match (with_value(&arg), without_value(&arg)) {
+            (_, Some("version")) => return Translated::Version,
+            (_, Some("plugins")) => return Translated::Plugins,
+            (_, Some(_)) => {
+                translated.push("--quiet".into());
+                continue;
+            }
+            (Some((ours, Some(value))), None) => (ours, Some(value)),
+            (Some((ours, None)), None) => (ours, rest.next()),
+            (None, None) if arg.starts_with("--") => {
+                // One of ours; a value of its own comes with it.
+                let has_value = arg.contains('=');
+                translated.push(arg);
+                translated.extend((!has_value).then(|| rest.next()).flatten());
+                continue;
+            }
+            (None, None) => {
+                return Translated::Wrong(format!(
+                    "unknown flag or extra command line argument: {arg}"
+                ));
+            }
+        };
+        let (ours, Some(value)) = value else {
+            return Translated::Wrong(format!("flag needs an argument: {arg}"));
+        };
+        // CoreDNS's word for what is piped in.
+        let is_piped = ours == "--corefile" && value == "stdin";
+        let value = if is_piped { "-" } else { value.as_str() };
+        translated.push(format!("{ours}={value}"));
+    }
+    Translated::Ours(translated)
+}
+
+/// Whether an argument is a flag of that name, and the value after its `=`.
+fn flag_value(arg: &str, flag: &str) -> Option<Option<String>> {
+    let rest = arg
+        .strip_prefix("--")
+        .or_else(|| arg.strip_prefix('-'))?
+        .strip_prefix(flag)?;
+    match rest.strip_prefix('=') {
+        Some(value) => Some(Some(value.to_owned())),
+        None => rest.is_empty().then_some(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use server::Settings;
+
+    /// Splits a command line.
+    fn args(line: &str) -> Vec<String> {
+        line.split(' ').map(ToOwned::to_owned).collect()
+    }
+
+    #[test]
+    fn flags_of_coredns_run_the_server() {
+        let run = "zonewright run --log-format=coredns";
+        for (line, want) in [
+            (
+                "zonewright -conf F -dns.port 1053",
+                format!("{run} --corefile=F --port=1053"),
+            ),
+            (
+                "zonewright --conf=F -p=1053 -quiet",
+                format!("{run} --corefile=F --port=1053 --quiet"),
+            ),
+            (
+                "zonewright -conf F --state S --pidfile P",
+                format!("{run} --corefile=F --state S --pidfile=P"),
+            ),
+            (
+                "zonewright -conf stdin --log-format=json",
+                "zonewright run --corefile=- --log-format=json".to_owned(),
+            ),
+            (
+                "zonewright check --corefile F",
+                "zonewright check --corefile F".to_owned(),
+            ),
+        ] {
+            assert_eq!(
+                translate(args(line)),
+                Translated::Ours(args(&want)),
+                "{line}"
+            );
+        }
+        let other = |line: &str| translate(args(line));
+        assert_eq!(other("zonewright -version"), Translated::Version);
+        assert_eq!(other("zonewright -conf F -plugins"), Translated::Plugins);
+        for line in ["zonewright -conf F extra", "zonewright -conf"] {
+            assert!(matches!(other(line), Translated::Wrong(_)), "{line}");
+        }
+    }
+
+    #[test]
+    fn transfers_at_once_are_what_the_settings_say_unless_given() {
+        let limits = |line: &str| {
+            let command = Cli::try_parse_from(args(line)).map(|cli| cli.command);
+            let Ok(Command::Run { start, .. }) = command else {
+                return None;
+            };
+            Some(start.transfer_limits())
+        };
+        let usual = Settings::default().transfer;
+        let usual = (usual.max_at_once, usual.max_per_peer);
+        assert_eq!(limits("zonewright run"), Some(usual));
+        assert_eq!(limits("zonewright run --transfers 1"), Some((1, 1)));
+        assert_eq!(limits("zonewright run --transfers 100"), Some((100, 75)));
+        let both = "zonewright run --transfers 100 --transfers-per-peer 9";
+        assert_eq!(limits(both), Some((100, 9)));
+        assert_eq!(limits("zonewright run --transfers 0"), None);
+        assert_eq!(limits("zonewright run --transfers 1001"), None);
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+        assert!(Cli::try_parse_from(args("zonewright status --state S --output json")).is_ok());
+    }
+}

@@ -1,0 +1,133 @@
+//! `doctor`: tries each secondary of a Corefile, one line for each of its zones.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use directives::config::{Config, ServerBlock};
+use dns::tsig::{self, Key};
+use dns::{Name, Serial};
+use history::{Output, Question, Request, Status, ask};
+use ops::SystemClock;
+
+use crate::cli::args::{Configuration, State};
+use crate::cli::commands::{load, print};
+use crate::doctor::{Diagnosis, OurSerial, Patient, diagnose, probe};
+use crate::failure::Failure;
+
+/// `doctor`.
+///
+/// # Errors
+/// When the configuration is not usable, or something is wrong with a secondary.
+pub fn doctor(configuration: &Configuration, state: &State) -> Result<(), Failure> {
+    let loaded = load(configuration)?;
+    let is_running = our_serials(state).is_some();
+    if !is_running {
+        tracing::warn!(
+            "no server runs with this state folder: serials are not compared; see --state"
+        );
+    }
+    let ours = |zone: &Name| {
+        let serials = is_running.then(|| our_serials(state)).flatten()?;
+        serials.get(&zone.to_string()).copied().map(Serial::decode)
+    };
+    let patients = patients(&loaded.config);
+    if patients.is_empty() {
+        let message = "the Corefile names no secondary: write transfer { to ADDRESS }";
+        return Err(Failure::unusable(message));
+    }
+    let mut by_address: BTreeMap<SocketAddr, Vec<&Patient>> = BTreeMap::new();
+    for patient in &patients {
+        by_address.entry(patient.address).or_default().push(patient);
+    }
+    // A secondary that does not answer delays no other.
+    let lines: Vec<(String, bool)> = std::thread::scope(|scope| {
+        let visits: Vec<_> = by_address
+            .values()
+            .map(|patients| {
+                scope.spawn(|| {
+                    patients
+                        .iter()
+                        .map(|it| visit(it, &ours))
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        let done = visits
+            .into_iter()
+            .map(|visit| visit.join().unwrap_or_default());
+        done.flatten().collect()
+    });
+    let text: String = lines.iter().map(|(line, _)| format!("{line}\n")).collect();
+    print(&text)?;
+    let ill = lines.iter().filter(|(_, is_well)| !is_well).count();
+    if ill > 0 || lines.len() < patients.len() {
+        return Err(Failure::running(format!(
+            "{ill} of {} are ill",
+            lines.len()
+        )));
+    }
+    Ok(())
+}
+
+/// Tries one zone at one secondary: the line, and whether all is well.
+fn visit(patient: &Patient, ours: &OurSerial<'_>) -> (String, bool) {
+    let findings = probe(patient, ours, &SystemClock);
+    let key = patient.key.as_ref().map(|key| key.name());
+    let diagnosis = diagnose(&findings, key);
+    let is_well = match diagnosis {
+        Diagnosis::Well(_) => true,
+        Diagnosis::Ill { .. } => false,
+    };
+    (
+        format!("{} at {}: {diagnosis}", patient.zone, patient.address),
+        is_well,
+    )
+}
+
+/// The serials of the server that runs with this state folder.
+fn our_serials(state: &State) -> Option<BTreeMap<String, u32>> {
+    let question = Question {
+        request: Request::Standing,
+        output: Output::Json,
+    };
+    let mut text = Vec::new();
+    ask(&state.state, &question, &mut text)?.ok()?;
+    let status: Status = serde_json::from_slice(&text).ok()?;
+    let serial = |zone: history::ZoneLine| Some((zone.zone, zone.serial?));
+    Some(status.zones.into_iter().filter_map(serial).collect())
+}
+
+/// Each zone at each secondary, in the order of the Corefile.
+fn patients(config: &Config) -> Vec<Patient> {
+    let mut patients: Vec<Patient> = Vec::new();
+    for block in &config.servers {
+        for zone in block.zones_written() {
+            let Some(transfer) = block.transfer_for(zone) else {
+                continue;
+            };
+            for to in &transfer.secondaries {
+                let is_known = |it: &Patient| it.zone == *zone && it.address == to.address;
+                if patients.iter().any(is_known) {
+                    continue;
+                }
+                patients.push(Patient {
+                    zone: zone.clone(),
+                    address: to.address,
+                    key: key_of(block, to).map(Arc::new),
+                    source: transfer.source_for(to.address.ip()),
+                    is_catalog: block.catalogs.iter().any(|it| it.zone == *zone),
+                });
+            }
+        }
+    }
+    patients
+}
+
+/// What signs our messages to a secondary.
+fn key_of(block: &ServerBlock, to: &directives::config::Secondary) -> Option<Key> {
+    let name: &Name = to.keys.first()?;
+    let key = block.key(name)?;
+    let algorithm: tsig::Algorithm = key.algorithm.as_str().parse().ok()?;
+    Some(Key::new(&key.name, algorithm, key.secret.expose()))
+}

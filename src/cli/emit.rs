@@ -1,0 +1,264 @@
+//! `emit`: from a Corefile to what one of its secondaries follows.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use corefile::dns_address;
+use directives::config::{Config, Scheme, Secondary, ServerBlock};
+use dns::Name;
+use rustls::pki_types::ServerName;
+use transfer::TlsDemand;
+
+use crate::cli::args::Configuration;
+use crate::cli::commands::{load, print};
+use crate::emit::{Feed, FeedKey, FeedTls, PLACEHOLDER, Software};
+use crate::failure::Failure;
+use crate::plan::addresses::interface_addresses;
+use crate::plan::hosts::hosts_of;
+
+/// What is asked of `emit` beside the Corefile.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Emission {
+    /// The software of the secondary.
+    #[arg(value_enum)]
+    pub software: Software,
+    /// Which secondary, by the address behind `to`; needed where there are several.
+    #[arg(long)]
+    pub secondary: Option<String>,
+    /// Where the secondary finds this server, as ADDRESS:PORT; where it listens unless given.
+    #[arg(long)]
+    pub primary: Vec<SocketAddr>,
+    /// Writes the keys' secrets instead of a placeholder.
+    #[arg(long)]
+    pub with_secrets: bool,
+    /// Names each zone, where the secondary could read them from a catalog.
+    #[arg(long)]
+    pub no_catalog: bool,
+    /// Where the secondary keeps its files; the folder of its Debian package unless given.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// The name in this server's certificate; needed where the secondary transfers over TLS.
+    #[arg(long, value_parser = server_name)]
+    pub tls_name: Option<String>,
+}
+
+/// `emit`.
+///
+/// # Errors
+/// When the configuration is not usable or names no such secondary.
+pub fn emit(configuration: &Configuration, emission: &Emission) -> Result<(), Failure> {
+    let loaded = load(configuration)?;
+    let feed = feed_of(&loaded.config, emission).map_err(Failure::unusable)?;
+    print(&feed.configuration(emission.software))
+}
+
+/// A zone that a secondary may have: its block, its name, how the secondary is named there.
+struct Given<'a> {
+    /// The block.
+    block: &'a ServerBlock,
+    /// The zone.
+    zone: &'a Name,
+    /// The secondary.
+    to: &'a Secondary,
+}
+
+/// All zones with a `to`, each block's in its order.
+fn all_given(config: &Config) -> Vec<Given<'_>> {
+    let mut given = Vec::new();
+    for block in &config.servers {
+        for zone in block.zones_written() {
+            let transfer = block.transfer_for(zone);
+            for to in transfer.iter().flat_map(|it| &it.secondaries) {
+                given.push(Given { block, zone, to });
+            }
+        }
+    }
+    given
+}
+
+/// What the secondary follows.
+fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
+    let mut given = all_given(config);
+    let mut known: Vec<SocketAddr> = given.iter().map(|it| it.to.address).collect();
+    known.sort_unstable();
+    known.dedup();
+    let listen = chosen(&known, emission.secondary.as_deref())?;
+    given.retain(|it| it.to.address == listen);
+    let first = given.first().ok_or("nobody is named behind to")?;
+    let software = emission.software;
+    let over = over_of(first)?;
+    let mut feed = Feed {
+        listen,
+        tls: tls_of(first, over, emission)?,
+        primaries: emission.primary.clone(),
+        notifiers: Vec::new(),
+        key: key_of(first, emission.with_secrets),
+        zones: Vec::new(),
+        catalogs: Vec::new(),
+        folder: emission.dir.clone(),
+    };
+    let follows = software.reads_catalogs(feed.key.is_some()) && !emission.no_catalog;
+    let mut listed: Vec<Name> = Vec::new();
+    for it in &given {
+        let catalog = it.block.catalogs.iter().find(|own| own.zone == *it.zone);
+        if let Some(catalog) = catalog.filter(|_| follows) {
+            let entries = it.block.catalog_entries(catalog).into_iter();
+            listed.extend(entries.map(|entry| entry.zone));
+            push_new(&mut feed.catalogs, it.zone);
+        }
+    }
+    for it in &given {
+        if key_of(it, false) != key_of(first, false) {
+            return Err(format!(
+                "{listen} has different keys for its zones at {} and {}: emit writes one; give it one",
+                first.to.place, it.to.place
+            ));
+        }
+        if it.to.tls != first.to.tls || over_of(it)? != over {
+            return Err(format!(
+                "{listen} transfers by different rules of TLS at {} and {}: emit writes one; give it one",
+                first.to.place, it.to.place
+            ));
+        }
+        let is_catalog = it.block.catalogs.iter().any(|own| own.zone == *it.zone);
+        if !is_catalog && !listed.contains(&it.zone.to_lower()) {
+            push_new(&mut feed.zones, it.zone);
+        }
+        let sources = it.block.transfer_for(it.zone).into_iter();
+        for source in sources.filter_map(|transfer| transfer.source_for(listen.ip())) {
+            push_new(&mut feed.notifiers, &source);
+        }
+        if emission.primary.is_empty() {
+            for address in primaries_of(it, listen.ip(), over) {
+                push_new(&mut feed.primaries, &address);
+            }
+        }
+    }
+    if feed.primaries.is_empty() {
+        return Err("where the secondary finds this server is not known: say --primary".to_owned());
+    }
+    Ok(feed)
+}
+
+/// Adds what is not there yet.
+fn push_new<T: Clone + PartialEq>(list: &mut Vec<T>, item: &T) {
+    if !list.contains(item) {
+        list.push(item.clone());
+    }
+}
+
+/// The secondary that is meant.
+fn chosen(known: &[SocketAddr], wanted: Option<&str>) -> Result<SocketAddr, String> {
+    let shown = || {
+        let all: Vec<String> = known.iter().map(ToString::to_string).collect();
+        all.join(", ")
+    };
+    let is_meant = |address: &SocketAddr| {
+        wanted.is_none_or(|it| {
+            let is_it = dns_address(it).is_some_and(|meant| meant == *address);
+            is_it || it == address.ip().to_string()
+        })
+    };
+    let meant: Vec<SocketAddr> = known.iter().copied().filter(is_meant).collect();
+    if known.is_empty() {
+        return Err("the Corefile names no secondary: write transfer { to ADDRESS }".into());
+    }
+    match (meant.as_slice(), wanted) {
+        ([one], _) => Ok(*one),
+        ([], Some(wanted)) => Err(format!("no secondary {wanted}; there are {}", shown())),
+        (_, _) => Err(format!("say which with --secondary; there are {}", shown())),
+    }
+}
+
+/// The key that the secondary signs with: the first that it has.
+fn key_of(given: &Given<'_>, with_secret: bool) -> Option<FeedKey> {
+    let key = given.block.key(given.to.keys.first()?)?;
+    Some(FeedKey {
+        name: key.name.clone(),
+        algorithm: key.algorithm.as_str(),
+        secret: if with_secret {
+            STANDARD.encode(key.secret.expose())
+        } else {
+            PLACEHOLDER.to_owned()
+        },
+    })
+}
+
+/// How the secondary transfers: over TLS where that is demanded, or where nothing else is listened for.
+fn over_of(given: &Given<'_>) -> Result<Scheme, String> {
+    let Given { block, zone, to } = given;
+    let is_free = match to.tls {
+        TlsDemand::Free => true,
+        TlsDemand::Any | TlsDemand::Named(_) => false,
+    };
+    if is_free && block.hears(zone, Scheme::Dns) {
+        return Ok(Scheme::Dns);
+    }
+    if block.hears(zone, Scheme::Tls) {
+        return Ok(Scheme::Tls);
+    }
+    Err(format!(
+        "{zone} goes to {} over TLS alone, and no key with tls:// is for it: write tls://{zone} as a key",
+        to.address
+    ))
+}
+
+/// What the secondary needs for TLS, where it transfers over it.
+fn tls_of(given: &Given<'_>, over: Scheme, emission: &Emission) -> Result<Option<FeedTls>, String> {
+    if over == Scheme::Dns {
+        return Ok(None);
+    }
+    let (Given { zone, to, .. }, software) = (given, emission.software);
+    if let Some(why) = software.why_not_over_tls() {
+        return Err(format!(
+            "{zone} goes to {} over TLS alone, which is not for {}: {why}; it is written for BIND and NSD",
+            to.address,
+            software.title()
+        ));
+    }
+    let name = emission.tls_name.clone().ok_or_else(|| {
+        format!(
+            "{zone} goes to {} over TLS: say the name in this server's certificate with --tls-name",
+            to.address
+        )
+    })?;
+    let own = match &to.tls {
+        TlsDemand::Free | TlsDemand::Any => None,
+        TlsDemand::Named(own) => Some(own.to_str().into_owned()),
+    };
+    Ok(Some(FeedTls { name, own }))
+}
+
+/// A name as a certificate has it.
+fn server_name(text: &str) -> Result<String, String> {
+    let name = ServerName::try_from(text).map_err(|error| error.to_string())?;
+    Ok(name.to_str().into_owned())
+}
+
+/// Where a block's server is found by an address of this family: where it is bound, else its name
+/// servers' addresses, else the machine's.
+fn primaries_of(given: &Given<'_>, from: IpAddr, over: Scheme) -> Vec<SocketAddr> {
+    let Given { block, zone, .. } = given;
+    let listening = || block.zones.iter().filter(|key| key.scheme == over);
+    let holding = listening().find(|key| zone.is_within(&key.apex));
+    let Some(key) = holding.or_else(|| listening().next()) else {
+        return Vec::new();
+    };
+    let mut hosts = hosts_of(block, &interface_addresses);
+    if hosts.is_empty() {
+        let servers = block.apexes.iter().flat_map(|apex| &apex.name_servers);
+        hosts.extend(servers.flat_map(|server| &server.addresses));
+    }
+    if hosts.is_empty() {
+        hosts = interface_addresses(None);
+    }
+    let same_family = hosts.iter().filter(|host| host.is_ipv4() == from.is_ipv4());
+    same_family
+        .map(|host| SocketAddr::new(*host, key.port))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

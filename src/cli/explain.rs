@@ -1,0 +1,295 @@
+//! `check --explain`: what each block of a Corefile will do with queries and zones.
+
+use std::fmt::Write;
+
+use directives::config::{BindHost, Config, HANDLER_OPTIONS, Hosts, Pods, ServerBlock, Source};
+use dns::Name;
+use transfer::TlsDemand;
+
+use crate::runtime::chain::fallthrough_of;
+
+/// The text for all blocks.
+pub(crate) fn explain(config: &Config) -> String {
+    let mut text = String::new();
+    for block in &config.servers {
+        explain_block(block, &mut text);
+    }
+    text
+}
+
+/// A line of the text.
+fn line(text: &mut String, what: &str, says: &str) {
+    writeln!(text, "  {what:<12}{says}").expect("a String takes all that is written");
+}
+
+/// What one block does.
+fn explain_block(block: &ServerBlock, text: &mut String) {
+    let keys: Vec<String> = block
+        .zones
+        .iter()
+        .map(|key| format!("{}://{}:{}", key.scheme.as_str(), key.apex, key.port))
+        .collect();
+    writeln!(text, "{}: {}", block.place, keys.join(" ")).expect("a String takes all");
+    line(text, "listens on", &hosts(block));
+    let words = words_of(block);
+    if !words.is_empty() {
+        line(text, "handlers", &words.join(", "));
+    }
+    let first = before_zones(block);
+    if !first.is_empty() && block.zones_written().next().is_some() {
+        let says = format!(
+            "before the zones: {}, where they are for the name",
+            first.join(", then ")
+        );
+        line(text, "first", &says);
+    }
+    for zone in block.zones_written() {
+        line(text, "zone", &zone_line(block, zone));
+        if let Some(says) = missing(block, zone) {
+            line(text, "", &says);
+        }
+        for secondary in block
+            .transfer_for(zone)
+            .iter()
+            .flat_map(|it| &it.secondaries)
+        {
+            line(text, "", &format!("told of changes: {}", secondary.address));
+        }
+    }
+    for cluster in block.clusters() {
+        for zone in &cluster.forward_zones {
+            if cluster.options.pods == Pods::Insecure {
+                let says = format!(
+                    "A-B-C-D.NAMESPACE.pod.{zone} (pods insecure): in no zone, so no secondary has them"
+                );
+                line(text, "live", &says);
+            }
+            if cluster.options.zonal {
+                let says =
+                    format!("TOPOLOGY.pin._zone.SERVICE.NAMESPACE.svc.{zone} (zonal): in no zone");
+                line(text, "live", &says);
+            }
+        }
+    }
+    for words in &block.written {
+        if let [word, from, to @ ..] = words.as_slice()
+            && word == "forward"
+        {
+            line(text, "forwarded", &format!("{from} to {}", to.join(" ")));
+        }
+    }
+    line(text, "the rest", &rest(block));
+}
+
+/// The handlers of a block, in the order of the chain.
+fn words_of(block: &ServerBlock) -> Vec<&'static str> {
+    let has = |word: &str| {
+        block
+            .written
+            .iter()
+            .any(|it| it.first().is_some_and(|it| it == word))
+    };
+    let all = HANDLER_OPTIONS.iter().map(|(word, _)| *word);
+    all.filter(|word| has(word)).collect()
+}
+
+/// Where a block listens.
+fn hosts(block: &ServerBlock) -> String {
+    let host = |host: &BindHost| match host {
+        BindHost::Address(address) => address.to_string(),
+        BindHost::Interface(name) => format!("the addresses of {name}"),
+    };
+    let all: Vec<String> = block.bind.hosts.iter().map(host).collect();
+    let except: Vec<String> = block.bind.except.iter().map(host).collect();
+    let mut says = match all.is_empty() {
+        true => "all addresses".to_owned(),
+        false => all.join(", "),
+    };
+    if !except.is_empty() {
+        says.push_str(&format!(" but {}", except.join(", ")));
+    }
+    says
+}
+
+/// Where a zone comes from, and who may have it.
+fn zone_line(block: &ServerBlock, zone: &Name) -> String {
+    let mut clusters = block.clusters();
+    let from = if let Some(cluster) = clusters.find(|it| it.zones().any(|own| own == zone)) {
+        let source = match &cluster.source {
+            Source::InCluster => "the cluster we run in".to_owned(),
+            Source::Kubeconfig { file, .. } => format!("the cluster of {}", file.display()),
+            Source::Endpoint { url, .. } => format!("the API server {url}"),
+            Source::Manifests { dir } => format!("manifests in {}", dir.display()),
+        };
+        match block.overlay_of(zone) {
+            None => source,
+            Some((file, _)) => format!("{source}, then {}", file.path.display()),
+        }
+    } else if let Some((_, file)) = block.file_zones().find(|(own, _)| *own == zone) {
+        format!("the file {}", file.path.display())
+    } else if block.catalogs.iter().any(|catalog| catalog.zone == *zone) {
+        "a catalog".to_owned()
+    } else {
+        "outside names of the cluster".to_owned()
+    };
+    let who = match block.transfer_for(zone) {
+        None => "transferred to nobody".to_owned(),
+        Some(transfer) => {
+            let to = transfer.secondaries.iter().map(|it| {
+                let proof = proof(&it.keys, &it.tls);
+                format!("{}{proof}", it.address)
+            });
+            let allow = transfer.allow.iter().map(|it| {
+                let proof = proof(&it.keys, &it.tls);
+                match it.peer {
+                    directives::config::Peer::Anyone => format!("anyone{proof}"),
+                    directives::config::Peer::Network(network) => {
+                        let link = match it.link {
+                            0 => String::new(),
+                            link => format!("%{link}"),
+                        };
+                        let (address, bits) = (network.address(), network.prefix_bits());
+                        format!("{address}{link}/{bits}{proof}")
+                    }
+                }
+            });
+            let all: Vec<String> = to.chain(allow).collect();
+            match all.is_empty() {
+                true => "transferred to nobody".to_owned(),
+                false => format!("transferred to {}", all.join(", ")),
+            }
+        }
+    };
+    format!("{zone} from {from}; {who}")
+}
+
+/// What a secondary has to show besides its address, with a space in front.
+fn proof(keys: &[Name], tls: &TlsDemand) -> String {
+    let keys: Vec<String> = keys.iter().map(Name::to_string).collect();
+    let key = match keys.as_slice() {
+        [] => String::new(),
+        keys => format!(" with key {}", keys.join(" or ")),
+    };
+    let tls = match tls {
+        TlsDemand::Free => String::new(),
+        TlsDemand::Any => " over tls".to_owned(),
+        TlsDemand::Named(name) => format!(" over tls as {}", name.to_str()),
+    };
+    format!("{key}{tls}")
+}
+
+/// Handlers that stand before the zones and may answer, change or refuse a question.
+const BEFORE_ZONES: [&str; 9] = [
+    "local", "dns64", "any", "chaos", "rewrite", "autopath", "acl", "template", "hosts",
+];
+/// The handlers that answer names of no zone.
+const BESIDE_ZONES: [&str; 4] = ["local", "template", "hosts", "forward"];
+
+/// The handlers of a block that may decide about a name before its zones do, in the order of the chain.
+pub(crate) fn before_zones(block: &ServerBlock) -> Vec<&'static str> {
+    answering(block, &BEFORE_ZONES)
+}
+
+/// Those of these handlers that a block has, in the order of the chain.
+fn answering(block: &ServerBlock, these: &[&str]) -> Vec<&'static str> {
+    let mut words = words_of(block);
+    words.retain(|word| these.contains(word));
+    words
+}
+
+/// What becomes of names that a zone lacks, if it does not say so itself.
+fn missing(block: &ServerBlock, zone: &Name) -> Option<String> {
+    if block.handlers.forwards.is_empty() {
+        return None;
+    }
+    let below = fallthrough_of(block).remove(zone)?;
+    if below.iter().any(|name| zone.is_within(name)) {
+        return Some("missing names go on to forward".to_owned());
+    }
+    let names = below.iter().filter(|name| name.is_within(zone));
+    let names: Vec<String> = names.map(ToString::to_string).collect();
+    let says = format!("missing names below {} go on to forward", names.join(", "));
+    (!names.is_empty()).then_some(says)
+}
+
+/// What becomes of names that no zone of the block has.
+fn rest(block: &ServerBlock) -> String {
+    let answering = answering(block, &BESIDE_ZONES);
+    if !answering.is_empty() {
+        let ended = block.handlers.hosts.as_ref().and_then(Hosts::ending);
+        let ended = ended.map(|which| format!("; SERVFAIL for what hosts lacks {which}"));
+        return format!(
+            "answered by {}, where they are for the name{}",
+            answering.join(", then "),
+            ended.unwrap_or_default()
+        );
+    }
+    if words_of(block).is_empty() {
+        "REFUSED".to_owned()
+    } else {
+        "SERVFAIL: no handler answers them".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use directives::config::{Overrides, parse_text};
+
+    #[test]
+    fn each_block_says_what_is_transferred_live_and_refused() {
+        let text = "cluster.local:53 10.96.0.0/16:53 {\n kubernetes {\n  manifests m\n  pods insecure\n }\n \
+                    transfer cluster.local {\n  to 192.0.2.1 key old new\n  allow 10.0.0.0/8 tls\n }\n \
+                    tsig {\n  secret old c2VjcmV0\n  secret new c2VjcmV0\n }\n}\n\
+                    tls://z {\n bind 127.0.0.1\n file db\n any\n tls c k\n}\n";
+        let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
+        let want = "Corefile:1:1: dns://cluster.local.:53 dns://96.10.in-addr.arpa.:53\n  \
+                    listens on  all addresses\n  \
+                    zone        cluster.local. from manifests in m; transferred to 192.0.2.1:53 with key old. or new., 10.0.0.0/8 over tls\n  \
+                    \x20           told of changes: 192.0.2.1:53\n  \
+                    zone        96.10.in-addr.arpa. from manifests in m; transferred to nobody\n  \
+                    live        A-B-C-D.NAMESPACE.pod.cluster.local. (pods insecure): in no zone, so no secondary has them\n  \
+                    the rest    REFUSED\n\
+                    Corefile:15:1: tls://z.:853\n  \
+                    listens on  127.0.0.1\n  \
+                    handlers    any\n  \
+                    first       before the zones: any, where they are for the name\n  \
+                    zone        z. from the file db; transferred to nobody\n  \
+                    the rest    SERVFAIL: no handler answers them\n";
+        assert_eq!(explain(&loaded.config), want);
+    }
+
+    #[test]
+    fn who_may_transfer_by_one_link_alone_is_told_with_that() {
+        let text = "a {\n kubernetes {\n  manifests m\n }\n transfer {\n  allow fe80::1%7 fe80::/10\n }\n}\n";
+        let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
+        let said = explain(&loaded.config);
+        let want = "transferred to fe80::1%7/128, fe80::/10\n";
+        assert!(said.contains(want), "{said}");
+    }
+
+    #[test]
+    fn a_block_says_who_comes_before_its_zones_and_after_them() {
+        let text = "cluster.local in-addr.arpa . {\n kubernetes cluster.local in-addr.arpa {\n  manifests m\n  \
+                    fallthrough x.cluster.local in-addr.arpa\n }\n hosts {\n  10.0.0.1 a.test\n  fallthrough\n }\n \
+                    template ANY AAAA {\n  rcode NXDOMAIN\n }\n rewrite name a.test b.test\n chaos\n dns64\n forward . 192.0.2.1\n}\n";
+        let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
+        let said = explain(&loaded.config);
+        let of_zones = ["cluster.local.", "in-addr.arpa."];
+        let [forward, reverse] = of_zones
+            .map(|zone| format!("zone        {zone} from manifests in m; transferred to nobody\n"));
+        for want in [
+            "  first       before the zones: dns64, then chaos, then rewrite, then template, then hosts, where they are for the name\n",
+            &format!(
+                "  {forward}              missing names below x.cluster.local. go on to forward\n"
+            ),
+            &format!("  {reverse}              missing names go on to forward\n"),
+            "  the rest    answered by template, then hosts, then forward, where they are for the name\n",
+        ] {
+            assert!(said.contains(want), "{want}\n{said}");
+        }
+        let alone = text.replace(" forward . 192.0.2.1\n", "");
+        let loaded = parse_text("Corefile", &alone, &Overrides::default(), &|_| None).unwrap();
+        assert!(!explain(&loaded.config).contains("missing names"));
+    }
+}

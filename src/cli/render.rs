@@ -1,0 +1,188 @@
+//! `render`: the zones as the sources stand now, without state and without a socket.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use directives::config::Config;
+use dns::{Name, RecordText, Serial};
+use history::each_record;
+use kubernetes::facts::Part;
+use kubernetes::schema::Problem;
+use kubernetes::source::SourceEvent;
+use ops::SystemClock;
+use provenance::Kind;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use writer::{Input, Observer, Pipeline, Store};
+use zone::{Candidate, Journaled, Version};
+
+use crate::plan::addresses::interface_addresses;
+use crate::plan::clusters::{PlannedCluster, plan};
+use crate::runtime::sources::Source;
+
+/// How long an API server may take to list everything.
+const LIST_TIME: Duration = Duration::from_secs(60);
+
+/// A store that keeps nothing.
+struct Nowhere;
+
+impl Store for Nowhere {
+    type Error = std::convert::Infallible;
+
+    fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, Self::Error> {
+        Ok(candidates.into_iter().map(Candidate::journaled).collect())
+    }
+
+    fn floor(&self, _: &Name) -> Option<Serial> {
+        None
+    }
+
+    fn idle(&mut self) -> bool {
+        false
+    }
+}
+
+/// Says what could not be rendered, nothing else.
+struct Problems;
+
+impl Observer for Problems {
+    fn published(&self, _: &Version, _: usize, _: usize) {}
+    fn committed(&self, _: Duration, _: &[Duration]) {}
+    fn failed(&self, _: &str) {}
+    fn synced(&self, _: usize) {}
+
+    fn problems(&self, _: &mut dyn Iterator<Item = &Problem>, new: &[Problem]) {
+        for problem in new {
+            tracing::warn!("{problem}");
+        }
+    }
+}
+
+/// A zone as text, with serial 0: a rendering is no version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenderedZone {
+    /// The zone's name.
+    pub zone: Name,
+    /// The master file.
+    pub text: String,
+}
+
+/// Renders the zones of a configuration, in its order.
+///
+/// # Errors
+/// When a source cannot be opened or does not list everything in time.
+pub async fn render(config: &Config) -> anyhow::Result<Vec<RenderedZone>> {
+    let planned = plan(config, &interface_addresses);
+    let clock = Arc::new(SystemClock);
+    let plans = planned
+        .clusters
+        .iter()
+        .map(|cluster| cluster.plan.clone())
+        .collect();
+    let files = planned.files.iter().map(|file| file.plan.clone()).collect();
+    let catalogs = planned
+        .catalogs
+        .iter()
+        .map(|(plan, _)| plan.clone())
+        .collect();
+    let mut pipeline = Pipeline::new(plans, Nowhere, clock.clone(), Box::new(Problems))
+        .with_files(files)
+        .with_catalogs(catalogs);
+    for (place, file) in planned.files.iter().enumerate() {
+        let input = file.read_once(clock.clone())?;
+        pipeline.take(Input::File { file: place, input });
+    }
+    for (place, cluster) in planned.clusters.iter().enumerate() {
+        feed(&mut pipeline, place, cluster).await?;
+    }
+    pipeline.commit();
+    let mut rendered = Vec::new();
+    for zone in planned.zones.all() {
+        // A zone whose ServiceImports cannot be seen; it was said why.
+        let Some(version) = zone.current() else {
+            tracing::warn!(zone = %zone.apex(), "not rendered");
+            continue;
+        };
+        let mut text = String::new();
+        each_record(
+            &version.contents,
+            Serial::decode(0),
+            |rr| -> std::fmt::Result {
+                use std::fmt::Write;
+                writeln!(text, "{}", RecordText(rr))
+            },
+        )?;
+        rendered.push(RenderedZone {
+            zone: zone.apex().clone(),
+            text,
+        });
+    }
+    Ok(rendered)
+}
+
+/// Feeds what a cluster's source says until everything is listed.
+async fn feed(
+    pipeline: &mut Pipeline<Nowhere>,
+    place: usize,
+    cluster: &PlannedCluster<'_>,
+) -> anyhow::Result<()> {
+    let clock = Arc::new(SystemClock);
+    let source = Source::open(
+        &cluster.kubernetes.source,
+        cluster.wanted.clone(),
+        clock,
+        Arc::default(),
+    )
+    .await?;
+    let cancel = CancellationToken::new();
+    let (tx, mut rx) = mpsc::channel(256);
+    let run = source.run(tx, cancel.clone());
+    let mut with_imports = cluster.wanted.kinds.contains(Kind::ServiceImport);
+    let listen = async {
+        while let Some(event) = rx.recv().await {
+            match event {
+                SourceEvent::Changed {
+                    change,
+                    seen,
+                    triggered,
+                } => {
+                    pipeline.take(Input::Change {
+                        cluster: place,
+                        change,
+                        seen,
+                        triggered,
+                    });
+                    if pipeline.is_synced(place, with_imports) {
+                        return Ok(());
+                    }
+                }
+                SourceEvent::Problem(problem) => tracing::warn!("{problem}"),
+                SourceEvent::Stale {
+                    part: Part::Cluster,
+                    reason,
+                    since: _,
+                } => bail!("{reason}"),
+                SourceEvent::Stale {
+                    part: Part::Imports,
+                    reason,
+                    since: _,
+                } => {
+                    tracing::warn!("{reason}");
+                    with_imports = false;
+                    if pipeline.is_synced(place, with_imports) {
+                        return Ok(());
+                    }
+                }
+                SourceEvent::Fresh(_) => {}
+            }
+        }
+        bail!("the source ended")
+    };
+    tokio::select! {
+        listened = tokio::time::timeout(LIST_TIME, listen) => {
+            listened.context("the source did not list everything in time")?
+        }
+        () = run => bail!("the source ended"),
+    }
+}

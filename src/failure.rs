@@ -1,0 +1,78 @@
+//! Why the program ends with an error, and with which exit code.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Why the program ends with an error, and with which code.
+#[derive(Debug)]
+pub struct Failure {
+    /// What to say.
+    message: String,
+    /// 1: it failed while running; 2: what it was given is not usable.
+    code: u8,
+}
+
+impl Failure {
+    /// What it was given is not usable.
+    #[must_use]
+    pub fn unusable(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            code: 2,
+        }
+    }
+
+    /// It failed while running.
+    #[must_use]
+    pub fn running(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            code: 1,
+        }
+    }
+
+    /// Says it on standard error; gives the exit code.
+    #[must_use]
+    pub fn report(self) -> ExitCode {
+        // Nobody may be left to read it; the exit code says it as well.
+        let _unread = writeln!(io::stderr(), "{self}");
+        ExitCode::from(self.code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::unusable(one_line(&error))
+    }
+}
+
+/// Why a handler ends the process: a whole sentence, in CoreDNS's words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct HandlerFault(pub(crate) String);
+
+/// The writer is no more although it was not told to end; closing its store may say why.
+#[derive(Debug, thiserror::Error)]
+#[error("the writer ended")]
+pub(crate) struct WriterEnded;
+
+/// An error with its causes on one line; a cause whose text stands there already is not repeated.
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if line.is_empty() {
+            line = cause;
+        } else if !line.contains(&cause) {
+            line.push_str(": ");
+            line.push_str(&cause);
+        }
+    }
+    line
+}

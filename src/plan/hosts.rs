@@ -1,0 +1,28 @@
+//! Which addresses `bind` means.
+
+use std::net::IpAddr;
+
+use directives::config::{BindHost, ServerBlock};
+
+/// The addresses that a block is bound to, without those it excepts; none where it takes all there are.
+pub(crate) fn hosts_of(
+    block: &ServerBlock,
+    local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,
+) -> Vec<IpAddr> {
+    let except = bound_addresses(&block.bind.except, local);
+    let mut hosts = bound_addresses(&block.bind.hosts, local);
+    hosts.retain(|address| !except.contains(address) && !address.is_unspecified());
+    hosts
+}
+
+/// The addresses that hosts behind `bind` have.
+pub(crate) fn bound_addresses(
+    hosts: &[BindHost],
+    local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,
+) -> Vec<IpAddr> {
+    let addresses_of = |host: &BindHost| match host {
+        BindHost::Address(address) => vec![*address],
+        BindHost::Interface(name) => local(Some(name)),
+    };
+    hosts.iter().flat_map(addresses_of).collect()
+}

@@ -1,0 +1,122 @@
+//! What a start prints: where which zones are served, and which version this is; the file with our id.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use directives::config::{BindHost, Config, Scheme};
+
+use crate::cli::commands::print as to_output;
+use crate::failure::Failure;
+
+/// The version, in CoreDNS's form.
+fn version() -> String {
+    let (os, machine) = (std::env::consts::OS, std::env::consts::ARCH);
+    format!("zonewright-{}\n{os}/{machine}\n", env!("CARGO_PKG_VERSION"))
+}
+
+/// `-version`.
+///
+/// # Errors
+/// When it cannot be printed.
+pub fn print_version() -> Result<(), Failure> {
+    to_output(&version())
+}
+
+/// `-plugins`: the directives that work, as CoreDNS lists its own.
+///
+/// # Errors
+/// When it cannot be printed.
+pub fn print_plugins() -> Result<(), Failure> {
+    let mut text =
+        "Server types:\n  dns\n\nCaddyfile loaders:\n  flag\n  default\n\nOther plugins:\n"
+            .to_owned();
+    for directive in directives::config::directives() {
+        text.push_str(&format!("  dns.{directive}\n"));
+    }
+    to_output(&text)
+}
+
+/// Prints what was started.
+pub(crate) fn print(config: &Config, digest: &str) -> Result<(), Failure> {
+    let mut text = served(config);
+    let follows = config
+        .servers
+        .iter()
+        .any(|it| it.operations.reload.is_some());
+    if follows {
+        writeln!(
+            text,
+            "[INFO] plugin/reload: Running configuration SHA512 = {digest}"
+        )
+        .expect("a String takes all that is written");
+    }
+    text.push_str(&version());
+    to_output(&text)
+}
+
+/// The zones of all listeners, one a line, those of one listener in order.
+fn served(config: &Config) -> String {
+    let mut listeners = config.listeners();
+    listeners.sort_by(|one, other| one.0.cmp(&other.0));
+    let mut text = String::new();
+    for (listener, blocks) in listeners {
+        let scheme = match listener.scheme {
+            Scheme::Dns => "",
+            Scheme::Tls => "tls://",
+        };
+        let host = match &listener.host {
+            None => String::new(),
+            Some(BindHost::Address(address)) => format!(" on {address}"),
+            Some(BindHost::Interface(name)) => format!(" on {name}"),
+        };
+        let keys = blocks.iter().flat_map(|block| &block.zones);
+        let here = keys.filter(|key| key.scheme == listener.scheme && key.port == listener.port);
+        let mut lines: Vec<String> = here
+            .map(|key| format!("{scheme}{}:{}{host}\n", key.apex, key.port))
+            .collect();
+        lines.sort();
+        text.push_str(&lines.concat());
+    }
+    text
+}
+
+/// A file that holds our id while we run.
+pub(crate) struct PidFile(PathBuf);
+
+impl PidFile {
+    /// Writes it.
+    pub(crate) fn write(path: &Path) -> Result<Self, Failure> {
+        let text = format!("{}\n", std::process::id());
+        std::fs::write(path, text).map_err(|error| {
+            let path = path.display();
+            Failure::unusable(format!(
+                "cannot write {path}: {error}; name another --pidfile"
+            ))
+        })?;
+        Ok(Self(path.to_owned()))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.0) {
+            tracing::warn!(%error, "the pid file stays");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use directives::config::{Overrides, parse_text};
+
+    #[test]
+    fn zones_are_listed_by_listener_as_coredns_does() {
+        let text = ".:1053 b:1053 a:1053 {\n}\ntls://t:853 {\n tls c k\n}\nexample.org:5300 {\n bind 127.0.0.1\n}\n";
+        let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
+        assert_eq!(
+            served(&loaded.config),
+            ".:1053\na.:1053\nb.:1053\nexample.org.:5300 on 127.0.0.1\ntls://t.:853\n"
+        );
+    }
+}

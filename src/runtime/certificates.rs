@@ -1,0 +1,82 @@
+//! Certificates of TLS listeners: read from their files, and read again when these change.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use directives::config::{ClientAuth, Config, Scheme, ServerBlock, Tls};
+use server::{TlsClients, TlsIdentity, TlsMaterial};
+
+use crate::failure::{Failure, one_line};
+use crate::runtime::followed_files::{Contents, Reload};
+
+/// The TLS of the listeners of some blocks, and the files to follow.
+pub(crate) fn open(blocks: &[&ServerBlock]) -> anyhow::Result<(Arc<TlsIdentity>, Reload)> {
+    let Some(tls) = directives::config::tls_of(blocks).cloned() else {
+        bail!("tls:// needs a certificate: write tls CERT KEY in its block");
+    };
+    let files = [Some(&tls.certificate), Some(&tls.key), tls.ca.as_ref()];
+    let files: Vec<PathBuf> = files.into_iter().flatten().cloned().collect();
+    // Before they are read: what changes meanwhile is seen again.
+    let seen = Contents::of(&files);
+    let identity = TlsIdentity::new(&read(&tls)?).with_context(|| place(&tls))?;
+    let identity = Arc::new(identity);
+    let used = Arc::clone(&identity);
+    let take = move || {
+        let taken = read(&tls).and_then(|material| {
+            used.replace(&material).with_context(|| place(&tls))?;
+            Ok(())
+        });
+        taken.map_err(|error| vec![one_line(&error)])
+    };
+    let reload = Reload::new("certificates", files, seen, Box::new(take));
+    Ok((identity, reload))
+}
+
+/// Opens the certificates of all TLS listeners, for `check`.
+pub(crate) fn check_certificates(config: &Config) -> Result<(), Failure> {
+    let mut wrong: Vec<String> = Vec::new();
+    for (listener, blocks) in config.listeners() {
+        let opened = match listener.scheme {
+            Scheme::Dns => continue,
+            Scheme::Tls => open(&blocks),
+        };
+        if let Err(error) = opened {
+            let line = one_line(&error);
+            // Blocks share listeners.
+            if !wrong.contains(&line) {
+                wrong.push(line);
+            }
+        }
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::unusable(wrong.join("\n")))
+    }
+}
+
+/// What stands in front of an error.
+fn place(tls: &Tls) -> String {
+    format!("{}: tls {}", tls.place, tls.certificate.display())
+}
+
+/// The contents of the files.
+fn read(tls: &Tls) -> anyhow::Result<TlsMaterial> {
+    let contents = |file: &Path| {
+        std::fs::read(file)
+            .with_context(|| format!("{}: cannot read {}", tls.place, file.display()))
+    };
+    let clients = match (&tls.ca, tls.client_auth) {
+        (None, _) | (Some(_), ClientAuth::Never) => None,
+        (Some(ca), auth @ (ClientAuth::IfGiven | ClientAuth::Always)) => Some(TlsClients {
+            authorities: contents(ca)?,
+            is_required: auth == ClientAuth::Always,
+        }),
+    };
+    Ok(TlsMaterial {
+        certificates: contents(&tls.certificate)?,
+        key: contents(&tls.key)?,
+        clients,
+    })
+}

@@ -1,0 +1,360 @@
+//! From server blocks to their chains: which handlers, in CoreDNS's order, around which zones.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use directives::config::{BindHost, Listener, Policy, ServerBlock};
+use directives::handlers::{Any, Cache, Chaos, Hosts, Loadbalance, Loop, UpstreamSockets, Weights};
+use dns::Name;
+use ops::{Clock, HandlerMetrics};
+use server::{Block, BlockZones, Handler, LiveNames, Router, Shape};
+use zone::ZoneSet;
+
+use crate::plan::clusters::Planned;
+use crate::runtime::listeners::{hostname, keys_of_block};
+use crate::runtime::question_handlers;
+use crate::runtime::reused_handlers::{Kept, KeptBlock};
+use crate::runtime::upstreams::{self, Resolved};
+
+/// What handlers are made with.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    /// Tells the time.
+    pub(crate) clock: &'a Arc<dyn Clock>,
+    /// What is counted.
+    pub(crate) metrics: &'a HandlerMetrics,
+    /// The listener in metrics, such as `dns://:53`.
+    pub(crate) server: &'a str,
+    /// The addresses of upstreams that are written as names.
+    pub(crate) resolved: &'a Resolved,
+    /// How many sockets towards upstreams there may be.
+    pub(crate) sockets: &'a UpstreamSockets,
+}
+
+/// What answers on a listener with these blocks.
+///
+/// # Errors
+/// When a file or name that a handler needs cannot be used.
+pub(crate) fn router_of(
+    blocks: &[&ServerBlock],
+    planned: &Planned<'_>,
+    surroundings: Surroundings<'_>,
+    (kept, listeners): (&mut Kept, &[Listener]),
+) -> anyhow::Result<Router> {
+    let chain = |block: &&ServerBlock| {
+        let keys = keys_of_block(block, listeners).map(|key| key.apex.clone());
+        let keys: Vec<Name> = keys.collect();
+        let mut made = [
+            before(block, planned, surroundings)?,
+            after(block, surroundings)?,
+        ];
+        let zones = zones_of(block, planned);
+        if let Some(old) = kept.take(listeners, &keys) {
+            made = go_on(made, &zones, old);
+        }
+        let [fore, aft] = made;
+        let chain = Block::new(fore, zones, aft, shape_of(block));
+        Ok((keys, chain))
+    };
+    let chains: anyhow::Result<Vec<_>> = blocks.iter().map(chain).collect();
+    Ok(Router::new(chains?))
+}
+
+/// The handlers in front of the zones, in CoreDNS's order.
+fn before(
+    block: &ServerBlock,
+    planned: &Planned<'_>,
+    surroundings: Surroundings<'_>,
+) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
+    let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
+    let on = &block.handlers;
+    handlers.extend(question_handlers::first(block, planned, surroundings));
+    if on.any {
+        handlers.push(Arc::new(Any));
+    }
+    if let Some(chaos) = &on.chaos {
+        let version = format!("zonewright-{}", env!("CARGO_PKG_VERSION"));
+        handlers.push(Arc::new(Chaos {
+            version: chaos.version.clone().unwrap_or(version),
+            authors: chaos.authors.clone(),
+            host: hostname(),
+        }));
+    }
+    if let Some(balance) = on.loadbalance.as_ref().filter(|it| !is_plain(it)) {
+        handlers.push(Arc::new(loadbalance(balance)?));
+    }
+    handlers.extend(question_handlers::asked(block, planned, surroundings));
+    if let Some(cache) = &on.cache {
+        let Surroundings {
+            clock,
+            metrics,
+            server,
+            ..
+        } = surroundings;
+        let zones = block.zones_written().map(Name::to_lower).collect();
+        let cache = Cache::new(cache.clone(), zones, Arc::clone(clock), metrics, server);
+        handlers.push(Arc::new(cache));
+    }
+    handlers.extend(question_handlers::templates(block, surroundings));
+    if let Some(hosts) = &on.hosts {
+        handlers.push(Arc::new(Hosts::new(hosts.clone(), surroundings.metrics)));
+    }
+    Ok(handlers)
+}
+
+/// Puts handlers of an old block in the place of new ones in front of the zones and behind them. A cache goes
+/// on only if all behind it is what it was, for its answers are from there; else the new one, which is empty,
+/// takes its place.
+fn go_on(
+    made: [Vec<Arc<dyn Handler>>; 2],
+    zones: &BlockZones,
+    mut old: KeptBlock,
+) -> [Vec<Arc<dyn Handler>>; 2] {
+    let mut taken = made.clone().map(|handlers| old.exchange(handlers));
+    if let Some(place) = made[0].iter().position(|it| it.name() == "cache") {
+        let [fore, aft] = &taken;
+        let behind: Vec<_> = fore[place + 1..].iter().chain(aft).cloned().collect();
+        if !old.stood_before(&fore[place], &behind, zones) {
+            taken[0][place] = Arc::clone(&made[0][place]);
+        }
+    }
+    taken
+}
+
+/// Whether any order of addresses does.
+fn is_plain(balance: &directives::config::Loadbalance) -> bool {
+    balance.policy == Policy::RoundRobin && balance.prefer.is_empty()
+}
+
+/// The handler of a `loadbalance` that needs one. A file of weights that is not there yet is looked for again.
+fn loadbalance(balance: &directives::config::Loadbalance) -> anyhow::Result<Loadbalance> {
+    let weighted = match &balance.policy {
+        Policy::RoundRobin => None,
+        Policy::Weighted { file, reload } => {
+            let weights = match std::fs::read_to_string(file) {
+                Ok(text) => Loadbalance::read_weights(&text)
+                    .with_context(|| format!("{}: {}", balance.place, file.display()))?,
+                Err(error) if !reload.is_zero() => {
+                    tracing::warn!(file = %file.display(), %error, "weights cannot be read yet");
+                    Weights::new()
+                }
+                Err(error) => {
+                    bail!("{}: {}: {error}", balance.place, file.display());
+                }
+            };
+            Some((file.clone(), *reload, weights))
+        }
+    };
+    Ok(Loadbalance::new(weighted, balance.prefer.clone()))
+}
+
+/// The handlers behind the zones, in CoreDNS's order.
+fn after(
+    block: &ServerBlock,
+    surroundings: Surroundings<'_>,
+) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
+    let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
+    let on = &block.handlers;
+    if on.finds_loops
+        && let Some(key) = block.zones.first()
+    {
+        let listeners = block.listeners();
+        let host = listeners
+            .first()
+            .and_then(|listener| listener.host.as_ref());
+        let host = match host {
+            Some(BindHost::Address(address)) => Some(*address),
+            Some(BindHost::Interface(_)) | None => None,
+        };
+        handlers.push(Arc::new(Loop::new(&key.apex, host, key.port)));
+    }
+    for (place, config) in on.forwards.iter().enumerate() {
+        let has_next = place + 1 < on.forwards.len();
+        let forward = upstreams::forward(config, has_next, surroundings)?;
+        handlers.push(Arc::new(forward));
+    }
+    Ok(handlers)
+}
+
+/// What is done to the replies of a block on their way out.
+fn shape_of(block: &ServerBlock) -> Shape {
+    let on = &block.handlers;
+    Shape {
+        shuffles: on.loadbalance.as_ref().is_some_and(is_plain),
+        is_minimal: on.minimal,
+        datagram_octets: on.bufsize,
+    }
+}
+
+/// The zones of a block.
+fn zones_of(block: &ServerBlock, planned: &Planned<'_>) -> BlockZones {
+    let mut zones = Vec::new();
+    let mut live = HashMap::new();
+    for apex in block.zones_written() {
+        if let Some(zone) = planned.zones.get(apex) {
+            zones.push(Arc::clone(zone));
+        }
+        let history = block.history_for(apex);
+        let names = LiveNames {
+            publishes_version: history.is_some_and(|history| history.publishes),
+            ..planned.live_names(apex)
+        };
+        if !names.is_empty() {
+            live.insert(apex.clone(), names);
+        }
+    }
+    BlockZones::new(ZoneSet::new(zones), live, fallthrough_of(block))
+}
+
+/// The names for which the next is asked when a zone does not have them, by apex.
+pub(crate) fn fallthrough_of(block: &ServerBlock) -> HashMap<Name, Vec<Name>> {
+    let mut all: HashMap<Name, Vec<Name>> = HashMap::new();
+    let mut add = |apex: &Name, names: &[Name]| {
+        all.entry(apex.clone())
+            .or_default()
+            .extend(names.iter().cloned());
+    };
+    for cluster in block.clusters() {
+        cluster
+            .zones()
+            .for_each(|apex| add(apex, &cluster.fallthrough));
+    }
+    if let Some(external) = &block.external {
+        external
+            .zones()
+            .for_each(|apex| add(apex, &external.fallthrough));
+    }
+    for file in &block.files {
+        file.zones
+            .iter()
+            .for_each(|apex| add(apex, &file.fallthrough));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::clusters::{plan, plan_onto};
+    use directives::config::{Overrides, parse_text};
+    use ops::SystemClock;
+
+    /// What a Corefile's blocks do, on the listeners of the first; what `kept` has of it goes on. The zones that
+    /// were planned before stay.
+    fn router(
+        text: &str,
+        mut kept: Kept,
+        before: Option<&Planned<'static>>,
+    ) -> (Arc<Router>, Planned<'static>) {
+        let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
+        let local = |_: Option<&str>| Vec::new();
+        let planned = match before {
+            Some(before) => plan_onto(&loaded.config, &local, before),
+            None => plan(&loaded.config, &local),
+        };
+        let blocks: Vec<&ServerBlock> = loaded.config.servers.iter().collect();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let surroundings = Surroundings {
+            clock: &clock,
+            metrics: &HandlerMetrics::default(),
+            server: "dns://:53",
+            resolved: &Resolved::default(),
+            sockets: &UpstreamSockets::default(),
+        };
+        let listeners = blocks[0].listeners();
+        let router = router_of(&blocks, &planned, surroundings, (&mut kept, &listeners)).unwrap();
+        (Arc::new(router), planned.into_owned())
+    }
+
+    /// The words of those handlers of now that go on, but those of zones.
+    fn going_on(before: &str, after: &str) -> Vec<&'static str> {
+        let text = |directives: &str| format!(". {{\n{directives}\n}}\n");
+        let (old, there) = router(&text(before), Kept::default(), None);
+        let of = parse_text("Corefile", &text(before), &Overrides::default(), &|_| None).unwrap();
+        let listeners = of.config.servers[0].listeners();
+        let kept = Kept::new([(listeners, Arc::clone(&old))].into_iter());
+        let (new, _) = router(&text(after), kept, Some(&there));
+        let old = old.blocks()[0].handlers();
+        let is_old = |it: &&Arc<dyn Handler>| old.iter().any(|old| Arc::ptr_eq(old, it));
+        let new = new.blocks()[0].handlers().iter();
+        new.filter(is_old).map(|it| it.name()).collect()
+    }
+
+    #[test]
+    fn a_cache_goes_on_unless_what_is_behind_it_is_another() {
+        let rest = "hosts {\n10.0.0.1 a.test\nfallthrough\n}\nforward . 192.0.2.1";
+        let with = |first: &str| format!("{first}\n{rest}");
+        assert_eq!(
+            going_on(&with("cache 30"), &with("log\ncache 30")),
+            ["cache", "hosts", "forward"]
+        );
+        assert_eq!(
+            going_on(&with("cache 30"), &with("cache 31")),
+            ["hosts", "forward"]
+        );
+        let other = with("cache 30").replace("192.0.2.1", "192.0.2.2");
+        assert_eq!(going_on(&with("cache 30"), &other), ["hosts"]);
+        let other = with("cache 30").replace("10.0.0.1", "10.0.0.2");
+        assert_eq!(going_on(&with("cache 30"), &other), ["forward"]);
+        // What was behind it and is there no more answers no more.
+        let only = |word: &str| format!("cache 30\n{word}");
+        let forward = "forward . 192.0.2.1";
+        assert_eq!(going_on(&with("cache 30"), &only(forward)), ["forward"]);
+        let two = format!("{rest}\nforward example.org 192.0.2.3");
+        assert_eq!(
+            going_on(&format!("cache 30\n{two}"), &with("cache 30")),
+            ["hosts"]
+        );
+    }
+
+    #[test]
+    fn why_names_each_handler_that_decides_and_in_the_order_of_the_chain() {
+        let state = tempfile::tempdir().unwrap();
+        let resolv = state.path().join("resolv.conf");
+        std::fs::write(&resolv, "search a.test\n").unwrap();
+        let text = format!(
+            ". {{\nforward b.test 192.0.2.2\nforward . 192.0.2.1\nloop\nkubernetes cluster.local {{\nmanifests .\n}}\n\
+             hosts {{\n10.0.0.1 a.test\n}}\ntemplate IN A c.test {{\nrcode NXDOMAIN\n}}\ncache 30\n\
+             acl {{\nblock net 192.0.2.0/24\n}}\nautopath {}\nrewrite name a.test b.test\nloadbalance\n\
+             chaos\nany\ndns64\nlocal\nmetadata\n}}\n",
+            resolv.display()
+        );
+        let (made, _) = router(&text, Kept::default(), None);
+        let of = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
+        let told = crate::runtime::blocks::blocks(&of.config).remove(0);
+        let words: Vec<_> = made.blocks()[0]
+            .handlers()
+            .iter()
+            .map(|it| it.name())
+            .collect();
+        // These answer nothing of their own.
+        let decides = |word: &&str| !["metadata", "cache", "loop"].contains(word);
+        let mut zones = words.split(|word| *word == "kubernetes");
+        let mut decide = || -> Vec<&str> {
+            let words = zones.next().unwrap().iter().copied();
+            words.filter(decides).collect()
+        };
+        assert_eq!((told.before.len(), told.before), (9, decide()));
+        assert_eq!(
+            told.after,
+            ["forward b.test 192.0.2.2", "forward . 192.0.2.1"]
+        );
+        assert_eq!(decide(), ["forward", "forward"]);
+    }
+
+    #[test]
+    fn a_cache_goes_on_where_the_zones_behind_it_stay() {
+        let with = |lines: &str| {
+            format!(
+                "cache 30\nkubernetes cluster.local {{\nmanifests .\n{lines}\n}}\nforward . 192.0.2.1"
+            )
+        };
+        let all = ["cache", "forward"];
+        assert_eq!(going_on(&with(""), &with("")), all);
+        assert_eq!(going_on(&with(""), &with("fallthrough")), ["forward"]);
+        let none = "cache 30\nforward . 192.0.2.1";
+        assert_eq!(going_on(&with(""), none), ["forward"]);
+        assert_eq!(going_on(none, &with("")), ["forward"]);
+    }
+}

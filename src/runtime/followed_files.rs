@@ -1,0 +1,176 @@
+//! Key files and certificates are read again when they change.
+//!
+//! The files are looked at every two seconds, by their content: that also sees what is replaced by a rename
+//! or by moving a link, as Secrets are in a pod. New content is taken once two looks find the same: files
+//! that belong together are not taken in halves. What is wrong with it is logged, and the old stays in use.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ring::digest::{SHA256, digest};
+use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
+
+/// How often the files are looked at.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// Takes the new content into use; else says what is wrong with it, each with its place.
+pub(crate) type Take = Box<dyn FnMut() -> Result<(), Vec<String>> + Send>;
+
+/// Files that are read together.
+pub(crate) struct Reload {
+    /// What they hold, for the log.
+    what: &'static str,
+    /// The files.
+    files: Vec<PathBuf>,
+    /// What they held when that was taken into use.
+    seen: Contents,
+    /// What they held at the last look, where that is not yet taken.
+    waiting: Option<Contents>,
+    /// Takes new content into use.
+    take: Take,
+}
+
+impl Reload {
+    /// Files whose content is in use already; `seen` is what they held before that was read.
+    pub(crate) fn new(what: &'static str, files: Vec<PathBuf>, seen: Contents, take: Take) -> Self {
+        Self {
+            what,
+            files,
+            seen,
+            waiting: None,
+            take,
+        }
+    }
+
+    /// Looks at the files, and takes what is new into use. Gives what came of it, when there was a change.
+    fn look(&mut self) -> Option<Result<(), Vec<String>>> {
+        let now = Contents::of(&self.files);
+        let before = self.waiting.take();
+        if now == self.seen {
+            return None;
+        }
+        if before.as_ref() != Some(&now) {
+            self.waiting = Some(now);
+            return None;
+        }
+        self.seen = now;
+        Some((self.take)())
+    }
+
+    /// Takes what the files hold now: it may be newer than what is in use. What is wrong by now was right
+    /// then, and stays in use.
+    pub(crate) fn settle(&mut self) {
+        let _wrong_now = (self.take)();
+    }
+
+    /// Looks, and logs what came of it.
+    fn look_and_log(&mut self) {
+        match self.look() {
+            None => {}
+            Some(Ok(())) => tracing::info!(what = self.what, "files changed and are in use"),
+            Some(Err(problems)) => {
+                for error in problems {
+                    let what = self.what;
+                    tracing::error!(
+                        what,
+                        error,
+                        "files changed and are wrong; the old stay in use"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// What tells one state of some files from another: a digest of each, nothing for one that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Contents(Vec<Option<Vec<u8>>>);
+
+impl Contents {
+    /// What these files hold now.
+    pub(crate) fn of(files: &[PathBuf]) -> Self {
+        let digest_of = |file: &PathBuf| {
+            let octets = std::fs::read(file).ok()?;
+            Some(digest(&SHA256, &octets).as_ref().to_vec())
+        };
+        Self(files.iter().map(digest_of).collect())
+    }
+}
+
+/// Looks at all files again and again until told to stop.
+///
+/// # Errors
+/// When looking panicked.
+pub(crate) async fn run(
+    mut reloads: Vec<Reload>,
+    cancel: CancellationToken,
+) -> Result<(), JoinError> {
+    if reloads.is_empty() {
+        cancel.cancelled().await;
+        return Ok(());
+    }
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return Ok(()),
+            () = tokio::time::sleep(INTERVAL) => {}
+        }
+        let looked = tokio::task::spawn_blocking(move || {
+            reloads.iter_mut().for_each(Reload::look_and_log);
+            reloads
+        });
+        reloads = looked.await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn each_change_of_content_is_taken_once_and_a_touch_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "one").unwrap();
+        let taken = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&taken);
+        let take: Take = Box::new(move || match count.fetch_add(1, Ordering::Relaxed) {
+            1 => Err(vec!["wrong".to_owned()]),
+            _ => Ok(()),
+        });
+        let files = vec![file.clone()];
+        let seen = Contents::of(&files);
+        let mut reload = Reload::new("keys", files, seen, take);
+        assert_eq!(reload.look(), None);
+        std::fs::write(&file, "one").unwrap();
+        assert_eq!((reload.look(), reload.look()), (None, None));
+        std::fs::write(&file, "two").unwrap();
+        assert_eq!((reload.look(), reload.look()), (None, Some(Ok(()))));
+        assert_eq!(reload.look(), None);
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(reload.look(), None);
+        assert_eq!(reload.look(), Some(Err(vec!["wrong".to_owned()])));
+        assert_eq!(reload.look(), None);
+        std::fs::write(&file, "half").unwrap();
+        assert_eq!(reload.look(), None);
+        // It was still being written.
+        std::fs::write(&file, "whole").unwrap();
+        assert_eq!((reload.look(), reload.look()), (None, Some(Ok(()))));
+        assert_eq!(taken.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn a_change_between_reading_and_following_is_not_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "one").unwrap();
+        let files = vec![file.clone()];
+        let seen = Contents::of(&files);
+        std::fs::write(&file, "two").unwrap();
+        let mut reload = Reload::new("keys", files, seen, Box::new(|| Ok(())));
+        assert_eq!((reload.look(), reload.look()), (None, Some(Ok(()))));
+    }
+}

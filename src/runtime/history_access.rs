@@ -1,0 +1,458 @@
+//! The past as `audit` asks for it: from the journal, with the running server's zones where there is one.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use directives::config::Config;
+use dns::{Name, Serial};
+use history::{AuditError, BlockLine, Grounds, HistoryLine, Order, Past, Status};
+use ops::{Clock, SystemClock, millis};
+use server::LiveNames;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use writer::{Input, PinOrder, Released};
+use zone::journal::{Journal, OpenError, PartStep, Reader, Topic, Verdict};
+use zone::{Contents, Net, Step, Version, ZoneSet};
+
+use crate::failure::Failure;
+use crate::plan::clusters::Planned;
+use crate::runtime::blocks::{block_of, blocks};
+use crate::runtime::holds::{rollback_to, target_of};
+use crate::runtime::http_endpoints::ObservedNow;
+use crate::runtime::ingest::Data;
+use crate::runtime::observed::status;
+use crate::runtime::status::history_line;
+
+/// Tells how a running server stands.
+pub(crate) type StatusOf = Arc<dyn Fn() -> Status + Send + Sync>;
+
+/// How long the asker of an order waits for its being carried out.
+const CARRIED_OUT_WITHIN: Duration = Duration::from_secs(30);
+
+/// The past in a store.
+pub struct StoredPast {
+    /// Reads the journal.
+    reader: Reader,
+    /// Holds the store when no server does.
+    _journal: Option<Journal>,
+    /// The zones of the running server: going back from the current version is cheap.
+    zones: Option<Arc<ZoneSet>>,
+    /// How the running server stands.
+    status: Option<StatusOf>,
+    /// The way to the writer of the running server.
+    inputs: Option<mpsc::WeakSender<Input>>,
+    /// What the running server follows.
+    planned: Option<Arc<Planned<'static>>>,
+    /// The blocks of its Corefile.
+    blocks: Vec<BlockLine>,
+    /// The time.
+    clock: Arc<dyn Clock>,
+}
+
+/// Why a store cannot be asked.
+pub(crate) enum PastError {
+    /// Another process has it, perhaps for a moment.
+    Busy(Failure),
+    /// Anything else.
+    Other(Failure),
+}
+
+impl StoredPast {
+    /// The past of what runs, as the control socket tells of it.
+    pub(crate) fn of_data(
+        data: &Data,
+        config: &Config,
+        observed: &ObservedNow,
+        clock: &Arc<dyn Clock>,
+    ) -> Self {
+        let asks = Arc::clone(observed);
+        let zones = Some(Arc::clone(&data.planned.zones));
+        Self {
+            status: Some(Arc::new(move || status(&asks.load()))),
+            inputs: Some(data.inputs.clone()),
+            planned: Some(Arc::clone(&data.planned)),
+            blocks: blocks(config),
+            ..Self::of_store(data.reader.clone(), zones, Arc::clone(clock))
+        }
+    }
+
+    /// The past as a reader has it, with the zones that are served, where there are any; nothing can be ordered.
+    #[must_use]
+    pub fn of_store(reader: Reader, zones: Option<Arc<ZoneSet>>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            reader,
+            _journal: None,
+            zones,
+            status: None,
+            inputs: None,
+            planned: None,
+            blocks: Vec::new(),
+            clock,
+        }
+    }
+
+    /// Opens the store of a server that does not run.
+    pub(crate) fn open(state: &Path) -> Result<Self, PastError> {
+        if !state.is_dir() {
+            return Err(PastError::Other(Failure::unusable(format!(
+                "there is no state folder {}; name one with --state, or start a server with \
+                 `zonewright run`",
+                state.display()
+            ))));
+        }
+        // Whoever only reads makes no store.
+        if Journal::is_unused(state) {
+            return Err(PastError::Other(Failure::unusable(format!(
+                "no zone is stored in the state folder {}, and no server runs on it; name another with --state, or \
+                 start a server with `zonewright run`",
+                state.display()
+            ))));
+        }
+        let clock = Arc::new(SystemClock);
+        let wall = Arc::clone(&clock);
+        let opened = Journal::open(state, Arc::new(move || millis(wall.wall())));
+        let (journal, report) = opened.map_err(|error| {
+            let failure = Failure::unusable(error.to_string());
+            match error {
+                OpenError::Locked { .. } => PastError::Busy(failure),
+                OpenError::Foreign { .. }
+                | OpenError::OtherFormat { .. }
+                | OpenError::File { .. }
+                | OpenError::Unusable { .. }
+                | OpenError::Database { .. } => PastError::Other(failure),
+            }
+        })?;
+        for note in report.notes {
+            tracing::warn!("{note}");
+        }
+        let reader = journal.reader();
+        Ok(Self {
+            _journal: Some(journal),
+            ..Self::of_store(reader, None, clock)
+        })
+    }
+}
+
+impl StoredPast {
+    /// An order as the writer takes it: an old content is read here, so that the writer does not wait.
+    fn input(
+        &self,
+        zone: Name,
+        order: Order,
+        by: Arc<str>,
+        asked: oneshot::Sender<Released>,
+    ) -> Result<Input, AuditError> {
+        let (until_ms, rollback) = match order {
+            Order::Release => return Ok(Input::Release { zone, by, asked }),
+            Order::Freeze { until_ms } => (until_ms, None),
+            Order::Rollback {
+                seq,
+                serial,
+                until_ms,
+            } => {
+                let none = || AuditError::Refused(format!("{zone} is not served here"));
+                let served = self.near(&zone).ok_or_else(none)?;
+                let contents = self.contents(&zone, seq).map_err(AuditError::Store)?;
+                let rollback = rollback_to(serial, &contents, &served);
+                (
+                    Some(until_ms),
+                    Some((rollback, target_of(contents, &served))),
+                )
+            }
+        };
+        let order = Box::new(PinOrder {
+            until_ms,
+            by,
+            rollback,
+        });
+        Ok(Input::Pin { zone, order, asked })
+    }
+
+    /// The current version of the running server.
+    fn near(&self, zone: &Name) -> Option<Arc<Version>> {
+        self.zones.as_ref()?.get(zone)?.current()
+    }
+}
+
+/// What the writer said.
+#[derive(Debug, PartialEq, Eq)]
+enum Said<T> {
+    /// This.
+    Answer(T),
+    /// Nothing in time; it has taken in what it was told.
+    Late,
+    /// Nothing in time; it did not come to take in what it was told, and will not.
+    Busy,
+    /// Nothing: it is ending.
+    Ending,
+}
+
+/// Tells the writer something and waits for its answer, in all not longer than `most`; for a thread of the runtime
+/// that may wait. Whoever waits for the answer does not keep the writer alive.
+fn ask<T>(
+    inputs: &mpsc::WeakSender<Input>,
+    input: Input,
+    answer: oneshot::Receiver<T>,
+    most: Duration,
+) -> Said<T> {
+    let mut is_sent = false;
+    let asks = async {
+        inputs.upgrade()?.send(input).await.ok()?;
+        is_sent = true;
+        answer.await.ok()
+    };
+    let waits = async { tokio::time::timeout(most, asks).await };
+    match Handle::current().block_on(waits) {
+        Ok(Some(said)) => Said::Answer(said),
+        Ok(None) => Said::Ending,
+        Err(_) if is_sent => Said::Late,
+        Err(_) => Said::Busy,
+    }
+}
+
+impl std::fmt::Debug for StoredPast {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StoredPast")
+    }
+}
+
+impl Past for StoredPast {
+    fn zones(&self) -> Vec<Name> {
+        self.reader
+            .zones()
+            .into_iter()
+            .map(|zone| zone.apex)
+            .collect()
+    }
+
+    fn lost(&self) -> Vec<Name> {
+        self.reader.lost()
+    }
+
+    fn range(&self, zone: &Name) -> Option<(u64, u64)> {
+        self.reader
+            .zone(zone)
+            .map(|zone| (zone.oldest, zone.newest))
+    }
+
+    fn step(&self, zone: &Name, seq: u64) -> Result<Option<Arc<Step>>, String> {
+        match self.reader.step(zone, seq) {
+            Ok(step) => Ok(Some(Arc::new(step))),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn steps(&self, zone: &Name, seqs: RangeInclusive<u64>) -> Result<Vec<Arc<Step>>, String> {
+        self.reader
+            .steps(zone, seqs)
+            .map_err(|error| error.to_string())
+    }
+
+    fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartStep, String> {
+        self.reader
+            .step_of(zone, seq, name)
+            .map_err(|error| error.to_string())
+    }
+
+    fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), String> {
+        self.reader
+            .moment(zone, seq)
+            .map_err(|error| error.to_string())
+    }
+
+    fn find(
+        &self,
+        zone: &Name,
+        topic: Topic,
+        seqs: RangeInclusive<u64>,
+        call: &mut dyn FnMut(u64) -> Result<bool, AuditError>,
+    ) -> Result<(), AuditError> {
+        self.reader.find(zone, topic, seqs, call)
+    }
+
+    fn contents_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<Contents, String> {
+        let near = self.near(zone);
+        self.reader
+            .contents_of(zone, seq, name, near.as_deref())
+            .map_err(|error| error.to_string())
+    }
+
+    fn difference(&self, zone: &Name, older: u64, newer: u64) -> Result<Option<Net>, String> {
+        let near = self.near(zone);
+        self.reader
+            .difference(zone, (older, newer), near.as_deref())
+            .map_err(|error| error.to_string())
+    }
+
+    fn verify(&self, zone: &Name) -> Result<Verdict, String> {
+        self.reader.verify(zone).map_err(|error| error.to_string())
+    }
+
+    fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, String> {
+        let near = self.near(zone);
+        self.reader
+            .contents_at(zone, seq, near.as_deref())
+            .map_err(|error| error.to_string())
+    }
+
+    fn status(&self) -> Option<Status> {
+        self.status.as_ref().map(|status| status())
+    }
+
+    fn history(&self, zone: &Name) -> Option<HistoryLine> {
+        history_line(&self.reader, zone)
+    }
+
+    fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError> {
+        let Some(inputs) = &self.inputs else {
+            return Err(AuditError::NoServer);
+        };
+        let refused = |why: &str| Err(AuditError::Refused(why.to_owned()));
+        let (asked, answer) = oneshot::channel();
+        let input = self.input(zone.clone(), order, by.into(), asked)?;
+        match ask(inputs, input, answer, CARRIED_OUT_WITHIN) {
+            Said::Answer(released) => released.map_err(AuditError::Refused),
+            Said::Late => refused("it is ordered, but not carried out yet: see zonewright status"),
+            Said::Busy => refused("it is not ordered: the server is busy; try again"),
+            Said::Ending => refused("the server is ending"),
+        }
+    }
+
+    fn grounds(&self, name: &Name) -> Result<Grounds, AuditError> {
+        let (Some(inputs), Some(zones)) = (&self.inputs, &self.zones) else {
+            return Err(AuditError::NoServer);
+        };
+        let block = block_of(&self.blocks, name).cloned();
+        // A question for which no block has a key reaches no zone.
+        let zone = zones.find(name.to_lower().as_wire());
+        let zone = zone.filter(|_| block.is_some()).cloned();
+        let mut live = LiveNames::default();
+        let mut reasons = Vec::new();
+        if let Some(zone) = &zone {
+            if let Some(planned) = &self.planned {
+                live = planned.live_names(zone.apex());
+            }
+            let published = block.as_ref().map(|block| &block.publishes);
+            live.publishes_version = published.is_some_and(|it| it.contains(zone.apex()));
+            let (asked, answer) = oneshot::channel();
+            let (zone, name) = (zone.apex().clone(), name.to_lower());
+            let input = Input::Why { zone, name, asked };
+            reasons = match ask(inputs, input, answer, CARRIED_OUT_WITHIN) {
+                Said::Answer(reasons) => reasons,
+                // A server that is ending, or waits for its disk, says less.
+                Said::Late | Said::Busy | Said::Ending => Vec::new(),
+            };
+        }
+        Ok(Grounds {
+            zone,
+            live,
+            block,
+            reasons,
+        })
+    }
+
+    fn now_ms(&self) -> u64 {
+        millis(self.clock.wall())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use history::{Output, Question, Request, made};
+    use zone::journal::WallClock;
+
+    /// How long a test waits for what comes at once.
+    const SOON: Duration = Duration::from_secs(60);
+
+    /// What a server that writes to this channel answers from.
+    fn past_of(inputs: &mpsc::Sender<Input>, state: &Path) -> (StoredPast, Journal) {
+        let wall: WallClock = Arc::new(|| 1_000_000);
+        let (journal, _) = Journal::open(state, wall).unwrap();
+        let past = StoredPast {
+            inputs: Some(inputs.downgrade()),
+            ..StoredPast::of_store(journal.reader(), None, Arc::new(SystemClock))
+        };
+        (past, journal)
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_an_order_does_not_keep_the_writer_from_ending() {
+        let state = tempfile::tempdir().unwrap();
+        let (inputs, mut writer) = mpsc::channel(1);
+        let (past, _journal) = past_of(&inputs, state.path());
+        let zone: Name = "z.".parse().unwrap();
+        let order = Order::Freeze { until_ms: None };
+        let asks = tokio::task::spawn_blocking(move || past.order(&zone, order, "someone"));
+        let ordered = writer.recv().await.unwrap();
+        drop(inputs);
+        let next = tokio::time::timeout(SOON, writer.recv()).await;
+        assert!(next.expect("the asker holds no sender").is_none());
+        drop(ordered);
+        let why = asks.await.unwrap().unwrap_err();
+        assert_eq!(why.to_string(), "the server is ending");
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_waited_for_only_so_long_and_so_is_a_place_in_the_queue() {
+        let (inputs, mut writer) = mpsc::channel(1);
+        let asks = |most| {
+            let inputs = inputs.downgrade();
+            tokio::task::spawn_blocking(move || {
+                let (asked, answer) = oneshot::channel();
+                let (zone, by) = (Name::root(), "someone".into());
+                ask(&inputs, Input::Release { zone, by, asked }, answer, most)
+            })
+        };
+        let short = Duration::from_millis(1);
+        assert_eq!(asks(short).await.unwrap(), Said::Late);
+        // What it left takes the only place.
+        assert_eq!(asks(short).await.unwrap(), Said::Busy);
+        assert!(writer.try_recv().is_ok() && writer.try_recv().is_err());
+        let waits = asks(SOON);
+        let Some(Input::Release { asked, .. }) = writer.recv().await else {
+            panic!("another order");
+        };
+        asked.send(Err("no".to_owned())).unwrap();
+        assert_eq!(waits.await.unwrap(), Said::Answer(Err("no".to_owned())));
+        writer.close();
+        assert_eq!(asks(SOON).await.unwrap(), Said::Ending);
+    }
+
+    #[tokio::test]
+    async fn what_reads_much_waits_for_its_turn_and_what_does_not_has_none() {
+        let state = tempfile::tempdir().unwrap();
+        let (inputs, _writer) = mpsc::channel(1);
+        let (past, _journal) = past_of(&inputs, state.path());
+        let past: Arc<dyn Past + Send + Sync> = Arc::new(past);
+        let turns = Arc::new(Semaphore::new(0));
+        let asked = |request| {
+            let output = Output::Text;
+            let line = serde_json::to_string(&Question { request, output }).unwrap();
+            made(
+                line,
+                Arc::clone(&past),
+                "someone".into(),
+                Arc::clone(&turns),
+            )
+        };
+        let status = tokio::time::timeout(SOON, asked(Request::Status)).await;
+        let why = status.expect("it does not wait").unwrap_err();
+        assert!(why.contains("no server runs"), "{why}");
+        let mut verified = Box::pin(asked(Request::Verify { zone: None }));
+        tokio::select! {
+            biased;
+            early = &mut verified => panic!("it waits: {early:?}"),
+            () = async { for _ in 0..50 { drop(asked(Request::Status).await); } } => {}
+        }
+        turns.add_permits(1);
+        let why = tokio::time::timeout(SOON, verified).await;
+        let why = why.expect("its turn has come").unwrap_err();
+        assert!(why.contains("no zone is stored here"), "{why}");
+        assert_eq!(turns.available_permits(), 1, "it is the next one's turn");
+    }
+}

@@ -1,0 +1,349 @@
+//! The file `orders` in the state folder: what operators ordered, so that it holds over a restart.
+//!
+//! It is written before a version is, and loses a line after the version that ends the order. What a crash
+//! leaves between is told apart by the version that is served: an old content that is not there yet is
+//! published, one that was followed by another content is over.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use dns::{Name, Serial};
+use serde::{Deserialize, Serialize};
+use writer::{Restored, Target};
+use zone::journal::Reader;
+use zone::journal::sidefile::write_durably;
+use zone::pin::{Pin, Rollback, differing};
+use zone::{ContentTree, Contents, Version, Zone};
+
+/// The file's name.
+const FILE: &str = "orders";
+/// Where it is written before it is renamed.
+const NEXT: &str = "orders.next";
+
+/// A line of the file: an order in JSON.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    /// The zone.
+    zone: String,
+    /// Since when, milliseconds since 1970 UTC.
+    since_ms: u64,
+    /// Until when.
+    until_ms: Option<u64>,
+    /// Who ordered it.
+    by: String,
+    /// The old content.
+    rollback: Option<RollbackLine>,
+    /// The hash of the content that was served when it was ordered.
+    #[serde(default)]
+    found: Option<String>,
+}
+
+/// An old content.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RollbackLine {
+    /// The serial that it had.
+    to: u32,
+    /// The hash of the content.
+    content: String,
+    /// The serial that was served when it was ordered.
+    from: u32,
+    /// The serial of the last version that followed the sources.
+    before: u32,
+}
+
+impl Line {
+    /// The line of an order.
+    fn of(zone: &Name, pin: &Pin) -> Self {
+        let Pin {
+            since_ms,
+            until_ms,
+            by,
+            rollback,
+            found,
+        } = pin;
+        let rollback = rollback.map(|rollback| RollbackLine {
+            to: rollback.to.encode(),
+            content: rollback.content.to_string(),
+            from: rollback.from.encode(),
+            before: rollback.before.encode(),
+        });
+        Self {
+            zone: zone.to_string(),
+            since_ms: *since_ms,
+            until_ms: *until_ms,
+            by: by.to_string(),
+            rollback,
+            found: found.map(|hash| hash.to_string()),
+        }
+    }
+
+    /// The order of a line; `None` when it is none.
+    fn read(text: &str) -> Option<(Name, Pin)> {
+        let line: Self = serde_json::from_str(text).ok()?;
+        let rollback = match line.rollback {
+            None => None,
+            Some(it) => Some(Rollback {
+                to: Serial::decode(it.to),
+                content: it.content.parse().ok()?,
+                from: Serial::decode(it.from),
+                before: Serial::decode(it.before),
+            }),
+        };
+        let found = match line.found {
+            None => None,
+            Some(hash) => Some(hash.parse().ok()?),
+        };
+        let pin = Pin {
+            since_ms: line.since_ms,
+            until_ms: line.until_ms,
+            by: line.by.into(),
+            rollback,
+            found,
+        };
+        Some((Name::parse(&line.zone).ok()?.to_lower(), pin))
+    }
+}
+
+/// What became of orders over a restart.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    /// Those that go on.
+    pub(crate) going_on: Vec<(Name, Restored)>,
+    /// The zones of the others: they are still to be forgotten.
+    pub(crate) over: Vec<Name>,
+}
+
+/// The orders, in memory and on disk.
+#[derive(Debug)]
+pub(crate) struct Pins {
+    /// The state folder.
+    dir: PathBuf,
+    /// By lower-case name.
+    pins: BTreeMap<Name, Pin>,
+}
+
+impl Pins {
+    /// Reads the file; a line that does not read is said and left out.
+    pub(crate) fn read(dir: &Path) -> io::Result<Self> {
+        let text = match fs::read_to_string(dir.join(FILE)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => "?".to_owned(),
+            Err(error) => return Err(error),
+        };
+        let mut pins = BTreeMap::new();
+        for line in text.lines() {
+            match Line::read(line) {
+                Some((zone, pin)) => drop(pins.insert(zone, pin)),
+                None => tracing::error!(
+                    line,
+                    "an order in the file {FILE} does not read: its zone follows its source"
+                ),
+            }
+        }
+        let dir = dir.to_owned();
+        Ok(Self { dir, pins })
+    }
+
+    /// Keeps an order, or that there is none any more.
+    pub(crate) fn set(&mut self, zone: &Name, pin: Option<&Pin>) -> io::Result<()> {
+        let mut pins = self.pins.clone();
+        match pin {
+            Some(pin) => pins.insert(zone.clone(), pin.clone()),
+            None => pins.remove(zone),
+        };
+        let mut text = String::new();
+        for (zone, pin) in &pins {
+            text.push_str(&serde_json::to_string(&Line::of(zone, pin))?);
+            text.push('\n');
+        }
+        write_durably(&self.dir, FILE, NEXT, text.as_bytes())?;
+        self.pins = pins;
+        Ok(())
+    }
+
+    /// What becomes of the orders, as the store has the contents of these zones. An order about a zone that is not
+    /// among them, or has no version, is over: it must not come back with a content that is there by chance.
+    pub(crate) fn restore<'a>(
+        &self,
+        zones: impl Iterator<Item = &'a Arc<Zone>>,
+        reader: &Reader,
+    ) -> Orders {
+        let versions: BTreeMap<&Name, Arc<Version>> = zones
+            .filter_map(|zone| Some((zone.apex(), zone.current()?)))
+            .collect();
+        let mut orders = Orders::default();
+        for (apex, pin) in &self.pins {
+            let restored = match versions.get(apex) {
+                Some(version) => restore(pin, version, reader),
+                None => {
+                    tracing::warn!(
+                        zone = %apex, order = pin.as_str(),
+                        "an order is over: its zone has no version here"
+                    );
+                    None
+                }
+            };
+            match restored {
+                Some(restored) => orders.going_on.push((apex.clone(), restored)),
+                None => orders.over.push(apex.clone()),
+            }
+        }
+        orders
+    }
+}
+
+/// An order as it goes on; `None` when the version that ended it was published already.
+fn restore(pin: &Pin, version: &Version, reader: &Reader) -> Option<Restored> {
+    let apex = version.contents.apex();
+    let going_on = |target, base| {
+        let by = &*pin.by;
+        tracing::warn!(zone = %apex, order = pin.as_str(), by, "an order goes on");
+        let pin = pin.clone();
+        Some(Restored { pin, target, base })
+    };
+    let Some(rollback) = pin.rollback else {
+        // A frozen zone keeps its content: where another is served the order was over, and a crash came before
+        // that was noted. A serial would not tell, for it rises where a secondary is ahead.
+        if pin
+            .found
+            .is_some_and(|found| found != version.content_hash())
+        {
+            tracing::info!(zone = %apex, "the freeze is over");
+            return None;
+        }
+        return going_on(None, None);
+    };
+    if version.content_hash() == rollback.content {
+        let base = contents_of(rollback.before, version, reader);
+        if base.is_none() {
+            tracing::warn!(
+                zone = %apex, serial = %rollback.before,
+                "the version before the rollback is not kept: the gate looks at its end"
+            );
+        }
+        let base = base.map(|base| {
+            let owners = differing(&version.contents, &base);
+            (base, owners)
+        });
+        return going_on(None, base);
+    }
+    if version.serial != rollback.from {
+        tracing::info!(zone = %apex, "the rollback is over");
+        return None;
+    }
+    let Some(contents) = contents_of(rollback.to, version, reader) else {
+        tracing::error!(zone = %apex, to = %rollback.to, "the zone cannot be rolled back: the version is not kept");
+        return None;
+    };
+    going_on(Some(target_of(contents, version)), None)
+}
+
+/// The contents of the version with a serial.
+fn contents_of(serial: Serial, version: &Version, reader: &Reader) -> Option<Contents> {
+    let apex = version.contents.apex();
+    let seq = reader.seq_of(apex, serial).ok().flatten()?;
+    reader.contents_at(apex, seq, Some(version)).ok()
+}
+
+/// The content of an old version as something to go to.
+pub(crate) fn target_of(contents: Contents, served: &Version) -> Target {
+    Target {
+        owners: differing(&served.contents, &contents),
+        contents,
+        seen: served.seq,
+    }
+}
+
+/// What a rollback goes to, before the writer fills in what is served.
+pub(crate) fn rollback_to(to: Serial, contents: &Contents, served: &Version) -> Rollback {
+    Rollback {
+        to,
+        content: ContentTree::of(contents).content_hash(contents),
+        from: served.serial,
+        before: served.serial,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zone::journal::{Journal, WallClock};
+    use zone::testing::contents;
+    use zone::{Candidate, Edit, Hash, MemoryLimits};
+
+    /// The zone's name.
+    const APEX: &str = "z.example.";
+
+    /// The version that follows one, with this serial and the same content.
+    fn next(previous: Option<&Version>, serial: u32) -> Version {
+        let before = previous.map_or_else(|| contents(APEX, 5, &[]), |it| it.contents.clone());
+        let draft = Edit::new(&before).finish();
+        let serial = Serial::decode(serial);
+        let limits = MemoryLimits {
+            steps: 0,
+            octets: 0,
+        };
+        let next = Candidate::new(previous, draft, serial, 1_000, Vec::new(), limits);
+        next.version().clone()
+    }
+
+    #[test]
+    fn a_freeze_goes_on_after_a_restart_only_where_its_content_is_still_served() {
+        let state = tempfile::tempdir().unwrap();
+        let wall: WallClock = Arc::new(|| 1_000);
+        let (journal, _) = Journal::open(state.path(), wall).unwrap();
+        let found = next(None, 7);
+        let apex: Name = APEX.parse().unwrap();
+        let zone = Arc::new(Zone::new(&apex));
+        let mut pins = Pins::read(state.path()).unwrap();
+        let freeze = |found| Pin {
+            since_ms: 1,
+            until_ms: None,
+            by: "someone".into(),
+            rollback: None,
+            found,
+        };
+        let other = Hash::from_octets([7; 32]);
+        // The serial alone rises where a secondary is ahead of a frozen zone.
+        zone.restore(next(Some(&found), 9));
+        for (found, goes_on) in [
+            (Some(found.content_hash()), true),
+            (Some(other), false),
+            // As an older release wrote it.
+            (None, true),
+        ] {
+            pins.set(&apex, Some(&freeze(found))).unwrap();
+            let read = Pins::read(state.path()).unwrap();
+            assert_eq!(read.pins, pins.pins);
+            let orders = read.restore([&zone].into_iter(), &journal.reader());
+            assert_eq!(orders.going_on.len(), usize::from(goes_on), "{found:?}");
+            // What does not go on is to be forgotten, or it would where that content comes again.
+            assert_eq!(orders.over.is_empty(), goes_on, "{found:?}");
+        }
+        // A zone that is gone, or has no version, does not bring its order back one day.
+        let without = Arc::new(Zone::new(&apex));
+        for zones in [Vec::new(), vec![&without]] {
+            let orders = pins.restore(zones.into_iter(), &journal.reader());
+            assert_eq!(
+                (orders.going_on.len(), &*orders.over),
+                (0, &[apex.clone()][..])
+            );
+        }
+    }
+
+    #[test]
+    fn an_order_of_an_older_release_reads() {
+        let line = r#"{"zone":"z.","sinceMs":5,"untilMs":null,"by":"me","rollback":null}"#;
+        let (zone, pin) = Line::read(line).unwrap();
+        assert_eq!(
+            (zone, pin.since_ms, pin.found),
+            ("z.".parse().unwrap(), 5, None)
+        );
+    }
+}

@@ -1,0 +1,486 @@
+//! From the configuration to servers: which zones on which sockets, who may transfer, who is notified.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use corefile::{HttpAddress, HttpHost};
+use directives::config::{
+    BindHost, Config, Listener, Nsid, Scheme, ServerBlock, Sockets, Timeouts, TsigKey, ZoneKey,
+};
+use directives::handlers::{Consolidated, QueryLog, Rules, UpstreamSockets};
+use dns::tsig::{self, KeyRing, Keys};
+use dns::{CookieSecret, Name, Rtype};
+use ops::{Clock, HandlerMetrics};
+use ring::rand::{SecureRandom, SystemRandom};
+use server::{Common, Identity, Parts, Server, Settings};
+use server::{ExchangeLog, Router};
+use transfer::{Access, Peers, Rule, Secondary};
+use zone::{Zone, ZoneSet};
+
+use crate::plan::addresses::interface_addresses;
+use crate::plan::clusters::Planned;
+use crate::plan::hosts::bound_addresses;
+use crate::runtime::certificates;
+use crate::runtime::chain::{self, Surroundings};
+use crate::runtime::followed_files::{Contents, Reload};
+use crate::runtime::reused_handlers::Kept;
+use crate::runtime::upstreams::Resolved;
+
+/// A server that is made and not yet in use.
+pub(crate) struct Made {
+    /// The server.
+    pub(crate) server: Server,
+    /// Where it is to answer.
+    pub(crate) listeners: Vec<Listener>,
+    /// The keys that its ring is to hold: it may be one that is in use.
+    pub(crate) keys: Keys,
+    /// The files to follow.
+    pub(crate) reloads: Vec<Reload>,
+    /// Of each key of its blocks the zone, where queries are counted.
+    pub(crate) counted: Vec<Option<String>>,
+    /// The first zone of each block that is counted, with the words that take part in its answers.
+    pub(crate) words: Vec<(String, Vec<&'static str>)>,
+}
+
+/// What goes on from one configuration to the next.
+pub(crate) struct Lasting<'a> {
+    /// What all servers share.
+    pub(crate) common: &'a Common,
+    /// Makes cookies.
+    pub(crate) cookies: &'a CookieSecret,
+    /// The time.
+    pub(crate) clock: &'a Arc<dyn Clock>,
+    /// The keys of the servers of now, by their listeners.
+    pub(crate) rings: Vec<(Vec<Listener>, Arc<KeyRing>)>,
+    /// What handlers count.
+    pub(crate) metrics: &'a HandlerMetrics,
+    /// The handlers of now.
+    pub(crate) handlers: Kept,
+    /// The addresses of upstreams that are written as names.
+    pub(crate) resolved: &'a Resolved,
+    /// How many sockets towards upstreams there may be.
+    pub(crate) sockets: &'a UpstreamSockets,
+}
+
+/// Makes a server for every group of listeners that have the same keys of the same blocks.
+pub(crate) fn make_servers(
+    config: &Config,
+    planned: &Planned<'_>,
+    lasting: &mut Lasting<'_>,
+) -> anyhow::Result<Vec<Made>> {
+    let mut groups: BTreeMap<Vec<(usize, Vec<&Name>)>, Vec<Listener>> = BTreeMap::new();
+    for (listener, blocks) in config.listeners() {
+        let places = blocks
+            .iter()
+            .filter_map(|block| {
+                let mut servers = config.servers.iter();
+                let place = servers.position(|other| std::ptr::eq(other, *block))?;
+                let keys = block.keys_on(&listener).map(|key| &key.apex);
+                Some((place, keys.collect()))
+            })
+            .collect();
+        groups.entry(places).or_default().push(listener);
+    }
+    let mut notified = BTreeSet::new();
+    let mut made = Vec::new();
+    for (places, listeners) in groups {
+        let blocks: Vec<&ServerBlock> = places
+            .iter()
+            .map(|(place, _)| &config.servers[*place])
+            .collect();
+        made.push(make(&blocks, listeners, planned, lasting, &mut notified)?);
+    }
+    Ok(made)
+}
+
+/// Makes the server of some blocks.
+fn make(
+    blocks: &[&ServerBlock],
+    listeners: Vec<Listener>,
+    planned: &Planned<'_>,
+    lasting: &mut Lasting<'_>,
+    notified: &mut BTreeSet<(Name, SocketAddr)>,
+) -> anyhow::Result<Made> {
+    // Who shares a listener with a server of before has its ring: those who are told go on with it.
+    let is_its = |(of, _): &(Vec<Listener>, _)| of.iter().any(|it| listeners.contains(it));
+    let ring = match lasting.rings.iter().position(is_its) {
+        Some(place) => lasting.rings.swap_remove(place).1,
+        None => Arc::default(),
+    };
+    let keys = keys_of(blocks.iter().flat_map(|block| &block.keys));
+    let mut reloads: Vec<Reload> = follow_keys(blocks, &ring).into_iter().collect();
+    let tls = if listeners.iter().any(|it| it.scheme == Scheme::Tls) {
+        let (identity, reload) = certificates::open(blocks)?;
+        reloads.push(reload);
+        Some(identity)
+    } else {
+        None
+    };
+    let server_label = server_label(&listeners, blocks);
+    let surroundings = Surroundings {
+        clock: lasting.clock,
+        metrics: lasting.metrics,
+        server: &server_label,
+        resolved: lasting.resolved,
+        sockets: lasting.sockets,
+    };
+    let kept = (&mut lasting.handlers, &*listeners);
+    let router = chain::router_of(blocks, planned, surroundings, kept)?;
+    let Transfers {
+        zones,
+        access,
+        secondaries,
+    } = transfers((blocks, &router), planned, notified);
+    let nsid = directives::config::nsid_of(blocks).map(|nsid| match nsid {
+        Nsid::Text(text) => text.clone(),
+        Nsid::Hostname => hostname(),
+    });
+    let server = Server::new(Parts {
+        zones: Arc::new(ZoneSet::new(zones)),
+        access,
+        secondaries,
+        router: Arc::new(router),
+        keys: ring,
+        tls,
+        identity: Identity {
+            nsid: nsid.map(|text| text.into_bytes().into()),
+            cookies: lasting.cookies.clone(),
+        },
+        settings: settings_of(blocks),
+        clock: Arc::clone(lasting.clock),
+        query_log: QueryLog::new(blocks.iter().map(|block| rules(block)).collect())
+            .map(|log| Arc::new(log) as Arc<dyn ExchangeLog>),
+        common: lasting.common.clone(),
+    });
+    let (counted, words) = counts_of(blocks, &listeners, &server);
+    Ok(Made {
+        server,
+        listeners,
+        keys,
+        reloads,
+        counted,
+        words,
+    })
+}
+
+/// The keys of a block on the listeners of one server, which all have the same.
+pub(crate) fn keys_of_block<'a>(
+    block: &'a ServerBlock,
+    listeners: &'a [Listener],
+) -> impl Iterator<Item = &'a ZoneKey> {
+    let first = listeners.first().into_iter();
+    first.flat_map(|listener| block.keys_on(listener))
+}
+
+/// The address of a server as CoreDNS writes it in labels: `dns://:53`, `tls://127.0.0.1:853`.
+pub(crate) fn label(scheme: Scheme, address: SocketAddr) -> String {
+    let scheme = scheme.as_str();
+    if address.ip().is_unspecified() {
+        format!("{scheme}://:{}", address.port())
+    } else {
+        format!("{scheme}://{address}")
+    }
+}
+
+/// What is logged of the queries of a block.
+fn rules(block: &ServerBlock) -> Rules {
+    Rules {
+        logs: block.logs.clone(),
+        errors: block
+            .errors
+            .as_ref()
+            .map(|errors| Arc::new(Consolidated::new(&errors.consolidations))),
+        metadata: block
+            .handlers
+            .metadata
+            .as_ref()
+            .map(|metadata| metadata.zones.clone())
+            .unwrap_or_default(),
+    }
+}
+
+/// What handlers of these blocks write in that label: the first address of the first listener.
+fn server_label(listeners: &[Listener], blocks: &[&ServerBlock]) -> String {
+    let first = listeners.first().and_then(|listener| {
+        let addresses = addresses_of(listener, blocks, &interface_addresses).ok()?;
+        Some(label(listener.scheme, *addresses.first()?))
+    });
+    first.unwrap_or_default()
+}
+
+/// Of a server: the zone of each key, where its queries are counted; and the first zone of each block that
+/// is counted, with the words that take part in its answers.
+pub(crate) type Counts = (Vec<Option<String>>, Vec<(String, Vec<&'static str>)>);
+
+/// What is counted of the queries of some blocks.
+fn counts_of(blocks: &[&ServerBlock], listeners: &[Listener], server: &Server) -> Counts {
+    let blocks = blocks.iter().zip(server.router().blocks());
+    let (mut counted, mut words) = (Vec::new(), Vec::new());
+    for (block, chain) in blocks {
+        let is_counted = block.prometheus.is_some();
+        let zones = keys_of_block(block, listeners).map(|key| key.apex.to_string());
+        counted.extend(zones.map(|zone| is_counted.then_some(zone)));
+        if let Some(key) = keys_of_block(block, listeners)
+            .next()
+            .filter(|_| is_counted)
+        {
+            let watching = [
+                ("prometheus", true),
+                ("errors", block.errors.is_some()),
+                ("log", !block.logs.is_empty()),
+            ];
+            let watching = watching.into_iter().filter(|(_, is_on)| *is_on);
+            let all = watching.map(|(word, _)| word);
+            let all = all.chain(chain.handlers().iter().map(|handler| handler.name()));
+            words.push((key.apex.to_string(), all.collect()));
+        }
+    }
+    (counted, words)
+}
+
+/// The limits and times of the listeners of some blocks: of two that say the same the last counts.
+pub(crate) fn settings_of(blocks: &[&ServerBlock]) -> Settings {
+    let mut settings = Settings::default();
+    for block in blocks {
+        let Timeouts {
+            read,
+            write,
+            idle,
+            max_queries,
+        } = block.operations.timeouts;
+        let tcp = &mut settings.tcp;
+        tcp.first_request_timeout = read.unwrap_or(tcp.first_request_timeout);
+        tcp.stall_timeout = write.unwrap_or(tcp.stall_timeout);
+        tcp.idle_timeout = idle.unwrap_or(tcp.idle_timeout);
+        tcp.max_queries = max_queries.or(tcp.max_queries);
+    }
+    // Of sockets the first.
+    let mut sockets = blocks.iter().filter_map(|block| block.operations.sockets);
+    settings.udp_sockets = match sockets.next() {
+        None => settings.udp_sockets,
+        Some(Sockets::Number(number)) => number.get(),
+        Some(Sockets::Processors) => {
+            std::thread::available_parallelism().map_or(settings.udp_sockets, NonZero::get)
+        }
+    };
+    settings
+}
+
+/// Which zones some blocks have, who may have them, and who is told.
+struct Transfers {
+    /// The zones.
+    zones: Vec<Arc<Zone>>,
+    /// Who may have which.
+    access: HashMap<Name, Access>,
+    /// Who is told of which.
+    secondaries: Vec<Secondary>,
+}
+
+/// Whether a block gives a zone away on its listeners: where it has the questions for it, or the zone would leave
+/// past `acl` and TLS. A catalog may be below no key: nobody asks for its names, and it is on all listeners, unless
+/// another block has the questions there.
+fn gives((block, place): (&ServerBlock, usize), router: &Router, apex: &Name) -> bool {
+    let is_below = |key: &ZoneKey| apex.is_within(&key.apex);
+    let is_below_none = !block.zones.iter().any(is_below);
+    match router.find(apex.to_lower().as_wire(), Rtype::SOA) {
+        None => is_below_none,
+        Some(found) => {
+            if is_below_none && found != place {
+                tracing::warn!(
+                    zone = %apex,
+                    "not transferred on a listener where questions for it go to another block; add it to the \
+                     keys of its block"
+                );
+            }
+            found == place
+        }
+    }
+}
+
+/// What some blocks say about zones and transfers where `router` finds them; `notified`: who is told already, by
+/// others.
+fn transfers(
+    (blocks, router): (&[&ServerBlock], &Router),
+    planned: &Planned<'_>,
+    notified: &mut BTreeSet<(Name, SocketAddr)>,
+) -> Transfers {
+    let mut zones: Vec<Arc<Zone>> = Vec::new();
+    let mut access = HashMap::new();
+    let mut secondaries = Vec::new();
+    for (place, block) in blocks.iter().enumerate() {
+        for apex in block.zones_written() {
+            let Some(zone) = planned.zones.get(apex) else {
+                continue;
+            };
+            if !gives((block, place), router, apex) {
+                continue;
+            }
+            if !zones.iter().any(|known| Arc::ptr_eq(known, zone)) {
+                zones.push(Arc::clone(zone));
+            }
+            let Some(transfer) = block.transfer_for(apex) else {
+                continue;
+            };
+            access
+                .entry(apex.clone())
+                .or_insert_with(|| access_of(transfer));
+            for secondary in &transfer.secondaries {
+                // A zone on several listeners has its secondaries told once.
+                if notified.insert((apex.clone(), secondary.address)) {
+                    secondaries.push(Secondary {
+                        zone: apex.clone(),
+                        target: secondary.address,
+                        keys: secondary.keys.clone(),
+                        source: transfer.source_for(secondary.address.ip()),
+                    });
+                }
+            }
+        }
+    }
+    Transfers {
+        zones,
+        access,
+        secondaries,
+    }
+}
+
+/// What makes the cookies of this run.
+pub(crate) fn new_cookies() -> anyhow::Result<CookieSecret> {
+    let mut secret = [0; 16];
+    if SystemRandom::new().fill(&mut secret).is_err() {
+        bail!("the system gives no random numbers");
+    }
+    Ok(CookieSecret::new(secret))
+}
+
+/// The name of the machine, as far as it is known.
+pub(crate) fn hostname() -> String {
+    let of_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = of_kernel.or_else(|| std::env::var("HOSTNAME").ok());
+    let name = name.map(|name| name.trim().to_owned());
+    name.filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "localhost".to_owned())
+}
+
+/// The access list of a `transfer`.
+fn access_of(transfer: &directives::config::Transfer) -> Access {
+    let to = transfer.secondaries.iter().map(|secondary| Rule {
+        peers: vec![Peers::single(secondary.address.into())],
+        keys: secondary.keys.clone(),
+        tls: secondary.tls.clone(),
+    });
+    let allow = transfer.allow.iter().map(|allow| Rule {
+        peers: vec![match allow.peer {
+            directives::config::Peer::Anyone => Peers::Any,
+            directives::config::Peer::Network(network) => Peers::Net {
+                network: network.into(),
+                link: allow.link,
+            },
+        }],
+        keys: allow.keys.clone(),
+        tls: allow.tls.clone(),
+    });
+    Access::new(to.chain(allow).collect())
+}
+
+/// Keys as signatures are checked with them.
+pub(crate) fn keys_of<'a>(keys: impl IntoIterator<Item = &'a TsigKey>) -> Keys {
+    let usable = |key: &TsigKey| tsig::Key::new(&key.name, key.algorithm, key.secret.expose());
+    Keys::new(keys.into_iter().map(usable))
+}
+
+/// Follows the key files of some blocks, if there are any.
+fn follow_keys(blocks: &[&ServerBlock], ring: &Arc<KeyRing>) -> Option<Reload> {
+    let files = blocks.iter().flat_map(|block| &block.key_files);
+    let files: BTreeSet<PathBuf> = files.map(|file| PathBuf::from(&*file.path)).collect();
+    if files.is_empty() {
+        return None;
+    }
+    let files: Vec<PathBuf> = files.into_iter().collect();
+    let seen = Contents::of(&files);
+    let blocks: Vec<ServerBlock> = blocks.iter().copied().cloned().collect();
+    let ring = Arc::clone(ring);
+    let take = move || {
+        let blocks: Vec<&ServerBlock> = blocks.iter().collect();
+        let keys = directives::config::read_keys_again(&blocks)
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        ring.replace(keys_of(&keys));
+        Ok(())
+    };
+    Some(Reload::new("keys", files, seen, Box::new(take)))
+}
+
+/// The addresses of a listener on which some of its blocks are not excepted; `local` gives those of an
+/// interface.
+pub(crate) fn addresses_of(
+    listener: &Listener,
+    blocks: &[&ServerBlock],
+    local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,
+) -> anyhow::Result<Vec<SocketAddr>> {
+    let hosts = match &listener.host {
+        None => vec![
+            IpAddr::from(Ipv4Addr::UNSPECIFIED),
+            IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        ],
+        Some(BindHost::Address(address)) => vec![*address],
+        Some(BindHost::Interface(name)) => {
+            let mut found = local(Some(name));
+            if found.is_empty() {
+                let place = blocks.iter().find_map(|block| block.bind.place.as_ref());
+                let place = place.map_or_else(String::new, |place| format!("{place}: bind: "));
+                bail!(
+                    "{place}interface {name} has no address; see `ip address`, or bind an address"
+                );
+            }
+            let excepted: Vec<Vec<IpAddr>> = blocks
+                .iter()
+                .map(|block| bound_addresses(&block.bind.except, local))
+                .collect();
+            found.retain(|address| !excepted.iter().all(|it| it.contains(address)));
+            found
+        }
+    };
+    Ok(hosts
+        .into_iter()
+        .map(|host| SocketAddr::new(host, listener.port))
+        .collect())
+}
+
+/// Binds an HTTP listener.
+pub(crate) async fn bind_http(
+    address: &HttpAddress,
+    what: &str,
+) -> anyhow::Result<tokio::net::TcpListener> {
+    let hosts: Vec<SocketAddr> = match &address.host {
+        HttpHost::Any => vec![
+            SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port),
+            SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port),
+        ],
+        HttpHost::Address(ip) => vec![SocketAddr::new(*ip, address.port)],
+        HttpHost::Name(name) => tokio::net::lookup_host((name.as_str(), address.port))
+            .await
+            .with_context(|| format!("{what}: the host {name} is not known"))?
+            .collect(),
+    };
+    let mut failure = None;
+    for host in hosts {
+        match tokio::net::TcpListener::bind(host).await {
+            Ok(listener) => return Ok(listener),
+            Err(error) => failure = Some((host, error)),
+        }
+    }
+    match failure {
+        Some((host, error)) => bail!(
+            "cannot listen on {host} for {what}: {error}; see who has it with `ss -lnp`, or take \
+             another port"
+        ),
+        None => bail!("{what}: no address to listen on"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! The running server: start, reload, shutdown, listeners, writer thread, sources, HTTP endpoints, supervision.
+
+pub(crate) mod banner;
+pub(crate) mod blocks;
+pub(crate) mod certificates;
+pub(crate) mod chain;
+pub(crate) mod coredns_metrics;
+pub(crate) mod descriptors;
+pub(crate) mod followed_files;
+pub(crate) mod health;
+pub(crate) mod history_access;
+pub(crate) mod holds;
+pub(crate) mod http_endpoints;
+pub(crate) mod ingest;
+pub(crate) mod inputs;
+pub(crate) mod listeners;
+pub(crate) mod observed;
+pub(crate) mod process;
+pub(crate) mod question_handlers;
+pub(crate) mod reload;
+pub(crate) mod reused_handlers;
+pub(crate) mod run;
+pub(crate) mod serving;
+pub(crate) mod shutdown;
+pub(crate) mod signals;
+pub(crate) mod sources;
+pub(crate) mod startup_gate;
+pub(crate) mod startup_serials;
+pub(crate) mod status;
+pub(crate) mod upstreams;
+pub(crate) mod writer_thread;
+
+pub use banner::{print_plugins, print_version};
+pub use history_access::StoredPast;
+pub use run::run;

@@ -1,0 +1,484 @@
+//! What status, `/ready` and the metrics read of the running parts.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use dns::{Name, Rcode};
+use history::{SecondaryLine, SourceLine, Status};
+use kubernetes::source::{ErrorClass, SourceStats};
+use ops::metrics as m;
+use ops::metrics::Sample;
+use ops::{Clock, RequestMetrics, millis};
+use server::{Common, Proto, Stats};
+use transfer::TransferOutcome;
+use transfer::{SecondaryStatus, SecondaryTable, TransferKind};
+use writer::{ClusterGauges, ZonePlan};
+use zone::ZoneSet;
+use zone::gate::Why;
+use zonefile::follow::FileStats;
+
+use crate::plan::clusters::Planned;
+use crate::runtime::status::zone_line;
+
+/// What some secondaries refuse of each zone, in words.
+pub(crate) type Warnings = Arc<Mutex<BTreeMap<Name, Vec<String>>>>;
+
+/// All warnings, by zone.
+fn lock_warnings(warnings: &Warnings) -> Vec<String> {
+    let warnings = warnings.lock().unwrap_or_else(PoisonError::into_inner);
+    warnings.values().flatten().cloned().collect()
+}
+
+/// A source that is watched.
+#[derive(Debug)]
+pub(crate) struct ObservedSource {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its counters.
+    pub(crate) stats: Arc<SourceStats>,
+}
+
+/// Handles on all parts that can be looked at.
+pub(crate) struct Observed {
+    /// The zones.
+    zones: Arc<ZoneSet>,
+    /// The sources, in the order of the configuration.
+    pub(crate) sources: Vec<ObservedSource>,
+    /// What is wrong with the zone files, in the order of the configuration.
+    pub(crate) files: Vec<Arc<FileStats>>,
+    /// The zones of each cluster that it can do without: those of ServiceImports beside others.
+    dispensable: Vec<Vec<Name>>,
+    /// Catalogs, which nobody's readiness waits for: they follow the zones.
+    catalogs: Vec<Name>,
+    /// Gauges of the clusters, once the writer runs.
+    gauges: OnceLock<Vec<Arc<ClusterGauges>>>,
+    /// What all servers share: counters, secondaries.
+    common: Common,
+    /// Problems of objects. The lock protects the list for one change or one reading.
+    pub(crate) problems: Arc<Mutex<Vec<String>>>,
+    /// What some secondaries refuse, by zone. The lock protects the map for one change or one reading.
+    pub(crate) warnings: Warnings,
+    /// The time.
+    clock: Arc<dyn Clock>,
+    /// The state folder.
+    state: PathBuf,
+}
+
+impl Observed {
+    /// Handles on what is planned and bound.
+    pub(crate) fn new(
+        planned: &Planned<'_>,
+        common: &Common,
+        requests: &RequestMetrics,
+        clock: &Arc<dyn Clock>,
+        state: &Path,
+    ) -> Self {
+        let apex_of = |plan: &ZonePlan| plan.zone.apex().clone();
+        let source = |name: &String| ObservedSource {
+            name: name.clone(),
+            stats: Arc::new(SourceStats::counting(requests.clone())),
+        };
+        Self {
+            zones: Arc::clone(&planned.zones),
+            sources: planned
+                .clusters
+                .iter()
+                .map(|it| source(&it.plan.source))
+                .collect(),
+            files: planned.files.iter().map(|_| Arc::default()).collect(),
+            dispensable: planned
+                .clusters
+                .iter()
+                .map(|it| it.plan.dispensable_zones().map(apex_of).collect())
+                .collect(),
+            catalogs: planned
+                .catalogs
+                .iter()
+                .map(|(plan, _)| plan.zone.apex().clone())
+                .collect(),
+            gauges: OnceLock::new(),
+            common: common.clone(),
+            problems: Arc::default(),
+            warnings: Arc::default(),
+            clock: Arc::clone(clock),
+            state: state.to_owned(),
+        }
+    }
+
+    /// The state folder.
+    pub(crate) fn state(&self) -> &Path {
+        &self.state
+    }
+
+    /// The writer runs: its gauges.
+    pub(crate) fn set_gauges(&self, gauges: Vec<Arc<ClusterGauges>>) {
+        // Set once, at the start; a second time would change nothing.
+        let _already_set = self.gauges.set(gauges);
+    }
+
+    /// The zones that have no version yet. Those of ServiceImports that are known to be away hold
+    /// nobody up: the cluster's other zones go on.
+    pub(crate) fn not_ready(&self) -> Vec<String> {
+        let is_given_up = |apex: &Name| {
+            let mut clusters = self.dispensable.iter().zip(self.gauges());
+            clusters.any(|(zones, gauges)| {
+                zones.contains(apex) && gauges.imports_stale_since_ms.load(Ordering::Relaxed) > 0
+            })
+        };
+        let missing = self
+            .zones
+            .all()
+            .iter()
+            .filter(|zone| zone.current().is_none() && !is_given_up(zone.apex()))
+            .filter(|zone| !self.catalogs.contains(zone.apex()));
+        missing.map(|zone| zone.apex().to_string()).collect()
+    }
+
+    /// Gauges of the clusters, empty before the writer runs.
+    fn gauges(&self) -> &[Arc<ClusterGauges>] {
+        self.gauges.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// What is known of the secondaries.
+    pub(crate) const fn secondary_table(&self) -> &Arc<SecondaryTable> {
+        &self.common.secondaries
+    }
+
+    /// All secondaries.
+    fn secondaries(&self) -> Vec<SecondaryStatus> {
+        self.common.secondaries.snapshot()
+    }
+}
+
+/// How things stand.
+pub(crate) fn status(observed: &Observed) -> Status {
+    let source_line = |(source, gauges): (&ObservedSource, &Arc<ClusterGauges>)| {
+        let stale_since_ms = gauges.stale_since_ms.load(Ordering::Relaxed);
+        SourceLine {
+            source: source.name.clone(),
+            synced: gauges.synced.load(Ordering::Relaxed) == 1,
+            stale_since_ms: Some(stale_since_ms).filter(|since| *since > 0),
+            objects: gauges
+                .counts()
+                .map(|(kind, count)| (kind.to_string(), count))
+                .collect(),
+        }
+    };
+    let now_ms = millis(observed.clock.wall());
+    let secondary_line = |secondary: SecondaryStatus| {
+        let version = observed
+            .zones
+            .get(&secondary.zone)
+            .and_then(|zone| zone.current());
+        let lag = version.map(|it| secondary.lag(&it));
+        SecondaryLine {
+            zone: secondary.zone.to_string(),
+            secondary: secondary.target.to_string(),
+            told: secondary.notified.map(|(serial, _)| serial.encode()),
+            acknowledged: secondary.accepted().map(dns::Serial::encode),
+            refused: secondary
+                .refused()
+                .map(|(serial, rcode)| format!("{serial} ({rcode})")),
+            took: secondary.serial.map(dns::Serial::encode),
+            by: secondary.transfer.map(|(kind, _)| kind.as_str().to_owned()),
+            lag_versions: lag.and_then(|lag| lag.versions),
+            lag_seconds: lag.map(|lag| lag.ms(now_ms) / 1000),
+        }
+    };
+    let lock =
+        |list: &Mutex<Vec<String>>| list.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut problems: Vec<String> = observed
+        .sources
+        .iter()
+        .flat_map(|source| source.stats.problems())
+        .collect();
+    problems.extend(lock(&observed.problems));
+    problems.extend(lock_warnings(&observed.warnings));
+    problems.extend(observed.files.iter().flat_map(|file| file.problems()));
+    Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        zones: observed.zones.all().iter().map(zone_line).collect(),
+        sources: observed
+            .sources
+            .iter()
+            .zip(observed.gauges())
+            .map(source_line)
+            .collect(),
+        secondaries: observed
+            .secondaries()
+            .into_iter()
+            .map(secondary_line)
+            .collect(),
+        problems,
+    }
+}
+
+/// A whole number as a metric's value.
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "counters beyond 2^53 lose their last digits"
+)]
+const fn number(value: u64) -> f64 {
+    value as f64
+}
+
+/// The values that are read at scrape.
+pub(crate) fn samples(observed: &Observed) -> Vec<Sample> {
+    let mut out = vec![Sample::new(
+        m::BUILD_INFO,
+        &[env!("CARGO_PKG_VERSION")],
+        1.0,
+    )];
+    zone_samples(observed, &mut out);
+    source_samples(observed, &mut out);
+    secondary_samples(observed, &mut out);
+    server_samples(observed, &mut out);
+    out.push(Sample::new(
+        m::STORE_BYTES,
+        &[],
+        number(folder_octets(&observed.state)),
+    ));
+    out
+}
+
+/// The zones' values.
+fn zone_samples(observed: &Observed, out: &mut Vec<Sample>) {
+    for zone in observed.zones.all() {
+        let name = zone.apex().to_string();
+        let stale = if zone.stale_since_ms().is_some() {
+            1.0
+        } else {
+            0.0
+        };
+        out.push(Sample::new(m::ZONE_STALE, &[&name], stale));
+        let warnings = observed.warnings.lock();
+        let warnings = warnings.unwrap_or_else(PoisonError::into_inner);
+        let count = warnings.get(zone.apex()).map_or(0, Vec::len);
+        drop(warnings);
+        out.push(Sample::new(
+            m::ZONE_WARNINGS,
+            &[&name],
+            number(count as u64),
+        ));
+        let held = zone.held();
+        let lost = match held.as_deref().map(|held| &held.why) {
+            Some(Why::Shrinks { lost, before: _ }) => *lost as u64,
+            Some(Why::Unsound { .. } | Why::Pinned { .. }) | None => 0,
+        };
+        out.push(Sample::new(m::ZONE_HELD_RECORDS, &[&name], number(lost)));
+        for (label, is_so) in [
+            (
+                "frozen",
+                zone.pin().is_some_and(|pin| pin.rollback.is_none()),
+            ),
+            (
+                "rolled_back",
+                zone.pin().is_some_and(|pin| pin.rollback.is_some()),
+            ),
+        ] {
+            let is_so = u64::from(is_so);
+            out.push(Sample::new(m::ZONE_ORDERED, &[&name, label], number(is_so)));
+        }
+        // What an operator ordered to wait is no alarm: `zonewright_zone_ordered` says it.
+        let held = held.is_some_and(|held| !matches!(held.why, Why::Pinned { .. }));
+        let held = u64::from(held);
+        out.push(Sample::new(m::ZONE_HELD, &[&name], number(held)));
+        let Some(version) = zone.current() else {
+            continue;
+        };
+        let contents = &version.contents;
+        for (metric, value) in [
+            (m::ZONE_SERIAL, u64::from(version.serial.encode())),
+            (m::ZONE_VERSION_SECONDS, version.time_ms / 1000),
+            (m::ZONE_RECORDS, contents.record_count() as u64),
+            (m::ZONE_OWNERS, contents.owner_count() as u64),
+            (m::ZONE_BYTES, contents.wire_octets() as u64),
+            (m::ZONE_HISTORY_STEPS, version.history.len() as u64),
+            (m::ZONE_HISTORY_BYTES, version.history_octets() as u64),
+        ] {
+            out.push(Sample::new(metric, &[&name], number(value)));
+        }
+    }
+}
+
+/// The sources' values.
+fn source_samples(observed: &Observed, out: &mut Vec<Sample>) {
+    let now_ms = millis(observed.clock.wall());
+    for (source, gauges) in observed.sources.iter().zip(observed.gauges()) {
+        let name = source.name.as_str();
+        let synced = gauges.synced.load(Ordering::Relaxed);
+        out.push(Sample::new(m::SOURCE_SYNCED, &[name], number(synced)));
+        let since_ms = gauges.stale_since_ms.load(Ordering::Relaxed);
+        let away_ms = if since_ms == 0 {
+            0
+        } else {
+            now_ms.saturating_sub(since_ms).max(1)
+        };
+        out.push(Sample::new(
+            m::SOURCE_STALE_SECONDS,
+            &[name],
+            number(away_ms) / 1000.0,
+        ));
+        for (kind, count) in gauges.counts() {
+            let stats = source.stats.kind(kind);
+            let errors: u64 = ErrorClass::ALL
+                .iter()
+                .map(|class| stats.errors(*class))
+                .sum();
+            for (metric, value) in [
+                (m::SOURCE_OBJECTS, count),
+                (m::SOURCE_EVENTS, stats.events()),
+                (m::SOURCE_LISTS, stats.lists()),
+                (m::SOURCE_ERRORS, errors),
+                (m::SOURCE_MALFORMED, stats.left_out()),
+            ] {
+                out.push(Sample::new(metric, &[name, kind.as_str()], number(value)));
+            }
+        }
+    }
+}
+
+/// The secondaries' values.
+fn secondary_samples(observed: &Observed, out: &mut Vec<Sample>) {
+    let now_ms = millis(observed.clock.wall());
+    for secondary in observed.secondaries() {
+        let zone = secondary.zone.to_string();
+        let target = secondary.target.to_string();
+        let labels = [zone.as_str(), target.as_str()];
+        if let Some(serial) = secondary.serial {
+            let serial = number(u64::from(serial.encode()));
+            out.push(Sample::new(m::SECONDARY_SERIAL, &labels, serial));
+        }
+        let version = observed
+            .zones
+            .get(&secondary.zone)
+            .and_then(|zone| zone.current());
+        let Some(lag) = version.map(|it| secondary.lag(&it)) else {
+            continue;
+        };
+        if let Some(versions) = lag.versions {
+            let versions = number(versions);
+            out.push(Sample::new(m::SECONDARY_LAG_VERSIONS, &labels, versions));
+        }
+        let seconds = number(lag.ms(now_ms)) / 1000.0;
+        out.push(Sample::new(m::SECONDARY_LAG_SECONDS, &labels, seconds));
+    }
+}
+
+/// The servers' values, summed over all.
+fn server_samples(observed: &Observed, out: &mut Vec<Sample>) {
+    let sum = |of: &dyn Fn(&Stats) -> u64| number(of(&observed.common.stats));
+    for (proto, name) in Proto::ALL {
+        for rcode in (0..=16).map(Rcode) {
+            let value = sum(&|stats| stats.replies(proto, rcode).get());
+            if value > 0.0 {
+                out.push(Sample::new(m::QUERIES, &[name, &rcode.to_string()], value));
+            }
+        }
+    }
+    for kind in TransferKind::ALL {
+        for (outcome, name) in [
+            (TransferOutcome::Done, "complete"),
+            (TransferOutcome::Broken, "broken"),
+            (TransferOutcome::Failed, "failed"),
+        ] {
+            let value = sum(&|stats| stats.transfers(kind, outcome).get());
+            out.push(Sample::new(m::TRANSFERS, &[kind.as_str(), name], value));
+        }
+    }
+    counter_samples(&sum, out);
+}
+
+/// Adds one counter up over all servers.
+type SumOf<'a> = &'a dyn Fn(&dyn Fn(&Stats) -> u64) -> f64;
+
+/// The servers' plain counters; `sum` adds one up over all servers.
+fn counter_samples(sum: SumOf<'_>, out: &mut Vec<Sample>) {
+    let up_to_date = sum(&|stats| stats.transfers_up_to_date.get());
+    let denied = sum(&|stats| stats.transfers_denied.get());
+    let limited = sum(&|stats| stats.transfers_over_limit.get());
+    for (metric, labels, value) in [
+        (m::TRANSFERS, &["ixfr", "up_to_date"][..], up_to_date),
+        (m::TRANSFERS, &["any", "denied"], denied),
+        (m::TRANSFERS, &["any", "over_limit"], limited),
+        (
+            m::TRANSFER_RECORDS,
+            &[],
+            sum(&|stats| stats.transfer_records.get()),
+        ),
+        (
+            m::TRANSFER_BYTES,
+            &[],
+            sum(&|stats| stats.transfer_octets.get()),
+        ),
+        (
+            m::DROPPED,
+            &["not_a_query"],
+            sum(&|stats| stats.ignored.get()),
+        ),
+        (
+            m::DROPPED,
+            &["send_error"],
+            sum(&|stats| stats.udp_send_errors.get()),
+        ),
+        (m::TRUNCATED, &[], sum(&|stats| stats.truncated.get())),
+        (
+            m::TSIG_FAILURES,
+            &[],
+            sum(&|stats| stats.tsig_refused.get()),
+        ),
+        (m::NOTIFY, &["sent"], sum(&|stats| stats.notify_sent.get())),
+        (
+            m::NOTIFY,
+            &["acknowledged"],
+            sum(&|stats| stats.notify_acknowledged.get()),
+        ),
+        (
+            m::NOTIFY,
+            &["refused"],
+            sum(&|stats| stats.notify_refused.get()),
+        ),
+        (
+            m::NOTIFY,
+            &["given_up"],
+            sum(&|stats| stats.notify_given_up.get()),
+        ),
+        (m::TCP_CONNECTIONS, &[], sum(&|stats| stats.tcp_open.get())),
+        (m::TCP_ACCEPTED, &[], sum(&|stats| stats.tcp_accepted.get())),
+        (m::TLS_FAILURES, &[], sum(&|stats| stats.tls_failed.get())),
+        (
+            m::TCP_CLOSED,
+            &["limit"],
+            sum(&|stats| stats.tcp_refused.get()),
+        ),
+        (
+            m::TCP_CLOSED,
+            &["timeout"],
+            sum(&|stats| stats.tcp_timed_out.get()),
+        ),
+        (
+            m::TCP_CLOSED,
+            &["accept_error"],
+            sum(&|stats| stats.tcp_accept_errors.get()),
+        ),
+    ] {
+        out.push(Sample::new(metric, labels, value));
+    }
+}
+
+/// The octets of all files below a folder; what cannot be read counts nothing.
+fn folder_octets(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return 0;
+    };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => folder_octets(&entry.path()),
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}

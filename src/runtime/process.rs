@@ -1,0 +1,492 @@
+//! The running process: started, told to reload, ended.
+//!
+//! Order of the start: configuration, store (restored versions are served from here on), sockets, sources.
+//! Order of a reload: the new Corefile is read and checked, everything that may fail is done aside, then it is taken
+//! into use; a bad one changes nothing. Order of the end: not ready, keep answering for the lame-duck time, stop
+//! accepting, let transfers end, close the store. A second signal ends at once.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use arc_swap::ArcSwap;
+use corefile::GoDuration;
+use directives::config::{Config, Loaded, Rejected};
+use history::{Past, serve_control};
+use ops::http::Ends;
+use ops::metrics::Metrics;
+use ops::{Clock, HandlerMetrics, SystemClock, Tasks, telemetry};
+use server::Common;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::args::{Configuration, Start, State};
+use crate::cli::commands::read;
+use crate::failure::{Failure, WriterEnded, one_line};
+use crate::plan::addresses::interface_addresses;
+use crate::plan::clusters::{Planned, plan, plan_onto};
+use crate::runtime::banner;
+use crate::runtime::coredns_metrics;
+use crate::runtime::descriptors;
+use crate::runtime::health;
+use crate::runtime::history_access::StoredPast;
+use crate::runtime::http_endpoints::{self, ObservedNow};
+use crate::runtime::ingest::{self, Data, Surroundings};
+use crate::runtime::observed::{Observed, samples};
+use crate::runtime::reload::{Reloads, ReloadsNow, Rhythm};
+use crate::runtime::serving::{Prepared, Serving};
+use crate::runtime::shutdown::{close, describe, ended_by, lameduck_of, outcome};
+use crate::runtime::signals::{Signals, Wish};
+use crate::runtime::sources::Source;
+use crate::runtime::startup_gate::Gates;
+use crate::runtime::writer_thread::Place;
+
+/// How long tasks may take to end.
+const GRACE: Duration = Duration::from_secs(10);
+/// How often the writer is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+/// How long new sources may take to open.
+const OPENING: Duration = Duration::from_secs(30);
+
+/// The running process.
+pub(crate) struct Process {
+    /// Where the Corefile is.
+    configuration: Configuration,
+    /// The state folder.
+    state: State,
+    /// Its configuration.
+    config: Config,
+    /// The digest of the Corefile that was looked at last, good or bad.
+    seen: String,
+    /// The tasks.
+    tasks: Tasks,
+    /// What serves.
+    serving: Serving,
+    /// What makes versions; nothing for a moment while one takes the place of another.
+    data: Option<Data>,
+    /// What can be seen of it.
+    observed: ObservedNow,
+    /// What HTTP listeners answer.
+    ends: Ends,
+    /// What the control socket answers from.
+    past: Arc<ArcSwap<StoredPast>>,
+    /// What came of reloading.
+    reloads: ReloadsNow,
+    /// What the data side needs.
+    around: Surroundings,
+}
+
+/// A configuration with all that is made aside for it.
+struct Ready {
+    /// It.
+    config: Config,
+    /// What serves.
+    prepared: Prepared,
+    /// What makes versions, where that changes: what it follows, what is seen of it, its sources.
+    data: Option<(Arc<Planned<'static>>, Arc<Observed>, Vec<Source>)>,
+}
+
+/// Why a reload did not come about.
+enum NotReloaded {
+    /// Nothing changed.
+    Refused(anyhow::Error),
+    /// The process cannot go on.
+    Broken(anyhow::Error),
+}
+
+impl Process {
+    /// Starts everything, waits for a signal or a failure, ends everything.
+    pub(crate) async fn start_and_wait(
+        loaded: Loaded,
+        configuration: &Configuration,
+        (state, start): (&State, &Start),
+    ) -> Result<(), Failure> {
+        let mut signals = Signals::listen()?;
+        descriptors::raise_limit();
+        let process = tokio::select! {
+            started = Self::start(loaded, configuration, (state, start)) => started?,
+            _ = signals.end() => return Ok(()),
+        };
+        if !start.quiet {
+            banner::print(&process.config, &process.seen)?;
+        }
+        process.wait(&mut signals).await
+    }
+
+    /// Builds the parts and starts them.
+    async fn start(
+        loaded: Loaded,
+        configuration: &Configuration,
+        (state, start): (&State, &Start),
+    ) -> anyhow::Result<Self> {
+        let Loaded { config, digest, .. } = loaded;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let reloads = ReloadsNow::new(Reloads::of(&state.state, &digest));
+        let mut planned = plan(&config, &interface_addresses).into_owned();
+        planned.change = reloads.change(&digest);
+        let planned = Arc::new(planned);
+        let counts = HandlerMetrics::default();
+        let mut serving = Serving::new(&clock, &counts, start.transfer_limits())?;
+        let requests = &counts.requests;
+        let first = Observed::new(&planned, &serving.common, requests, &clock, &state.state);
+        let first = Arc::new(first);
+        let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
+        let around = Surroundings {
+            metrics: metrics_of(&observed, &serving.common, &reloads, &counts),
+            clock: Arc::clone(&clock),
+        };
+        let metrics = Arc::clone(&around.metrics);
+        let ends = http_endpoints::ends(&observed, Arc::new(move || metrics.text()));
+        let prepared = serving
+            .prepare(&config, &planned, http_endpoints::wanted(&config, &ends))
+            .await?;
+        let store = ingest::in_folder(&state.state);
+        let awaits = prepared.has_secondaries();
+        let opened = Data::open(store, Arc::clone(&planned), first, awaits, &around).await;
+        let (data, inputs) = opened?;
+        reloads.started(&digest);
+        let cancel = CancellationToken::new();
+        let mut tasks = Tasks::new(cancel.clone());
+        let gates = Gates::of(&planned);
+        let to_ask = serving.take(prepared, Some(&gates), &mut tasks);
+        let past = Arc::new(ArcSwap::from_pointee(StoredPast::of_data(
+            &data, &config, &observed, &clock,
+        )));
+        let now = Arc::clone(&past);
+        let control = serve_control(
+            state.state.clone(),
+            Arc::new(move || Arc::<StoredPast>::clone(&now.load()) as Arc<dyn Past + Send + Sync>),
+            cancel,
+        );
+        tasks.spawn("control socket", control);
+        let health = health::run(
+            Arc::clone(&serving.health),
+            Arc::clone(&around.metrics),
+            Arc::clone(&clock),
+            tasks.cancel().clone(),
+        );
+        tasks.spawn("health of ourselves", health);
+        data.follow((inputs, Vec::new()), to_ask, &mut tasks, &clock)
+            .await?;
+        set_debug(&config);
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
+        Ok(Self {
+            configuration: configuration.clone(),
+            state: state.clone(),
+            config,
+            seen: digest,
+            tasks,
+            serving,
+            data: Some(data),
+            observed,
+            ends,
+            past,
+            reloads,
+            around,
+        })
+    }
+
+    /// Waits for the end and brings it about.
+    async fn wait(mut self, signals: &mut Signals) -> Result<(), Failure> {
+        let mut rhythm = Rhythm::of(&self.config);
+        let mut look = Box::pin(rhythm.wait());
+        let failed = loop {
+            let always = tokio::select! {
+                wish = signals.next() => match wish {
+                    Wish::Quit => {
+                        tracing::info!("SIGQUIT: ending at once");
+                        return Ok(());
+                    }
+                    Wish::End(signal) => {
+                        tracing::info!("{signal}: Shutting down servers then terminating");
+                        break None;
+                    }
+                    Wish::Reload => {
+                        tracing::info!("SIGUSR1: reloading");
+                        true
+                    }
+                },
+                end = self.tasks.next_end() => match end {
+                    Some(Ok(())) => continue,
+                    end => break Some(describe(end)),
+                },
+                () = &mut look => false,
+                () = tokio::time::sleep(LOOK) => match &self.data {
+                    Some(data) if !data.has_ended() => continue,
+                    Some(_) | None => break Some(WriterEnded.into()),
+                },
+            };
+            match self.look(always, signals).await {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(Wish::Quit)) => return Ok(()),
+                Ok(ControlFlow::Break(Wish::End(_) | Wish::Reload)) => break None,
+                Err(error) => break Some(error),
+            }
+            rhythm = Rhythm::of(&self.config);
+            look = Box::pin(rhythm.wait());
+        };
+        self.end(failed, signals).await
+    }
+
+    /// Looks at the Corefile; one that is other than the last, or any where `always`, is taken into use,
+    /// unless something is wrong with it. A signal to end breaks it off while nothing has changed yet.
+    ///
+    /// # Errors
+    /// When the process cannot go on.
+    async fn look(
+        &mut self,
+        always: bool,
+        signals: &mut Signals,
+    ) -> anyhow::Result<ControlFlow<Wish>> {
+        let configuration = self.configuration.clone();
+        let read = tokio::select! {
+            read = tokio::task::spawn_blocking(move || read(&configuration)) => read?,
+            wish = signals.end() => return Ok(ControlFlow::Break(wish)),
+        };
+        let digest = match &read {
+            Ok(loaded) => &loaded.digest,
+            Err(rejected) => &rejected.digest,
+        };
+        if !always && *digest == self.seen {
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.seen.clone_from(digest);
+        let loaded = match read {
+            Ok(loaded) => loaded,
+            Err(rejected) => {
+                self.refuse_text(&rejected);
+                return Ok(ControlFlow::Continue(()));
+            }
+        };
+        tracing::info!("Reloading");
+        for warning in &loaded.warnings {
+            tracing::warn!("{warning}");
+        }
+        let ready = tokio::select! {
+            ready = self.make_ready(loaded) => ready,
+            wish = signals.end() => {
+                tracing::info!("the reload is broken off");
+                return Ok(ControlFlow::Break(wish));
+            }
+        };
+        let reloaded = match ready {
+            Ok(ready) => self.reload(ready).await,
+            Err(error) => Err(error),
+        };
+        match reloaded {
+            Ok(()) => {
+                set_debug(&self.config);
+                self.reloads.taken(&self.seen);
+                let digest = &self.seen;
+                tracing::info!("plugin/reload: Running configuration SHA512 = {digest}");
+                tracing::info!("Reloading complete");
+                Ok(ControlFlow::Continue(()))
+            }
+            Err(NotReloaded::Refused(error)) => {
+                self.reloads.refused();
+                let error = one_line(&error);
+                tracing::error!(
+                    error,
+                    "plugin/reload: Corefile changed but reload failed; the old configuration stays"
+                );
+                Ok(ControlFlow::Continue(()))
+            }
+            Err(NotReloaded::Broken(error)) => Err(error),
+        }
+    }
+
+    /// Says what is wrong with a Corefile.
+    fn refuse_text(&self, rejected: &Rejected) {
+        self.reloads.refused();
+        for problem in &rejected.problems {
+            tracing::error!("{problem}");
+        }
+        let problems = rejected.problems.len();
+        tracing::warn!(
+            problems,
+            "plugin/reload: Corefile parse failed; the old configuration stays"
+        );
+    }
+
+    /// Does everything aside that may fail before a configuration is taken into use.
+    async fn make_ready(&self, loaded: Loaded) -> Result<Ready, NotReloaded> {
+        let Loaded { config, .. } = loaded;
+        let Some(data) = &self.data else {
+            return Err(NotReloaded::Broken(anyhow!("there is no writer")));
+        };
+        let mut new = plan_onto(&config, &interface_addresses, &data.planned);
+        new.change = self.reloads.change(&self.seen);
+        let same_data = new.has_same_data(&data.planned);
+        let planned = if same_data {
+            Arc::clone(&data.planned)
+        } else {
+            Arc::new(new.into_owned())
+        };
+        let clock = Arc::clone(&self.around.clock);
+        let wanted = http_endpoints::wanted(&config, &self.ends);
+        let prepared = self.serving.prepare(&config, &planned, wanted).await;
+        let prepared = prepared.map_err(NotReloaded::Refused)?;
+        if same_data {
+            let data = None;
+            return Ok(Ready {
+                config,
+                prepared,
+                data,
+            });
+        }
+        let state = &self.state.state;
+        let (common, requests) = (&self.serving.common, &self.serving.metrics.requests);
+        let observed = Observed::new(&planned, common, requests, &clock, state);
+        let observed = Arc::new(observed);
+        let opening = ingest::try_out(&planned, &observed, &clock);
+        let opened = match tokio::time::timeout(OPENING, opening).await {
+            Ok(opened) => opened,
+            Err(late) => Err(late).context("the sources do not open in time"),
+        };
+        let opened = opened.map_err(NotReloaded::Refused)?;
+        Ok(Ready {
+            config,
+            prepared,
+            data: Some((planned, observed, opened)),
+        })
+    }
+
+    /// Takes a configuration into use.
+    async fn reload(&mut self, ready: Ready) -> Result<(), NotReloaded> {
+        let Ready {
+            config,
+            prepared,
+            data,
+        } = ready;
+        match (data, &self.data) {
+            (Some((planned, observed, opened)), _) => {
+                let awaits = prepared.has_secondaries();
+                let new = (prepared, opened);
+                let exchanged = self.exchange_data(planned, observed, &config, awaits, new);
+                exchanged.await.map_err(NotReloaded::Broken)?;
+            }
+            (None, Some(data)) => {
+                let to_ask = self.serving.take(prepared, None, &mut self.tasks);
+                data.ask(to_ask, &mut self.tasks, &self.around.clock);
+                let past = StoredPast::of_data(data, &config, &self.observed, &self.around.clock);
+                self.past.store(Arc::new(past));
+            }
+            (None, None) => return Err(NotReloaded::Broken(anyhow!("there is no writer"))),
+        }
+        self.config = config;
+        Ok(())
+    }
+
+    /// Ends the data side and begins another with the same store; what is served meanwhile are the
+    /// versions that are there.
+    async fn exchange_data(
+        &mut self,
+        planned: Arc<Planned<'static>>,
+        observed: Arc<Observed>,
+        config: &Config,
+        awaits: bool,
+        (prepared, opened): (Prepared, Vec<Source>),
+    ) -> anyhow::Result<()> {
+        let Some(old) = self.data.take() else {
+            bail!("there is no writer");
+        };
+        let store = Place::Left(Box::new(old.end().await?));
+        let begun = Data::open(store, planned, Arc::clone(&observed), awaits, &self.around);
+        let (data, inputs) = begun.await?;
+        self.observed.store(observed);
+        let clock = Arc::clone(&self.around.clock);
+        self.past.store(Arc::new(StoredPast::of_data(
+            &data,
+            config,
+            &self.observed,
+            &clock,
+        )));
+        // Those who stay are asked again: a new writer publishes nothing before it knows what they have.
+        let _new = self.serving.take(prepared, None, &mut self.tasks);
+        let to_ask = self.serving.to_ask();
+        let fed = data.follow((inputs, opened), to_ask, &mut self.tasks, &clock);
+        fed.await?;
+        self.data = Some(data);
+        Ok(())
+    }
+
+    /// Ends everything.
+    async fn end(
+        self,
+        failed: Option<anyhow::Error>,
+        signals: &mut Signals,
+    ) -> Result<(), Failure> {
+        let Self {
+            config,
+            mut tasks,
+            serving,
+            data,
+            ends,
+            ..
+        } = self;
+        let lameduck = lameduck_of(&config);
+        ends.stopping.store(true, Ordering::Relaxed);
+        serving.common.draining.store(true, Ordering::Relaxed);
+        match &failed {
+            None if lameduck.is_zero() => {}
+            None => {
+                let lameduck = GoDuration(lameduck);
+                tracing::info!("plugin/health: Going into lameduck mode for {lameduck}");
+            }
+            Some(error) => tracing::error!(target: telemetry::FATAL, "{}", one_line(error)),
+        }
+        if failed.is_none() && !lameduck.is_zero() {
+            tokio::select! {
+                () = tokio::time::sleep(lameduck) => {}
+                wish = signals.end() => return ended_by(wish),
+            }
+        }
+        if let Some(data) = &data {
+            data.stop();
+        }
+        serving.stop();
+        tasks.cancel().cancel();
+        let all_ended = async { while tasks.next_end().await.is_some() {} };
+        tokio::select! {
+            ended = tokio::time::timeout(GRACE, all_ended) => {
+                if ended.is_err() {
+                    tracing::warn!("some tasks did not end in time");
+                }
+            }
+            wish = signals.end() => return ended_by(wish),
+        }
+        drop(tasks);
+        let closed = match data {
+            None => Ok(()),
+            Some(data) => close(data).await,
+        };
+        outcome(failed, closed)?;
+        tracing::info!("ended");
+        Ok(())
+    }
+}
+
+/// All metrics of the process.
+fn metrics_of(
+    observed: &ObservedNow,
+    common: &Common,
+    reloads: &ReloadsNow,
+    handlers: &HandlerMetrics,
+) -> Arc<Metrics> {
+    let common = common.clone();
+    let (observed, reloads) = (Arc::clone(observed), Arc::<Reloads>::clone(reloads));
+    let gather = move || {
+        let mut all = samples(&observed.load());
+        coredns_metrics::samples(&common, &mut all);
+        reloads.samples(&mut all);
+        all
+    };
+    Arc::new(Metrics::new(Arc::new(gather), handlers))
+}
+
+/// Logs more where a block has `debug`.
+fn set_debug(config: &Config) {
+    let mut blocks = config.servers.iter();
+    telemetry::set_debug(blocks.any(|block| block.operations.debug));
+}

@@ -1,0 +1,202 @@
+//! The Corefile is followed: when it is looked at, and what came of that.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use directives::config::Config;
+use ops::metrics as m;
+use ops::metrics::Sample;
+use ring::rand::{SecureRandom, SystemRandom};
+use zone::journal::sidefile::write_durably;
+
+/// The file in the state folder that holds the digest.
+const FILE: &str = "corefile";
+/// Where it is written before it is renamed.
+const NEXT: &str = "corefile.next";
+
+/// Whether a text is one of hexadecimal digits.
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|octet| octet.is_ascii_hexdigit())
+}
+
+/// What came of reloading, for metrics.
+#[derive(Debug, Default)]
+pub(crate) struct Reloads {
+    /// How many were refused.
+    failed: AtomicU64,
+    /// What is in use. Locked for one look or one write.
+    used: Mutex<InUse>,
+    /// The state folder, in which its digest outlasts the process.
+    state: PathBuf,
+}
+
+/// The configuration that is in use.
+#[derive(Debug, Default)]
+struct InUse {
+    /// Its digest.
+    digest: String,
+    /// Whether it was reloaded; otherwise it is that of the start.
+    is_reloaded: bool,
+}
+
+impl Reloads {
+    /// Nothing was reloaded yet: what was in use when the server ran last is, where that is known.
+    pub(crate) fn of(state: &Path, digest: &str) -> Self {
+        let before = std::fs::read_to_string(state.join(FILE)).ok();
+        let before = before.map(|text| text.trim_end().to_owned());
+        let before = before.filter(|text| text.len() == digest.len() && is_hex(text));
+        Self {
+            used: Mutex::new(InUse {
+                digest: before.unwrap_or_else(|| digest.to_owned()),
+                is_reloaded: false,
+            }),
+            state: state.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// What is to be taken into use, beside what is; `None` where the text is the same.
+    pub(crate) fn change(&self, digest: &str) -> Option<String> {
+        let InUse { digest: used, .. } = &*self.used();
+        (used != digest).then(|| format!("the Corefile, SHA512 {digest:.16}…, before {used:.16}…"))
+    }
+
+    /// The configuration of the start was taken into use.
+    pub(crate) fn started(&self, digest: &str) {
+        self.keep(digest, false);
+    }
+
+    /// Another one was.
+    pub(crate) fn taken(&self, digest: &str) {
+        self.keep(digest, true);
+    }
+
+    /// Keeps what is in use, here and for the next start.
+    fn keep(&self, digest: &str, is_reloaded: bool) {
+        let is_kept = |kept: String| kept.trim_end() == digest;
+        if !std::fs::read_to_string(self.state.join(FILE)).is_ok_and(is_kept) {
+            let line = format!("{digest}\n");
+            if let Err(error) = write_durably(&self.state, FILE, NEXT, line.as_bytes()) {
+                tracing::warn!(
+                    %error,
+                    "which Corefile is in use cannot be kept: a change of it that comes with the next start is not named"
+                );
+            }
+        }
+        *self.used() = InUse {
+            digest: digest.to_owned(),
+            is_reloaded,
+        };
+    }
+
+    /// What is in use.
+    fn used(&self) -> MutexGuard<'_, InUse> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One was refused.
+    pub(crate) fn refused(&self) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The values that are read at scrape.
+    pub(crate) fn samples(&self, out: &mut Vec<Sample>) {
+        #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53")]
+        let failed = self.failed.load(Ordering::Relaxed) as f64;
+        out.push(Sample::new(m::RELOAD_FAILED, &[], failed));
+        let used = self.used();
+        if used.is_reloaded {
+            let labels = ["sha512", &used.digest];
+            out.push(Sample::new(m::RELOAD_VERSION, &labels, 1.0));
+        }
+    }
+}
+
+/// When the Corefile is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rhythm(Option<Duration>);
+
+impl Rhythm {
+    /// As a configuration says: of several blocks with `reload` the last counts. What is added or taken
+    /// off for the jitter is drawn here, once.
+    pub(crate) fn of(config: &Config) -> Self {
+        let blocks = config.servers.iter().rev();
+        let mut reloads = blocks.filter_map(|block| block.operations.reload.as_ref());
+        Self(reloads.next().map(drawn))
+    }
+
+    /// Waits until it is time; for ever where the Corefile is not followed.
+    pub(crate) async fn wait(self) {
+        match self.0 {
+            None => std::future::pending().await,
+            Some(time) => tokio::time::sleep(time).await,
+        }
+    }
+}
+
+/// The interval, up to half the jitter more or less.
+fn drawn(reload: &directives::config::Reload) -> Duration {
+    let mut drawn = [0; 4];
+    // Without randomness all replicas look at the same time, and no harm is done.
+    if SystemRandom::new().fill(&mut drawn).is_err() {
+        return reload.interval;
+    }
+    let share = f64::from(u32::from_be_bytes(drawn)) / f64::from(u32::MAX);
+    reload.interval - reload.jitter / 2 + reload.jitter.mul_f64(share)
+}
+
+/// What is shared about reloading.
+pub(crate) type ReloadsNow = Arc<Reloads>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use directives::config::{Overrides, parse_text};
+
+    #[test]
+    fn the_same_text_again_is_no_change_and_another_names_both() {
+        let state = tempfile::tempdir().unwrap();
+        let reloads = Reloads::of(state.path(), "1111111111111111aa");
+        assert_eq!(reloads.change("1111111111111111aa"), None);
+        let change = reloads.change("2222222222222222bb").unwrap();
+        let want = "the Corefile, SHA512 2222222222222222…, before 1111111111111111…";
+        assert_eq!(change, want);
+        reloads.taken("2222222222222222bb");
+        assert_eq!(reloads.change("2222222222222222bb"), None);
+    }
+
+    #[test]
+    fn a_change_that_comes_with_a_start_is_named_once() {
+        let state = tempfile::tempdir().unwrap();
+        let change = |digest: &str| {
+            let reloads = Reloads::of(state.path(), digest);
+            let change = reloads.change(digest);
+            reloads.started(digest);
+            assert_eq!(reloads.change(digest), None);
+            change
+        };
+        assert_eq!(change("1111111111111111aa"), None);
+        let named = "the Corefile, SHA512 2222222222222222…, before 1111111111111111…";
+        assert_eq!(change("2222222222222222bb").as_deref(), Some(named));
+        assert_eq!(change("2222222222222222bb"), None);
+        // What no server wrote names nothing.
+        std::fs::write(state.path().join(FILE), "something else").unwrap();
+        assert_eq!(change("2222222222222222bb"), None);
+    }
+
+    #[test]
+    fn the_last_block_says_when_and_the_jitter_stays_within_its_bounds() {
+        let text = "a {\n reload\n}\nb {\n reload 10s 4s\n}\nc {\n}\n";
+        let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
+        for _ in 0..100 {
+            let Rhythm(Some(time)) = Rhythm::of(&loaded.config) else {
+                panic!("it is followed");
+            };
+            assert!((8..=12).contains(&time.as_secs()), "{time:?}");
+        }
+        let none = parse_text("Corefile", "a {\n}\n", &Overrides::default(), &|_| None).unwrap();
+        assert_eq!(Rhythm::of(&none.config), Rhythm(None));
+    }
+}

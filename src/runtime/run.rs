@@ -1,0 +1,47 @@
+//! `run`: the server, from its parts to its end.
+
+use std::backtrace::Backtrace;
+
+use crate::cli::args::{Configuration, Start, State};
+use crate::cli::commands::load;
+use crate::failure::Failure;
+use crate::runtime::banner::PidFile;
+use crate::runtime::process::Process;
+
+/// `run`.
+///
+/// # Errors
+/// When the configuration, a socket or the state folder is not usable, or when a part failed.
+pub fn run(configuration: &Configuration, state: &State, start: &Start) -> Result<(), Failure> {
+    let loaded = load(configuration)?;
+    let mut errors = loaded
+        .config
+        .servers
+        .iter()
+        .filter_map(|block| block.errors.as_ref());
+    if errors.any(|errors| errors.stacktrace) {
+        log_stacks();
+    }
+    let _pid_file = start.pidfile.as_deref().map(PidFile::write).transpose()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        // Sockets are looked at after so many turns of tasks that do not rest: beside many transfers
+        // queries must not wait for the default of 61.
+        .event_interval(8)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::running(error.to_string()))?;
+    let ended = runtime.block_on(Process::start_and_wait(
+        loaded,
+        configuration,
+        (state, start),
+    ));
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    ended
+}
+
+/// `errors stacktrace`: whatever panics is logged with its stack, until the process ends.
+fn log_stacks() {
+    std::panic::set_hook(Box::new(|panic| {
+        tracing::error!("{panic}\n{}", Backtrace::force_capture());
+    }));
+}

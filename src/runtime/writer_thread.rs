@@ -1,0 +1,472 @@
+//! The writer's thread: opens the store there, restores what it held, runs the pipeline, closes it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use dns::{Name, RrRef, Serial};
+use kubernetes::schema::Problem;
+use ops::metrics::Metrics;
+use ops::{Clock, TimeText, millis};
+use provenance::Cause;
+use tokio::sync::{mpsc, oneshot};
+use writer::{
+    CatalogPlan, ClusterGauges, ClusterPlan, Ended, FilePlan, GateEvent, Input, Notes, Observer,
+    Pipeline, ServiceKind, Store,
+};
+use zone::check::Warning;
+use zone::gate::Why;
+use zone::journal::next_serial;
+use zone::journal::{Journal, ReadError, Reader, Retention, StepsAtHand, Topic};
+use zone::pin::Pin;
+use zone::{Candidate, Edit, Journaled, MemoryLimits, Version, Zone};
+
+use crate::runtime::holds::{Orders, Pins};
+use crate::runtime::observed::Warnings;
+
+/// The journal as the pipeline's store.
+struct JournalStore {
+    /// The journal.
+    journal: Journal,
+    /// What operators ordered.
+    pins: Pins,
+    /// Steps that records were looked up in since the last commit, with their zone.
+    at_hand: Option<(Name, StepsAtHand)>,
+}
+
+impl Store for JournalStore {
+    type Error = StoreError;
+
+    fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, Self::Error> {
+        self.at_hand = None;
+        // The candidates are built anew at the next try, with what came meanwhile.
+        self.journal
+            .commit(candidates)
+            .map_err(|(error, _candidates)| StoreError::Commit(error))
+    }
+
+    fn floor(&self, apex: &Name) -> Option<Serial> {
+        self.journal.floor(apex)
+    }
+
+    fn lost(&self, apex: &Name) -> Option<Cause> {
+        self.journal.lost(apex).map(|lost| lost.cause())
+    }
+
+    fn origin(&mut self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
+        let reader = self.journal.reader();
+        let owner = record.to_record().owner;
+        let known = self.at_hand.take().filter(|(zone, _)| zone == apex);
+        let (_, at_hand) = self
+            .at_hand
+            .insert(known.unwrap_or_else(|| (apex.clone(), StepsAtHand::default())));
+        let mut causes = Vec::new();
+        let mut look = |seq| -> Result<bool, ReadError> {
+            let step = at_hand.get(&owner, seq, || reader.step_of(apex, seq, &owner))?;
+            let tag = step.added.tag_of(record);
+            causes = tag.map_or(Vec::new(), |tag| step.causes_of(tag).to_vec());
+            Ok(tag.is_none())
+        };
+        if let Err(error) = reader.find(apex, Topic::record(record), 0..=u64::MAX, &mut look) {
+            tracing::debug!(zone = %apex, %error, "who brought a record is not known");
+        }
+        causes
+    }
+
+    fn keep_pin(&mut self, apex: &Name, pin: Option<&Pin>) -> Result<(), Self::Error> {
+        Ok(self.pins.set(apex, pin)?)
+    }
+
+    fn prepare(&mut self) {
+        self.journal.prepare();
+    }
+
+    fn idle(&mut self) -> bool {
+        self.journal.idle()
+    }
+
+    fn again_after(&self) -> Option<Duration> {
+        self.journal.again_after()
+    }
+}
+
+/// Why something did not become durable.
+#[derive(Debug, thiserror::Error)]
+enum StoreError {
+    /// A version.
+    #[error(transparent)]
+    Commit(zone::journal::CommitError),
+    /// An order.
+    #[error(transparent)]
+    Pin(#[from] std::io::Error),
+}
+
+/// Where versions become durable.
+pub(crate) enum Place {
+    /// In a folder that is to be opened.
+    Folder(PathBuf),
+    /// In what an earlier writer left open; the next goes on with what no version of that one named.
+    Left(Box<Ended<Journal>>),
+}
+
+/// What the thread is given.
+pub(crate) struct Writer {
+    /// Where versions become durable.
+    pub(crate) store: Place,
+    /// The state folder.
+    pub(crate) state: PathBuf,
+    /// The clusters, each with what is kept of its zones.
+    pub(crate) clusters: Vec<(ClusterPlan, Vec<Retention>)>,
+    /// The zone files, each with what is kept of its zone.
+    pub(crate) files: Vec<(FilePlan, Retention)>,
+    /// The catalogs, each with what is kept of it.
+    pub(crate) catalogs: Vec<(CatalogPlan, Retention)>,
+    /// What the sources say.
+    pub(crate) inputs: mpsc::Receiver<Input>,
+    /// The time.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// What hears of versions.
+    pub(crate) metrics: Arc<Metrics>,
+    /// Problems of objects, for status.
+    pub(crate) problems: Arc<std::sync::Mutex<Vec<String>>>,
+    /// What some secondaries refuse, for status.
+    pub(crate) warnings: Warnings,
+    /// Whether nothing is published before it is known what secondaries have.
+    pub(crate) awaits_secondaries: bool,
+    /// The zones whose content comes from where it came from before.
+    pub(crate) unmoved: Vec<Name>,
+    /// Which change of the Corefile the plans come with.
+    pub(crate) change: Option<String>,
+}
+
+/// What the thread hands out once the store is open.
+pub(crate) struct Opened {
+    /// Reads the history.
+    pub(crate) reader: Reader,
+    /// Gauges of each cluster.
+    pub(crate) gauges: Vec<Arc<ClusterGauges>>,
+}
+
+/// The thread: it ends with the store when nobody has anything to say to it any more.
+pub(crate) type WriterThread = JoinHandle<anyhow::Result<Ended<Journal>>>;
+
+impl Writer {
+    /// Starts the thread; the store is open when the receiver gives something.
+    pub(crate) fn start(self) -> anyhow::Result<(WriterThread, oneshot::Receiver<Opened>)> {
+        let (tx, rx) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("writer".into())
+            .spawn(move || self.run(tx))
+            .context("the writer's thread cannot start")?;
+        Ok((thread, rx))
+    }
+
+    /// Opens, restores, works.
+    fn run(self, opened: oneshot::Sender<Opened>) -> anyhow::Result<Ended<Journal>> {
+        let Self {
+            store,
+            state,
+            clusters,
+            files,
+            catalogs,
+            mut inputs,
+            clock,
+            metrics,
+            problems,
+            warnings,
+            awaits_secondaries,
+            unmoved,
+            change,
+        } = self;
+        let Ended {
+            store: mut journal,
+            notes,
+        } = open(store, &clock)?;
+        let now = Start {
+            now_ms: millis(clock.wall()),
+            unmoved,
+        };
+        restore_all(&mut journal, &clusters, &files, &catalogs, &now)?;
+        let reader = journal.reader();
+        let pins = Pins::read(&state).context("the file of orders cannot be read")?;
+        let zones = clusters.iter().flat_map(|(plan, _)| plan.zones());
+        let zones = zones.map(|zone| &zone.zone);
+        let zones = zones.chain(files.iter().filter_map(|(plan, _)| plan.zone()));
+        let Orders { going_on, over } = pins.restore(zones, &reader);
+        let plans = clusters.into_iter().map(|(plan, _)| plan).collect();
+        let observer = Box::new(Ears {
+            metrics,
+            problems,
+            warnings,
+        });
+        let files = files.into_iter().map(|(plan, _)| plan).collect();
+        let catalogs = catalogs.into_iter().map(|(plan, _)| plan).collect();
+        let store = JournalStore {
+            journal,
+            pins,
+            at_hand: None,
+        };
+        let pipeline = Pipeline::new(plans, store, clock, observer)
+            .with_files(files)
+            .with_catalogs(catalogs)
+            .with_pins(going_on, over)
+            .with_notes(notes)
+            .with_change(change.as_deref());
+        let pipeline = match awaits_secondaries {
+            true => pipeline.awaiting_secondaries(),
+            false => pipeline,
+        };
+        let gauges = pipeline.gauges();
+        // Who waited for this may be gone; then there are no senders either, and the end is near.
+        drop(opened.send(Opened { reader, gauges }));
+        let Ended { store, notes } = pipeline.run(&mut inputs);
+        let store = store.journal;
+        Ok(Ended { store, notes })
+    }
+}
+
+/// Opens the store, if it is not open.
+fn open(store: Place, clock: &Arc<dyn Clock>) -> anyhow::Result<Ended<Journal>> {
+    let state = match store {
+        Place::Left(left) => return Ok(*left),
+        Place::Folder(state) => state,
+    };
+    let wall = Arc::clone(clock);
+    let (journal, report) = Journal::open(&state, Arc::new(move || millis(wall.wall())))?;
+    for note in &report.notes {
+        tracing::warn!("{note}");
+    }
+    let (store, notes) = (journal, Notes::new());
+    Ok(Ended { store, notes })
+}
+
+/// How a writer begins.
+struct Start {
+    /// The time, milliseconds since 1970 UTC.
+    now_ms: u64,
+    /// The zones whose content comes from where it came from before.
+    unmoved: Vec<Name>,
+}
+
+/// Puts the versions that the store holds back into all zones.
+fn restore_all(
+    journal: &mut Journal,
+    clusters: &[(ClusterPlan, Vec<Retention>)],
+    files: &[(FilePlan, Retention)],
+    catalogs: &[(CatalogPlan, Retention)],
+    now: &Start,
+) -> anyhow::Result<()> {
+    for (plan, kept) in clusters {
+        for (zone, kept) in plan.zones().zip(kept) {
+            restore(journal, &zone.zone, zone.limits, *kept, now)?;
+        }
+    }
+    for (plan, kept) in files {
+        match plan {
+            FilePlan::Zone { zone, limits } => restore(journal, zone, *limits, *kept, now)?,
+            FilePlan::Overlay {
+                cluster: _,
+                zone: _,
+            } => {}
+        }
+    }
+    for (plan, kept) in catalogs {
+        restore(journal, &plan.zone, plan.limits, *kept, now)?;
+    }
+    Ok(())
+}
+
+/// Puts the version that the store holds back into its zone; one that is there already goes on. It is
+/// stale until the source has been seen, unless it was good and the source is the same.
+fn restore(
+    journal: &mut Journal,
+    zone: &Zone,
+    limits: MemoryLimits,
+    kept: Retention,
+    now: &Start,
+) -> anyhow::Result<()> {
+    let now_ms = now.now_ms;
+    journal.set_retention(zone.apex(), kept);
+    if zone.current().is_some() {
+        if !now.unmoved.contains(zone.apex()) {
+            zone.set_stale_since_ms(Some(now_ms));
+        }
+        // What was held is rendered and judged anew.
+        zone.set_held(None);
+        return Ok(());
+    }
+    let loaded = journal.load(zone.apex(), limits)?;
+    for note in loaded.notes {
+        tracing::warn!("{note}");
+    }
+    let sound = loaded.version;
+    let version = sound.and_then(|it| brought_forward(journal, zone, limits, it, now_ms));
+    if let Some(version) = version {
+        tracing::info!(
+            zone = %zone.apex(),
+            serial = %version.serial,
+            records = version.contents.record_count(),
+            "version restored from the store"
+        );
+        zone.restore(version);
+        zone.set_stale_since_ms(Some(now_ms));
+    }
+    Ok(())
+}
+
+/// A version that may be shown: the one that the store held, or, when newer ones were shown and the
+/// store lost them, its content under a serial above theirs. `None` when that could not be stored: then
+/// the zone has no version until its source was listed, for a serial never goes back.
+fn brought_forward(
+    journal: &mut Journal,
+    zone: &Zone,
+    limits: MemoryLimits,
+    sound: Version,
+    now_ms: u64,
+) -> Option<Version> {
+    let apex = zone.apex();
+    let Some(lost) = journal.lost(apex) else {
+        return Some(sound);
+    };
+    let serial = next_serial(Some(sound.serial), journal.floor(apex), now_ms / 1000);
+    let same = Edit::new(&sound.contents).finish();
+    let causes = vec![vec![lost.cause()]];
+    let next = Candidate::new(Some(&sound), same, serial, now_ms, causes, limits);
+    let version = next.version().clone();
+    match journal.commit(vec![next]) {
+        Ok(_durable) => {
+            tracing::warn!(zone = %apex, sound = %sound.serial, %serial, "lost versions passed over");
+            Some(version)
+        }
+        Err((error, _)) => {
+            tracing::error!(zone = %apex, %error, "lost versions could not be passed over");
+            None
+        }
+    }
+}
+
+/// Hears what the writer does.
+struct Ears {
+    /// Counts it.
+    metrics: Arc<Metrics>,
+    /// Problems of objects, for status. The lock protects the list for the time of one change of it.
+    problems: Arc<std::sync::Mutex<Vec<String>>>,
+    /// What some secondaries refuse, for status.
+    warnings: Warnings,
+}
+
+impl Observer for Ears {
+    fn gate(&self, zone: &Name, event: &GateEvent) {
+        let outcome = event.as_str();
+        match event {
+            GateEvent::Held(held) => {
+                let mend = match held.why {
+                    Why::Shrinks { .. } => {
+                        format!("see why; to publish it: zonewright release {zone}")
+                    }
+                    Why::Unsound { .. } => "mend it; it is published then".to_owned(),
+                    Why::Pinned { .. } => "nothing: it was ordered".to_owned(),
+                };
+                tracing::error!(
+                    %zone, why = %held.why, mend,
+                    "a version is held; the last one is served and transferred"
+                );
+            }
+            GateEvent::Released { by } => {
+                tracing::warn!(%zone, by = &**by, "what was held is published: it was released")
+            }
+            GateEvent::Recovered => {
+                tracing::info!(%zone, "nothing is held any more: what was missing is back, or is not lost by what is served")
+            }
+            GateEvent::Expired => tracing::error!(
+                %zone,
+                "what was held is published, with all its losses: nobody released it in time"
+            ),
+            GateEvent::Pinned(pin) => {
+                let until = pin.until_ms.map(TimeText).map(tracing::field::display);
+                let (by, to) = (&*pin.by, pin.rollback.map(|it| it.to.to_string()));
+                match to {
+                    None => {
+                        tracing::warn!(%zone, by, until, "the zone is frozen: no version follows")
+                    }
+                    Some(to) => {
+                        tracing::warn!(%zone, to, by, until, "the zone is rolled back to an old content");
+                    }
+                }
+            }
+            GateEvent::Resumed { pin: _, by } => {
+                tracing::warn!(%zone, by = &**by, "the zone follows its sources again");
+            }
+        }
+        self.metrics.count_gate(&zone.to_string(), outcome);
+    }
+
+    fn warnings(&self, zone: &Name, all: &[Warning], new: &[Warning]) {
+        for warning in new {
+            tracing::warn!("{warning}");
+        }
+        let texts = all.iter().map(ToString::to_string).collect();
+        let mut warnings = self
+            .warnings
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        warnings.insert(zone.clone(), texts);
+    }
+
+    fn published(&self, version: &Version, added: usize, removed: usize) {
+        let zone = version.contents.apex().to_string();
+        tracing::info!(
+            zone,
+            serial = %version.serial,
+            records = version.contents.record_count(),
+            added,
+            removed,
+            hash = version.link.map(|link| link.hash.to_string()),
+            "version published"
+        );
+        self.metrics.count_version(&zone, added, removed);
+    }
+
+    fn committed(&self, commit: Duration, latencies: &[Duration]) {
+        self.metrics.count_commit(commit, latencies);
+    }
+
+    fn programmed(&self, service: ServiceKind, latency: Duration) {
+        self.metrics.count_programmed(service.as_str(), latency);
+    }
+
+    fn failed(&self, error: &str) {
+        tracing::error!(
+            error,
+            "a version could not be stored; the last one is served, and it is tried again"
+        );
+        self.metrics.commit_failures.inc();
+    }
+
+    fn not_forgotten(&self, zone: &Name, error: &str) {
+        tracing::error!(
+            %zone, error,
+            "an order is over, but cannot be forgotten yet; a restart may find it again, and it is tried again"
+        );
+    }
+
+    fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, new: &[Problem]) {
+        for problem in new {
+            tracing::warn!("{problem}");
+        }
+        let texts: Vec<String> = all.map(ToString::to_string).collect();
+        self.metrics
+            .problems
+            .set(i64::try_from(texts.len()).unwrap_or(i64::MAX));
+        *self
+            .problems
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = texts;
+    }
+
+    fn synced(&self, cluster: usize) {
+        tracing::info!(cluster, "everything was listed");
+    }
+}
