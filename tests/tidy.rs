@@ -176,6 +176,7 @@ fn declared(file: &Path, text: &str) -> Vec<PathBuf> {
             continue;
         }
         if let Some(name) = line[place + 4..].strip_suffix(';') {
+            let name = name.trim_start_matches("r#");
             files.push(base.join(format!("{name}.rs")));
             files.push(base.join(name).join("mod.rs"));
         }

@@ -13,30 +13,31 @@ use corefile::parser::{self, Block, Directive};
 use corefile::place::{Place, Problem, Report};
 use dns::Name;
 
-use crate::config::apex::{self, Apex};
-use crate::config::bind::{self, Bind};
-use crate::config::catalog::{self, Catalog};
-use crate::config::errors::{self, Errors};
-use crate::config::external::{self, External};
-use crate::config::file::{self, ZoneFile};
-use crate::config::gate::{self, Gate};
+use crate::apex::{self, Apex};
+use crate::bind::{self, Bind};
+use crate::catalog::{self, Catalog};
 use crate::config::handlers::{self, Handlers};
-use crate::config::health::{self, Health};
-use crate::config::history::{self, History};
 use crate::config::known::{self, Word};
-use crate::config::kubernetes::{self, Kubernetes};
-use crate::config::log::{self, LogRule};
-use crate::config::multicluster;
-use crate::config::nsid::{self, Nsid};
 use crate::config::operations::{self, Operations};
-use crate::config::prometheus::{self, Prometheus};
-use crate::config::ready::{self, Ready};
-use crate::config::tls::{self, Tls};
-use crate::config::transfer::{self, Transfer};
-use crate::config::tsig::{self, KeyFile, Tsig, TsigKey};
 use crate::config::zone::{self, Scheme, ZoneKey};
 use crate::config::zoned::closest;
-use crate::config::{hosts, listener, listener_tls, nested, repeats, sources, zoned};
+use crate::config::{listener, listener_tls, nested, repeats, sources, zoned};
+use crate::errors::config::{self as errors, Errors};
+use crate::file::{self, ZoneFile};
+use crate::gate::{self, Gate};
+use crate::health::{self, Health};
+use crate::history::{self, History};
+use crate::hosts::config as hosts;
+use crate::k8s_external::{self as external, External};
+use crate::kubernetes::{self, Kubernetes};
+use crate::log::config::{self as log, LogRule};
+use crate::multicluster;
+use crate::nsid::{self, Nsid};
+use crate::prometheus::{self, Prometheus};
+use crate::ready::{self, Ready};
+use crate::tls::{self, Tls};
+use crate::transfer::{self, Transfer};
+use crate::tsig::{self, KeyFile, Tsig, TsigKey};
 
 /// A Corefile, read and checked. It never changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,7 +155,7 @@ impl ServerBlock {
     }
 
     /// All zones that the block makes of clusters.
-    pub(super) fn cluster_zones(&self) -> impl Iterator<Item = &Name> {
+    pub(crate) fn cluster_zones(&self) -> impl Iterator<Item = &Name> {
         let external = self.external.iter().flat_map(External::zones);
         self.clusters().flat_map(Kubernetes::zones).chain(external)
     }
@@ -171,7 +172,7 @@ impl ServerBlock {
     }
 
     /// The same, each with the place of what writes it.
-    pub(super) fn written_at(&self) -> impl Iterator<Item = (&Name, &Place)> {
+    pub(crate) fn written_at(&self) -> impl Iterator<Item = (&Name, &Place)> {
         let clusters = self.clusters();
         let clusters = clusters.flat_map(|it| it.zones().map(|zone| (zone, &it.place)));
         let external = self.external.iter();

@@ -4,8 +4,8 @@
 use dns::Name;
 
 use crate::config::blocks::ServerBlock;
-use crate::config::external::External;
-use crate::config::kubernetes::Kubernetes;
+use crate::k8s_external::External;
+use crate::kubernetes::Kubernetes;
 
 /// A zone of a cluster, by the directive that writes it.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ pub enum Form<'a> {
 
 impl<'a> Form<'a> {
     /// The labels at the top of the zone below which its names stand; none where they stand anywhere.
-    pub(super) const fn labels(&self) -> &'static [&'static str] {
+    pub(crate) const fn labels(&self) -> &'static [&'static str] {
         match self {
             Self::Forward(_) => &["svc", "pod", "dns-version"],
             Self::Clusterset(_) => &["svc", "dns-version"],
@@ -33,7 +33,7 @@ impl<'a> Form<'a> {
     }
 
     /// Whether all names below `svc` are those of Services.
-    pub(super) fn has_services(&self) -> bool {
+    pub(crate) fn has_services(&self) -> bool {
         self.labels().contains(&"svc")
     }
 

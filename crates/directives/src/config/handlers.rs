@@ -4,19 +4,19 @@ use corefile::parser::Directive;
 use corefile::place::Report;
 use dns::Name;
 
-use crate::config::acl::{self, Acl};
-use crate::config::autopath::{self, Autopath};
-use crate::config::cache::{self, Cache};
-use crate::config::chaos::{self, Chaos};
-use crate::config::dns64::{self, Dns64};
-use crate::config::forward::{self, Forward};
-use crate::config::hosts::{self, Hosts};
+use crate::acl::config::{self as acl, Acl};
+use crate::autopath::config::{self as autopath, Autopath};
+use crate::cache::config::{self as cache, Cache};
+use crate::chaos::config::{self as chaos, Chaos};
 use crate::config::known::Word;
-use crate::config::loadbalance::{self, Loadbalance};
-use crate::config::local::{self, Local};
-use crate::config::metadata::{self, Metadata};
-use crate::config::rewrite::{self, RewriteRule};
-use crate::config::template::{self, Template};
+use crate::dns64::config::{self as dns64, Dns64};
+use crate::forward::config::{self as forward, Forward};
+use crate::hosts::config::{self as hosts, Hosts};
+use crate::loadbalance::config::{self as loadbalance, Loadbalance};
+use crate::local::config::{self as local, Local};
+use crate::metadata::config::{self as metadata, Metadata};
+use crate::rewrite::config::{self as rewrite, RewriteRule};
+use crate::template::config::{self as template, Template};
 
 /// What stands around the zones of a block at query time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -89,7 +89,7 @@ pub const HANDLER_OPTIONS: &[(&str, &str)] = &[
 ];
 
 /// Reads one of these directives; others are left alone. `zones` are those of the block.
-pub(super) fn take(
+pub(crate) fn take(
     word: Word,
     directive: &Directive,
     zones: &[Name],

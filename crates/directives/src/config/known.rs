@@ -7,7 +7,7 @@ use crate::config::refused::{REFUSED, reason};
 
 /// A directive we know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Word {
+pub(crate) enum Word {
     /// Who may ask what.
     Acl,
     /// One record for questions of type ANY.
@@ -150,7 +150,7 @@ const GONE: &[(&str, &str)] = &[
 ];
 
 /// Whether this word begins a directive, supported or not.
-pub(super) fn is_known(text: &str) -> bool {
+pub(crate) fn is_known(text: &str) -> bool {
     lookup(text).is_some() || reason(text).is_some() || GONE.iter().any(|(gone, _)| *gone == text)
 }
 
@@ -162,7 +162,7 @@ fn lookup(text: &str) -> Option<Word> {
 }
 
 /// Our directive of this name; any other is reported.
-pub(super) fn word(name: &Token, report: &mut Report) -> Option<Word> {
+pub(crate) fn word(name: &Token, report: &mut Report) -> Option<Word> {
     let text = name.text.as_str();
     let found = lookup(text);
     if found.is_some() {

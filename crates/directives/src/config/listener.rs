@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use corefile::address::{HttpAddress, HttpHost};
 use corefile::place::{Place, Report};
 
-use crate::config::bind::BindHost;
+use crate::bind::BindHost;
 use crate::config::blocks::ServerBlock;
 use crate::config::known::Word;
-use crate::config::transfer::Transfer;
-use crate::config::tsig::{KeyFile, TsigKey};
 use crate::config::zone::{Scheme, ZoneKey};
+use crate::transfer::Transfer;
+use crate::tsig::{KeyFile, TsigKey};
 
 /// One pair of sockets, UDP and TCP. The blocks on it share its keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,7 +66,7 @@ fn of_key(block: &ServerBlock, key: &ZoneKey) -> Vec<Listener> {
 
 /// Reports zones that stand twice on one listener, and zones that are both on all addresses and on
 /// one of them.
-pub(super) fn check_zones(servers: &[ServerBlock], report: &mut Report) {
+pub(crate) fn check_zones(servers: &[ServerBlock], report: &mut Report) {
     let mut seen: BTreeMap<_, Vec<(Option<BindHost>, Place)>> = BTreeMap::new();
     for (block, key) in servers
         .iter()
@@ -103,7 +103,7 @@ pub(super) fn check_zones(servers: &[ServerBlock], report: &mut Report) {
 
 /// Gives each block the keys, and the key files, of all blocks on its listeners; reports two different
 /// keys of one name.
-pub(super) fn share_keys(servers: &mut [ServerBlock], report: &mut Report) {
+pub(crate) fn share_keys(servers: &mut [ServerBlock], report: &mut Report) {
     let listeners: Vec<_> = servers.iter().map(ServerBlock::listeners).collect();
     let own: Vec<(Vec<TsigKey>, Vec<KeyFile>)> = servers
         .iter_mut()
@@ -127,7 +127,7 @@ pub(super) fn share_keys(servers: &mut [ServerBlock], report: &mut Report) {
 }
 
 /// Adds a key unless it is there; another of its name is reported.
-pub(super) fn add_key(keys: &mut Vec<TsigKey>, key: &TsigKey, report: &mut Report) {
+pub(crate) fn add_key(keys: &mut Vec<TsigKey>, key: &TsigKey, report: &mut Report) {
     match keys.iter().find(|there| there.name == key.name) {
         None => keys.push(key.clone()),
         Some(there) if there.same_key(key) => {}
@@ -139,14 +139,14 @@ pub(super) fn add_key(keys: &mut Vec<TsigKey>, key: &TsigKey, report: &mut Repor
 }
 
 /// Reports keys that `transfer` names and no `tsig` on the listener has.
-pub(super) fn check_key_names(servers: &[ServerBlock], report: &mut Report) {
+pub(crate) fn check_key_names(servers: &[ServerBlock], report: &mut Report) {
     for block in servers {
         check_key_names_of(block, &block.keys, report);
     }
 }
 
 /// Reports keys that `transfer` of a block names and that are not among these.
-pub(super) fn check_key_names_of(block: &ServerBlock, keys: &[TsigKey], report: &mut Report) {
+pub(crate) fn check_key_names_of(block: &ServerBlock, keys: &[TsigKey], report: &mut Report) {
     let named = block.transfers.iter().flat_map(Transfer::key_names);
     for (place, name) in named {
         if !keys.iter().any(|key| key.name == *name) {
@@ -158,7 +158,7 @@ pub(super) fn check_key_names_of(block: &ServerBlock, keys: &[TsigKey], report: 
 }
 
 /// Reports HTTP servers of different kinds on one port.
-pub(super) fn check_http(servers: &[ServerBlock], report: &mut Report) {
+pub(crate) fn check_http(servers: &[ServerBlock], report: &mut Report) {
     let mut seen: Vec<(Word, &Place, &HttpAddress)> = Vec::new();
     for block in servers {
         let health = block

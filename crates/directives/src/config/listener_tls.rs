@@ -6,9 +6,9 @@ use transfer::TlsDemand;
 
 use crate::config::blocks::{Config, ServerBlock};
 use crate::config::listener::Listener;
-use crate::config::nsid::Nsid;
-use crate::config::tls::{ClientAuth, Tls};
 use crate::config::zone::Scheme;
+use crate::nsid::Nsid;
+use crate::tls::{ClientAuth, Tls};
 
 /// The certificate of a listener: that of the first of its blocks that has one.
 #[must_use]
@@ -23,7 +23,7 @@ pub fn nsid_of<'a>(blocks: &[&'a ServerBlock]) -> Option<&'a Nsid> {
 }
 
 /// Reports what does not go together.
-pub(super) fn check(servers: &[ServerBlock], report: &mut Report) {
+pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
     let config = Config {
         servers: servers.to_vec(),
     };

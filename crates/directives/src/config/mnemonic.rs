@@ -6,7 +6,7 @@ use dns::{Rcode, Rtype, class_of_name};
 pub const CLASS_ANY: u16 = 255;
 
 /// The type of this name, in capitals; `TYPE12` is none, as in CoreDNS.
-pub(super) fn rtype(text: &str) -> Option<Rtype> {
+pub(crate) fn rtype(text: &str) -> Option<Rtype> {
     let is_upper = !text.bytes().any(|octet| octet.is_ascii_lowercase());
     if !is_upper || text.starts_with("TYPE") {
         return None;
@@ -15,14 +15,14 @@ pub(super) fn rtype(text: &str) -> Option<Rtype> {
 }
 
 /// The class of this name, in capitals.
-pub(super) fn class(text: &str) -> Option<u16> {
+pub(crate) fn class(text: &str) -> Option<u16> {
     let is_upper = !text.bytes().any(|octet| octet.is_ascii_lowercase());
     // CoreDNS does not accept `*`, the name of ANY in zone files.
     class_of_name(text).filter(|_| is_upper && text != "*")
 }
 
 /// The response code of this name, in capitals.
-pub(super) fn rcode(text: &str) -> Option<Rcode> {
+pub(crate) fn rcode(text: &str) -> Option<Rcode> {
     let is_upper = !text.bytes().any(|octet| octet.is_ascii_lowercase());
     Rcode::of_mnemonic(text).filter(|_| is_upper)
 }

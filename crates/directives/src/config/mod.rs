@@ -9,101 +9,71 @@
 //! Only files are read here: the Corefile, what it imports, key files. Everything else that is named
 //! (folders, certificates, addresses) is looked at by those who use it.
 
-mod acl;
-mod apex;
-mod autopath;
-mod bind;
-mod blocks;
-mod cache;
-mod catalog;
-mod chaos;
-mod dns64;
-mod errors;
-mod external;
-mod file;
-mod form;
-mod forward;
-mod gate;
-mod handlers;
-mod health;
-mod history;
-mod hosts;
-mod keyfile;
-mod known;
-mod kubernetes;
-mod listener;
-mod listener_tls;
-mod loadbalance;
-mod local;
-mod log;
-mod metadata;
-mod mnemonic;
-mod multicluster;
-mod nested;
-mod nsid;
-mod operations;
-mod pattern;
-mod prometheus;
-mod ready;
-mod refused;
-mod repeats;
-mod rewrite;
-mod secret;
-mod sources;
-mod template;
-mod tls;
-mod transfer;
-mod tsig;
-mod zone;
-mod zoned;
+pub(crate) mod blocks;
+pub(crate) mod form;
+pub(crate) mod handlers;
+pub(crate) mod known;
+pub(crate) mod listener;
+pub(crate) mod listener_tls;
+pub(crate) mod mnemonic;
+pub(crate) mod nested;
+pub(crate) mod operations;
+pub(crate) mod pattern;
+pub(crate) mod refused;
+pub(crate) mod repeats;
+pub(crate) mod sources;
+pub(crate) mod zone;
+pub(crate) mod zoned;
 
-pub use acl::{Acl, AclAction, AclPolicy};
-pub use apex::{Apex, NameServer};
-pub use autopath::{Autopath, SearchPath, search_names};
-pub use bind::{Bind, BindHost};
-pub use blocks::{Config, Loaded, Overrides, Rejected, ServerBlock, load, parse_text};
-pub use cache::{Cache, Kept, Prefetch, Stale};
-pub use catalog::{Catalog, CatalogEntry};
-pub use chaos::Chaos;
-pub use dns64::Dns64;
-pub use errors::{Consolidate, Errors, Level};
-pub use external::{External, external_options};
-pub use file::ZoneFile;
-pub use form::Form;
-pub use forward::{
+pub use crate::acl::config::{Acl, AclAction, AclPolicy};
+pub use crate::apex::{Apex, NameServer};
+pub use crate::autopath::config::{Autopath, SearchPath, search_names};
+pub use crate::bind::{Bind, BindHost};
+pub use crate::cache::config::{Cache, Kept, Prefetch, Stale};
+pub use crate::catalog::{Catalog, CatalogEntry};
+pub use crate::chaos::config::Chaos;
+pub use crate::dns64::config::Dns64;
+pub use crate::errors::config::{Consolidate, Errors, Level};
+pub use crate::file::ZoneFile;
+pub use crate::forward::config::{
     DohMethod, Forward, ForwardPolicy, HealthCheck, Target, TargetHost, TargetScheme, TlsFiles,
 };
-pub use gate::{Gate, Hold};
-pub use handlers::{HANDLER_OPTIONS, Handlers};
-pub use health::Health;
-pub use history::History;
-pub use hosts::{HostLine, Hosts};
-pub use known::directives;
-pub use kubernetes::{ApiLimits, ClientTls, Kubernetes, Options, Pods, Source, kubernetes_options};
-pub use listener::Listener;
-pub use listener_tls::{nsid_of, tls_of};
-pub use loadbalance::{Loadbalance, Policy};
-pub use local::Local;
-pub use log::{LogClass, LogField, LogPiece, LogRule};
-pub use metadata::{CLIENT_LABEL, Metadata};
-pub use mnemonic::CLASS_ANY;
-pub use nsid::Nsid;
-pub use operations::{Operations, Reload, Sockets, Timeouts};
-pub use pattern::Pattern;
-pub use prometheus::Prometheus;
-pub use ready::{Monitor, Ready};
-pub use refused::refused_table;
-pub use rewrite::{
+pub use crate::gate::{Gate, Hold};
+pub use crate::health::Health;
+pub use crate::history::History;
+pub use crate::hosts::config::{HostLine, Hosts};
+pub use crate::k8s_external::{External, external_options};
+pub use crate::kubernetes::{
+    ApiLimits, ClientTls, Kubernetes, Options, Pods, Source, kubernetes_options,
+};
+pub use crate::loadbalance::config::{Loadbalance, Policy};
+pub use crate::local::config::Local;
+pub use crate::log::config::{LogClass, LogField, LogPiece, LogRule};
+pub use crate::metadata::config::{CLIENT_LABEL, Metadata};
+pub use crate::nsid::Nsid;
+pub use crate::prometheus::Prometheus;
+pub use crate::ready::{Monitor, Ready};
+pub use crate::rewrite::config::{
     AnswerRule, EdnsAction, EdnsOption, EdnsRule, EdnsValue, NameMatch, NameRule, RewriteField,
     RewriteRule, Variable, filled,
 };
-pub use secret::Secret;
-pub use template::Template;
-pub use tls::{ClientAuth, Tls};
-pub use transfer::{Allow, Peer, Secondary, Transfer};
-pub use tsig::{KeyFile, TsigKey, read_keys_again};
+pub use crate::template::config::Template;
+pub use crate::tls::{ClientAuth, Tls};
+pub use crate::transfer::{Allow, Peer, Secondary, Transfer};
+pub use crate::tsig::secret::Secret;
+pub use crate::tsig::{KeyFile, TsigKey, read_keys_again};
+pub use blocks::{Config, Loaded, Overrides, Rejected, ServerBlock, load, parse_text};
+pub use form::Form;
+pub use handlers::{HANDLER_OPTIONS, Handlers};
+pub use known::directives;
+pub use listener::Listener;
+pub use listener_tls::{nsid_of, tls_of};
+pub use mnemonic::CLASS_ANY;
+pub use operations::{Operations, Reload, Sockets, Timeouts};
+pub use pattern::Pattern;
+pub use refused::refused_table;
 pub use zone::{Scheme, ZoneKey};
 pub use zoned::Zoned;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

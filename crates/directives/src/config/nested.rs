@@ -7,10 +7,10 @@ use corefile::place::{Place, Report};
 use dns::Name;
 
 use crate::config::blocks::ServerBlock;
-use crate::config::kubernetes::is_reverse;
+use crate::kubernetes::is_reverse;
 
 /// Reports zones that lie where a cluster has names, and warns about others within a cluster's zone.
-pub(super) fn check(servers: &[ServerBlock], report: &mut Report) {
+pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
     for inner in servers {
         for (zone, place) in inner.written_at() {
             let is_near = |outer: &&ServerBlock| {

@@ -89,7 +89,7 @@ const MAX_SOCKETS: usize = 1024;
 const TIMEOUT_OPTIONS: &str = "read, write, idle and maxtcpqueries";
 
 /// Reads one of these directives; others are left alone.
-pub(super) fn take(word: Word, directive: &Directive, into: &mut Operations, report: &mut Report) {
+pub(crate) fn take(word: Word, directive: &Directive, into: &mut Operations, report: &mut Report) {
     #[expect(clippy::wildcard_enum_match_arm, reason = "config reads all others")]
     match word {
         Word::Reload => {
@@ -238,7 +238,7 @@ fn pprof(directive: &Directive, report: &mut Report) {
 }
 
 /// The folder that relative paths of a block begin in, wherever in the block `root` stands.
-pub(super) fn root_of(directives: &[Directive]) -> Option<Arc<PathBuf>> {
+pub(crate) fn root_of(directives: &[Directive]) -> Option<Arc<PathBuf>> {
     let mut roots = directives.iter().filter(|it| it.name.text == "root");
     // Of several the last counts, as in CoreDNS.
     let folder = roots.next_back()?.arguments.first()?;

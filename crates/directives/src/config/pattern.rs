@@ -24,7 +24,7 @@ impl Eq for Pattern {}
 
 impl Pattern {
     /// Reads an expression; what is wrong with it is reported at the token.
-    pub(super) fn parse(token: &Token, text: &str, report: &mut Report) -> Option<Self> {
+    pub(crate) fn parse(token: &Token, text: &str, report: &mut Report) -> Option<Self> {
         if text.len() > MAX_OCTETS {
             let message = format!("a regular expression of {} characters", text.len());
             let mend = format!("write at most {MAX_OCTETS}");

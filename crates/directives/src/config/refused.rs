@@ -1,7 +1,7 @@
 //! The directives of CoreDNS that are refused, each with the reason.
 
 /// Name and reason; the README prints them.
-pub(super) const REFUSED: &[(&str, &str)] = &[
+pub(crate) const REFUSED: &[(&str, &str)] = &[
     (
         "auto",
         "files of zones are named one by one, with `file`: a file that is lost for a moment would be a zone that is gone",
@@ -96,7 +96,7 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
 ];
 
 /// Why a directive is refused.
-pub(super) fn reason(name: &str) -> Option<&'static str> {
+pub(crate) fn reason(name: &str) -> Option<&'static str> {
     let found = REFUSED.iter().find(|(refused, _)| *refused == name);
     found.map(|(_, why)| *why)
 }

@@ -53,7 +53,7 @@ const fn again(word: Word) -> Again {
 }
 
 /// Says what is to be said of a directive that stands in the block already, there.
-pub(super) fn report(word: Word, directive: &Directive, first: &Place, report: &mut Report) {
+pub(crate) fn report(word: Word, directive: &Directive, first: &Place, report: &mut Report) {
     let (text, place) = (&directive.name.text, &directive.name.place);
     // Of another file the line alone would be looked for in this one.
     let at = match first.file == place.file {

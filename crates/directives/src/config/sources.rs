@@ -3,10 +3,10 @@
 use corefile::place::Report;
 
 use crate::config::blocks::ServerBlock;
-use crate::config::kubernetes::Kubernetes;
+use crate::kubernetes::Kubernetes;
 
 /// Reports a zone that two `kubernetes` directives write differently: a zone has one content.
-pub(super) fn check_sources(servers: &[ServerBlock], report: &mut Report) {
+pub(crate) fn check_sources(servers: &[ServerBlock], report: &mut Report) {
     let all: Vec<&Kubernetes> = servers.iter().flat_map(ServerBlock::clusters).collect();
     for (index, later) in all.iter().enumerate() {
         for zone in later.zones() {

@@ -3,19 +3,12 @@
 //! What is stated about CoreDNS here was seen by running it; where we differ on purpose the test says
 //! so.
 
-mod catalog;
 mod directives;
-mod external;
-mod file;
 mod fuzz;
 mod grammar;
 mod handlers;
 mod keys;
-mod kubernetes;
 mod questions;
-mod tls;
-mod transfer;
-mod tsig;
 
 use std::fmt::Write as _;
 
@@ -24,7 +17,7 @@ use dns::Name;
 use crate::config::{Config, Loaded, Overrides, Rejected, ServerBlock, parse_text};
 
 /// The environment of these tests.
-fn env(name: &str) -> Option<String> {
+pub(crate) fn env(name: &str) -> Option<String> {
     let value = match name {
         "PORT" => "5353",
         "ZONE" => "example.org",
@@ -35,12 +28,12 @@ fn env(name: &str) -> Option<String> {
 }
 
 /// Reads a Corefile.
-fn read(text: &str) -> Result<Loaded, Rejected> {
+pub(crate) fn read(text: &str) -> Result<Loaded, Rejected> {
     parse_text("Corefile", text, &Overrides::default(), &env)
 }
 
 /// The configuration of a text that must be good.
-fn config(text: &str) -> Config {
+pub(crate) fn config(text: &str) -> Config {
     match read(text) {
         Ok(loaded) => loaded.config,
         Err(rejected) => panic!("{text}\n{rejected}"),
@@ -49,14 +42,14 @@ fn config(text: &str) -> Config {
 
 /// The block of a text that must be good and have one; `directives` stand in a block of
 /// `cluster.local`.
-fn block(directives: &str) -> ServerBlock {
+pub(crate) fn block(directives: &str) -> ServerBlock {
     let mut servers = config(&format!("cluster.local {{\n{directives}\n}}\n")).servers;
     assert_eq!(servers.len(), 1);
     servers.remove(0)
 }
 
 /// What is wrong with a text, one problem a line.
-fn problems(text: &str) -> Vec<String> {
+pub(crate) fn problems(text: &str) -> Vec<String> {
     match read(text) {
         Ok(_) => Vec::new(),
         Err(rejected) => rejected.problems.iter().map(ToString::to_string).collect(),
@@ -64,7 +57,7 @@ fn problems(text: &str) -> Vec<String> {
 }
 
 /// What is wrong with directives in a block: `LINE:COLUMN: message`, the first directive in line 1.
-fn faults(directives: &str) -> Vec<String> {
+pub(crate) fn faults(directives: &str) -> Vec<String> {
     let text = format!(". {{\n{directives}\n}}\n");
     let Err(rejected) = read(&text) else {
         return Vec::new();
@@ -78,7 +71,7 @@ fn faults(directives: &str) -> Vec<String> {
 }
 
 /// What is warned about in a text that must be good.
-fn warnings(text: &str) -> Vec<String> {
+pub(crate) fn warnings(text: &str) -> Vec<String> {
     match read(text) {
         Ok(loaded) => loaded.warnings.iter().map(ToString::to_string).collect(),
         Err(rejected) => panic!("{text}\n{rejected}"),
@@ -86,7 +79,7 @@ fn warnings(text: &str) -> Vec<String> {
 }
 
 /// The keys of each block, as `zone:port`.
-fn keys(text: &str) -> Vec<Vec<String>> {
+pub(crate) fn keys(text: &str) -> Vec<Vec<String>> {
     let servers = config(text).servers;
     let of_block = |block: &ServerBlock| {
         block
@@ -99,7 +92,7 @@ fn keys(text: &str) -> Vec<Vec<String>> {
 }
 
 /// Asserts that a text has exactly these problems, each given by how its line begins.
-fn check_problems(text: &str, want: &[&str]) {
+pub(crate) fn check_problems(text: &str, want: &[&str]) {
     let got = problems(text);
     let good = got.len() == want.len() && got.iter().zip(want).all(|(g, w)| g.starts_with(w));
     let mut shown = String::new();
@@ -110,11 +103,11 @@ fn check_problems(text: &str, want: &[&str]) {
 }
 
 /// A name that is one.
-fn name(text: &str) -> Name {
+pub(crate) fn name(text: &str) -> Name {
     Name::parse(text).unwrap()
 }
 
 /// Names as text.
-fn shown<'a>(names: impl IntoIterator<Item = &'a Name>) -> Vec<String> {
+pub(crate) fn shown<'a>(names: impl IntoIterator<Item = &'a Name>) -> Vec<String> {
     names.into_iter().map(ToString::to_string).collect()
 }

@@ -60,7 +60,7 @@ struct Parts {
 }
 
 /// Reads a key of a server block: several when it is an address range.
-pub(super) fn key(token: &Token, default_port: u16, report: &mut Report) -> Vec<ZoneKey> {
+pub(crate) fn key(token: &Token, default_port: u16, report: &mut Report) -> Vec<ZoneKey> {
     let Some(Parts {
         scheme,
         port,
@@ -84,7 +84,7 @@ pub(super) fn key(token: &Token, default_port: u16, report: &mut Report) -> Vec<
 }
 
 /// Reads a zone as the argument of a directive: several when it is an address range.
-pub(super) fn argument(token: &Token, report: &mut Report) -> Vec<Name> {
+pub(crate) fn argument(token: &Token, report: &mut Report) -> Vec<Name> {
     let Some(Parts {
         scheme,
         port,
@@ -101,7 +101,7 @@ pub(super) fn argument(token: &Token, report: &mut Report) -> Vec<Name> {
 }
 
 /// Reads the zones of a directive, without repeats; `default` when there are none.
-pub(super) fn arguments(tokens: &[Token], default: &[Name], report: &mut Report) -> Vec<Name> {
+pub(crate) fn arguments(tokens: &[Token], default: &[Name], report: &mut Report) -> Vec<Name> {
     if tokens.is_empty() {
         return default.to_vec();
     }
@@ -262,6 +262,6 @@ fn name(text: &str, token: &Token, report: &mut Report) -> Option<Name> {
 }
 
 /// Reads a token that is a domain name, in lower case.
-pub(super) fn domain_name(token: &Token, report: &mut Report) -> Option<Name> {
+pub(crate) fn domain_name(token: &Token, report: &mut Report) -> Option<Name> {
     name(&token.text, token, report)
 }

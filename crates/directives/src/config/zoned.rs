@@ -3,13 +3,13 @@
 use corefile::place::{Place, Report};
 use dns::Name;
 
-use crate::config::apex::{self, Apex};
-use crate::config::autopath;
+use crate::apex::{self, Apex};
+use crate::autopath::config as autopath;
 use crate::config::blocks::ServerBlock;
-use crate::config::file::ZoneFile;
-use crate::config::gate::Gate;
-use crate::config::history::History;
-use crate::config::transfer::Transfer;
+use crate::file::ZoneFile;
+use crate::gate::Gate;
+use crate::history::History;
+use crate::transfer::Transfer;
 
 /// A directive that is for some zones and those below them.
 pub trait Zoned {
@@ -43,7 +43,7 @@ zoned!(Transfer, Apex, Gate, History, ZoneFile);
 
 /// Of several directives the one with the closest zone at or above `zone`; of those that are equally close
 /// the first.
-pub(super) fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
+pub(crate) fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<&'a T> {
     directives
         .iter()
         .rev()
@@ -52,7 +52,7 @@ pub(super) fn closest<'a, T: Zoned>(directives: &'a [T], zone: &Name) -> Option<
 }
 
 /// Checks what the directives of one block say about zones.
-pub(super) fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
+pub(crate) fn check_zones(server: &ServerBlock, keys: &[Name], report: &mut Report) {
     apex::check(server, report);
     autopath::check(server, report);
     let catalogs = server.catalogs.iter().map(|catalog| &catalog.zone);

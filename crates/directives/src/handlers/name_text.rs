@@ -8,7 +8,7 @@ use dns::WireText;
 const MAX_TEXT: usize = 1024;
 
 /// The text of a name.
-pub(super) struct NameText {
+pub(crate) struct NameText {
     /// The octets, all of them ASCII.
     octets: [u8; MAX_TEXT],
     /// How many there are.
@@ -27,7 +27,7 @@ impl fmt::Write for NameText {
 
 impl NameText {
     /// The text of a wire name.
-    pub(super) fn of(wire: &[u8]) -> Self {
+    pub(crate) fn of(wire: &[u8]) -> Self {
         let mut text = Self {
             octets: [0; MAX_TEXT],
             length: 0,
@@ -38,7 +38,7 @@ impl NameText {
     }
 
     /// The text.
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         std::str::from_utf8(&self.octets[..self.length]).unwrap_or_default()
     }
 }

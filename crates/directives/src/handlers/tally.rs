@@ -16,7 +16,7 @@ pub struct Counts<'a> {
 
 /// A metric, for a listener where it has one, counted by its other labels.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     /// Which metric.
     metric: QuestionMetric,
     /// The listener.
@@ -27,7 +27,7 @@ pub(super) struct Tally {
 
 impl Counts<'_> {
     /// A metric's counts.
-    pub(super) fn tally(self, metric: QuestionMetric) -> Tally {
+    pub(crate) fn tally(self, metric: QuestionMetric) -> Tally {
         Tally {
             metric,
             server: self.server.to_owned(),
@@ -38,7 +38,7 @@ impl Counts<'_> {
 
 impl Tally {
     /// The counter of these labels, those behind `server`.
-    pub(super) fn counter(&self, labels: &[&str]) -> Counter {
+    pub(crate) fn counter(&self, labels: &[&str]) -> Counter {
         let metric = self.metric.metric();
         let server = metric.labels.first().filter(|it| **it == "server");
         let server = server.map(|_| self.server.as_str());
@@ -49,13 +49,13 @@ impl Tally {
     }
 
     /// One more of these labels.
-    pub(super) fn increase(&self, labels: &[&str]) {
+    pub(crate) fn increase(&self, labels: &[&str]) {
         self.counter(labels).inc();
     }
 
     /// The count of these labels.
     #[cfg(test)]
-    pub(super) fn get(&self, labels: &[&str]) -> u64 {
+    pub(crate) fn get(&self, labels: &[&str]) -> u64 {
         self.counter(labels).get()
     }
 }

@@ -5,7 +5,7 @@ use ops::HandlerMetrics;
 use crate::handlers::Counts;
 
 /// Where handlers of tests count.
-pub(super) const fn counts(metrics: &HandlerMetrics) -> Counts<'_> {
+pub(crate) const fn counts(metrics: &HandlerMetrics) -> Counts<'_> {
     Counts {
         metrics,
         server: "dns://:53",

@@ -1,0 +1,4 @@
+//! `acl`: who may ask what.
+
+pub(crate) mod config;
+pub(crate) mod handler;

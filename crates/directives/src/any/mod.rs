@@ -1,0 +1,3 @@
+//! `any`: one record for questions of type ANY.
+
+pub(crate) mod handler;

@@ -1,0 +1,253 @@
+//! `apex [ZONES...] { ns NAME [ADDRESS...]; mbox NAME; refresh D; retry D; expire D; minimum D; ttl D }`:
+//! what stands at the top of a zone. Ours; CoreDNS has no such word.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use corefile::parser::{Directive, Line};
+use corefile::place::{Place, Report};
+use corefile::quantity::duration_or_seconds;
+use dns::{Name, Ttl};
+
+use crate::config::blocks::ServerBlock;
+use crate::config::form::Form;
+use crate::config::zone;
+use crate::config::zoned::closest;
+
+/// What was said about the apex of some zones. What was not said is `None`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Apex {
+    /// Where it stands.
+    pub place: Place,
+    /// The zones it is for, and those below them.
+    pub zones: Vec<Name>,
+    /// The name servers, in the order of the file, each once.
+    pub name_servers: Vec<NameServer>,
+    /// The mailbox of the zone's keeper, as a name (RFC 1035 section 3.3.13).
+    pub mbox: Option<Name>,
+    /// How often secondaries look for a new serial; at least a second.
+    pub refresh: Option<Ttl>,
+    /// How soon they look again after a failure; at least a second.
+    pub retry: Option<Ttl>,
+    /// How long they answer without having reached us; at least a second.
+    pub expire: Option<Ttl>,
+    /// The TTL of "there is no such name" (RFC 2308 section 4).
+    pub minimum: Option<Ttl>,
+    /// The TTL of the SOA and NS records and their addresses.
+    pub ttl: Option<Ttl>,
+}
+
+/// A name server of a zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameServer {
+    /// Where its name stands.
+    pub place: Place,
+    /// Its name.
+    pub name: Name,
+    /// Its addresses, for zones that hold its name; each once.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// The options, for messages.
+const OPTIONS: &str = "ns, mbox, refresh, retry, expire, minimum and ttl";
+
+impl ServerBlock {
+    /// What was said about the top of `zone`, by the closest `apex`.
+    #[must_use]
+    pub fn apex_for(&self, zone: &Name) -> Option<&Apex> {
+        closest(&self.apexes, zone)
+    }
+}
+
+/// Reads the directive; `block_zones` are the default.
+pub(crate) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Report) -> Apex {
+    let mut apex = Apex {
+        place: directive.name.place.clone(),
+        zones: zone::arguments(&directive.arguments, block_zones, report),
+        name_servers: Vec::new(),
+        mbox: None,
+        refresh: None,
+        retry: None,
+        expire: None,
+        minimum: None,
+        ttl: None,
+    };
+    if directive.lines.is_empty() {
+        let message = "apex says nothing";
+        report.error(
+            &apex.place,
+            message,
+            format!("write a block: its options are {OPTIONS}"),
+        );
+    }
+    for line in &directive.lines {
+        match line.name.text.as_str() {
+            "ns" => name_server(line, &mut apex.name_servers, report),
+            "mbox" => {
+                let value = mailbox(line, report);
+                line.set(&mut apex.mbox, value, report);
+            }
+            "refresh" => timer(line, &mut apex.refresh, 1, report),
+            "retry" => timer(line, &mut apex.retry, 1, report),
+            "expire" => timer(line, &mut apex.expire, 1, report),
+            "minimum" => timer(line, &mut apex.minimum, 0, report),
+            "ttl" => timer(line, &mut apex.ttl, 0, report),
+            _ => directive.unknown_option(line, OPTIONS, report),
+        }
+    }
+    check_timers(&apex, report);
+    apex
+}
+
+/// Reads `ns NAME [ADDRESS...]`. The same name again adds addresses.
+fn name_server(line: &Line, name_servers: &mut Vec<NameServer>, report: &mut Report) {
+    let words = line
+        .at_least_one("NAME [ADDRESS...]", report)
+        .unwrap_or_default();
+    let Some((first, rest)) = words.split_first() else {
+        return;
+    };
+    let Some(name) = zone::domain_name(first, report) else {
+        return;
+    };
+    if name.label_count() < 2 {
+        let mend = "write the whole name, such as ns1.dns.cluster.local";
+        report.error(
+            &first.place,
+            format!("{} is not a host's whole name", first.shown()),
+            mend,
+        );
+        return;
+    }
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    for token in rest {
+        match token.text.parse() {
+            Ok(address) => addresses.push(address),
+            Err(_) => {
+                let message = format!("{} is not an IP address", token.shown());
+                report.error(&token.place, message, "write: ns NAME [ADDRESS...]");
+            }
+        }
+    }
+    let at = name_servers
+        .iter()
+        .position(|server| server.name == name)
+        .unwrap_or_else(|| {
+            let place = first.place.clone();
+            name_servers.push(NameServer {
+                place,
+                name,
+                addresses: Vec::new(),
+            });
+            name_servers.len() - 1
+        });
+    for address in addresses {
+        if !name_servers[at].addresses.contains(&address) {
+            name_servers[at].addresses.push(address);
+        }
+    }
+}
+
+/// Reads `mbox NAME`, also in the form of a mail address.
+fn mailbox(line: &Line, report: &mut Report) -> Option<Name> {
+    let token = line.exactly_one("NAME", report)?;
+    let Some((local, domain)) = token.text.split_once('@') else {
+        return zone::domain_name(token, report);
+    };
+    // RFC 1035 section 8: the part before the '@' is one label, dots in it are escaped.
+    let text = format!("{}.{domain}", local.replace('.', "\\."));
+    zone::domain_name(&token.with_text(text), report)
+}
+
+/// Reads a timer of the SOA or a TTL: whole seconds, at least `least`.
+fn timer(line: &Line, slot: &mut Option<Ttl>, least: u32, report: &mut Report) {
+    let parse = |text: &str| {
+        let duration = duration_or_seconds(text).map_err(|error| error.to_string())?;
+        if duration.subsec_nanos() != 0 {
+            return Err("not whole seconds".to_owned());
+        }
+        if duration < Duration::from_secs(least.into()) {
+            return Err(format!("less than {least} s"));
+        }
+        Ttl::try_from(duration).map_err(|error| error.to_string())
+    };
+    let value = line.value("DURATION", parse, report);
+    line.set(slot, value, report);
+}
+
+/// Warns about timers with which secondaries lose the zone.
+fn check_timers(apex: &Apex, report: &mut Report) {
+    if let (Some(refresh), Some(expire)) = (apex.refresh, apex.expire)
+        && expire <= refresh
+    {
+        let message = format!("expire ({expire} s) is not more than refresh ({refresh} s)");
+        let mend = "secondaries drop the zone before they look again: make expire larger";
+        report.warn(&apex.place, message, mend);
+    }
+}
+
+/// Reports name servers whose name lies in a zone of the block and leads to no address there, or to one
+/// that is not written because the name is a Service's.
+pub(crate) fn check(server: &ServerBlock, report: &mut Report) {
+    for apex in &server.apexes {
+        for name_server in &apex.name_servers {
+            let zones = server.cluster_zones();
+            let zones = zones.filter(|zone| name_server.name.is_within(zone));
+            if let Some(zone) = zones.max_by_key(|zone| zone.label_count()) {
+                check_name_server(server, name_server, zone, report);
+            }
+        }
+    }
+}
+
+/// Reports a name server whose name lies in `zone`.
+fn check_name_server(
+    server: &ServerBlock,
+    name_server: &NameServer,
+    zone: &Name,
+    report: &mut Report,
+) {
+    let NameServer {
+        place,
+        name,
+        addresses,
+    } = name_server;
+    let below = |label: &str| zone.child(label).is_ok_and(|above| name.is_within(&above));
+    let form = server.form_of(zone);
+    if form.is_some_and(|form| form.has_services()) && below("svc") {
+        if !addresses.is_empty() {
+            let message =
+                format!("{name} has the addresses of its Service, not those that stand here");
+            let mend = format!("leave the addresses out, or choose a name outside svc.{zone}");
+            report.error(place, message, mend);
+        }
+        return;
+    }
+    if server.overlay_of(zone).is_some() || may_be_service(form, zone, name) {
+        return;
+    }
+    let own = server.apex_for(zone);
+    let servers = own.map_or(&[][..], |apex| &apex.name_servers);
+    let has_address = |it: &NameServer| it.name == *name && !it.addresses.is_empty();
+    let is_default =
+        servers.is_empty() && form.is_some_and(|form| form.default_name_server(zone) == *name);
+    if !servers.iter().any(has_address) && !is_default {
+        let message = format!("name server {name} has no address in the zone {zone}");
+        report.error(
+            place,
+            message,
+            format!("write it in the apex of {zone}: ns NAME ADDRESS..."),
+        );
+    }
+}
+
+/// Whether a name of an external zone may be a Service's, with the addresses that it has outside.
+fn may_be_service(form: Option<Form<'_>>, zone: &Name, name: &Name) -> bool {
+    let Some(Form::External(external)) = form else {
+        return false;
+    };
+    // A namespace of the apex label has no names there.
+    let own = zone.child(&external.apex_label);
+    let is_own = own.is_ok_and(|own| name.is_within(&own));
+    name.label_count() > zone.label_count() + 1 && !is_own
+}

@@ -1,0 +1,205 @@
+//! `autopath`: walks the client's search path for it, so that one question does for several.
+//!
+//! A pod that looks for `api.github.com` asks for `api.github.com.NAMESPACE.svc.cluster.local` first. Where
+//! that is missing, the other names that it would go on to ask for are tried here, and the first that is
+//! there is the answer, behind an alias. Names of our zones are looked up in memory; only those that lie
+//! elsewhere go through the chain.
+//!
+//! CoreDNS's rules: NODATA ends the walk as an answer does; a handler that fails ends it with its failure,
+//! unless it is that there is none for a name; where no name is there, the first reply stands. The
+//! search path itself is a name like others.
+
+use std::sync::Arc;
+
+use dns::{Name, Rcode, Rdata, Record, Rtype};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use kubernetes::facts::ClientPods;
+use ops::metrics::AUTOPATH_SUCCESS;
+use server::chain::{Handler, Next};
+use server::message::{Outcome, Question, Reply, Request};
+
+use crate::acl::handler::closest;
+use crate::handlers::tally::{Counts, Tally};
+
+/// Where search paths are from.
+#[derive(Debug, Clone)]
+pub enum Search {
+    /// All clients have this one.
+    Names(Vec<Name>),
+    /// A pod has that of its namespace.
+    Cluster {
+        /// Which pods there are.
+        clients: Arc<ClientPods>,
+        /// The zones of the cluster.
+        zones: Vec<Name>,
+        /// What stands behind the cluster's: our own search path.
+        more: Vec<Name>,
+    },
+}
+
+/// The handler of `autopath`.
+#[derive(Debug)]
+pub struct Autopath {
+    /// The names, and those below them, that it is for.
+    zones: Vec<Name>,
+    /// Where search paths are from.
+    search: Search,
+    /// Queries that were answered with another name of the path.
+    successes: Tally,
+}
+
+/// A search path as it applies to one question.
+struct Path {
+    /// How many octets of the question stand before the first name of the path.
+    base_octets: usize,
+    /// The namespace of the client and the zone, where they make the path.
+    of_pod: Option<(Arc<str>, Name)>,
+}
+
+impl Autopath {
+    /// A handler for names in `zones`.
+    #[must_use]
+    pub fn new(zones: Vec<Name>, search: Search, counts: Counts<'_>) -> Self {
+        Self {
+            zones,
+            search,
+            successes: counts.tally(AUTOPATH_SUCCESS),
+        }
+    }
+
+    /// The path for a question that is below its first name.
+    fn path(&self, question: &Question<'_>) -> Option<Path> {
+        let lower = question.name;
+        closest(&self.zones, lower)?;
+        let (base_octets, of_pod) = match &self.search {
+            Search::Names(names) => {
+                let first = closest(names.get(..1)?, lower)?;
+                (lower.len() - first.as_wire().len(), None)
+            }
+            Search::Cluster { clients, zones, .. } => {
+                let zone = closest(zones, lower)?;
+                let above = &lower[..lower.len() - zone.as_wire().len()];
+                let (base_octets, namespace) = namespace_in(above)?;
+                let own = clients.get(question.client.ip())?.namespace;
+                if own.as_bytes() != namespace {
+                    return None;
+                }
+                (base_octets, Some((own, zone.clone())))
+            }
+        };
+        (base_octets > 0).then_some(Path {
+            base_octets,
+            of_pod,
+        })
+    }
+
+    /// The names of a path, from the first to the root.
+    fn names(&self, path: &Path) -> Vec<Name> {
+        let mut names = Vec::new();
+        if let Some((namespace, zone)) = &path.of_pod {
+            let service = zone.child("svc");
+            let own = service
+                .as_ref()
+                .ok()
+                .and_then(|it| it.child(namespace).ok());
+            names.extend(own.into_iter().chain(service.ok()));
+            names.push(zone.clone());
+        }
+        match &self.search {
+            Search::Names(more) | Search::Cluster { more, .. } => names.extend_from_slice(more),
+        }
+        names.push(Name::root());
+        names
+    }
+
+    /// Walks the path.
+    async fn walk(&self, path: Path, request: &mut Request, next: Next) -> Outcome {
+        let names = self.names(&path);
+        let base = request.name.as_wire()[..path.base_octets].to_vec();
+        let mut first = None;
+        for (place, name) in names.iter().enumerate() {
+            let wire = [&base[..], name.as_wire()].concat();
+            let Ok(name) = Name::from_wire(&wire) else {
+                continue;
+            };
+            let lower = name.to_lower();
+            let mut asking = request.asking(name, request.qtype);
+            // The first is asked again if none is there: it is a name of ours then.
+            if next.is_missing(&asking.question(&lower)) {
+                continue;
+            }
+            let outcome = next.clone().run(&mut asking).await;
+            match outcome {
+                Outcome::Reply(reply) if reply.rcode != Rcode::NXDOMAIN => {
+                    request.metadata = asking.metadata;
+                    self.successes.increase(&[]);
+                    return Outcome::Reply(behind_alias(reply, &request.name));
+                }
+                Outcome::Failed(ref failure)
+                    if failure.error.is_some() && !failure.is_end_of_chain() =>
+                {
+                    return outcome;
+                }
+                Outcome::Dropped => return Outcome::Dropped,
+                Outcome::Reply(_) | Outcome::Failed(_) if place == 0 => first = Some(outcome),
+                Outcome::Reply(_) | Outcome::Failed(_) => {}
+            }
+        }
+        match first {
+            Some(first) => first,
+            None => next.run(request).await,
+        }
+    }
+}
+
+/// The namespace in labels before the name of a zone, `….NAMESPACE.svc`, and how many octets stand before it.
+fn namespace_in(above: &[u8]) -> Option<(usize, &[u8])> {
+    let (mut at, mut label) = (0, None);
+    while let Some(length) = above.get(at) {
+        let end = at + 1 + usize::from(*length);
+        let here = (at, above.get(at + 1..end)?);
+        if end == above.len() {
+            return label.filter(|_| here.1 == b"svc");
+        }
+        label = Some(here);
+        at = end;
+    }
+    None
+}
+
+/// A reply to a question for another name: what it has of another name stands behind an alias.
+fn behind_alias(mut reply: Reply, asked: &Name) -> Reply {
+    // Where an alias of the name itself leads to others, there is one.
+    if let Some(other) = reply.answers.first().filter(|it| it.owner != *asked) {
+        let alias = Record {
+            owner: asked.clone(),
+            rtype: Rtype::CNAME,
+            ttl: other.ttl,
+            rdata: Rdata::name(&other.owner),
+        };
+        reply.answers.insert(0, alias);
+    }
+    reply
+}
+
+impl Handler for Autopath {
+    fn name(&self) -> &'static str {
+        "autopath"
+    }
+
+    fn passes(&self, question: &Question<'_>) -> bool {
+        self.path(question).is_none()
+    }
+
+    fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {
+        let lower = request.name.to_lower();
+        match self.path(&request.question(&lower)) {
+            None => next.run(request),
+            Some(path) => self.walk(path, request, next).boxed(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

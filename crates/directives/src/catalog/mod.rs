@@ -1,0 +1,301 @@
+//! `catalog ZONE [MEMBERS...] { group NAME [MEMBERS...]; coo CATALOG [MEMBERS...]; several_groups }`: a
+//! zone that lists zones (RFC 9432), so that secondaries find new ones by themselves. Ours.
+
+use corefile::parser::{Directive, Line};
+use corefile::place::{Place, Report};
+use dns::Name;
+use transfer::PeerAddress;
+
+use crate::config::blocks::ServerBlock;
+use crate::config::known::Word;
+use crate::config::zone;
+
+/// A catalog zone as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Catalog {
+    /// Where it stands.
+    pub place: Place,
+    /// The catalog's own name.
+    pub zone: Name,
+    /// The zones that it lists; empty for all of the block that somebody may have.
+    pub members: Vec<Name>,
+    /// Groups (RFC 9432 section 4.4.2), each with the members that are in it; empty for all.
+    pub groups: Vec<(String, Vec<Name>)>,
+    /// Catalogs that members move to (RFC 9432 section 4.4.1), with these; empty for all.
+    pub moves: Vec<(Name, Vec<Name>)>,
+    /// Whether a member may be in several groups: Knot 3.2 refuses such a catalog as a whole.
+    pub several_groups: bool,
+}
+
+/// One zone that a catalog lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogEntry {
+    /// The zone.
+    pub zone: Name,
+    /// Its groups, mostly none or one.
+    pub groups: Vec<String>,
+    /// The catalog it moves to.
+    pub moves_to: Option<Name>,
+}
+
+/// The options, for messages.
+const OPTIONS: &str = "group, coo and several_groups";
+/// The most octets of a catalog's name: what stands below has a label of 32 characters and two more.
+const MAX_ZONE_OCTETS: usize = 200;
+/// The most octets of a group: one string of a TXT record.
+const GROUP_OCTETS: usize = 255;
+
+/// Reads the directive.
+pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Option<Catalog> {
+    let place = directive.name.place.clone();
+    let Some((first, members)) = directive.arguments.split_first() else {
+        let mend = "write: catalog ZONE [MEMBERS...]";
+        report.error(&place, "catalog names no zone", mend);
+        return None;
+    };
+    let mut catalog = Catalog {
+        place,
+        zone: zone::domain_name(first, report)?.to_lower(),
+        members: zone::arguments(members, &[], report),
+        groups: Vec::new(),
+        moves: Vec::new(),
+        several_groups: false,
+    };
+    for line in &directive.lines {
+        match line.name.text.as_str() {
+            "group" => group(line, &mut catalog, report),
+            "coo" => moves(line, &mut catalog, report),
+            "several_groups" => {
+                line.refuse_arguments(report);
+                catalog.several_groups = true;
+            }
+            _ => directive.unknown_option(line, OPTIONS, report),
+        }
+    }
+    Some(catalog)
+}
+
+/// The names of the catalogs among directives.
+pub(crate) fn names(directives: &[Directive]) -> Vec<Name> {
+    let catalogs = directives.iter().filter(|it| it.name.text == "catalog");
+    // What is wrong with a name is said when the directive itself is read.
+    let mut aside = Report::default();
+    let names = catalogs.filter_map(|it| zone::domain_name(it.arguments.first()?, &mut aside));
+    names.map(|name| name.to_lower()).collect()
+}
+
+/// Whether a directive writes zones with content: the keys of the block that are catalogs are none of
+/// them.
+pub(crate) const fn stands_beside(word: Word) -> bool {
+    matches!(
+        word,
+        Word::External | Word::File | Word::Kubernetes | Word::Multicluster
+    )
+}
+
+/// Reads `group NAME [MEMBERS...]`.
+fn group(line: &Line, catalog: &mut Catalog, report: &mut Report) {
+    let words = line.at_least_one("NAME [MEMBERS...]", report);
+    let Some((name, members)) = words.and_then(|words| words.split_first()) else {
+        return;
+    };
+    if name.text.len() > GROUP_OCTETS {
+        let mend = format!("write at most {GROUP_OCTETS} octets");
+        report.error(&name.place, "the group's name is too long", mend);
+        return;
+    }
+    let members = zone::arguments(members, &[], report);
+    catalog.groups.push((name.text.clone(), members));
+}
+
+/// Reads `coo CATALOG [MEMBERS...]`.
+fn moves(line: &Line, catalog: &mut Catalog, report: &mut Report) {
+    let words = line.at_least_one("CATALOG [MEMBERS...]", report);
+    let Some((name, members)) = words.and_then(|words| words.split_first()) else {
+        return;
+    };
+    let Some(to) = zone::domain_name(name, report) else {
+        return;
+    };
+    if to == catalog.zone {
+        let mend = "name the catalog that the zones move to";
+        report.error(&name.place, "coo names its own catalog", mend);
+        return;
+    }
+    let members = zone::arguments(members, &[], report);
+    catalog.moves.push((to.to_lower(), members));
+}
+
+impl ServerBlock {
+    /// The zones that a catalog of this block lists, in the order of the block.
+    #[must_use]
+    pub fn catalog_entries(&self, catalog: &Catalog) -> Vec<CatalogEntry> {
+        let zones: Vec<&Name> = if catalog.members.is_empty() {
+            let own = self.content_zones();
+            own.filter(|zone| self.transfer_for(zone).is_some())
+                .collect()
+        } else {
+            catalog.members.iter().collect()
+        };
+        let is_for = |members: &[Name], zone| members.is_empty() || members.contains(zone);
+        let mut entries: Vec<CatalogEntry> = Vec::new();
+        for zone in zones {
+            if entries.iter().any(|entry| entry.zone == *zone) {
+                continue;
+            }
+            let groups = catalog.groups.iter();
+            let groups = groups.filter(|(_, members)| is_for(members, zone));
+            let mut moves = catalog.moves.iter();
+            let moves_to = moves.find(|(_, members)| is_for(members, zone));
+            entries.push(CatalogEntry {
+                zone: zone.to_lower(),
+                groups: groups.map(|(group, _)| group.clone()).collect(),
+                moves_to: moves_to.map(|(to, _)| to.clone()),
+            });
+        }
+        entries
+    }
+}
+
+/// Checks the catalogs of all blocks.
+pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
+    let mut seen: Vec<(&Catalog, Vec<CatalogEntry>)> = Vec::new();
+    for block in servers {
+        for catalog in &block.catalogs {
+            check_one(block, catalog, report);
+            let entries = block.catalog_entries(catalog);
+            for (other, theirs) in &seen {
+                check_pair((catalog, &entries), (other, theirs), report);
+            }
+            seen.push((catalog, entries));
+        }
+    }
+}
+
+/// Checks what one catalog says about its own block.
+fn check_one(block: &ServerBlock, catalog: &Catalog, report: &mut Report) {
+    let place = &catalog.place;
+    let own = &catalog.zone;
+    if own.as_wire().len() > MAX_ZONE_OCTETS {
+        let mend = "choose a short one, such as catalog.invalid";
+        report.error(
+            place,
+            "the catalog's name is too long for members below it",
+            mend,
+        );
+    }
+    if block.content_zones().any(|zone| zone == own) {
+        let mend = "give the catalog a name of its own, such as catalog.invalid";
+        report.error(place, format!("{own} is a zone with content already"), mend);
+    }
+    if block.transfer_for(own).is_none() {
+        let message = format!("nobody may have the catalog {own}");
+        let mend = "add the zone to the keys of the block, or name it behind transfer";
+        report.error(place, message, mend);
+    }
+    for zone in &catalog.members {
+        if !block.content_zones().any(|known| known == zone) {
+            let message = format!("the catalog lists {zone}, which this block does not write");
+            report.error(place, message, "name zones of this block");
+        } else if block.transfer_for(zone).is_none() {
+            let message = format!("the catalog lists {zone}, which nobody may have");
+            report.error(place, message, "name the zone behind transfer, too");
+        }
+    }
+    let entries = block.catalog_entries(catalog);
+    if entries.is_empty() {
+        let message = format!("the catalog {own} lists no zone: its secondaries would drop all");
+        report.error(place, message, "name zones, or let someone transfer them");
+    }
+    let named = catalog.groups.iter().map(|(_, members)| members);
+    let named = named.chain(catalog.moves.iter().map(|(_, members)| members));
+    for zone in named.flatten() {
+        if !entries.iter().any(|entry| entry.zone == *zone) {
+            let message = format!("{zone} is no member of the catalog {own}");
+            report.error(place, message, "name members of the catalog");
+        }
+    }
+    check_readers(block, catalog, &entries, report);
+    for entry in &entries {
+        if entry.groups.len() > 1 && !catalog.several_groups {
+            let message = format!("{} is in several groups", entry.zone);
+            let mend =
+                "Knot 3.2 refuses such a catalog as a whole: name one, or write several_groups";
+            report.error(place, message, mend);
+        }
+        let moves = catalog.moves.iter();
+        let moves = moves.filter(|(_, zones)| zones.is_empty() || zones.contains(&entry.zone));
+        if moves.count() > 1 {
+            let message = format!("{} moves to several catalogs", entry.zone);
+            report.error(place, message, "a zone can move to one");
+        }
+    }
+}
+
+/// Warns of secondaries that would set up members which they may not have.
+fn check_readers(
+    block: &ServerBlock,
+    catalog: &Catalog,
+    entries: &[CatalogEntry],
+    report: &mut Report,
+) {
+    let members = entries.iter().map(|entry| &entry.zone);
+    let members: Vec<_> = members
+        .map(|zone| (zone, block.transfer_for(zone)))
+        .collect();
+    let readers = block.transfer_for(&catalog.zone);
+    for reader in readers.into_iter().flat_map(|it| &it.secondaries) {
+        let peer = PeerAddress::from(reader.address);
+        let mut lacking = members
+            .iter()
+            .filter(|(_, transfer)| !transfer.is_some_and(|it| it.is_for(peer)));
+        let Some((first, _)) = lacking.next() else {
+            continue;
+        };
+        let which = match lacking.count() {
+            0 => format!("its member {first}"),
+            more => format!("{} of its members, such as {first}", more + 1),
+        };
+        let message = format!(
+            "{} reads the catalog {} and may not have {which}",
+            peer.ip, catalog.zone
+        );
+        let mend = "name it behind transfer of each, too, or name the members of the catalog";
+        report.warn(&reader.place, message, mend);
+    }
+}
+
+/// Checks two catalogs against each other: one name one content, one zone one catalog.
+fn check_pair(
+    (catalog, entries): (&Catalog, &[CatalogEntry]),
+    (other, theirs): (&Catalog, &[CatalogEntry]),
+    report: &mut Report,
+) {
+    if catalog.zone == other.zone {
+        if entries != theirs {
+            let message = format!(
+                "the catalog {} stands already at {}",
+                other.zone, other.place
+            );
+            let mend = "a catalog has one content: let both say the same, or rename one";
+            report.error(&catalog.place, message, mend);
+        }
+        return;
+    }
+    for entry in entries {
+        let Some(their) = theirs.iter().find(|their| their.zone == entry.zone) else {
+            continue;
+        };
+        // While a zone moves it stands in both (RFC 9432 section 4.4.1).
+        let moves = entry.moves_to.as_ref() == Some(&other.zone);
+        let comes = their.moves_to.as_ref() == Some(&catalog.zone);
+        if moves == comes {
+            let message = format!("{} is in the catalog {}, too", entry.zone, other.zone);
+            let mend = "a zone is in one catalog: name the members, or let it move with coo";
+            report.error(&catalog.place, message, mend);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,4 @@
+//! `errors`: errors are logged.
+
+pub(crate) mod config;
+pub(crate) mod consolidate;

@@ -1,0 +1,79 @@
+//! What a `forward` does besides answering: it checks the health of upstreams that failed until they
+//! answer, and closes connections that nobody uses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+use tokio::time::{interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::forward::handler::connection::{Connection, Transport};
+use crate::forward::handler::query::check;
+use crate::forward::handler::{Forward, Upstream};
+
+/// How long each step of a check may take.
+const LIMIT: Duration = Duration::from_secs(1);
+/// The least time between two checks: with 0 they would follow each other without a rest.
+const LEAST_REST: Duration = Duration::from_millis(10);
+/// How often connections are looked at.
+const CLEANING: Duration = Duration::from_secs(10);
+
+impl Forward {
+    /// Checks and cleans until told to stop.
+    pub(super) async fn look_after(
+        self: Arc<Self>,
+        mut ill: mpsc::Receiver<usize>,
+        cancel: CancellationToken,
+    ) {
+        let mut checks = FuturesUnordered::new();
+        let mut cleaning = interval(CLEANING);
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                Some(place) = ill.recv() => checks.push(self.until_well(place)),
+                Some(()) = checks.next() => {}
+                _ = cleaning.tick() => self.upstreams.iter().for_each(|it| it.close_old()),
+            }
+        }
+    }
+
+    /// Checks an upstream until it is well.
+    async fn until_well(&self, place: usize) {
+        let upstream = &self.upstreams[place];
+        while !self.is_well(upstream).await {
+            upstream.note_failed_check();
+            sleep(self.config.health.interval.max(LEAST_REST)).await;
+        }
+        upstream.note_well();
+    }
+
+    /// Whether an upstream answers; what it says does not matter.
+    async fn is_well(&self, upstream: &Upstream) -> bool {
+        let health = &self.config.health;
+        let mut query = check(&health.domain, health.recursion_desired);
+        let transport = upstream.transport(if self.config.force_tcp {
+            Transport::Tcp
+        } else {
+            Transport::Udp
+        });
+        let tls = upstream.tls.as_ref();
+        let open = Connection::open(upstream.address, upstream.source, transport, tls, None);
+        let Ok(Ok(mut connection)) = timeout(2 * LIMIT, open).await else {
+            return false;
+        };
+        let id = query.renew_id();
+        let sent = timeout(LIMIT, connection.send(&query)).await;
+        if !matches!(sent, Ok(Ok(()))) {
+            return false;
+        }
+        match timeout(LIMIT, connection.receive(&query, id)).await {
+            Err(_) => false,
+            // Something came that has our ID and cannot be read: there is someone.
+            Ok(Err(error)) => error.kind() == std::io::ErrorKind::InvalidData,
+            Ok(Ok(_)) => true,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The addresses of an upstream that is written as a name: asked of the resolvers that the Corefile names.
+
+use std::net::{IpAddr, SocketAddr};
+
+use dns::{Name, Response, Rtype, flags};
+use ops::HandlerMetrics;
+use server::message::CLASS_IN;
+
+use crate::forward::handler::connection::Transport;
+use crate::forward::handler::failure::AskError;
+use crate::forward::handler::query::plain;
+use crate::forward::handler::upstream::Upstream;
+
+/// Why a resolver gives no address.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// It cannot be asked.
+    #[error(transparent)]
+    Asked(#[from] AskError),
+    /// What it says is no answer to what was asked.
+    #[error("resolver {0}: the reply is to another question")]
+    Other(SocketAddr),
+    /// There are none.
+    #[error("no resolver has an address of it")]
+    None,
+}
+
+/// Asks resolvers, one after the other, for the addresses of a name; `config` says how.
+///
+/// # Errors
+/// [`ResolveError`] of the last resolver, when none gives an address.
+pub async fn resolve(
+    name: &Name,
+    resolvers: &[SocketAddr],
+    config: &crate::config::Forward,
+) -> Result<Vec<IpAddr>, ResolveError> {
+    // What is asked here is no query of a client: it is not counted.
+    let uncounted = HandlerMetrics::default();
+    let mut why = ResolveError::None;
+    for resolver in resolvers {
+        let upstream = Upstream::new(*resolver, None, config, &uncounted);
+        let mut found = Vec::new();
+        for qtype in [Rtype::A, Rtype::AAAA] {
+            match ask(&upstream, name, qtype).await {
+                Ok(addresses) => found.extend(addresses),
+                Err(error) => why = error,
+            }
+        }
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Err(why)
+}
+
+/// Asks one resolver for addresses of one kind; over TCP when they do not fit a datagram.
+async fn ask(upstream: &Upstream, name: &Name, qtype: Rtype) -> Result<Vec<IpAddr>, ResolveError> {
+    let mut query = plain(name, qtype, CLASS_IN, flags::RD);
+    let mut response = upstream.ask(&mut query, Transport::Udp).await?;
+    if response.flags & flags::TC != 0 {
+        response = upstream.ask(&mut query, Transport::Tcp).await?;
+    }
+    let question = response.question.as_ref().map(|it| (&it.0, it.1));
+    if question != Some((name, qtype)) {
+        return Err(ResolveError::Other(upstream.address));
+    }
+    Ok(addresses(&response, qtype))
+}
+
+/// The addresses of one kind in an answer.
+fn addresses(response: &Response, qtype: Rtype) -> Vec<IpAddr> {
+    let answers = response.sections[0].iter();
+    let fitting = answers.filter(|record| record.rtype == qtype);
+    let address = |data: &[u8]| match <[u8; 4]>::try_from(data) {
+        Ok(v4) => Some(IpAddr::from(v4)),
+        Err(_) => <[u8; 16]>::try_from(data)
+            .ok()
+            .map(|it| IpAddr::from(it).to_canonical()),
+    };
+    fitting
+        .filter_map(|record| address(record.rdata.as_octets()))
+        .collect()
+}

@@ -1,0 +1,116 @@
+//! `gate [ZONES...] { shrink PERCENT; at_least RECORDS; hold D }` and `gate [ZONES...] off`: which losses are
+//! held until someone has looked. Ours.
+
+use std::time::Duration;
+
+use corefile::parser::Directive;
+use corefile::place::{Place, Report};
+use corefile::quantity::duration_or_seconds;
+use dns::Name;
+
+use crate::config::blocks::ServerBlock;
+use crate::config::zone;
+use crate::config::zoned::closest;
+
+/// What is held of some zones. What was not said is `None`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gate {
+    /// Where it stands.
+    pub place: Place,
+    /// The zones it is for, and those below them.
+    pub zones: Vec<Name>,
+    /// Whether nothing is held.
+    pub is_off: bool,
+    /// What takes more than so many per cent of the records away may be held.
+    pub shrink_percent: Option<u8>,
+    /// What takes at least so many records away may be held.
+    pub at_least: Option<usize>,
+    /// How long it is held at most.
+    pub hold: Option<Hold>,
+}
+
+/// How long a change is held at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// So long.
+    For(Duration),
+    /// Until it is released.
+    Forever,
+}
+
+/// The options, for messages.
+const OPTIONS: &str = "shrink, at_least and hold";
+
+impl ServerBlock {
+    /// Which losses of `zone` are held, by the closest `gate`.
+    #[must_use]
+    pub fn gate_for(&self, zone: &Name) -> Option<&Gate> {
+        closest(&self.gates, zone)
+    }
+}
+
+/// Reads the directive; `block_zones` are the default.
+pub(crate) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Report) -> Gate {
+    let place = directive.name.place.clone();
+    let (arguments, is_off) = match directive.arguments.split_last() {
+        Some((last, before)) if last.text == "off" => (before, true),
+        Some(_) | None => (directive.arguments.as_slice(), false),
+    };
+    let mut gate = Gate {
+        zones: zone::arguments(arguments, block_zones, report),
+        place,
+        is_off,
+        shrink_percent: None,
+        at_least: None,
+        hold: None,
+    };
+    if directive.lines.is_empty() != is_off {
+        let (message, mend) = if is_off {
+            ("gate is off and has options", "take off or the block out")
+        } else {
+            (
+                "gate says nothing",
+                "write a block with shrink, at_least or hold, or: gate off",
+            )
+        };
+        report.error(&gate.place, message, mend);
+    }
+    for line in &directive.lines {
+        match line.name.text.as_str() {
+            "shrink" => {
+                let value = line.value("PERCENT", percent, report);
+                line.set(&mut gate.shrink_percent, value, report);
+            }
+            "at_least" => {
+                let parse = |text: &str| text.parse().map_err(|_| "not a whole number");
+                let value = line.value("RECORDS", parse, report);
+                line.set(&mut gate.at_least, value, report);
+            }
+            "hold" => {
+                let value = line.value("DURATION", hold, report);
+                line.set(&mut gate.hold, value, report);
+            }
+            _ => directive.unknown_option(line, OPTIONS, report),
+        }
+    }
+    gate
+}
+
+/// A share in per cent, with the sign or without.
+fn percent(text: &str) -> Result<u8, &'static str> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+    let number = number.filter(|number| *number <= 100);
+    number.ok_or("not a whole number from 0 to 100")
+}
+
+/// A duration that is not nothing, or `forever`.
+fn hold(text: &str) -> Result<Hold, String> {
+    if text == "forever" {
+        return Ok(Hold::Forever);
+    }
+    match duration_or_seconds(text) {
+        Ok(time) if time.is_zero() => Err("nothing would be held; write: gate off".to_owned()),
+        Ok(time) => Ok(Hold::For(time)),
+        Err(error) => Err(format!("{error}, or forever")),
+    }
+}

@@ -1,0 +1,84 @@
+//! `history [ZONES...] { keep D; versions N; size BYTES; publish }`: how much of a zone's past is kept. Ours.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use corefile::parser::Directive;
+use corefile::place::{Place, Report};
+use corefile::quantity::{duration_or_seconds, size};
+use dns::Name;
+
+use crate::config::blocks::ServerBlock;
+use crate::config::zone;
+use crate::config::zoned::closest;
+
+/// The bounds of a zone's history. What was not said is `None`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct History {
+    /// Where it stands.
+    pub place: Place,
+    /// The zones it is for, and those below them.
+    pub zones: Vec<Name>,
+    /// Versions older than this may go.
+    pub keep: Option<Duration>,
+    /// More versions than these may go.
+    pub versions: Option<NonZeroU64>,
+    /// What exceeds so many octets may go.
+    pub size_bytes: Option<NonZeroU64>,
+    /// Whether `_version` in the zone says which version is served.
+    pub publishes: bool,
+}
+
+/// The options, for messages.
+const OPTIONS: &str = "keep, versions, size and publish";
+
+impl ServerBlock {
+    /// What is kept of `zone`, by the closest `history`.
+    #[must_use]
+    pub fn history_for(&self, zone: &Name) -> Option<&History> {
+        closest(&self.histories, zone)
+    }
+}
+
+/// Reads the directive; `block_zones` are the default.
+pub(crate) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Report) -> History {
+    let mut history = History {
+        place: directive.name.place.clone(),
+        zones: zone::arguments(&directive.arguments, block_zones, report),
+        keep: None,
+        versions: None,
+        size_bytes: None,
+        publishes: false,
+    };
+    if directive.lines.is_empty() {
+        let mend = format!("write a block: its options are {OPTIONS}");
+        report.error(&history.place, "history says nothing", mend);
+    }
+    for line in &directive.lines {
+        match line.name.text.as_str() {
+            "keep" => {
+                let value = line.value("DURATION", duration_or_seconds, report);
+                line.set(&mut history.keep, value, report);
+            }
+            "versions" => {
+                let parse = |text: &str| text.parse().map_err(|_| "not a whole number from 1");
+                let value = line.value("NUMBER", parse, report);
+                line.set(&mut history.versions, value, report);
+            }
+            "size" => {
+                let parse = |text: &str| {
+                    let size = size(text).map_err(|error| error.to_string())?;
+                    NonZeroU64::new(size).ok_or_else(|| "nothing fits into that".to_owned())
+                };
+                let value = line.value("BYTES", parse, report);
+                line.set(&mut history.size_bytes, value, report);
+            }
+            "publish" => {
+                line.refuse_arguments(report);
+                history.publishes = true;
+            }
+            _ => directive.unknown_option(line, OPTIONS, report),
+        }
+    }
+    history
+}

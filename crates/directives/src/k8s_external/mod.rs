@@ -1,0 +1,179 @@
+//! `k8s_external [ZONES...] { apex LABEL; ttl SECONDS; headless; fallthrough [ZONES...] }`: the names of
+//! what is reached from outside the cluster of the `kubernetes` in the same block.
+//!
+//! A second one in a block, which CoreDNS lets overwrite the first, is an error here; so is a zone that
+//! `kubernetes` writes too.
+
+use corefile::lexer::Token;
+use corefile::parser::Directive;
+use corefile::place::{Place, Report};
+use dns::{Name, Ttl};
+
+use crate::config::blocks::ServerBlock;
+use crate::config::zone;
+use crate::kubernetes::{is_reverse, ttl};
+
+/// The external zones of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct External {
+    /// Where it stands.
+    pub place: Place,
+    /// The zones of names; at least one, in the order of the file.
+    pub forward_zones: Vec<Name>,
+    /// The zones of addresses, in the order of the file.
+    pub reverse_zones: Vec<Name>,
+    /// The label below which a zone's own names stand, in lower case.
+    pub apex_label: String,
+    /// The TTL of all records.
+    pub ttl: Ttl,
+    /// Whether endpoints have names.
+    pub headless: bool,
+    /// The names, and those below them, for which the next in the chain is asked when there is no
+    /// such name; the root stands for all, nothing for none.
+    pub fallthrough: Vec<Name>,
+}
+
+/// The label unless written.
+const DEFAULT_APEX: &str = "dns";
+
+/// The TTL unless written.
+const DEFAULT_TTL: Ttl = Ttl::decode(5);
+
+/// The options, for messages.
+const OPTIONS: &str = "apex, ttl, headless and fallthrough";
+
+/// The names of the options.
+pub fn external_options() -> impl Iterator<Item = &'static str> {
+    OPTIONS
+        .split([',', ' '])
+        .filter(|name| !name.is_empty() && *name != "and")
+}
+
+impl External {
+    /// All zones, those of names first.
+    pub fn zones(&self) -> impl Iterator<Item = &Name> {
+        self.forward_zones.iter().chain(&self.reverse_zones)
+    }
+
+    /// Whether a zone would have the same contents by both directives, of one cluster.
+    pub(crate) fn same_contents(&self, other: &Self) -> bool {
+        let place = self.place.clone();
+        *self
+            == Self {
+                place,
+                ..other.clone()
+            }
+    }
+}
+
+/// Reads the directive; `block_zones` are the default.
+pub(crate) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Report) -> External {
+    let place = directive.name.place.clone();
+    let zones = zone::arguments(&directive.arguments, block_zones, report);
+    let (reverse_zones, forward_zones): (Vec<Name>, Vec<Name>) =
+        zones.into_iter().partition(is_reverse);
+    if forward_zones.is_empty() && !reverse_zones.is_empty() {
+        let mend = "add a zone of names, such as example.org";
+        report.error(&place, "k8s_external has only reverse zones", mend);
+    }
+    let (mut apex, mut seconds, mut headless) = (None, None, None);
+    let mut fallthrough: Vec<Name> = Vec::new();
+    for line in &directive.lines {
+        match line.name.text.as_str() {
+            "apex" => {
+                let value = line
+                    .exactly_one("LABEL", report)
+                    .and_then(|token| label(token, report));
+                line.set(&mut apex, value, report);
+            }
+            "ttl" => {
+                let value = line.value("SECONDS", ttl, report);
+                line.set(&mut seconds, value, report);
+            }
+            "headless" => {
+                line.refuse_arguments(report);
+                line.set(&mut headless, Some(()), report);
+            }
+            "fallthrough" => {
+                for zone in zone::arguments(&line.arguments, &[Name::root()], report) {
+                    if !fallthrough.contains(&zone) {
+                        fallthrough.push(zone);
+                    }
+                }
+            }
+            _ => directive.unknown_option(line, OPTIONS, report),
+        }
+    }
+    External {
+        place,
+        forward_zones,
+        reverse_zones,
+        apex_label: apex.unwrap_or_else(|| DEFAULT_APEX.to_owned()),
+        ttl: seconds.unwrap_or(DEFAULT_TTL),
+        headless: headless.is_some(),
+        fallthrough,
+    }
+}
+
+/// Reports a `k8s_external` without cluster, and a zone that another directive writes too: a zone has
+/// one content.
+pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
+    for (index, server) in servers.iter().enumerate() {
+        let Some(external) = &server.external else {
+            continue;
+        };
+        if server.kubernetes.is_none() {
+            let message = "k8s_external without kubernetes in its block";
+            let mend = "add kubernetes with the cluster whose Services it shows";
+            report.error(&external.place, message, mend);
+        }
+        for zone in external.zones() {
+            let by_cluster = servers
+                .iter()
+                .flat_map(ServerBlock::clusters)
+                .find(|kubernetes| kubernetes.zones().any(|there| there == zone));
+            if let Some(kubernetes) = by_cluster {
+                let message = format!(
+                    "the {} at {} writes {zone} too",
+                    kubernetes.word(),
+                    kubernetes.place
+                );
+                let mend = "a zone has one content: name another zone behind k8s_external";
+                report.error(&external.place, message, mend);
+            }
+            let is_other = |earlier: &&ServerBlock| {
+                let Some(own) = &earlier.external else {
+                    return false;
+                };
+                let one_cluster = earlier
+                    .kubernetes
+                    .iter()
+                    .zip(&server.kubernetes)
+                    .all(|(one, other)| one.same_contents(other));
+                own.zones().any(|there| there == zone)
+                    && !(one_cluster && own.same_contents(external))
+            };
+            if let Some(earlier) = servers[..index].iter().find(is_other) {
+                let message = format!("the block at {} writes {zone} differently", earlier.place);
+                let mend = "a zone has one content: let both say the same, or name other zones";
+                report.error(&external.place, message, mend);
+            }
+        }
+    }
+}
+
+/// Reads one label, in lower case.
+fn label(token: &Token, report: &mut Report) -> Option<String> {
+    let text = token.text.as_str();
+    let plain = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'-';
+    if (1..=63).contains(&text.len()) && text.bytes().all(plain) {
+        return Some(text.to_ascii_lowercase());
+    }
+    let message = format!("{} is not one label", token.shown());
+    let mend = "write letters, digits and hyphens, without a dot";
+    report.error(&token.place, message, mend);
+    None
+}
+
+#[cfg(test)]
+mod tests;

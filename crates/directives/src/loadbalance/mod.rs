@@ -1,0 +1,4 @@
+//! `loadbalance`: the order of addresses.
+
+pub(crate) mod config;
+pub(crate) mod handler;

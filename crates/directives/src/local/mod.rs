@@ -1,0 +1,4 @@
+//! `local`: names of the machine itself.
+
+pub(crate) mod config;
+pub(crate) mod handler;

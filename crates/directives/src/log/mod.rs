@@ -1,0 +1,4 @@
+//! `log`: queries are logged.
+
+pub(crate) mod config;
+pub(crate) mod handler;

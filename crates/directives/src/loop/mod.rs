@@ -1,0 +1,3 @@
+//! `loop`: questions that come back end the server.
+
+pub(crate) mod handler;

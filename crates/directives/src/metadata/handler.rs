@@ -1,0 +1,261 @@
+//! `metadata`: what is found out about a query before it is answered.
+//!
+//! Labels are CoreDNS's: `kubernetes/kind`, `/namespace`, `/service`, `/endpoint`, `/port-name`, `/protocol`,
+//! `/zone` (with `zonal`) and `/cluster` (in zones of ServiceImports) of names in the cluster's zones, or
+//! `/parse-error`; `/client-namespace`, `/client-pod-name` and `/client-label/KEY` of the pod that asks, whatever
+//! it asks for: of labels those whose keys stand in the Corefile. `forward` adds `forward/upstream`, the log
+//! `log/class` and `log/type`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dns::{Name, WireText};
+use futures_util::future::BoxFuture;
+use kubernetes::facts::ClientPods;
+use server::chain::{Handler, Next};
+use server::labels_before;
+use server::message::{Outcome, Question, Request};
+
+use crate::acl::handler::closest;
+use crate::config::CLIENT_LABEL;
+
+/// What is found out, by label.
+type Labels = BTreeMap<Cow<'static, str>, String>;
+
+/// What a cluster tells.
+#[derive(Debug, Clone)]
+pub struct ClusterMetadata {
+    /// Its zones.
+    pub zones: Vec<Name>,
+    /// Those of them that hold ServiceImports.
+    pub clusterset: Vec<Name>,
+    /// Whether endpoints have names by their topology zones.
+    pub is_zonal: bool,
+    /// Who asks, where the pods are known.
+    pub clients: Option<Arc<ClientPods>>,
+}
+
+/// The handler of `metadata`.
+#[derive(Debug)]
+pub struct Metadata {
+    /// The names, and those below them, that it is for.
+    pub zones: Vec<Name>,
+    /// The cluster.
+    pub cluster: Option<ClusterMetadata>,
+}
+
+impl ClusterMetadata {
+    /// Adds what the cluster tells of a request.
+    fn collect(&self, request: &Request, labels: &mut Labels) {
+        let client = request.origin.client.ip();
+        if let Some(pod) = self.clients.as_ref().and_then(|all| all.get(client)) {
+            let namespace = pod.namespace.to_string();
+            labels.insert("kubernetes/client-namespace".into(), namespace);
+            labels.insert("kubernetes/client-pod-name".into(), pod.name.to_string());
+            for (key, value) in pod.labels.iter().flat_map(|labels| labels.iter()) {
+                labels.insert(format!("{CLIENT_LABEL}{key}").into(), value.to_string());
+            }
+        }
+        let lower = request.name.to_lower();
+        let Some(zone) = closest(&self.zones, lower.as_wire()) else {
+            return;
+        };
+        let before = labels_before(lower.as_wire(), zone);
+        let texts: Vec<String> = before.iter().map(|label| text_of(label)).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let is_clusterset = self.clusterset.contains(zone);
+        match parse(&texts, is_clusterset, self.is_zonal) {
+            None => {
+                let error = "invalid query name".to_owned();
+                labels.insert("kubernetes/parse-error".into(), error);
+            }
+            Some(parts) => {
+                labels.extend(
+                    parts
+                        .into_iter()
+                        .map(|(key, value)| (Cow::Borrowed(key), value)),
+                );
+            }
+        }
+    }
+}
+
+/// A label as text.
+fn text_of(label: &[u8]) -> String {
+    let length = u8::try_from(label.len()).unwrap_or(u8::MAX);
+    let wire = [&[length], label, &[0]].concat();
+    let mut text = WireText(&wire).to_string();
+    text.pop();
+    text
+}
+
+/// What the labels before a zone, the last first, say; `None` when they are no name of a cluster.
+fn parse(
+    labels: &[&str],
+    is_clusterset: bool,
+    is_zonal: bool,
+) -> Option<Vec<(&'static str, String)>> {
+    let bare = |label: &str| label.strip_prefix('_').unwrap_or(label).to_owned();
+    let mut port = [String::new(), String::new()];
+    let (mut endpoint, mut cluster, mut topology) = (String::new(), String::new(), String::new());
+    let (kind, rest) = match labels {
+        // The top of the zone and of its kinds say nothing.
+        [] | ["svc" | "pod"] => ("", &[][..]),
+        [kind @ ("svc" | "pod"), rest @ ..] => (*kind, rest),
+        [_, ..] => return None,
+    };
+    match rest {
+        [] | [_] | [_, _] => {}
+        [_, _, one] => endpoint = (*one).to_owned(),
+        [_, _, last, first] => {
+            if is_clusterset && !last.starts_with('_') && !first.starts_with('_') {
+                (cluster, endpoint) = ((*last).to_owned(), (*first).to_owned());
+            } else {
+                port = [bare(first), bare(last)];
+            }
+        }
+        [_, _, "_zone", "pin" | "prefer", zone @ ..]
+            if is_zonal && !is_clusterset && kind == "svc" =>
+        {
+            let zone: Vec<&str> = zone.iter().rev().copied().collect();
+            topology = zone.join(".");
+        }
+        [..] => return None,
+    }
+    let part = |place: usize| rest.get(place).copied().unwrap_or_default().to_owned();
+    let [port, protocol] = port;
+    let mut all = vec![
+        ("kubernetes/port-name", port),
+        ("kubernetes/protocol", protocol),
+        ("kubernetes/endpoint", endpoint),
+        ("kubernetes/service", part(1)),
+        ("kubernetes/namespace", part(0)),
+        ("kubernetes/kind", kind.to_owned()),
+    ];
+    if is_clusterset {
+        all.push(("kubernetes/cluster", cluster));
+    }
+    if is_zonal {
+        all.push(("kubernetes/zone", topology));
+    }
+    Some(all)
+}
+
+impl Handler for Metadata {
+    fn name(&self) -> &'static str {
+        "metadata"
+    }
+
+    fn passes(&self, question: &Question<'_>) -> bool {
+        closest(&self.zones, question.name).is_none()
+    }
+
+    fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {
+        let lower = request.name.to_lower();
+        if let (Some(cluster), Some(_)) = (&self.cluster, closest(&self.zones, lower.as_wire())) {
+            let mut labels = std::mem::take(&mut request.metadata);
+            cluster.collect(request, &mut labels);
+            request.metadata = labels;
+        }
+        next.run(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kubernetes::facts::{Client, PodAddress};
+    use server::testing::request;
+
+    /// The labels of a question, without `kubernetes/` and those that are empty.
+    fn labels(question: &str, from: [u8; 4]) -> String {
+        let name = |text: &str| text.parse::<Name>().unwrap();
+        let clients = Arc::new(ClientPods::default());
+        let at = PodAddress {
+            namespace: "n".into(),
+            address: [10, 0, 0, 1].into(),
+        };
+        let pod = Client {
+            namespace: "n".into(),
+            name: "p-0".into(),
+            labels: Some([("app.example/x".into(), "web".into())].into()),
+        };
+        clients.publish_all([(&at, pod)].into_iter());
+        let on = ClusterMetadata {
+            zones: vec![name("cluster.local."), name("clusterset.local.")],
+            clusterset: vec![name("clusterset.local.")],
+            is_zonal: true,
+            clients: Some(clients),
+        };
+        let mut request = request(question);
+        request.origin.client = (from, 4000).into();
+        let mut labels = Labels::new();
+        on.collect(&request, &mut labels);
+        let said = labels
+            .iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(key, value)| format!("{}={value}", key.trim_start_matches("kubernetes/")));
+        said.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn s97_names_of_a_cluster_are_taken_apart_and_pods_known() {
+        let (stranger, pod) = ([192, 0, 2, 1], [10, 0, 0, 1]);
+        for (question, from, want) in [
+            (
+                "a.b.cluster.local.",
+                stranger,
+                "parse-error=invalid query name",
+            ),
+            (
+                "10-0-0-1.N.Pod.cluster.local.",
+                stranger,
+                "kind=pod namespace=n service=10-0-0-1",
+            ),
+            (
+                "s.n.svc.cluster.local.",
+                stranger,
+                "kind=svc namespace=n service=s",
+            ),
+            (
+                "_http._tcp.s.n.svc.cluster.local.",
+                stranger,
+                "kind=svc namespace=n port-name=http protocol=tcp service=s",
+            ),
+            (
+                "e.s.n.svc.cluster.local.",
+                stranger,
+                "endpoint=e kind=svc namespace=n service=s",
+            ),
+            (
+                "e.c.s.n.svc.clusterset.local.",
+                stranger,
+                "cluster=c endpoint=e kind=svc namespace=n service=s",
+            ),
+            (
+                "a.b.pin._zone.s.n.svc.cluster.local.",
+                stranger,
+                "kind=svc namespace=n service=s zone=a.b",
+            ),
+            (
+                "a.b.c.d.s.n.svc.cluster.local.",
+                stranger,
+                "parse-error=invalid query name",
+            ),
+            ("example.org.", stranger, ""),
+            (
+                "example.org.",
+                pod,
+                "client-label/app.example/x=web client-namespace=n client-pod-name=p-0",
+            ),
+            (
+                "svc.cluster.local.",
+                pod,
+                "client-label/app.example/x=web client-namespace=n client-pod-name=p-0",
+            ),
+        ] {
+            assert_eq!(labels(question, from), want, "{question}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `ready [ADDR] { monitor until-ready|continuously }`: readiness over HTTP.
+
+use corefile::address::{HttpAddress, HttpHost};
+use corefile::parser::Directive;
+use corefile::place::{Place, Report};
+
+/// Readiness is told at `/ready`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ready {
+    /// Where it stands.
+    pub place: Place,
+    /// Where it listens.
+    pub address: HttpAddress,
+    /// Whether what was ready is asked again.
+    pub monitor: Monitor,
+}
+
+/// Whether what was ready once is asked again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Monitor {
+    /// Once ready, ready for ever.
+    UntilReady,
+    /// Asked each time.
+    Continuously,
+}
+
+/// The port unless written, on all addresses.
+const DEFAULT_PORT: u16 = 8181;
+
+/// Reads the directive.
+pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Ready {
+    let default = HttpAddress {
+        host: HttpHost::Any,
+        port: DEFAULT_PORT,
+    };
+    let address = directive.http_address(report).unwrap_or(default);
+    let mut monitor = None;
+    for line in &directive.lines {
+        match line.name.text.as_str() {
+            "monitor" => {
+                let parse = |text: &str| match text {
+                    "until-ready" => Ok(Monitor::UntilReady),
+                    "continuously" => Ok(Monitor::Continuously),
+                    _ => Err("no such way to monitor"),
+                };
+                let value = line.value("until-ready|continuously", parse, report);
+                line.set(&mut monitor, value, report);
+            }
+            _ => directive.unknown_option(line, "monitor", report),
+        }
+    }
+    let place = directive.name.place.clone();
+    Ready {
+        place,
+        address,
+        monitor: monitor.unwrap_or(Monitor::UntilReady),
+    }
+}

@@ -1,0 +1,4 @@
+//! `rewrite`: questions become other questions.
+
+pub(crate) mod config;
+pub(crate) mod handler;

@@ -1,0 +1,129 @@
+//! `tls CERT KEY [CA] { client_auth … }`: the certificate of a block's `tls://` listeners, and those of clients.
+//!
+//! As CoreDNS has it, but for client certificates that would be taken unverified: `request` looks at none,
+//! and `require` is not supported. The files are read when listeners are bound, and again when they change.
+
+use std::path::PathBuf;
+
+use corefile::parser::{Directive, Line};
+use corefile::place::{Place, Report};
+
+/// The certificate of listeners.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// Where it stands.
+    pub place: Place,
+    /// The file of certificates, the server's own first.
+    pub certificate: PathBuf,
+    /// The file of the private key.
+    pub key: PathBuf,
+    /// The file of those who sign the certificates of clients.
+    pub ca: Option<PathBuf>,
+    /// Whether clients need a certificate.
+    pub client_auth: ClientAuth,
+}
+
+/// Whether clients need a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// They are not asked for one.
+    Never,
+    /// One that is given is verified.
+    IfGiven,
+    /// Each needs one that can be verified.
+    Always,
+}
+
+/// The words of `client_auth`.
+const WORDS: &str = "nocert|request|verify_if_given|require_and_verify";
+
+impl Tls {
+    /// Whether the two say the same, wherever they stand.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let Self {
+            place: _,
+            certificate,
+            key,
+            ca,
+            client_auth,
+        } = self;
+        *certificate == other.certificate
+            && *key == other.key
+            && *ca == other.ca
+            && *client_auth == other.client_auth
+    }
+}
+
+/// Reads the directive.
+pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Option<Tls> {
+    let place = directive.name.place.clone();
+    let (certificate, key, ca) = match directive.arguments.as_slice() {
+        [certificate, key] => (certificate, key, None),
+        [certificate, key, ca] => (certificate, key, Some(ca)),
+        other => {
+            let message = format!(
+                "tls takes two or three arguments, there are {}",
+                other.len()
+            );
+            report.error(&place, message, "write: tls CERT KEY [CA]");
+            return None;
+        }
+    };
+    let mut client_auth = None;
+    for line in &directive.lines {
+        match line.name.text.as_str() {
+            "client_auth" => {
+                let value = read_client_auth(line, report);
+                line.set(&mut client_auth, value, report);
+            }
+            _ => directive.unknown_option(line, "client_auth", report),
+        }
+    }
+    let client_auth = client_auth.unwrap_or(ClientAuth::Never);
+    match (client_auth, ca) {
+        (ClientAuth::Never, None) | (ClientAuth::IfGiven | ClientAuth::Always, Some(_)) => {}
+        (ClientAuth::IfGiven | ClientAuth::Always, None) => {
+            let message = "client certificates cannot be verified without a CA";
+            report.error(&place, message, "write: tls CERT KEY CA");
+        }
+        (ClientAuth::Never, Some(ca)) => {
+            let message = "the CA is for certificates of clients, and no client is asked for one";
+            report.warn(&ca.place, message, "write: client_auth verify_if_given");
+        }
+    }
+    Some(Tls {
+        place,
+        certificate: directive.path(&certificate.text),
+        key: directive.path(&key.text),
+        ca: ca.map(|ca| directive.path(&ca.text)),
+        client_auth,
+    })
+}
+
+/// Reads `client_auth WORD`.
+fn read_client_auth(line: &Line, report: &mut Report) -> Option<ClientAuth> {
+    let token = line.exactly_one(WORDS, report)?;
+    match token.text.as_str() {
+        "nocert" => Some(ClientAuth::Never),
+        "request" => {
+            let message = "client_auth request: certificates of clients are not looked at";
+            report.warn(&token.place, message, "write verify_if_given, or nocert");
+            Some(ClientAuth::Never)
+        }
+        "require" => {
+            let why = "a certificate that is not verified says nothing; write require_and_verify";
+            report.not_supported(&token.place, "client_auth require", why);
+            None
+        }
+        "verify_if_given" => Some(ClientAuth::IfGiven),
+        "require_and_verify" => Some(ClientAuth::Always),
+        _ => {
+            let message = format!("client_auth {}: no such word", token.shown());
+            report.error(&token.place, message, format!("write: client_auth {WORDS}"));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+//! `tsig [ZONES...] { secret NAME BASE64 [ALGORITHM]; secrets FILE }`: the keys of a listener.
+//!
+//! Which zones ask for a key is said in `transfer`. `require` and `require_opcode`, with which CoreDNS
+//! asks for signatures on queries, are refused; the zones are read for them. Messages from
+//! here repeat no word of a `secret` line.
+
+mod keyfile;
+pub(crate) mod secret;
+
+use std::fs;
+use std::sync::Arc;
+
+use corefile::lexer::Token;
+use corefile::parser::{Directive, Line};
+use corefile::place::{Place, Problem, Report};
+use dns::Name;
+use dns::tsig::Algorithm;
+
+use crate::config::blocks::ServerBlock;
+use crate::config::listener;
+use crate::config::zone;
+use crate::tsig::secret::Secret;
+
+/// A key for signing messages (RFC 8945).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TsigKey {
+    /// Where it stands: in the Corefile or in a key file.
+    pub place: Place,
+    /// Its name, in lower case.
+    pub name: Name,
+    /// The algorithm it is for; no other is accepted with it.
+    pub algorithm: Algorithm,
+    /// The secret.
+    pub secret: Secret,
+}
+
+impl TsigKey {
+    /// Whether the two are one key, wherever they stand.
+    pub(crate) fn same_key(&self, other: &Self) -> bool {
+        let Self {
+            place: _,
+            name,
+            algorithm,
+            secret,
+        } = self;
+        *name == other.name && *algorithm == other.algorithm && *secret == other.secret
+    }
+}
+
+/// A key file, which is read again when it changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFile {
+    /// Where it is named.
+    pub place: Place,
+    /// Its name, as the places of its keys have it.
+    pub path: Arc<str>,
+}
+
+/// What the directive says.
+#[derive(Debug, Default)]
+pub(crate) struct Tsig {
+    /// All keys.
+    pub(crate) keys: Vec<TsigKey>,
+    /// The files that some of them are from.
+    pub(crate) files: Vec<KeyFile>,
+}
+
+/// What to write for an algorithm.
+pub(crate) const ALGORITHMS: &str = "write hmac-sha256, or hmac-sha1, hmac-sha224, hmac-sha384, hmac-sha512, hmac-sha256-128, hmac-sha384-192, \
+     hmac-sha512-256";
+
+/// What to write for a secret.
+pub(crate) const SECRET_MEND: &str =
+    "write base64 as tsig-keygen or openssl rand -base64 32 gives it";
+
+/// Reads the directive.
+pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Tsig {
+    // Read for their errors only: zones matter to `require` alone.
+    for token in &directive.arguments {
+        zone::argument(token, report);
+    }
+    let mut tsig = Tsig::default();
+    for line in &directive.lines {
+        match line.name.text.as_str() {
+            "secret" => {
+                let key = key(line, report);
+                tsig.keys.extend(key);
+            }
+            "secrets" => {
+                let Some(file) = key_file(line, report) else {
+                    continue;
+                };
+                tsig.keys.extend(read_key_file(&file, report));
+                tsig.files.push(file);
+            }
+            option @ ("require" | "require_opcode") => {
+                let why = "queries are not asked for signatures; transfer says which key a transfer needs";
+                report.not_supported(&line.name.place, &format!("tsig {option}"), why);
+            }
+            _ => {
+                // The word is not repeated: it may be a secret that slipped onto the next line.
+                let message = "tsig has no such option";
+                report.error(
+                    &line.name.place,
+                    message,
+                    "its options are secret and secrets",
+                );
+            }
+        }
+    }
+    if directive.lines.is_empty() {
+        let mend = "write a block with secret NAME BASE64 or secrets FILE";
+        report.error(&directive.name.place, "tsig names no key", mend);
+    }
+    tsig
+}
+
+/// Reads `secret NAME BASE64 [ALGORITHM]`.
+fn key(line: &Line, report: &mut Report) -> Option<TsigKey> {
+    let (name, secret, algorithm) = match line.arguments.as_slice() {
+        [name, secret] => (name, secret, None),
+        [name, secret, algorithm] => (name, secret, Some(algorithm)),
+        other => {
+            let message = format!(
+                "secret takes two or three arguments, there are {}",
+                other.len()
+            );
+            report.error(
+                &line.name.place,
+                message,
+                "write: secret NAME BASE64 [ALGORITHM]",
+            );
+            return None;
+        }
+    };
+    let place = name.place.clone();
+    let name = zone::domain_name(name, report);
+    let algorithm = match algorithm {
+        None => Some(Algorithm::Sha256),
+        Some(token) => read_algorithm(token, report),
+    };
+    let secret = match Secret::parse(&secret.text) {
+        Ok(secret) => Some(secret),
+        Err(error) => {
+            report.error(&secret.place, error.to_string(), SECRET_MEND);
+            None
+        }
+    };
+    Some(TsigKey {
+        place,
+        name: name?,
+        algorithm: algorithm?,
+        secret: secret?,
+    })
+}
+
+/// Reads an algorithm.
+fn read_algorithm(token: &Token, report: &mut Report) -> Option<Algorithm> {
+    let algorithm = token.text.parse().ok();
+    if algorithm.is_none() {
+        report.error(&token.place, "no such algorithm for a key", ALGORITHMS);
+    }
+    algorithm
+}
+
+/// Reads `secrets FILE`, relative to the working folder.
+fn key_file(line: &Line, report: &mut Report) -> Option<KeyFile> {
+    let file = line.exactly_one("FILE", report)?;
+    Some(KeyFile {
+        place: file.place.clone(),
+        path: file.text.as_str().into(),
+    })
+}
+
+/// The keys of a file.
+fn read_key_file(file: &KeyFile, report: &mut Report) -> Vec<TsigKey> {
+    match fs::read(&*file.path) {
+        Ok(octets) => keyfile::parse(&file.path, &String::from_utf8_lossy(&octets), report),
+        Err(error) => {
+            let message = format!(
+                "cannot read the key file '{}': {error}",
+                file.path.escape_debug()
+            );
+            let mend = "paths are relative to the working folder: check path and permissions";
+            report.error(&file.place, message, mend);
+            Vec::new()
+        }
+    }
+}
+
+/// The keys of blocks that share listeners as they are now, their key files read again.
+///
+/// # Errors
+/// What is wrong, at least one problem: a file, two keys of one name, a key that `transfer` names and
+/// that is gone.
+pub fn read_keys_again(blocks: &[&ServerBlock]) -> Result<Vec<TsigKey>, Vec<Problem>> {
+    let mut report = Report::default();
+    let mut files: Vec<&KeyFile> = Vec::new();
+    for file in blocks.iter().flat_map(|block| &block.key_files) {
+        if !files.iter().any(|other| other.path == file.path) {
+            files.push(file);
+        }
+    }
+    let written = blocks
+        .iter()
+        .flat_map(|block| &block.keys)
+        .filter(|key| !files.iter().any(|file| file.path == key.place.file));
+    let mut all: Vec<TsigKey> = written.cloned().collect();
+    for file in files {
+        all.extend(read_key_file(file, &mut report));
+    }
+    let mut keys: Vec<TsigKey> = Vec::new();
+    for key in all {
+        listener::add_key(&mut keys, &key, &mut report);
+    }
+    for block in blocks {
+        listener::check_key_names_of(block, &keys, &mut report);
+    }
+    let (problems, _) = report.finish();
+    if problems.is_empty() {
+        Ok(keys)
+    } else {
+        Err(problems)
+    }
+}
+
+#[cfg(test)]
+mod tests;
