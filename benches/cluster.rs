@@ -51,6 +51,17 @@ mod objects;
 mod sink;
 #[path = "cluster/subject.rs"]
 mod subject;
+#[allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    unused_imports,
+    clippy::expect_used,
+    clippy::missing_docs_in_private_items,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a measurement uses a part of what the tests share"
+)]
 #[path = "../tests/support/mod.rs"]
 mod support;
 #[path = "cluster/udp.rs"]

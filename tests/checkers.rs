@@ -1,14 +1,12 @@
 //! Holds every zone of `zones/`, and what `show` prints, against the checkers of three DNS projects:
 //! BIND's `named-checkzone`, Knot's `kzonecheck` and `ldns-read-zone`.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use support::needs::{lacks, program};
-use support::product::{START, Site, ZONES, cluster_ip, headless};
+use crate::support::needs::{lacks, program};
+use crate::support::product::{START, Site, ZONES, cluster_ip, headless};
 
 /// Complaints that are meant: an IPv6 address that begins with `::` gives a label that begins with a
 /// dash, as in CoreDNS. BIND warns and loads it.

@@ -1,19 +1,17 @@
 //! What a person at the command line sees: wrong input says what is wrong and what to do, the reading
 //! commands answer the same with and without a server, and the server ends when it is told to.
 
-mod support;
-
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Output;
 use std::time::Duration;
 
+use crate::support::process::{Process, now, wait_for};
+use crate::support::product::{CHANGE, START, Site, ZONES, cluster_ip, headless};
+use crate::support::wire;
 use ops::metrics::{METRICS, MetricKind};
 use rustix::process::Signal;
-use support::process::{Process, now, wait_for};
-use support::product::{CHANGE, START, Site, ZONES, cluster_ip, headless};
-use support::wire;
 
 /// What an ended command said on standard error.
 fn said(output: &Output) -> String {
@@ -452,7 +450,7 @@ fn flags_of_coredns_start_the_server() {
     let port = site.dns.port();
     let corefile = site.corefile("").replace(&format!(":{port}"), "");
     site.write("Corefile", &corefile);
-    let mut command = std::process::Command::new(support::needs::zonewright());
+    let mut command = std::process::Command::new(crate::support::needs::zonewright());
     let port = port.to_string();
     command.current_dir(site.path("")).args([
         "-conf",
@@ -525,7 +523,7 @@ fn server_log(site: &Site) -> String {
 fn the_http_ends_tell_how_it_stands() {
     let site = shop();
     // No API server: nothing is listed, so nothing is ready.
-    let dead = support::ports::free_address();
+    let dead = crate::support::ports::free_address();
     let corefile = site.corefile("").replace(
         &format!("manifests {}", site.path("manifests").display()),
         &format!("endpoint http://{dead}"),

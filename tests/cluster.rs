@@ -1,12 +1,7 @@
 //! zonewright follows a real API server, and five secondaries follow zonewright.
 //!
 //! Times are taken from the API server's acknowledgement. They mean something with a release build in
-//! `ZW_BIN` and a machine that does nothing else; `tools/run-tests cluster` builds one.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a helper of a test that fails fails the test"
-)]
+//! `ZW_BIN` and a machine that does nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,21 +9,19 @@ use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use crate::support::apiserver::{Access, ApiServer, object_path};
+use crate::support::fleet::{Fleet, Places};
+use crate::support::needs;
+use crate::support::process::{now, poll_for};
+use crate::support::proxy::Proxy;
+use crate::support::random::{Act, Cluster, NAMESPACES};
+use crate::support::rbac;
+use crate::support::secondary::Kind;
+use crate::support::wire;
+use crate::support::zonewright::{Zonewright, addresses};
 use futures_util::{StreamExt, stream};
 use http::Method;
 use serde_json::{Value, json};
-use support::apiserver::{Access, ApiServer, object_path};
-use support::fleet::{Fleet, Places};
-use support::needs;
-use support::process::{now, poll_for};
-use support::proxy::Proxy;
-use support::random::{Act, Cluster, NAMESPACES};
-use support::rbac;
-use support::secondary::Kind;
-use support::wire;
-use support::zonewright::{Zonewright, addresses};
-
-mod support;
 
 /// Names, and the addresses of Services and endpoints of both families: 10.0.0.0/8 and fd00:10::/32.
 const ZONES: [&str; 3] = [

@@ -1,16 +1,9 @@
 //! Proves the API server harness itself: what tests of the Kubernetes source stand on.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a helper of a test that fails fails the test"
-)]
 
+use crate::support::apiserver::{Access, ApiServer, object_path};
+use crate::support::needs;
+use crate::support::process::now;
 use serde_json::json;
-use support::apiserver::{Access, ApiServer, object_path};
-use support::needs;
-use support::process::now;
-
-mod support;
 
 /// One server for all steps, for each start takes seconds.
 #[test]

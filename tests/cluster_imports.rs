@@ -1,20 +1,13 @@
 //! ServiceImports of a real API server: their API is not there, comes, is used and goes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::time::Duration;
 
+use crate::support::apiserver::{Access, ApiServer, object_path};
+use crate::support::needs;
+use crate::support::rbac;
+use crate::support::wire;
+use crate::support::zonewright::Zonewright;
 use serde_json::{Value, json};
-use support::apiserver::{Access, ApiServer, object_path};
-use support::needs;
-use support::rbac;
-use support::wire;
-use support::zonewright::Zonewright;
-
-mod support;
 
 /// The zones.
 const ZONES: [&str; 3] = ["cluster.local", "clusterset.local", "10.in-addr.arpa"];
@@ -97,15 +90,15 @@ fn wait_for(zonewright: &mut Zonewright, name: &str, wanted: &[&str]) {
     let server = zonewright.address();
     let what = format!("{name} has {wanted:?}");
     zonewright.wait_for(&what, PATIENCE, || {
-        let found = support::zonewright::addresses(server, name)?;
+        let found = crate::support::zonewright::addresses(server, name)?;
         (found == wanted).then_some(())
     });
 }
 
 /// Waits until `status` names the missing API, or names it no more.
 fn wait_for_absence(zonewright: &Zonewright, is_absent: bool) {
-    let found = support::process::poll_for(
-        support::process::now() + PATIENCE,
+    let found = crate::support::process::poll_for(
+        crate::support::process::now() + PATIENCE,
         Duration::from_millis(50),
         || {
             let problems = zonewright.status()["problems"].to_string();
@@ -173,8 +166,8 @@ fn imports_come_and_go_with_their_api_and_the_rest_goes_on() {
         2,
         "no data is not \"no such name\""
     );
-    let ready = support::process::poll_for(
-        support::process::now() + PATIENCE,
+    let ready = crate::support::process::poll_for(
+        crate::support::process::now() + PATIENCE,
         Duration::from_millis(50),
         || zonewright.ready().filter(|(code, _)| *code == 200),
     );
@@ -202,8 +195,8 @@ fn imports_come_and_go_with_their_api_and_the_rest_goes_on() {
     assert_eq!(zonewright.ready().map(|(code, _)| code), Some(200));
 
     // and comes again
-    let created = support::process::poll_for(
-        support::process::now() + PATIENCE,
+    let created = crate::support::process::poll_for(
+        crate::support::process::now() + PATIENCE,
         Duration::from_millis(200),
         || server.get(&object_path(&definition())).err(),
     );

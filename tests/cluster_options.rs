@@ -1,25 +1,19 @@
 //! The options of `kubernetes` against a real API server: what is selected is what the API selects, and
 //! records come and go with labels, namespaces and pods.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
+use crate::support::apiserver::{Access, ApiServer, object_path};
+use crate::support::needs;
+use crate::support::proxy::Proxy;
+use crate::support::rbac;
+use crate::support::wire::{self, Query};
+use crate::support::zonewright::Zonewright;
 use kubernetes::facts::Selector;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use support::apiserver::{Access, ApiServer, object_path};
-use support::needs;
-use support::proxy::Proxy;
-use support::rbac;
-use support::wire::{self, Query};
-use support::zonewright::Zonewright;
-
-mod support;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(30);

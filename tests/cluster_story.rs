@@ -3,24 +3,18 @@
 //! Three people change a Service by server-side apply, endpoints are scaled, a namespace is deleted, a Service goes
 //! while the API server is away, another while zonewright is down. What the commands print, with serials, times and
 //! ids set to others, stands in the README's guide for auditors; `UPDATE_DOCS=1` writes it there.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::apiserver::{Access, ApiServer, object_path};
+use crate::support::needs;
+use crate::support::proxy::Proxy;
+use crate::support::zonewright::{Zonewright, addresses};
 use http::Method;
 use serde_json::{Value, json};
-use support::apiserver::{Access, ApiServer, object_path};
-use support::needs;
-use support::proxy::Proxy;
-use support::zonewright::{Zonewright, addresses};
-
-mod support;
 
 /// The zone that is told of, and the one of its addresses.
 const ZONES: [&str; 2] = ["cluster.local", "10.in-addr.arpa"];
@@ -123,8 +117,8 @@ impl Stage {
     fn wait_for_version(&mut self, before: usize) {
         let zone = ZONES[0];
         let ask = |it: &Zonewright| it.versions(zone).len();
-        let end = support::process::now() + PATIENCE;
-        let found = support::process::poll_for(end, Duration::from_millis(50), || {
+        let end = crate::support::process::now() + PATIENCE;
+        let found = crate::support::process::poll_for(end, Duration::from_millis(50), || {
             (ask(&self.zonewright) > before).then_some(())
         });
         assert!(found.is_some(), "{}", self.zonewright.log());

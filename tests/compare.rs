@@ -6,33 +6,20 @@
 //! - `COMPARE_SETS=N` gives each cluster N of the option sets, in turn (2 unless given).
 //! - `COMPARE_ONLY=NAME` gives each cluster this one.
 //! - `COMPARE_SEED=N` begins with this cluster: a failure names its seed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stderr,
-    missing_docs,
-    clippy::missing_docs_in_private_items,
-    unreachable_pub,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::comparison::answer::{Answer, Asker, Question, TYPES};
-use self::comparison::cluster::{Cluster, generate};
-use self::comparison::names::names;
-use self::comparison::options::{OptionSet, SETS};
-use self::comparison::oracle::{Oracle, leads};
-use self::comparison::servers::{Pair, Servers, create, define_imports, remove};
-use self::differences::Shown;
-use self::support::apiserver::{Access, ApiServer};
-use self::support::needs;
-use self::support::process::now;
-use self::support::wire;
-
-mod comparison;
-mod differences;
-mod support;
+use crate::comparison::answer::{Answer, Asker, Question, TYPES};
+use crate::comparison::cluster::{Cluster, generate};
+use crate::comparison::names::names;
+use crate::comparison::options::{OptionSet, SETS};
+use crate::comparison::oracle::{Oracle, leads};
+use crate::comparison::servers::{Pair, Servers, create, define_imports, remove};
+use crate::differences::Shown;
+use crate::support::apiserver::{Access, ApiServer};
+use crate::support::needs;
+use crate::support::process::now;
+use crate::support::wire;
 
 /// What was compared.
 #[derive(Default)]
@@ -95,7 +82,7 @@ fn ask_all(
                 .filter(|record| leads(record.rtype))
                 .filter_map(|record| record.data.rsplit(' ').next());
             for target in targets {
-                let known = comparison::shape::zone_of(target, zones).is_some();
+                let known = crate::comparison::shape::zone_of(target, zones).is_some();
                 if known && names.insert(target.to_owned()) {
                     waiting.push(target.to_owned());
                 }
@@ -247,7 +234,7 @@ fn every_answer_is_coredns_s_or_a_difference_that_is_meant() {
         shown.join("\n")
     );
     if each >= 2 && clusters >= 20 {
-        for difference in differences::all().filter(|it| it.shown == Shown::Compared) {
+        for difference in crate::differences::all().filter(|it| it.shown == Shown::Compared) {
             assert!(
                 tally.used.contains_key(difference.id),
                 "no answer needs the difference {}",

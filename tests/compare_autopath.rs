@@ -1,25 +1,17 @@
 //! `autopath @kubernetes` and what `metadata` knows of pods, beside CoreDNS: the same cluster, the same questions from
 //! a pod and from a stranger.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::apiserver::{Access, ApiServer, object_path};
+use crate::support::process::{Process, wait_for};
+use crate::support::upstream::Upstream;
+use crate::support::wire::{self, Message, Query};
+use crate::support::{needs, ports};
 use serde_json::{Value, json};
-use support::apiserver::{Access, ApiServer, object_path};
-use support::process::{Process, wait_for};
-use support::upstream::Upstream;
-use support::wire::{self, Message, Query};
-use support::{needs, ports};
-
-mod differences;
-mod support;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -269,5 +261,5 @@ fn pods_search_paths_and_metadata_are_those_of_coredns() {
     }
     eprintln!("{compared} answers compared");
     assert!(wrong.is_empty(), "{wrong}");
-    assert!(differences::all().any(|it| it.id == PORT_ADDRESS) && met > 0);
+    assert!(crate::differences::all().any(|it| it.id == PORT_ADDRESS) && met > 0);
 }

@@ -1,19 +1,12 @@
 //! CoreDNS as a secondary, with the Corefile that `emit` prints.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use support::process::Process;
-use support::zonewright::Zonewright;
-use support::{needs, ports, wire};
-
-mod support;
+use crate::support::process::Process;
+use crate::support::zonewright::Zonewright;
+use crate::support::{needs, ports, wire};
 
 /// The zone.
 const ZONE: &str = "cluster.local";

@@ -3,12 +3,6 @@
 //!
 //! A stock Corefile names port 53, `/etc/resolv.conf` and the account of its pod. So the whole test runs in
 //! network and mount namespaces of its own (`tests/stock/enter.sh`): it starts itself again in there.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    missing_docs,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,17 +12,15 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::apiserver::{Access, ApiServer};
+use crate::support::needs;
+use crate::support::process::{Process, wait_for};
+use crate::support::wire::{self, Query};
 use hickory_proto::op::{Message, OpCode, ResponseCode};
 use hickory_proto::rr::rdata::{A, PTR, SOA};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 use serde_json::json;
 use socket2::{Domain, Socket, Type};
-use support::apiserver::{Access, ApiServer};
-use support::needs;
-use support::process::{Process, wait_for};
-use support::wire::{self, Query};
-
-mod support;
 
 /// Set inside of the namespaces.
 const INSIDE: &str = "ZW_INSIDE";

@@ -3,8 +3,6 @@
 //!
 //! The moments come from a seed (`ZW_SEED`, printed), the interleaving from the machine.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -12,11 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::support::process::Process;
+use crate::support::product::{CHANGE, START, Site, ZONES, cluster_ip, copy_folder, headless};
+use crate::support::recorder::{Recorder, Violation};
+use crate::support::wire::{self, Record};
 use rustix::process::Signal;
-use support::process::Process;
-use support::product::{CHANGE, START, Site, ZONES, cluster_ip, copy_folder, headless};
-use support::recorder::{Recorder, Violation};
-use support::wire::{self, Record};
 
 /// How often zonewright is killed.
 const ROUNDS: u32 = 200;
@@ -224,7 +222,7 @@ fn two_hundred_kills_break_no_promise() {
     let mut dice = Dice::new(seed);
     let changes = start_changes(&site, Dice::new(seed ^ 1));
     let recording = start_recorder(&site, &recorder, Dice::new(seed ^ 2));
-    let started = support::process::now();
+    let started = crate::support::process::now();
     let mut ended_before = 0;
     for round in 0..ROUNDS {
         ended_before += u32::from(live_and_die(&site, &recorder, &mut dice, round));

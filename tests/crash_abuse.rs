@@ -3,11 +3,6 @@
 //!
 //! The bounds of times are wide: they tell a server that hangs from one that is busy. What is measured is
 //! printed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::fs;
 use std::io::{Read, Write};
@@ -17,16 +12,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use crate::support::certificates::{self, Certificates};
+use crate::support::ports;
+use crate::support::process::{now, wait_for};
+use crate::support::wire::{self, Connection, Query};
+use crate::support::zonewright::Zonewright;
 use fuzz::Fuzz;
 use serde_json::json;
 use socket2::{Domain, SockRef, Socket, Type};
-use support::certificates::{self, Certificates};
-use support::ports;
-use support::process::{now, wait_for};
-use support::wire::{self, Connection, Query};
-use support::zonewright::Zonewright;
-
-mod support;
 
 /// The zone.
 const ZONE: &str = "cluster.local";

@@ -1,14 +1,12 @@
 //! Damages the store of a stopped or killed zonewright: it starts, says what is lost, and its first new
 //! serial is above every serial announced before.
 
-mod support;
-
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use support::product::{CHANGE, START, Site, ZONES, cluster_ip, copy_folder, headless};
-use support::recorder::{Recorder, Violation};
-use support::wire;
+use crate::support::product::{CHANGE, START, Site, ZONES, cluster_ip, copy_folder, headless};
+use crate::support::recorder::{Recorder, Violation};
+use crate::support::wire;
 
 /// How the versions came to their end.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,16 +1,14 @@
 //! Kills zonewright while history is compacted and exported: nothing that was announced is lost, the chain
 //! holds, and what is kept begins where it is said to.
 
-mod support;
-
 use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use crate::support::product::{CHANGE, Site, ZONES, cluster_ip};
+use crate::support::wire;
 use serde_json::Value;
-use support::product::{CHANGE, Site, ZONES, cluster_ip};
-use support::wire;
 
 /// How often zonewright is killed.
 const ROUNDS: u64 = 12;
@@ -75,7 +73,7 @@ fn a_kill_during_compaction_and_export_loses_nothing_and_breaks_no_chain() {
         }
         // Somebody exports while the rest of the upkeep is done, and the server dies of it.
         let folder = site.path(&format!("killed-{round}"));
-        let mut export = Command::new(support::needs::zonewright())
+        let mut export = Command::new(crate::support::needs::zonewright())
             .args(["export", "cluster.local.", "--history", "--state"])
             .arg(site.state())
             .arg("--to")

@@ -1,13 +1,7 @@
 //! A restart is no news: what was kept leads on, octet by octet.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper of a test that fails fails the test"
-)]
 
-mod support;
-
-use support::product::{START, Site, ZONES, cluster_ip};
-use support::wire::{Connection, IXFR, Query};
+use crate::support::product::{START, Site, ZONES, cluster_ip};
+use crate::support::wire::{Connection, IXFR, Query};
 
 /// Versions before the restart.
 const VERSIONS: u8 = 10;
@@ -34,7 +28,7 @@ fn j6_after_a_restart_increments_are_the_same_octets() {
         );
     }
     let mut server = site.start_answering();
-    let mut serials = vec![support::wire::serial(site.dns, ZONES[0]).unwrap()];
+    let mut serials = vec![crate::support::wire::serial(site.dns, ZONES[0]).unwrap()];
     for number in 1..=VERSIONS {
         site.manifest("new.yaml", &cluster_ip("new", number, 80));
         let last = *serials.last().unwrap();

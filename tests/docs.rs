@@ -1,6 +1,6 @@
 //! The documentation is true: what the README lists is what the program has.
 //!
-//! `UPDATE_DOCS=1 cargo test --test docs` writes the tables of metrics and of differences anew.
+//! `UPDATE_DOCS=1 cargo test --test it docs` writes the tables of metrics and of differences anew.
 
 use std::fs;
 use std::sync::Mutex;
@@ -8,8 +8,6 @@ use std::sync::Mutex;
 use clap::CommandFactory;
 use ops::metrics::{METRICS, MetricKind};
 use zonewright::cli::Cli;
-
-mod differences;
 
 /// The README.
 fn readme() -> String {
@@ -56,7 +54,7 @@ fn every_metric_stands_in_the_readme() {
 #[test]
 fn every_difference_from_coredns_stands_in_the_readme() {
     let end = "\n## Limits and defaults";
-    check_section("hold it.\n\n", end, &differences::table());
+    check_section("hold it.\n\n", end, &crate::differences::table());
 }
 
 #[test]

@@ -1,18 +1,16 @@
 //! CoreDNS's flags start the server, which then prints, logs and counts as CoreDNS does.
 
-mod support;
-
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::support::needs::zonewright;
+use crate::support::process::Process;
+use crate::support::product::{CHANGE, START, Site, ZONES, cluster_ip};
+use crate::support::wire::{self, Connection, Query};
 use socket2::{Domain, Socket, Type};
-use support::needs::zonewright;
-use support::process::Process;
-use support::product::{CHANGE, START, Site, ZONES, cluster_ip};
-use support::wire::{self, Connection, Query};
 
 /// A command in the folder of a site.
 fn command(site: &Site, args: &[&str]) -> Command {

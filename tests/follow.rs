@@ -1,13 +1,11 @@
 //! `log --follow`: each version once, in order, over restarts of the server, and on from the serial seen last.
 
-mod support;
-
 use std::process::Command;
 
+use crate::support::process::Process;
+use crate::support::product::{START, Site, headless};
+use crate::support::wire;
 use serde_json::Value;
-use support::process::Process;
-use support::product::{START, Site, headless};
-use support::wire;
 
 /// What a stream says.
 const FILE: &str = "stream";

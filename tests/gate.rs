@@ -1,27 +1,20 @@
 //! What a source loses at once is held; a primary that lost its disk goes on above what secondaries have.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::support::apiserver::{Access, ApiServer};
+use crate::support::fleet::Fleet;
+use crate::support::needs;
+use crate::support::ports;
+use crate::support::process::wait_for;
+use crate::support::proxy::Proxy;
+use crate::support::secondary::{Key, Kind, Plan, Secondary};
+use crate::support::wire::{Record, texts};
+use crate::support::zonewright::Zonewright;
 use serde_json::{Value, json};
-use support::apiserver::{Access, ApiServer};
-use support::fleet::Fleet;
-use support::needs;
-use support::ports;
-use support::process::wait_for;
-use support::proxy::Proxy;
-use support::secondary::{Key, Kind, Plan, Secondary};
-use support::wire::{Record, texts};
-use support::zonewright::Zonewright;
-
-mod support;
 
 /// A zone of names and one of addresses.
 const ZONES: [&str; 2] = ["cluster.local", "10.in-addr.arpa"];
@@ -186,8 +179,8 @@ fn check_held(zonewright: &mut Zonewright) {
 
 /// Waits for something.
 fn wait(zonewright: &mut Zonewright, what: &str, mut is_so: impl FnMut(&Zonewright) -> bool) {
-    let end = support::process::now() + PATIENCE;
-    let found = support::process::poll_for(end, Duration::from_millis(20), || {
+    let end = crate::support::process::now() + PATIENCE;
+    let found = crate::support::process::poll_for(end, Duration::from_millis(20), || {
         is_so(zonewright).then_some(())
     });
     assert!(found.is_some(), "{what}: {}", zonewright.log());

@@ -1,7 +1,7 @@
 //! Golden zones: each folder of `zones/` holds a Corefile, a cluster, and the zones that must come out,
 //! one file a zone, as a DNS operator reads them.
 //!
-//! `UPDATE_ZONES=1 cargo test --test golden` writes them anew: read the difference before you commit it.
+//! `UPDATE_ZONES=1 cargo test --test it golden` writes them anew: read the difference before you commit it.
 
 use std::collections::BTreeSet;
 use std::fs;

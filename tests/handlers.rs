@@ -2,33 +2,33 @@
 //! questions. Every difference is one of the table of [`differences`], or the test fails.
 //!
 //! `HANDLERS_ONLY=TEXT` runs the cases whose names contain the text.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stderr,
-    missing_docs,
-    clippy::missing_docs_in_private_items,
-    unreachable_pub,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use self::handlers::{
-    acl, cache, chain, dns64, forward, hosts, log, loops, metrics, rewrite, run, secure, template,
-};
-use self::support::certificates::Certificates;
-use self::support::upstream::Upstream;
-use self::support::{doh, needs};
+use crate::support::certificates::Certificates;
+use crate::support::upstream::Upstream;
+use crate::support::{doh, needs};
 
-mod differences;
-#[path = "handlers/mod.rs"]
-mod handlers;
-mod support;
+pub mod ask;
+pub mod case;
+pub mod run;
+
+pub mod acl;
+pub mod cache;
+pub mod chain;
+pub mod dns64;
+pub mod forward;
+pub mod hosts;
+pub mod log;
+pub mod loops;
+pub mod metrics;
+pub mod rewrite;
+pub mod secure;
+pub mod template;
 
 /// Runs a table of cases, unless there is no CoreDNS.
-fn check_cases(cases: &[handlers::case::Case]) {
+fn check_cases(cases: &[case::Case]) {
     if !needs::lacks(&["coredns"]) {
         run::run_all(cases);
     }
@@ -102,7 +102,7 @@ fn forward_over_tls_and_https_answers_as_coredns_does() {
 }
 
 /// Tables of cases, which run with a real CoreDNS.
-const TABLES: &[&[handlers::case::Case]] = &[
+const TABLES: &[&[case::Case]] = &[
     forward::CASES,
     cache::CASES,
     hosts::CASES,
@@ -153,7 +153,7 @@ fn the_counts_of_handlers_are_coredns_s() {
 /// The oracle is tried: answers that differ in what is compared are not taken for one.
 #[test]
 fn answers_that_differ_are_seen() {
-    let said = |text: &str, ttl| handlers::ask::Said {
+    let said = |text: &str, ttl| ask::Said {
         text: text.to_owned(),
         ttls: vec![ttl],
     };

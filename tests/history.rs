@@ -1,14 +1,12 @@
 //! The history as an auditor takes it away: `export --history` checked by code that knows the documented
 //! definition and nothing of the product, and the commands about it with and without a server.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::product::{Site, cluster_ip, headless};
+use crate::support::wire;
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
-use support::product::{Site, cluster_ip, headless};
-use support::wire;
 
 /// An independent check of an exported history: the definition of the README, in plain code.
 mod independent {
@@ -238,7 +236,7 @@ fn with_history() -> Site {
     ] {
         site.ask(command);
     }
-    server.terminate(support::product::START);
+    server.terminate(crate::support::product::START);
     site
 }
 
@@ -355,7 +353,7 @@ fn the_newest_hash_is_served_where_history_publishes_it_and_is_no_part_of_the_zo
     );
     let mut server = site.start_answering();
     assert!(txt().is_empty(), "off by default");
-    server.terminate(support::product::START);
+    server.terminate(crate::support::product::START);
     site.write(
         "Corefile",
         &site.corefile("history {\n        publish\n    }"),
@@ -384,7 +382,7 @@ fn the_newest_hash_is_served_where_history_publishes_it_and_is_no_part_of_the_zo
         let shown = site.ask(&["show", "cluster.local"]);
         assert!(!shown.contains("_version"), "{shown}");
     }
-    server.terminate(support::product::START);
+    server.terminate(crate::support::product::START);
 }
 
 #[test]
@@ -427,6 +425,6 @@ fn a_corefile_that_changed_while_the_server_was_away_is_named_with_what_that_cha
         };
         assert_eq!(is_named(), named, "with {ttl}");
         before = Some(serial);
-        server.terminate(support::product::START);
+        server.terminate(crate::support::product::START);
     }
 }

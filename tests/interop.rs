@@ -2,26 +2,19 @@
 //!
 //! The cluster is a folder of manifests that changes at random. What is compared at the end is every
 //! record of every zone, at every secondary.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::support::fleet::Places;
+use crate::support::needs;
+use crate::support::process::now;
+use crate::support::random::{Act, Cluster, NAMESPACES};
+use crate::support::secondary::{Kind, Transfers};
+use crate::support::wire;
+use crate::support::zonewright::Zonewright;
 use serde_json::{Value, json};
-use support::fleet::Places;
-use support::needs;
-use support::process::now;
-use support::random::{Act, Cluster, NAMESPACES};
-use support::secondary::{Kind, Transfers};
-use support::wire;
-use support::zonewright::Zonewright;
-
-mod support;
 
 /// Names, and the addresses of Services and endpoints of both families: 10.0.0.0/8 and fd00:10::/32.
 const ZONES: [&str; 3] = [
@@ -165,7 +158,7 @@ fn check_catches_up(
     zonewright: &mut Zonewright,
     manifests: &Manifests,
     cluster: &mut Cluster,
-    fleet: &mut support::fleet::Fleet,
+    fleet: &mut crate::support::fleet::Fleet,
 ) {
     for kind in Kind::ALL {
         fleet.member(kind).stop();

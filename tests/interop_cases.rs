@@ -1,23 +1,13 @@
 //! Every case of `zones/` loads in BIND, Knot, NSD, PowerDNS and Unbound, which then answer as we do.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    missing_docs,
-    clippy::missing_docs_in_private_items,
-    unreachable_pub,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use self::support::cases::{Subject, cases, transferable};
-use self::support::contents::{Contents, Reply};
-use self::support::needs;
-use self::support::secondary::{Kind, Plan, Secondary};
-use self::support::wire::{self, Query, Record};
-
-mod support;
+use crate::support::cases::{Subject, cases, transferable};
+use crate::support::contents::{Contents, Reply};
+use crate::support::needs;
+use crate::support::secondary::{Kind, Plan, Secondary};
+use crate::support::wire::{self, Query, Record};
 
 /// How long a secondary may take for a zone.
 const FOLLOW: Duration = Duration::from_secs(30);

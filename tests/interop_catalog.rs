@@ -2,11 +2,6 @@
 //! Knot and PowerDNS by itself, and goes by itself. Their configurations are those that `emit` prints.
 //!
 //! NSD reads catalogs from 4.9 on: an older one is not tried, and the test says so.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,12 +10,10 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::support::secondary::{Key, Kind, Plan, Secondary};
+use crate::support::zonewright::Zonewright;
+use crate::support::{needs, ports, process, wire};
 use serde_json::json;
-use support::secondary::{Key, Kind, Plan, Secondary};
-use support::zonewright::Zonewright;
-use support::{needs, ports, process, wire};
-
-mod support;
 
 /// The catalog.
 const CATALOG: &str = "catalog.invalid";

@@ -2,23 +2,17 @@
 //!
 //! Knot is the primary. It makes incremental transfers from the differences between two zone files,
 //! so every secondary gets one full and one incremental transfer, unsigned and signed.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::process::{Process, wait_for};
+use crate::support::secondary::{Key, Kind, PATIENCE, Plan, Secondary, Transfers};
+use crate::support::wire::{self, Increment, Query, Record};
+use crate::support::{needs, ports};
 use rustix::process::Signal;
-use support::process::{Process, wait_for};
-use support::secondary::{Key, Kind, PATIENCE, Plan, Secondary, Transfers};
-use support::wire::{self, Increment, Query, Record};
-use support::{needs, ports};
 use tempfile::TempDir;
-
-mod support;
 
 /// The zone that is followed.
 const ZONE: &str = "cluster.example";

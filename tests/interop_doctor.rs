@@ -1,21 +1,14 @@
 //! `doctor` with real secondaries, well ones and such as have been set up wrongly.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::fs;
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use crate::support::fleet::Places;
+use crate::support::secondary::{Key, Kind, Plan, Secondary};
+use crate::support::zonewright::Zonewright;
+use crate::support::{needs, ports};
 use serde_json::json;
-use support::fleet::Places;
-use support::secondary::{Key, Kind, Plan, Secondary};
-use support::zonewright::Zonewright;
-use support::{needs, ports};
-
-mod support;
 
 /// The zone.
 const ZONE: &str = "cluster.local";

@@ -1,9 +1,4 @@
 //! Secondaries that were away for ten thousand versions: one reply brings them up to date.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,15 +6,13 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::fleet::{Fleet, Places};
+use crate::support::needs;
+use crate::support::secondary::Kind;
+use crate::support::zonewright::Zonewright;
 use dns::{Name, Rdata, Ttl};
-use support::fleet::{Fleet, Places};
-use support::needs;
-use support::secondary::Kind;
-use support::zonewright::Zonewright;
 use zone::journal::Journal;
 use zone::{Candidate, Edit, MemoryLimits, Node};
-
-mod support;
 
 /// The zone.
 const ZONE: &str = "long.example";

@@ -1,9 +1,5 @@
 //! TSIG and TLS with the programs that people use: dig, kdig and openssl as clients, BIND and NSD as
 //! secondaries over TLS.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,16 +7,14 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::support::certificates::Certificates;
+use crate::support::process::wait_for;
+use crate::support::secondary::{FOLDER, Key, Kind, Plan, Secondary, Tls};
+use crate::support::zonewright::{Transferred, Zonewright};
+use crate::support::{needs, ports, wire};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
-use support::certificates::Certificates;
-use support::process::wait_for;
-use support::secondary::{FOLDER, Key, Kind, Plan, Secondary, Tls};
-use support::zonewright::{Transferred, Zonewright};
-use support::{needs, ports, wire};
-
-mod support;
 
 /// How long a secondary, or we, may take to follow.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,11 +1,6 @@
 //! Awkward steps, the end of serials and wrong clocks, with real secondaries.
 //!
 //! The zone comes from a file, so that each version is exactly what its step needs.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,12 +8,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use support::fleet::{Fleet, Places};
-use support::secondary::Key;
-use support::zonewright::Zonewright;
-use support::{needs, wire};
-
-mod support;
+use crate::support::fleet::{Fleet, Places};
+use crate::support::secondary::Key;
+use crate::support::zonewright::Zonewright;
+use crate::support::{needs, wire};
 
 /// The zone.
 const ZONE: &str = "steps.example";

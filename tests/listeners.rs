@@ -1,18 +1,11 @@
 //! A zone is given away where it is asked for, and nowhere else.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::net::SocketAddr;
 
+use crate::support::process::wait_for;
+use crate::support::product::{START, Site};
+use crate::support::{ports, wire};
 use rustix::process::Signal;
-use support::process::wait_for;
-use support::product::{START, Site};
-use support::{ports, wire};
-
-mod support;
 
 /// The code of the reply to a request for a zone.
 fn refusal(server: SocketAddr, zone: &str) -> u16 {

@@ -1,15 +1,13 @@
 //! What operators order, over the control socket: `freeze`, `rollback`, `release`; it holds over kill -9.
 
-mod support;
-
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use crate::support::process::{Process, now};
+use crate::support::product::{START, Site, headless};
+use crate::support::wire;
 use serde_json::Value;
-use support::process::{Process, now};
-use support::product::{START, Site, headless};
-use support::wire;
 
 /// The zone.
 const ZONE: &str = "cluster.local.";
@@ -18,7 +16,7 @@ const NAME: &str = "web.test.svc.cluster.local";
 
 /// The addresses of [`NAME`].
 fn addresses(site: &Site) -> Vec<String> {
-    let mut found = support::zonewright::addresses(site.dns, NAME).unwrap_or_default();
+    let mut found = crate::support::zonewright::addresses(site.dns, NAME).unwrap_or_default();
     found.sort();
     found
 }
@@ -100,7 +98,7 @@ fn let_pass(time: Duration) {
 
 /// Begins to order the zone back to a serial, for an hour.
 fn begin_rollback(site: &Site, to: u32) -> Child {
-    Command::new(support::needs::zonewright())
+    Command::new(crate::support::needs::zonewright())
         .args(["rollback", ZONE, &to.to_string(), "--for", "1h", "--state"])
         .arg(site.state())
         .stdout(Stdio::null())

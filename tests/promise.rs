@@ -4,30 +4,18 @@
 //! every name in them, every name between, beside and below, and every name that the objects could mean,
 //! is asked by UDP and by TCP and answered from what was transferred and nothing else. The names of the live
 //! layer (pods that are insecure, `zonal`) are its own and left out.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    missing_docs,
-    clippy::missing_docs_in_private_items,
-    unreachable_pub,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::json;
 
-use self::comparison::cluster::generate;
-use self::comparison::names::names;
-use self::comparison::options::{OptionSet, SETS};
-use self::support::cases::{Subject, cases, transferable};
-use self::support::contents::{Contents, Reply, parent};
-use self::support::wire::{self, Connection, Message, Query};
-
-mod comparison;
-mod differences;
-mod support;
+use crate::comparison::cluster::generate;
+use crate::comparison::names::names;
+use crate::comparison::options::{OptionSet, SETS};
+use crate::support::cases::{Subject, cases, transferable};
+use crate::support::contents::{Contents, Reply, parent};
+use crate::support::wire::{self, Connection, Message, Query};
 
 /// The types asked.
 const TYPES: [u16; 9] = [

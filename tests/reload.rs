@@ -1,10 +1,8 @@
 //! A Corefile that is rewritten again and again under load: no query is lost, no connection is reset, no
 //! serial changes, and a transfer that is slow comes to its end.
 //!
-//! `RELOAD_SECONDS=60 ZW_BIN=target/release/zonewright cargo test --release --test reload` is the long form, which also
+//! `RELOAD_SECONDS=60 ZW_BIN=target/release/zonewright cargo test --release --test it reload` is the long form, which also
 //! asks for 20 000 answers a second.
-
-mod support;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,11 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::support::process::{Process, now};
+use crate::support::product::{CHANGE, START, Site, ZONES, cluster_ip, headless};
+use crate::support::wire::{self, Message, Query};
 use rustix::process::Signal;
 use socket2::{Domain, Socket, Type};
-use support::process::{Process, now};
-use support::product::{CHANGE, START, Site, ZONES, cluster_ip, headless};
-use support::wire::{self, Message, Query};
 
 /// Type AXFR.
 const AXFR: u16 = 252;
@@ -195,7 +193,7 @@ impl Changing {
         site.write("big", &format!("{soa}{hosts}"));
         let small = "$TTL 60\n@ SOA ns h 1 300 30 86400 5\n@ NS ns\nns A 192.0.2.1\n";
         site.write("small", small);
-        let other = support::ports::free_address();
+        let other = crate::support::ports::free_address();
         let mut changing = Self {
             server: {
                 site.write("Corefile", &corefile(&site, other, Form::Base));

@@ -1,10 +1,7 @@
 //! The list of the 99 situations in which CoreDNS's own tests put it: what each asks for, the tests that show what we
 //! do, and by which meant differences that is not what CoreDNS does.
 
-mod differences;
-mod support;
-
-use support::lists::{Case, all_tests, faults};
+use crate::support::lists::{Case, all_tests, faults};
 
 /// How many there are.
 const COUNTS: [(char, usize); 1] = [('S', 99)];
@@ -263,7 +260,7 @@ fn faults_of(situations: &[Situation]) -> Vec<String> {
     let mut found = faults(&COUNTS, &cases, &all_tests());
     for (id, _, _, differences) in situations {
         for difference in *differences {
-            if !differences::all().any(|known| known.id == *difference) {
+            if !crate::differences::all().any(|known| known.id == *difference) {
                 found.push(format!("{id}: there is no difference {difference}"));
             }
         }

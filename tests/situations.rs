@@ -3,14 +3,3 @@
 //! Each runs on manifests, over UDP and TCP. Where we answer otherwise on purpose, the difference's id of
 //! [`differences`] stands in the test. What is not here is shown elsewhere:
 //! `tests/situation_list.rs` has them all.
-#![allow(
-    clippy::unwrap_used,
-    missing_docs,
-    clippy::missing_docs_in_private_items,
-    unreachable_pub,
-    reason = "a helper of a test that fails fails the test"
-)]
-
-mod differences;
-mod situation;
-mod support;

@@ -4,11 +4,6 @@
 //!
 //! `SOAK_SECONDS` says how long (180 unless it does), `ZW_SEED` (printed) what happens when. `make soak` takes
 //! half an hour.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a helper of a test that fails fails the test"
-)]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,20 +12,18 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::support::apiserver::{Access, ApiServer, paths, request};
+use crate::support::certificates::Certificates;
+use crate::support::fleet::Fleet;
+use crate::support::process::now;
+use crate::support::random::{Act, Cluster, NAMESPACES, Random};
+use crate::support::recorder::Recorder;
+use crate::support::secondary::{Key, Kind, Plan, Secondary};
+use crate::support::zonewright::Zonewright;
+use crate::support::{needs, ports};
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
-use support::apiserver::{Access, ApiServer, paths, request};
-use support::certificates::Certificates;
-use support::fleet::Fleet;
-use support::process::now;
-use support::random::{Act, Cluster, NAMESPACES, Random};
-use support::recorder::Recorder;
-use support::secondary::{Key, Kind, Plan, Secondary};
-use support::zonewright::Zonewright;
-use support::{needs, ports};
-
-mod support;
 
 /// Names, and addresses of both families.
 const ZONES: [&str; 3] = [
@@ -300,7 +293,7 @@ impl World {
     /// Holds the changes, waits until all is followed, and compares everything.
     fn checkpoint(&mut self) {
         self.changes.hold.store(true, Ordering::Relaxed);
-        support::process::wait_for(
+        crate::support::process::wait_for(
             "the changes hold",
             FOLLOW,
             || "a write does not end".to_owned(),
@@ -316,7 +309,7 @@ impl World {
         let full = format!("{name}.{}.svc.cluster.local", NAMESPACES[0]);
         let server = self.zonewright.address();
         self.zonewright.wait_for(&full, FOLLOW, || {
-            let found = support::zonewright::addresses(server, &full)?;
+            let found = crate::support::zonewright::addresses(server, &full)?;
             (found == [address.clone()]).then_some(())
         });
         self.free_bind();
@@ -353,7 +346,7 @@ impl World {
                 .iter()
                 .all(|zone| bind.serial(zone) == zonewright.serial(zone))
         };
-        support::process::wait_for(
+        crate::support::process::wait_for(
             "BIND follows or gives up",
             FOLLOW,
             || bind.log(),

@@ -160,7 +160,7 @@ fn declared(file: &Path, text: &str) -> Vec<PathBuf> {
         .and_then(|stem| stem.to_str())
         .unwrap_or_default();
     let folder = file.parent().unwrap_or(Path::new(""));
-    let is_root = ["mod", "lib", "main"].contains(&stem) || folder == Path::new("tests");
+    let is_root = ["mod", "lib", "main"].contains(&stem);
     let base = if is_root {
         folder.to_path_buf()
     } else {
@@ -192,12 +192,14 @@ fn every_file_is_compiled() {
             .iter()
             .flat_map(|file| declared(file, &text_of(file)))
             .collect();
-        let is_root =
-            |file: &&PathBuf| file.ends_with("src/lib.rs") || file.ends_with("src/main.rs");
+        let is_root = |file: &&PathBuf| {
+            ["src/lib.rs", "src/main.rs", "tests/main.rs"]
+                .iter()
+                .any(|root| file.ends_with(root))
+        };
         reached.extend(files.iter().filter(is_root).cloned());
         let lost: Vec<&PathBuf> = files
             .iter()
-            .filter(|file| file.parent() != Some(Path::new("tests")))
             .filter(|file| !reached.contains(*file))
             .collect();
         assert!(lost.is_empty(), "no `mod` line names {lost:?}");

@@ -5,9 +5,7 @@
 //! for it.) A test that begins with a case's id (`b9_`, `f05_f06_`) must stand in the list, and what
 //! the list names must be there: so neither can be forgotten or renamed unseen.
 
-mod support;
-
-use support::lists::{Case, all_tests, faults, ids_of};
+use crate::support::lists::{Case, all_tests, faults, ids_of};
 
 /// How many cases there are of each letter.
 const COUNTS: [(char, usize); 10] = [

@@ -1,9 +1,7 @@
 //! `why`: each way in which a name is answered or not, from a running server.
 
-mod support;
-
+use crate::support::product::{START, Site, cluster_ip, headless};
 use serde_json::Value;
-use support::product::{START, Site, cluster_ip, headless};
 
 /// The Corefile: a cluster with all that hides names, a zone file with a wildcard, someone to ask for the rest.
 fn corefile(site: &Site) -> String {
@@ -251,7 +249,7 @@ fn why_names_what_answers_and_why_nothing_does() {
         ];
         zones
             .iter()
-            .all(|zone| support::wire::serial(site.dns, zone).is_some())
+            .all(|zone| crate::support::wire::serial(site.dns, zone).is_some())
             .then_some(())
     });
     for (question, outcome, code, text) in CASES {

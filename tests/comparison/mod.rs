@@ -1,10 +1,6 @@
 //! The parts of the comparison with CoreDNS: `cluster` makes clusters, `options` says what both servers are
 //! told, `servers` starts them, `names` says what they are asked, `answer` how, `oracle` and `rules` what
 //! we have to answer, given what CoreDNS does.
-#![allow(
-    dead_code,
-    reason = "each test file compiles this module and uses its own part of it"
-)]
 
 pub mod answer;
 pub mod cluster;

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::answer::{Answer, DATA_TYPES, NOERROR, NXDOMAIN, Question};
 use super::cluster::Cluster;
-use super::names::is_below;
 use super::options::{OptionSet, is_reverse};
 use super::rules;
 use super::shape::{Shape, clusterset_shape, external_shape, shape, zone_of};
@@ -399,14 +398,6 @@ impl<'a> Oracle<'a> {
             .flatten()
             .copied()
             .collect()
-    }
-
-    /// Whether a name lies in the forward zones.
-    pub fn in_forward_zone(&self, name: &str) -> bool {
-        self.set
-            .forward_zones()
-            .iter()
-            .any(|zone| is_below(name, zone))
     }
 }
 

@@ -26,18 +26,11 @@ pub struct Pair {
     zonewright: Process,
 }
 
-impl Pair {
-    /// What zonewright logged last.
-    pub fn log_tail(&self) -> String {
-        self.zonewright.log_tail()
-    }
-}
-
 /// All servers of one cluster.
 pub struct Servers {
     pub pairs: Vec<Pair>,
     /// One CoreDNS with a server block for each pair.
-    coredns: Process,
+    _coredns: Process,
 }
 
 impl Servers {
@@ -81,7 +74,10 @@ impl Servers {
                 });
             }
         }
-        Self { pairs, coredns }
+        Self {
+            pairs,
+            _coredns: coredns,
+        }
     }
 }
 

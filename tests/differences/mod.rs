@@ -3,12 +3,6 @@
 //!
 //! Each difference that the comparison can meet has a rule there that makes our answer of CoreDNS's; an
 //! answer that no rule gives fails it, and so does a rule that nothing needs.
-#![allow(
-    dead_code,
-    unused_imports,
-    unreachable_pub,
-    reason = "each test file compiles this module and uses its own part of it"
-)]
 
 mod handlers;
 mod kind;

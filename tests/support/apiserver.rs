@@ -53,6 +53,7 @@ impl Access {
 
 /// What the server says when it does not do what it was asked.
 #[derive(Clone, Debug)]
+#[expect(dead_code, reason = "a failed test prints all of it")]
 pub struct Refusal {
     pub code: u16,
     pub reason: String,
@@ -269,19 +270,6 @@ impl ApiServer {
     pub fn expire_watches(&mut self) {
         self.compact();
         self.restart();
-    }
-
-    /// The server's process id, while it runs.
-    pub fn id(&self) -> Option<u32> {
-        self.server.as_ref().map(Process::id)
-    }
-
-    /// The server's process, for signals (SIGSTOP makes it hang without closing connections).
-    ///
-    /// # Panics
-    /// When it is stopped.
-    pub fn process(&mut self) -> &mut Process {
-        self.server.as_mut().expect("the server runs")
     }
 
     /// SIGTERM to the server, and waits for the end; etcd goes on.

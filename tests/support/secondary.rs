@@ -7,15 +7,15 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 use self::setup::Setup;
+use super::ports;
 use super::process::{self, Process, wait_for};
 use super::wire::{self, Increment, Query, Record};
-use super::{needs, ports};
 
 mod emitted;
 mod setup;
@@ -47,11 +47,6 @@ impl Kind {
             Self::Pdns => "pdns",
             Self::Unbound => "unbound",
         }
-    }
-
-    /// Whether it was declared missing; prints so.
-    pub fn is_missing(self) -> bool {
-        needs::lacks(&[self.name()])
     }
 
     /// Whether it can sign: Unbound's auth-zones cannot.
@@ -215,11 +210,6 @@ impl Secondary {
         ports::loopback(self.port)
     }
 
-    /// Its files: `log`, the configuration, its copies of the zones.
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
     /// All it logged, over all starts.
     pub fn log(&self) -> String {
         let octets = std::fs::read(self.folder.path().join("log")).unwrap_or_default();
@@ -243,19 +233,6 @@ impl Secondary {
             (wire::serial(address, zone) == Some(serial)).then_some(())
         });
         self.transfers();
-    }
-
-    /// The zone by AXFR as sorted text, without the closing SOA.
-    ///
-    /// # Panics
-    /// For Unbound (see [`contents`](Self::contents)), and when the transfer fails.
-    pub fn axfr(&self, zone: &str) -> Vec<String> {
-        assert!(
-            self.kind.serves_axfr(),
-            "{:?} gives no zones away",
-            self.kind
-        );
-        wire::texts(&self.settled(zone, None))
     }
 
     /// The zone by AXFR once it has this serial (or the one that queries show), or after some seconds
@@ -390,11 +367,6 @@ impl Secondary {
             Increment::Steps(steps) => steps.iter().any(|step| step.to == pair[1]),
             Increment::Current(_) | Increment::Full(_) => false,
         }
-    }
-
-    /// Its process id, while it runs.
-    pub fn id(&self) -> Option<u32> {
-        self.process.as_ref().map(Process::id)
     }
 
     /// SIGTERM, and waits for the end.

@@ -19,7 +19,7 @@ use hickory_proto::rr::rdata::{
 use hickory_proto::rr::{self, DNSClass, Name, RData, RecordType};
 use hickory_proto::serialize::binary::{BinDecodable, BinDecoder, BinEncodable, BinEncoder};
 
-pub use self::stream::{Increment, Step, Transfer, apply, axfr, ixfr, transfer};
+pub use self::stream::{Increment, Step, apply, axfr, ixfr, transfer};
 
 mod stream;
 

@@ -1,0 +1,59 @@
+//! All tests of the whole program, as one binary: each file is a module, `tools/run-tests` knows the groups.
+//!
+//! `cargo test --test it golden` runs those of one file.
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::expect_used,
+    clippy::missing_docs_in_private_items,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test has no outside, its helpers fail it, and its output shows what was left out"
+)]
+
+mod checkers;
+mod cli;
+mod cluster;
+mod cluster_check;
+mod cluster_imports;
+mod cluster_options;
+mod cluster_story;
+mod compare;
+mod compare_autopath;
+mod compare_emit;
+mod compare_stock;
+mod comparison;
+mod crash;
+mod crash_abuse;
+mod crash_damage;
+mod crash_history;
+mod crash_restart;
+mod differences;
+mod docs;
+mod flags;
+mod follow;
+mod gate;
+mod golden;
+mod handlers;
+mod history;
+mod interop;
+mod interop_cases;
+mod interop_catalog;
+mod interop_check;
+mod interop_doctor;
+mod interop_offline;
+mod interop_secure;
+mod interop_steps;
+mod listeners;
+mod orders;
+mod promise;
+mod reload;
+mod situation;
+mod situation_list;
+mod situations;
+mod soak;
+mod support;
+mod tidy;
+mod transfer_list;
+mod walls;
+mod why;
