@@ -10,6 +10,7 @@ mod listener;
 pub mod message;
 mod names;
 mod options;
+mod places;
 mod pods;
 mod reply;
 mod seldom;

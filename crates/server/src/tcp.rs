@@ -4,7 +4,6 @@
 //! task that hands messages to the writer through a short queue and waits while it is full. So replies
 //! overtake transfers (RFC 7766 section 6.2.1.1), and a slow client slows its own transfers only.
 
-mod places;
 mod under_way;
 
 use std::io::{self, ErrorKind, IoSlice};
@@ -27,11 +26,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use transfer::{Closed, Sink, TlsPeer};
 
-use self::places::{Place, Places};
 use self::under_way::{UnderWay, is_sent};
 use crate::dispatch::{Asker, Outcome, Scratch};
 use crate::later::Later;
 use crate::listener::Now;
+use crate::places::{Place, Places};
 use crate::{Answering, Proto, Stats, TlsIdentity};
 
 /// Messages that wait for the writer of a connection, and that it writes at once.

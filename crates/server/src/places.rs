@@ -10,7 +10,7 @@ use crate::TcpSettings;
 
 /// Places for connections: in all, and for each client.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(crate) struct Places {
     /// In all.
     all: Arc<Semaphore>,
     /// Taken by each address. Locked for one look and one write.
@@ -21,7 +21,7 @@ pub(super) struct Places {
 
 /// A place for one connection: held while it lives.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// Of all.
     _permit: OwnedSemaphorePermit,
     /// Where the client's connections are counted.
@@ -32,7 +32,7 @@ pub(super) struct Place {
 
 impl Places {
     /// Places as the settings say.
-    pub(super) fn new(settings: &TcpSettings) -> Self {
+    pub(crate) fn new(settings: &TcpSettings) -> Self {
         Self {
             all: Arc::new(Semaphore::new(settings.max_connections)),
             clients: Arc::default(),
@@ -41,7 +41,7 @@ impl Places {
     }
 
     /// A place for a client, if there is one.
-    pub(super) fn take(&self, client: IpAddr) -> Option<Place> {
+    pub(crate) fn take(&self, client: IpAddr) -> Option<Place> {
         let client = client.to_canonical();
         let permit = Arc::clone(&self.all).try_acquire_owned().ok()?;
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
