@@ -295,6 +295,9 @@ impl Exchange<'_> {
         }
         let asker = self.asker;
         match query.qtype() {
+            Rtype::AXFR | Rtype::IXFR if !asker.proto.has_transfers() => {
+                self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NOT_SUPPORTED))
+            }
             Rtype::AXFR if asker.proto == Proto::Udp => {
                 self.fail_with(scratch, Rcode::NOTIMP, Some(Extended::NOT_SUPPORTED))
             }

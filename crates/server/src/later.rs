@@ -85,7 +85,7 @@ impl Exchange<'_> {
             // More than the reply may have is asked of nobody: who forwards keeps room for it.
             let ours = match self.asker.proto {
                 Proto::Udp => self.shared.settings.udp_octets,
-                Proto::Tcp | Proto::Tls => u16::MAX,
+                Proto::Tcp | Proto::Tls | Proto::Https => u16::MAX,
             };
             let most = self.shape_of(block).datagram_octets.unwrap_or(ours);
             edns.size = edns.size.min(most).min(ours);

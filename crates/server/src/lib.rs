@@ -1,10 +1,14 @@
 //! Answering: sockets, requests, lookups.
 
+mod activity;
+mod answer;
 mod batch;
 pub mod chain;
 mod dispatch;
+mod doh;
 mod exchange;
 mod handover;
+mod https;
 mod later;
 mod listener;
 pub mod message;
@@ -37,7 +41,7 @@ pub use options::Identity;
 pub use pods::InsecurePods;
 pub use pods::address as pod_address;
 pub use server::{Common, Parts, Server, Told};
-pub use settings::{Settings, TcpSettings};
+pub use settings::{Settings, StreamLimits, TcpSettings};
 pub use stats::{Count, Stats};
 pub use tls::{TlsClients, TlsError, TlsIdentity, TlsMaterial};
 pub use zonal::{RenderService, ZonalNames, labels_before};

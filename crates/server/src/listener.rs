@@ -30,7 +30,7 @@ const UDP_BUFFER_OCTETS: usize = 1 << 20;
 pub struct BindError {
     /// The address.
     pub address: SocketAddr,
-    /// TCP, UDP or TLS.
+    /// UDP, TCP, TLS or HTTPS.
     pub proto: &'static str,
     /// Why.
     #[source]
@@ -187,8 +187,8 @@ pub struct Listener {
     udp: Vec<UdpSocket>,
     /// The listening socket.
     tcp: Arc<TcpListener>,
-    /// Whether TLS stands in front of its connections.
-    is_tls: bool,
+    /// What is spoken on its connections.
+    proto: Proto,
 }
 
 impl Listener {
@@ -220,18 +220,36 @@ impl Listener {
             address,
             udp,
             tcp: Arc::new(tcp),
-            is_tls: false,
+            proto: Proto::Tcp,
         })
     }
 
-    /// Binds an address for TLS; port 0 takes any that is free. To be called within a tokio runtime.
+    /// Binds an address for DNS over TLS; port 0 takes any that is free. To be called within a tokio runtime.
     ///
     /// # Errors
     /// [`BindError`], with the address.
     pub fn bind_tls(address: SocketAddr, beside: &[Standing]) -> Result<Self, BindError> {
+        Self::bind_stream(address, beside, Proto::Tls, "TLS")
+    }
+
+    /// Binds an address for DNS over HTTPS; port 0 takes any that is free. To be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`BindError`], with the address.
+    pub fn bind_https(address: SocketAddr, beside: &[Standing]) -> Result<Self, BindError> {
+        Self::bind_stream(address, beside, Proto::Https, "HTTPS")
+    }
+
+    /// Binds an address for connections alone.
+    fn bind_stream(
+        address: SocketAddr,
+        beside: &[Standing],
+        proto: Proto,
+        name: &'static str,
+    ) -> Result<Self, BindError> {
         let fail = |source| BindError {
             address,
-            proto: "TLS",
+            proto: name,
             source,
         };
         let tcp = tcp_listener(address, beside).map_err(fail)?;
@@ -240,7 +258,7 @@ impl Listener {
             address,
             udp: Vec::new(),
             tcp: Arc::new(tcp),
-            is_tls: true,
+            proto,
         })
     }
 
@@ -269,16 +287,15 @@ impl Listener {
             address,
             udp,
             tcp,
-            is_tls,
+            proto,
         } = self;
         let mut tasks: Vec<NamedTask> = Vec::new();
         for (number, socket) in udp.into_iter().enumerate() {
             let task = udp::serve(answering.clone(), socket, cancel.clone());
             tasks.push((format!("udp {address} {number}"), task.boxed()));
         }
-        let kind = if is_tls { "tls" } else { "tcp" };
-        let task = tcp::serve(answering.clone(), tcp, is_tls, cancel.clone());
-        tasks.push((format!("{kind} {address}"), task.boxed()));
+        let task = tcp::serve(answering.clone(), tcp, proto, cancel.clone());
+        tasks.push((format!("{} {address}", proto.name()), task.boxed()));
         tasks
     }
 }

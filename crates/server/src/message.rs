@@ -20,19 +20,49 @@ pub enum Proto {
     Tcp,
     /// On a connection over TLS.
     Tls,
+    /// In an HTTP request over TLS.
+    Https,
 }
 
 impl Proto {
     /// All of them, each with its name in metrics.
-    pub const ALL: [(Self, &'static str); 3] =
-        [(Self::Udp, "udp"), (Self::Tcp, "tcp"), (Self::Tls, "tls")];
+    pub const ALL: [(Self, &'static str); 4] = [
+        (Self::Udp, "udp"),
+        (Self::Tcp, "tcp"),
+        (Self::Tls, "tls"),
+        (Self::Https, "https"),
+    ];
 
-    /// Whether messages come on a connection, each with its length in front.
+    /// Its name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// Whether a message may be as large as messages get, and has its length in front.
     #[must_use]
     pub const fn is_stream(self) -> bool {
         match self {
             Self::Udp => false,
-            Self::Tcp | Self::Tls => true,
+            Self::Tcp | Self::Tls | Self::Https => true,
+        }
+    }
+
+    /// Whether nobody on the way can read it.
+    #[must_use]
+    pub const fn is_encrypted(self) -> bool {
+        match self {
+            Self::Udp | Self::Tcp => false,
+            Self::Tls | Self::Https => true,
+        }
+    }
+
+    /// Whether zones are transferred over it, or differences in a datagram.
+    #[must_use]
+    pub const fn has_transfers(self) -> bool {
+        match self {
+            Self::Udp | Self::Tcp | Self::Tls => true,
+            Self::Https => false,
         }
     }
 }

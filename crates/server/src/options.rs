@@ -9,6 +9,7 @@ use dns::{CookieSecret, Rtype};
 use transfer::unix_seconds;
 use zone::Version;
 
+use crate::Proto;
 use crate::dispatch::Exchange;
 use crate::reply::Said;
 
@@ -72,8 +73,8 @@ impl Exchange<'_> {
             both[8..].copy_from_slice(&server);
             push_option(options, COOKIE, &both);
         }
-        // RFC 7828 section 3.2: never over UDP; in units of 100 ms; 0 asks the client to close.
-        if keepalive && self.asker.proto.is_stream() {
+        // RFC 7828 section 3.2: never over UDP; in units of 100 ms; 0 asks the client to close. HTTP has its own way.
+        if keepalive && matches!(self.asker.proto, Proto::Tcp | Proto::Tls) {
             let units = if shared.draining.load(Ordering::Relaxed) {
                 0
             } else {

@@ -6,8 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::TcpSettings;
-
 /// Places for connections: in all, and for each client.
 #[derive(Debug)]
 pub(crate) struct Places {
@@ -31,12 +29,12 @@ pub(crate) struct Place {
 }
 
 impl Places {
-    /// Places as the settings say.
-    pub(crate) fn new(settings: &TcpSettings) -> Self {
+    /// Places in all, and for each client.
+    pub(crate) fn new(max_connections: usize, max_per_client: usize) -> Self {
         Self {
-            all: Arc::new(Semaphore::new(settings.max_connections)),
+            all: Arc::new(Semaphore::new(max_connections)),
             clients: Arc::default(),
-            max_per_client: settings.max_per_client,
+            max_per_client,
         }
     }
 

@@ -10,7 +10,6 @@ use transfer::unix_seconds;
 use zone::Version;
 use zone::lookup::{Link, LinkSet, Referral};
 
-use crate::Proto;
 use crate::chain::NOT_AUTHORITATIVE;
 use crate::dispatch::{Exchange, Outcome, Scratch};
 use crate::shuffle::{is_shuffled, shuffle};
@@ -185,9 +184,9 @@ impl Exchange<'_> {
         self.query.opt.map_or(512, |opt| opt.size.clamp(512, ours))
     }
 
-    /// Whether the reply is padded: over TLS only, and when asked for (RFC 7830 section 6).
+    /// Whether the reply is padded: where it is encrypted, and when asked for (RFC 7830 section 6).
     pub(super) fn pads(&self) -> bool {
-        self.wishes.padding && self.asker.proto == Proto::Tls
+        self.wishes.padding && self.asker.proto.is_encrypted()
     }
 
     /// Ends a reply: OPT, flags, TSIG.

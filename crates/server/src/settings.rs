@@ -11,8 +11,10 @@ pub struct Settings {
     pub udp_octets: u16,
     /// Sockets for each UDP address.
     pub udp_sockets: usize,
-    /// TCP.
+    /// TCP; its times hold for all connections.
     pub tcp: TcpSettings,
+    /// HTTPS.
+    pub https: StreamLimits,
     /// Transfers.
     pub transfer: TransferSettings,
     /// NOTIFY.
@@ -42,12 +44,30 @@ pub struct TcpSettings {
     pub drain_timeout: Duration,
 }
 
+/// Limits of connections that carry many requests at once, each in a stream of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamLimits {
+    /// The most connections of one listener.
+    pub max_connections: usize,
+    /// The most requests of one connection at once.
+    pub max_streams: u32,
+}
+
+impl StreamLimits {
+    /// CoreDNS's defaults for HTTPS.
+    const HTTPS: Self = Self {
+        max_connections: 200,
+        max_streams: 250,
+    };
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             udp_octets: 1232,
             udp_sockets: 2,
             tcp: TcpSettings::default(),
+            https: StreamLimits::HTTPS,
             transfer: TransferSettings::default(),
             notify: NotifySettings::default(),
         }

@@ -41,7 +41,7 @@ const RCODES: usize = 17;
 #[derive(Debug, Default)]
 pub struct Stats {
     /// Replies by protocol and response code.
-    replies: [[Count; RCODES]; 3],
+    replies: [[Count; RCODES]; Proto::ALL.len()],
     /// Requests that got no reply: too short, or responses.
     pub ignored: Count,
     /// Datagrams answered with TC.
@@ -92,12 +92,7 @@ impl Stats {
     /// The counter of replies with a response code; all that have none of their own share the last.
     #[must_use]
     pub fn replies(&self, proto: Proto, rcode: Rcode) -> &Count {
-        let of_proto = match proto {
-            Proto::Udp => &self.replies[0],
-            Proto::Tcp => &self.replies[1],
-            Proto::Tls => &self.replies[2],
-        };
-        &of_proto[usize::from(rcode.0).min(RCODES - 1)]
+        &self.replies[proto as usize][usize::from(rcode.0).min(RCODES - 1)]
     }
 
     /// The counter of transfers of a kind and an outcome.

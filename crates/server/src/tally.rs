@@ -199,7 +199,7 @@ impl ZoneTally {
         let shard = self.shards[place].get_or_init(Box::default);
         let of_proto = match counted.proto {
             Proto::Udp => &shard.protos[0],
-            Proto::Tcp | Proto::Tls => &shard.protos[1],
+            Proto::Tcp | Proto::Tls | Proto::Https => &shard.protos[1],
         };
         let family = usize::from(counted.peer.ip().to_canonical().is_ipv6());
         of_proto.requests[family][type_place(qtype)].increase();

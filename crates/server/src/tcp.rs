@@ -21,17 +21,19 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use transfer::{Closed, Sink, TlsPeer};
 
 use self::under_way::{UnderWay, is_sent};
+use crate::answer::Client;
 use crate::dispatch::{Asker, Outcome, Scratch};
+use crate::https::HttpsConnection;
 use crate::later::Later;
 use crate::listener::Now;
 use crate::places::{Place, Places};
-use crate::{Answering, Proto, Stats, TlsIdentity};
+use crate::tls::Shaken;
+use crate::{Answering, Proto, Settings, Stats, TlsIdentity};
 
 /// Messages that wait for the writer of a connection, and that it writes at once.
 const QUEUE: usize = 4;
@@ -41,17 +43,21 @@ const READ_OCTETS: usize = 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts connections until told to stop, then lets running transfers end within the drain time.
-/// `is_tls`: whether TLS stands in front of what is read and written.
+/// `proto`: what is spoken on them.
 pub(crate) async fn serve(
     answering: Answering,
     listener: Arc<TcpListener>,
-    is_tls: bool,
+    proto: Proto,
     cancel: CancellationToken,
 ) {
     // How many connections there may be is settled when the listener starts.
-    let settings = answering.now().settings.tcp;
+    let Settings { tcp, https, .. } = answering.now().settings;
     let stats = Arc::clone(&answering.now().stats);
-    let places = Places::new(&settings);
+    let most = match proto {
+        Proto::Https => https.max_connections,
+        Proto::Udp | Proto::Tcp | Proto::Tls => tcp.max_connections,
+    };
+    let places = Places::new(most, tcp.max_per_client);
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -70,10 +76,11 @@ pub(crate) async fn serve(
                         stats: Arc::clone(&stats),
                         peer,
                         local: stream.local_addr().unwrap_or(peer),
+                        proto,
                         tls: None,
                         cancel: cancel.clone(),
                     };
-                    let tls = is_tls.then(|| answering.now().tls.clone());
+                    let tls = proto.is_encrypted().then(|| answering.now().tls.clone());
                     match tls {
                         None => connections.spawn(connection.run(stream, None, place)),
                         Some(Some(tls)) => {
@@ -101,14 +108,16 @@ pub(crate) async fn serve(
             log_end(ended)
         }
     };
-    if timeout(settings.drain_timeout, drained).await.is_err() {
+    if timeout(tcp.drain_timeout, drained).await.is_err() {
         warn!("transfers are cut off");
     }
 }
 
 /// Says when a connection's task panicked.
-fn log_end(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended {
+pub(crate) fn log_end(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
         tracing::error!(%error, "a connection's task failed");
     }
 }
@@ -162,6 +171,8 @@ pub(crate) struct Connection {
     pub peer: SocketAddr,
     /// Our address.
     pub local: SocketAddr,
+    /// What is spoken on it.
+    pub proto: Proto,
     /// What TLS says of the client.
     pub tls: Option<TlsPeer>,
     /// Says when to stop reading.
@@ -170,7 +181,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Serves an accepted connection to its end.
-    async fn run(mut self, stream: TcpStream, tls: Option<Arc<TlsIdentity>>, place: Place) {
+    async fn run(self, stream: TcpStream, tls: Option<Arc<TlsIdentity>>, place: Place) {
         if let Err(error) = stream.set_nodelay(true) {
             debug!(peer = %self.peer, %error, "a connection is gone already");
             return;
@@ -180,9 +191,8 @@ impl Connection {
         match tls {
             None => self.serve(stream).await,
             Some(tls) => {
-                if let Some((stream, peer)) = self.handshake(stream, &tls).await {
-                    self.tls = Some(peer);
-                    self.serve(stream).await;
+                if let Some(shaken) = self.handshake(stream, &tls).await {
+                    self.serve_shaken(shaken).await;
                 }
             }
         }
@@ -190,16 +200,37 @@ impl Connection {
         drop(place);
     }
 
+    /// Serves a connection after its handshake.
+    async fn serve_shaken(mut self, shaken: Shaken) {
+        let Shaken {
+            stream,
+            peer: tls,
+            is_h2,
+        } = shaken;
+        if self.proto != Proto::Https {
+            self.tls = Some(tls);
+            return self.serve(stream).await;
+        }
+        let connection = HttpsConnection {
+            client: Client {
+                peer: self.peer,
+                local: self.local,
+                proto: self.proto,
+                tls,
+            },
+            answering: self.answering,
+            stats: self.stats,
+            cancel: self.cancel,
+        };
+        connection.serve(stream, is_h2).await;
+    }
+
     /// The handshake of TLS, which may take as long as a first request.
-    async fn handshake(
-        &self,
-        stream: TcpStream,
-        tls: &TlsIdentity,
-    ) -> Option<(TlsStream<TcpStream>, TlsPeer)> {
+    async fn handshake(&self, stream: TcpStream, tls: &TlsIdentity) -> Option<Shaken> {
         let patience = self.answering.now().settings.tcp.first_request_timeout;
         tokio::select! {
             () = self.cancel.cancelled() => None,
-            shaken = timeout(patience, tls.accept(stream)) => {
+            shaken = timeout(patience, tls.accept(stream, self.proto == Proto::Https)) => {
                 let error = match shaken {
                     Ok(Ok(done)) => return Some(done),
                     Ok(Err(error)) => error,
@@ -341,10 +372,7 @@ impl Connection {
         Asker {
             address: self.peer,
             local: self.local,
-            proto: match &self.tls {
-                Some(_) => Proto::Tls,
-                None => Proto::Tcp,
-            },
+            proto: self.proto,
             tls: self.tls.as_ref(),
         }
     }

@@ -1,7 +1,7 @@
 //! TLS in front of connections: our certificate, whether clients need one, the handshake.
 //!
-//! TLS 1.3 only, as transfers demand it (RFC 9103 section 7.2). A client that offers ALPN tokens without
-//! `dot` fails in the handshake; one that offers none is served, but gets no transfer (section 7.1).
+//! TLS 1.3 only, as transfers demand it (RFC 9103 section 7.2). A client that offers ALPN tokens without one of the
+//! listener's fails in the handshake. One that offers none is served, but gets no transfer (section 7.1).
 //!
 //! # Not implemented
 //! Early data (RFC 9103 section 7.2 leaves it to the transport): it can be replayed. Choosing a certificate
@@ -23,6 +23,10 @@ use transfer::TlsPeer;
 
 /// The ALPN token of DNS over TLS (RFC 7858, registered by RFC 9103 section 12).
 const DOT: &[u8] = b"dot";
+/// The ALPN token of HTTP/2 (RFC 9113 section 3.1).
+const H2: &[u8] = b"h2";
+/// The ALPN token of HTTP/1.1 (RFC 7301 section 6).
+const HTTP_1_1: &[u8] = b"http/1.1";
 
 /// What a server shows, and what it wants to see: the contents of files.
 #[derive(Clone)]
@@ -66,7 +70,26 @@ pub enum TlsError {
 
 /// TLS as it is offered now: it may be exchanged while connections go on with what they began with.
 #[derive(Debug)]
-pub struct TlsIdentity(ArcSwap<ServerConfig>);
+pub struct TlsIdentity(ArcSwap<Offers>);
+
+/// One configuration for each set of ALPN tokens.
+#[derive(Debug)]
+struct Offers {
+    /// DNS over TLS.
+    dot: Arc<ServerConfig>,
+    /// HTTP/2, and HTTP/1.1.
+    https: Arc<ServerConfig>,
+}
+
+/// A connection after its handshake, and what that says of the client.
+pub(crate) struct Shaken {
+    /// What is read and written.
+    pub stream: TlsStream<TcpStream>,
+    /// The client.
+    pub peer: TlsPeer,
+    /// Whether HTTP/2 was chosen.
+    pub is_h2: bool,
+}
 
 impl TlsIdentity {
     /// TLS with this material.
@@ -74,7 +97,7 @@ impl TlsIdentity {
     /// # Errors
     /// [`TlsError`].
     pub fn new(material: &TlsMaterial) -> Result<Self, TlsError> {
-        Ok(Self(ArcSwap::from_pointee(configure(material)?)))
+        Ok(Self(ArcSwap::from_pointee(Offers::new(material)?)))
     }
 
     /// Takes other material for the connections to come. Sessions of before are not resumed.
@@ -82,22 +105,48 @@ impl TlsIdentity {
     /// # Errors
     /// [`TlsError`]; then nothing changes.
     pub fn replace(&self, material: &TlsMaterial) -> Result<(), TlsError> {
-        self.0.store(Arc::new(configure(material)?));
+        self.0.store(Arc::new(Offers::new(material)?));
         Ok(())
     }
 
-    /// The handshake, and what it says of the peer.
-    pub async fn accept(&self, stream: TcpStream) -> io::Result<(TlsStream<TcpStream>, TlsPeer)> {
-        let stream = TlsAcceptor::from(self.0.load_full()).accept(stream).await?;
+    /// The handshake of a listener for DNS over TLS, or for HTTPS.
+    pub(crate) async fn accept(&self, stream: TcpStream, is_https: bool) -> io::Result<Shaken> {
+        let offers = self.0.load();
+        let offer = if is_https { &offers.https } else { &offers.dot };
+        let acceptor = TlsAcceptor::from(Arc::clone(offer));
+        drop(offers);
+        let stream = acceptor.accept(stream).await?;
         let (_, session) = stream.get_ref();
+        let token = session.alpn_protocol();
         let certificates = session.peer_certificates();
         let peer = TlsPeer {
-            has_dot: session.alpn_protocol() == Some(DOT),
+            has_dot: token == Some(DOT),
             certificate: certificates
                 .and_then(|chain| chain.first())
                 .map(|certificate| certificate.clone().into_owned()),
         };
-        Ok((stream, peer))
+        let is_h2 = token == Some(H2);
+        Ok(Shaken {
+            stream,
+            peer,
+            is_h2,
+        })
+    }
+}
+
+impl Offers {
+    /// With this material.
+    fn new(material: &TlsMaterial) -> Result<Self, TlsError> {
+        let base = configure(material)?;
+        let with = |tokens: &[&[u8]]| {
+            let mut config = base.clone();
+            config.alpn_protocols = tokens.iter().map(|token| token.to_vec()).collect();
+            Arc::new(config)
+        };
+        Ok(Self {
+            dot: with(&[DOT]),
+            https: with(&[H2, HTTP_1_1]),
+        })
     }
 }
 
@@ -107,7 +156,7 @@ fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     all.ok().filter(|all| !all.is_empty())
 }
 
-/// What rustls needs.
+/// What rustls needs, without ALPN tokens.
 fn configure(material: &TlsMaterial) -> Result<ServerConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -131,12 +180,10 @@ fn configure(material: &TlsMaterial) -> Result<ServerConfig, TlsError> {
     };
     let chain = certificates(&material.certificates).ok_or(TlsError::Certificate)?;
     let key = PrivateKeyDer::from_pem_slice(&material.key).map_err(|_| TlsError::Key)?;
-    let mut config = builder
-        .with_single_cert(chain, key)
-        .map_err(TlsError::Pair)?;
-    config.alpn_protocols = vec![DOT.to_vec()];
-    Ok(config)
+    builder.with_single_cert(chain, key).map_err(TlsError::Pair)
 }
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

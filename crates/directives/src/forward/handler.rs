@@ -217,7 +217,7 @@ impl Forward {
             _ if self.config.force_tcp => Transport::Tcp,
             _ if self.config.prefer_udp => Transport::Udp,
             Proto::Udp => Transport::Udp,
-            Proto::Tcp | Proto::Tls => Transport::Tcp,
+            Proto::Tcp | Proto::Tls | Proto::Https => Transport::Tcp,
         };
         let mut query = message(request, most_octets);
         loop {

@@ -1,0 +1,211 @@
+//! DNS over HTTPS (RFC 8484): which request carries which message, and what goes back with its reply.
+//!
+//! As CoreDNS has it, but that a method is refused with 405 and a type with 415, as RFC 9110 says; there both are 400.
+//!
+//! # Not implemented
+//! Paths other than `/dns-query`, and `Accept`: there is one type of replies (section 4.1).
+
+use base64::alphabet::URL_SAFE;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use base64::{DecodeSliceError, Engine};
+use dns::{Query, Rcode, Response, Rtype};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Method, Request, StatusCode};
+
+use crate::udp::REQUEST_OCTETS;
+
+/// The path of queries.
+const PATH: &str = "/dns-query";
+/// The type of queries and replies (section 6).
+const MESSAGE: &str = "application/dns-message";
+/// The variable of the URI that has the message (section 4.1).
+const VARIABLE: &str = "dns=";
+/// The largest message of a request. Transfers aside, none is larger.
+pub(crate) const MOST_OCTETS: usize = REQUEST_OCTETS;
+/// How long a client may keep a reply that says nothing about it, as in CoreDNS.
+const SHORTEST_LIFETIME: u32 = 5;
+/// The longest it may keep one, as in CoreDNS.
+const LONGEST_LIFETIME: u32 = 3600;
+/// Texts without padding; clients have left bits over at their end.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
+
+/// Where a request has its message.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Carried {
+    /// In its URI: this one.
+    InUri(Vec<u8>),
+    /// In its body.
+    InBody,
+}
+
+/// Looks for the message of a request.
+///
+/// # Errors
+/// The status of the response, if the request cannot have one.
+pub(crate) fn find<B>(request: &Request<B>) -> Result<Carried, StatusCode> {
+    if request.uri().path() != PATH {
+        return Err(StatusCode::NOT_FOUND);
+    }
+    match *request.method() {
+        Method::GET => of_query(request.uri().query().unwrap_or_default()).map(Carried::InUri),
+        Method::POST if is_message(request.headers()) => Ok(Carried::InBody),
+        Method::POST => Err(StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        _ => Err(StatusCode::METHOD_NOT_ALLOWED),
+    }
+}
+
+/// Whether the body is said to be a message.
+fn is_message(headers: &HeaderMap) -> bool {
+    let said = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    let essence = said.and_then(|said| said.split(';').next());
+    essence.is_some_and(|it| it.trim().eq_ignore_ascii_case(MESSAGE))
+}
+
+/// The message in the query of a URI: of exactly one variable `dns`.
+fn of_query(query: &str) -> Result<Vec<u8>, StatusCode> {
+    let mut found = query.split('&').filter_map(|it| it.strip_prefix(VARIABLE));
+    let (Some(text), None) = (found.next(), found.next()) else {
+        return Err(StatusCode::BAD_REQUEST);
+    };
+    let mut message = vec![0; MOST_OCTETS];
+    match BASE64.decode_slice(text, &mut message) {
+        Ok(octets) => {
+            message.truncate(octets);
+            Ok(message)
+        }
+        Err(DecodeSliceError::OutputSliceTooSmall) => Err(StatusCode::PAYLOAD_TOO_LARGE),
+        Err(DecodeSliceError::DecodeError(_)) => Err(StatusCode::BAD_REQUEST),
+    }
+}
+
+/// Whether octets are a request of DNS that can be read.
+pub(crate) fn is_readable(message: &[u8]) -> bool {
+    Query::parse(message).is_ok()
+}
+
+/// The head of the response with a reply.
+pub(crate) fn found(reply: &[u8]) -> http::Response<()> {
+    let mut response = http::Response::new(());
+    let age = format!("max-age={}", lifetime(reply));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(MESSAGE));
+    headers.insert(CONTENT_LENGTH, reply.len().into());
+    if let Ok(age) = age.try_into() {
+        headers.insert(CACHE_CONTROL, age);
+    }
+    response
+}
+
+/// The head of a response without a reply.
+pub(crate) fn failed(status: StatusCode) -> http::Response<()> {
+    let mut response = http::Response::new(());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_LENGTH, 0.into());
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(ALLOW, HeaderValue::from_static("GET, POST"));
+    }
+    response
+}
+
+/// How many seconds a client may keep a reply: no longer than any of its records (section 5.1).
+fn lifetime(reply: &[u8]) -> u32 {
+    let Ok(reply) = Response::decode(reply) else {
+        return SHORTEST_LIFETIME;
+    };
+    let [answers, authority, _] = &reply.sections;
+    let is_negative = authority.iter().any(|record| record.rtype == Rtype::SOA);
+    let is_kept = match reply.rcode {
+        Rcode::NOERROR => is_negative || !answers.is_empty(),
+        Rcode::NXDOMAIN => is_negative,
+        _ => false,
+    };
+    if !is_kept {
+        return SHORTEST_LIFETIME;
+    }
+    let records = reply.sections.iter().flatten();
+    let shortest = records.map(|record| record.ttl.seconds()).min();
+    shortest.map_or(SHORTEST_LIFETIME, |it| it.min(LONGEST_LIFETIME))
+}
+
+#[cfg(test)]
+mod tests {
+    use dns::testing::query;
+
+    use super::*;
+    use crate::testing::desk::Desk;
+
+    /// What a request is found to be.
+    fn look(method: &str, uri: &str, content_type: Option<&str>) -> Result<Carried, u16> {
+        let mut request = Request::builder().method(method).uri(uri);
+        if let Some(content_type) = content_type {
+            request = request.header(CONTENT_TYPE, content_type);
+        }
+        find(&request.body(()).unwrap()).map_err(|status| status.as_u16())
+    }
+
+    /// RFC 8484 section 4.1.1, its first example.
+    #[test]
+    fn the_message_of_a_get_is_in_its_uri() {
+        let text = "AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB";
+        let Ok(Carried::InUri(message)) = look("GET", &format!("/dns-query?dns={text}"), None)
+        else {
+            panic!("no message");
+        };
+        let query = Query::parse(&message).unwrap();
+        assert_eq!(query.name(), b"\x03www\x07example\x03com\0");
+        let larger = BASE64.encode(vec![0; MOST_OCTETS + 1]);
+        for (uri, want) in [
+            ("/dns-query".to_owned(), 400),
+            ("/dns-query?dn=AAAB".to_owned(), 400),
+            ("/dns-query?dns=AA%3D".to_owned(), 400),
+            ("/dns-query?dns=AAAB&dns=AAAB".to_owned(), 400),
+            (format!("/dns-query?dns={larger}"), 413),
+            (format!("/?dns={text}"), 404),
+        ] {
+            assert_eq!(look("GET", &uri, None), Err(want), "{uri}");
+        }
+        assert!(look("GET", &format!("/dns-query?x=1&dns={text}"), None).is_ok());
+    }
+
+    /// RFC 8484 section 4.1, RFC 9110 sections 15.5.6 and 15.5.16.
+    #[test]
+    fn a_post_says_that_it_has_a_message() {
+        for said in [MESSAGE, "Application/DNS-Message; x=1"] {
+            assert_eq!(look("POST", PATH, Some(said)), Ok(Carried::InBody));
+        }
+        for said in [None, Some("text/plain"), Some("application/dns-json")] {
+            assert_eq!(look("POST", PATH, said), Err(415));
+        }
+        for method in ["HEAD", "PUT", "OPTIONS"] {
+            assert_eq!(look(method, PATH, Some(MESSAGE)), Err(405));
+        }
+        let refused = failed(StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(refused.headers()[ALLOW], "GET, POST");
+    }
+
+    /// RFC 8484 section 5.1: no longer than the smallest TTL; of a negative answer that of its SOA.
+    #[test]
+    fn a_reply_is_kept_as_long_as_its_records() {
+        let mut desk = Desk::with(&[
+            "www A 10.0.0.1",
+            "day 86400 A 10.0.0.1",
+            "soon 7 A 10.0.0.1",
+        ]);
+        for (name, want) in [
+            ("www.z.", 60),
+            ("soon.z.", 7),
+            ("day.z.", LONGEST_LIFETIME),
+            ("elsewhere.", SHORTEST_LIFETIME),
+        ] {
+            let reply = desk.octets(&query(1, name, Rtype::A));
+            assert_eq!(lifetime(&reply), want, "{name}");
+        }
+        let missing = desk.octets(&query(1, "no.z.", Rtype::A));
+        assert!(lifetime(&missing) > SHORTEST_LIFETIME);
+        assert_eq!(lifetime(&missing[..12]), SHORTEST_LIFETIME);
+        let said = found(&missing);
+        assert_eq!(said.headers()[CONTENT_LENGTH], missing.len().to_string());
+    }
+}

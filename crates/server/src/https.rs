@@ -1,0 +1,230 @@
+//! DNS over HTTPS on a connection: HTTP/2, and HTTP/1.1 for clients that choose it.
+//!
+//! The codec is hyper's, the limits are ours. hickory-server's own listener answers no GET and no HTTP/1.1, gives no
+//! status to a bad request, and has no limit of connections.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::rt::Executor;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+use crate::activity::{Activity, Leave};
+use crate::answer::{Client, reply_to};
+use crate::doh::{self, Carried, MOST_OCTETS};
+use crate::tcp::log_end;
+use crate::{Answering, Settings, Stats};
+
+/// The most octets of a request's header.
+const HEADER_OCTETS: u32 = 16 << 10;
+/// Octets of requests that a client may send before they are read: in one stream, and in all of a connection.
+const WINDOWS: [u32; 2] = [8 << 10, 64 << 10];
+
+/// A connection.
+pub(crate) struct HttpsConnection {
+    /// The client.
+    pub client: Client,
+    /// What answers.
+    pub answering: Answering,
+    /// Counts.
+    pub stats: Arc<Stats>,
+    /// Says when to end.
+    pub cancel: CancellationToken,
+}
+
+/// A connection, as its requests see it.
+struct Requests {
+    /// The client.
+    client: Client,
+    /// What answers.
+    answering: Answering,
+    /// Those in progress.
+    activity: Activity,
+}
+
+impl HttpsConnection {
+    /// Serves requests until the client ends, or has to go.
+    pub(crate) async fn serve(self, stream: TlsStream<TcpStream>, is_h2: bool) {
+        let Self {
+            client,
+            answering,
+            stats,
+            cancel,
+        } = self;
+        let settings = answering.now().settings;
+        let peer = client.peer;
+        let requests = Arc::new(Requests {
+            client,
+            answering,
+            activity: Activity::new(),
+        });
+        let service = {
+            let requests = Arc::clone(&requests);
+            service_fn(move |request| {
+                let requests = Arc::clone(&requests);
+                async move { Ok::<_, std::convert::Infallible>(requests.respond(request).await) }
+            })
+        };
+        let leave = leave(&requests, &settings, &stats, &cancel);
+        let patience = settings.tcp.first_request_timeout;
+        let stall = settings.tcp.stall_timeout;
+        let io = TokioIo::new(stream);
+        let ended = if is_h2 {
+            let streams = OwnStreams::default();
+            let connection = http2::Builder::new(streams.0.clone())
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(settings.https.max_streams)
+                .max_header_list_size(HEADER_OCTETS)
+                .initial_stream_window_size(WINDOWS[0])
+                .initial_connection_window_size(WINDOWS[1])
+                .serve_connection(io, service);
+            run(
+                connection,
+                http2::Connection::graceful_shutdown,
+                leave,
+                stall,
+            )
+            .await
+        } else {
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(patience)
+                .max_buf_size(HEADER_OCTETS as usize)
+                .serve_connection(io, service);
+            run(
+                connection,
+                http1::Connection::graceful_shutdown,
+                leave,
+                stall,
+            )
+            .await
+        };
+        if let Err(error) = ended {
+            debug!(%peer, %error, "a connection over HTTPS broke off");
+        }
+    }
+}
+
+/// Waits until a connection has to go.
+async fn leave(
+    requests: &Requests,
+    settings: &Settings,
+    stats: &Stats,
+    cancel: &CancellationToken,
+) {
+    tokio::select! {
+        () = cancel.cancelled() => {}
+        leave = requests.activity.over(&settings.tcp) => if leave == Leave::Idle {
+            stats.tcp_timed_out.increase();
+        },
+    }
+}
+
+/// Drives a connection to its end. Once it has to leave, what was asked is still answered, within `stall`.
+async fn run<C>(
+    connection: C,
+    shut_down: impl Fn(Pin<&mut C>),
+    leave: impl Future<Output = ()>,
+    stall: Duration,
+) -> hyper::Result<()>
+where
+    C: Future<Output = hyper::Result<()>>,
+{
+    let mut connection = pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => return ended,
+        () = leave => {}
+    }
+    shut_down(connection.as_mut());
+    timeout(stall, connection).await.unwrap_or(Ok(()))
+}
+
+impl Requests {
+    /// The response to a request.
+    async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let in_progress = self.activity.begin();
+        let reply = self.reply(request).await;
+        drop(in_progress);
+        if self.answering.now().draining.load(Ordering::Relaxed) {
+            self.activity.end();
+        }
+        match reply {
+            Ok(message) => doh::found(&message).map(|()| Full::new(message)),
+            Err(status) => doh::failed(status).map(|()| Full::default()),
+        }
+    }
+
+    /// The reply to a request, or why there is none.
+    async fn reply(&self, request: Request<Incoming>) -> Result<Bytes, StatusCode> {
+        let message = match doh::find(&request)? {
+            Carried::InUri(message) => message,
+            Carried::InBody => self.read(request.into_body()).await?,
+        };
+        if !doh::is_readable(&message) {
+            return Err(StatusCode::BAD_REQUEST);
+        }
+        let reply = reply_to(&self.answering, &self.client, &message).await;
+        // As CoreDNS has it, where a handler wants no reply.
+        let reply = reply.ok_or(StatusCode::INTERNAL_SERVER_ERROR)?;
+        Ok(Bytes::from(reply).slice(2..))
+    }
+
+    /// The message in a body.
+    async fn read(&self, body: Incoming) -> Result<Vec<u8>, StatusCode> {
+        let patience = self.answering.now().settings.tcp.first_request_timeout;
+        let reading = Limited::new(body, MOST_OCTETS).collect();
+        match timeout(patience, reading).await {
+            Ok(Ok(body)) => Ok(body.to_bytes().into()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(StatusCode::PAYLOAD_TOO_LARGE),
+            Ok(Err(_)) => Err(StatusCode::BAD_REQUEST),
+            Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
+        }
+    }
+}
+
+/// The requests of a connection over HTTP/2, each a task.
+#[derive(Clone, Default)]
+struct Streams(Arc<Mutex<JoinSet<()>>>);
+
+/// Those of one connection: they end with it.
+#[derive(Default)]
+struct OwnStreams(Streams);
+
+impl Drop for OwnStreams {
+    fn drop(&mut self) {
+        let mut streams = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.abort_all();
+    }
+}
+
+impl<F> Executor<F> for Streams
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        // Locked for a look at those that ended, and one that begins.
+        let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(ended) = streams.try_join_next() {
+            log_end(ended);
+        }
+        streams.spawn(stream);
+    }
+}
+
+#[cfg(test)]
+mod tests;

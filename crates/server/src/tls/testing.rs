@@ -1,0 +1,88 @@
+//! Certificates made for a test, and clients that trust them.
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::crypto::ring;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+
+use super::{TlsClients, TlsMaterial, certificates};
+
+/// Signs certificates.
+pub(crate) struct Authority {
+    /// Its certificate, as PEM.
+    pub(crate) pem: String,
+    /// Signs with its key.
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A certificate with its key.
+#[derive(Clone)]
+pub(crate) struct Pair {
+    /// The certificate, as PEM.
+    pub(crate) certificate: String,
+    /// The key, as PEM.
+    pub(crate) key: String,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self {
+            pem,
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    /// A certificate for a name.
+    pub(crate) fn pair(&self, name: &str) -> Pair {
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
+        Pair {
+            certificate,
+            key: key.serialize_pem(),
+        }
+    }
+
+    /// What a server shows with a certificate of this authority.
+    pub(crate) fn material(&self, name: &str, clients: Option<bool>) -> TlsMaterial {
+        let Pair { certificate, key } = self.pair(name);
+        TlsMaterial {
+            certificates: certificate.into_bytes(),
+            key: key.into_bytes(),
+            clients: clients.map(|is_required| TlsClients {
+                authorities: self.pem.clone().into_bytes(),
+                is_required,
+            }),
+        }
+    }
+
+    /// A client that trusts this authority, with these ALPN tokens, and maybe a certificate.
+    pub(crate) fn client(&self, alpn: &[&str], pair: Option<&Pair>) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        for root in certificates(self.pem.as_bytes()).unwrap() {
+            roots.add(root).unwrap();
+        }
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap()
+            .with_root_certificates(roots);
+        let mut config = match pair {
+            None => builder.with_no_client_auth(),
+            Some(Pair { certificate, key }) => builder
+                .with_client_auth_cert(
+                    certificates(certificate.as_bytes()).unwrap(),
+                    PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
+                )
+                .unwrap(),
+        };
+        config.alpn_protocols = alpn.iter().map(|token| token.as_bytes().to_vec()).collect();
+        config
+    }
+}
