@@ -5,8 +5,8 @@
 //! Most names of a zone end as the one before them did, so that name is kept, with the hash and the place of
 //! each of its suffixes: what two names share is neither hashed nor looked up again.
 
-use crate::name::{MAX_NAME_OCTETS, wire_name_len};
 use crate::ordered::{MAX_LABELS, OrderedTrail, OwnerRef, POINTER_END, UNKNOWN};
+use crate::wire_name::{MAX_NAME_OCTETS, wire_name_len};
 
 /// How many places of the table a suffix may stand in after its first.
 const PROBES: usize = 8;

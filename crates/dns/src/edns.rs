@@ -2,7 +2,7 @@
 //!
 //! Options are looked at only when there are some; those we do not know are ignored (RFC 6891 section 6.1.2).
 
-use crate::wire_query::RawRecord;
+use crate::wire_record::RawRecord;
 
 /// Which name server this is (RFC 5001).
 pub const NSID: u16 = 3;

@@ -22,13 +22,15 @@ mod text;
 pub mod tsig;
 mod ttl;
 mod wire;
+mod wire_name;
 mod wire_query;
+mod wire_record;
 mod wire_reply;
 
 pub use cookie::CookieSecret;
 pub use header::{Rcode, flags};
+pub use name::WireText;
 pub use name::{DecodeError, Name, ParseError};
-pub use name::{WireText, wire_is_within, wire_name_len};
 pub use network::{Network, NotANetwork};
 pub use ordered::OwnerRef;
 pub use rdata::{Rdata, Soa};
@@ -44,6 +46,7 @@ pub use wire::set_length;
 pub use wire::{
     HEADER_OCTETS, MAX_MESSAGE_OCTETS, Mark, MessageWriter, OPT_OCTETS, OptReply, Section,
 };
-pub use wire_query::tsig_place;
+pub use wire_name::{wire_is_within, wire_name_len};
 pub use wire_query::{Query, Unreadable};
+pub use wire_record::tsig_place;
 pub use wire_reply::{BadReply, Response};

@@ -15,13 +15,10 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use crate::SortKey;
+use crate::wire_name::{Labels, MAX_LABEL_OCTETS, MAX_NAME_OCTETS, wire_is_within, wire_name_len};
 
 pub use wire_text::WireText;
 
-/// The most octets a name may take on the wire, root included (RFC 1035 section 2.3.4).
-pub(crate) const MAX_NAME_OCTETS: usize = 255;
-/// The most octets a label may have (RFC 1035 section 2.3.4).
-pub(crate) const MAX_LABEL_OCTETS: usize = 63;
 /// The most compression pointers that we follow for one name, as in CoreDNS's library. A name has at most 127 labels: with
 /// more pointers than labels, some lead to another pointer and not to a label.
 const MAX_POINTERS: usize = 126;
@@ -362,49 +359,6 @@ fn unescape(octets: &mut std::str::Bytes<'_>) -> Option<u8> {
 /// The error for a bad escape in `text`.
 fn bad_escape(text: &str) -> ParseError {
     ParseError::BadEscape(text.to_owned())
-}
-
-/// The labels of an uncompressed wire name.
-struct Labels<'a>(&'a [u8]);
-
-impl<'a> Iterator for Labels<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let (length, rest) = self.0.split_first()?;
-        if *length == 0 {
-            return None;
-        }
-        let (label, rest) = rest.split_at(usize::from(*length));
-        self.0 = rest;
-        Some(label)
-    }
-}
-
-/// The length of the uncompressed name that `wire` begins with; `None` when there is none.
-#[must_use]
-pub fn wire_name_len(wire: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        match usize::from(*wire.get(at)?) {
-            0 => return (at < MAX_NAME_OCTETS).then_some(at + 1),
-            length @ 1..=MAX_LABEL_OCTETS => at += length + 1,
-            _ => return None,
-        }
-    }
-}
-
-/// Whether one wire name equals or lies below another, without case.
-#[must_use]
-pub fn wire_is_within(wire: &[u8], ancestor: &[u8]) -> bool {
-    let Some(skip) = wire.len().checked_sub(ancestor.len()) else {
-        return false;
-    };
-    let mut at = 0;
-    while at < skip {
-        at += usize::from(wire[at]) + 1;
-    }
-    at == skip && wire[skip..].eq_ignore_ascii_case(ancestor)
 }
 
 impl PartialEq for Name {

@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use crate::name::{Name, wire_name_len};
+use crate::Name;
+use crate::wire_name::wire_name_len;
 use crate::{Rtype, Serial, Ttl};
 
 /// The data of a record: uncompressed wire form, at most 65 535 octets.

@@ -1,6 +1,7 @@
 //! Records: one by one for rendering, packed in a list for deltas.
 
-use crate::name::{Name, wire_name_len};
+use crate::Name;
+use crate::wire_name::wire_name_len;
 use crate::{Rdata, Rtype, Ttl};
 
 /// One resource record of class IN.

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::name::wire_is_within;
+use crate::wire_name::wire_is_within;
 
 /// A name as a sortable octet string, relative to an apex: labels from the right, lower case, each
 /// closed by 0. The octets 0 and 1 within a label are written 1 1 and 1 2. Octet order of keys is

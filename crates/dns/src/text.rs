@@ -10,7 +10,8 @@ use domain::base::zonefile_fmt::{DisplayKind, ZonefileFmt};
 use domain::dep::octseq::Parser;
 use domain::rdata::ZoneRecordData;
 
-use crate::name::{WireText, wire_name_len};
+use crate::name::WireText;
+use crate::wire_name::wire_name_len;
 use crate::{RrRef, Rtype, Ttl};
 
 /// One record as a line of a master file: absolute owner, TTL, class, type, data.

@@ -18,7 +18,7 @@ mod reply;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::wire_query::RawRecord;
+use crate::wire_record::RawRecord;
 use crate::{HEADER_OCTETS, Name, Rtype, set_length};
 
 pub use key::{Algorithm, Key, KeyRing, Keys, UnknownAlgorithm};

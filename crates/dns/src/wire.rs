@@ -6,7 +6,7 @@
 mod block;
 
 use crate::compress::{Compressor, Role};
-use crate::name::wire_name_len;
+use crate::wire_name::wire_name_len;
 use crate::{Rcode, RrRef, Rtype};
 
 /// Octets of a message's header (RFC 1035 section 4.1.1).

@@ -6,7 +6,9 @@
 use crate::edns::Opt;
 use crate::flags;
 use crate::wire::{CLASS_IN, HEADER_OCTETS};
-use crate::{Name, Rtype, Serial, wire_name_len};
+use crate::wire_name::{skip_name, wire_name_len};
+use crate::wire_record::RawRecord;
+use crate::{Name, Rtype, Serial};
 
 /// A request, by reference into its octets.
 #[derive(Debug, Clone, Copy)]
@@ -172,72 +174,4 @@ impl<'a> Query<'a> {
     pub fn opcode(&self) -> u16 {
         (self.flags & flags::OPCODE) >> 11
     }
-}
-
-/// A record of a message, its name not followed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RawRecord<'a> {
-    /// The type.
-    pub rtype: Rtype,
-    /// The class.
-    pub class: u16,
-    /// The TTL's octets.
-    pub ttl: [u8; 4],
-    /// The data.
-    pub data: &'a [u8],
-    /// The place after the record.
-    pub end: usize,
-}
-
-impl<'a> RawRecord<'a> {
-    /// Reads the record at a place.
-    pub(crate) fn parse(raw: &'a [u8], at: usize) -> Option<Self> {
-        let at = skip_name(raw, at)?;
-        let (head, rest) = raw.get(at..)?.split_first_chunk::<10>()?;
-        let [t0, t1, c0, c1, l0, l1, l2, l3, d0, d1] = *head;
-        let length = usize::from(u16::from_be_bytes([d0, d1]));
-        Some(Self {
-            rtype: Rtype(u16::from_be_bytes([t0, t1])),
-            class: u16::from_be_bytes([c0, c1]),
-            ttl: [l0, l1, l2, l3],
-            data: rest.get(..length)?,
-            end: at + 10 + length,
-        })
-    }
-}
-
-/// The place after the name at `at`, compressed or not; a pointer must point back.
-pub(crate) fn skip_name(raw: &[u8], at: usize) -> Option<usize> {
-    let start = at;
-    let mut at = at;
-    loop {
-        let length = usize::from(*raw.get(at)?);
-        match length {
-            0 => return (at - start < 255).then_some(at + 1),
-            1..=63 => at += length + 1,
-            0xc0.. => {
-                let target = (length & 0x3f) << 8 | usize::from(*raw.get(at + 1)?);
-                return (target < at).then_some(at + 2);
-            }
-            _ => return None,
-        }
-    }
-}
-
-/// Where the TSIG record of a message begins, responses included; `None` when its last record is no TSIG
-/// or the message is malformed.
-pub fn tsig_place(raw: &[u8]) -> Option<usize> {
-    let number = |at: usize| Some(u16::from_be_bytes([*raw.get(at)?, *raw.get(at + 1)?]));
-    let mut at = HEADER_OCTETS;
-    for _ in 0..number(4)? {
-        at = skip_name(raw, at)? + 4;
-    }
-    let records = u32::from(number(6)?) + u32::from(number(8)?) + u32::from(number(10)?);
-    let mut last = None;
-    for _ in 0..records {
-        let rr = RawRecord::parse(raw, at)?;
-        last = (rr.rtype == Rtype::TSIG).then_some(at);
-        at = rr.end;
-    }
-    last.filter(|_| at == raw.len())
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Labels, MAX_NAME_OCTETS};
+use crate::wire_name::{Labels, MAX_NAME_OCTETS};
 
 /// Whether an octet of a label stands for itself in a master file (RFC 1035 section 5.1).
 const fn is_plain(octet: u8) -> bool {

@@ -8,7 +8,7 @@ use ops::testing::NOW;
 
 use super::*;
 use crate::testing::{key, name, query};
-use crate::wire_query::tsig_place;
+use crate::tsig_place;
 
 /// Keys with the test key and one of each other algorithm.
 fn keys() -> Keys {
