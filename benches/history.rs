@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use history::{Output, Pieces, Question, Request, answer, read_at_once};
-use ops::{SystemClock, give_way};
+use ops::{SystemClock, lower_priority};
 use zone::journal::{Journal, Reader, Retention, WallClock};
 use zone::{Version, ZoneSet};
 use zonewright::runtime::StoredPast;
@@ -243,7 +243,7 @@ fn beside_readers(zone: &mut Zone, journal: &mut Journal, past: &StoredPast) {
             let (ended, asked, names) = (&ended, &asked, &names);
             scope.spawn(move || {
                 // As the server's threads that answer such questions.
-                give_way();
+                lower_priority();
                 let mut random = Random(number + 1);
                 while !ended.load(Ordering::Relaxed) {
                     let zone = format!("{}@{}", versions::apex(), a_time(&mut random, versions));

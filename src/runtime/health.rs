@@ -39,9 +39,9 @@ pub(crate) async fn run(
             let start = clock.now();
             let asked = timeout(PATIENCE, ask(address)).await;
             let took = clock.now().saturating_duration_since(start);
-            metrics.health_seconds.observe(took.as_secs_f64());
+            metrics.counts.health_seconds.observe(took.as_secs_f64());
             if !matches!(asked, Ok(Ok(()))) {
-                metrics.health_failures.inc();
+                metrics.counts.health_failures.inc();
                 tracing::warn!("plugin/health: Local health request failed");
             } else if took > SLOW {
                 let took = GoDuration(took);

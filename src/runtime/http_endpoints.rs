@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 use corefile::HttpAddress;
 use directives::config::{Config, Monitor};
-use ops::http::{Ends, MetricsText, ReadyCheck};
+use ops::http::{HttpEndpoints, MetricsText, ReadyCheck};
 
 use crate::runtime::observed::Observed;
 
@@ -14,10 +14,10 @@ use crate::runtime::observed::Observed;
 pub(crate) type ObservedNow = Arc<ArcSwap<Observed>>;
 
 /// What all HTTP listeners have in common.
-pub(crate) fn ends(observed: &ObservedNow, metrics: MetricsText) -> Ends {
+pub(crate) fn ends(observed: &ObservedNow, metrics: MetricsText) -> HttpEndpoints {
     let observed = Arc::clone(observed);
     let ready: ReadyCheck = Arc::new(move || observed.load().not_ready());
-    Ends {
+    HttpEndpoints {
         metrics: Some(metrics),
         health: true,
         ready: Some(ready),
@@ -26,15 +26,15 @@ pub(crate) fn ends(observed: &ObservedNow, metrics: MetricsText) -> Ends {
 }
 
 /// What each HTTP address of a configuration answers, each address once.
-pub(crate) fn wanted(config: &Config, all: &Ends) -> Vec<(HttpAddress, Ends)> {
-    let mut wanted: Vec<(HttpAddress, Ends)> = Vec::new();
-    let mut at = |address: &HttpAddress, add: &dyn Fn(&mut Ends)| {
+pub(crate) fn wanted(config: &Config, all: &HttpEndpoints) -> Vec<(HttpAddress, HttpEndpoints)> {
+    let mut wanted: Vec<(HttpAddress, HttpEndpoints)> = Vec::new();
+    let mut at = |address: &HttpAddress, add: &dyn Fn(&mut HttpEndpoints)| {
         let place = match wanted.iter().position(|(known, _)| known == address) {
             Some(place) => place,
             None => {
-                let nothing = Ends {
+                let nothing = HttpEndpoints {
                     stopping: Arc::clone(&all.stopping),
-                    ..Ends::default()
+                    ..HttpEndpoints::default()
                 };
                 wanted.push((address.clone(), nothing));
                 wanted.len() - 1

@@ -15,7 +15,7 @@ use arc_swap::ArcSwap;
 use corefile::GoDuration;
 use directives::config::{Config, Loaded, Rejected};
 use history::{Past, serve_control};
-use ops::http::Ends;
+use ops::http::HttpEndpoints;
 use ops::metrics::Metrics;
 use ops::{Clock, HandlerMetrics, SystemClock, Tasks, telemetry};
 use server::Common;
@@ -68,7 +68,7 @@ pub(crate) struct Process {
     /// What can be seen of it.
     observed: ObservedNow,
     /// What HTTP listeners answer.
-    ends: Ends,
+    ends: HttpEndpoints,
     /// What the control socket answers from.
     past: Arc<ArcSwap<StoredPast>>,
     /// What came of reloading.

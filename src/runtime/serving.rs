@@ -15,7 +15,7 @@ use directives::config::{Config, Listener, Scheme, ServerBlock};
 use directives::handlers::UpstreamSockets;
 use dns::CookieSecret;
 use dns::tsig::KeyRing;
-use ops::http::{self, Ends, EndsNow};
+use ops::http::{self, CurrentEndpoints, HttpEndpoints};
 use ops::{Clock, HandlerMetrics, Tasks};
 use server::tally::Tally;
 use server::{Answering, BindError, Common, NamedTask, Server, Settings, Standing, overlap};
@@ -62,7 +62,7 @@ pub(crate) struct Serving {
     /// The sockets that are served.
     sockets: BTreeMap<Socket, (Answering, CancellationToken, Standing)>,
     /// The HTTP listeners.
-    http: BTreeMap<HttpAddress, (EndsNow, CancellationToken)>,
+    http: BTreeMap<HttpAddress, (CurrentEndpoints, CancellationToken)>,
     /// The HTTP listeners that tell health.
     pub(crate) health: HealthNow,
     /// The handlers that do something besides answering.
@@ -83,7 +83,7 @@ pub(crate) struct Prepared {
     /// The sockets that each has, and those that are new.
     sockets: Vec<NewSocket>,
     /// What is answered over HTTP, and the listeners that are new.
-    http: Vec<(HttpAddress, Ends, Option<TcpListener>)>,
+    http: Vec<(HttpAddress, HttpEndpoints, Option<TcpListener>)>,
 }
 
 impl Serving {
@@ -117,7 +117,7 @@ impl Serving {
         &self,
         config: &Config,
         planned: &Planned<'_>,
-        ends: Vec<(HttpAddress, Ends)>,
+        ends: Vec<(HttpAddress, HttpEndpoints)>,
     ) -> anyhow::Result<Prepared> {
         let resolved = Resolved::of(config).await?;
         let rings = self.servers.iter();
@@ -162,7 +162,7 @@ impl Serving {
         for (address, ends) in ends {
             let new = match self.http.contains_key(&address) {
                 true => None,
-                false => Some(bind_http(&address, ends.what()).await?),
+                false => Some(bind_http(&address, ends.directive()).await?),
             };
             http.push((address, ends, new));
         }
@@ -289,7 +289,7 @@ impl Serving {
     /// The same for HTTP.
     fn take_http(
         &mut self,
-        http: Vec<(HttpAddress, Ends, Option<TcpListener>)>,
+        http: Vec<(HttpAddress, HttpEndpoints, Option<TcpListener>)>,
         tasks: &mut Tasks,
     ) {
         let telling = http.iter().filter(|(_, ends, _)| ends.health);
@@ -297,7 +297,7 @@ impl Serving {
         self.health.store(Arc::new(telling.collect()));
         let mut old = std::mem::take(&mut self.http);
         for (address, ends, new) in http {
-            let what = ends.what();
+            let what = ends.directive();
             let (now, stop) = match old.remove(&address) {
                 Some((now, stop)) => {
                     now.store(Arc::new(ends));

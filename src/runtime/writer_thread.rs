@@ -442,7 +442,7 @@ impl Observer for Ears {
             error,
             "a version could not be stored; the last one is served, and it is tried again"
         );
-        self.metrics.commit_failures.inc();
+        self.metrics.counts.commit_failures.inc();
     }
 
     fn not_forgotten(&self, zone: &Name, error: &str) {
@@ -458,6 +458,7 @@ impl Observer for Ears {
         }
         let texts: Vec<String> = all.map(ToString::to_string).collect();
         self.metrics
+            .counts
             .problems
             .set(i64::try_from(texts.len()).unwrap_or(i64::MAX));
         *self

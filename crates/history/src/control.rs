@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ops::aside;
+use ops::in_background;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
@@ -33,7 +33,7 @@ const MOST_READ_AT_ONCE: usize = 4;
 
 /// How many questions that read much of the store are answered at once, the others after them: one less than there are
 /// processors, where there is more than one. Some of them are answered by two threads for a while; commits and answers to
-/// queries come first all the same ([`ops::others_first`]).
+/// queries come first all the same ([`ops::yield_to_others`]).
 #[must_use]
 pub fn read_at_once() -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -188,7 +188,7 @@ pub async fn made(
         true => reading.acquire_owned().await.ok(),
         false => None,
     };
-    let made = aside("history", move || {
+    let made = in_background("history", move || {
         // The next one's turn comes when this answer is made, not when it was taken.
         let _turn = turn;
         let mut text = Pieces::default();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dns::{Name, RecordLines, RecordText, RrList, RrRef, Rtype};
 use foldhash::fast::RandomState;
-use ops::{at_once, others_first};
+use ops::{in_parallel, yield_to_others};
 use provenance::Cause;
 use serde_json::{Value, json};
 use zone::{Net, Step};
@@ -141,7 +141,7 @@ fn write_records(
         let mut text = Pieces::default();
         second(&mut text).map(|()| text)
     };
-    let (aside, written) = at_once(aside, || first(out));
+    let (aside, written) = in_parallel(aside, || first(out));
     written?;
     aside?.write_to(out)?;
     let mut text = String::new();
@@ -172,7 +172,7 @@ fn write_list<'a>(
         }
         last = Some(causes);
         if text.len() > WRITTEN_AT_ONCE {
-            others_first();
+            yield_to_others();
             out.write_all(text.as_bytes())?;
             text.clear();
         }

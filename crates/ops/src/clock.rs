@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Tells the time. Deciding code gets it as an argument, so that tests can set it.
+use jiff::Timestamp;
+
+/// A source of time, given to code as an argument so that tests can set it.
 pub trait Clock: fmt::Debug + Send + Sync {
     /// Time that never goes back, for intervals and deadlines.
     fn now(&self) -> Instant;
@@ -36,15 +38,30 @@ pub fn millis(time: SystemTime) -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A clock of tests: it stands still unless moved.
+/// A time as people and RFC 3339 write it, to the millisecond, UTC; from milliseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+pub struct TimeText(pub u64);
+
+impl fmt::Display for TimeText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stamp = i64::try_from(self.0)
+            .ok()
+            .and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        match stamp {
+            Some(stamp) => write!(f, "{stamp:.3}"),
+            None => write!(f, "{} ms", self.0),
+        }
+    }
+}
+
+/// A clock for tests that moves only by [`Self::advance`].
 #[cfg(any(test, feature = "testing"))]
 #[derive(Debug)]
 pub struct HandClock {
-    /// Where intervals start.
     start: Instant,
     /// Seconds since 1970 at the start.
     wall: u64,
-    /// Seconds that went by since.
+    /// Seconds since the start.
     gone: std::sync::atomic::AtomicU64,
 }
 
@@ -60,13 +77,12 @@ impl HandClock {
         })
     }
 
-    /// Lets so many seconds go by.
+    /// Moves the clock forward.
     pub fn advance(&self, seconds: u64) {
         self.gone
             .fetch_add(seconds, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// The seconds that went by.
     fn gone(&self) -> u64 {
         self.gone.load(std::sync::atomic::Ordering::Relaxed)
     }

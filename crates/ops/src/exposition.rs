@@ -1,22 +1,22 @@
-//! Prometheus's text format 0.0.4, made of OpenMetrics's: what scrapers read that do not ask for the newer.
+//! Translates OpenMetrics into Prometheus's text format 0.0.4, for scrapers that do not ask for OpenMetrics.
 //!
-//! The lines of samples are the same. Of OpenMetrics's families, that of a counter is called without the
-//! `_total` of its samples, that of an info without `_info`; the older format has them called as their samples.
+//! The lines of samples are the same. OpenMetrics names the family of a counter without the `_total` of its samples, and
+//! that of an info without `_info`. In the older format a family is named as its samples are.
 
-/// The type of what is made here.
+/// Content type of format 0.0.4.
 pub(super) const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// The type of what it is made of.
+/// Content type of OpenMetrics.
 pub(super) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Whether a scraper that accepts this gets OpenMetrics.
+/// Whether a scraper with this `Accept` header gets OpenMetrics.
 pub(super) fn wants_openmetrics(accept: &str) -> bool {
     accept.contains("application/openmetrics-text")
 }
 
-/// The same metrics in the older format.
+/// Translates OpenMetrics into format 0.0.4.
 pub(super) fn plain(openmetrics: &str) -> String {
     let mut out = String::with_capacity(openmetrics.len());
-    // What is said of a family stands in front of its kind, which says how it is called.
+    // HELP comes before TYPE, and only TYPE shows the name of the family in the older format.
     let mut help = None;
     for line in openmetrics.lines() {
         let Some(meta) = line.strip_prefix("# ") else {
@@ -24,11 +24,11 @@ pub(super) fn plain(openmetrics: &str) -> String {
             out.push('\n');
             continue;
         };
-        if let Some(said) = meta.strip_prefix("HELP ") {
-            help = said.split_once(' ');
+        if let Some(text) = meta.strip_prefix("HELP ") {
+            help = text.split_once(' ');
         } else if let Some((name, kind)) = meta
             .strip_prefix("TYPE ")
-            .and_then(|said| said.split_once(' '))
+            .and_then(|text| text.split_once(' '))
         {
             let (ending, kind) = match kind {
                 "counter" => ("_total", "counter"),
@@ -41,7 +41,7 @@ pub(super) fn plain(openmetrics: &str) -> String {
             }
             out.push_str(&format!("# TYPE {name}{ending} {kind}\n"));
         }
-        // UNIT and EOF are none of the older format.
+        // The older format has neither UNIT nor EOF.
     }
     out
 }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn openmetrics_is_for_who_names_it() {
+    fn openmetrics_is_for_scrapers_that_name_it() {
         for (accept, want) in [
             ("", false),
             ("*/*", false),

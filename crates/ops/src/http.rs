@@ -1,4 +1,4 @@
-//! The HTTP ends: `/metrics`, `/health`, `/ready`, each on the listener its directive names.
+//! The HTTP endpoints `/metrics`, `/health` and `/ready`, each on the listener that its directive names.
 
 use std::future::IntoFuture;
 use std::io;
@@ -14,27 +14,27 @@ use tokio_util::sync::CancellationToken;
 
 use crate::exposition;
 
-/// Says who is not ready yet: names of parts, empty when all are.
+/// Lists the names of the parts that are not ready yet.
 pub type ReadyCheck = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
-/// Gives the metrics in the OpenMetrics text format.
+/// Writes the metrics in the OpenMetrics text format.
 pub type MetricsText = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// What one listener answers.
+/// The endpoints of a listener.
 #[derive(Clone, Default)]
-pub struct Ends {
-    /// `/metrics`, when this listener has it.
+pub struct HttpEndpoints {
+    /// Source of `/metrics`, when this listener has it.
     pub metrics: Option<MetricsText>,
-    /// `/health`, when this listener has it.
+    /// Whether this listener has `/health`.
     pub health: bool,
-    /// `/ready`, when this listener has it.
+    /// Source of `/ready`, when this listener has it.
     pub ready: Option<ReadyCheck>,
-    /// Set once shutdown began: `/ready` says so.
+    /// Set when the shutdown begins; `/ready` then fails.
     pub stopping: Arc<AtomicBool>,
 }
 
-impl std::fmt::Debug for Ends {
+impl std::fmt::Debug for HttpEndpoints {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ends")
+        f.debug_struct("HttpEndpoints")
             .field("metrics", &self.metrics.is_some())
             .field("health", &self.health)
             .field("ready", &self.ready.is_some())
@@ -42,8 +42,8 @@ impl std::fmt::Debug for Ends {
     }
 }
 
-/// What a listener answers now; it may be exchanged while it runs.
-pub type EndsNow = Arc<ArcSwap<Ends>>;
+/// The endpoints of a running listener; a reload replaces them.
+pub type CurrentEndpoints = Arc<ArcSwap<HttpEndpoints>>;
 
 /// Serves until cancelled.
 ///
@@ -51,22 +51,22 @@ pub type EndsNow = Arc<ArcSwap<Ends>>;
 /// When the listener fails for good.
 pub async fn serve(
     listener: TcpListener,
-    ends: EndsNow,
+    endpoints: CurrentEndpoints,
     cancel: CancellationToken,
 ) -> io::Result<()> {
     let answer = move |uri: Uri, headers: HeaderMap| {
-        let ends = ends.load_full();
-        async move { ends.answer(uri.path(), &headers) }
+        let endpoints = endpoints.load_full();
+        async move { endpoints.answer(uri.path(), &headers) }
     };
     let router = Router::new().fallback(answer);
     let server = axum::serve(listener, router).with_graceful_shutdown(cancel.cancelled_owned());
     server.into_future().await
 }
 
-impl Ends {
-    /// The directive that the listener is called after.
+impl HttpEndpoints {
+    /// The first directive that needs the listener, for messages.
     #[must_use]
-    pub fn what(&self) -> &'static str {
+    pub fn directive(&self) -> &'static str {
         match (&self.metrics, self.health) {
             (Some(_), _) => "prometheus",
             (None, true) => "health",
@@ -74,7 +74,7 @@ impl Ends {
         }
     }
 
-    /// The answer for a path. As in CoreDNS the method does not matter.
+    /// Answers a request for a path. As in CoreDNS, the method does not matter.
     fn answer(&self, path: &str, headers: &HeaderMap) -> Response {
         match (path, &self.metrics, self.health, &self.ready) {
             ("/metrics", Some(metrics), _, _) => {
@@ -110,11 +110,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metrics_are_openmetrics_for_who_accepts_it_and_plain_for_all_others() {
+    fn metrics_are_openmetrics_for_clients_that_accept_it_and_plain_for_all_others() {
         let metrics: MetricsText = Arc::new(|| "# TYPE a counter\na_total 1\n# EOF\n".to_owned());
-        let ends = Ends {
+        let endpoints = HttpEndpoints {
             metrics: Some(metrics),
-            ..Ends::default()
+            ..HttpEndpoints::default()
         };
         for (accept, want) in [
             (None, "text/plain; version=0.0.4; charset=utf-8"),
@@ -131,7 +131,7 @@ mod tests {
             if let Some(accept) = accept {
                 headers.insert(header::ACCEPT, accept.parse().unwrap());
             }
-            let response = ends.answer("/metrics", &headers);
+            let response = endpoints.answer("/metrics", &headers);
             assert_eq!(response.headers()[header::CONTENT_TYPE], want, "{accept:?}");
         }
     }

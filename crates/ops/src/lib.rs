@@ -1,27 +1,22 @@
-//! What running the server needs besides its work: clock, tasks, logs, metrics, health.
+//! Clock, tasks, threads, logs, metrics and health: the needs of a server besides its work.
 
-mod aside;
+mod background;
 mod clock;
 mod exposition;
-pub mod handler_metrics;
 pub mod http;
 pub mod metrics;
 mod panics;
-mod request_metrics;
 mod tasks;
 pub mod telemetry;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-mod time_text;
 
 #[cfg(any(test, feature = "testing"))]
-pub use aside::times_others_first;
-pub use aside::{aside, at_once, give_way, others_first};
+pub use background::times_yielded;
+pub use background::{in_background, in_parallel, lower_priority, yield_to_others};
 #[cfg(any(test, feature = "testing"))]
 pub use clock::HandClock;
-pub use clock::{Clock, SystemClock, millis};
-pub use handler_metrics::HandlerMetrics;
-pub use panics::catch_panic;
-pub use request_metrics::RequestMetrics;
-pub use tasks::{Name as TaskName, TaskEnd, TaskError, Tasks, panic_text};
-pub use time_text::TimeText;
+pub use clock::{Clock, SystemClock, TimeText, millis};
+pub use metrics::{HandlerMetrics, RequestMetrics};
+pub use panics::{catch_panic, panic_text};
+pub use tasks::{Name as TaskName, TaskEnd, TaskError, Tasks};

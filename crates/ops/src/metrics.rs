@@ -1,25 +1,22 @@
-//! The metrics: every name with its help in one table, counted as things happen or read at scrape.
+//! The metrics: one table with the name and help of each, and the counts behind them.
 //!
 //! Labels are bounded sets: zone, kind, outcome, configured secondary; never a queried name or a
 //! client's address. The README's table is held to [`METRICS`] by a test.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
+mod handlers;
+mod process;
+mod requests;
+mod scrape;
 
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::{ConstCounter, Counter};
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
+pub use handlers::HandlerMetrics;
+pub use process::Metrics;
+pub use requests::RequestMetrics;
+pub use scrape::{Gather, Sample};
 
-use crate::HandlerMetrics;
+/// Label names and values of one count.
+pub type Labels = Vec<(&'static str, String)>;
 
-/// Whether a metric only grows.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricKind {
     /// Only grows; its name ends in `_total` when scraped.
@@ -30,28 +27,28 @@ pub enum MetricKind {
     Histogram,
 }
 
-/// One metric: name (without `_total`), kind, labels and what it says.
+/// An entry of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
-    /// Its name.
+    /// The name, without `_total`.
     pub name: &'static str,
-    /// Its kind.
+    /// The type.
     pub kind: MetricKind,
-    /// Its labels.
+    /// The names of the labels.
     pub labels: &'static [&'static str],
-    /// What it says.
+    /// One sentence for people.
     pub help: &'static str,
 }
 
 /// A counter of handlers that look at questions.
 ///
-/// Only the table below makes these, and [`HandlerMetrics`] registers all of them. So each one that a handler can name is
-/// scraped.
+/// Only the table below makes these, and [`HandlerMetrics`] registers all of them: a handler cannot name one that is
+/// not scraped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuestionMetric(Metric);
 
 impl QuestionMetric {
-    /// Its name, labels and help.
+    /// The entry of the table.
     #[must_use]
     pub const fn metric(self) -> Metric {
         self.0
@@ -194,274 +191,47 @@ metrics! {
     STORE_BYTES Gauge "zonewright_store_bytes" [] "Octets of the store's files";
 }
 
-/// A value read at scrape.
-#[derive(Debug, Clone)]
-pub struct Sample {
-    /// Which metric.
-    pub metric: Metric,
-    /// The values of its labels, in their order.
-    pub labels: Vec<String>,
-    /// The value; of a histogram the sum.
-    pub value: f64,
-    /// Of a histogram the bounds of its buckets and how many values lie in each (not below).
-    pub buckets: Vec<(f64, u64)>,
-}
-
-impl Sample {
-    /// A histogram with its labels; `counts`: one for each bound, and one above all.
-    #[must_use]
-    pub fn histogram(
-        metric: Metric,
-        labels: &[&str],
-        bounds: &[f64],
-        (counts, sum): (Vec<u64>, f64),
-    ) -> Self {
-        let bounds = bounds.iter().copied().chain([f64::MAX]);
-        Self {
-            buckets: bounds.zip(counts).collect(),
-            ..Self::new(metric, labels, sum)
+/// Declares a struct of counts, each with its metric, and `register`, which adds them to those that are scraped. A count
+/// starts empty unless a value is given. Behind `+` are parts that register themselves.
+macro_rules! counts {
+    (
+        $(#[$doc:meta])*
+        $name:ident { $($field:ident $metric:ident: $kind:ty $(= $start:expr)?;)* $(+ $part:ident: $part_kind:ty;)* }
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        pub struct $name {
+            $(
+                #[doc = concat!("[`", stringify!($metric), "`](crate::metrics::", stringify!($metric), ").")]
+                pub $field: $kind,
+            )*
+            $(
+                #[doc = concat!("[`", stringify!($part_kind), "`].")]
+                pub $part: $part_kind,
+            )*
         }
-    }
 
-    /// A value with its labels.
-    #[must_use]
-    pub fn new(metric: Metric, labels: &[&str], value: f64) -> Self {
-        debug_assert_eq!(metric.labels.len(), labels.len(), "{}", metric.name);
-        Self {
-            metric,
-            labels: labels.iter().map(ToString::to_string).collect(),
-            value,
-            buckets: Vec::new(),
-        }
-    }
-}
-
-/// Upper bounds of how long our own health takes to say, in seconds: CoreDNS's.
-const HEALTH_BUCKETS: [f64; 5] = [0.000_25, 0.002_5, 0.025, 0.25, 2.5];
-
-/// How long a change of endpoints may take: 1 ms to 9 minutes, as CoreDNS.
-fn dns_programming_buckets() -> Histogram {
-    Histogram::new(exponential_buckets(0.001, 2.0, 20))
-}
-
-/// Gives the values that are read at scrape.
-pub type Gather = Arc<dyn Fn() -> Vec<Sample> + Send + Sync>;
-
-/// Labels of a counted metric.
-type Labels = Vec<(&'static str, String)>;
-
-/// All metrics of the process.
-#[derive(Debug)]
-pub struct Metrics {
-    /// What is scraped.
-    registry: Registry,
-    /// Versions published, by zone.
-    pub versions: Family<Labels, Counter>,
-    /// Records added, by zone.
-    pub added: Family<Labels, Counter>,
-    /// Records removed, by zone.
-    pub removed: Family<Labels, Counter>,
-    /// Duration of commits.
-    pub commit_seconds: Histogram,
-    /// From change to version.
-    pub programming_seconds: Histogram,
-    /// From a change of endpoints to its version, by kind of Service.
-    pub dns_programming_seconds: Family<Labels, Histogram, fn() -> Histogram>,
-    /// Refused commits.
-    pub commit_failures: Counter,
-    /// Problems of objects.
-    pub problems: Gauge,
-    /// What became of held versions.
-    pub gate: Family<Labels, Counter>,
-    /// How long our own health took to say.
-    pub health_seconds: Histogram,
-    /// How often it said nothing.
-    pub health_failures: Counter,
-}
-
-impl Metrics {
-    /// Metrics that start at zero, and those that `gather` reads at each scrape.
-    #[must_use]
-    pub fn new(gather: Gather, handlers: &HandlerMetrics) -> Self {
-        let buckets = || exponential_buckets(0.000_25, 2.0, 18);
-        let mut metrics = Self {
-            registry: Registry::default(),
-            versions: Family::default(),
-            added: Family::default(),
-            removed: Family::default(),
-            commit_seconds: Histogram::new(buckets()),
-            programming_seconds: Histogram::new(buckets()),
-            dns_programming_seconds: Family::new_with_constructor(
-                dns_programming_buckets as fn() -> Histogram,
-            ),
-            commit_failures: Counter::default(),
-            problems: Gauge::default(),
-            gate: Family::default(),
-            health_seconds: Histogram::new(HEALTH_BUCKETS),
-            health_failures: Counter::default(),
-        };
-        let registry = &mut metrics.registry;
-        registry.register(VERSIONS.name, VERSIONS.help, metrics.versions.clone());
-        registry.register(
-            RECORDS_ADDED.name,
-            RECORDS_ADDED.help,
-            metrics.added.clone(),
-        );
-        registry.register(
-            RECORDS_REMOVED.name,
-            RECORDS_REMOVED.help,
-            metrics.removed.clone(),
-        );
-        let histogram = metrics.commit_seconds.clone();
-        registry.register(COMMIT_SECONDS.name, COMMIT_SECONDS.help, histogram);
-        let histogram = metrics.programming_seconds.clone();
-        registry.register(
-            PROGRAMMING_SECONDS.name,
-            PROGRAMMING_SECONDS.help,
-            histogram,
-        );
-        registry.register(
-            DNS_PROGRAMMING_SECONDS.name,
-            DNS_PROGRAMMING_SECONDS.help,
-            metrics.dns_programming_seconds.clone(),
-        );
-        let failures = metrics.commit_failures.clone();
-        registry.register(COMMIT_FAILURES.name, COMMIT_FAILURES.help, failures);
-        registry.register(
-            OBJECT_PROBLEMS.name,
-            OBJECT_PROBLEMS.help,
-            metrics.problems.clone(),
-        );
-        let histogram = metrics.health_seconds.clone();
-        registry.register(HEALTH_DURATION.name, HEALTH_DURATION.help, histogram);
-        let failures = metrics.health_failures.clone();
-        registry.register(HEALTH_FAILURES.name, HEALTH_FAILURES.help, failures);
-        registry.register(GATE.name, GATE.help, metrics.gate.clone());
-        handlers.register(registry);
-        registry.register_collector(Box::new(Gathered(gather)));
-        metrics
-    }
-
-    /// Counts a version.
-    pub fn count_version(&self, zone: &str, added: usize, removed: usize) {
-        let labels: Labels = vec![("zone", zone.to_owned())];
-        self.versions.get_or_create(&labels).inc();
-        self.added.get_or_create(&labels).inc_by(added as u64);
-        self.removed.get_or_create(&labels).inc_by(removed as u64);
-    }
-
-    /// Counts what became of a held version.
-    pub fn count_gate(&self, zone: &str, outcome: &str) {
-        let labels = vec![("zone", zone.to_owned()), ("outcome", outcome.to_owned())];
-        self.gate.get_or_create(&labels).inc();
-    }
-
-    /// Counts a commit and how long its changes waited in all.
-    pub fn count_commit(&self, commit: Duration, latencies: &[Duration]) {
-        self.commit_seconds.observe(commit.as_secs_f64());
-        for latency in latencies {
-            self.programming_seconds.observe(latency.as_secs_f64());
-        }
-    }
-
-    /// Counts how long after it happened a change of endpoints is published.
-    pub fn count_programmed(&self, service_kind: &str, latency: Duration) {
-        let labels = vec![("service_kind", service_kind.to_owned())];
-        let histogram = self.dns_programming_seconds.get_or_create(&labels);
-        histogram.observe(latency.as_secs_f64());
-    }
-
-    /// The metrics in the OpenMetrics text format.
-    #[must_use]
-    pub fn text(&self) -> String {
-        let mut out = String::new();
-        match text::encode(&mut out, &self.registry) {
-            Ok(()) => out,
-            Err(fmt::Error) => "# the metrics could not be written\n# EOF\n".into(),
-        }
-    }
-}
-
-/// Encodes the values that are read at scrape.
-struct Gathered(Gather);
-
-impl fmt::Debug for Gathered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Gathered")
-    }
-}
-
-impl Collector for Gathered {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut by_name: BTreeMap<&str, Vec<Sample>> = BTreeMap::new();
-        for sample in (self.0)() {
-            by_name.entry(sample.metric.name).or_default().push(sample);
-        }
-        for samples in by_name.values() {
-            let metric = samples[0].metric;
-            let kind = match metric.kind {
-                MetricKind::Counter => MetricType::Counter,
-                MetricKind::Gauge => MetricType::Gauge,
-                MetricKind::Histogram => MetricType::Histogram,
-            };
-            let mut descriptor = encoder.encode_descriptor(metric.name, metric.help, None, kind)?;
-            if metric.labels.is_empty() {
-                // Without labels there are no braces either, as Prometheus's own clients write it.
-                write_value(descriptor, &samples[0])?;
-                continue;
-            }
-            for sample in samples {
-                let labels: Labels = metric
-                    .labels
-                    .iter()
-                    .copied()
-                    .zip(sample.labels.iter().cloned())
-                    .collect();
-                write_value(descriptor.encode_family(&labels)?, sample)?;
+        impl Default for $name {
+            fn default() -> Self {
+                Self {
+                    $($field: counts!(@start $($start)?),)*
+                    $($part: Default::default(),)*
+                }
             }
         }
-        Ok(())
-    }
-}
 
-/// Writes the value of a sample.
-fn write_value(mut encoder: MetricEncoder<'_>, sample: &Sample) -> fmt::Result {
-    match sample.metric.kind {
-        MetricKind::Counter => ConstCounter::new(sample.value).encode(encoder),
-        MetricKind::Gauge => ConstGauge::new(sample.value).encode(encoder),
-        MetricKind::Histogram => {
-            let count = sample.buckets.iter().map(|(_, count)| count).sum();
-            encoder.encode_histogram::<Labels>(sample.value, count, &sample.buckets, None)
+        impl $name {
+            /// Adds the counts to those that are scraped.
+            pub fn register(&self, registry: &mut prometheus_client::registry::Registry) {
+                $(
+                    let metric = crate::metrics::$metric;
+                    registry.register(metric.name, metric.help, self.$field.clone());
+                )*
+                $(self.$part.register(registry);)*
+            }
         }
-    }
+    };
+    (@start) => { Default::default() };
+    (@start $start:expr) => { $start };
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counted_and_gathered_metrics_are_scraped() {
-        let gather: Gather = Arc::new(|| {
-            vec![
-                Sample::new(ZONE_SERIAL, &["z."], 7.0),
-                Sample::new(QUERIES, &["udp", "NOERROR"], 3.0),
-            ]
-        });
-        let metrics = Metrics::new(gather, &HandlerMetrics::default());
-        metrics.count_version("z.", 2, 1);
-        metrics.count_commit(Duration::from_millis(1), &[Duration::from_millis(2)]);
-        metrics.count_programmed("cluster_ip", Duration::from_millis(2));
-        let text = metrics.text();
-        for line in [
-            "zonewright_zone_serial{zone=\"z.\"} 7.0",
-            "zonewright_queries_total{transport=\"udp\",rcode=\"NOERROR\"} 3.0",
-            "zonewright_records_added_total{zone=\"z.\"} 2",
-            "zonewright_commit_duration_seconds_count 1",
-            "programming_duration_seconds_bucket{le=\"0.002\",service_kind=\"cluster_ip\"} 1",
-            "programming_duration_seconds_bucket{le=\"524.288\",service_kind=\"cluster_ip\"} 1",
-        ] {
-            assert!(text.contains(line), "{line} in\n{text}");
-        }
-    }
-}
+use counts;

@@ -1,6 +1,5 @@
 //! The supervised set of tasks: every task has a name, and none may end before shutdown.
 
-use std::any::Any;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
@@ -8,15 +7,17 @@ use std::future::Future;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::panics::panic_text;
+
 /// The name of a task.
 pub type Name = Cow<'static, str>;
 /// Why a task failed.
 pub type TaskError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a task is no more.
+/// An end of a task that ends the process.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskEnd {
-    /// It returned although nobody asked it to.
+    /// It returned before the shutdown.
     #[error("task \"{0}\" ended before shutdown")]
     Early(Name),
     /// It failed.
@@ -30,11 +31,10 @@ pub enum TaskEnd {
 /// The tasks of the process.
 #[derive(Debug)]
 pub struct Tasks {
-    /// The running tasks.
     set: JoinSet<Result<(), TaskError>>,
-    /// The running tasks' names, and what tells each to end.
+    /// For each running task its name, and the token that ends it.
     names: HashMap<Id, (Name, CancellationToken)>,
-    /// Cancelled when the process is to end.
+    /// Cancelled by the shutdown.
     cancel: CancellationToken,
 }
 
@@ -76,13 +76,12 @@ impl Tasks {
         self.names.insert(handle.id(), (name.into(), stop.clone()));
     }
 
-    /// Waits until a task ends. An end before it was told to is an error; `None` when there is no task.
+    /// Waits until a task ends; `None` when there is none. An end before the task was cancelled is an error.
     pub async fn next_end(&mut self) -> Option<Result<(), TaskEnd>> {
         let joined = self.set.join_next_with_id().await?;
         Some(self.judge(joined))
     }
 
-    /// Whether an end was in order.
     fn judge(
         &mut self,
         joined: Result<(Id, Result<(), TaskError>), JoinError>,
@@ -108,16 +107,6 @@ impl Tasks {
             }
         }
     }
-}
-
-/// What a panic said.
-#[must_use]
-pub fn panic_text(payload: &(dyn Any + Send)) -> String {
-    payload
-        .downcast_ref::<&str>()
-        .map(ToString::to_string)
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no text".into())
 }
 
 #[cfg(test)]

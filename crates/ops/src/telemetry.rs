@@ -1,15 +1,17 @@
-//! Logs: text or JSON on standard error.
+//! Logs: text or JSON on standard error, or CoreDNS's lines on standard output.
 
 use std::sync::OnceLock;
 
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
-use tracing_subscriber::registry::LookupSpan;
-use tracing_subscriber::reload::Handle;
+use tracing_subscriber::fmt::{self, FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::registry::{LookupSpan, Registry};
+use tracing_subscriber::reload::{self, Handle};
+use tracing_subscriber::util::SubscriberInitExt;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
     /// One line of text an event.
@@ -20,8 +22,8 @@ pub enum LogFormat {
     Coredns,
 }
 
-/// The target of an error that ends the process: CoreDNS's lines have a level for it. Below that of all others, so
-/// that who filters for these has it, too.
+/// The target of an error that ends the process: CoreDNS's lines have a level for it. A filter for `zonewright` lets it
+/// through too.
 pub const FATAL: &str = "zonewright::fatal";
 
 /// Writes `[LEVEL] text field=value …`.
@@ -52,9 +54,11 @@ where
     }
 }
 
-/// The filter when nothing else is said.
 const DEFAULT_FILTER: &str =
     "info,hickory_server=warn,hickory_proto=warn,kube_client=off,tower=warn,hyper=warn";
+
+/// The filter of log lines, unless the command line chose one.
+static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
 
 /// Starts logging for the whole process. The filter is that of `tracing_subscriber`'s `EnvFilter`.
 ///
@@ -64,67 +68,41 @@ pub fn start(format: LogFormat, filter: Option<&str>) -> Result<(), String> {
     let is_chosen = filter.is_some();
     let filter = EnvFilter::builder()
         .parse(filter.unwrap_or(DEFAULT_FILTER))
-        .map_err(|error| format!("the log filter is not understood: {error}"))?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_target(false)
-        .with_ansi(false);
-    let started = match format {
+        .map_err(|error| format!("cannot read the log filter: {error}"))?;
+    let (filter, handle) = reload::Layer::new(filter);
+    let lines = fmt::layer().with_target(false).with_ansi(false);
+    let lines = match format {
         LogFormat::Coredns => {
-            let builder = builder
-                .event_format(CorednsLines)
-                .with_writer(std::io::stdout);
-            let builder = builder.with_filter_reloading();
-            keep(builder.reload_handle(), is_chosen);
-            builder.try_init()
+            let lines = lines.event_format(CorednsLines);
+            lines.with_writer(std::io::stdout).boxed()
         }
-        LogFormat::Text => {
-            let builder = builder.with_writer(std::io::stderr).with_filter_reloading();
-            keep(builder.reload_handle(), is_chosen);
-            builder.try_init()
-        }
+        LogFormat::Text => lines.with_writer(std::io::stderr).boxed(),
         LogFormat::Json => {
-            let builder = builder
-                .json()
-                .flatten_event(true)
-                .with_writer(std::io::stderr);
-            let builder = builder.with_filter_reloading();
-            keep(builder.reload_handle(), is_chosen);
-            builder.try_init()
+            let lines = lines.json().flatten_event(true);
+            lines.with_writer(std::io::stderr).boxed()
         }
     };
-    started.map_err(|error| format!("logging cannot start: {error}"))
-}
-
-/// Takes another filter.
-type Refilter = Box<dyn Fn(&str) + Send + Sync>;
-
-/// Changes what is logged; nothing where the command line chose it.
-static REFILTER: OnceLock<Refilter> = OnceLock::new();
-
-/// Keeps the handle on the filter.
-fn keep<S: 'static>(handle: Handle<EnvFilter, S>, is_chosen: bool) {
-    if is_chosen {
-        return;
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .try_init()
+        .map_err(|error| format!("cannot start logging: {error}"))?;
+    if !is_chosen {
+        // Logging starts once.
+        drop(FILTER.set(handle));
     }
-    let refilter: Refilter = Box::new(move |text| {
-        let filter = EnvFilter::builder().parse_lossy(text);
-        if let Err(error) = handle.reload(filter) {
-            tracing::warn!(%error, "the log filter stays as it was");
-        }
-    });
-    // Logging starts once.
-    drop(REFILTER.set(refilter));
+    Ok(())
 }
 
-/// Logs lines of the level debug, too, or not; where the command line chose what is logged, that stays.
+/// Turns log lines of level debug on or off, unless the command line chose a filter.
 pub fn set_debug(is_on: bool) {
-    if let Some(refilter) = REFILTER.get() {
-        if is_on {
-            refilter(&DEFAULT_FILTER.replacen("info", "debug", 1));
-        } else {
-            refilter(DEFAULT_FILTER);
-        }
+    let Some(handle) = FILTER.get() else { return };
+    let text = match is_on {
+        true => &DEFAULT_FILTER.replacen("info", "debug", 1),
+        false => DEFAULT_FILTER,
+    };
+    if let Err(error) = handle.reload(EnvFilter::builder().parse_lossy(text)) {
+        tracing::warn!(%error, "cannot change the log filter");
     }
 }
 
@@ -135,7 +113,6 @@ mod tests {
 
     use super::*;
 
-    /// Lines that were logged.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -150,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn why_the_process_ends_is_said_to_whoever_filters_for_this_program() {
+    fn the_reason_of_an_end_passes_a_filter_for_this_program() {
         let lines = Lines::default();
         let writer = lines.clone();
         let subscriber = tracing_subscriber::fmt()
@@ -162,7 +139,7 @@ mod tests {
             tracing::error!(target: FATAL, "the end");
             tracing::error!(target: "other", "no matter");
         });
-        let said = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
-        assert_eq!(said, "[FATAL] the end\n");
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text, "[FATAL] the end\n");
     }
 }

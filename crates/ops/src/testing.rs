@@ -1,4 +1,4 @@
-//! For tests: a clock that stands still, and waiting with an end.
+//! For tests: a clock, waiting with a deadline, and sockets.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use crate::Clock;
 /// The wall clock of tests.
 pub const NOW: u64 = 1_700_000_000;
 
-/// A clock whose wall stands still and whose moments are tokio's.
+/// A clock with a fixed time of day and tokio's instants.
 #[derive(Debug)]
 pub struct TestClock;
 
@@ -29,14 +29,14 @@ impl Clock for TestClock {
     }
 }
 
-/// Waits no longer than a test may take.
+/// Waits for at most 20 seconds.
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), future)
         .await
-        .expect("what the test waits for does not come")
+        .expect("the awaited event did not come in time")
 }
 
-/// A socket of this machine for datagrams, and one for connections at the same port.
+/// A UDP and a TCP socket of one local port.
 pub async fn both_ways() -> (UdpSocket, TcpListener) {
     loop {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();

@@ -10,7 +10,7 @@ use std::iter::Peekable;
 use std::ops::{Bound, RangeInclusive};
 
 use dns::{Name, RrList, Serial, Soa};
-use ops::at_once;
+use ops::in_parallel;
 
 use crate::delta::{OwnerChange, OwnerChanges};
 use crate::edit::diff_nodes;
@@ -80,7 +80,7 @@ pub(super) fn net(
         return condensed_steps(store, stored, older + 1..=newer);
     }
     let end_seq = served.map_or(end.seq, |near| near.seq);
-    let (before, after) = at_once(
+    let (before, after) = in_parallel(
         || steps_between(store, stored, start.seq, older),
         || steps_between(store, stored, end_seq, newer),
     );
@@ -97,12 +97,12 @@ pub(super) fn net(
         None => compare(&before, &after, Owners::ALL, room)?,
         Some(middle) => {
             let [low, high] = Owners::halves(middle);
-            let (high, low) = at_once(
+            let (high, low) = in_parallel(
                 || compare(&before, &after, high, room),
                 || compare(&before, &after, low, room),
             );
             let ((removed, added), high) = (low?, high?);
-            at_once(|| removed.and(&high.0), || added.and(&high.1))
+            in_parallel(|| removed.and(&high.0), || added.and(&high.1))
         }
     };
     Ok(Net {

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use dns::{Name, Serial};
-use ops::at_once;
+use ops::in_parallel;
 
 use crate::journal::codec::StreamError;
 use crate::journal::floor::Losses;
@@ -240,7 +240,7 @@ impl Reader {
             read(seqs.clone())
         } else {
             let middle = first.midpoint(last);
-            let (low, high) = at_once(|| read(first..=middle), || read(middle + 1..=last));
+            let (low, high) = in_parallel(|| read(first..=middle), || read(middle + 1..=last));
             low.and_then(|mut steps| {
                 steps.extend(high?);
                 Ok(steps)

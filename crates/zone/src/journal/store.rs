@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use ops::others_first;
+use ops::yield_to_others;
 
 use crate::journal::sidefile::sync_dir;
 
@@ -288,7 +288,7 @@ impl Store {
         doing: &'static str,
         call: impl FnOnce(&Open) -> Result<T, sled::Error>,
     ) -> Result<T, StoreError> {
-        others_first();
+        yield_to_others();
         let guard = self.0.open.read().unwrap_or_else(PoisonError::into_inner);
         match guard.as_ref() {
             None => Err(StoreError::io(doing, io::ErrorKind::NotConnected.into())),

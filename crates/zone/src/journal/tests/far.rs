@@ -1,7 +1,7 @@
 //! Versions far apart, and single names in them: what is found from snapshots is what all steps say.
 
 use dns::{Rdata, RrList, Rtype, Ttl};
-use ops::times_others_first;
+use ops::times_yielded;
 
 use super::*;
 use crate::journal::codec::{self, PartWriter, SNAPSHOT, STEP};
@@ -113,7 +113,7 @@ fn who_reads_history_lets_others_go_first_at_each_read() {
     let reader = bench.journal().reader();
     let read = || drop(reader.contents_at(&apex(), 60, None).unwrap());
     let steps = 60_u64.abs_diff(reader.stored(&apex()).unwrap().head.nearest(60).seq);
-    let times = times_others_first(read) as u64;
+    let times = times_yielded(read) as u64;
     assert!(times > steps, "{times} for {steps} steps and a snapshot");
 }
 

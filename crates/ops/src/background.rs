@@ -1,0 +1,143 @@
+//! Work on threads of low priority.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::panics::panic_text;
+
+/// The nice value of a background thread: on a busy processor it gets a tenth of the time of another thread. Not the
+/// lowest priority, as it may briefly hold a lock that another thread needs.
+const NICENESS: i32 = 10;
+
+thread_local! {
+    /// Whether the thread runs at low priority.
+    static IS_BACKGROUND: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets waiting threads run first if the calling thread is a background thread. The low priority alone is not enough: a
+/// thread that wakes up still waits for the end of the other's time slice, which delays a commit by milliseconds.
+pub fn yield_to_others() {
+    if IS_BACKGROUND.get() {
+        std::thread::yield_now();
+        #[cfg(any(test, feature = "testing"))]
+        YIELDS.set(YIELDS.get() + 1);
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+thread_local! {
+    static YIELDS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Does work on a background thread and counts its calls of [`yield_to_others`].
+#[cfg(any(test, feature = "testing"))]
+pub fn times_yielded(work: impl FnOnce() + Send) -> usize {
+    std::thread::scope(|scope| {
+        let run = || {
+            IS_BACKGROUND.set(true);
+            work();
+            YIELDS.get()
+        };
+        scope.spawn(run).join().expect("the work does not panic")
+    })
+}
+
+/// Makes the calling thread a background thread, for good.
+pub fn lower_priority() {
+    IS_BACKGROUND.set(true);
+    // Only on Linux is this the priority of the thread, and not of the process.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(NICENESS) {
+        tracing::debug!(%error, "a thread keeps its priority");
+    }
+}
+
+/// Does work on a background thread of its own.
+///
+/// # Errors
+/// In words, when the thread cannot be started or panics.
+pub async fn in_background<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    let (sender, result) = oneshot::channel();
+    let runtime = Handle::current();
+    let run = move || {
+        lower_priority();
+        // The work may wait for the runtime.
+        let _entered = runtime.enter();
+        // The caller may have given up.
+        drop(sender.send(catch_unwind(AssertUnwindSafe(work))));
+    };
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(run)
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    match result.await {
+        Ok(Ok(made)) => Ok(made),
+        Ok(Err(panic)) => Err(format!("panicked: {}", panic_text(&*panic))),
+        Err(_) => Err("its thread ended".to_owned()),
+    }
+}
+
+/// Does two things at once, the first on another thread with the priority of the caller's.
+pub fn in_parallel<A: Send, B>(
+    one: impl FnOnce() -> A + Send,
+    other: impl FnOnce() -> B,
+) -> (A, B) {
+    let is_background = IS_BACKGROUND.get();
+    std::thread::scope(|scope| {
+        let one = scope.spawn(move || {
+            IS_BACKGROUND.set(is_background);
+            one()
+        });
+        let other = other();
+        let one = one.join().unwrap_or_else(|panic| resume_unwind(panic));
+        (one, other)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    fn priority() -> i32 {
+        rustix::process::getpriority_process(None).unwrap()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn background_work_has_a_low_priority_and_its_caller_keeps_its_own() {
+        let before = priority();
+        let (name, there) = in_background("background", || {
+            let name = std::thread::current().name().map(str::to_owned);
+            (name, priority())
+        })
+        .await
+        .unwrap();
+        assert_eq!(name.as_deref(), Some("background"));
+        assert_eq!(there, (before + NICENESS).min(19));
+        assert_eq!(priority(), before);
+    }
+
+    #[tokio::test]
+    async fn parallel_work_of_a_background_thread_is_background_work() {
+        let both = || in_parallel(|| IS_BACKGROUND.get(), || IS_BACKGROUND.get());
+        assert_eq!(both(), (false, false));
+        assert_eq!(
+            in_background("background", both).await.unwrap(),
+            (true, true)
+        );
+        assert_eq!(both(), (false, false));
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_the_background_is_reported() {
+        let ended = in_background("background", || -> u8 { panic!("on purpose") }).await;
+        assert_eq!(ended.unwrap_err(), "panicked: on purpose");
+    }
+}
