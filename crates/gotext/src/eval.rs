@@ -1,55 +1,49 @@
-//! What a template gives for data.
+//! Filling a template in with data.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::Function;
 use super::parse::{Command, Node, Operand, Pipeline};
 
-/// The most octets that a template may give.
-const MAX_OCTETS: usize = 1 << 20;
+/// The longest text that a template may produce.
+const MAX_BYTES: usize = 1 << 20;
 
 /// A value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// Text.
     Text(String),
-    /// A number with a sign.
-    Int(i64),
-    /// A number without.
-    Uint(u64),
-    /// Yes or no.
+    /// A whole number of any of Go's types.
+    Number(i128),
+    /// A boolean.
     Truth(bool),
     /// Values in order.
     List(Vec<Value>),
-    /// Texts by name; what is not there is printed as Go does.
+    /// Texts by key.
     Map(BTreeMap<String, String>),
-    /// Values by the names of fields.
+    /// A struct.
     Fields(BTreeMap<&'static str, Value>),
-    /// What is not there.
+    /// A missing key of a map.
     Nothing,
 }
 
-/// A template cannot be filled in.
+/// An error in filling a template in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("template: {0}")]
 pub struct ExecError(String);
 
-/// What a part gives, or why it cannot.
-type Given<T> = Result<T, ExecError>;
+type Filled<T> = Result<T, ExecError>;
 
-/// An error.
-fn error<T>(message: impl Into<String>) -> Given<T> {
+fn error<T>(message: impl Into<String>) -> Filled<T> {
     Err(ExecError(message.into()))
 }
 
 impl Value {
-    /// Whether Go takes it for true: it is not empty and not zero.
+    /// Whether Go takes it for true.
     fn is_true(&self) -> bool {
         match self {
             Self::Text(text) => !text.is_empty(),
-            Self::Int(number) => *number != 0,
-            Self::Uint(number) => *number != 0,
+            Self::Number(number) => *number != 0,
             Self::Truth(truth) => *truth,
             Self::List(list) => !list.is_empty(),
             Self::Map(map) => !map.is_empty(),
@@ -58,51 +52,42 @@ impl Value {
         }
     }
 
-    /// As Go prints it.
+    /// The text that Go prints.
     fn shown(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
-            Self::Int(number) => number.to_string(),
-            Self::Uint(number) => number.to_string(),
+            Self::Number(number) => number.to_string(),
             Self::Truth(truth) => truth.to_string(),
             Self::List(list) => {
-                let all: Vec<String> = list.iter().map(Self::shown).collect();
-                format!("[{}]", all.join(" "))
+                format!("[{}]", shown(list))
             }
             Self::Map(map) => {
                 let all: Vec<String> = map.iter().map(|(key, it)| format!("{key}:{it}")).collect();
                 format!("map[{}]", all.join(" "))
             }
             Self::Fields(fields) => {
-                let all: Vec<String> = fields.values().map(Self::shown).collect();
-                format!("{{{}}}", all.join(" "))
+                format!("{{{}}}", shown(fields.values()))
             }
             Self::Nothing => "<no value>".to_owned(),
         }
     }
 
-    /// One of its fields.
-    fn field(&self, name: &str) -> Given<Self> {
+    fn field(&self, name: &str) -> Filled<Self> {
         match self {
             Self::Fields(fields) => match fields.get(name) {
                 Some(value) => Ok(value.clone()),
                 None => error(format!("there is no field {name}")),
             },
             Self::Map(map) => Ok(map.get(name).cloned().map_or(Self::Nothing, Self::Text)),
-            Self::Text(_)
-            | Self::Int(_)
-            | Self::Uint(_)
-            | Self::Truth(_)
-            | Self::List(_)
-            | Self::Nothing => error(format!("what is no structure has no field {name}")),
+            Self::Text(_) | Self::Number(_) | Self::Truth(_) | Self::List(_) | Self::Nothing => {
+                error(format!("there is no field {name}: this is not a struct"))
+            }
         }
     }
 
-    /// As a whole number, for comparison.
     fn number(&self) -> Option<i128> {
         match self {
-            Self::Int(number) => Some(i128::from(*number)),
-            Self::Uint(number) => Some(i128::from(*number)),
+            Self::Number(number) => Some(*number),
             Self::Text(_)
             | Self::Truth(_)
             | Self::List(_)
@@ -113,18 +98,21 @@ impl Value {
     }
 }
 
-/// The data and the variables.
+/// Values as Go prints them, with spaces between them.
+fn shown<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
+    let all: Vec<String> = values.into_iter().map(Value::shown).collect();
+    all.join(" ")
+}
+
 struct Scope<'a> {
-    /// The data.
     root: &'a Value,
-    /// What the method `Meta` gives.
+    /// The method `Meta` of the data.
     meta: &'a dyn Fn(&str) -> String,
-    /// The variables, the newest last.
+    /// The newest last.
     variables: Vec<(String, Value)>,
 }
 
-/// Fills nodes in.
-pub(super) fn fill(nodes: &[Node], root: &Value, meta: &dyn Fn(&str) -> String) -> Given<String> {
+pub(super) fn fill(nodes: &[Node], root: &Value, meta: &dyn Fn(&str) -> String) -> Filled<String> {
     let mut scope = Scope {
         root,
         meta,
@@ -136,8 +124,7 @@ pub(super) fn fill(nodes: &[Node], root: &Value, meta: &dyn Fn(&str) -> String) 
 }
 
 impl Scope<'_> {
-    /// Writes what nodes give.
-    fn nodes(&mut self, nodes: &[Node], dot: &Value, out: &mut String) -> Given<()> {
+    fn nodes(&mut self, nodes: &[Node], dot: &Value, out: &mut String) -> Filled<()> {
         for node in nodes {
             match node {
                 Node::Text(text) => out.push_str(text),
@@ -170,15 +157,15 @@ impl Scope<'_> {
                     self.variables.truncate(known);
                 }
             }
-            if out.len() > MAX_OCTETS {
+            if out.len() > MAX_BYTES {
                 return error("the text is too long");
             }
         }
         Ok(())
     }
 
-    /// What a pipeline gives; it is assigned where it says so.
-    fn pipeline(&mut self, pipeline: &Pipeline, dot: &Value) -> Given<Value> {
+    /// The value of a pipeline, which is assigned to its variable.
+    fn pipeline(&mut self, pipeline: &Pipeline, dot: &Value) -> Filled<Value> {
         let mut last = None;
         for command in &pipeline.commands {
             last = Some(self.command(command, dot, last)?);
@@ -197,15 +184,15 @@ impl Scope<'_> {
         Ok(value)
     }
 
-    /// What a command gives; `last` is one more argument.
-    fn command(&mut self, command: &Command, dot: &Value, last: Option<Value>) -> Given<Value> {
+    /// The value of a command; `last` is one more argument.
+    fn command(&mut self, command: &Command, dot: &Value, last: Option<Value>) -> Filled<Value> {
         let mut arguments = Vec::new();
         for argument in &command.arguments {
             arguments.push(self.operand(argument, dot)?);
         }
         arguments.extend(last);
         match &command.head {
-            Operand::Call(function) => call(*function, &arguments),
+            Operand::Call(function) => call(function, &arguments),
             Operand::Field(names) | Operand::Variable(_, names)
                 if names.last().is_some_and(|name| name == "Meta") =>
             {
@@ -220,16 +207,15 @@ impl Scope<'_> {
             | Operand::Group(..)
             | Operand::Text(_)
             | Operand::Number(_)
-            | Operand::Truth(_) => error("only a function takes what stands before |"),
+            | Operand::Truth(_) => error("only a function can be behind |"),
         }
     }
 
-    /// The value of an operand.
-    fn operand(&mut self, operand: &Operand, dot: &Value) -> Given<Value> {
+    fn operand(&mut self, operand: &Operand, dot: &Value) -> Filled<Value> {
         let (start, names) = match operand {
-            Operand::Call(function) => return call(*function, &[]),
+            Operand::Call(function) => return call(function, &[]),
             Operand::Text(text) => return Ok(Value::Text(text.clone())),
-            Operand::Number(number) => return Ok(Value::Int(*number)),
+            Operand::Number(number) => return Ok(Value::Number((*number).into())),
             Operand::Truth(truth) => return Ok(Value::Truth(*truth)),
             Operand::Field(names) => (dot.clone(), names),
             Operand::Variable(name, names) if name.is_empty() => (self.root.clone(), names),
@@ -248,76 +234,72 @@ impl Scope<'_> {
     }
 }
 
-/// What a function gives.
-fn call(function: Function, arguments: &[Value]) -> Given<Value> {
+/// Calls a function of `parse::FUNCTIONS`.
+fn call(function: &str, arguments: &[Value]) -> Filled<Value> {
     let text = |text: String| Ok(Value::Text(text));
     match (function, arguments) {
-        (Function::And, [.., last]) => {
+        ("and", [.., last]) => {
             let first = arguments.iter().find(|it| !it.is_true());
             Ok(first.unwrap_or(last).clone())
         }
-        (Function::Or, [.., last]) => {
+        ("or", [.., last]) => {
             let first = arguments.iter().find(|it| it.is_true());
             Ok(first.unwrap_or(last).clone())
         }
-        (Function::Not, [one]) => Ok(Value::Truth(!one.is_true())),
-        (Function::Eq, [one, others @ ..]) if !others.is_empty() => {
+        ("not", [one]) => Ok(Value::Truth(!one.is_true())),
+        ("eq", [one, others @ ..]) if !others.is_empty() => {
             let mut any = false;
             for other in others {
                 any |= is_equal(one, other)?;
             }
             Ok(Value::Truth(any))
         }
-        (Function::Ne, [one, other]) => Ok(Value::Truth(!is_equal(one, other)?)),
-        (Function::Lt, [one, other]) => Ok(Value::Truth(compare(one, other)?.is_lt())),
-        (Function::Le, [one, other]) => Ok(Value::Truth(compare(one, other)?.is_le())),
-        (Function::Gt, [one, other]) => Ok(Value::Truth(compare(one, other)?.is_gt())),
-        (Function::Ge, [one, other]) => Ok(Value::Truth(compare(one, other)?.is_ge())),
-        (Function::Index, [value, keys @ ..]) => keys
+        ("ne", [one, other]) => Ok(Value::Truth(!is_equal(one, other)?)),
+        ("lt", [one, other]) => Ok(Value::Truth(compare(one, other)?.is_lt())),
+        ("le", [one, other]) => Ok(Value::Truth(compare(one, other)?.is_le())),
+        ("gt", [one, other]) => Ok(Value::Truth(compare(one, other)?.is_gt())),
+        ("ge", [one, other]) => Ok(Value::Truth(compare(one, other)?.is_ge())),
+        ("index", [value, keys @ ..]) => keys
             .iter()
             .try_fold(value.clone(), |value, key| index(&value, key)),
-        (Function::Len, [value]) => length(value),
-        (Function::Print, all) => text(print(all)),
-        (Function::Println, all) => {
-            let all: Vec<String> = all.iter().map(Value::shown).collect();
-            text(all.join(" ") + "\n")
-        }
-        (Function::Printf, [Value::Text(format), all @ ..]) => printf(format, all).map(Value::Text),
-        (Function::ParseInt, [Value::Text(digits), Value::Int(base), Value::Int(bits)]) => {
-            parse_int(digits, *base, *bits)
-        }
-        (function, all) => error(format!(
-            "{function:?} does not take these {} values",
-            all.len()
-        )),
+        ("len", [value]) => length(value),
+        ("print", all) => text(print(all)),
+        ("println", all) => text(shown(all) + "\n"),
+        ("printf", [Value::Text(format), all @ ..]) => printf(format, all).map(Value::Text),
+        (
+            "parseInt",
+            [
+                Value::Text(digits),
+                Value::Number(base),
+                Value::Number(bits),
+            ],
+        ) => parse_int(digits, *base, *bits),
+        _ => error(format!("{function} does not take these arguments")),
     }
 }
 
-/// Whether two values of a kind are equal.
-fn is_equal(one: &Value, other: &Value) -> Given<bool> {
+fn is_equal(one: &Value, other: &Value) -> Filled<bool> {
     match (one, other) {
         (Value::Text(one), Value::Text(other)) => Ok(one == other),
         (Value::Truth(one), Value::Truth(other)) => Ok(one == other),
         _ => match (one.number(), other.number()) {
             (Some(one), Some(other)) => Ok(one == other),
-            _ => error("values of different kinds are compared"),
+            _ => error("these values cannot be compared"),
         },
     }
 }
 
-/// How two values of a kind compare.
-fn compare(one: &Value, other: &Value) -> Given<Ordering> {
+fn compare(one: &Value, other: &Value) -> Filled<Ordering> {
     match (one, other) {
         (Value::Text(one), Value::Text(other)) => Ok(one.cmp(other)),
         _ => match (one.number(), other.number()) {
             (Some(one), Some(other)) => Ok(one.cmp(&other)),
-            _ => error("values of different kinds are compared"),
+            _ => error("these values cannot be compared"),
         },
     }
 }
 
-/// An element.
-fn index(value: &Value, key: &Value) -> Given<Value> {
+fn index(value: &Value, key: &Value) -> Filled<Value> {
     match (value, key) {
         (Value::List(list), key) => {
             let place = key.number().and_then(|it| usize::try_from(it).ok());
@@ -326,35 +308,34 @@ fn index(value: &Value, key: &Value) -> Given<Value> {
                 None => error(format!("there is no element {}", key.shown())),
             }
         }
-        // What is not in a map of texts is an empty text here.
+        // As in Go, a missing key gives an empty text here.
         (Value::Map(map), Value::Text(key)) => {
             Ok(Value::Text(map.get(key).cloned().unwrap_or_default()))
         }
         (Value::Text(text), key) => {
             let place = key.number().and_then(|it| usize::try_from(it).ok());
             match place.and_then(|place| text.as_bytes().get(place)) {
-                Some(octet) => Ok(Value::Uint(u64::from(*octet))),
-                None => error(format!("there is no octet {}", key.shown())),
+                Some(byte) => Ok(Value::Number((*byte).into())),
+                None => error(format!("there is no byte {}", key.shown())),
             }
         }
         _ => error("index takes a list and a number, or a map and a text"),
     }
 }
 
-/// How many elements or octets.
-fn length(value: &Value) -> Given<Value> {
+fn length(value: &Value) -> Filled<Value> {
     let length = match value {
         Value::Text(text) => text.len(),
         Value::List(list) => list.len(),
         Value::Map(map) => map.len(),
-        Value::Int(_) | Value::Uint(_) | Value::Truth(_) | Value::Fields(_) | Value::Nothing => {
+        Value::Number(_) | Value::Truth(_) | Value::Fields(_) | Value::Nothing => {
             return error("len takes a list, a map or a text");
         }
     };
-    Ok(Value::Int(i64::try_from(length).unwrap_or(i64::MAX)))
+    Ok(Value::Number(length as i128))
 }
 
-/// Values as text, a space between two of which neither is text.
+/// Joins values, with a space between two of which neither is text.
 fn print(all: &[Value]) -> String {
     let is_text = |value: &Value| matches!(value, Value::Text(_));
     let mut out = String::new();
@@ -368,8 +349,7 @@ fn print(all: &[Value]) -> String {
     out
 }
 
-/// Values as a format says.
-fn printf(format: &str, all: &[Value]) -> Given<String> {
+fn printf(format: &str, all: &[Value]) -> Filled<String> {
     let mut out = String::new();
     let mut values = all.iter();
     let mut rest = format;
@@ -379,7 +359,7 @@ fn printf(format: &str, all: &[Value]) -> Given<String> {
         let end = end.unwrap_or(behind.len());
         let (width, verb) = behind.split_at(end);
         let Some(verb) = verb.chars().next() else {
-            return error("printf: a % without what follows");
+            return error("printf: no verb behind %");
         };
         rest = &behind[end + verb.len_utf8()..];
         if verb == '%' {
@@ -387,38 +367,38 @@ fn printf(format: &str, all: &[Value]) -> Given<String> {
             continue;
         }
         let Some(value) = values.next() else {
-            return error("printf: a value is missing");
+            return error("printf: too few values");
         };
-        let said = match (verb, value.number()) {
+        let shown = match (verb, value.number()) {
             ('s' | 'v', _) => value.shown(),
             ('d', Some(number)) => number.to_string(),
             ('x', Some(number)) => format!("{number:x}"),
             ('X', Some(number)) => format!("{number:X}"),
             ('q', None) => format!("{:?}", value.shown()),
-            _ => return error(format!("printf: %{verb} does not go with this value")),
+            _ => return error(format!("printf: %{verb} does not fit this value")),
         };
         let is_left = width.starts_with('-');
         let has_zeros = width.starts_with('0');
         let least: usize = width.trim_start_matches('-').parse().unwrap_or(0);
-        let fill = least.min(MAX_OCTETS).saturating_sub(said.chars().count());
+        let fill = least.min(MAX_BYTES).saturating_sub(shown.chars().count());
         if is_left {
-            out.push_str(&said);
+            out.push_str(&shown);
             out.extend(std::iter::repeat_n(' ', fill));
         } else {
             let with = if has_zeros { '0' } else { ' ' };
             out.extend(std::iter::repeat_n(with, fill));
-            out.push_str(&said);
+            out.push_str(&shown);
         }
     }
     if values.next().is_some() {
-        return error("printf: a value is too much");
+        return error("printf: too many values");
     }
     out.push_str(rest);
     Ok(out)
 }
 
-/// A number without sign from its digits; base 0 is that of the digits' own mark, 0 bits are 64.
-fn parse_int(digits: &str, base: i64, bits: i64) -> Given<Value> {
+/// Parses an unsigned number. Base 0 takes the base from the prefix of the digits, and 0 bits are 64.
+fn parse_int(digits: &str, base: i128, bits: i128) -> Filled<Value> {
     let lower = digits.to_ascii_lowercase();
     let (rest, base) = match (base, lower.as_bytes()) {
         (0, [b'0', b'x', ..]) => (&lower[2..], 16),
@@ -429,7 +409,7 @@ fn parse_int(digits: &str, base: i64, bits: i64) -> Given<Value> {
         (base, _) => (&lower[..], u32::try_from(base).unwrap_or_default()),
     };
     if !(2..=36).contains(&base) || rest.starts_with('+') {
-        return error(format!("parseInt: base or digits of \"{digits}\""));
+        return error(format!("parseInt: base {base} of \"{digits}\""));
     }
     let most = match bits {
         0 | 64 => u64::MAX,
@@ -437,8 +417,8 @@ fn parse_int(digits: &str, base: i64, bits: i64) -> Given<Value> {
         _ => return error(format!("parseInt: {bits} bits")),
     };
     match u64::from_str_radix(rest, base) {
-        Ok(number) if number <= most => Ok(Value::Uint(number)),
+        Ok(number) if number <= most => Ok(Value::Number(number.into())),
         Ok(_) => error(format!("parseInt: {digits} has more than {bits} bits")),
-        Err(_) => error(format!("parseInt: \"{digits}\" is no number")),
+        Err(_) => error(format!("parseInt: \"{digits}\" is not a number")),
     }
 }

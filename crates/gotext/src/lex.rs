@@ -1,20 +1,32 @@
-//! The words within the actions of a template.
+//! The words in the actions of a template.
 
-use super::parse::ParseError;
+/// An error in a template.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (character {})", .at + 1)]
+pub struct ParseError {
+    /// The place, in bytes from the start.
+    pub at: usize,
+    /// The message.
+    pub message: String,
+}
+
+impl ParseError {
+    pub(super) fn new(at: usize, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { at, message }
+    }
+}
 
 /// A word of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Word {
-    /// `.A.B`, the names without dots; empty for `.` alone. Whether it stands directly behind what is
-    /// before it, as in `$x.A`, is the number's: the word begins where the one before ended.
+    /// `.A.B`, the names without dots; empty for `.` alone. In `$x.A` it begins where the word before ends.
     Field(Vec<String>),
-    /// `$x`; `$` alone is empty.
+    /// `$x`; empty for `$` alone.
     Variable(String),
-    /// A name: of a function, or a keyword.
+    /// The name of a function, or a keyword.
     Name(String),
-    /// A text.
     Text(String),
-    /// A whole number.
     Number(i64),
     /// `|`.
     Pipe,
@@ -28,23 +40,19 @@ pub(super) enum Word {
     Assign,
 }
 
-/// A word with where it begins and ends in the template.
+/// A word and its place in the template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Placed {
-    /// The word.
     pub(super) word: Word,
-    /// Its first octet.
     pub(super) start: usize,
-    /// The octet behind it.
     pub(super) end: usize,
 }
 
-/// A part of a template.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// What stands outside of actions.
+    /// Text outside of actions.
     Text(String),
-    /// An action, and where it begins.
+    /// An action: its start and its words.
     Action(usize, Vec<Placed>),
 }
 
@@ -83,12 +91,12 @@ pub(super) fn parts(source: &str) -> Result<Vec<Part>, ParseError> {
     Ok(parts)
 }
 
-/// What an action gives: its words, `None` for a comment; where it ends; whether it trims what follows.
+/// The words of an action (`None` for a comment), its end, and whether it trims the text behind it.
 type Action = (Option<Vec<Placed>>, usize, bool);
 
-/// Reads an action from behind its `{{` to its `}}`.
+/// Reads an action; `start` is behind its `{{`.
 fn action(source: &str, start: usize) -> Result<Action, ParseError> {
-    let unclosed = || ParseError::new(start, "an action has no }}");
+    let unclosed = || ParseError::new(start, "this action has no }}");
     let trimmed = source[start..].trim_start();
     if trimmed.starts_with("/*") {
         let begin = source.len() - trimmed.len();
@@ -98,7 +106,10 @@ fn action(source: &str, start: usize) -> Result<Action, ParseError> {
         let close = source.len() - rest.len() + if trims { 3 } else { 2 };
         return match rest.strip_prefix('-').unwrap_or(rest).starts_with("}}") {
             true => Ok((None, close, trims)),
-            false => Err(ParseError::new(end, "a comment stands alone in its action")),
+            false => Err(ParseError::new(
+                end,
+                "an action with a comment holds nothing else",
+            )),
         };
     }
     let mut words = Vec::new();
@@ -128,13 +139,13 @@ fn action(source: &str, start: usize) -> Result<Action, ParseError> {
     }
 }
 
-/// How many octets of a text belong to a name.
+/// The length of the name at the start of a text.
 fn name_length(text: &str) -> usize {
     let is_part = |symbol: char| symbol.is_alphanumeric() || symbol == '_';
     text.find(|symbol| !is_part(symbol)).unwrap_or(text.len())
 }
 
-/// Reads one word at the start of `rest`, which is at `at`; gives its length.
+/// Reads the word at the start of `rest`, which is at `at`, and gives its length.
 fn word(rest: &str, at: usize) -> Result<(Word, usize), ParseError> {
     let octet = rest.as_bytes()[0];
     Ok(match octet {
@@ -146,7 +157,7 @@ fn word(rest: &str, at: usize) -> Result<(Word, usize), ParseError> {
         b'"' => text(rest, at)?,
         b'`' => {
             let end = rest[1..].find('`');
-            let end = end.ok_or_else(|| ParseError::new(at, "a text has no ` at its end"))?;
+            let end = end.ok_or_else(|| ParseError::new(at, "this text has no closing `"))?;
             (Word::Text(rest[1..=end].to_owned()), end + 2)
         }
         b'$' => {
@@ -181,14 +192,14 @@ fn word(rest: &str, at: usize) -> Result<(Word, usize), ParseError> {
                 Ok(value) if !rest[length..].starts_with('.') => {
                     (Word::Number(sign * value), length)
                 }
-                _ => return Err(ParseError::new(at, "a number that is not whole")),
+                _ => return Err(ParseError::new(at, "only whole numbers are supported")),
             }
         }
         _ => {
             let length = name_length(rest);
             if length == 0 {
                 let symbol = rest.chars().next().unwrap_or_default();
-                let message = format!("{symbol:?} means nothing here");
+                let message = format!("unexpected {symbol:?}");
                 return Err(ParseError::new(at, message));
             }
             (Word::Name(rest[..length].to_owned()), length)
@@ -208,10 +219,10 @@ fn text(rest: &str, at: usize) -> Result<(Word, usize), ParseError> {
                 Some('t') => out.push('\t'),
                 Some('r') => out.push('\r'),
                 Some(symbol @ ('"' | '\\' | '\'')) => out.push(symbol),
-                _ => return Err(ParseError::new(at + place, "an escape that is not known")),
+                _ => return Err(ParseError::new(at + place, "unknown escape")),
             },
             symbol => out.push(symbol),
         }
     }
-    Err(ParseError::new(at, "a text has no \" at its end"))
+    Err(ParseError::new(at, "this text has no closing \""))
 }

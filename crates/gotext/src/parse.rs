@@ -1,93 +1,69 @@
-//! From the words of a template to what it says.
+//! The parser: from words to nodes.
 
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
-use super::lex::{self, Part, Placed, Word};
-use super::{FUNCTIONS, Function};
+use super::lex::{self, ParseError, Part, Placed, Word};
 
-/// How deep parentheses and blocks may stand in each other.
+/// The names of the functions that `eval::call` knows.
+const FUNCTIONS: &[&str] = &[
+    "and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "index", "len", "print", "println",
+    "printf", "parseInt",
+];
+
+/// The deepest nesting of parentheses and blocks.
 const MAX_DEPTH: usize = 50;
 
-/// A template that is not understood.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message} (character {})", .at + 1)]
-pub struct ParseError {
-    /// Where, in octets.
-    pub at: usize,
-    /// What is wrong.
-    pub message: String,
-}
-
-impl ParseError {
-    /// An error at a place.
-    pub(super) fn new(at: usize, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { at, message }
-    }
-}
-
-/// A part of what a template says.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
-    /// Text as it is.
     Text(String),
-    /// What a pipeline gives.
     Print(Pipeline),
-    /// The first of these whose condition holds.
+    /// The branches with conditions, and the one of `else`.
     If(Vec<(Pipeline, Vec<Node>)>, Vec<Node>),
-    /// With `.` being what a pipeline gives, unless that is empty.
+    /// The first body with `.` set to the value of the pipeline, or the second if that is empty.
     With(Pipeline, Vec<Node>, Vec<Node>),
 }
 
-/// Commands, each of which gets what the one before gave as its last argument.
+/// Commands, each of which gets the value of the one before as its last argument.
 #[derive(Debug, Clone)]
 pub(super) struct Pipeline {
-    /// The variable that has what it gives, and whether it is a new one; then nothing is printed.
+    /// The variable that is set instead of printing, and whether it is declared here.
     pub(super) variable: Option<(String, bool)>,
-    /// The commands; at least one.
+    /// At least one.
     pub(super) commands: Vec<Command>,
 }
 
-/// A function or value with arguments.
 #[derive(Debug, Clone)]
 pub(super) struct Command {
-    /// What comes first.
     pub(super) head: Operand,
-    /// The arguments.
     pub(super) arguments: Vec<Operand>,
 }
 
-/// A value.
 #[derive(Debug, Clone)]
 pub(super) enum Operand {
-    /// A function.
-    Call(Function),
+    /// A function, by its name in [`FUNCTIONS`].
+    Call(&'static str),
     /// Fields of `.`; none for `.` itself.
     Field(Vec<String>),
     /// A variable and its fields; the name is empty for the data.
     Variable(String, Vec<String>),
-    /// What a pipeline gives, and its fields.
+    /// A pipeline in parentheses, and fields of its value.
     Group(Box<Pipeline>, Vec<String>),
-    /// A text.
     Text(String),
-    /// A number.
     Number(i64),
-    /// Yes or no.
     Truth(bool),
 }
 
-/// How a list of nodes ended.
+/// The end of a list of nodes.
 enum End {
-    /// With the template.
+    /// The end of the template.
     Template,
-    /// With `end`.
+    /// `end`.
     Closed,
-    /// With `else`, and what stands behind it.
+    /// `else`, and the words behind it.
     Else(usize, Vec<Placed>),
 }
 
-/// Reads a template.
 pub(super) fn parse(source: &str, fields: &[&str]) -> Result<Vec<Node>, ParseError> {
     let mut parser = Parser {
         parts: lex::parts(source)?.into_iter(),
@@ -105,25 +81,20 @@ pub(super) fn parse(source: &str, fields: &[&str]) -> Result<Vec<Node>, ParseErr
     }
 }
 
-/// Where reading stands.
 struct Parser<'a> {
-    /// What is still to be read.
     parts: IntoIter<Part>,
-    /// The fields of the data.
     fields: &'a [&'a str],
-    /// In how many `with` this is: `.` is not the data there.
+    /// The depth in `with`, where `.` is not the data.
     withs: usize,
-    /// How deep this is.
     depth: usize,
-    /// The variables there are.
+    /// The variables in scope.
     variables: Vec<String>,
 }
 
-/// The words of an action.
 type Words = Peekable<IntoIter<Placed>>;
 
 impl Parser<'_> {
-    /// Reads nodes up to the end of what they are in.
+    /// Reads nodes up to the end of their block.
     fn nodes(&mut self) -> Result<(Vec<Node>, End), ParseError> {
         let mut nodes = Vec::new();
         while let Some(part) = self.parts.next() {
@@ -136,7 +107,7 @@ impl Parser<'_> {
             };
             let first = words.first().map(|first| first.word.clone());
             match first {
-                None => return Err(ParseError::new(at, "an action without anything in it")),
+                None => return Err(ParseError::new(at, "this action is empty")),
                 Some(Word::Name(name)) if name == "end" => return Ok((nodes, End::Closed)),
                 Some(Word::Name(name)) if name == "else" => {
                     return Ok((nodes, End::Else(at, words[1..].to_vec())));
@@ -154,7 +125,7 @@ impl Parser<'_> {
         Ok((nodes, End::Template))
     }
 
-    /// Reads something one level deeper, whose variables end with it.
+    /// Reads a block, whose variables end with it.
     fn nested(
         &mut self,
         at: usize,
@@ -162,7 +133,7 @@ impl Parser<'_> {
     ) -> Result<Node, ParseError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(ParseError::new(at, "blocks stand too deep in each other"));
+            return Err(ParseError::new(at, "blocks are nested too deep"));
         }
         let known = self.variables.len();
         let node = read(self);
@@ -171,7 +142,6 @@ impl Parser<'_> {
         node
     }
 
-    /// Reads what is behind `if`.
     fn condition(&mut self, at: usize, words: Vec<Placed>) -> Result<Node, ParseError> {
         let mut arms = Vec::new();
         let mut words = words;
@@ -188,7 +158,7 @@ impl Parser<'_> {
                 }
                 End::Else(at, mut rest) => {
                     if rest.remove(0).word != Word::Name("if".to_owned()) {
-                        return Err(ParseError::new(at, "else is followed by nothing or if"));
+                        return Err(ParseError::new(at, "else can be followed by `if` only"));
                     }
                     words = rest;
                 }
@@ -196,7 +166,6 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads what is behind `with`.
     fn with(&mut self, at: usize, words: Vec<Placed>) -> Result<Node, ParseError> {
         let pipeline = self.pipeline(at, words)?;
         self.withs += 1;
@@ -207,12 +176,14 @@ impl Parser<'_> {
             End::Template => return Err(ParseError::new(at, "with without end")),
             End::Closed => Vec::new(),
             End::Else(_, rest) if rest.is_empty() => self.rest(at)?,
-            End::Else(at, _) => return Err(ParseError::new(at, "else of with has no condition")),
+            End::Else(at, _) => {
+                return Err(ParseError::new(at, "`else` of `with` takes no condition"));
+            }
         };
         Ok(Node::With(pipeline, body, otherwise))
     }
 
-    /// Reads nodes to `end`.
+    /// Reads nodes up to `end`.
     fn rest(&mut self, at: usize) -> Result<Vec<Node>, ParseError> {
         match self.nodes()? {
             (nodes, End::Closed) => Ok(nodes),
@@ -220,17 +191,17 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a pipeline that is all of an action.
+    /// Reads an action that is a pipeline.
     fn pipeline(&mut self, at: usize, words: Vec<Placed>) -> Result<Pipeline, ParseError> {
         let mut words = words.into_iter().peekable();
         let pipeline = self.commands(at, &mut words)?;
         match words.next() {
             None => Ok(pipeline),
-            Some(word) => Err(ParseError::new(word.start, "this is too much")),
+            Some(word) => Err(ParseError::new(word.start, "unexpected word")),
         }
     }
 
-    /// Reads a pipeline to its end or the `)` around it.
+    /// Reads a pipeline up to the end of the action or the `)` around it.
     fn commands(&mut self, at: usize, words: &mut Words) -> Result<Pipeline, ParseError> {
         let mut variable = None;
         let mut ahead = words.clone();
@@ -258,7 +229,6 @@ impl Parser<'_> {
         Ok(Pipeline { variable, commands })
     }
 
-    /// Reads a command.
     fn command(&mut self, at: usize, words: &mut Words) -> Result<Command, ParseError> {
         let place = words.peek().map_or(at, |word| word.start);
         let head = self.operand(words)?;
@@ -275,12 +245,12 @@ impl Parser<'_> {
             Operand::Group(..) | Operand::Text(_) | Operand::Number(_) | Operand::Truth(_) => false,
         };
         if !takes && !arguments.is_empty() {
-            return Err(ParseError::new(place, "only functions have arguments"));
+            return Err(ParseError::new(place, "only functions take arguments"));
         }
         Ok(Command { head, arguments })
     }
 
-    /// Reads a value, if one stands here.
+    /// Reads a value, if there is one here.
     fn operand(&mut self, words: &mut Words) -> Result<Option<Operand>, ParseError> {
         let is_value = |word: &Word| match word {
             Word::Field(_) | Word::Variable(_) | Word::Name(_) => true,
@@ -290,7 +260,7 @@ impl Parser<'_> {
         let Some(placed) = words.next_if(|it| is_value(&it.word)) else {
             return match words.peek() {
                 Some(it) if matches!(it.word, Word::Declare | Word::Assign) => Err(
-                    ParseError::new(it.start, "an assignment stands at the start"),
+                    ParseError::new(it.start, "an assignment must be at the start of the action"),
                 ),
                 _ => Ok(None),
             };
@@ -318,10 +288,7 @@ impl Parser<'_> {
             Word::Open => {
                 self.depth += 1;
                 if self.depth > MAX_DEPTH {
-                    return Err(ParseError::new(
-                        at,
-                        "parentheses stand too deep in each other",
-                    ));
+                    return Err(ParseError::new(at, "parentheses are nested too deep"));
                 }
                 let pipeline = self.commands(at, words)?;
                 self.depth -= 1;
@@ -333,20 +300,20 @@ impl Parser<'_> {
         }))
     }
 
-    /// What a name stands for.
+    /// Reads the name of a value or function.
     fn name(&self, at: usize, name: &str) -> Result<Operand, ParseError> {
         match name {
             "true" => return Ok(Operand::Truth(true)),
             "false" => return Ok(Operand::Truth(false)),
             _ => {}
         }
-        let function = FUNCTIONS.iter().find(|(known, _)| *known == name);
-        let function = function.map(|(_, function)| Operand::Call(*function));
+        let function = FUNCTIONS.iter().find(|known| **known == name);
+        let function = function.map(|function| Operand::Call(function));
         let message = || format!("{name} is not supported in templates");
         function.ok_or_else(|| ParseError::new(at, message()))
     }
 
-    /// Checks that the data has the first of these fields.
+    /// Checks that the data has the first of the fields.
     fn check(&self, at: usize, names: &[String]) -> Result<(), ParseError> {
         match names.first() {
             Some(first) if !self.fields.contains(&first.as_str()) => {
@@ -359,7 +326,7 @@ impl Parser<'_> {
     }
 }
 
-/// Fields that stand directly behind something that ends at `end`.
+/// Reads the fields directly behind a value that ends at `end`.
 fn fields_at(words: &mut Words, end: usize) -> Vec<String> {
     let behind = words.next_if(|it| it.start == end && matches!(it.word, Word::Field(_)));
     match behind.map(|it| it.word) {

@@ -1,16 +1,15 @@
-//! Templates as Corefiles have them; what each gives was seen with Go's package.
+//! Templates of the kind that Corefiles have; the wanted texts come from Go's package.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// What a template gives, or why it does not.
 fn filled(source: &str) -> String {
     let texts = |all: &[&str]| all.iter().map(|it| Value::Text((*it).to_owned())).collect();
     let group = [("a", "ff"), ("b", "7")].map(|(key, value)| (key.to_owned(), value.to_owned()));
     let question = BTreeMap::from([
         ("Name", Value::Text("n.".into())),
-        ("Qtype", Value::Uint(1)),
+        ("Qtype", Value::Number(1)),
     ]);
     let data = Value::Fields(BTreeMap::from([
         ("Name", Value::Text("host.example.".to_owned())),
@@ -29,7 +28,7 @@ fn filled(source: &str) -> String {
 }
 
 #[test]
-fn what_corefiles_have_is_filled_in() {
+fn templates_of_corefiles_are_filled_in() {
     for (source, want) in [
         (
             "{{ .Name }} 60 IN A 10.0.0.1",
@@ -79,7 +78,7 @@ fn what_corefiles_have_is_filled_in() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused_at_its_place() {
+fn a_template_that_is_not_supported_is_refused_at_its_place() {
     for (source, want) in [
         (
             "{{ .Nmae }}",
@@ -93,28 +92,28 @@ fn what_is_not_understood_is_refused_at_its_place() {
             "{{ html .Name }}",
             "refused: html is not supported in templates (character 4)",
         ),
-        ("ab {{ .Name", "refused: an action has no }} (character 6)"),
+        (
+            "ab {{ .Name",
+            "refused: this action has no }} (character 6)",
+        ),
         ("{{ if .Name }}", "refused: if without end (character 1)"),
         (
             "{{ end }}",
             "refused: an end or else without if or with (character 10)",
         ),
-        (
-            "{{ }}",
-            "refused: an action without anything in it (character 1)",
-        ),
+        ("{{ }}", "refused: this action is empty (character 1)"),
         ("{{ $x }}", "refused: there is no variable $x (character 4)"),
         (
             "{{ .Name .Name }}",
-            "refused: only functions have arguments (character 4)",
+            "refused: only functions take arguments (character 4)",
         ),
         (
             "{{ 1.5 }}",
-            "refused: a number that is not whole (character 4)",
+            "refused: only whole numbers are supported (character 4)",
         ),
         (
             "{{ \"x }}",
-            "refused: a text has no \" at its end (character 4)",
+            "refused: this text has no closing \" (character 4)",
         ),
         ("{{ (print 1 }}", "refused: ( without ) (character 4)"),
     ] {
@@ -123,7 +122,7 @@ fn what_is_not_understood_is_refused_at_its_place() {
 }
 
 #[test]
-fn data_that_is_not_as_expected_fails() {
+fn data_that_does_not_fit_fails() {
     for (source, want) in [
         (
             "{{ index .Match 3 }}",
@@ -131,7 +130,7 @@ fn data_that_is_not_as_expected_fails() {
         ),
         (
             "{{ parseInt .Name 16 8 }}",
-            "failed: template: parseInt: \"host.example.\" is no number",
+            "failed: template: parseInt: \"host.example.\" is not a number",
         ),
         (
             "{{ parseInt \"256\" 10 8 }}",
@@ -139,16 +138,16 @@ fn data_that_is_not_as_expected_fails() {
         ),
         (
             "{{ .Name.X }}",
-            "failed: template: what is no structure has no field X",
+            "failed: template: there is no field X: this is not a struct",
         ),
         ("{{ .Question.X }}", "failed: template: there is no field X"),
         (
             "{{ eq .Name 1 }}",
-            "failed: template: values of different kinds are compared",
+            "failed: template: these values cannot be compared",
         ),
         (
             "{{ \"x\" | .Name }}",
-            "failed: template: only a function takes what stands before |",
+            "failed: template: only a function can be behind |",
         ),
     ] {
         assert_eq!(filled(source), want, "{source}");

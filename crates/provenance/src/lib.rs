@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// Namespace and name of an object; the namespace is empty for objects that have none.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
-    /// The namespace, empty for a Namespace itself.
+    /// Empty for a Namespace itself.
     pub namespace: Arc<str>,
     /// The name.
     pub name: Arc<str>,
@@ -49,7 +49,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds, in the order they are listed.
+    /// All kinds, in the order in which they are listed.
     pub const ALL: [Self; 5] = [
         Self::Namespace,
         Self::Service,
@@ -58,16 +58,10 @@ impl Kind {
         Self::ServiceImport,
     ];
 
-    /// The place in [`Self::ALL`].
+    /// The index in [`Self::ALL`].
     #[must_use]
     pub const fn place(self) -> usize {
-        match self {
-            Self::Namespace => 0,
-            Self::Service => 1,
-            Self::EndpointSlice => 2,
-            Self::Pod => 3,
-            Self::ServiceImport => 4,
-        }
+        self as usize
     }
 
     /// The object of this kind and key.
@@ -98,7 +92,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Kind and key: names one object of a cluster.
+/// Kind and key: the name of an object within its cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FactKey {
     /// The kind.
@@ -107,40 +101,40 @@ pub struct FactKey {
     pub key: ObjectKey,
 }
 
-/// Where a fact came from; not part of its content.
+/// The source of a fact, which is no part of its content.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Origin {
-    /// `metadata.uid`, empty when the object has none (a manifest written by hand).
+    /// `metadata.uid`; empty in a manifest written by hand.
     pub uid: Arc<str>,
-    /// `metadata.resourceVersion`, empty when the object has none.
+    /// `metadata.resourceVersion`; empty in a manifest written by hand.
     pub resource_version: Arc<str>,
-    /// The field manager that last wrote fields records depend on, by `metadata.managedFields`; empty when
+    /// The field manager that last wrote fields that records depend on, by `metadata.managedFields`; empty when
     /// unknown.
     pub manager: Arc<str>,
-    /// What that manager did, `Apply` or `Update`; empty when unknown.
+    /// The operation of that manager, `Apply` or `Update`; empty when unknown.
     pub operation: Arc<str>,
-    /// File and line of a manifest, `FILE:LINE`; empty for objects of an API server.
+    /// `FILE:LINE` of a manifest; empty for objects of an API server.
     pub place: Arc<str>,
 }
 
-/// What was done to the object that caused a change of records.
+/// The event that caused a change of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// Seen by watch: added or changed.
+    /// The watch saw the object added or changed.
     Applied,
-    /// Seen by watch: deleted.
+    /// The watch saw the object deleted.
     Deleted,
-    /// Found in a complete list (the first one, or after an outage).
+    /// The object was in a complete list, the first one or one after an outage.
     Listed,
-    /// Missing from a complete list: deleted while nobody watched.
+    /// The object was missing from a complete list: it was deleted while there was no watch.
     Vanished,
-    /// The configuration changed or was read for the first time.
+    /// The configuration was read for the first time, or changed.
     Configured,
-    /// The store lost its newest versions: the last sound one stands again under a new serial.
+    /// The store lost its newest versions; the last intact one was published again under a new serial.
     Restored,
-    /// An operator put an old content in the place of what the sources say.
+    /// An operator put an earlier content in place of the sources'.
     RolledBack,
-    /// That is over: what the sources say stands again.
+    /// A freeze or rollback ended; the zone follows its sources again.
     Resumed,
 }
 
@@ -160,7 +154,7 @@ impl Verb {
         }
     }
 
-    /// Whether it may be of a version, and not of its records, where no object did it.
+    /// Whether the event can cause a whole version instead of single records, when it has no object.
     #[must_use]
     pub const fn is_of_version(self) -> bool {
         match self {
@@ -170,10 +164,10 @@ impl Verb {
     }
 }
 
-/// Which object caused a change of records, and how.
+/// The object that caused a change of records, and the event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Cause {
-    /// What was done.
+    /// The event.
     pub verb: Verb,
     /// The object's kind; `None` for the configuration.
     pub kind: Option<Kind>,
@@ -184,7 +178,7 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// Whether it may be of a version, and not of its records.
+    /// Whether this cause is of a whole version, not of single records.
     #[must_use]
     pub const fn is_of_version(&self) -> bool {
         self.kind.is_none() && self.verb.is_of_version()

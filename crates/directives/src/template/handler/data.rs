@@ -23,8 +23,8 @@ pub(super) fn of(
     };
     let question = Value::Fields(BTreeMap::from([
         ("Name", Value::Text(request.name.to_string())),
-        ("Qtype", Value::Uint(u64::from(request.qtype.0))),
-        ("Qclass", Value::Uint(u64::from(request.qclass))),
+        ("Qtype", Value::Number(request.qtype.0.into())),
+        ("Qclass", Value::Number(request.qclass.into())),
     ]));
     let regex = pattern.map_or(".*", |pattern| pattern.regex().as_str());
     Value::Fields(BTreeMap::from([
@@ -68,16 +68,16 @@ fn matched(pattern: &Pattern, name: &str) -> (Vec<Value>, Vec<(String, String)>)
 fn message(request: &Request, question: Value) -> Value {
     let flag = |bit: u16| Value::Truth(request.flags & bit != 0);
     Value::Fields(BTreeMap::from([
-        ("Id", Value::Uint(u64::from(request.id))),
+        ("Id", Value::Number(request.id.into())),
         ("Response", flag(flags::QR)),
-        ("Opcode", Value::Int(0)),
+        ("Opcode", Value::Number(0)),
         ("Authoritative", flag(flags::AA)),
         ("Truncated", flag(flags::TC)),
         ("RecursionDesired", flag(flags::RD)),
         ("RecursionAvailable", flag(flags::RA)),
         ("AuthenticatedData", flag(flags::AD)),
         ("CheckingDisabled", flag(flags::CD)),
-        ("Rcode", Value::Int(0)),
+        ("Rcode", Value::Number(0)),
         ("Question", Value::List(vec![question])),
     ]))
 }
