@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use directives::config::{Apex, Form, ServerBlock};
 use dns::{Name, Ttl};
-use kubernetes::schema::{ApexSettings, NameServer, ZoneForm};
+use kubernetes::schema::{ApexSettings, NameServer};
 
 use crate::plan::clusters::{EXPIRE, REFRESH, RETRY};
 
@@ -27,16 +27,6 @@ pub(crate) struct ApexDefaults<'a> {
     pub(crate) mbox: &'a [&'a str],
     /// TTL and minimum.
     pub(crate) ttl: Ttl,
-}
-
-/// What a zone holds.
-const fn form_of(made: Form<'_>) -> ZoneForm {
-    match made {
-        Form::Forward(_) => ZoneForm::Forward,
-        Form::Clusterset(_) => ZoneForm::Clusterset,
-        Form::Reverse(_) | Form::ExternalReverse(_) => ZoneForm::Reverse,
-        Form::External(_) => ZoneForm::External,
-    }
 }
 
 /// The name with these labels in a zone; the zone itself where it does not fit.
@@ -79,6 +69,6 @@ pub(crate) fn apex_settings(
         expire: field(|apex| apex.expire).unwrap_or(EXPIRE),
         minimum: field(|apex| apex.minimum).unwrap_or(defaults.ttl),
         ttl: field(|apex| apex.ttl).unwrap_or(defaults.ttl),
-        form: form_of(defaults.made),
+        form: defaults.made.zone_form(),
     }
 }

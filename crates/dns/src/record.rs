@@ -1,5 +1,7 @@
 //! Records: one by one for rendering, packed in a list for deltas.
 
+use std::net::IpAddr;
+
 use crate::Name;
 use crate::wire_name::wire_name_len;
 use crate::{Rdata, Rtype, Ttl};
@@ -57,6 +59,16 @@ impl RrRef<'_> {
     #[must_use]
     pub const fn untagged(self) -> Self {
         Self { tag: 0, ..self }
+    }
+
+    /// The address of an address record.
+    #[must_use]
+    pub fn address(&self) -> Option<IpAddr> {
+        match self.rtype {
+            Rtype::A => <[u8; 4]>::try_from(self.data).ok().map(IpAddr::from),
+            Rtype::AAAA => <[u8; 16]>::try_from(self.data).ok().map(IpAddr::from),
+            _ => None,
+        }
     }
 
     /// The record on its own.

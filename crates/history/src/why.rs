@@ -313,29 +313,25 @@ fn source_of(contents: &Contents, name: &Name) -> Name {
 
 /// What is live at a name that a version does not hold: the outcome, and the same for people.
 fn live_at(version: &Version, live: &LiveNames, name: &Name) -> Option<(&'static str, String)> {
-    let apex = version.contents.apex();
-    let node = match live.answer(version, name.to_lower().as_wire()) {
+    let (node, by) = match live.answer(version, name.to_lower().as_wire()) {
         LiveAnswer::Missing => return None,
         LiveAnswer::Unknown => {
             let says = "SERVFAIL, for it is not known yet what the cluster has there";
             return Some(("servfail", says.to_owned()));
         }
-        LiveAnswer::Exists(node) => node,
+        LiveAnswer::Exists { node, by } => (node, by),
     };
-    let count = name.label_count().saturating_sub(apex.label_count());
-    let labels: Vec<&[u8]> = name.labels().take(count).collect();
-    let word = match labels.last() {
-        Some(last) if last.eq_ignore_ascii_case(b"pod") => "`pods insecure`",
-        Some(last) if last.eq_ignore_ascii_case(b"svc") => "`zonal`",
-        Some(_) | None => "`publish` of `history`",
+    let what = match node {
+        None => "has no records here, but the name exists".to_owned(),
+        Some(node) => {
+            let mut records = node.records(&[0], 0);
+            match (records.next().map(|rr| rr.address()), records.next()) {
+                (Some(Some(address)), None) => format!("makes {address} of the name"),
+                (_, _) => format!("has {} records here", node.record_count()),
+            }
+        }
     };
-    let address = labels.first().and_then(|pod| server::pod_address(pod));
-    let what = match (node, address) {
-        (Some(_), Some(address)) if labels.len() == 3 => format!("makes {address} of the name"),
-        (Some(node), _) => format!("has {} records here", node.record_count()),
-        (None, _) => "has no records here, but the name exists".to_owned(),
-    };
-    let says = format!("answered live: {word} {what}; no secondary has it");
+    let says = format!("answered live: {by} {what}; no secondary has it");
     Some(("live", says))
 }
 

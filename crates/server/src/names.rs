@@ -4,10 +4,14 @@
 use std::sync::Arc;
 
 use dns::{Name, Rdata, Rtype, Ttl};
+use kubernetes::schema::{ZoneForm, parse_name};
 use zone::{Node, Version};
 
 use crate::pods::{InsecurePods, PodAnswer};
-use crate::zonal::{ZonalNames, labels_before, last_before};
+use crate::zonal::ZonalNames;
+
+/// The label of the name that says which version is served, in wire form.
+const VERSION_LABEL: &[u8] = b"\x08_version";
 
 /// What answers for names of a zone that no version holds.
 #[derive(Debug, Clone, Default)]
@@ -29,8 +33,13 @@ fn version_text(version: &Version) -> String {
 /// What a name says that no version holds.
 #[derive(Debug)]
 pub enum LiveAnswer {
-    /// It exists, with these records; their owner in the node means nothing.
-    Exists(Option<Node>),
+    /// It exists.
+    Exists {
+        /// Its records; their owner in the node means nothing.
+        node: Option<Node>,
+        /// The words of the Corefile that it exists by.
+        by: &'static str,
+    },
     /// There is no such name.
     Missing,
     /// Nothing can be said yet.
@@ -69,34 +78,37 @@ impl LiveNames {
     #[must_use]
     pub fn answer(&self, version: &Version, name: &[u8]) -> LiveAnswer {
         let contents = &version.contents;
-        let last = last_before(name, contents.apex());
-        let labels = || labels_before(name, contents.apex());
-        match (last, &self.pods, &self.zonal) {
-            (Some(b"pod"), Some(pods), _) => match pods.answer(contents, &labels()) {
+        let apex = contents.apex();
+        if self.publishes_version && name.strip_prefix(VERSION_LABEL) == Some(apex.as_wire()) {
+            let data = Rdata::txt(&version_text(version));
+            // Nobody may keep it: the next version has another.
+            let by = "`publish` of `history`";
+            return exists(by, name, apex, (Rtype::TXT, Ttl::ZERO, data));
+        }
+        let parsed = parse_name(ZoneForm::Forward, apex, name);
+        if let Some(pods) = &self.pods {
+            let by = "`pods insecure`";
+            match pods.answer(contents, &parsed) {
                 PodAnswer::Address(address) => {
                     let (rtype, rdata) = Rdata::address(address);
-                    let mut parts = vec![(rtype, pods.ttl, rdata)];
-                    let owner = Name::from_wire(name);
-                    let node = owner.map(|owner| Node::build(&owner, contents.apex(), &mut parts));
-                    LiveAnswer::Exists(node.ok().flatten())
+                    return exists(by, name, apex, (rtype, pods.ttl, rdata));
                 }
-                PodAnswer::Empty => LiveAnswer::Exists(None),
-                PodAnswer::Missing => LiveAnswer::Missing,
-                PodAnswer::Unknown => LiveAnswer::Unknown,
-            },
-            (Some(b"svc"), _, Some(zonal)) => zonal.answer(contents, &labels()),
-            (Some(b"_version"), _, _) if self.publishes_version => {
-                let owner = contents.apex().child("_version");
-                if owner.as_ref().is_ok_and(|owner| owner.as_wire() != name) {
-                    return LiveAnswer::Missing;
-                }
-                let data = Rdata::txt(&version_text(version));
-                // Nobody may keep it: the next version has another.
-                let mut parts = vec![(Rtype::TXT, Ttl::ZERO, data)];
-                let node = owner.map(|owner| Node::build(&owner, contents.apex(), &mut parts));
-                LiveAnswer::Exists(node.ok().flatten())
+                PodAnswer::Empty => return LiveAnswer::Exists { node: None, by },
+                PodAnswer::Unknown => return LiveAnswer::Unknown,
+                PodAnswer::Missing => {}
             }
-            (_, _, _) => LiveAnswer::Missing,
+        }
+        match &self.zonal {
+            Some(zonal) => zonal.answer(contents, &parsed),
+            None => LiveAnswer::Missing,
         }
     }
+}
+
+/// A name that exists with one record.
+fn exists(by: &'static str, name: &[u8], apex: &Name, record: (Rtype, Ttl, Rdata)) -> LiveAnswer {
+    let owner = Name::from_wire(name);
+    let node = owner.map(|owner| Node::build(&owner, apex, &mut vec![record]));
+    let node = node.ok().flatten();
+    LiveAnswer::Exists { node, by }
 }

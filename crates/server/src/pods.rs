@@ -3,15 +3,13 @@
 //! `1-2-3-4.namespace.pod.zone` stands for 1.2.3.4 in every namespace that is seen, and so does every
 //! IPv4 and IPv6 address. There are too many such names for a zone, so they are answered here, from the
 //! name alone, when the version that is served does not hold the name. No secondary has them.
-//!
-//! Spellings: three dashes, none beside another, are dots; else dashes are colons. What the text then
-//! says as an address counts; IPv6 need not be canonical, and an IPv4 address written as IPv6 is IPv4.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use dns::{SortKey, Ttl};
 use kubernetes::facts::SeenNamespaces;
+use kubernetes::schema::{Below, Branch, ObjectName, ParsedName, pod_address};
 use zone::Contents;
 
 /// What answers for the pods of a zone.
@@ -37,19 +35,32 @@ pub(super) enum PodAnswer {
 }
 
 impl InsecurePods {
-    /// What a name says that `contents` do not hold; `labels` are those before the zone's name, the last
-    /// first, in lower case.
-    pub(crate) fn answer(&self, contents: &Contents, labels: &[&[u8]]) -> PodAnswer {
-        match labels {
-            [b"pod"] => self.any_namespace(),
-            [b"pod", namespace] => self.in_namespace(contents, namespace, PodAnswer::Empty),
-            [b"pod", namespace, pod] => match address(pod) {
+    /// What a name says that `contents` do not hold.
+    pub(crate) fn answer(&self, contents: &Contents, name: &ParsedName<'_>) -> PodAnswer {
+        match *name {
+            ParsedName::Branch(Branch::Pods) => self.any_namespace(),
+            ParsedName::Namespace {
+                branch: Branch::Pods,
+                namespace,
+            } => self.in_namespace(contents, namespace, PodAnswer::Empty),
+            ParsedName::Object(ObjectName {
+                branch: Branch::Pods,
+                namespace,
+                name,
+                below: Below::Nothing,
+            }) => match pod_address(name) {
                 Some(address) => {
                     self.in_namespace(contents, namespace, PodAnswer::Address(address))
                 }
                 None => PodAnswer::Missing,
             },
-            _ => PodAnswer::Missing,
+            ParsedName::Apex
+            | ParsedName::OfZone
+            | ParsedName::Branch(_)
+            | ParsedName::Namespace { .. }
+            | ParsedName::Object(_)
+            | ParsedName::Address(_)
+            | ParsedName::Other => PodAnswer::Missing,
         }
     }
 
@@ -80,99 +91,18 @@ impl InsecurePods {
 /// Whether a zone holds names of Services of a namespace. Only asked while the namespaces are unknown.
 fn has_services(contents: &Contents, namespace: &str) -> bool {
     let apex = contents.apex();
-    let name = apex.child("svc").and_then(|svc| svc.child(namespace));
+    let name = Branch::Services.namespace(namespace, apex);
     let mut key = Vec::new();
     name.is_ok_and(|name| {
         SortKey::write(name.as_wire(), apex.as_wire(), &mut key) && contents.exists(&key)
     })
 }
 
-/// The address that the first label of a pod's name says.
-pub fn address(label: &[u8]) -> Option<IpAddr> {
-    /// The longest text of an IPv6 address.
-    const LONGEST: usize = 39;
-    let mut text = [0; LONGEST];
-    let text = text.get_mut(..label.len())?;
-    text.copy_from_slice(label);
-    // A label may hold octets that are separators only after the change.
-    if label.iter().any(|octet| matches!(octet, b'.' | b':')) {
-        return None;
-    }
-    let dashes = label.iter().filter(|octet| **octet == b'-').count();
-    let is_v4 = dashes == 3 && !label.windows(2).any(|pair| pair == b"--");
-    let separator = if is_v4 { b'.' } else { b':' };
-    for octet in text.iter_mut().filter(|octet| **octet == b'-') {
-        *octet = separator;
-    }
-    let text = std::str::from_utf8(text).ok()?;
-    if is_v4 {
-        text.parse::<Ipv4Addr>().ok().map(IpAddr::V4)
-    } else {
-        let address = text.parse::<Ipv6Addr>().ok()?;
-        Some(IpAddr::V6(address).to_canonical())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zonal::labels_before;
     use dns::{Name, Soa};
-
-    /// The address that a label says, as text.
-    fn said(label: &str) -> Option<String> {
-        address(label.as_bytes()).map(|address| address.to_string())
-    }
-
-    #[test]
-    fn s53_every_spelling_of_an_address_is_one() {
-        for (label, want) in [
-            ("10-0-0-1", "10.0.0.1"),
-            ("255-255-255-255", "255.255.255.255"),
-            ("fd00--5", "fd00::5"),
-            ("fd00-0-0-0-0-0-0-5", "fd00::5"),
-            ("fd00-0000-0-0-0-00-0-05", "fd00::5"),
-            ("1-2--3", "1:2::3"),
-            ("1--2-3", "1::2:3"),
-            ("--", "::"),
-            ("--1", "::1"),
-            ("fd00--", "fd00::"),
-            ("--ffff-a00-1", "10.0.0.1"),
-            (
-                "2001-db8-85a3-8d3-1319-8a2e-370-7348",
-                "2001:db8:85a3:8d3:1319:8a2e:370:7348",
-            ),
-        ] {
-            assert_eq!(said(label).as_deref(), Some(want), "{label}");
-        }
-    }
-
-    #[test]
-    fn s54_what_is_no_address_is_no_pod() {
-        let long = "1-".repeat(31);
-        for label in [
-            "blah",
-            "1-2-3-4-5",
-            "1-2-3",
-            "010-0-0-1",
-            "256-0-0-1",
-            "1-2-3-",
-            "-1-2-3",
-            "1.2.3.4",
-            "fd00::5",
-            "1-2-3-4-5-6-7-8-9",
-            "1--2--3",
-            "fd00--12345",
-            "---",
-            "",
-            "10-0-0-1a",
-            &long,
-            "--ffff-1.2.3.4",
-            "fd00--5%1",
-        ] {
-            assert_eq!(said(label), None, "{label}");
-        }
-    }
+    use kubernetes::schema::{ZoneForm, parse_name};
 
     /// What a name of `cluster.local` says, with the namespaces `a` and `b` seen, or unknown.
     fn answer(name: &str, is_known: bool) -> PodAnswer {
@@ -194,8 +124,8 @@ mod tests {
             pods.seen.publish_all(["a".into(), "b".into()].into_iter());
         }
         let name = Name::parse(name).unwrap();
-        let labels = labels_before(name.as_wire(), &apex);
-        pods.answer(&Contents::empty(&apex, soa), &labels)
+        let parsed = parse_name(ZoneForm::Forward, &apex, name.as_wire());
+        pods.answer(&Contents::empty(&apex, soa), &parsed)
     }
 
     #[test]

@@ -8,8 +8,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use dns::{Name, SortKey, Ttl};
+use dns::{Name, Ttl};
 use kubernetes::facts::{EndpointSlice, HeadlessService, HeadlessServices, SeenService, Service};
+use kubernetes::schema::{Below, ParsedName, TopologyRule, service_name, topology_text};
 use provenance::ObjectKey;
 use zone::{Contents, Node};
 
@@ -43,15 +44,6 @@ struct RenderedServices {
     services: HashMap<ObjectKey, (Weak<HeadlessService>, Arc<ByZone>)>,
 }
 
-/// What is done about a zone without endpoints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Directive {
-    /// Nothing is answered.
-    Pin,
-    /// All endpoints are answered.
-    Prefer,
-}
-
 impl ZonalNames {
     /// Whether others are of the same Services.
     pub fn is_same(&self, other: &Self) -> bool {
@@ -69,46 +61,31 @@ impl ZonalNames {
         }
     }
 
-    /// What a name says that `contents` do not hold; `labels` are those before the zone's name, the last
-    /// first, in lower case.
-    pub fn answer(&self, contents: &Contents, labels: &[&[u8]]) -> LiveAnswer {
-        let [b"svc", namespace, service, b"_zone", rest @ ..] = labels else {
+    /// What a name says that `contents` do not hold.
+    pub fn answer(&self, contents: &Contents, name: &ParsedName<'_>) -> LiveAnswer {
+        let ParsedName::Object(service) = name else {
             return LiveAnswer::Missing;
         };
-        let (Ok(namespace), Ok(service)) =
-            (std::str::from_utf8(namespace), std::str::from_utf8(service))
-        else {
+        let Below::Topology { rule, zone } = service.below else {
             return LiveAnswer::Missing;
         };
-        let directive = match rest.first().copied() {
-            None => None,
-            Some(b"pin") => Some(Directive::Pin),
-            Some(b"prefer") => Some(Directive::Prefer),
-            Some(_) => return LiveAnswer::Missing,
-        };
-        let headless = match self.services.get(&ObjectKey::new(namespace, service)) {
+        let by = "`zonal`";
+        let key = service.key();
+        let headless = match self.services.get(&key) {
             SeenService::Seen(headless) => headless,
             SeenService::Missing => return LiveAnswer::Missing,
             SeenService::Unknown => return LiveAnswer::Unknown,
         };
-        let (Some(directive), [_, zone @ ..]) = (directive, rest) else {
-            return LiveAnswer::Exists(None);
+        let Some(rule) = rule.filter(|_| !zone.is_empty()) else {
+            return LiveAnswer::Exists { node: None, by };
         };
-        if zone.is_empty() {
-            return LiveAnswer::Exists(None);
-        }
-        let zone: Vec<&[u8]> = zone.iter().rev().copied().collect();
-        let zone = zone.join(&b'.');
         let by_zone = self.by_zone(&headless, contents.apex());
-        let near = std::str::from_utf8(&zone)
-            .ok()
-            .and_then(|zone| by_zone.get(zone));
-        let node = match (near, directive) {
+        let node = match (by_zone.get(&*topology_text(zone)), rule) {
             (Some(node), _) => node.clone(),
-            (None, Directive::Pin) => None,
-            (None, Directive::Prefer) => at_service(contents, namespace, service),
+            (None, TopologyRule::Pin) => None,
+            (None, TopologyRule::Prefer) => at_service(contents, &key),
         };
-        LiveAnswer::Exists(node)
+        LiveAnswer::Exists { node, by }
     }
 
     /// The nodes of a Service, made at the first question after its facts changed.
@@ -148,13 +125,10 @@ impl RenderedServices {
 }
 
 /// What a version has at the name of a Service: what all its endpoints say.
-fn at_service(contents: &Contents, namespace: &str, service: &str) -> Option<Node> {
+fn at_service(contents: &Contents, key: &ObjectKey) -> Option<Node> {
     let apex = contents.apex();
-    let svc = apex.child("svc").and_then(|svc| svc.child(namespace));
-    let name = svc.and_then(|namespace| namespace.child(service)).ok()?;
-    let mut key = Vec::new();
-    SortKey::write(name.as_wire(), apex.as_wire(), &mut key);
-    contents.get(&key).cloned()
+    let name = service_name(key, apex).ok()?;
+    contents.get(name.sort_key(apex)?.as_bytes()).cloned()
 }
 
 /// The slices of each topology zone, with its endpoints alone.
@@ -178,35 +152,6 @@ fn by_zone(slices: &[EndpointSlice]) -> BTreeMap<Arc<str>, Vec<EndpointSlice>> {
         }
     }
     zones
-}
-
-/// The last label of a wire name before those of the apex; most names that are missing have one that no live
-/// name has, and cost no more than this look.
-pub(super) fn last_before<'n>(name: &'n [u8], apex: &Name) -> Option<&'n [u8]> {
-    let end = name.len().saturating_sub(apex.as_wire().len());
-    let (mut rest, mut last) = (&name[..end], None);
-    while let Some((length, after)) = rest.split_first() {
-        let (label, after) = after.split_at_checked(usize::from(*length))?;
-        last = Some(label);
-        rest = after;
-    }
-    last
-}
-
-/// The labels of a wire name before those of the apex, the last first; the name lies in the zone.
-pub fn labels_before<'n>(name: &'n [u8], apex: &Name) -> Vec<&'n [u8]> {
-    let end = name.len().saturating_sub(apex.as_wire().len());
-    let mut rest = &name[..end];
-    let mut labels = Vec::new();
-    while let Some((length, after)) = rest.split_first() {
-        let Some((label, after)) = after.split_at_checked(usize::from(*length)) else {
-            break;
-        };
-        labels.push(label);
-        rest = after;
-    }
-    labels.reverse();
-    labels
 }
 
 #[cfg(test)]

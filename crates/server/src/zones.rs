@@ -115,7 +115,7 @@ impl BlockZones {
         let of_end = said.filter(|(name, _)| *name == end);
         let of_end = of_end.map(|(_, answer)| answer);
         match of_end.unwrap_or_else(|| live.answer(version, end)) {
-            LiveAnswer::Exists(node) => {
+            LiveAnswer::Exists { node, .. } => {
                 *made = node;
                 let rrset = made.as_ref().and_then(|node| rrset_for(node, qtype));
                 answer.complete(rrset.map(LinkSet::Rrset));

@@ -10,6 +10,7 @@ mod files;
 mod gate;
 mod imports;
 mod laws;
+mod parsed_names;
 mod situations;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -465,4 +466,17 @@ fn a_namespace_that_goes_and_comes_costs_what_is_in_it() {
         assert!(pipeline.commit());
         assert_eq!(records(&pipeline), before - gone);
     }
+}
+
+#[test]
+fn an_outer_address_that_no_service_has_is_named_as_such_however_short_its_zone_is() {
+    let mut pipeline = busy_cluster(1);
+    let name = |text: &str| text.parse::<Name>().unwrap();
+    let reasons = pipeline.why(
+        &name("168.192.in-addr.arpa."),
+        &name("7.9.168.192.in-addr.arpa."),
+    );
+    let reasons: Vec<_> = reasons.iter().map(|it| (it.code, &*it.text)).collect();
+    let text = "no Service with the outer address 192.168.9.7 is seen";
+    assert_eq!(reasons, [("no-holder", text)]);
 }

@@ -1,8 +1,10 @@
 //! Why a name has no record, or not all that someone expects: read from the facts, nothing is changed.
 
+use std::net::IpAddr;
+
 use dns::Name;
-use kubernetes::facts::{Protocol, Service, ServiceForm, State};
-use kubernetes::schema::Problem;
+use kubernetes::facts::{Service, ServiceForm, State};
+use kubernetes::schema::{Below, Branch, ParsedName, Problem, TOPOLOGY, ZoneForm, parse_name};
 use provenance::{FactKey, Kind, ObjectKey};
 use zone::{Node, Zone};
 
@@ -69,29 +71,30 @@ impl Cluster {
             let text = "the cluster was not listed completely in this run yet";
             reasons.push(Reason::new("not-synced", text));
         }
-        let above = apex.label_count();
-        let count = name.label_count().saturating_sub(above);
-        let mut labels: Vec<String> = name
-            .labels()
-            .take(count)
-            .map(|label| String::from_utf8_lossy(label).to_lowercase())
-            .collect();
-        labels.reverse();
-        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
         let facts = Facts {
             state: &self.state,
             plan: &self.plan,
             problems: &|key| self.problems.get(key).map_or(&[], Vec::as_slice),
         };
-        let clusterset = self.plan.first_clusterset();
-        if place < self.plan.forward.len() {
-            facts.forward(&labels, reasons);
-        } else if place < clusterset {
-            facts.reverse(name, reasons);
-        } else if place < clusterset + self.plan.clusterset.len() {
-            facts.clusterset(&labels, reasons);
-        } else {
-            facts.external(&labels, name, reasons);
+        let Some(form) = self.plan.zones().nth(place).map(|it| it.apex.form) else {
+            return;
+        };
+        let lower = name.to_lower();
+        let parsed = parse_name(form, apex, lower.as_wire());
+        match form {
+            ZoneForm::Forward => facts.forward(&parsed, reasons),
+            ZoneForm::Clusterset => facts.clusterset(&parsed, reasons),
+            ZoneForm::External => facts.external(&parsed, reasons),
+            ZoneForm::Reverse => {
+                let ParsedName::Address(address) = parsed else {
+                    return;
+                };
+                if place < self.plan.first_clusterset() {
+                    facts.reverse(address, reasons);
+                } else {
+                    facts.outer(address, reasons);
+                }
+            }
         }
     }
 }
@@ -107,36 +110,48 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// A name of a forward zone by its labels, the last first.
-    fn forward(&self, labels: &[&str], reasons: &mut Vec<Reason>) {
-        match *labels {
-            ["svc", namespace] | ["pod", namespace] => _ = self.namespace(namespace, reasons),
-            ["svc", namespace, service, ref rest @ ..] => {
-                if self.namespace(namespace, reasons) {
-                    self.service(&ObjectKey::new(namespace, service), rest, reasons);
+    /// A name of a forward zone.
+    fn forward(&self, name: &ParsedName<'_>, reasons: &mut Vec<Reason>) {
+        match *name {
+            ParsedName::Namespace { namespace, .. } => {
+                _ = self.namespace(&String::from_utf8_lossy(namespace), reasons);
+            }
+            ParsedName::Object(it) if it.branch == Branch::Services => {
+                let key = it.key();
+                if self.namespace(&key.namespace, reasons) {
+                    self.service(&key, it.below, reasons);
                 }
             }
-            ["pod", namespace, pod] => {
-                if self.namespace(namespace, reasons) {
-                    let text = match self.plan.kinds.contains(Kind::Pod) {
-                        true => format!("no pod of {namespace} with the address {pod} is seen"),
-                        false => "names of pods are there with `pods verified`, or for addresses \
-                                  such as 10-244-1-5 with `pods insecure`"
-                            .to_owned(),
-                    };
-                    reasons.push(Reason::new("no-pod", text));
-                }
+            ParsedName::Object(it) if it.below == Below::Nothing => {
+                self.pod(&it.key(), reasons);
             }
-            [] | ["svc" | "pod"] | ["dns-version" | "dns" | "ns", ..] => {}
-            ["pod", ..] => {
+            ParsedName::Apex
+            | ParsedName::OfZone
+            | ParsedName::Branch(_)
+            | ParsedName::Address(_) => {}
+            ParsedName::Object(_) => {
                 let text = "names of pods are ADDRESS.NAMESPACE.pod";
                 reasons.push(Reason::new("not-of-the-schema", text));
             }
-            [..] => {
+            ParsedName::Other => {
                 let text =
                     "names of the cluster are [PORT.PROTOCOL. or ENDPOINT.]SERVICE.NAMESPACE.svc";
                 reasons.push(Reason::new("not-of-the-schema", text));
             }
+        }
+    }
+
+    /// The name of a pod.
+    fn pod(&self, key: &ObjectKey, reasons: &mut Vec<Reason>) {
+        let ObjectKey { namespace, name } = key;
+        if self.namespace(namespace, reasons) {
+            let text = match self.plan.kinds.contains(Kind::Pod) {
+                true => format!("no pod of {namespace} with the address {name} is seen"),
+                false => "names of pods are there with `pods verified`, or for addresses such as \
+                          10-244-1-5 with `pods insecure`"
+                    .to_owned(),
+            };
+            reasons.push(Reason::new("no-pod", text));
         }
     }
 
@@ -158,7 +173,7 @@ impl Facts<'_> {
     }
 
     /// A name of a Service or below it.
-    fn service(&self, key: &ObjectKey, rest: &[&str], reasons: &mut Vec<Reason>) {
+    fn service(&self, key: &ObjectKey, rest: Below<'_>, reasons: &mut Vec<Reason>) {
         let Some(service) = self.state.service(key) else {
             reasons.push(Reason::new(
                 "no-service",
@@ -211,10 +226,7 @@ impl Facts<'_> {
     }
 
     /// A name of a reverse zone.
-    fn reverse(&self, name: &Name, reasons: &mut Vec<Reason>) {
-        let Some(address) = name.reversed_address() else {
-            return;
-        };
+    fn reverse(&self, address: IpAddr, reasons: &mut Vec<Reason>) {
         let holders = self.state.holders(address);
         if holders.is_empty() {
             let text =
@@ -223,24 +235,24 @@ impl Facts<'_> {
         }
         for key in holders {
             if self.namespace(&key.namespace, reasons) {
-                self.service(key, &[], reasons);
+                self.service(key, Below::Nothing, reasons);
             }
         }
     }
 
     /// A name of a set of clusters.
-    fn clusterset(&self, labels: &[&str], reasons: &mut Vec<Reason>) {
+    fn clusterset(&self, name: &ParsedName<'_>, reasons: &mut Vec<Reason>) {
         if !self.state.has_imports() {
             let text = "ServiceImports were not listed in this run yet";
             reasons.push(Reason::new("not-synced", text));
         }
-        let ["svc", namespace, import, ..] = *labels else {
+        let ParsedName::Object(import) = name else {
             return;
         };
-        if !self.namespace(namespace, reasons) {
+        let key = import.key();
+        if import.branch != Branch::Services || !self.namespace(&key.namespace, reasons) {
             return;
         }
-        let key = ObjectKey::new(namespace, import);
         self.problems_of(Kind::ServiceImport, &key, reasons);
         let text = match self.state.import(&key) {
             None => format!("no ServiceImport {key} is seen"),
@@ -254,14 +266,14 @@ impl Facts<'_> {
     }
 
     /// A name of an external zone.
-    fn external(&self, labels: &[&str], name: &Name, reasons: &mut Vec<Reason>) {
-        let [namespace, service, ..] = *labels else {
-            return self.outer(name, reasons);
+    fn external(&self, name: &ParsedName<'_>, reasons: &mut Vec<Reason>) {
+        let ParsedName::Object(service) = name else {
+            return;
         };
-        if !self.namespace(namespace, reasons) {
+        let key = service.key();
+        if !self.namespace(&key.namespace, reasons) {
             return;
         }
-        let key = ObjectKey::new(namespace, service);
         self.problems_of(Kind::Service, &key, reasons);
         let (code, text) = match self.state.service(&key) {
             None => ("no-service", format!("no Service {key} is seen")),
@@ -275,10 +287,8 @@ impl Facts<'_> {
     }
 
     /// A name of an external reverse zone.
-    fn outer(&self, name: &Name, reasons: &mut Vec<Reason>) {
-        if let Some(address) = name.reversed_address()
-            && self.state.outer_holders(address).is_empty()
-        {
+    fn outer(&self, address: IpAddr, reasons: &mut Vec<Reason>) {
+        if self.state.outer_holders(address).is_empty() {
             let text = format!("no Service with the outer address {address} is seen");
             reasons.push(Reason::new("no-holder", text));
         }
@@ -286,33 +296,32 @@ impl Facts<'_> {
 }
 
 /// A name below a Service's: a port, or an endpoint.
-fn below(service: &Service, rest: &[&str], reasons: &mut Vec<Reason>) {
+fn below(service: &Service, below: Below<'_>, reasons: &mut Vec<Reason>) {
     let key = &service.key;
-    match rest {
-        [] => {}
-        [protocol] | [protocol, _] if protocol.starts_with('_') => {
+    let endpoint = match below {
+        Below::Nothing => return,
+        Below::Protocol(_) | Below::Port { .. } | Below::Topology { zone: [], .. } => {
             let named = service.ports.iter().filter(|port| !port.name.is_empty());
             let ports: Vec<String> = named
-                .map(|port| {
-                    let protocol = match port.protocol {
-                        Protocol::Tcp => "_tcp",
-                        Protocol::Udp => "_udp",
-                        Protocol::Sctp => "_sctp",
-                    };
-                    format!("_{}.{protocol}", port.name)
-                })
+                .map(|port| format!("_{}.{}", port.name, port.protocol.label()))
                 .collect();
             let text = match ports.is_empty() {
                 true => format!("Service {key} has no port with a name"),
                 false => format!("Service {key} has the ports {}", ports.join(", ")),
             };
-            reasons.push(Reason::new("ports", text));
+            return reasons.push(Reason::new("ports", text));
         }
-        [endpoint, ..] => {
-            let text = format!(
-                "below a headless Service are its ready endpoints, by host name or address; of {key} none is called {endpoint}"
-            );
-            reasons.push(Reason::new("endpoint-name", text));
+        Below::Topology { .. } => TOPOLOGY.as_bytes(),
+        Below::Endpoint(label)
+        | Below::ClusterEndpoint { cluster: label, .. }
+        | Below::BarePort {
+            protocol: label, ..
         }
-    }
+        | Below::Other(label) => label,
+    };
+    let endpoint = String::from_utf8_lossy(endpoint);
+    let text = format!(
+        "below a headless Service are its ready endpoints, by host name or address; of {key} none is called {endpoint}"
+    );
+    reasons.push(Reason::new("endpoint-name", text));
 }

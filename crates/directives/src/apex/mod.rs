@@ -212,9 +212,9 @@ fn check_name_server(
         name,
         addresses,
     } = name_server;
-    let below = |label: &str| zone.child(label).is_ok_and(|above| name.is_within(&above));
     let form = server.form_of(zone);
-    if form.is_some_and(|form| form.has_services()) && below("svc") {
+    let services = form.and_then(|form| form.zone_form().services(zone));
+    if services.is_some_and(|services| name.is_within(&services)) {
         if !addresses.is_empty() {
             let message =
                 format!("{name} has the addresses of its Service, not those that stand here");

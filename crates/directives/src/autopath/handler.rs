@@ -15,6 +15,7 @@ use dns::{Name, Rcode, Rdata, Record, Rtype};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kubernetes::facts::ClientPods;
+use kubernetes::schema::{Branch, ParsedName, ZoneForm, parse_name};
 use ops::metrics::AUTOPATH_SUCCESS;
 use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Reply, Request};
@@ -79,12 +80,15 @@ impl Autopath {
             }
             Search::Cluster { clients, zones, .. } => {
                 let zone = closest(zones, lower)?;
-                let above = &lower[..lower.len() - zone.as_wire().len()];
-                let (base_octets, namespace) = namespace_in(above)?;
+                let ParsedName::Object(it) = parse_name(ZoneForm::Forward, zone, lower) else {
+                    return None;
+                };
                 let own = clients.get(question.client.ip())?.namespace;
-                if own.as_bytes() != namespace {
+                if it.branch != Branch::Services || own.as_bytes() != it.namespace {
                     return None;
                 }
+                let [branch, namespace] = [it.branch.label().len(), it.namespace.len()];
+                let base_octets = lower.len() - (zone.as_wire().len() + branch + namespace + 2);
                 (base_octets, Some((own, zone.clone())))
             }
         };
@@ -98,12 +102,8 @@ impl Autopath {
     fn names(&self, path: &Path) -> Vec<Name> {
         let mut names = Vec::new();
         if let Some((namespace, zone)) = &path.of_pod {
-            let service = zone.child("svc");
-            let own = service
-                .as_ref()
-                .ok()
-                .and_then(|it| it.child(namespace).ok());
-            names.extend(own.into_iter().chain(service.ok()));
+            names.extend(Branch::Services.namespace(namespace, zone));
+            names.extend(Branch::Services.name(zone));
             names.push(zone.clone());
         }
         match &self.search {
@@ -151,21 +151,6 @@ impl Autopath {
             None => next.run(request).await,
         }
     }
-}
-
-/// The namespace in labels before the name of a zone, `….NAMESPACE.svc`, and how many octets stand before it.
-fn namespace_in(above: &[u8]) -> Option<(usize, &[u8])> {
-    let (mut at, mut label) = (0, None);
-    while let Some(length) = above.get(at) {
-        let end = at + 1 + usize::from(*length);
-        let here = (at, above.get(at + 1..end)?);
-        if end == above.len() {
-            return label.filter(|_| here.1 == b"svc");
-        }
-        label = Some(here);
-        at = end;
-    }
-    None
 }
 
 /// A reply to a question for another name: what it has of another name stands behind an alias.

@@ -2,6 +2,7 @@
 //! server is unless an `apex` says so.
 
 use dns::Name;
+use kubernetes::schema::{NAME_SERVER, ZoneForm};
 
 use crate::config::blocks::ServerBlock;
 use crate::k8s_external::External;
@@ -23,18 +24,15 @@ pub enum Form<'a> {
 }
 
 impl<'a> Form<'a> {
-    /// The labels at the top of the zone below which its names stand; none where they stand anywhere.
-    pub(crate) const fn labels(&self) -> &'static [&'static str] {
+    /// What the zone holds.
+    #[must_use]
+    pub const fn zone_form(&self) -> ZoneForm {
         match self {
-            Self::Forward(_) => &["svc", "pod", "dns-version"],
-            Self::Clusterset(_) => &["svc", "dns-version"],
-            Self::Reverse(_) | Self::External(_) | Self::ExternalReverse(_) => &[],
+            Self::Forward(_) => ZoneForm::Forward,
+            Self::Clusterset(_) => ZoneForm::Clusterset,
+            Self::Reverse(_) | Self::ExternalReverse(_) => ZoneForm::Reverse,
+            Self::External(_) => ZoneForm::External,
         }
-    }
-
-    /// Whether all names below `svc` are those of Services.
-    pub(crate) fn has_services(&self) -> bool {
-        self.labels().contains(&"svc")
     }
 
     /// The zone whose name servers `zone` has unless it has its own: a zone of addresses names what exists
@@ -56,7 +54,7 @@ impl<'a> Form<'a> {
     #[must_use]
     pub fn default_name_server(&self, zone: &Name) -> Name {
         let [host, label] = match self {
-            Self::Forward(_) | Self::Clusterset(_) | Self::Reverse(_) => ["ns", "dns"],
+            Self::Forward(_) | Self::Clusterset(_) | Self::Reverse(_) => NAME_SERVER,
             Self::External(external) | Self::ExternalReverse(external) => {
                 ["ns1", external.apex_label.as_str()]
             }

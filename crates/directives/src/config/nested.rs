@@ -42,7 +42,7 @@ fn check_pair(
         .is_some_and(|apex| !apex.name_servers.is_empty());
     let hides_names = outer.form_of(above).is_some_and(|form| {
         let has_server = form.home(above) == above && !names_servers;
-        form.labels().iter().any(is_below)
+        form.zone_form().top_labels().iter().any(is_below)
             || has_server && form.default_name_server(above).is_within(zone)
     });
     if hides_names {

@@ -115,7 +115,7 @@ impl Loadbalance {
             let [addresses, _] = parts(records);
             // Stable: within a network the order stays.
             addresses.sort_by_key(|record| {
-                let address = address_of(record);
+                let address = record.view().address();
                 let place =
                     address.and_then(|it| self.prefer.iter().position(|net| net.contains(it)));
                 place.unwrap_or(usize::MAX)
@@ -147,21 +147,11 @@ impl Loadbalance {
     }
 }
 
-/// The address of a record.
-fn address_of(record: &Record) -> Option<IpAddr> {
-    let data = record.rdata.as_octets();
-    match record.rtype {
-        Rtype::A => <[u8; 4]>::try_from(data).ok().map(IpAddr::from),
-        Rtype::AAAA => <[u8; 16]>::try_from(data).ok().map(IpAddr::from),
-        _ => None,
-    }
-}
-
 /// The address that comes first this time: as often as its weight says.
 fn by_weight(addresses: &[Record], weights: &Weights, dice: &mut Dice) -> Option<usize> {
     let weight_of = |record: &Record| {
         let own = weights.get(&record.owner.to_lower())?;
-        let address = address_of(record)?;
+        let address = record.view().address()?;
         let found = own.iter().find(|(there, _)| *there == address);
         found.map(|(_, weight)| u32::from(*weight))
     };
@@ -257,7 +247,7 @@ mod tests {
 
     /// The addresses of records.
     fn addresses(records: &[Record]) -> Vec<String> {
-        let texts = records.iter().filter_map(address_of);
+        let texts = records.iter().filter_map(|record| record.view().address());
         texts.map(|it| it.to_string()).collect()
     }
 

@@ -13,8 +13,10 @@ use std::sync::Arc;
 use dns::{Name, WireText};
 use futures_util::future::BoxFuture;
 use kubernetes::facts::ClientPods;
+use kubernetes::schema::{
+    Below, Branch, ParsedName, TOPOLOGY, ZoneForm, parse_name, topology_text,
+};
 use server::chain::{Handler, Next};
-use server::labels_before;
 use server::message::{Outcome, Question, Request};
 
 use crate::acl::handler::closest;
@@ -61,22 +63,20 @@ impl ClusterMetadata {
         let Some(zone) = closest(&self.zones, lower.as_wire()) else {
             return;
         };
-        let before = labels_before(lower.as_wire(), zone);
-        let texts: Vec<String> = before.iter().map(|label| text_of(label)).collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let is_clusterset = self.clusterset.contains(zone);
-        match parse(&texts, is_clusterset, self.is_zonal) {
+        let form = match self.clusterset.contains(zone) {
+            true => ZoneForm::Clusterset,
+            false => ZoneForm::Forward,
+        };
+        match parts_of(
+            form,
+            &parse_name(form, zone, lower.as_wire()),
+            self.is_zonal,
+        ) {
             None => {
                 let error = "invalid query name".to_owned();
                 labels.insert("kubernetes/parse-error".into(), error);
             }
-            Some(parts) => {
-                labels.extend(
-                    parts
-                        .into_iter()
-                        .map(|(key, value)| (Cow::Borrowed(key), value)),
-                );
-            }
+            Some(parts) => labels.extend(parts),
         }
     }
 }
@@ -90,56 +90,64 @@ fn text_of(label: &[u8]) -> String {
     text
 }
 
-/// What the labels before a zone, the last first, say; `None` when they are no name of a cluster.
-fn parse(
-    labels: &[&str],
-    is_clusterset: bool,
-    is_zonal: bool,
-) -> Option<Vec<(&'static str, String)>> {
-    let bare = |label: &str| label.strip_prefix('_').unwrap_or(label).to_owned();
-    let mut port = [String::new(), String::new()];
-    let (mut endpoint, mut cluster, mut topology) = (String::new(), String::new(), String::new());
-    let (kind, rest) = match labels {
-        // The top of the zone and of its kinds say nothing.
-        [] | ["svc" | "pod"] => ("", &[][..]),
-        [kind @ ("svc" | "pod"), rest @ ..] => (*kind, rest),
-        [_, ..] => return None,
+/// What a name says; `None` when it is no name of a cluster.
+fn parts_of(form: ZoneForm, name: &ParsedName<'_>, is_zonal: bool) -> Option<Labels> {
+    const NONE: &[u8] = &[];
+    let (branch, namespace, service, below) = match *name {
+        // The top of the zone and of its branches say nothing.
+        ParsedName::Apex | ParsedName::Branch(_) => (None, NONE, NONE, Below::Nothing),
+        ParsedName::Namespace { branch, namespace } => {
+            (Some(branch), namespace, NONE, Below::Nothing)
+        }
+        ParsedName::Object(it) => (Some(it.branch), it.namespace, it.name, it.below),
+        ParsedName::OfZone | ParsedName::Address(_) | ParsedName::Other => return None,
     };
-    match rest {
-        [] | [_] | [_, _] => {}
-        [_, _, one] => endpoint = (*one).to_owned(),
-        [_, _, last, first] => {
-            if is_clusterset && !last.starts_with('_') && !first.starts_with('_') {
-                (cluster, endpoint) = ((*last).to_owned(), (*first).to_owned());
-            } else {
-                port = [bare(first), bare(last)];
-            }
+    let [mut port, mut protocol, mut endpoint, mut cluster] = [NONE; 4];
+    let mut topology = String::new();
+    match below {
+        Below::Nothing => {}
+        Below::Endpoint(label) | Below::Protocol(label) => endpoint = label,
+        Below::ClusterEndpoint {
+            cluster: id,
+            endpoint: label,
+        } => (cluster, endpoint) = (id, label),
+        Below::Port {
+            port: name,
+            protocol: of,
         }
-        [_, _, "_zone", "pin" | "prefer", zone @ ..]
-            if is_zonal && !is_clusterset && kind == "svc" =>
-        {
-            let zone: Vec<&str> = zone.iter().rev().copied().collect();
-            topology = zone.join(".");
+        | Below::BarePort {
+            port: name,
+            protocol: of,
+        } => {
+            (port, protocol) = (name, of);
         }
-        [..] => return None,
+        // As CoreDNS reads them.
+        Below::Topology { rule: None, .. } => endpoint = TOPOLOGY.as_bytes(),
+        Below::Topology {
+            rule: Some(rule),
+            zone: [],
+        } => {
+            (port, protocol) = (rule.label().as_bytes(), &TOPOLOGY.as_bytes()[1..]);
+        }
+        Below::Topology { zone, .. } if is_zonal => topology = topology_text(zone),
+        Below::Topology { .. } | Below::Other(_) => return None,
     }
-    let part = |place: usize| rest.get(place).copied().unwrap_or_default().to_owned();
-    let [port, protocol] = port;
-    let mut all = vec![
-        ("kubernetes/port-name", port),
-        ("kubernetes/protocol", protocol),
-        ("kubernetes/endpoint", endpoint),
-        ("kubernetes/service", part(1)),
-        ("kubernetes/namespace", part(0)),
-        ("kubernetes/kind", kind.to_owned()),
-    ];
-    if is_clusterset {
-        all.push(("kubernetes/cluster", cluster));
+    let kind = branch.map_or("", Branch::label).to_owned();
+    let mut parts = Labels::from([
+        ("kubernetes/port-name".into(), text_of(port)),
+        ("kubernetes/protocol".into(), text_of(protocol)),
+        ("kubernetes/endpoint".into(), text_of(endpoint)),
+        ("kubernetes/service".into(), text_of(service)),
+        ("kubernetes/namespace".into(), text_of(namespace)),
+        ("kubernetes/kind".into(), kind),
+    ]);
+    if form == ZoneForm::Clusterset {
+        parts.insert("kubernetes/cluster".into(), text_of(cluster));
     }
     if is_zonal {
-        all.push(("kubernetes/zone", topology));
+        parts.insert("kubernetes/zone".into(), topology);
     }
-    Some(all)
+    Some(parts)
 }
 
 impl Handler for Metadata {

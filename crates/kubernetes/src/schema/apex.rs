@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use dns::{Name, Rdata, Record, Rtype, Soa, Ttl};
 
+use crate::schema::parse_name::{Branch, SCHEMA_VERSION};
+
 /// What a zone holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZoneForm {
@@ -24,6 +26,15 @@ impl ZoneForm {
         match self {
             Self::Forward => Some("1.1.0"),
             Self::Clusterset => Some("1.0.0"),
+            Self::External | Self::Reverse => None,
+        }
+    }
+
+    /// The name in a zone below which all names are those of Services or imports; nothing where these may be anywhere.
+    #[must_use]
+    pub fn services(self, zone: &Name) -> Option<Name> {
+        match self {
+            Self::Forward | Self::Clusterset => Branch::Services.name(zone).ok(),
             Self::External | Self::Reverse => None,
         }
     }
@@ -89,7 +100,7 @@ pub fn soa(settings: &ApexSettings) -> Soa {
 pub fn apex_records(zone: &Name, settings: &ApexSettings) -> Vec<Record> {
     let mut records = Vec::new();
     let version = settings.form.schema_version();
-    let services = version.and_then(|_| zone.child("svc").ok());
+    let services = settings.form.services(zone);
     for server in &settings.name_servers {
         records.push(Record {
             owner: zone.clone(),
@@ -115,7 +126,7 @@ pub fn apex_records(zone: &Name, settings: &ApexSettings) -> Vec<Record> {
         }
     }
     if let Some(version) = version
-        && let Ok(owner) = zone.child("dns-version")
+        && let Ok(owner) = zone.child(SCHEMA_VERSION)
     {
         records.push(Record {
             owner,

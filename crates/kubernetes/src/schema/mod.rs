@@ -9,6 +9,7 @@ mod clusterset;
 mod endpoint;
 mod external;
 mod front;
+mod parse_name;
 mod pod;
 mod reverse;
 mod service;
@@ -19,7 +20,11 @@ pub use clusterset::{import_pointers, render_import};
 pub use endpoint::endpoint_label;
 pub use external::{ExternalSettings, external_name, external_pointers, render_external};
 pub use front::{Front, outer_addresses_in_front, servers_in_front};
-pub use pod::{pod_name, pod_record};
+pub use parse_name::{
+    Below, Branch, NAME_SERVER, ObjectName, ParsedName, TOPOLOGY, TopologyRule, parse_name,
+    topology_text,
+};
+pub use pod::{pod_address, pod_name, pod_record};
 pub use reverse::pointers;
 pub use service::{render_service, service_name};
 

@@ -16,8 +16,8 @@ use provenance::{Kind, ObjectKey};
 use crate::facts::{
     EndpointSlice, Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm, SlicePort,
 };
-use crate::schema::Rendered;
 use crate::schema::endpoint::{endpoint_label, fqdn_label};
+use crate::schema::{Branch, Rendered};
 
 /// Priority of every SRV record.
 const PRIORITY: u16 = 0;
@@ -29,8 +29,8 @@ const WEIGHT: u16 = 100;
 /// # Errors
 /// [`ParseError`] when a label is too long or the name would be.
 pub fn service_name(key: &ObjectKey, zone: &Name) -> Result<Name, ParseError> {
-    zone.child("svc")?
-        .child(&key.namespace.to_ascii_lowercase())?
+    Branch::Services
+        .namespace(&key.namespace, zone)?
         .child(&key.name.to_ascii_lowercase())
 }
 

@@ -250,7 +250,7 @@ pub(super) fn any_options() -> impl Strategy<Value = ClusterPlan> {
 }
 
 /// Any object of a few.
-fn any_fact() -> impl Strategy<Value = Fact> {
+pub(super) fn any_fact() -> impl Strategy<Value = Fact> {
     prop_oneof![
         4 => any_service(),
         4 => any_slice(),
