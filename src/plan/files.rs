@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use writer::{ClusterPlan, FileInput, FilePlan, Input};
 use zone::journal::Retention;
 use zone::{Zone, ZoneSet};
-use zonefile::follow::{FileEvent, FileStats, Follower, Settings, tell};
+use zonefile::follow::{FileEvent, FileStats, Follower, Settings, log_problems};
 use zonefile::{BadFile, Role};
 
 use crate::failure::Failure;
@@ -169,7 +169,7 @@ pub(crate) fn start_files(
                 seen,
             },
             Err(bad) if is_restored(planned, &file.plan) => {
-                tell(&file.settings.apex, &bad);
+                log_problems(&file.settings.apex, &bad);
                 FileEvent::Bad {
                     since: clock.wall(),
                 }

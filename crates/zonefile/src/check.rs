@@ -1,4 +1,4 @@
-//! What a zone file must hold, beyond lines that can be read.
+//! Checks of a zone file whose lines could all be read.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,17 @@ use dns::{Name, Rdata, Rtype, SortKey};
 use super::reader::Placed;
 use super::{FileProblem, Role, Spot};
 
-/// Types that sign a zone or sum it up, serial included (RFC 4034, RFC 5155, RFC 8976): they are void as
-/// soon as the serial is ours.
-const SEALS: [Rtype; 5] = [Rtype(46), Rtype(47), Rtype(50), Rtype(51), Rtype(63)];
+/// Types that sign or hash a zone with its serial (RFC 4034, RFC 5155, RFC 8976). They do not match a zone whose serial
+/// is ours.
+const SIGNED: [Rtype; 5] = [Rtype(46), Rtype(47), Rtype(50), Rtype(51), Rtype(63)];
 
-/// The records of one owner, by place in the list of all.
+/// For each owner the indices of its records.
 pub(super) type Owners = BTreeMap<SortKey, Vec<usize>>;
 
-/// Groups records by owner.
 pub(super) fn owners(records: &[Placed], apex: &Name) -> Owners {
     let mut owners = Owners::new();
     for (place, record) in records.iter().enumerate() {
-        if let Some(key) = record.owner.sort_key(apex) {
+        if let Some(key) = record.record.owner.sort_key(apex) {
             owners.entry(key).or_default().push(place);
         }
     }
@@ -27,22 +26,17 @@ pub(super) fn owners(records: &[Placed], apex: &Name) -> Owners {
 
 /// The checks of one file.
 pub(super) struct Check<'a> {
-    /// The zone.
     pub(super) apex: &'a Name,
-    /// What the file is for.
     pub(super) role: Role,
-    /// Its records.
     pub(super) records: &'a [Placed],
-    /// Them by owner.
     pub(super) owners: &'a Owners,
-    /// Where the SOA stands, if there is one.
+    /// The place of the SOA, if there is one.
     pub(super) soa: Option<&'a Spot>,
-    /// The file as a whole.
+    /// The whole file.
     pub(super) whole: Spot,
 }
 
 impl Check<'_> {
-    /// Everything that is wrong.
     pub(super) fn run(&self) -> Vec<FileProblem> {
         let mut problems = Vec::new();
         if self.role == Role::Zone {
@@ -62,17 +56,16 @@ impl Check<'_> {
         rtype: Rtype,
     ) -> impl Iterator<Item = &'s Placed> {
         let records = places.iter().map(|place| &self.records[*place]);
-        records.filter(move |record| record.rtype == rtype)
+        records.filter(move |record| record.record.rtype == rtype)
     }
 
-    /// The records at a name of the zone.
     fn at(&self, name: &Name) -> &[usize] {
         let key = name.sort_key(self.apex);
         key.and_then(|key| self.owners.get(&key))
             .map_or(&[], Vec::as_slice)
     }
 
-    /// A zone has a SOA, and name servers that can be reached.
+    /// A zone has a SOA, and name servers with addresses.
     fn check_apex(&self, problems: &mut Vec<FileProblem>) {
         let places = self.at(self.apex);
         let whole = self.soa.unwrap_or(&self.whole);
@@ -83,7 +76,7 @@ impl Check<'_> {
         let mut servers = self.of_type(places, Rtype::NS).peekable();
         if servers.peek().is_none() {
             let message = format!(
-                "the zone {} has no NS at its top: secondaries refuse it",
+                "the zone {} has no NS at its apex: secondaries refuse it",
                 self.apex
             );
             problems.push(whole.problem(message));
@@ -150,36 +143,37 @@ impl Check<'_> {
         None
     }
 
-    /// What may stand together at one owner.
+    /// Checks the records of one owner.
     fn check_owner(&self, places: &[usize], problems: &mut Vec<FileProblem>) {
         let all = || places.iter().map(|place| &self.records[*place]);
-        let Some(owner) = all().next().map(|record| &record.owner) else {
+        let Some(owner) = all().next().map(|it| &it.record.owner) else {
             return;
         };
         for record in all() {
-            if SEALS.contains(&record.rtype) {
+            let rtype = record.record.rtype;
+            if SIGNED.contains(&rtype) {
                 let message = format!(
-                    "{} would be void: the serial is zonewright's; sign the zone behind it",
-                    record.rtype
+                    "{rtype} would not match the zone, whose serial is zonewright's: sign the zone behind it"
                 );
                 problems.push(record.spot.problem(message));
             }
-            if record.rtype == Rtype::DNAME {
+            if rtype == Rtype::DNAME {
                 let message = "DNAME is not supported: write the names below it one by one";
                 problems.push(record.spot.problem(message.to_owned()));
             }
         }
         // RFC 1034 section 3.6.2, RFC 2181 section 10.1.
         if let Some(alias) = self.of_type(places, Rtype::CNAME).next() {
-            let differs =
-                |other: &&Placed| other.rtype != Rtype::CNAME || other.rdata != alias.rdata;
+            let differs = |other: &&Placed| {
+                other.record.rtype != Rtype::CNAME || other.record.rdata != alias.record.rdata
+            };
             if *owner == *self.apex {
-                let message = format!("{owner} is the top of the zone: it cannot be an alias");
+                let message = format!("{owner} is the apex of the zone: it cannot be an alias");
                 problems.push(alias.spot.problem(message));
             } else if let Some(other) = all().find(differs) {
                 let message = format!(
-                    "{owner} has a CNAME at {} and {} here: an alias stands alone",
-                    alias.spot, other.rtype
+                    "{owner} has a CNAME at {} and {} here: an alias has no other records",
+                    alias.spot, other.record.rtype
                 );
                 problems.push(other.spot.problem(message));
             }
@@ -187,7 +181,7 @@ impl Check<'_> {
         self.check_cut(owner, places, problems);
     }
 
-    /// A delegation: not at a wildcard (RFC 4592 section 4.2), and with glue for what lies below it.
+    /// A delegation is not at a wildcard (RFC 4592 section 4.2), and has glue for name servers below it.
     fn check_cut(&self, owner: &Name, places: &[usize], problems: &mut Vec<FileProblem>) {
         if owner == self.apex {
             return;
@@ -204,17 +198,15 @@ impl Check<'_> {
                 // No wildcard holds below a cut.
                 && !self.has_own_address(&target)
             {
-                let message = format!(
-                    "name server {target} lies within what it serves and has no address here"
-                );
+                let message =
+                    format!("name server {target} is below the delegation and has no address here");
                 problems.push(server.spot.problem(message));
             }
         }
     }
 }
 
-/// The name that a record points to.
 fn target_of(record: &Placed) -> Option<Name> {
-    let wire = Rdata::name_at(record.rtype, record.rdata.as_octets())?;
+    let wire = Rdata::name_at(record.record.rtype, record.record.rdata.as_octets())?;
     Name::from_wire(wire).ok()
 }

@@ -1,15 +1,12 @@
 //! The data of a record: from the words of a line to octets on the wire.
 //!
-//! The types are read by NLnet Labs' `domain`, which knows their fields; it is given our words one by
-//! one. What it does not know and is simple is read here: SOA (its timers have units), the types laid
-//! out like MX, SPF, URI. Every other type, and every known one, may be written as `\# LENGTH HEX`
-//! (RFC 3597 section 5); data of a known type is checked then, too.
+//! NLnet Labs' `domain` knows the fields of most types; it reads our words one by one. Simple types that it does not
+//! know are read here: SOA (its timers have units), types with the layout of MX, SPF, URI. Data of any type may be
+//! written as `\# LENGTH HEX` (RFC 3597 section 5), which is checked if the type is known.
 //!
 //! # Not implemented
-//! The text form of LOC, APL, CERT, HIP and WKS, and SvcParamKeys with a `9` or `z` in them (as in `key99`),
-//! which the library refuses: write them as `\#`.
-
-use std::fmt;
+//! The text form of LOC, APL, CERT, HIP and WKS, and of SvcParamKeys with a `9` or `z` (as in `key99`), which the
+//! library refuses: write them as `\#`.
 
 use dns::{Name, Rdata, Rtype, Serial, Soa};
 use domain::base::iana::Rtype as TheirRtype;
@@ -22,33 +19,24 @@ use domain::rdata::{Mx, Txt, ZoneRecordData};
 use super::lexer::Word;
 use super::quantity;
 
-/// AFSDB, RT and KX: a number and a name, as MX has them (RFC 1183, RFC 2230).
+/// AFSDB, RT and KX have the layout of MX, a number and a name (RFC 1183, RFC 2230).
 const LIKE_MX: [Rtype; 3] = [Rtype(18), Rtype(21), Rtype(36)];
-/// SPF: strings, as TXT has them (RFC 4408 section 3.1.1).
+/// SPF has the layout of TXT, strings (RFC 4408 section 3.1.1).
 const SPF: Rtype = Rtype(99);
 /// URI (RFC 7553 section 4).
 const URI: Rtype = Rtype(256);
 
-/// What is wrong with data, and at which word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DataError {
-    /// The place of the word; past the end when one is missing.
+    /// The index of the word; behind the last when one is missing.
     pub(super) word: usize,
-    /// What is wrong.
     pub(super) message: String,
 }
 
-/// The library's errors: a message without a place.
-#[derive(Debug)]
+/// An error of the library, without a place.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 struct ScanError(String);
-
-impl fmt::Display for ScanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ScanError {}
 
 impl ScannerError for ScanError {
     fn custom(message: &'static str) -> Self {
@@ -64,7 +52,7 @@ impl ScannerError for ScanError {
     }
 
     fn trailing_tokens() -> Self {
-        Self("this is too much".to_owned())
+        Self("unexpected word".to_owned())
     }
 }
 
@@ -76,8 +64,7 @@ pub(super) fn rdata(rtype: Rtype, words: &[Word<'_>], origin: &Name) -> Result<R
     Rdata::from_octets(&octets).map_err(|error| source.at_last(ScanError(error.to_string())))
 }
 
-/// Reads the data of a SOA (RFC 1035 section 3.3.13), whose times may have units. The TTL is left as the
-/// minimum.
+/// Reads the data of a SOA (RFC 1035 section 3.3.13), whose times may have units. The TTL is set to the minimum.
 pub(super) fn soa(words: &[Word<'_>], origin: &Name) -> Result<(Soa, Serial), DataError> {
     let mut source = Words::new(words, origin);
     let read = scan_soa(&mut source).map_err(|error| source.at_last(error))?;
@@ -85,13 +72,12 @@ pub(super) fn soa(words: &[Word<'_>], origin: &Name) -> Result<(Soa, Serial), Da
     Ok(read)
 }
 
-/// Reads a SOA.
 fn scan_soa(source: &mut Words<'_>) -> Result<(Soa, Serial), ScanError> {
     if source.scan_opt_unknown_marker()? {
         source.at -= 1;
         let octets = scan_known(Rtype::SOA, source)?;
         let minimum = dns::Ttl::ZERO;
-        let malformed = || ScanError("this is no data of a SOA".to_owned());
+        let malformed = || ScanError("this is not the data of a SOA".to_owned());
         let (mut soa, serial) = Soa::decode(&octets, minimum).ok_or_else(malformed)?;
         soa.ttl = soa.minimum;
         return Ok((soa, serial));
@@ -100,7 +86,7 @@ fn scan_soa(source: &mut Words<'_>) -> Result<(Soa, Serial), ScanError> {
     let rname = source.name()?;
     let serial = source.text()?;
     let serial = serial.parse().map_err(|_| {
-        let text = format!("\"{serial}\" is no serial: write a number up to 4294967295");
+        let text = format!("\"{serial}\" is not a serial: write a number up to 4294967295");
         ScanError(text)
     })?;
     let mut time = || -> Result<_, ScanError> {
@@ -119,7 +105,6 @@ fn scan_soa(source: &mut Words<'_>) -> Result<(Soa, Serial), ScanError> {
     Ok((soa, Serial::decode(serial)))
 }
 
-/// Reads the data of a type.
 fn scan(rtype: Rtype, source: &mut Words<'_>) -> Result<Vec<u8>, ScanError> {
     let is_marked = source.peek().is_some_and(Words::is_marker);
     if is_marked {
@@ -134,7 +119,7 @@ fn scan(rtype: Rtype, source: &mut Words<'_>) -> Result<Vec<u8>, ScanError> {
             let text = source.text()?;
             let number: u16 = text
                 .parse()
-                .map_err(|_| ScanError(format!("\"{text}\" is no number up to 65535")))?;
+                .map_err(|_| ScanError(format!("\"{text}\" is not a number up to 65535")))?;
             octets.extend_from_slice(&number.to_be_bytes());
         }
         octets.extend_from_slice(&source.scan_octets()?);
@@ -161,12 +146,13 @@ fn scan_known(rtype: Rtype, source: &mut Words<'_>) -> Result<Vec<u8>, ScanError
     };
     let octets = composed(&data)?;
     if is_marked && !is_well_formed(theirs, &octets) {
-        return Err(ScanError(format!("these octets are no data of {rtype}")));
+        return Err(ScanError(format!(
+            "these bytes are not the data of {rtype}"
+        )));
     }
     Ok(octets)
 }
 
-/// Whether the library says that it does not know a type.
 fn is_unknown_to_them(error: &ScanError) -> bool {
     error.0.starts_with("unknown record type")
 }
@@ -185,7 +171,6 @@ fn is_well_formed(rtype: TheirRtype, octets: &[u8]) -> bool {
     }
 }
 
-/// The octets of data.
 fn composed(data: &impl ComposeRecordData) -> Result<Vec<u8>, ScanError> {
     let mut octets = Vec::new();
     data.compose_rdata(&mut octets)
@@ -193,18 +178,14 @@ fn composed(data: &impl ComposeRecordData) -> Result<Vec<u8>, ScanError> {
     Ok(octets)
 }
 
-/// The words of one record's data, as the library reads them.
+/// The words of one record's data, for the library.
 struct Words<'a> {
-    /// The words.
     words: &'a [Word<'a>],
-    /// The next one.
     at: usize,
-    /// What relative names are relative to.
     origin: &'a Name,
 }
 
 impl<'a> Words<'a> {
-    /// At the first word.
     const fn new(words: &'a [Word<'a>], origin: &'a Name) -> Self {
         Self {
             words,
@@ -213,7 +194,6 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The next word.
     fn peek(&self) -> Option<&'a Word<'a>> {
         self.words.get(self.at)
     }
@@ -223,7 +203,6 @@ impl<'a> Words<'a> {
         !word.quoted && *word.raw == *b"\\#"
     }
 
-    /// Takes the next word.
     fn take(&mut self) -> Result<&'a Word<'a>, ScanError> {
         let word = self.peek().ok_or_else(ScanError::end_of_entry)?;
         self.at += 1;
@@ -256,7 +235,10 @@ impl<'a> Words<'a> {
             None => Ok(()),
             Some(word) => Err(DataError {
                 word: self.at,
-                message: format!("\"{}\" is too much: the data is complete", word.shown()),
+                message: format!(
+                    "\"{}\" is one word too many: the data is complete",
+                    word.shown()
+                ),
             }),
         }
     }
@@ -265,11 +247,11 @@ impl<'a> Words<'a> {
 /// A word as a name, in `origin` when it is relative.
 pub(super) fn name(word: &Word<'_>, origin: &Name) -> Result<Name, String> {
     let text = std::str::from_utf8(&word.raw)
-        .map_err(|_| "a name holds octets that are no text: write them as \\DDD".to_owned())?;
+        .map_err(|_| "a name holds bytes that are not text: write them as \\DDD".to_owned())?;
     Name::parse_in(text, origin).map_err(|error| error.to_string())
 }
 
-/// The octets that a word stands for.
+/// The bytes of a word, escapes resolved.
 pub(super) fn unescaped(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
     let mut out = Vec::with_capacity(raw.len());
     let mut rest = raw;
@@ -279,10 +261,9 @@ pub(super) fn unescaped(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok(out)
 }
 
-/// How an octet was written.
+/// The notation of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Written {
-    /// As it is.
     Plain,
     /// `\X`.
     Simple,
@@ -290,7 +271,7 @@ enum Written {
     Decimal,
 }
 
-/// Takes one octet, escapes resolved.
+/// Takes one byte, escapes resolved.
 fn next_symbol(rest: &mut &[u8]) -> Result<Option<(u8, Written)>, &'static str> {
     const BAD: &str = "an escape is neither \\DDD (000 to 255) nor \\X";
     let Some((first, after)) = rest.split_first() else {
@@ -318,7 +299,6 @@ fn next_symbol(rest: &mut &[u8]) -> Result<Option<(u8, Written)>, &'static str> 
     Ok(Some((octet, Written::Decimal)))
 }
 
-/// Gives the symbols of a word to `each`.
 fn each_symbol(
     word: &Word<'_>,
     mut each: impl FnMut(Symbol) -> Result<(), ScanError>,
@@ -328,7 +308,7 @@ fn each_symbol(
         each(match how {
             Written::Plain if octet.is_ascii() => Symbol::Char(char::from(octet)),
             Written::Plain => {
-                return Err(ScanError::custom("octets beyond ASCII do not belong here"));
+                return Err(ScanError::custom("only ASCII is allowed here"));
             }
             Written::Simple if octet.is_ascii() => Symbol::SimpleEscape(octet),
             Written::Simple | Written::Decimal => Symbol::DecimalEscape(octet),
@@ -337,7 +317,6 @@ fn each_symbol(
     Ok(())
 }
 
-/// Puts what a converter gives at the end of the octets.
 fn put(out: &mut Vec<u8>, data: Option<&[u8]>) {
     out.extend_from_slice(data.unwrap_or_default());
 }
@@ -421,19 +400,19 @@ impl Scanner for Words<'_> {
         let octets = self.scan_octets()?;
         match std::str::from_utf8(&octets) {
             Ok(text) if text.is_ascii() => op(text),
-            _ => Err(ScanError::custom("octets beyond ASCII do not belong here")),
+            _ => Err(ScanError::custom("only ASCII is allowed here")),
         }
     }
 
     fn scan_name(&mut self) -> Result<Self::Name, ScanError> {
         let name = self.name()?;
         TheirName::from_octets(name.as_wire().to_vec())
-            .map_err(|_| ScanError::custom("this is no domain name"))
+            .map_err(|_| ScanError::custom("this is not a domain name"))
     }
 
     fn scan_charstr(&mut self) -> Result<CharStr<Vec<u8>>, ScanError> {
         CharStr::from_octets(self.scan_octets()?)
-            .map_err(|_| ScanError::custom("a string is longer than 255 octets: cut it in several"))
+            .map_err(|_| ScanError::custom("a string is longer than 255 bytes: split it"))
     }
 
     fn scan_string(&mut self) -> Result<Str<Vec<u8>>, ScanError> {

@@ -1,7 +1,7 @@
-//! Follows a zone file: it is looked at again and again, and read when it or a file it includes changed.
+//! Follows a zone file: polls it and the files it includes, and reads them after a change.
 //!
-//! A change is taken when the files have stood still for a moment, so that a file that is being written is
-//! not read by half. What cannot be used is reported with its places, once, and changes nothing.
+//! A change is read when the files have not changed for a moment, so that no file is read while it is being written. The
+//! problems of a bad file are reported once, and the last good content stays in use.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,59 +15,59 @@ use tokio_util::sync::CancellationToken;
 
 use super::{BadFile, Role, ZoneFile, read_with};
 
-/// How long files must have stood still.
+/// The time without a change before files are read.
 const QUIET: Duration = Duration::from_millis(50);
-/// How often that is looked at before they are read all the same.
+/// The checks for that, before files are read in any case.
 const QUIET_TRIES: usize = 20;
 
-/// Which file is followed, and as what.
+/// A file to follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The file.
     pub path: PathBuf,
     /// The zone.
     pub apex: Name,
-    /// What it is for.
+    /// Its use.
     pub role: Role,
-    /// The names that are taken from it, with those below them.
+    /// The names that are used, with all names below them.
     pub names: Vec<Name>,
-    /// How often it is looked at; `None` for once.
+    /// The interval of polling; `None` reads the file once.
     pub reload: Option<Duration>,
 }
 
-/// What a follower sees.
+/// A change of a followed file.
 #[derive(Debug, Clone)]
 pub enum FileEvent {
-    /// The file was read and is sound.
+    /// The file was read.
     Read {
-        /// What it says.
+        /// The content.
         content: Arc<ZoneFile>,
-        /// When it was seen.
+        /// The time of the discovery.
         seen: Instant,
     },
     /// The file cannot be used.
     Bad {
-        /// Since when.
+        /// The time of the discovery.
         since: SystemTime,
     },
 }
 
-/// What is wrong with a file now, for status.
+/// The problems of a file, for `status`.
 #[derive(Debug, Default)]
 pub struct FileStats {
-    /// The problems. The lock protects the list for one change or one reading.
+    /// The lock is held for one change or one reading.
     problems: Mutex<Vec<String>>,
 }
 
 impl FileStats {
-    /// What is wrong.
+    /// The current problems.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let problems = self.problems.lock();
         problems.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Says what is wrong; whether that is news.
+    /// Replaces the problems; whether they differ from those before.
     fn set(&self, new: Vec<String>) -> bool {
         let problems = self.problems.lock();
         let mut problems = problems.unwrap_or_else(PoisonError::into_inner);
@@ -77,19 +77,16 @@ impl FileStats {
     }
 }
 
-/// What a file was like when it was looked at; `None` when it was not there.
+/// Inode, size and time of a file; `None` when it does not exist.
 type Stamp = Option<(u64, u64, i64, i64)>;
 
-/// The stamps of files.
 type Stamps = Vec<(PathBuf, Stamp)>;
 
-/// What a file is like.
 fn stamp(path: &Path) -> Stamp {
     let data = std::fs::metadata(path).ok()?;
     Some((data.ino(), data.len(), data.mtime(), data.mtime_nsec()))
 }
 
-/// What files are like.
 fn stamps(paths: impl IntoIterator<Item = PathBuf>) -> Stamps {
     let of = |path: PathBuf| {
         let stamp = stamp(&path);
@@ -98,7 +95,7 @@ fn stamps(paths: impl IntoIterator<Item = PathBuf>) -> Stamps {
     paths.into_iter().map(of).collect()
 }
 
-/// What files are like, without keeping the runtime waiting for a slow disk.
+/// [`stamps`] for async code: a slow disk does not block the runtime.
 async fn look_at(paths: Vec<PathBuf>) -> Stamps {
     match tokio::task::spawn_blocking(|| stamps(paths)).await {
         Ok(stamps) => stamps,
@@ -110,26 +107,23 @@ async fn look_at(paths: Vec<PathBuf>) -> Stamps {
     }
 }
 
-/// Logs what is wrong with the file of a zone, and what that means.
-pub fn tell(zone: &Name, bad: &BadFile) {
+/// Logs the problems of a zone's file.
+pub fn log_problems(zone: &Name, bad: &BadFile) {
     for problem in &bad.problems {
         tracing::error!("{problem}");
     }
-    tracing::error!(%zone, "its file cannot be used; the last version is served");
+    tracing::error!(%zone, "cannot use the zone file; the last version is served");
 }
 
-/// Follows a file.
+/// Polls a file.
 #[derive(Debug)]
 pub struct Follower {
-    /// Which.
     settings: Settings,
-    /// Its files as they were before they were read last.
+    /// The files when they were read last.
     stamps: Stamps,
-    /// The clock.
     clock: Arc<dyn Clock>,
-    /// What is wrong.
     stats: Arc<FileStats>,
-    /// Whether what is wrong differs from what was wrong before.
+    /// Whether the last reading changed the problems.
     is_news: bool,
 }
 
@@ -147,10 +141,10 @@ impl Follower {
         }
     }
 
-    /// Reads the file now. Blocks for the time of reading.
+    /// Reads the file, blocking.
     ///
     /// # Errors
-    /// What is wrong, with places.
+    /// [`BadFile`] with all problems.
     pub fn read(&mut self) -> Result<ZoneFile, BadFile> {
         let Settings {
             path,
@@ -159,16 +153,16 @@ impl Follower {
             names,
             reload: _,
         } = &self.settings;
-        // Stamps are taken before a file is opened: what changes meanwhile is seen again.
+        // Stamps are taken before a file is opened, so that a change during reading is seen.
         let mut opened = Stamps::new();
-        let reading = read_with(path, apex, *role, &mut |path| {
+        let content = read_with(path, apex, *role, &mut |path| {
             if !opened.iter().any(|(known, _)| known == path) {
                 opened.push((path.to_owned(), stamp(path)));
             }
             std::fs::read(path)
         });
         self.stamps = opened;
-        let content = reading.content.map(|content| content.within(names, apex));
+        let content = content.map(|content| content.within(names, apex));
         let problems = match &content {
             Ok(_) => Vec::new(),
             Err(bad) => bad.problems.iter().map(ToString::to_string).collect(),
@@ -177,7 +171,7 @@ impl Follower {
         content
     }
 
-    /// Whether the files are not what they were when they were read, once they stand still.
+    /// Whether the files differ from those that were read, after waiting for the end of the change.
     async fn is_changed(&self) -> bool {
         let look = || look_at(self.stamps.iter().map(|(path, _)| path.clone()).collect());
         let mut last = look().await;
@@ -195,8 +189,7 @@ impl Follower {
         last != self.stamps
     }
 
-    /// Follows the file until cancelled, or until nobody listens any more. The file was read before, or
-    /// could not be.
+    /// Follows the file, which was read once, until cancelled or until the receiver is gone.
     pub async fn run(self, tx: mpsc::Sender<FileEvent>, cancel: CancellationToken) {
         tokio::select! {
             () = cancel.cancelled() => {}
@@ -204,7 +197,6 @@ impl Follower {
         }
     }
 
-    /// Follows the file until nobody listens.
     async fn follow(mut self, tx: &mpsc::Sender<FileEvent>) {
         let Some(reload) = self.settings.reload else {
             return tx.closed().await;
@@ -222,7 +214,7 @@ impl Follower {
             let read;
             (self, read) = match reading.await {
                 Ok(back) => back,
-                // a panic there is a panic here; it is cancelled only when the runtime ends
+                // A panic there is a panic here; it is cancelled only when the runtime ends.
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
                     Err(_) => return,
@@ -235,7 +227,7 @@ impl Follower {
                 },
                 Err(bad) => {
                     if self.is_news {
-                        tell(&self.settings.apex, &bad);
+                        log_problems(&self.settings.apex, &bad);
                     }
                     FileEvent::Bad {
                         since: self.clock.wall(),
@@ -268,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn changes_of_a_file_and_what_it_includes_are_seen_and_faults_are_said_once() {
+    async fn changes_of_a_file_and_its_includes_are_seen_and_problems_are_reported_once() {
         let dir = tempfile::tempdir().unwrap();
         let main = dir.path().join("main");
         let more = dir.path().join("more");

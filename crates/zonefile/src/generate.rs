@@ -1,8 +1,8 @@
-//! `$GENERATE START-STOP[/STEP] OWNER [TTL] [CLASS] TYPE DATA`: one line for many records, as BIND has it.
+//! `$GENERATE START-STOP[/STEP] OWNER [TTL] [CLASS] TYPE DATA`: one line for many records, as in BIND.
 //!
-//! In owner and data `$` stands for the number, `$$` and `\$` for a dollar, and `${OFFSET[,WIDTH[,BASE]]}`
-//! for the number with an offset, padded with zeros, in base `d`, `o`, `x`, `X`, or as nibbles from the
-//! right with dots between them (`n`, `N`).
+//! In owner and data `$` is the number, `$$` and `\$` are a dollar, and `${OFFSET[,WIDTH[,BASE]]}` is the number plus an
+//! offset, padded with zeros, in base `d`, `o`, `x`, `X`, or as nibbles from the right with dots between them (`n`,
+//! `N`).
 
 use std::borrow::Cow;
 
@@ -14,18 +14,16 @@ pub(super) const MOST: u32 = 65_536;
 /// The numbers of a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Range {
-    /// The first.
     start: u32,
-    /// The last that may be.
+    /// The last is at most this.
     stop: u32,
-    /// From one to the next.
     step: u32,
 }
 
 impl Range {
     /// Reads `START-STOP[/STEP]`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let form = || format!("\"{text}\" is no range: write START-STOP or START-STOP/STEP");
+        let form = || format!("\"{text}\" is not a range: write START-STOP or START-STOP/STEP");
         let (numbers, step) = match text.split_once('/') {
             Some((numbers, step)) => (numbers, step.parse().map_err(|_| form())?),
             None => (text, 1),
@@ -35,7 +33,7 @@ impl Range {
         let stop = stop.parse().map_err(|_| form())?;
         if step == 0 || start > stop || stop > u32::try_from(i32::MAX).unwrap_or(u32::MAX) {
             return Err(format!(
-                "\"{text}\" is no range: START is at most STOP, STOP at most 2147483647, STEP at least 1"
+                "\"{text}\" is not a range: START is at most STOP, STOP at most 2147483647, STEP at least 1"
             ));
         }
         if (stop - start) / step >= MOST {
@@ -44,13 +42,12 @@ impl Range {
         Ok(Self { start, stop, step })
     }
 
-    /// The numbers.
     pub(super) fn numbers(self) -> impl Iterator<Item = u32> {
         (self.start..=self.stop).step_by(usize::try_from(self.step).unwrap_or(usize::MAX))
     }
 }
 
-/// Puts a number in a word.
+/// Puts a number into a word.
 pub(super) fn filled<'a>(word: &'a Word<'a>, number: u32) -> Result<Word<'a>, String> {
     if !word.raw.contains(&b'$') {
         return Ok(word.clone());
@@ -89,12 +86,12 @@ pub(super) fn filled<'a>(word: &'a Word<'a>, number: u32) -> Result<Word<'a>, St
     })
 }
 
-/// The number as a modifier wants it.
+/// Formats the number by a modifier.
 fn modified(modifier: &[u8], number: u32) -> Result<String, String> {
     let text = String::from_utf8_lossy(modifier);
     let form = || {
         format!(
-            "\"${{{text}}}\" is no modifier: write ${{OFFSET}}, ${{OFFSET,WIDTH}} or ${{OFFSET,WIDTH,BASE}}"
+            "\"${{{text}}}\" is not a modifier: write ${{OFFSET}}, ${{OFFSET,WIDTH}} or ${{OFFSET,WIDTH,BASE}}"
         )
     };
     let mut parts = text.split(',');
@@ -111,7 +108,7 @@ fn modified(modifier: &[u8], number: u32) -> Result<String, String> {
     let value = i64::from(number).checked_add(offset);
     let value = value
         .and_then(|value| u32::try_from(value).ok())
-        .ok_or_else(|| format!("\"${{{text}}}\" of {number} is no number from 0 to 4294967295"))?;
+        .ok_or_else(|| format!("\"${{{text}}}\" of {number} is not between 0 and 4294967295"))?;
     match base {
         "d" => Ok(format!("{value:0width$}")),
         "o" => Ok(format!("{value:0width$o}")),
@@ -143,7 +140,7 @@ fn nibbles(digits: &str, width: usize) -> String {
     }
 }
 
-/// Data that was written as one quoted word, as BIND wants data of several fields, cut into its words.
+/// Cuts a quoted word into words: BIND wants quotes around data of several fields.
 pub(super) fn cut_quoted<'a>(word: &'a Word<'a>) -> Vec<Word<'a>> {
     let Some(Ok(Entry { words, .. })) = Lexer::new(&word.raw).next_entry() else {
         return vec![word.clone()];

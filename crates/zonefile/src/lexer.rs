@@ -1,23 +1,21 @@
 //! Cuts a master file into entries of words (RFC 1035 section 5.1): comments, quotes, parentheses.
 //!
-//! An entry is what stands on one line, or on several within parentheses. Escapes stay in the words: what
-//! an escape means depends on what the word is. After an error the next line is the next entry, so that
-//! one mistake does not hide another.
+//! An entry is one line, or several within parentheses. Escapes stay in the words, because their meaning depends on the
+//! kind of word. After an error the next line is the next entry, so that one mistake does not hide another.
 
 use std::borrow::Cow;
 
 /// One word of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word<'a> {
-    /// Its octets with escapes, without quotes.
+    /// With escapes, without quotes.
     pub(super) raw: Cow<'a, [u8]>,
-    /// Whether it stood in quotes.
     pub(super) quoted: bool,
     /// Whether it follows the word before without space, as in `key="value"`.
     pub(super) joined: bool,
-    /// Its line, from 1.
+    /// From 1.
     pub(super) line: u32,
-    /// Its column in octets, from 1.
+    /// In bytes, from 1.
     pub(super) column: u32,
 }
 
@@ -33,52 +31,39 @@ impl Word<'_> {
     }
 }
 
-/// What stands on one logical line.
+/// A logical line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry<'a> {
-    /// The words; at least one.
+    /// At least one.
     pub(super) words: Vec<Word<'a>>,
     /// Whether the line begins with space: the owner is that of the record before.
     pub(super) indented: bool,
 }
 
-/// Why a line cannot be cut into words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LexError {
-    /// The line.
     pub(super) line: u32,
-    /// The column.
     pub(super) column: u32,
-    /// What is wrong.
     pub(super) message: &'static str,
 }
 
-/// Cuts a text.
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
-    /// The text.
     text: &'a [u8],
-    /// The next octet.
     at: usize,
-    /// Its line.
     line: u32,
-    /// Where its line begins.
     line_start: usize,
 }
 
-/// Whether an octet is space within a line.
+/// Whether a byte is space within a line.
 const fn is_space(octet: u8) -> bool {
     matches!(octet, b' ' | b'\t' | b'\r')
 }
 
 impl<'a> Lexer<'a> {
-    /// A lexer at the start of a text; a byte order mark is passed over.
+    /// A lexer at the start of a text, behind its byte order mark.
     pub(super) fn new(text: &'a [u8]) -> Self {
-        let at = if text.starts_with(b"\xef\xbb\xbf") {
-            3
-        } else {
-            0
-        };
+        let at = text.len() - text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).len();
         Self {
             text,
             at,
@@ -87,12 +72,10 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next octet.
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 
-    /// An error at the next octet.
     fn error_here(&self, message: &'static str) -> LexError {
         LexError {
             line: self.line,
@@ -101,24 +84,27 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The column of the next octet.
     fn column(&self) -> u32 {
         u32::try_from(self.at - self.line_start + 1).unwrap_or(u32::MAX)
     }
 
-    /// Passes over a line feed.
+    /// Skips a line feed.
     fn next_line(&mut self) {
         self.at += 1;
         self.line = self.line.saturating_add(1);
         self.line_start = self.at;
     }
 
-    /// Passes over the rest of the line, its line feed too.
+    /// Skips the rest of the line with its line feed.
     fn skip_line(&mut self) {
-        while let Some(octet) = self.peek() {
-            if octet == b'\n' {
-                return self.next_line();
-            }
+        self.skip_to_line_end();
+        if self.peek().is_some() {
+            self.next_line();
+        }
+    }
+
+    fn skip_to_line_end(&mut self) {
+        while self.peek().is_some_and(|octet| octet != b'\n') {
             self.at += 1;
         }
     }
@@ -138,7 +124,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads up to the end of a logical line.
+    /// Reads a logical line.
     fn entry(&mut self) -> Result<Entry<'a>, LexError> {
         let indented = self.peek().is_some_and(is_space);
         let mut words = Vec::new();
@@ -153,11 +139,7 @@ impl<'a> Lexer<'a> {
                     }
                     joined = false;
                 }
-                b';' => {
-                    while self.peek().is_some_and(|octet| octet != b'\n') {
-                        self.at += 1;
-                    }
-                }
+                b';' => self.skip_to_line_end(),
                 b'(' => {
                     opened.push(self.error_here("this '(' is never closed"));
                     self.at += 1;
@@ -186,7 +168,6 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads one word.
     fn word(&mut self, joined: bool) -> Result<Word<'a>, LexError> {
         let (line, column) = (self.line, self.column());
         let quoted = self.peek() == Some(b'"');

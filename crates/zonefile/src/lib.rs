@@ -1,13 +1,12 @@
-//! Zone files: RFC 1035 master files become the records of a zone, or the names that lie under a cluster's.
+//! Zone files: RFC 1035 master files become the records of a zone, or of names below a cluster's zone.
 //!
 //! `$ORIGIN`, `$TTL`, `$INCLUDE`, BIND's `$GENERATE`, `\#` for any type (RFC 3597), TTLs with units. Every
-//! problem comes with file, line and column, many at once. A file is taken whole or not at all: what is
-//! wrong with one line leaves the last good content standing.
+//! problem comes with file, line and column, many at once. A file is taken as a whole: while one line is wrong, the last
+//! good content stays in use.
 //!
-//! - A file that is included is named relative to the file that includes it.
-//! - RRsets whose TTLs differ have the lowest (RFC 2181 section 5.2); a record that stands twice counts
-//!   once.
-//! - The names of files appear in messages as they were written.
+//! - The path in `$INCLUDE` is relative to the including file.
+//! - An RRset whose TTLs differ gets the lowest (RFC 2181 section 5.2). Duplicate records count once.
+//! - Messages name files as they were written.
 
 mod check;
 mod data;
@@ -18,7 +17,7 @@ mod quantity;
 mod reader;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use self::check::{Check, owners};
@@ -26,12 +25,12 @@ use self::reader::{MOST_PROBLEMS, Placed, Reader};
 use dns::{Name, Record, Rtype, Serial, Soa};
 use zone::Node;
 
-/// What a file is for.
+/// The use of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// It is a zone: it must have SOA and NS.
+    /// A zone of its own, which must have SOA and NS.
     Zone,
-    /// It holds names that lie under those of a cluster; what stands at its top is not used.
+    /// Names to add to a cluster's zone; records at the apex are not used.
     Overlay,
 }
 
@@ -40,14 +39,14 @@ pub enum Role {
 pub struct Spot {
     /// The file.
     pub file: Arc<str>,
-    /// The line, from 1; 0 stands for the file as a whole.
+    /// The line, from 1, or 0 for the whole file.
     pub line: u32,
-    /// The column in octets, from 1.
+    /// The column in bytes, from 1.
     pub column: u32,
 }
 
 impl Spot {
-    /// A file as a whole.
+    /// The whole of a file.
     #[must_use]
     pub fn of_file(path: &Path) -> Self {
         Self {
@@ -67,7 +66,6 @@ impl Spot {
         }
     }
 
-    /// A problem at this place.
     fn problem(&self, message: String) -> FileProblem {
         FileProblem {
             spot: self.clone(),
@@ -85,12 +83,12 @@ impl fmt::Display for Spot {
     }
 }
 
-/// What is wrong with a file, and where.
+/// A problem in a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileProblem {
-    /// Where.
+    /// The place.
     pub spot: Spot,
-    /// What, and what to do.
+    /// The problem and its solution.
     pub message: String,
 }
 
@@ -100,39 +98,35 @@ impl fmt::Display for FileProblem {
     }
 }
 
-/// A file cannot be used.
+/// The problems that make a file unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct BadFile {
-    /// What is wrong, in the order of lines; at least one.
+    /// At least one, in the order of lines.
     pub problems: Vec<FileProblem>,
 }
 
 impl fmt::Display for BadFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, problem) in self.problems.iter().enumerate() {
-            let separator = if place == 0 { "" } else { "\n" };
-            write!(f, "{separator}{problem}")?;
+        let mut lines: Vec<String> = self.problems.iter().map(ToString::to_string).collect();
+        if lines.len() >= MOST_PROBLEMS {
+            lines.push(format!(
+                "and maybe more: reading ended after {MOST_PROBLEMS} problems"
+            ));
         }
-        if self.problems.len() >= MOST_PROBLEMS {
-            write!(
-                f,
-                "\nand maybe more: reading ended after {MOST_PROBLEMS} problems"
-            )?;
-        }
-        Ok(())
+        f.write_str(&lines.join("\n"))
     }
 }
 
-/// The content of a zone file: checked, in canonical order. Files that say the same are equal.
+/// The content of a zone file: checked, in canonical order.
 #[derive(Debug, Clone)]
 pub struct ZoneFile {
-    /// The file, as it was named.
+    /// The file, as the configuration names it.
     pub path: Arc<str>,
-    /// SOA fields and the file's own serial, if it has a SOA.
+    /// The SOA and its serial, if there is one.
     pub soa: Option<(Soa, Serial)>,
-    /// The owners with their records, SOA aside, in canonical order.
+    /// The owners with their records except SOA, in canonical order.
     nodes: Vec<Node>,
-    /// Where each of them is first spoken of.
+    /// The place of the first record of each node.
     spots: Vec<Spot>,
 }
 
@@ -140,24 +134,21 @@ impl ZoneFile {
     /// The node with this key.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<&Node> {
-        let place = self
-            .nodes
-            .binary_search_by(|node| node.key().cmp(key))
-            .ok()?;
-        self.nodes.get(place)
+        self.place(key).map(|place| &self.nodes[place])
     }
 
-    /// Where the owner with this key is first spoken of.
+    /// The place of the first record of the owner with this key.
     #[must_use]
     pub fn spot(&self, key: &[u8]) -> Option<&Spot> {
-        let place = self
-            .nodes
-            .binary_search_by(|node| node.key().cmp(key))
-            .ok()?;
-        self.spots.get(place)
+        self.place(key).map(|place| &self.spots[place])
     }
 
-    /// The content without what is neither at nor below one of these names.
+    fn place(&self, key: &[u8]) -> Option<usize> {
+        let found = self.nodes.binary_search_by(|node| node.key().cmp(key));
+        found.ok()
+    }
+
+    /// The part of the content that is at or below one of these names.
     fn within(self, names: &[Name], apex: &Name) -> Self {
         let keys: Vec<_> = names
             .iter()
@@ -187,35 +178,30 @@ impl ZoneFile {
     }
 }
 
-/// A file with those it includes: what they say, or what is wrong, and which files were looked at.
-#[derive(Debug)]
-pub struct Reading {
-    /// What they say.
-    pub content: Result<ZoneFile, BadFile>,
-    /// The files, the first one first; a file that is included twice stands twice.
-    pub files: Vec<PathBuf>,
-}
-
-/// Reads a zone file that is at hand.
+/// Reads a zone file from its text.
 #[cfg(any(test, feature = "testing"))]
 pub fn read_text(name: &str, text: &str, apex: &Name, role: Role) -> Result<ZoneFile, BadFile> {
     let mut open = |_: &Path| Ok(text.as_bytes().to_vec());
-    read_with(Path::new(name), apex, role, &mut open).content
+    read_with(Path::new(name), apex, role, &mut open)
 }
 
-/// Reads a zone file; `open` gives the octets of files.
-fn read_with(path: &Path, apex: &Name, role: Role, open: reader::Open<'_>) -> Reading {
+/// Reads a zone file; `open` reads a file.
+fn read_with(
+    path: &Path,
+    apex: &Name,
+    role: Role,
+    open: reader::Open<'_>,
+) -> Result<ZoneFile, BadFile> {
     let mut reader = Reader::new(apex, open);
     reader.read_first(path);
     let Reader {
         records,
         soa,
         mut problems,
-        files,
         ..
     } = reader;
     let grouped = owners(&records, apex);
-    // A file with lines that cannot be read lacks what it may well have: only what it has is judged.
+    // A line that cannot be read may hold the record that a check misses.
     if problems.is_empty() {
         let check = Check {
             apex,
@@ -228,61 +214,45 @@ fn read_with(path: &Path, apex: &Name, role: Role, open: reader::Open<'_>) -> Re
         problems = check.run();
         problems.truncate(MOST_PROBLEMS);
     }
-    let content = if problems.is_empty() {
-        let (nodes, spots) = nodes_of(records, &grouped, apex);
-        Ok(ZoneFile {
-            path: path.display().to_string().into(),
-            soa: soa.map(|(soa, serial, _)| (soa, serial)),
-            nodes,
-            spots,
-        })
-    } else {
-        Err(BadFile { problems })
-    };
-    Reading { content, files }
-}
-
-/// The nodes of records, with the place of each.
-fn nodes_of(records: Vec<Placed>, grouped: &check::Owners, apex: &Name) -> (Vec<Node>, Vec<Spot>) {
-    let mut records: Vec<Option<Placed>> = records.into_iter().map(Some).collect();
-    let mut nodes = Vec::with_capacity(grouped.len());
-    let mut spots = Vec::with_capacity(grouped.len());
-    for places in grouped.values() {
-        let own: Vec<Placed> = places
-            .iter()
-            .filter_map(|place| records.get_mut(*place)?.take())
-            .collect();
-        let Some((owner, spot)) = own.first().map(|one| (one.owner.clone(), one.spot.clone()))
-        else {
-            continue;
-        };
-        let mut parts = own
-            .into_iter()
-            .map(|one| (one.rtype, one.ttl, one.rdata))
-            .collect();
-        if let Some(node) = Node::build(&owner, apex, &mut parts) {
-            nodes.push(node);
-            spots.push(spot);
-        }
+    if !problems.is_empty() {
+        return Err(BadFile { problems });
     }
-    (nodes, spots)
+    let (nodes, spots) = grouped
+        .values()
+        .filter_map(|places| node_of(&records, places, apex))
+        .unzip();
+    Ok(ZoneFile {
+        path: path.display().to_string().into(),
+        soa: soa.map(|(soa, serial, _)| (soa, serial)),
+        nodes,
+        spots,
+    })
 }
 
-/// Reads one record that stands alone, as text of a zone file: names without a dot at their end are below the
-/// root, and the TTL is an hour where none stands, as in CoreDNS.
+/// The node of one owner's records, and the place of the first.
+fn node_of(records: &[Placed], places: &[usize], apex: &Name) -> Option<(Node, Spot)> {
+    let first = &records[*places.first()?];
+    let own = places.iter().map(|place| &records[*place].record);
+    let mut parts = own.map(|it| (it.rtype, it.ttl, it.rdata.clone())).collect();
+    let node = Node::build(&first.record.owner, apex, &mut parts)?;
+    Some((node, first.spot.clone()))
+}
+
+/// Reads one record in the text of a zone file. As in CoreDNS, names without a dot at their end are below the root, and
+/// the default TTL is an hour.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The problem, in words.
 pub fn record(text: &str) -> Result<Record, String> {
     let mut words: Vec<&str> = text.split_whitespace().collect();
     let Some(owner) = words
         .first()
         .filter(|owner| !owner.starts_with(['$', ';', '@']))
     else {
-        return Err(format!("\"{text}\" is no record"));
+        return Err(format!("\"{text}\" is not a record"));
     };
     let owner = Name::parse(owner).map_err(|error| error.to_string())?;
-    // The class is that of the question, whatever is written.
+    // The class is always that of the question.
     let is_class = |word: &&str| {
         ["CH", "HS", "CS"]
             .iter()
@@ -310,13 +280,8 @@ pub fn record(text: &str) -> Result<Record, String> {
         });
     }
     match reader.records.pop() {
-        Some(placed) => Ok(Record {
-            owner: placed.owner,
-            rtype: placed.rtype,
-            ttl: placed.ttl,
-            rdata: placed.rdata,
-        }),
-        None => Err(format!("\"{text}\" is no record")),
+        Some(placed) => Ok(placed.record),
+        None => Err(format!("\"{text}\" is not a record")),
     }
 }
 

@@ -2,23 +2,21 @@
 
 use dns::Ttl;
 
-/// Why a text is no TTL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TtlError {
-    /// Neither seconds nor numbers with units.
-    #[error("\"{0}\" is no time: write seconds, or numbers with w, d, h, m and s such as 1h30m")]
+    #[error("\"{0}\" is not a time: write seconds, or numbers with w, d, h, m and s such as 1h30m")]
     Form(String),
     /// More than a TTL can hold (RFC 2181 section 8).
     #[error("\"{0}\" is longer than a TTL can be (2147483647 seconds)")]
     Long(String),
 }
 
-/// Whether a word can only be meant as a TTL: no type and no class begins with a digit.
+/// Whether a word must be a TTL: no type and no class begins with a digit.
 pub(super) fn looks_like_ttl(raw: &[u8]) -> bool {
     raw.first().is_some_and(u8::is_ascii_digit)
 }
 
-/// Reads a TTL. Units may stand in any order and case; a number without one counts seconds, at the end.
+/// Reads a TTL: numbers with units in any order and case, then maybe a number of seconds without a unit.
 pub(super) fn ttl(text: &str) -> Result<Ttl, TtlError> {
     let form = || TtlError::Form(text.to_owned());
     let long = || TtlError::Long(text.to_owned());

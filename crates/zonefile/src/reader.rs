@@ -1,9 +1,9 @@
-//! Reads a master file with what it includes into records, each with its place.
+//! Reads a master file and the files it includes into records, each with its place.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dns::{Name, Rdata, Rtype, Serial, Soa, Ttl};
+use dns::{Name, Record, Rtype, Serial, Soa, Ttl};
 
 use super::data::{self, DataError};
 use super::generate::{self, Range};
@@ -11,72 +11,54 @@ use super::lexer::{Entry, Lexer, Word};
 use super::quantity;
 use super::{FileProblem, Spot};
 
-/// How deep files may include each other.
+/// The deepest nesting of included files.
 const MOST_DEPTH: usize = 10;
-/// How many files may be read for one zone.
+/// The most files of one zone.
 const MOST_FILES: usize = 1000;
-/// How many records a zone file may have.
 const MOST_RECORDS: usize = 5_000_000;
-/// After so many problems the rest is not looked at.
+/// Reading ends after so many problems.
 pub(super) const MOST_PROBLEMS: usize = 20;
 
-/// Gives the octets of a file.
+/// Reads a file.
 pub(super) type Open<'a> = &'a mut dyn FnMut(&Path) -> std::io::Result<Vec<u8>>;
 
-/// A record and where it stands.
+/// A record other than SOA, and the start of its line.
 #[derive(Debug, Clone)]
 pub(super) struct Placed {
-    /// The owner.
-    pub(super) owner: Name,
-    /// The type; never SOA.
-    pub(super) rtype: Rtype,
-    /// The TTL.
-    pub(super) ttl: Ttl,
-    /// The data.
-    pub(super) rdata: Rdata,
-    /// Where its line begins.
+    pub(super) record: Record,
     pub(super) spot: Spot,
 }
 
-/// What was read so far.
 pub(super) struct Reader<'a> {
-    /// The zone.
     apex: &'a Name,
-    /// Opens files.
     open: Open<'a>,
-    /// The records.
     pub(super) records: Vec<Placed>,
-    /// The SOA.
     pub(super) soa: Option<(Soa, Serial, Spot)>,
-    /// What is wrong.
     pub(super) problems: Vec<FileProblem>,
-    /// The files, in the order they were opened.
-    pub(super) files: Vec<PathBuf>,
+    /// The number of files that were read.
+    files: usize,
     /// The files that are being read, each included by the one before it.
     open_files: Vec<PathBuf>,
-    /// What `$TTL` said last.
+    /// The last `$TTL`.
     default_ttl: Option<Ttl>,
     /// The TTL of the last record that had one.
     last_ttl: Option<Ttl>,
 }
 
-/// Where reading stands within one file.
+/// The state of reading one file.
 struct Within {
-    /// The file's name, for places.
     name: Arc<str>,
-    /// Its folder, to which what it includes is relative.
+    /// The paths of included files are relative to this.
     folder: PathBuf,
-    /// What relative names are relative to.
     origin: Name,
     /// The owner of the last record.
     owner: Option<Name>,
 }
 
-/// Something is wrong at a place; it was noted.
+/// A problem was noted.
 struct Noted;
 
 impl Within {
-    /// The place of a word.
     fn spot(&self, word: &Word<'_>) -> Spot {
         Spot {
             file: Arc::clone(&self.name),
@@ -87,7 +69,6 @@ impl Within {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader that has read nothing.
     pub(super) fn new(apex: &'a Name, open: Open<'a>) -> Self {
         Self {
             apex,
@@ -95,26 +76,24 @@ impl<'a> Reader<'a> {
             records: Vec::new(),
             soa: None,
             problems: Vec::new(),
-            files: Vec::new(),
+            files: 0,
             open_files: Vec::new(),
             default_ttl: None,
             last_ttl: None,
         }
     }
 
-    /// Whether there is no use in going on.
     fn is_over(&self) -> bool {
         self.problems.len() >= MOST_PROBLEMS
     }
 
-    /// Notes a problem.
     fn note(&mut self, spot: Spot, message: impl Into<String>) -> Noted {
         let message = message.into();
         self.problems.push(FileProblem { spot, message });
         Noted
     }
 
-    /// Reads the file that was named first.
+    /// Reads the file of the zone.
     pub(super) fn read_first(&mut self, path: &Path) {
         let origin = self.apex.clone();
         if let Err(error) = self.read(path, origin) {
@@ -123,9 +102,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a file and what it includes.
+    /// Reads a file and the files it includes.
     fn read(&mut self, path: &Path, origin: Name) -> std::io::Result<()> {
-        self.files.push(path.to_owned());
+        self.files += 1;
         let text = (self.open)(path)?;
         self.open_files.push(path.to_owned());
         let mut within = Within {
@@ -140,7 +119,7 @@ impl<'a> Reader<'a> {
                 break;
             }
             match entry {
-                // What is wrong was noted: the next line is read all the same.
+                // The problem was noted, and the next line may be right.
                 Ok(entry) => drop(self.entry(&mut within, &entry)),
                 Err(error) => {
                     let spot = Spot {
@@ -178,18 +157,15 @@ impl<'a> Reader<'a> {
         self.record(within, owner, first, rest)
     }
 
-    /// A word as a name.
     fn name(&mut self, within: &Within, word: &Word<'_>) -> Result<Name, Noted> {
         data::name(word, &within.origin).map_err(|message| self.note(within.spot(word), message))
     }
 
-    /// A word as a TTL.
     fn ttl(&mut self, within: &Within, word: &Word<'_>) -> Result<Ttl, Noted> {
         quantity::ttl(&word.shown())
             .map_err(|error| self.note(within.spot(word), error.to_string()))
     }
 
-    /// Obeys a directive.
     fn directive(
         &mut self,
         within: &mut Within,
@@ -216,7 +192,7 @@ impl<'a> Reader<'a> {
             return Err(self.note(within.spot(name), format!("write: {form}")));
         };
         if let Some(extra) = words.get(most) {
-            let message = format!("\"{}\" is too much; write: {form}", extra.shown());
+            let message = format!("\"{}\" is one word too many; write: {form}", extra.shown());
             return Err(self.note(within.spot(extra), message));
         }
         if name.is("$ORIGIN") {
@@ -229,7 +205,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads another file here. Origin and last owner are afterwards what they were (RFC 1035 section 5.1).
+    /// Reads an included file, which changes neither origin nor last owner of this one (RFC 1035 section 5.1).
     fn include(
         &mut self,
         within: &Within,
@@ -249,9 +225,9 @@ impl<'a> Reader<'a> {
             let message = format!("{} includes itself", path.display());
             return Err(self.note(within.spot(file), message));
         }
-        if self.open_files.len() > MOST_DEPTH || self.files.len() == MOST_FILES {
+        if self.open_files.len() > MOST_DEPTH || self.files == MOST_FILES {
             let message = format!(
-                "not included: files may include each other {MOST_DEPTH} deep, and be {MOST_FILES} in all"
+                "not included: the limits are {MOST_DEPTH} levels of files, and {MOST_FILES} files in all"
             );
             return Err(self.note(within.spot(file), message));
         }
@@ -261,7 +237,6 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Makes the records of a `$GENERATE`.
     fn generate(
         &mut self,
         within: &mut Within,
@@ -296,7 +271,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a record from TTL, class, type and data.
+    /// Reads TTL, class, type and data of a record.
     fn record(
         &mut self,
         within: &Within,
@@ -317,7 +292,7 @@ impl<'a> Reader<'a> {
                 written_ttl = Some(self.ttl(within, word)?);
             } else if !has_class && is_class(word) {
                 if !word.is("IN") && !word.is("CLASS1") {
-                    let message = format!("class {} is not served, IN alone is", word.shown());
+                    let message = format!("class {} is not supported: only IN is", word.shown());
                     return Err(self.note(within.spot(word), message));
                 }
                 has_class = true;
@@ -351,17 +326,17 @@ impl<'a> Reader<'a> {
                 format!("more than {MOST_RECORDS} records in one zone file"),
             ));
         }
-        self.records.push(Placed {
+        let record = Record {
             owner,
             rtype,
             ttl,
             rdata,
-            spot,
-        });
+        };
+        self.records.push(Placed { record, spot });
         Ok(())
     }
 
-    /// Notes what is wrong with data, at its word.
+    /// Notes a problem in the data of a record.
     fn note_data(
         &mut self,
         within: &Within,
@@ -374,7 +349,6 @@ impl<'a> Reader<'a> {
         self.note(within.spot(word), message)
     }
 
-    /// Takes the SOA.
     fn take_soa(
         &mut self,
         owner: &Name,
@@ -396,19 +370,19 @@ impl<'a> Reader<'a> {
         }
         match ttl {
             Some(ttl) => soa.ttl = ttl,
-            // As BIND does: without any TTL so far, the minimum is that of all records.
+            // As in BIND: without any TTL so far, the minimum is the default.
             None => self.default_ttl = Some(soa.ttl),
         }
         self.soa = Some((soa, serial, spot));
         Ok(())
     }
 
-    /// A word as a record type that a zone may hold.
+    /// A record type that a zone may hold.
     fn rtype(&mut self, within: &Within, word: &Word<'_>) -> Result<Rtype, Noted> {
         let text = word.shown();
         match text.parse::<Rtype>().ok() {
             Some(rtype) if !word.quoted && rtype.is_meta() => {
-                let message = format!("{rtype} is no type of records");
+                let message = format!("a zone cannot hold records of type {rtype}");
                 Err(self.note(within.spot(word), message))
             }
             Some(rtype) if !word.quoted => Ok(rtype),
@@ -431,7 +405,7 @@ fn is_class(word: &Word<'_>) -> bool {
     !word.quoted && (numbered || ["IN", "CH", "HS", "CS"].iter().any(|class| word.is(class)))
 }
 
-/// Whether the data of a type is character strings, so that quotes around all of it mean one string.
+/// Whether the data of a type is character strings, so that quotes around all of it make one string.
 fn is_of_strings(rtype: &Word<'_>) -> bool {
     ["TXT", "SPF", "HINFO", "TYPE16", "TYPE99", "TYPE13"]
         .iter()
