@@ -23,7 +23,6 @@ pub(super) enum Role {
 /// The names of one message.
 #[derive(Debug)]
 pub(super) struct Compressor {
-    /// Where suffixes are.
     table: Table,
     /// The last name of each role.
     trails: [Trail; 2],
@@ -58,7 +57,6 @@ struct Table {
 /// A name that was written. Its suffixes are numbered by how many labels they have.
 #[derive(Debug)]
 struct Trail {
-    /// Its octets.
     wire: [u8; 255],
     /// How many they are; 0: there is no name.
     len: usize,
@@ -73,7 +71,6 @@ struct Trail {
 }
 
 impl Trail {
-    /// No name yet.
     const fn new() -> Self {
         Self {
             wire: [0; 255],

@@ -90,7 +90,6 @@ impl std::fmt::Debug for CookieSecret {
 mod tests {
     use super::*;
 
-    /// Octets from hexadecimal text.
     fn octets<const N: usize>(hex: &str) -> [u8; N] {
         std::array::from_fn(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
     }

@@ -41,7 +41,6 @@ impl OwnerRef<'_> {
 /// The last owner that was written. Its suffixes are numbered by how many labels they have below the apex.
 #[derive(Debug)]
 pub(super) struct OrderedTrail {
-    /// Its sort key.
     key: [u8; MAX_KEY_OCTETS],
     /// The octets of the key.
     len: usize,
@@ -56,7 +55,6 @@ pub(super) struct OrderedTrail {
 }
 
 impl OrderedTrail {
-    /// No owner yet.
     pub(super) const fn new() -> Self {
         Self {
             key: [0; MAX_KEY_OCTETS],

@@ -106,9 +106,7 @@ impl<'a> RrBlock<'a> {
 /// Records one after the other in one allocation: owner, type (2), TTL (4), tag (4), length (2), data.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RrList {
-    /// The records.
     octets: Vec<u8>,
-    /// How many there are.
     count: usize,
 }
 

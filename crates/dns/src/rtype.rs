@@ -13,7 +13,6 @@ pub struct Rtype(pub u16);
 
 /// The type that `domain` spells without its hyphen (RFC 1706 section 6).
 const NSAP_PTR: Rtype = Rtype(23);
-/// Its name.
 const NSAP_PTR_NAME: &str = "NSAP-PTR";
 
 impl Rtype {

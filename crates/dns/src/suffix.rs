@@ -5,7 +5,6 @@ use std::collections::HashMap;
 /// Values by name, found for every name at or below it. Names are lower-case wire names.
 #[derive(Debug, Clone)]
 pub struct SuffixMap<T> {
-    /// The values.
     values: HashMap<Box<[u8]>, T>,
     /// A bit for each length in octets that a name here has: what has another length is not looked up.
     lengths: [u64; 4],

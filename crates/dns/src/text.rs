@@ -160,7 +160,6 @@ fn whole_name(data: &[u8]) -> Option<WireText<'_>> {
     (wire_name_len(data) == Some(data.len())).then_some(WireText(data))
 }
 
-/// Character strings, quoted.
 fn strings(mut data: &[u8]) -> Option<String> {
     let mut text = String::new();
     if data.is_empty() {

@@ -26,7 +26,6 @@ pub use reply::{ReplyTsig, reply_tsig};
 
 /// Seconds a clock may differ (RFC 8945 section 10).
 pub const FUDGE: u16 = 300;
-/// The class ANY.
 const CLASS_ANY: u16 = 255;
 /// Octets of a TSIG record around its names, MAC and other data: type 2, class 2, TTL 4, length 2; time 6,
 /// fudge 2, MAC length 2, ID 2, error 2, other length 2.
@@ -100,21 +99,16 @@ pub struct Refusal {
 /// A TSIG record as it came.
 #[derive(Debug)]
 struct Tsig<'a> {
-    /// The key's name.
     key_name: Name,
-    /// The algorithm's name.
     algorithm: Name,
     /// Seconds since 1970, 48 bits.
     time: u64,
     /// Seconds the clocks may differ.
     fudge: u16,
-    /// The MAC.
     mac: &'a [u8],
     /// The ID of the message as it was signed.
     original_id: u16,
-    /// An error.
     error: u16,
-    /// Other data.
     other: &'a [u8],
 }
 
@@ -259,7 +253,6 @@ pub fn verify(keys: &Keys, raw: &[u8], tsig_at: usize, now: u64) -> Verdict {
 enum MacCheck {
     /// It is the MAC, or the front of it.
     Right,
-    /// It is not.
     Wrong,
     /// Its length is one that no MAC may have.
     Illegal,
@@ -294,7 +287,6 @@ fn check_mac(
 /// Signs what goes out in one exchange: the MACs of its messages are chained.
 #[derive(Debug, Clone)]
 pub struct Session {
-    /// The key.
     key: Arc<Key>,
     /// The algorithm as the request named it.
     named: Algorithm,
@@ -437,19 +429,14 @@ impl Refusal {
 
 /// The fields of a TSIG record that goes out.
 struct Fields<'a> {
-    /// The key's name.
     key_name: &'a [u8],
-    /// The algorithm's name.
     algorithm: &'a [u8],
     /// Seconds since 1970.
     time: u64,
     /// The ID of the request as it was signed.
     original_id: u16,
-    /// The error.
     error: u16,
-    /// The MAC.
     mac: &'a [u8],
-    /// Other data.
     other: &'a [u8],
 }
 

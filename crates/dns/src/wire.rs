@@ -54,7 +54,6 @@ impl OptReply<'_> {
 pub struct Mark {
     /// Octets in the buffer.
     len: usize,
-    /// Counts of the header.
     counts: [u16; 4],
 }
 
@@ -69,7 +68,6 @@ pub struct MessageWriter {
     limit: usize,
     /// The class of its records.
     class: u16,
-    /// Counts of the header.
     counts: [u16; 4],
     /// The question's name is in the message and not yet in the table.
     question_pending: bool,
@@ -212,7 +210,6 @@ impl MessageWriter {
         }
     }
 
-    /// Writes a record's data.
     fn data(&mut self, rtype: Rtype, data: &[u8]) {
         let names = match rtype {
             _ if !rtype.compresses_rdata() => return self.octets.extend_from_slice(data),

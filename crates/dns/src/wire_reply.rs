@@ -51,7 +51,6 @@ pub enum BadReply {
     },
 }
 
-/// Octets of a header.
 const HEADER: usize = 12;
 /// The EDNS option of extended errors.
 const EXTENDED_ERROR: u16 = 15;
@@ -87,22 +86,17 @@ impl Response {
 /// What is wrong at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
-    /// The message ends.
     Ends,
-    /// Something else.
     Malformed,
 }
 
 /// A place in a message.
 struct Reader<'a> {
-    /// The message.
     octets: &'a [u8],
-    /// The place.
     at: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// So many octets.
     fn take(&mut self, count: usize) -> Result<&'a [u8], Fault> {
         let taken = self.octets.get(self.at..self.at + count);
         let taken = taken.ok_or(Fault::Ends)?;
@@ -128,12 +122,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether nothing is left.
     fn is_at_end(&self) -> bool {
         self.at >= self.octets.len()
     }
 
-    /// Everything behind the header.
     fn read(&mut self, counts: [u16; 4], response: &mut Response) -> Result<(), Fault> {
         for place in 0..counts[0] {
             if self.is_at_end() {
@@ -233,13 +225,9 @@ impl<'a> Reader<'a> {
 
 /// Where names stand in data.
 struct Layout {
-    /// Octets in front.
     front: usize,
-    /// Character strings behind them.
     strings: usize,
-    /// Names.
     names: usize,
-    /// Octets behind them.
     back: usize,
 }
 

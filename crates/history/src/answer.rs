@@ -331,17 +331,11 @@ fn name_in(zones: &[Name], name: &Option<String>) -> Result<Option<Name>, AuditE
     }
 }
 
-/// From when on.
 enum Since {
     /// A time, milliseconds since 1970 UTC.
     Time(u64),
     /// A version that is named by its serial.
-    Version {
-        /// The version.
-        given: Given,
-        /// Its time.
-        time_ms: u64,
-    },
+    Version { given: Given, time_ms: u64 },
 }
 
 impl Since {
@@ -353,7 +347,6 @@ impl Since {
     }
 }
 
-/// Reads from when on.
 fn since_of(
     past: &dyn Past,
     zone: &Option<String>,

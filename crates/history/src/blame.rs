@@ -72,12 +72,10 @@ pub(super) struct Reason {
 }
 
 impl Reason {
-    /// The causes.
     pub(super) fn causes(&self) -> &[Cause] {
         self.step.causes_of(self.tag)
     }
 
-    /// For machines.
     pub(super) fn json(&self) -> Value {
         let causes: Vec<Value> = self.causes().iter().map(cause_json).collect();
         json!({
@@ -109,17 +107,14 @@ pub(super) fn since(
 pub(super) struct Since {
     /// `None` where that is not kept any more.
     reason: Option<Reason>,
-    /// Where the history begins.
     begins: String,
 }
 
 impl Since {
-    /// For machines.
     pub(super) fn json(&self) -> Value {
         self.reason.as_ref().map_or(Value::Null, Reason::json)
     }
 
-    /// For people.
     pub(super) fn write_text(&self, out: &mut dyn io::Write) -> Result<(), AuditError> {
         write_reason(self.reason.as_ref(), &self.begins, out)
     }
@@ -181,7 +176,6 @@ fn all_at_once(
     Ok(reasons)
 }
 
-/// One record for people.
 fn write_text(
     record: &str,
     reason: Option<&Reason>,

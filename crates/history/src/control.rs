@@ -22,7 +22,6 @@ use crate::answer::{Question, answer};
 use crate::past::{AuditError, Past};
 use crate::pieces::Pieces;
 
-/// The longest question.
 const QUESTION_OCTETS: u64 = 64 * 1024;
 /// How long a question may take to arrive.
 const QUESTION_TIME: Duration = Duration::from_secs(10);

@@ -224,7 +224,6 @@ type Brought<'a> = (&'a Arc<Step>, u32);
 
 /// Who made the difference: for each record of it the last version that took or brought it.
 struct Reasons<'a> {
-    /// Where they are few.
     few: Few,
     /// What some versions did, the newest.
     last: Changes<'a>,
@@ -265,12 +264,10 @@ struct Few {
     removed: Vec<Option<Reason>>,
     /// Those of the ones that come.
     added: Vec<Option<Reason>>,
-    /// Whether all were found.
     is_all: bool,
 }
 
 impl Few {
-    /// Looks them up.
     fn of(
         past: &dyn Past,
         zone: &Name,

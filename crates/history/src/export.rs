@@ -86,7 +86,6 @@ fn write_beginning(
     Ok(())
 }
 
-/// Octets in hexadecimal.
 fn hex(octets: &[u8]) -> String {
     const DIGITS: [char; 16] = [
         '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
@@ -95,12 +94,10 @@ fn hex(octets: &[u8]) -> String {
     digits.map(|digit| DIGITS[usize::from(digit)]).collect()
 }
 
-/// A record for machines.
 fn record_json(rr: RrRef<'_>) -> Value {
     json!({ "record": RecordText(rr).to_string(), "wire": hex(&record_wire(rr)) })
 }
 
-/// A SOA record, hexadecimal.
 fn soa_hex(zone: &Name, soa: &Soa, serial: Serial) -> String {
     let data = soa.rdata(serial);
     hex(&record_wire(RrRef {

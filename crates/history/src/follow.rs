@@ -50,10 +50,8 @@ impl Given {
     }
 }
 
-/// What is followed.
 #[derive(Debug)]
 pub(super) struct Followed<'a> {
-    /// The zones.
     pub(super) zones: &'a [Name],
     /// Which versions, their time aside.
     pub(super) filter: &'a log::Filter,
@@ -194,7 +192,6 @@ fn one(
 /// What is missing between the version that was given last and those that follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lost {
-    /// Nothing.
     None,
     /// So many versions left the history.
     Versions(u64),

@@ -18,27 +18,22 @@ const CAUSES_SHOWN: usize = 5;
 /// The most records that a version's JSON lists; a larger one says how many it left out.
 const RECORDS_SHOWN: usize = 10_000;
 
-/// Which versions are wanted.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     /// Made at or after, milliseconds since 1970 UTC.
     pub(super) since_ms: Option<u64>,
-    /// Made at or before.
     pub(super) until_ms: Option<u64>,
     /// Changed a record at this name.
     pub(super) name: Option<Name>,
-    /// Caused by this object.
     pub(super) object: Option<ObjectFilter>,
 }
 
 /// An object as people name it.
 #[derive(Debug)]
 pub(super) struct ObjectFilter {
-    /// Its kind, without case.
     kind: String,
     /// Its namespace, empty for a Namespace.
     namespace: String,
-    /// Its name.
     name: String,
 }
 
@@ -256,7 +251,6 @@ fn write_text(
     Ok(())
 }
 
-/// One cause for people.
 pub(super) fn cause_text(cause: &Cause) -> String {
     let Cause {
         verb,
@@ -300,7 +294,6 @@ pub(super) fn cause_text(cause: &Cause) -> String {
     printable(&text).into_owned()
 }
 
-/// One cause for machines.
 pub(super) fn cause_json(cause: &Cause) -> Value {
     let Cause {
         verb,
@@ -321,7 +314,6 @@ pub(super) fn cause_json(cause: &Cause) -> Value {
     })
 }
 
-/// One version for machines.
 pub(super) fn version_json(zone: &Name, step: &Step) -> Value {
     let records = |list: &RrList| -> Vec<Value> {
         let record =

@@ -14,13 +14,11 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// An empty page.
     pub(super) const PAGE: Self = Self {
         versions: 1000,
         octets: 4 << 20,
     };
 
-    /// Whether another version fits.
     pub(super) const fn is_left(self) -> bool {
         self.versions > 0 && self.octets > 0
     }

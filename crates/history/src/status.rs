@@ -133,7 +133,6 @@ pub struct SecondaryLine {
     pub lag_seconds: Option<u64>,
 }
 
-/// Writes how things stand.
 pub(super) fn write(
     status: &Status,
     output: Output,
@@ -276,7 +275,6 @@ fn held_text(zone: &str, held: &HeldLine) -> String {
     }
 }
 
-/// A secondary for people.
 fn secondary_text(line: &SecondaryLine) -> String {
     let serial = |serial: Option<u32>| serial.map_or("nothing".to_owned(), |s| s.to_string());
     let lag = match (line.lag_versions, line.lag_seconds) {

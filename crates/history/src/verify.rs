@@ -47,7 +47,6 @@ fn head_text(verdict: &Verdict) -> String {
         .map_or_else(|| "none yet".to_owned(), |hash| hash.to_string())
 }
 
-/// One zone for people.
 fn write_text(zone: &Name, verdict: &Verdict, out: &mut dyn io::Write) -> Result<(), AuditError> {
     let Verdict {
         oldest: (oldest, first_serial, since_ms),
@@ -89,7 +88,6 @@ fn write_text(zone: &Name, verdict: &Verdict, out: &mut dyn io::Write) -> Result
     Ok(())
 }
 
-/// One fault for people.
 fn fault_text(fault: &Fault) -> String {
     let Fault { seq, serial, what } = fault;
     match serial {
@@ -100,7 +98,6 @@ fn fault_text(fault: &Fault) -> String {
     }
 }
 
-/// One zone for machines.
 fn verdict_json(zone: &Name, verdict: &Verdict) -> Value {
     let Verdict {
         oldest: (_, oldest, since_ms),

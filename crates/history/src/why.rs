@@ -45,11 +45,8 @@ pub struct BlockLine {
     pub falls_through: HashMap<Name, Vec<Name>>,
 }
 
-/// What a question gets.
 struct Finding {
-    /// A word for machines.
     outcome: &'static str,
-    /// The same for people.
     says: String,
     /// The records of the answer, with the owners that they have in the zone.
     records: Vec<Record>,

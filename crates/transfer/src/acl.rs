@@ -84,7 +84,6 @@ pub enum Denial {
 /// Proof that a peer may have a zone.
 #[derive(Debug, Clone)]
 pub struct Permit {
-    /// The zone.
     zone: Arc<Zone>,
     /// How the peer was protected, for the log: `tls`, or the name of its certificate.
     tls: Option<Box<str>>,

@@ -194,7 +194,6 @@ fn is_told_of_before(error: &io::Error) -> bool {
     .contains(&error.kind())
 }
 
-/// What a datagram says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
     /// It is no answer to the question.
@@ -206,17 +205,14 @@ enum Answer {
         /// It said so itself: the answer is signed, or no key is used.
         is_certain: bool,
     },
-    /// It has this one.
     Has(Serial),
 }
 
 /// A question for a SOA.
 struct Question {
-    /// Its ID.
     id: u16,
     /// The question section: the name, type and class.
     question: Vec<u8>,
-    /// The datagram.
     octets: Vec<u8>,
     /// Its MAC, which the answer's covers; empty when it is not signed.
     mac: Vec<u8>,
@@ -246,7 +242,6 @@ impl Question {
         })
     }
 
-    /// Reads a datagram.
     fn read(&self, raw: &[u8], key: Option<&Key>, now: u64) -> Answer {
         let Some(head) = raw.first_chunk::<HEADER_OCTETS>() else {
             return Answer::Other;

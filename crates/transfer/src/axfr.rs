@@ -40,7 +40,6 @@ struct Rest<'a, I> {
     nodes: I,
     /// Nodes that are fetched, the next one last.
     fetched: Vec<&'a Node>,
-    /// The node at hand.
     node: Option<&'a Node>,
     /// Its RRsets after the one at hand.
     rrsets: Rrsets<'a>,
@@ -49,7 +48,6 @@ struct Rest<'a, I> {
 }
 
 impl<'a> Rest<'a, ()> {
-    /// All of it.
     fn of(contents: &'a Contents) -> Rest<'a, impl Iterator<Item = &'a Node>> {
         Rest {
             apex: contents.apex().as_wire(),

@@ -59,11 +59,8 @@ pub struct Secondary {
 /// What a message from the target is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heard {
-    /// No answer to ours.
     Nothing,
-    /// It took the telling.
     Taken,
-    /// It did not.
     Refused {
         /// The refusal is signed by our key, or no key is used.
         is_signed: bool,
@@ -73,13 +70,10 @@ enum Heard {
 /// A message that waits for its answer.
 #[derive(Debug)]
 struct InFlight {
-    /// Its octets.
     octets: Vec<u8>,
-    /// Its ID.
     id: u16,
     /// The key that signed it, and its MAC, which the answer's covers.
     signed: Option<(Arc<Key>, Vec<u8>)>,
-    /// The serial it told.
     serial: Serial,
 }
 
@@ -234,7 +228,6 @@ impl Notifier {
         Some(exchange(self.secondary.clone(), octets).boxed())
     }
 
-    /// Sends one datagram.
     async fn send(
         &self,
         version: &Version,

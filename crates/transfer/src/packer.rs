@@ -79,13 +79,11 @@ pub(crate) enum Push {
     Taken,
     /// The message is full: send it and try again.
     Full,
-    /// It fits no message.
     TooLarge,
 }
 
 /// Fills one message after the other.
 pub(crate) struct Packer {
-    /// The message being filled.
     writer: MessageWriter,
     /// What is the same in all messages.
     head: Head,
@@ -218,7 +216,6 @@ impl Packer {
         self.close(rcode)
     }
 
-    /// OPT, TSIG, counts.
     fn close(&mut self, rcode: Rcode) -> Vec<u8> {
         self.writer.set_limit(self.hard_limit);
         if let Some(dnssec_ok) = self.head.opt {

@@ -146,7 +146,6 @@ impl SecondaryStatus {
         stands.then_some((serial, rcode))
     }
 
-    /// Nothing is known yet.
     const fn new(zone: Name, target: SocketAddr, keys: Vec<Name>, since: SystemTime) -> Self {
         Self {
             zone,

@@ -24,7 +24,6 @@ pub enum Full {
 /// Places for transfers.
 #[derive(Debug)]
 pub struct Slots {
-    /// The most at once.
     most: usize,
     /// The most of one peer.
     most_per_peer: usize,
@@ -35,7 +34,6 @@ pub struct Slots {
 /// One place, until it is dropped.
 #[derive(Debug)]
 pub struct Slot {
-    /// Whose it is.
     peer: Peer,
     /// Where it is given back.
     slots: Arc<Slots>,
@@ -100,7 +98,6 @@ mod tests {
 
     use super::*;
 
-    /// A peer.
     fn peer(address: &str, key: Option<&str>) -> SecondaryId {
         SecondaryId {
             address: address.parse().unwrap(),

@@ -71,9 +71,7 @@ pub(crate) async fn put<'a, S: Sink>(
 pub struct Job {
     /// The peer may have the zone.
     permit: Permit,
-    /// Its capacity.
     slot: Slot,
-    /// Everything else.
     start: JobStart,
 }
 
@@ -171,22 +169,17 @@ impl Job {
 
 /// What a finished transfer is logged with.
 struct Report<'a> {
-    /// The zone.
     zone: &'a Name,
     /// The version that was sent.
     version: &'a Version,
     /// The serial the secondary had.
     client: Option<Serial>,
-    /// The secondary.
     peer: &'a SecondaryId,
-    /// How it was protected.
     tls: Option<&'a str>,
-    /// When it began.
     began: Instant,
 }
 
 impl Report<'_> {
-    /// Counts and logs.
     fn note(
         &self,
         kind: TransferKind,
@@ -227,7 +220,6 @@ impl Report<'_> {
     }
 }
 
-/// Sends what was decided.
 async fn send<S: Sink>(
     packer: &mut Packer,
     version: &Version,

@@ -18,7 +18,6 @@ const LOOKED_UP_WITHIN: Duration = Duration::from_millis(200);
 
 /// What is left of one commit for looking up, whatever the number of its zones.
 pub(super) struct Budget<'a> {
-    /// The time.
     clock: &'a dyn Clock,
     /// So many records; none once the time is over.
     left: usize,
@@ -27,7 +26,6 @@ pub(super) struct Budget<'a> {
 }
 
 impl<'a> Budget<'a> {
-    /// What a commit has.
     pub(super) fn new(clock: &'a dyn Clock) -> Self {
         Self {
             clock,
@@ -134,7 +132,6 @@ mod tests {
 
     /// A store that needs a second to find who brought a record.
     struct Slow {
-        /// The time.
         clock: Arc<HandClock>,
     }
 

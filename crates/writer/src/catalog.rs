@@ -35,11 +35,9 @@ pub struct CatalogPlan {
 /// A catalog as the writer holds it.
 #[derive(Debug)]
 pub(super) struct HeldCatalog {
-    /// What it is.
     pub(super) plan: CatalogPlan,
     /// It was compared with the configuration in this run.
     is_settled: bool,
-    /// Members without a version.
     waiting: Vec<Arc<Zone>>,
     /// A serial that others have and the next has to be above.
     pub(super) ahead: Option<Serial>,

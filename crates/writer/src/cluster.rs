@@ -19,9 +19,7 @@ use crate::{ClusterGauges, ClusterPlan};
 /// One cluster as the writer holds it.
 #[derive(Debug)]
 pub(super) struct Cluster {
-    /// The facts.
     pub(super) state: State,
-    /// The zones.
     pub(super) plan: ClusterPlan,
     /// What is to be rendered.
     pub(super) dirty: Dirty,
@@ -32,7 +30,6 @@ pub(super) struct Cluster {
     pub(super) imports_dirty: bool,
     /// Problems by Service and ServiceImport.
     pub(super) problems: BTreeMap<FactKey, Vec<Problem>>,
-    /// What others read.
     pub(super) gauges: Arc<ClusterGauges>,
     /// The files under its zones.
     pub(super) overlays: Overlays,
@@ -224,7 +221,6 @@ impl Cluster {
 /// How much the live layer is told.
 #[derive(Debug, Clone, Copy)]
 enum Extent {
-    /// All there is.
     All,
     /// What there is, but there may be more.
     Some,

@@ -18,11 +18,9 @@ use crate::{Pipeline, Store};
 
 /// A draft that may become a version.
 pub(super) struct Ready {
-    /// The zone.
     pub(super) zone: Arc<Zone>,
     /// How much history its versions carry in memory.
     pub(super) limits: MemoryLimits,
-    /// The draft.
     pub(super) draft: ZoneDraft,
     /// A serial that the version's should not be before.
     pub(super) wanted: Option<Serial>,

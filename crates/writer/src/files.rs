@@ -52,7 +52,6 @@ impl FilePlan {
 /// A file as the writer holds it.
 #[derive(Debug)]
 pub(super) struct HeldFile {
-    /// What it is.
     plan: FilePlan,
     /// What it said last, and whether that is to be published.
     content: Option<(Arc<ZoneFile>, bool)>,

@@ -25,7 +25,6 @@ use zone::gate::{GateSettings, HeldChange, TOGETHER, Why, counts, lost};
 use zone::pin::Pin;
 use zone::{Contents, Draft, Zone};
 
-/// A sort key.
 type Key = Box<[u8]>;
 
 /// What became of a request to let a held change out: the serial it has, or why it stays.
@@ -74,7 +73,6 @@ impl GateEvent {
 /// The time, as interval and as date.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now {
-    /// For intervals.
     pub(super) at: Instant,
     /// Milliseconds since 1970 UTC.
     pub(super) ms: u64,
@@ -83,7 +81,6 @@ pub(super) struct Now {
 /// A loss that was let through.
 #[derive(Debug, Clone, Copy)]
 struct Passed {
-    /// When.
     at: Instant,
     /// The records that were lost.
     lost: usize,
@@ -96,11 +93,8 @@ struct Passed {
 pub(super) struct Guard {
     /// What is held; `None` for nothing.
     pub(super) gate: Option<GateSettings>,
-    /// What is kept aside.
     kept: Option<Kept>,
-    /// An operator's order.
     pinned: Option<Pinned>,
-    /// Losses that passed.
     passed: Vec<Passed>,
     /// The loss of the draft that is being committed; `None` when it has none.
     passing: Option<Passed>,

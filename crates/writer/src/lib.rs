@@ -228,11 +228,8 @@ pub struct Pipeline<S> {
     files: Vec<HeldFile>,
     /// The catalogs, in configuration order.
     catalogs: Vec<HeldCatalog>,
-    /// Where versions become durable.
     store: S,
-    /// The time.
     clock: Arc<dyn Clock>,
-    /// Who hears.
     observer: Box<dyn Observer>,
     /// When the changes that are not yet committed were seen.
     seen: Vec<Instant>,

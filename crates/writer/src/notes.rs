@@ -60,7 +60,6 @@ impl<S: Store> Pipeline<S> {
         self
     }
 
-    /// Ends the writer.
     pub(super) fn end(mut self) -> Ended<S> {
         let of_guards = self.guarded().map(|(zone, guard)| (zone, guard.notes()));
         let mut notes: Notes = of_guards

@@ -60,9 +60,7 @@ pub(super) type Overlays = BTreeMap<usize, Overlay>;
 pub(super) struct Layer {
     /// The place of the zone.
     pub(super) zone: usize,
-    /// The cluster's names.
     pub(super) layer: Contents,
-    /// What the file said.
     pub(super) shown: Option<Arc<ZoneFile>>,
 }
 
@@ -70,7 +68,6 @@ pub(super) struct Layer {
 pub(super) struct FileCauses<'a> {
     /// All causes of the batch.
     causes: &'a mut Vec<Cause>,
-    /// The file.
     file: &'a str,
     /// How many lines were named.
     named: usize,
@@ -89,7 +86,6 @@ impl<'a> FileCauses<'a> {
         }
     }
 
-    /// Adds a cause.
     fn push(&mut self, verb: Verb, place: &str) -> u32 {
         let at = u32::try_from(self.causes.len()).expect("fewer than 2^32 causes in one batch");
         self.causes.push(Cause {

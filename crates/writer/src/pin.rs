@@ -12,7 +12,6 @@ use crate::guard::{Guard, Now, PinOrder, Released, Restored, Target};
 use crate::{Pipeline, Store};
 
 impl<S: Store> Pipeline<S> {
-    /// The time, both ways.
     pub(super) fn now(&self) -> Now {
         Now {
             at: self.clock.now(),

@@ -62,12 +62,9 @@ impl Below<'_> {
     }
 }
 
-/// Renders one cluster.
 #[derive(Debug)]
 pub(super) struct Renderer<'a> {
-    /// The facts.
     pub(super) state: &'a State,
-    /// The zones.
     pub(super) plan: &'a ClusterPlan,
     /// The edits, in the plan's order.
     pub(super) edits: Vec<ZoneEdit>,
@@ -75,7 +72,6 @@ pub(super) struct Renderer<'a> {
     problems: BTreeMap<FactKey, Vec<Problem>>,
     /// What the edits begin with.
     below: Below<'a>,
-    /// Whether everything is rendered.
     is_whole: bool,
     /// The cause of what neither layer of a zone has, where a zone is rendered whole.
     gone: BTreeSet<u32>,

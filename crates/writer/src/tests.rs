@@ -39,7 +39,6 @@ use super::*;
 struct NoStore {
     /// How many commits are refused before one works.
     refusals: usize,
-    /// How many commits worked.
     commits: usize,
     /// The orders that are kept.
     pins: BTreeMap<Name, Pin>,
@@ -166,7 +165,6 @@ fn plan() -> ClusterPlan {
     }
 }
 
-/// A writer over nothing.
 fn pipeline(plan: ClusterPlan) -> Pipeline<NoStore> {
     Pipeline::new(
         vec![plan],
@@ -184,7 +182,6 @@ fn contents(plan: &ClusterPlan) -> Vec<Contents> {
         .collect()
 }
 
-/// Contents as lines.
 fn lines(contents: &[Contents]) -> Vec<String> {
     let mut lines = Vec::new();
     for zone in contents {
@@ -196,7 +193,6 @@ fn lines(contents: &[Contents]) -> Vec<String> {
     lines
 }
 
-/// A namespace.
 fn namespace(name: &str) -> Fact {
     Fact::Namespace(Namespace {
         key: ObjectKey::new("", name),
@@ -204,7 +200,6 @@ fn namespace(name: &str) -> Fact {
     })
 }
 
-/// Feeds one change.
 fn feed<S: Store>(pipeline: &mut Pipeline<S>, change: Change) {
     let seen = pipeline.clock.now();
     pipeline.take(Input::Change {

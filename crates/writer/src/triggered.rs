@@ -39,7 +39,6 @@ impl ServiceKind {
 pub(super) struct Triggered {
     /// The Service of the slice.
     service: ObjectKey,
-    /// When it happened.
     at: SystemTime,
 }
 

@@ -20,22 +20,18 @@ use super::Input;
     reason = "there is one at a time, on the stack; a box would cost an allocation for each change"
 )]
 pub(super) enum Next {
-    /// An input.
     Input(Input),
-    /// Nothing came in time.
     Nothing,
     /// No more inputs will come.
     Closed,
 }
 
 impl Next {
-    /// What a receiver gave.
     pub(super) fn of(received: Option<Input>) -> Self {
         received.map_or(Self::Closed, Self::Input)
     }
 }
 
-/// Wakes a parked thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {

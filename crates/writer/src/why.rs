@@ -101,7 +101,6 @@ impl Cluster {
 
 /// The facts of a cluster and what is made of them.
 struct Facts<'a> {
-    /// The facts.
     state: &'a State,
     /// What is made of them.
     plan: &'a ClusterPlan,

@@ -13,9 +13,7 @@ use crate::Node;
 pub struct Contents {
     /// The zone's name, in lower case.
     apex: Name,
-    /// The SOA's fields.
     soa: Soa,
-    /// Owners in canonical order.
     nodes: OrdSet<Node>,
     /// How many records there are, the SOA not counted.
     records: usize,

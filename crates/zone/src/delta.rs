@@ -132,9 +132,7 @@ fn apply_lists(edit: &mut Edit, remove: &RrList, add: &RrList) -> Result<(), Del
 /// What a delta does to one owner.
 #[derive(Debug, Default)]
 pub(crate) struct OwnerChange<'a> {
-    /// Records that go.
     gone: Vec<RrRef<'a>>,
-    /// Records that come.
     come: Vec<RrRef<'a>>,
 }
 

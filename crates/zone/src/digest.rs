@@ -109,7 +109,6 @@ impl Hasher {
         Self(context)
     }
 
-    /// Adds octets.
     pub(super) fn update(&mut self, octets: &[u8]) {
         self.0.update(octets);
     }
@@ -121,7 +120,6 @@ impl Hasher {
         self.0.update(rr.data);
     }
 
-    /// The hash.
     pub(super) fn finish(self) -> Hash {
         let mut octets = [0; 32];
         octets.copy_from_slice(self.0.finish().as_ref());

@@ -57,9 +57,7 @@ impl Draft {
 /// An edit in progress.
 #[derive(Debug)]
 pub struct Edit {
-    /// The contents so far.
     contents: Contents,
-    /// The SOA fields before.
     old_soa: Soa,
     /// What [`list_octets`] said before.
     old_octets: usize,

@@ -155,9 +155,7 @@ pub enum CommitError {
 struct Stored {
     /// Its name, in lower case.
     apex: Name,
-    /// Its id in keys.
     id: u32,
-    /// Its head.
     head: Head,
     /// The number of the first step that may still stand in the database.
     first_stored: u64,
@@ -166,7 +164,6 @@ struct Stored {
 }
 
 impl Stored {
-    /// The zone for readers.
     fn describe(&self) -> StoredZone {
         StoredZone {
             apex: self.apex.clone(),
@@ -194,11 +191,8 @@ pub fn next_serial(previous: Option<Serial>, floor: Option<Serial>, unix_seconds
 
 /// The journal of all zones.
 pub struct Journal {
-    /// The state folder, locked.
     dir: StateDir,
-    /// The database.
     store: Store,
-    /// The time of day.
     clock: WallClock,
     /// What the store holds, shared with readers. Only what is durable stands here.
     zones: Arc<RwLock<Zones>>,
@@ -206,7 +200,6 @@ pub struct Journal {
     next_id: u32,
     /// What is kept, where it is not the default.
     retention: BTreeMap<Name, Retention>,
-    /// The ceilings.
     serials: Serials,
     /// What is newest, for whoever finds less than that.
     newest: Newest,
@@ -218,13 +211,11 @@ pub struct Journal {
     losses: Losses,
     /// Zones with a commit since the journal was opened.
     committed: BTreeMap<Name, Serial>,
-    /// Snapshots being written.
     jobs: VecDeque<SnapshotJob>,
     /// Lists of wide steps being written.
     lists: VecDeque<WideJob>,
     /// The octets of the steps that are kept at hand for them.
     lists_at_hand_octets: usize,
-    /// Entries to be removed.
     garbage: VecDeque<Garbage>,
     /// What went through the database, and how it opens.
     reopening: Reopening,
@@ -338,12 +329,10 @@ impl Journal {
         }
     }
 
-    /// The zones, for reading.
     fn zones(&self) -> RwLockReadGuard<'_, Zones> {
         self.zones.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The zones, for writing.
     fn zones_mut(&self) -> RwLockWriteGuard<'_, Zones> {
         self.zones.write().unwrap_or_else(PoisonError::into_inner)
     }

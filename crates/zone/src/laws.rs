@@ -13,9 +13,7 @@ use crate::{Candidate, Contents, Draft, Edit, MemoryLimits, Net, Node, Step, Ver
 /// of some addresses it has (none: the owner goes).
 #[derive(Debug, Clone)]
 pub(super) struct Touch {
-    /// Which owner.
     owner: u8,
-    /// Its spelling.
     capitals: bool,
     /// The TTL of its addresses.
     ttl: u8,
@@ -26,13 +24,10 @@ pub(super) struct Touch {
 /// One edit: owners touched one after the other, and whether the SOA's fields change.
 #[derive(Debug, Clone)]
 pub(super) struct EditPlan {
-    /// What happens to owners.
     touches: Vec<Touch>,
-    /// The SOA's refresh.
     refresh: u8,
 }
 
-/// A random edit.
 pub(super) fn any_edit() -> impl Strategy<Value = EditPlan> {
     let touch = (0..12_u8, prop::bool::weighted(0.1), 1..3_u8, any::<u8>()).prop_map(
         |(owner, capitals, ttl, set)| Touch {
@@ -47,7 +42,6 @@ pub(super) fn any_edit() -> impl Strategy<Value = EditPlan> {
         .prop_map(|(touches, refresh)| EditPlan { touches, refresh })
 }
 
-/// Random edits.
 pub(super) fn any_history(most: usize) -> impl Strategy<Value = Vec<EditPlan>> {
     prop::collection::vec(any_edit(), 1..most)
 }
@@ -66,7 +60,6 @@ pub(super) fn apex() -> Name {
     "z.example.".parse().unwrap()
 }
 
-/// SOA fields.
 pub(super) fn soa(refresh: u8) -> Soa {
     Soa {
         mname: "ns.z.example.".parse().unwrap(),
@@ -79,13 +72,11 @@ pub(super) fn soa(refresh: u8) -> Soa {
     }
 }
 
-/// A zone without records.
 pub(super) fn empty() -> Contents {
     Contents::empty(&apex(), soa(0))
 }
 
 impl EditPlan {
-    /// Runs the edit.
     pub(super) fn run(&self, before: &Contents) -> Draft {
         let mut edit = Edit::new(before);
         if self.refresh > 0 {

@@ -74,13 +74,11 @@ impl Link {
     }
 }
 
-/// Adds a count.
 fn put_count(hasher: &mut Hasher, count: usize) {
     let count = u32::try_from(count).expect("a version has fewer than 2^32 records and causes");
     hasher.update(&count.to_be_bytes());
 }
 
-/// Adds a SOA.
 fn put_soa(hasher: &mut Hasher, apex: &Name, soa: &Soa, serial: Serial) {
     let data = soa.rdata(serial);
     hasher.record(RrRef {
@@ -92,7 +90,6 @@ fn put_soa(hasher: &mut Hasher, apex: &Name, soa: &Soa, serial: Serial) {
     });
 }
 
-/// Adds a cause.
 fn put_cause(hasher: &mut Hasher, cause: &Cause) {
     let Cause {
         verb,

@@ -65,18 +65,15 @@ pub enum LinkSet<'v> {
 
 /// What stands at a name.
 enum Found<'v> {
-    /// Records.
     Node(&'v Node),
     /// Nothing, but names below it exist, or it is the apex.
     Empty,
-    /// Nothing.
     Missing,
     /// A delegation: the octets of the key that are the cut's, and its NS.
     Cut(usize, RrsetRef<'v>),
 }
 
 impl<'v> Answer<'v> {
-    /// An answer without records.
     fn new() -> Self {
         Self {
             links: [None; MAX_ALIASES + 1],
@@ -312,7 +309,6 @@ pub fn each_additional(
 /// Space to find additional records in.
 #[derive(Debug, Default)]
 pub struct Additionals {
-    /// A sort key.
     key: Vec<u8>,
     /// Nodes that were given already, by the address of their key.
     seen: HashSet<usize>,

@@ -184,7 +184,6 @@ impl Node {
     }
 }
 
-/// Appends one RRset.
 fn write_rrset(octets: &mut Vec<u8>, rrset: &[(Rtype, Ttl, Rdata)]) {
     let (rtype, first_ttl, _) = &rrset[0];
     let ttl = rrset

@@ -79,7 +79,6 @@ pub fn resumed(what: &str, by: &str) -> Cause {
     cause(Verb::Resumed, what, by)
 }
 
-/// What no object causes.
 fn cause(verb: Verb, what: &str, by: &str) -> Cause {
     Cause {
         verb,

@@ -131,7 +131,6 @@ impl Version {
 /// A version that is built and not yet durable.
 #[derive(Debug)]
 pub struct Candidate {
-    /// The version.
     version: Version,
     /// The step that leads to it.
     step: Arc<Step>,
@@ -371,7 +370,6 @@ impl Zone {
 /// The zones of the process, found by the longest name that fits. Fixed once the configuration is read.
 #[derive(Debug, Default)]
 pub struct ZoneSet {
-    /// In configuration order.
     zones: Vec<Arc<Zone>>,
     /// Lower-case wire name to place in `zones`.
     index: SuffixMap<usize>,

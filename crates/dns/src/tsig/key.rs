@@ -112,7 +112,6 @@ impl Algorithm {
         }
     }
 
-    /// Octets of the hash.
     pub(super) const fn hash_octets(self) -> usize {
         match self {
             Self::Sha1 => 20,
@@ -152,9 +151,7 @@ const MAX_HASH_OCTETS: usize = 64;
 
 /// Computes MACs; holds a secret.
 enum Hasher {
-    /// By ring.
     Ring(hmac::Key),
-    /// What ring has not.
     Sha224(Box<Hmac<Sha224>>),
 }
 
@@ -184,7 +181,6 @@ impl Hasher {
 pub struct Key {
     /// The name, in lower case.
     pub(super) name: Name,
-    /// The algorithm.
     pub(super) algorithm: Algorithm,
     /// The secret, as the MAC's implementation holds it.
     hasher: Hasher,

@@ -191,7 +191,6 @@ fn names() -> impl Strategy<Value = String> {
     proptest::collection::vec("[aAbB]{1,2}", 1..6).prop_map(|labels| labels.join("."))
 }
 
-/// A record line.
 fn records() -> impl Strategy<Value = String> {
     (names(), names(), 0..8_usize, 0_u32..3).prop_map(|(owner, target, kind, ttl)| {
         let rest = match kind {

@@ -19,11 +19,8 @@ pub(super) const THIRD_MS: u64 = 1_795_269_602_000;
 /// A past with one zone of three versions, a second apart: serials 100, 101 and 200. Where there are more zones, each
 /// has them.
 pub(super) struct Fake {
-    /// The zones.
     pub(super) zones: Vec<Name>,
-    /// The steps.
     pub(super) steps: Vec<Arc<Step>>,
-    /// How things stand.
     pub(super) status: Option<Status>,
     /// What going through the history gives.
     pub(super) verdict: Verdict,
@@ -33,7 +30,6 @@ pub(super) struct Fake {
     pub(super) found: Cell<usize>,
 }
 
-/// A name.
 pub(super) fn name(text: &str) -> Name {
     Name::parse(text).expect("names of tests are good")
 }
@@ -153,7 +149,6 @@ impl Fake {
         }
     }
 
-    /// A version.
     pub(super) fn version(&self, seq: u64) -> Option<Arc<Step>> {
         self.steps.iter().find(|step| step.seq == seq).cloned()
     }
@@ -275,7 +270,6 @@ impl Past for Fake {
     }
 }
 
-/// Who asks.
 pub(super) const ASKER: &str = "a test";
 
 /// The answer to a question, or why there is none.

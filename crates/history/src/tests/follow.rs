@@ -61,7 +61,6 @@ const fn room(versions: usize) -> Room {
     }
 }
 
-/// From a time on.
 fn since(time: &str) -> Follow {
     Follow {
         since: Some(time.into()),

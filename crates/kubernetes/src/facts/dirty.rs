@@ -81,29 +81,24 @@ impl Dirty {
         &mut self.last
     }
 
-    /// Marks a Service.
     pub(super) fn service(&mut self, key: &ObjectKey, cause: u32) {
         self.services.entry(key.clone()).or_default().insert(cause);
     }
 
-    /// Marks a ServiceImport.
     pub(super) fn import(&mut self, key: &ObjectKey, cause: u32) {
         self.imports.entry(key.clone()).or_default().insert(cause);
     }
 
-    /// Marks an address.
     pub(super) fn address(&mut self, address: IpAddr, cause: u32) {
         self.addresses.entry(address).or_default().insert(cause);
     }
 
-    /// Addresses.
     pub(super) fn addresses<'a>(&mut self, all: impl IntoIterator<Item = &'a IpAddr>, cause: u32) {
         for address in all {
             self.address(*address, cause);
         }
     }
 
-    /// Marks names of pods.
     pub(super) fn pods(&mut self, pods: impl IntoIterator<Item = PodAddress>, cause: u32) {
         for at in pods {
             self.pods.entry(at).or_default().insert(cause);

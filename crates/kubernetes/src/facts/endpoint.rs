@@ -8,12 +8,9 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Addresses(Number);
 
-/// How many there are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Number {
-    /// Exactly one.
     One(IpAddr),
-    /// None, or several.
     Many(Box<[IpAddr]>),
 }
 
@@ -84,7 +81,6 @@ impl Endpoint {
         }
     }
 
-    /// One of its names.
     fn name(&self, which: impl Fn(&EndpointNames) -> &Option<Arc<str>>) -> Option<&Arc<str>> {
         self.names.as_ref().and_then(|names| which(names).as_ref())
     }

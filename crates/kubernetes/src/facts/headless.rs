@@ -28,7 +28,6 @@ pub struct HeadlessServices {
 /// What is known of the headless Services.
 #[derive(Debug, Default, Clone)]
 struct Known {
-    /// Those that are seen.
     services: HashMap<ObjectKey, Arc<HeadlessService>>,
     /// Whether nothing is said of others.
     is_partial: bool,
@@ -82,7 +81,6 @@ impl HeadlessServices {
         self.publish_known(some, true);
     }
 
-    /// Publishes what is known.
     fn publish_known(&self, services: impl Iterator<Item = HeadlessService>, is_partial: bool) {
         let services = services.map(|it| (it.service.key.clone(), Arc::new(it)));
         let services = services.collect();

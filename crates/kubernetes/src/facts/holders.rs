@@ -9,14 +9,11 @@ use provenance::ObjectKey;
 /// The holders of one address: most often one Service, and all addresses of one slice share it.
 #[derive(Debug)]
 enum Keys {
-    /// Exactly one.
     One(ObjectKey),
-    /// Several, sorted.
     Many(Vec<ObjectKey>),
 }
 
 impl Keys {
-    /// The holders, sorted.
     fn as_slice(&self) -> &[ObjectKey] {
         match self {
             Self::One(key) => std::slice::from_ref(key),

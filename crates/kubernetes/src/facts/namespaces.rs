@@ -16,7 +16,6 @@ pub struct SeenNamespaces {
 /// What is known of the namespaces.
 #[derive(Debug, Default, Clone)]
 struct Known {
-    /// Those that are seen.
     names: HashSet<Arc<str>>,
     /// Whether nothing is said of others.
     is_partial: bool,
@@ -54,7 +53,6 @@ impl SeenNamespaces {
         self.publish_known(names, true);
     }
 
-    /// Publishes what is known.
     fn publish_known(&self, names: impl Iterator<Item = Arc<str>>, is_partial: bool) {
         let names = names.collect();
         self.known

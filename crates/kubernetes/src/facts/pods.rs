@@ -20,14 +20,12 @@ pub struct PodAddress {
 /// The pods. Several of a namespace may have one address: those of the host's network.
 #[derive(Debug, Default)]
 pub(super) struct Pods {
-    /// Pods by key.
     by_key: HashMap<ObjectKey, Pod>,
     /// The names of the pods that have each address, sorted.
     addresses: BTreeMap<PodAddress, Box<[Arc<str>]>>,
 }
 
 impl Pods {
-    /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.by_key.len()
     }
@@ -37,7 +35,6 @@ impl Pods {
         self.addresses.contains_key(at)
     }
 
-    /// All addresses, by namespace.
     pub(super) fn addresses(&self) -> impl Iterator<Item = &PodAddress> {
         self.addresses.keys()
     }

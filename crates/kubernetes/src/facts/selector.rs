@@ -34,16 +34,13 @@ pub struct Selector {
 /// One part of a selector.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Requirement {
-    /// The key.
     key: String,
-    /// What of it.
     test: Test,
 }
 
 /// What is asked of the value of a key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Test {
-    /// The key is there.
     Exists,
     /// The key is not there.
     Missing,
@@ -166,7 +163,6 @@ enum Token<'a> {
     Word(&'a str),
     /// One of [`SYMBOLS`].
     Symbol(&'a str),
-    /// The end.
     End,
 }
 
@@ -211,26 +207,21 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
 
 /// Goes through the parts of an expression.
 struct Parser<'a> {
-    /// The parts.
     tokens: Vec<Token<'a>>,
-    /// Which comes next.
     at: usize,
 }
 
 impl<'a> Parser<'a> {
-    /// What comes next.
     fn peek(&self) -> Token<'a> {
         self.tokens.get(self.at).copied().unwrap_or(Token::End)
     }
 
-    /// Takes what comes next.
     fn next(&mut self) -> Token<'a> {
         let token = self.peek();
         self.at += 1;
         token
     }
 
-    /// One requirement.
     fn requirement(&mut self) -> Result<Requirement, SelectorError> {
         let is_denied = self.peek() == Token::Symbol("!");
         if is_denied {

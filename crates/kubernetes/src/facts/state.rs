@@ -24,12 +24,10 @@ use crate::facts::{Change, Dirty, EndpointSlice, Fact, Kinds, Namespace, Service
 pub struct State {
     /// The kinds that are watched.
     kinds: Kinds,
-    /// Namespaces by name.
     namespaces: BTreeMap<Arc<str>, Namespace>,
     /// Services by key, so that those of a namespace stand together. Boxed, as slices are: maps have more room than
     /// entries.
     services: BTreeMap<ObjectKey, Box<Service>>,
-    /// Slices by key.
     slices: HashMap<ObjectKey, Box<EndpointSlice>>,
     /// The slices of each Service.
     slices_of: SliceNames,
@@ -37,9 +35,7 @@ pub struct State {
     holders: Holders,
     /// The Services that are reached from outside at each address.
     outer_holders: Holders,
-    /// The ServiceImports.
     imports: Imports,
-    /// Pods.
     pub(super) pods: Pods,
     /// The kinds that were listed completely at least once.
     listed: BTreeSet<Kind>,
@@ -174,7 +170,6 @@ impl State {
         self.listed.insert(kind);
     }
 
-    /// Puts a fact in.
     fn put(&mut self, fact: Fact, verb: Verb, dirty: &mut Dirty) {
         let key = FactKey {
             kind: fact.kind(),
@@ -221,7 +216,6 @@ impl State {
         }
     }
 
-    /// Takes a fact out.
     fn take(&mut self, key: &FactKey, verb: Verb, origin: Origin, dirty: &mut Dirty) {
         match key.kind {
             Kind::Namespace => {

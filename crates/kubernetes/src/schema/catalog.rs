@@ -34,7 +34,6 @@ pub struct CatalogMember {
 /// What a published catalog says about labels.
 #[derive(Debug, Default)]
 pub struct CatalogLabels {
-    /// Members to their labels.
     members: HashMap<Name, Vec<u8>>,
     /// How often a zone has left, by the label of its first time.
     left: BTreeMap<Vec<u8>, u32>,

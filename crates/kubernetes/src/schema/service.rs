@@ -73,19 +73,14 @@ pub fn render_service<'a>(
 
 /// Writes the records of one Service or ServiceImport.
 pub(super) struct Writer<'a> {
-    /// What it is.
     pub(super) kind: Kind,
-    /// Its key.
     pub(super) key: &'a ObjectKey,
-    /// Its ports.
     pub(super) ports: &'a [Port],
-    /// Its name.
     pub(super) base: Name,
     /// Whether endpoints stand below the id of the cluster that they come from.
     pub(super) by_cluster: bool,
     /// The TTL of all its records.
     ttl: Ttl,
-    /// What was written.
     pub(super) out: Rendered,
 }
 
@@ -116,7 +111,6 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// Adds a record.
     fn push(&mut self, owner: &Name, rtype: Rtype, rdata: Rdata) {
         self.out.records.push(Record {
             owner: owner.clone(),
@@ -126,13 +120,11 @@ impl<'s> Writer<'s> {
         });
     }
 
-    /// Adds an address record.
     fn push_address(&mut self, owner: &Name, address: IpAddr) {
         let (rtype, rdata) = Rdata::address(address);
         self.push(owner, rtype, rdata);
     }
 
-    /// Adds an SRV record.
     pub(super) fn push_srv(&mut self, owner: &Name, port: u16, target: &Name) {
         self.push(
             owner,

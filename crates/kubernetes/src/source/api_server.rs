@@ -100,24 +100,17 @@ impl Settings {
 /// An API server, connected to but not yet asked anything.
 #[derive(Debug)]
 pub struct KubernetesSource {
-    /// What the kinds share.
     shared: Shared,
 }
 
-/// What the kinds share.
 #[derive(Debug)]
 struct Shared {
-    /// The client.
     connection: Connection,
     /// Lets requests through, of all kinds together.
     throttle: Throttle,
-    /// What is asked for.
     wanted: Wanted,
-    /// What can be set.
     settings: Settings,
-    /// The clock.
     clock: Arc<dyn Clock>,
-    /// The counters.
     stats: Arc<SourceStats>,
     /// Which kinds are watched now: for each part of the cluster its kinds.
     liveness: Mutex<Vec<(Part, Liveness)>>,

@@ -170,9 +170,7 @@ pub fn read(kind: Kind, object: Object<'_>, setting: &Setting, interner: &mut In
 
 /// An object's name and where it came from.
 struct Named {
-    /// Namespace and name.
     key: ObjectKey,
-    /// Uid, resourceVersion, manager, place.
     origin: Origin,
     /// The Service of a slice, by label.
     service: Option<Arc<str>>,
@@ -182,13 +180,9 @@ struct Named {
     triggered: Option<SystemTime>,
 }
 
-/// One object being read.
 struct Reader<'a> {
-    /// Its kind.
     kind: Kind,
-    /// Its surroundings.
     setting: &'a Setting,
-    /// Shared strings.
     interner: &'a mut Interner,
     /// What was left out of it.
     complaints: Vec<String>,
@@ -257,7 +251,6 @@ impl Reader<'_> {
         self.complaints.push(complaint);
     }
 
-    /// Name, namespace and origin.
     fn named(&mut self, metadata: Option<Metadata>) -> Result<Named, String> {
         let mut metadata = metadata.unwrap_or_default();
         let name = folded(metadata.name).ok_or("it has no metadata.name")?;
@@ -312,7 +305,6 @@ impl Reader<'_> {
         }
     }
 
-    /// A Service.
     fn service(
         &mut self,
         named: &Named,

@@ -10,7 +10,6 @@ const SWEEP_AT_LEAST: usize = 1024;
 /// their number has doubled, so that a cluster with changing names does not grow it for ever.
 #[derive(Debug)]
 pub struct Interner {
-    /// The strings.
     strings: HashSet<Arc<str>>,
     /// Number of strings at which the next sweep is made.
     sweep_at: usize,

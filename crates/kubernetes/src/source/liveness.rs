@@ -2,24 +2,18 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// What to announce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Some part has been away for too long.
     Stale {
-        /// Since when.
         since: SystemTime,
-        /// Why.
         reason: String,
     },
-    /// Every part is seen.
     Fresh,
 }
 
-/// What was announced last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Announced {
-    /// Nothing yet.
     Nothing,
     /// `Stale`.
     Stale,
@@ -32,9 +26,7 @@ enum Announced {
 struct Down {
     /// Since when, for the deadline.
     since: Instant,
-    /// Since when, for people.
     wall: SystemTime,
-    /// The latest reason.
     reason: String,
 }
 
@@ -45,7 +37,6 @@ pub(super) struct Liveness {
     parts: Vec<Option<Down>>,
     /// How long a part may be away.
     patience: Duration,
-    /// What was announced last.
     announced: Announced,
 }
 
@@ -64,7 +55,6 @@ impl Liveness {
         }
     }
 
-    /// A part is seen.
     pub(super) fn live(&mut self, part: usize) {
         self.parts[part] = None;
     }
@@ -123,7 +113,6 @@ mod tests {
     use super::*;
     use ops::{Clock, SystemClock};
 
-    /// Patience of the tests.
     const PATIENCE: Duration = Duration::from_secs(10);
 
     #[test]

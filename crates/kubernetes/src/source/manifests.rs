@@ -85,15 +85,10 @@ pub struct FolderError {
 /// A folder of manifests, seen to be readable.
 #[derive(Debug)]
 pub struct ManifestSource {
-    /// The folder.
     root: PathBuf,
-    /// What is asked for.
     wanted: Wanted,
-    /// What can be set.
     settings: Settings,
-    /// The clock.
     clock: Arc<dyn Clock>,
-    /// The counters.
     stats: Arc<SourceStats>,
 }
 
@@ -221,7 +216,6 @@ impl ManifestSource {
     }
 }
 
-/// Nobody listens any more.
 struct Unheard;
 
 /// Sends what a reading found.
@@ -250,18 +244,15 @@ async fn send(
 struct FolderWatch {
     /// The operating system's watch; `None` where it gives none.
     watcher: Option<RecommendedWatcher>,
-    /// The folders watched.
     folders: BTreeMap<PathBuf, Inode>,
     /// Whether some folder could not be watched.
     partly: bool,
-    /// Wakes the reader.
     told: Arc<Notify>,
     /// Why nothing can be watched, until it is said.
     problem: Option<Problem>,
 }
 
 impl FolderWatch {
-    /// Watches nothing yet.
     fn new() -> Self {
         let told = Arc::new(Notify::new());
         let wake = Arc::clone(&told);

@@ -52,7 +52,6 @@ pub(super) struct Head {
     pub(super) metadata: Option<Metadata>,
 }
 
-/// The labels that matter.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     /// `kubernetes.io/service-name`.
@@ -80,7 +79,6 @@ impl<'de> Deserialize<'de> for Labels {
     }
 }
 
-/// The annotations that matter.
 #[derive(Debug, Default)]
 pub(super) struct Annotations {
     /// [`TRIGGER_TIME`].
@@ -150,9 +148,7 @@ pub(super) struct AllLabels {
 /// A number, or something else in its place.
 #[derive(Debug)]
 pub(super) enum Number {
-    /// A whole number.
     Whole(i64),
-    /// Anything else, as text.
     Other(String),
 }
 
@@ -164,14 +160,12 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// A Namespace.
 #[derive(Debug, Deserialize)]
 pub(super) struct NamespaceObject {
     /// `metadata`.
     pub(super) metadata: Option<Metadata>,
 }
 
-/// A Service.
 #[derive(Debug, Deserialize)]
 pub(super) struct ServiceObject {
     /// `metadata`.
@@ -260,7 +254,6 @@ pub(super) struct ImportSpec {
     pub(super) ports: Option<Vec<PortObject>>,
 }
 
-/// A Pod.
 #[derive(Debug, Deserialize)]
 pub(super) struct PodObject {
     /// `metadata`.
@@ -290,7 +283,6 @@ pub(super) struct PodIp {
     pub(super) ip: Option<String>,
 }
 
-/// An EndpointSlice.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SliceObject {

@@ -65,7 +65,6 @@ impl Board {
         }
     }
 
-    /// These are mended.
     fn remove(&self, problems: &[Problem]) {
         let mut texts = self.texts();
         for problem in problems {
@@ -90,7 +89,6 @@ impl Board {
 pub(super) struct Said<K> {
     /// The problems said and not mended, by what they belong to.
     standing: HashMap<K, Vec<Problem>>,
-    /// Where they are shown.
     board: Board,
 }
 
@@ -126,7 +124,6 @@ impl<K: Hash + Eq> Said<K> {
             .collect()
     }
 
-    /// These are mended.
     pub(super) fn forget(&mut self, mended: impl Fn(&K) -> bool) {
         let board = &self.board;
         self.standing.retain(|key, problems| {

@@ -75,12 +75,10 @@ impl ErrorClass {
 struct Counter(AtomicU64);
 
 impl Counter {
-    /// One more.
     fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many so far.
     fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -91,13 +89,10 @@ impl Counter {
 pub struct KindStats {
     /// Objects applied or deleted one by one.
     events: Counter,
-    /// Lists completed.
     lists: Counter,
-    /// Watches opened.
     watches: Counter,
     /// Objects left out because they could not be read.
     left_out: Counter,
-    /// Faults by class.
     errors: [Counter; ErrorClass::ALL.len()],
 }
 
@@ -132,17 +127,14 @@ impl KindStats {
         self.errors[class.index()].get()
     }
 
-    /// Counts a single change.
     pub(super) fn add_event(&self) {
         self.events.add();
     }
 
-    /// Counts a complete list.
     pub(super) fn add_list(&self) {
         self.lists.add();
     }
 
-    /// Counts an opened watch.
     pub(super) fn add_watch(&self) {
         self.watches.add();
     }
@@ -152,7 +144,6 @@ impl KindStats {
         self.left_out.add();
     }
 
-    /// Counts a fault.
     pub(super) fn add_error(&self, class: ErrorClass) {
         self.errors[class.index()].add();
     }
@@ -169,7 +160,6 @@ pub struct SourceStats {
     last_contact: AtomicU64,
     /// 1 while stale.
     stale: AtomicU64,
-    /// The problems that stand.
     board: Board,
     /// What is counted of requests to API servers, of all sources together.
     requests: RequestMetrics,
@@ -202,7 +192,6 @@ impl SourceStats {
         self.board.first(SHOWN_PROBLEMS)
     }
 
-    /// Where problems are shown.
     pub(super) fn board(&self) -> Board {
         self.board.clone()
     }

@@ -16,7 +16,6 @@ const SHORT: Duration = Duration::from_millis(300);
 /// What a secondary answers to a question.
 type Script = fn(&[u8]) -> Vec<Vec<u8>>;
 
-/// The zone.
 fn zone() -> Name {
     "z.example.".parse().unwrap()
 }

@@ -13,7 +13,6 @@ use zone::testing::{contents, publish};
 use super::*;
 use crate::{Closed, Head};
 
-/// Keeps messages.
 #[derive(Default)]
 struct Kept(Vec<Vec<u8>>);
 

@@ -11,7 +11,6 @@ pub(super) enum Action {
     Wait,
     /// Wait, at most until then.
     WaitUntil(Instant),
-    /// Send a datagram now.
     Send,
     /// Note that a telling was given up, and ask again.
     GiveUp,
@@ -20,7 +19,6 @@ pub(super) enum Action {
 /// How far the telling of one target is: decides, without socket or clock.
 #[derive(Debug)]
 pub(super) struct Telling {
-    /// Times and tries.
     settings: NotifySettings,
     /// There is something to tell that was not sent yet.
     pub(super) is_due: bool,
@@ -43,7 +41,6 @@ pub(super) struct Telling {
 }
 
 impl Telling {
-    /// Nothing to tell.
     pub(super) const fn new(settings: NotifySettings) -> Self {
         Self {
             settings,
@@ -64,7 +61,6 @@ impl Telling {
         self.is_due = true;
     }
 
-    /// What to do now.
     pub(super) fn next(&self, now: Instant) -> Action {
         let new_at = self
             .last_new

@@ -18,7 +18,6 @@ use zone::testing::{contents, lines_of, publish, zone};
 
 use super::*;
 
-/// Keeps messages.
 #[derive(Default)]
 struct Kept(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -64,7 +63,6 @@ fn reply(version: &Arc<Version>, raw: &[u8], client: Option<u32>, octets: usize)
         .collect()
 }
 
-/// AXFR as lines.
 fn axfr_lines(version: &Arc<Version>, octets: usize) -> Vec<String> {
     answers(&reply(version, &query(1, "z.", Rtype::AXFR), None, octets))
 }

@@ -18,7 +18,6 @@ use crate::render::ZoneDraft;
 /// An owner of a kept draft that differs from what is served.
 #[derive(Debug, Clone, Copy)]
 struct Touched {
-    /// Its group of causes.
     tag: u32,
     /// The records it loses in a way that counts.
     lost: usize,
@@ -27,7 +26,6 @@ struct Touched {
 /// A draft that is kept aside.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// The contents to be.
     pub(super) contents: Contents,
     /// The owners that differ from what is served.
     touched: BTreeMap<Key, Touched>,

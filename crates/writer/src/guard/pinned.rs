@@ -30,7 +30,6 @@ pub struct Target {
 /// An order and how far it came.
 #[derive(Debug)]
 pub(super) struct Pinned {
-    /// The order.
     pub(super) pin: Pin,
     /// What is to be served with the next commit; `None` once it is, or where nothing is.
     target: Option<Target>,
@@ -38,7 +37,6 @@ pub(super) struct Pinned {
     ended_by: Option<Arc<str>>,
     /// Who waits for what the order does next.
     asked: Vec<oneshot::Sender<Released>>,
-    /// Whether it was told.
     is_told: bool,
 }
 
@@ -229,7 +227,6 @@ impl Guard {
     }
 }
 
-/// Answers all who asked.
 fn tell(asked: Vec<oneshot::Sender<Released>>, answer: &Released) {
     for asked in asked {
         // Who asked may be gone.

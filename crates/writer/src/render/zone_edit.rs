@@ -14,7 +14,6 @@ use crate::plan::ZonePlan;
 /// The edit of one zone and the groups of causes that its tags name.
 #[derive(Debug)]
 pub(crate) struct ZoneEdit {
-    /// The edit.
     pub(crate) edit: Edit,
     /// Group of causes to its tag.
     pub(crate) tags: HashMap<BTreeSet<u32>, u32>,

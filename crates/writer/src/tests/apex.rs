@@ -4,7 +4,6 @@ use dns::Rtype;
 
 use super::*;
 
-/// Our address.
 const OURS: &str = "10.0.0.53";
 
 /// A plan whose servers are reached at [`OURS`], port 5353; the second reverse zone is that address alone.

@@ -11,7 +11,6 @@ pub(super) fn there(name: &str) -> Arc<Zone> {
     testing::zone(name, 1, &[])
 }
 
-/// A zone without one.
 fn awaited(name: &str) -> Arc<Zone> {
     Arc::new(Zone::new(&name.parse().unwrap()))
 }

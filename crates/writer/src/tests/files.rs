@@ -66,16 +66,13 @@ fn any_file(
     })
 }
 
-/// What may happen.
 #[derive(Debug, Clone)]
 enum Happening {
-    /// To the cluster.
     Cluster(Event),
     /// A file says something else.
     File(usize, Arc<ZoneFile>),
 }
 
-/// Anything.
 fn any_happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
         4 => any_event().prop_map(Happening::Cluster),

@@ -50,13 +50,9 @@ impl Observer for Ears {
 
 /// A writer of `cluster.local` with a gate, its clock and what it says.
 struct Subject {
-    /// The writer.
     pipeline: Pipeline<NoStore>,
-    /// The zones.
     plan: ClusterPlan,
-    /// The time.
     clock: Arc<HandClock>,
-    /// What the gate did.
     heard: Ears,
 }
 
@@ -120,7 +116,6 @@ impl Subject {
         );
     }
 
-    /// Lists and commits.
     fn relist(&mut self, services: std::ops::Range<u8>) {
         self.list_all(services);
         assert!(self.pipeline.commit());
@@ -159,7 +154,6 @@ impl Subject {
         &self.plan.forward[0].zone
     }
 
-    /// Its serial.
     fn serial(&self) -> u32 {
         self.zone().current().unwrap().serial.encode()
     }

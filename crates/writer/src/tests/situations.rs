@@ -320,7 +320,6 @@ fn s2_an_empty_service_has_its_address_by_default() {
     assert_eq!(at(&plan, "s.a.svc.cluster.local.").len(), 1);
 }
 
-/// A pod with addresses.
 fn pod(name: &str, addresses: &[&str]) -> Fact {
     Fact::Pod(Pod {
         key: ObjectKey::new("a", name),

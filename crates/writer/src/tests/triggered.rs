@@ -48,11 +48,8 @@ fn slice(service: &str, number: u8) -> Fact {
 
 /// A writer of the namespace `a` with a Service `s` and a headless one `h`, at the second 1000.
 struct Subject {
-    /// The writer.
     pipeline: Pipeline<NoStore>,
-    /// The time.
     clock: Arc<HandClock>,
-    /// What it told.
     told: Told,
 }
 

@@ -8,9 +8,7 @@ pub(super) type Objects = BTreeMap<FactKey, Fact>;
 /// What may happen to it.
 #[derive(Debug, Clone)]
 pub(super) enum Event {
-    /// An object is applied.
     Apply(Fact),
-    /// An object is deleted.
     Delete(FactKey),
     /// A kind is listed anew after objects changed unseen.
     Relist(Kind, Vec<Fact>, Vec<FactKey>),
@@ -260,7 +258,6 @@ pub(super) fn any_fact() -> impl Strategy<Value = Fact> {
     ]
 }
 
-/// Key of a fact.
 pub(super) fn key_of(fact: &Fact) -> FactKey {
     FactKey {
         kind: fact.kind(),
@@ -268,7 +265,6 @@ pub(super) fn key_of(fact: &Fact) -> FactKey {
     }
 }
 
-/// Any event.
 pub(super) fn any_event() -> impl Strategy<Value = Event> {
     let kind = prop::sample::select(Kind::ALL.to_vec());
     prop_oneof![

@@ -15,7 +15,6 @@ const MOST: usize = 64;
 /// whole serve other names too.
 #[derive(Debug, Default)]
 pub struct StepsAtHand {
-    /// The name.
     name: Option<Name>,
     /// By number; whether all of it is there.
     steps: HashMap<u64, (Arc<Step>, bool)>,

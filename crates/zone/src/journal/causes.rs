@@ -114,11 +114,9 @@ fn cause_texts(cause: &Cause) -> [&str; TEXTS] {
 pub(super) struct CauseTable {
     /// All strings, one after the other.
     octets: Vec<u8>,
-    /// Where each string ends.
     ends: Vec<usize>,
     /// Verb, kind and strings of each cause.
     causes: Vec<(u8, u8, [usize; TEXTS])>,
-    /// Where each group ends.
     groups: Vec<usize>,
 }
 
@@ -126,7 +124,6 @@ pub(super) struct CauseTable {
 const MALFORMED: StreamError = StreamError::Damaged("a cause is malformed");
 
 impl CauseTable {
-    /// Reads groups of causes.
     pub(super) fn take(stream: &mut Stream<'_>, operations: bool) -> Streamed<Self> {
         let mut table = Self {
             octets: Vec::new(),
@@ -188,7 +185,6 @@ impl CauseTable {
         groups.map(|(tag, _)| tag).collect()
     }
 
-    /// One cause.
     fn cause(
         &self,
         (verb, kind, places): &(u8, u8, [usize; TEXTS]),
@@ -231,7 +227,6 @@ impl CauseTable {
         })
     }
 
-    /// One string.
     fn string(&self, place: usize) -> Streamed<&str> {
         let start = match place {
             0 => 0,

@@ -109,11 +109,8 @@ pub(super) fn begins_with_record(payload: &[u8]) -> bool {
 /// Cuts a stream into parts.
 #[derive(Debug, Clone)]
 pub(super) struct PartWriter {
-    /// Steps or snapshots.
     kind: u8,
-    /// The zone.
     id: u32,
-    /// The version.
     seq: u64,
     /// The number of the next part.
     part: u32,
@@ -196,7 +193,6 @@ pub(super) enum StreamError {
     /// A part is missing, damaged or malformed.
     #[error("{0}")]
     Damaged(&'static str),
-    /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -206,13 +202,9 @@ pub(super) type Streamed<T> = Result<T, StreamError>;
 
 /// Reads a stream part by part, checking each.
 pub(super) struct Stream<'a> {
-    /// The database.
     store: &'a Store,
-    /// Steps or snapshots.
     kind: u8,
-    /// The zone.
     id: u32,
-    /// The version.
     seq: u64,
     /// The last version of which parts are read ahead.
     last: u64,
@@ -284,7 +276,6 @@ impl<'a> Stream<'a> {
         (self.taken, self.ended) = (0, false);
     }
 
-    /// Whether all was read.
     pub(super) const fn is_at_end(&self) -> bool {
         self.ended && self.taken == self.buffer.len()
     }
@@ -336,7 +327,6 @@ impl<'a> Stream<'a> {
         Ok(&self.buffer[start..self.taken])
     }
 
-    /// The next octet.
     pub(super) fn octet(&mut self) -> Streamed<u8> {
         Ok(self.take(1)?[0])
     }

@@ -23,7 +23,6 @@ use crate::{Candidate, MemoryLimits};
 /// What a step counts towards the limits besides its records' octets: numbers, causes, hashes, keys.
 const STEP_OCTETS: u64 = 256;
 
-/// What one candidate writes.
 struct Plan {
     /// What will be known of the zone.
     stored: Stored,

@@ -154,7 +154,6 @@ struct Owners<'a> {
 }
 
 impl<'a> Owners<'a> {
-    /// All of them.
     const ALL: Self = Self {
         from: &[],
         below: None,
@@ -185,7 +184,6 @@ impl<'a> Owners<'a> {
         Box::new(nodes)
     }
 
-    /// Those of some changes.
     fn changed<'c>(
         self,
         changes: &'c OwnerChanges<'c>,
@@ -229,9 +227,7 @@ impl AtHand<'_> {
 
 /// A version: contents at hand, and what leads from them to it.
 struct Side<'a> {
-    /// The zone.
     apex: &'a Name,
-    /// The contents.
     at_hand: AtHand<'a>,
     /// What is done to them.
     changes: OwnerChanges<'a>,

@@ -107,13 +107,11 @@ impl Losses {
         Self(Arc::new(RwLock::new(lost)))
     }
 
-    /// What a zone lost.
     pub(super) fn get(&self, apex: &Name) -> Option<Lost> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         all.get(apex).copied()
     }
 
-    /// All, by zone.
     pub(super) fn all(&self) -> Vec<(Name, Lost)> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         all.iter()

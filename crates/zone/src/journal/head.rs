@@ -14,11 +14,9 @@ const PAGE: usize = 64;
 /// What a zone's history rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Base {
-    /// The version it gives.
     pub(super) seq: u64,
     /// Whether it is a snapshot; else it is the first step.
     pub(super) snapshot: bool,
-    /// Its octets.
     pub(super) octets: u64,
 }
 
@@ -34,7 +32,6 @@ impl Base {
 pub(super) struct Head {
     /// The serial of the newest version.
     pub(super) serial: Serial,
-    /// Its number.
     pub(super) seq: u64,
     /// The number of the oldest step that is kept.
     pub(super) oldest: u64,

@@ -24,7 +24,6 @@ const PAGE: usize = 64;
 /// What steps are found by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Topic {
-    /// The kind of keys.
     kind: u8,
     /// The beginning of the hash of what is looked for.
     hash: [u8; 8],
@@ -126,9 +125,7 @@ pub(super) fn keys_of(step: &Step, id: u32) -> Vec<IndexKey> {
 /// The key of an index entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum IndexKey {
-    /// By a topic.
     Topic([u8; 21]),
-    /// Of a wide step.
     Wide([u8; 13]),
 }
 
@@ -167,17 +164,12 @@ pub(super) fn has(store: &Store, key: &[u8]) -> Result<bool, StoreError> {
 /// Numbers of steps that may concern a topic, falling, found a page at a time.
 #[derive(Debug)]
 pub(super) struct Finder {
-    /// What is looked for.
     topic: Topic,
-    /// The zone.
     id: u32,
     /// The first step that the indexes know.
     indexed: u64,
-    /// The lowest number wanted.
     low: u64,
-    /// Entries of the topic.
     topic_source: Source,
-    /// Entries of wide steps.
     wide_source: Source,
     /// The next number below the indexed ones; `low - 1` or lower at the end.
     plain: Option<u64>,
@@ -193,7 +185,6 @@ struct Source {
 }
 
 impl Source {
-    /// The highest number left.
     fn peek(
         &mut self,
         store: &Store,
@@ -237,7 +228,6 @@ impl Finder {
         }
     }
 
-    /// The next number.
     pub(super) fn next(&mut self, store: &Store) -> Result<Option<u64>, StoreError> {
         let (topic, id) = (self.topic, self.id);
         let first = self.low.max(self.indexed);

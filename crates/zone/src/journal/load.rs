@@ -15,13 +15,9 @@ use crate::{Contents, Link, MemoryLimits, Step, Version};
 /// What a zone's version is made of.
 #[derive(Debug, Clone)]
 pub(super) struct State {
-    /// The version's number.
     pub(super) seq: u64,
-    /// Its serial.
     pub(super) serial: Serial,
-    /// When it was made.
     pub(super) time_ms: u64,
-    /// Its records.
     pub(super) contents: Contents,
     /// Its hashes; `None` when the step that leads to it has none or was not looked at.
     pub(super) link: Option<Link>,
@@ -29,7 +25,6 @@ pub(super) struct State {
 
 /// The newest sound version and what was wrong after it.
 pub(super) struct Sound {
-    /// The version.
     pub(super) version: Version,
     /// Why the steps after it cannot be used; `None` when there are none.
     pub(super) fault: Option<String>,
@@ -69,7 +64,6 @@ pub(super) fn read_snapshot(store: &Store, stored: &Stored, base: Base) -> Strea
     })
 }
 
-/// Reads a step.
 pub(super) fn read_step(store: &Store, apex: &Name, id: u32, seq: u64) -> Streamed<Step> {
     Ok(step::read_raw_step(store, id, seq)?.into_step(apex))
 }
@@ -137,11 +131,8 @@ impl State {
 
 /// The history of a version in memory while it is read.
 struct History {
-    /// The steps, oldest first.
     steps: Vector<Arc<Step>>,
-    /// Their octets.
     octets: usize,
-    /// What may be kept.
     limits: MemoryLimits,
 }
 

@@ -74,11 +74,9 @@ pub struct StoredZone {
 /// Reads the history. Cheap to clone; each call sees what was durable when it was made.
 #[derive(Clone)]
 pub struct Reader {
-    /// The database.
     pub(super) store: Store,
     /// The zones' heads, as the journal keeps them.
     pub(super) zones: Arc<RwLock<Zones>>,
-    /// What is lost.
     pub(super) losses: Losses,
 }
 

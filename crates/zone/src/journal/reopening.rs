@@ -50,7 +50,6 @@ impl Default for Reopening {
 }
 
 impl Reopening {
-    /// It did not open.
     fn fail(&mut self, now_ms: u64) {
         let pause = AGAIN_AFTER_MS << self.failed.min(DOUBLED_MOST);
         self.failed += 1;

@@ -25,7 +25,6 @@ const FORMAT_NEXT: &str = "format.next";
 pub(super) const FORMAT_TEXT: &str = "zonewright state ";
 /// The file that is locked while a process uses the folder.
 const LOCK_FILE: &str = "lock";
-/// The database's folder.
 const DATABASE: &str = "db";
 /// Where damaged files go: this, a dash and a number.
 const DAMAGED: &str = "damaged";
@@ -45,7 +44,6 @@ const PROBE_OCTETS: usize = 1 << 20;
 /// A folder that is ours and locked.
 #[derive(Debug)]
 pub(super) struct StateDir {
-    /// Its path.
     path: PathBuf,
     /// Keeps the lock while it is open.
     _lock: File,
@@ -80,12 +78,10 @@ impl StateDir {
         })
     }
 
-    /// The folder.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The database's folder.
     pub(super) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
     }
@@ -125,7 +121,6 @@ impl StateDir {
         self.climb(store, Rung::Anew, keep, notes, check)
     }
 
-    /// Tries rung after rung.
     fn climb<T>(
         &self,
         store: &Store,
@@ -235,7 +230,6 @@ impl StateDir {
         Ok(())
     }
 
-    /// Moves the database away.
     fn move_database(&self, keep: Keep, notes: &mut Vec<String>) -> io::Result<Option<PathBuf>> {
         self.probe()?;
         let database = self.database();
@@ -307,7 +301,6 @@ impl StateDir {
 /// How the database is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rung {
-    /// As it is.
     AsItIs,
     /// Without sled's snapshots, from its log.
     FromLog,
@@ -320,7 +313,6 @@ enum Rung {
 pub(super) enum Keep {
     /// All that can be read.
     Readable,
-    /// Nothing.
     Nothing,
 }
 

@@ -7,9 +7,7 @@ use crate::journal::codec::{self, HEAD, OLDER, SNAPSHOT, STEP, ZONE};
 use crate::journal::head::{Head, read_older};
 use crate::journal::store::{Batch, Store, StoreError};
 
-/// Entries read at once.
 const PAGE: usize = 32;
-/// Entries written at once.
 const BATCH_ENTRIES: usize = 256;
 
 /// Copies what is readable. Errors of the damaged database end the stream they are met in; those of the
@@ -29,11 +27,8 @@ pub(super) fn copy_readable(from: &Store, to: &Store) -> Result<(), StoreError> 
     to.sync()
 }
 
-/// A copy in progress.
 struct Copy<'a> {
-    /// The damaged database.
     from: &'a Store,
-    /// The new one.
     to: &'a Store,
     /// What is not written yet.
     batch: Batch,

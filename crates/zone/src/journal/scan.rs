@@ -13,7 +13,6 @@ use crate::journal::{BATCH_ENTRIES, Stored, Zones, load};
 /// Keys that nobody needs any more.
 #[derive(Debug)]
 pub(super) struct Garbage {
-    /// The first key.
     pub(super) low: Vec<u8>,
     /// The first key that stays.
     pub(super) high: Vec<u8>,
@@ -28,9 +27,7 @@ pub(super) struct Scan {
     pub(super) next_id: u32,
     /// Wide steps without a list.
     pub(super) lists: Vec<WideJob>,
-    /// Entries nobody needs.
     pub(super) garbage: Vec<Garbage>,
-    /// What is damaged.
     pub(super) notes: Vec<String>,
 }
 

@@ -95,18 +95,13 @@ pub(super) fn middle(store: &Store, (kind, id, seq): (u8, u32, u64)) -> Streamed
 
 /// The parts of one stream.
 struct Parts<'a> {
-    /// The database.
     store: &'a Store,
-    /// Steps or snapshots.
     kind: u8,
-    /// The zone.
     id: u32,
-    /// The version.
     seq: u64,
 }
 
 impl Parts<'_> {
-    /// A part's value.
     fn value(&self, part: u32) -> Streamed<Octets> {
         let key = codec::part_key(self.kind, self.id, self.seq, part);
         let value = self.store.get(&key)?;

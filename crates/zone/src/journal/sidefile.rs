@@ -13,13 +13,11 @@ use std::path::{Path, PathBuf};
 
 use dns::{Name, Serial};
 
-/// The file's name.
 const FILE: &str = "serials";
 /// Where it is written before it is renamed.
 const NEXT: &str = "serials.next";
 /// The file that says what is newest.
 const NEWEST: &str = "newest";
-/// The first line.
 const HEAD_LINE: &str = "zonewright serials 1";
 /// How far above a serial its ceiling is set: serials follow the clock, so the file is written at most
 /// once in so many seconds, and a crash costs at most so many serials.
@@ -28,7 +26,6 @@ const AHEAD: u32 = 256;
 /// The ceilings, in memory and on disk.
 #[derive(Debug)]
 pub(super) struct Serials {
-    /// The state folder.
     dir: PathBuf,
     /// By lower-case name: the ceiling as it is on disk.
     ceilings: BTreeMap<Name, Serial>,
@@ -37,7 +34,6 @@ pub(super) struct Serials {
 /// What was found on disk.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// The ceilings.
     pub(super) serials: Serials,
     /// What is wrong with the file, in words.
     pub(super) notes: Vec<String>,
@@ -46,7 +42,6 @@ pub(super) struct Found {
 }
 
 impl Serials {
-    /// Reads the file.
     pub(super) fn read(dir: &Path) -> io::Result<Found> {
         let mut found = Found {
             serials: Self {
@@ -86,7 +81,6 @@ impl Serials {
         Ok(found)
     }
 
-    /// All ceilings, by name.
     pub(super) fn all(&self) -> impl Iterator<Item = (&Name, Serial)> {
         self.ceilings.iter().map(|(apex, ceiling)| (apex, *ceiling))
     }
@@ -119,7 +113,6 @@ impl Serials {
         self.replace(next)
     }
 
-    /// Writes the file anew.
     fn replace(&mut self, next: BTreeMap<Name, Serial>) -> io::Result<()> {
         let mut text = format!("{HEAD_LINE}\n");
         for (apex, ceiling) in &next {
@@ -158,9 +151,7 @@ fn read_line(line: &[u8]) -> Option<(Name, Serial)> {
 /// was found after the machine was started, so that later serials may have been announced before.
 #[derive(Debug)]
 pub(super) struct Newest {
-    /// The file.
     file: File,
-    /// How long it is.
     len: u64,
     /// Names this start of the machine; empty where the system does not tell.
     boot: String,
@@ -175,7 +166,6 @@ const NOT_SINCE: &[u8] = b"+ ";
 /// What is newest of a zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
-    /// The zone.
     pub(super) apex: Name,
     /// Its newest serial that is known.
     pub(super) serial: Serial,
@@ -186,7 +176,6 @@ pub(super) struct Line {
 /// What the file `newest` said.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// Each zone's newest serial.
     pub(super) serials: Vec<Line>,
     /// Zones that may have lost all they had, with the highest serial that it may have been.
     pub(super) unsure: Vec<(Name, Serial)>,

@@ -9,13 +9,9 @@ use crate::journal::step;
 /// A snapshot being written. It holds its version's contents, so commits go on beside it.
 #[derive(Debug)]
 pub(super) struct SnapshotJob {
-    /// The zone.
     pub(super) apex: Name,
-    /// Its id.
     pub(super) id: u32,
-    /// The version.
     pub(super) seq: u64,
-    /// The version's contents.
     contents: Contents,
     /// The stream; `None` once it is at its end.
     parts: Option<PartWriter>,

@@ -215,7 +215,6 @@ pub(super) fn peek_version(store: &Store, id: u32, seq: u64) -> Streamed<(Serial
 pub(super) struct RawStep {
     /// The step; `added` is empty when there are nodes.
     step: Step,
-    /// Nodes with their tags.
     nodes: Option<Vec<(Node, u32)>>,
 }
 
@@ -226,7 +225,6 @@ pub(super) fn peek_link(store: &Store, id: u32, seq: u64) -> Streamed<Option<Lin
     Ok(take_head(&mut stream, seq)?.0.link)
 }
 
-/// Reads a step.
 pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawStep> {
     take_raw_step(&mut Stream::new(store, STEP, id, seq), seq, true)
 }
@@ -307,7 +305,6 @@ impl RawStep {
         self.step.link
     }
 
-    /// The whole step.
     pub(super) fn into_step(self, apex: &Name) -> Step {
         let Self { mut step, nodes } = self;
         for (node, tag) in nodes.into_iter().flatten() {
@@ -337,7 +334,6 @@ impl RawStep {
     }
 }
 
-/// Reads a hash.
 fn take_hash(stream: &mut Stream<'_>) -> Streamed<Hash> {
     let octets = stream.take(32)?.try_into();
     Ok(Hash::from_octets(
@@ -345,7 +341,6 @@ fn take_hash(stream: &mut Stream<'_>) -> Streamed<Hash> {
     ))
 }
 
-/// Reads a node.
 pub(super) fn take_node(stream: &mut Stream<'_>) -> Streamed<Node> {
     Node::decode(stream.counted()?).ok_or(StreamError::Damaged("a node is malformed"))
 }
@@ -367,15 +362,11 @@ pub(super) fn put_node(out: &mut Vec<u8>, node: &Node) {
 
 /// What stands before the nodes of a snapshot.
 pub(super) struct SnapshotHead {
-    /// The version's SOA fields.
     pub(super) soa: Soa,
-    /// Its serial.
     pub(super) serial: Serial,
-    /// When it was made.
     pub(super) time_ms: u64,
     /// How many records it has.
     pub(super) records: usize,
-    /// How many nodes follow.
     pub(super) owners: usize,
 }
 
@@ -391,7 +382,6 @@ pub(super) fn take_snapshot_head(stream: &mut Stream<'_>) -> Streamed<SnapshotHe
     })
 }
 
-/// Reads a snapshot.
 pub(super) fn read_snapshot(
     store: &Store,
     apex: &Name,

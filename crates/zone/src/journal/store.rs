@@ -122,20 +122,16 @@ impl Deref for Octets {
 /// Changes that become visible together.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// The changes.
     batch: sled::Batch,
-    /// How many there are.
     keys: usize,
 }
 
 impl Batch {
-    /// Sets a key.
     pub(super) fn put(&mut self, key: &[u8], value: Vec<u8>) {
         self.batch.insert(key, value);
         self.keys += 1;
     }
 
-    /// Removes a key.
     pub(super) fn delete(&mut self, key: &[u8]) {
         self.batch.remove(key);
         self.keys += 1;
@@ -147,9 +143,7 @@ impl Batch {
     }
 }
 
-/// An open database.
 struct Open {
-    /// sled's handle.
     db: sled::Db,
     /// The log, for `fdatasync`.
     log: File,
@@ -157,7 +151,6 @@ struct Open {
 
 /// The database, shared with readers. It can be closed and opened again under them.
 struct Shared {
-    /// Its folder.
     path: PathBuf,
     /// The handle; `None` between closing and opening.
     open: RwLock<Option<Open>>,
@@ -176,11 +169,9 @@ struct Shared {
 /// What came of opening the database anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Renewal {
-    /// It was.
     Done,
     /// It was not: it takes so many octets on the disk.
     TooLarge {
-        /// How many.
         octets: u64,
     },
 }
@@ -267,7 +258,6 @@ impl Store {
         Ok(())
     }
 
-    /// Opens sled.
     fn open_db(&self) -> Result<Open, StoreError> {
         #[cfg(test)]
         {
@@ -362,7 +352,6 @@ impl Store {
         self.note(done)
     }
 
-    /// Remembers a failed write.
     fn note<T>(&self, done: Result<T, StoreError>) -> Result<T, StoreError> {
         if done.is_err() {
             self.0.poisoned.store(true, Ordering::Release);

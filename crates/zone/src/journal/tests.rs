@@ -29,13 +29,10 @@ fn clock(at: &Arc<AtomicU64>) -> WallClock {
 
 /// A journal with its folder and clock, and the version it stands at.
 struct Bench {
-    /// The state folder.
     dir: TempDir,
-    /// The time.
     now: Arc<AtomicU64>,
     /// The journal; `None` while it is closed.
     journal: Option<Journal>,
-    /// The newest version.
     version: Option<Version>,
     /// All steps that were made durable.
     steps: Vec<Arc<Step>>,
@@ -72,7 +69,6 @@ impl Bench {
         [report.notes, loaded.notes].concat()
     }
 
-    /// The journal.
     fn journal(&mut self) -> &mut Journal {
         self.journal.as_mut().unwrap()
     }
@@ -93,7 +89,6 @@ impl Bench {
         }
     }
 
-    /// Commits a candidate.
     fn put(&mut self, candidate: Candidate) {
         let (version, step) = (candidate.version().clone(), Arc::clone(candidate.step()));
         self.journal().commit(vec![candidate]).unwrap();

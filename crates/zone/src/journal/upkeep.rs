@@ -20,7 +20,6 @@ const DROPPED_STEPS: usize = 64;
 /// No snapshot is written before the steps since the base have so many octets.
 const SNAPSHOT_MIN_OCTETS: u64 = 1 << 20;
 
-/// When upkeep is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Occasion {
     /// With a commit: nothing large is read.

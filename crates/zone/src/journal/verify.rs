@@ -111,30 +111,23 @@ impl Verdict {
 pub(super) struct Walk<'a> {
     /// Tells where the history begins now.
     reader: &'a Reader,
-    /// The database.
     store: &'a Store,
     /// The zone as it stood at the beginning.
     stored: &'a Stored,
-    /// What is wrong.
     faults: BTreeSet<Fault>,
-    /// What was found.
     verdict: Verdict,
 }
 
 /// What the next step must follow.
 struct Before {
-    /// The serial.
     serial: Serial,
-    /// The SOA fields.
     soa: Soa,
     /// How many records there are.
     records: usize,
-    /// The hashes.
     link: Option<Link>,
 }
 
 impl<'a> Walk<'a> {
-    /// Nothing found yet.
     pub(super) fn new(reader: &'a Reader, stored: &'a Stored) -> Self {
         let head = &stored.head;
         Self {
@@ -154,7 +147,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes all ways.
     pub(super) fn run(mut self) -> Result<Verdict, StoreError> {
         self.steps()?;
         self.contents()?;
@@ -197,7 +189,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The steps, oldest first.
     fn steps(&mut self) -> Result<(), StoreError> {
         let Stored { apex, id, head, .. } = self.stored;
         let mut before: Option<Before> = None;

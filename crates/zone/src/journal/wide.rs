@@ -84,9 +84,7 @@ pub(super) fn may_concern(
 /// The list of a wide step in the making.
 #[derive(Debug)]
 pub(super) struct WideJob {
-    /// The zone's id.
     pub(super) id: u32,
-    /// The step's number.
     pub(super) seq: u64,
     /// The step; `None` when it is to be read.
     pub(super) step: Option<Arc<Step>>,

@@ -50,7 +50,6 @@ fn said(
     words(&answer, lower.as_wire()).join(", ")
 }
 
-/// How an answer ends.
 fn end_of(answer: &Answer<'_>) -> String {
     match (answer.exists, answer.negative) {
         (true, false) => "end".to_owned(),

@@ -5,7 +5,6 @@ use ::fuzz::{Fuzz, Outcome};
 use super::*;
 use crate::testing::{ixfr, with_opt};
 
-/// Signed requests.
 fn requests() -> Vec<Vec<u8>> {
     let mut all = vec![
         query(7, "z.", Rtype::SOA),
@@ -19,7 +18,6 @@ fn requests() -> Vec<Vec<u8>> {
     all
 }
 
-/// Parts of messages.
 const PARTS: &[&[u8]] = &[
     b"\xc0\x0c",
     b"\xff\xff",

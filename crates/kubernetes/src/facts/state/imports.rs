@@ -14,7 +14,6 @@ use super::{State, slice_addresses};
 use crate::facts::holders::Holders;
 use crate::facts::{Dirty, EndpointSlice, ImportForm, ServiceImport};
 
-/// The imports, indexed.
 #[derive(Debug, Default)]
 pub(super) struct Imports {
     /// Imports by key, so that those of a namespace stand together.
@@ -63,7 +62,6 @@ impl State {
         self.imports.holders.addresses()
     }
 
-    /// Puts an import in.
     pub(super) fn put_import(
         &mut self,
         import: &ServiceImport,
@@ -83,7 +81,6 @@ impl State {
         self.import_changed(&import.key, [old.as_ref(), Some(import)], cause, dirty);
     }
 
-    /// Takes an import out.
     pub(super) fn take_import(
         &mut self,
         key: &FactKey,

@@ -48,9 +48,7 @@ impl SliceNames {
 
 /// Whom a slice belongs to before and after a change.
 pub(super) struct Owners {
-    /// Before.
     pub(super) before: Option<ObjectKey>,
-    /// After.
     pub(super) after: Option<ObjectKey>,
     /// For whom it had endpoints, and for whom it has, where these are not the same: an owner whose last endpoint
     /// went, or whose first came, may be hidden or shown.

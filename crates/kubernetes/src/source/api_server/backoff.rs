@@ -7,9 +7,7 @@ use std::time::Duration;
 /// Waits that double, with jitter, up to a limit.
 #[derive(Debug)]
 pub(super) struct Backoff {
-    /// The first wait.
     first: Duration,
-    /// The longest wait.
     longest: Duration,
     /// The next wait, before jitter.
     next: Duration,

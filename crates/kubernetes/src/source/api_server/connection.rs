@@ -82,7 +82,6 @@ pub enum ConnectError {
 /// A client that can be made anew when its credentials have been replaced.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// Where, and who.
     auth: Auth,
     /// How long a connection may be silent.
     read_timeout: Duration,
@@ -93,9 +92,7 @@ pub(super) struct Connection {
 /// A client and which one it is.
 #[derive(Clone)]
 pub(super) struct Numbered {
-    /// The client.
     pub(super) client: Client,
-    /// Counts the clients made.
     pub(super) number: u64,
     /// Host and port of the server, for metrics.
     pub(super) host: Arc<str>,
@@ -178,7 +175,6 @@ fn host(auth: &Auth, url: &http::Uri) -> Arc<str> {
     }
 }
 
-/// Reads the configuration.
 async fn config(auth: &Auth) -> Result<Config, ConnectError> {
     match auth {
         Auth::InCluster => {

@@ -9,16 +9,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
-/// A request.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
-    /// The whole path.
     pub(super) path: String,
     /// `services`, `namespaces`, `endpointslices`.
     pub(super) plural: String,
-    /// The query.
     pub(super) query: HashMap<String, String>,
-    /// The token.
     pub(super) token: Option<String>,
 }
 
@@ -34,7 +30,6 @@ impl Asked {
     }
 }
 
-/// An answer.
 pub(super) enum Reply {
     /// A status and a body.
     Body(u16, String),
@@ -82,7 +77,6 @@ impl Reply {
         )
     }
 
-    /// An error status.
     pub(super) fn status(code: u16, message: &str) -> Self {
         let body = serde_json::json!({
             "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message,
@@ -96,15 +90,10 @@ impl Reply {
 /// before it.
 pub(super) type Script = dyn Fn(&Asked, usize) -> Reply + Send + Sync;
 
-/// The server.
 pub(super) struct Fake {
-    /// Where it listens.
     pub(super) address: SocketAddr,
-    /// What it was asked.
     log: Arc<Mutex<Vec<Asked>>>,
-    /// Told of every request.
     was_asked: Arc<Notify>,
-    /// Its connections.
     tasks: JoinSet<()>,
 }
 
@@ -138,7 +127,6 @@ impl Fake {
         }
     }
 
-    /// Its URL.
     pub(super) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -165,18 +153,13 @@ impl Fake {
     }
 }
 
-/// What the connections share.
 #[derive(Clone)]
 struct State {
-    /// What was asked.
     log: Arc<Mutex<Vec<Asked>>>,
-    /// Told of every request.
     was_asked: Arc<Notify>,
-    /// What decides the answers.
     script: Arc<Script>,
 }
 
-/// Accepts connections.
 async fn accept(listener: TcpListener, state: State) {
     let mut connections = JoinSet::new();
     loop {
@@ -204,7 +187,6 @@ async fn serve(mut stream: TcpStream, state: State) {
     answer(&mut stream, reply).await.ok();
 }
 
-/// Writes an answer.
 async fn answer(stream: &mut TcpStream, reply: Reply) -> std::io::Result<()> {
     let begin = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n";
     match reply {
@@ -238,7 +220,6 @@ async fn answer(stream: &mut TcpStream, reply: Reply) -> std::io::Result<()> {
     stream.shutdown().await
 }
 
-/// Reads a request.
 async fn request(stream: &mut TcpStream) -> Option<Asked> {
     let mut bytes = Vec::new();
     while !bytes.ends_with(b"\r\n\r\n") {

@@ -19,22 +19,15 @@ pub(super) enum Fault {
     Transport(String),
     /// Nothing came for this long.
     Silent(Duration),
-    /// An error status.
     Status {
         /// The HTTP code, or that of an error event.
         code: u16,
-        /// What the server says.
         message: String,
         /// How long it asks to be left alone.
         retry_after: Option<Duration>,
     },
     /// An error event in a watch; the position is not to be trusted after it.
-    ErrorEvent {
-        /// Its code.
-        code: u16,
-        /// What the server says.
-        message: String,
-    },
+    ErrorEvent { code: u16, message: String },
     /// Not what the API promises.
     Malformed(String),
     /// The watch was closed as soon as it was opened.
@@ -97,7 +90,6 @@ impl Fault {
         }
     }
 
-    /// The class in metrics.
     pub(super) const fn class(&self) -> ErrorClass {
         match self {
             Self::Transport(_) | Self::Silent(_) => ErrorClass::Transport,
@@ -205,7 +197,6 @@ impl Fault {
     }
 }
 
-/// What a status says.
 fn text_of(status: &Status) -> String {
     if status.message.is_empty() {
         status.reason.clone()

@@ -20,7 +20,6 @@ use crate::source::{About, ErrorClass, Problem};
 /// How long a test waits for what must come.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Settings with short waits.
 fn quick() -> Settings {
     Settings {
         page_timeout: Duration::from_secs(5),
@@ -34,16 +33,12 @@ fn quick() -> Settings {
 
 /// The source under test and what it says.
 struct Bench {
-    /// The events.
     rx: mpsc::Receiver<SourceEvent>,
-    /// The counters.
     stats: Arc<SourceStats>,
-    /// The source.
     _tasks: JoinSet<()>,
 }
 
 impl Bench {
-    /// Follows a server.
     async fn start(auth: Auth, settings: Settings) -> Self {
         Self::start_for(Wanted::default(), auth, settings).await
     }
@@ -64,7 +59,6 @@ impl Bench {
         }
     }
 
-    /// Follows a fake server.
     async fn of(fake: &Fake) -> Self {
         Self::start(
             Auth::Endpoint {
@@ -103,7 +97,6 @@ impl Bench {
         .await
     }
 
-    /// The next problem.
     async fn problem(&mut self) -> Problem {
         self.next("problem", |event| match event {
             SourceEvent::Problem(problem) => Some(problem.clone()),
@@ -166,7 +159,6 @@ fn event(word: &str, object: &str) -> String {
     format!("{{\"type\":\"{word}\",\"object\":{object}}}")
 }
 
-/// A bookmark.
 fn bookmark(version: u32) -> String {
     event(
         "BOOKMARK",

@@ -14,7 +14,6 @@ use tokio::time::Instant;
 
 use crate::source::ApiLimits;
 
-/// Lets requests through.
 #[derive(Debug)]
 pub(super) struct Throttle {
     /// The pace. The lock protects it for one look.
@@ -27,12 +26,10 @@ pub(super) struct Throttle {
 #[derive(Debug)]
 #[must_use = "the request is under way as long as this is held"]
 pub(super) struct UnderWay<'a> {
-    /// The room it takes.
     _room: Option<SemaphorePermit<'a>>,
 }
 
 impl Throttle {
-    /// With these limits.
     pub(super) fn new(limits: ApiLimits) -> Self {
         let room = |bound: NonZeroU32| {
             let bound = usize::try_from(bound.get()).unwrap_or(Semaphore::MAX_PERMITS);
@@ -74,7 +71,6 @@ struct Pace {
 }
 
 impl Pace {
-    /// A full bucket.
     fn new(interval: Duration, burst: NonZeroU32) -> Self {
         Self {
             interval,

@@ -33,16 +33,13 @@ const LIST_AFTER_CLOSES: u32 = 5;
 /// The pods that have not ended.
 const RUNNING_PODS: &str = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown";
 
-/// Nobody listens any more.
 #[derive(Debug)]
 struct Unheard;
 
 /// What ends a list or a watch.
 #[derive(Debug)]
 enum End {
-    /// Something went wrong.
     Fault(Fault),
-    /// Nobody listens any more.
     Unheard,
 }
 
@@ -58,15 +55,10 @@ impl From<Fault> for End {
     }
 }
 
-/// Follows one kind.
 pub(super) struct KindWatch<'a> {
-    /// The kind.
     kind: Kind,
-    /// Client, settings, clock, counters.
     shared: &'a Shared,
-    /// Where events go.
     tx: mpsc::Sender<SourceEvent>,
-    /// Shared strings.
     interner: Interner,
     /// Which problems of objects were said.
     said: Said<Option<FactKey>>,
@@ -174,7 +166,6 @@ impl<'a> KindWatch<'a> {
         Ok(())
     }
 
-    /// Sends an event.
     async fn send(&self, event: SourceEvent) -> Result<(), Unheard> {
         self.tx.send(event).await.map_err(|_| Unheard)
     }
@@ -469,6 +460,5 @@ impl<'a> KindWatch<'a> {
 enum Heard {
     /// An event or a bookmark.
     Something,
-    /// Not a line.
     Nothing,
 }

@@ -13,14 +13,12 @@ use crate::facts::{Change, Fact, Namespace};
 use crate::source::problem::Said;
 use crate::source::{About, Interner, Problem, SourceStats, Wanted};
 
-/// One file.
 #[derive(Debug, Default)]
 struct File {
     /// What it looked like when it was read.
     stamp: Stamp,
     /// Whether a change after the reading must show in the stamp.
     settled: bool,
-    /// Its last good content.
     facts: HashMap<FactKey, Held>,
     /// Objects of other kinds in it.
     ignored: usize,
@@ -31,7 +29,6 @@ struct File {
 /// A fact in a file.
 #[derive(Debug, Clone)]
 struct Held {
-    /// The fact.
     fact: Fact,
     /// Whether it is a Namespace that is only named by an object of the file.
     implied: bool,
@@ -42,7 +39,6 @@ struct Held {
 /// What a problem belongs to.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Owner {
-    /// A file.
     File(Arc<str>),
     /// An object that stands in several files.
     Object(FactKey),
@@ -76,16 +72,12 @@ struct Pass {
     wall: SystemTime,
     /// The keys whose fact may have changed.
     dirty: BTreeSet<FactKey>,
-    /// What it found.
     out: Reread,
 }
 
-/// A folder of manifests.
 #[derive(Debug)]
 pub(super) struct Folder {
-    /// Where it is.
     root: PathBuf,
-    /// What is asked for.
     wanted: Wanted,
     /// How long a file may be missing before its objects are.
     grace: Duration,
@@ -93,15 +85,11 @@ pub(super) struct Folder {
     files: BTreeMap<Arc<str>, File>,
     /// Which files an object stands in.
     owners: HashMap<FactKey, BTreeSet<Arc<str>>>,
-    /// What was told last.
     told: HashMap<FactKey, Fact>,
     /// Whether the lists were told.
     listed: bool,
-    /// Shared strings.
     interner: Interner,
-    /// Which problems were told.
     said: Said<Owner>,
-    /// The counters.
     stats: Arc<SourceStats>,
 }
 

@@ -19,7 +19,6 @@ use crate::source::{About, Interner, Problem, Wanted};
 /// How deep collections may be nested in YAML.
 const DEEPEST: usize = 128;
 
-/// What a file says.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
     /// Its facts; of two with one name, the later.
@@ -39,7 +38,6 @@ pub(super) struct Parsed {
 pub(super) struct Unparsable {
     /// The line, from 1, if it is known.
     pub(super) line: Option<u64>,
-    /// What is wrong there.
     pub(super) message: String,
 }
 
@@ -71,11 +69,9 @@ enum Sort {
     Object(Kind),
     /// A list; of a kind, when its items need not say theirs.
     List(Option<Kind>),
-    /// Anything else.
     Other,
 }
 
-/// What an object is.
 fn sort(version: Option<&str>, kind: Option<&str>) -> Sort {
     match (version, kind) {
         (Some("v1"), Some("Service")) => Sort::Object(Kind::Service),
@@ -113,13 +109,9 @@ fn item_kind(list: Option<Kind>, version: Option<&str>, kind: Option<&str>) -> O
 
 /// Takes objects as they are found.
 struct Taker<'a> {
-    /// The file's name.
     file: &'a str,
-    /// What is asked for.
     wanted: &'a Wanted,
-    /// Shared strings.
     interner: &'a mut Interner,
-    /// What was found.
     parsed: Parsed,
 }
 
@@ -244,11 +236,9 @@ fn json_item(of: Option<Kind>, item: &RawValue, line: u64, taker: &mut Taker<'_>
 
 /// Counts lines up to parts of a text that are asked for in order.
 struct Lines<'a> {
-    /// The text.
     text: &'a str,
     /// How far it was counted.
     at: usize,
-    /// The line there.
     line: u64,
 }
 
@@ -281,7 +271,6 @@ struct Items(Vec<Spanned<Value>>);
 
 impl<'de> Deserialize<'de> for Items {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// Reads the items.
         struct Reader;
         impl<'de> Visitor<'de> for Reader {
             type Value = Items;
@@ -333,7 +322,6 @@ impl<'de> Deserialize<'de> for Items {
 
 impl<'de> Deserialize<'de> for Document {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// Reads the document.
         struct Reader;
         impl<'de> Visitor<'de> for Reader {
             type Value = Document;
@@ -376,7 +364,6 @@ fn options() -> Options {
     options
 }
 
-/// Reads a YAML file.
 fn yaml(text: &str, taker: &mut Taker<'_>) -> Result<(), Unparsable> {
     let documents: Vec<Spanned<Document>> =
         serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| {

@@ -14,7 +14,6 @@ use tempfile::TempDir;
 use super::*;
 use crate::facts::{Change, Kinds, Selector};
 
-/// A Service in YAML.
 fn service(name: &str, address: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: shop}}\nspec: \
@@ -24,18 +23,13 @@ fn service(name: &str, address: &str) -> String {
 
 /// A folder under test and the time it is told.
 struct Bench {
-    /// The folder.
     dir: TempDir,
-    /// What is tested.
     folder: Folder,
-    /// The time.
     now: Instant,
-    /// The counters.
     stats: Arc<SourceStats>,
 }
 
 impl Bench {
-    /// An empty folder.
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let stats = Arc::new(SourceStats::default());
@@ -54,14 +48,12 @@ impl Bench {
         }
     }
 
-    /// Writes a file.
     fn write(&self, name: &str, text: &str) {
         let path = self.dir.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    /// Removes a file.
     fn remove(&self, name: &str) {
         fs::remove_file(self.dir.path().join(name)).unwrap();
     }

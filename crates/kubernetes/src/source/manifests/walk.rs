@@ -13,9 +13,7 @@ pub(super) type Inode = (u64, u64);
 /// What changes when a file changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Stamp {
-    /// Which file it is.
     inode: Inode,
-    /// Its size.
     pub(super) size: u64,
     /// When its content changed, in seconds and nanoseconds.
     modified: (i64, i64),
@@ -44,7 +42,6 @@ impl Stamp {
     }
 }
 
-/// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// The manifest files by their path below the root, in the order of their names.

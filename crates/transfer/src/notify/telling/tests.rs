@@ -10,7 +10,6 @@ fn moments() -> impl Fn(f64) -> Instant {
     move |seconds| start + Duration::from_secs_f64(seconds)
 }
 
-/// Default times.
 fn settings() -> NotifySettings {
     NotifySettings::default()
 }

@@ -82,9 +82,7 @@ fn b19_history_cut_while_it_is_sent_is_sent_to_its_end() {
 
 /// Keeps messages; after each the zone has another version and nothing before it.
 struct Forgetful {
-    /// The zone.
     zone: Arc<Zone>,
-    /// The messages.
     kept: Kept,
 }
 

@@ -7,7 +7,6 @@ use zone::pin::{Rollback, differing};
 
 use super::*;
 
-/// How long orders hold.
 pub(super) const HOUR: u64 = 3600;
 
 impl Subject {

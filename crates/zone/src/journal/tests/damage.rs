@@ -23,7 +23,6 @@ fn abandoned(edits: usize, settled: bool) -> (TempDir, Announced) {
     (bench.dir, announced)
 }
 
-/// Copies a folder.
 pub(super) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {

@@ -18,12 +18,10 @@ struct Subject {
     bench: Bench,
     /// All that the database holds.
     entries: Entries,
-    /// The versions.
     truth: Vec<Version>,
 }
 
 impl Subject {
-    /// Makes one.
     fn new() -> Self {
         let mut bench = Bench::new();
         let mut truth = Vec::new();

@@ -90,7 +90,6 @@ type Truth = BTreeMap<u64, (Version, Arc<Step>)>;
 
 /// A life as it was recorded.
 struct Recording {
-    /// Its folder.
     dir: PathBuf,
     /// The calls, in the order in which they began.
     calls: Vec<Call>,
@@ -171,7 +170,6 @@ fn record() -> Option<Recording> {
     })
 }
 
-/// The recorded process.
 fn be_recorded(folder: &str) {
     use std::io::Write as _;
     let mut told = std::fs::File::create(Path::new(folder).join("told")).unwrap();

@@ -45,7 +45,6 @@ fn found(bench: &mut Bench, number: u32) -> Vec<u64> {
     found_among(bench, number, 0..=u64::MAX)
 }
 
-/// Those of these versions.
 fn found_among(bench: &mut Bench, number: u32, seqs: RangeInclusive<u64>) -> Vec<u64> {
     let mut found = Vec::new();
     let reader = bench.journal().reader();

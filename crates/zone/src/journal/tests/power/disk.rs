@@ -16,12 +16,10 @@ use super::trace::{Call, Effect};
 /// Octets that a disk writes as one.
 const SECTOR: usize = 512;
 
-/// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// It is killed: all it did stands.
     Kill,
-    /// The power is lost.
     Power,
     /// The power is lost, and nothing was ever synced: what a store without syncs would risk. For trying
     /// the check.
@@ -36,7 +34,6 @@ type Id = usize;
 enum NameChange {
     /// A file or (without an id) a folder.
     Add(PathBuf, Option<Id>),
-    /// In one folder.
     Move(PathBuf, PathBuf),
     /// A file or a folder.
     Drop(PathBuf),
@@ -45,7 +42,6 @@ enum NameChange {
 /// A change of octets that is not synced yet.
 #[derive(Debug, Clone)]
 struct Pending {
-    /// When it ended.
     end: usize,
     /// What it does: octets at a place, or a new length.
     octets: Option<Vec<u8>>,
@@ -53,7 +49,6 @@ struct Pending {
 }
 
 impl Pending {
-    /// Does it.
     fn apply(&self, file: &mut Vec<u8>) {
         match &self.octets {
             Some(octets) => {
@@ -68,19 +63,15 @@ impl Pending {
     }
 }
 
-/// A file.
 #[derive(Debug, Clone, Default)]
 struct FileState {
-    /// What is certain.
     synced: Vec<u8>,
-    /// What came since.
     pending: Vec<Pending>,
 }
 
 /// The disk, call by call.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
-    /// The files.
     files: Vec<FileState>,
     /// What each name is while the process runs.
     names: HashMap<PathBuf, Option<Id>>,
@@ -90,7 +81,6 @@ pub(super) struct Disk {
     certain: BTreeMap<PathBuf, usize>,
     /// Syncs that have begun and not ended, as far as was played.
     syncs: Vec<(usize, usize, PathBuf)>,
-    /// Whether syncs count.
     deaf: bool,
 }
 
@@ -143,7 +133,6 @@ impl Disk {
         self.changes.push((folder, call.end, change));
     }
 
-    /// A change of octets.
     fn pending(&mut self, path: &Path, call: &Call, at: usize, octets: Option<Vec<u8>>) {
         let id = self.names.get(path).copied().flatten();
         let id = id.unwrap_or_else(|| panic!("{} was opened before", path.display()));

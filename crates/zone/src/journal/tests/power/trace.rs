@@ -17,27 +17,21 @@ pub(super) const TRACED: &str = "open,openat,creat,close,lseek,write,writev,pwri
 pub(super) enum Effect {
     /// The file is there; it is new if it was not.
     Create(PathBuf),
-    /// Octets at a place.
     Write(PathBuf, usize, Vec<u8>),
     /// The file has this length.
     Resize(PathBuf, usize),
     /// The file's octets and length, or the folder's entries, are on the disk.
     Sync(PathBuf),
-    /// A name becomes another.
     Rename(PathBuf, PathBuf),
-    /// A name goes.
     Remove(PathBuf),
-    /// A folder is made.
     MakeDir(PathBuf),
 }
 
-/// A call.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     /// The line at which it begins and the one at which it has ended.
     pub(super) begin: usize,
     pub(super) end: usize,
-    /// What it does.
     pub(super) effect: Effect,
 }
 
@@ -51,7 +45,6 @@ struct Argument {
 }
 
 impl Argument {
-    /// As a number.
     fn number(&self) -> i64 {
         let text = String::from_utf8_lossy(&self.plain);
         text.parse().unwrap_or_else(|_| panic!("a number: {text}"))
@@ -72,7 +65,6 @@ impl Argument {
         self.path.clone()
     }
 
-    /// As flags.
     fn has(&self, flag: &str) -> bool {
         String::from_utf8_lossy(&self.plain)
             .split('|')
@@ -180,23 +172,17 @@ pub(super) fn read(trace: &str, folder: &Path, told: &Path) -> (Vec<Call>, Vec<(
     (reader.calls, reader.lines)
 }
 
-/// What has been read.
 #[derive(Debug, Default)]
 struct Reader {
-    /// What is of interest.
     folder: PathBuf,
-    /// What is told.
     told: PathBuf,
     /// Places of descriptors that are written without a place.
     places: HashMap<i64, usize>,
-    /// The calls.
     calls: Vec<Call>,
-    /// What was told.
     lines: Vec<(usize, String)>,
 }
 
 impl Reader {
-    /// One call.
     fn call(&mut self, begin: usize, end: usize, text: &str) {
         let Some((name, rest)) = text.split_once('(') else {
             panic!("not a call: {text}")
