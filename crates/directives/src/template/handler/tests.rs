@@ -99,7 +99,7 @@ fn what_cannot_be_made_fails_and_is_counted() {
     for (answer, counted, why) in [
         ("{{ index .Match 7 }}", (1, 0), "there is no element 7"),
         ("{{ .Name }} 60 IN A 300.0.0.1", (0, 1), "300.0.0.1"),
-        ("", (0, 1), "no record"),
+        ("", (0, 1), "not a record"),
     ] {
         let on = Arc::new(templates(&format!(
             "template IN A {{\n answer \"{answer}\"\n}}"
