@@ -1,4 +1,4 @@
-//! Addresses with ports: where HTTP is served, and where a secondary listens.
+//! Addresses with ports: of HTTP servers and of secondaries.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// The port of DNS.
 pub const DNS_PORT: u16 = 53;
 
-/// Where an HTTP server listens, as `HOST:PORT`.
+/// The address of an HTTP server, `HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HttpAddress {
     /// The host.
@@ -19,7 +19,7 @@ pub struct HttpAddress {
 /// The host part of an [`HttpAddress`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HttpHost {
-    /// None was written: all addresses of the machine, both families.
+    /// None: all addresses of the machine, of both families.
     Any,
     /// An address.
     Address(IpAddr),
@@ -27,7 +27,7 @@ pub enum HttpHost {
     Name(String),
 }
 
-/// The text is no `HOST:PORT`.
+/// The text is not `HOST:PORT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HttpAddressError {
     /// No colon after the host.
@@ -36,7 +36,7 @@ pub enum HttpAddressError {
     /// Not a number up to 65535.
     #[error("the port is not a number from 0 to 65535")]
     Port,
-    /// No host name and no address.
+    /// Neither a host name nor an address.
     #[error("the host is neither an address nor a host name")]
     Host,
 }
@@ -60,7 +60,7 @@ impl FromStr for HttpAddress {
             });
         }
         let letters = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.' || c == '_';
-        // Digits and dots alone are an address with a slip in it.
+        // Only digits and dots: an address with a typing error.
         if !host.chars().all(letters) || !host.contains(|c: char| c.is_ascii_alphabetic()) {
             return Err(HttpAddressError::Host);
         }
@@ -81,32 +81,31 @@ impl fmt::Display for HttpAddress {
     }
 }
 
-/// The text is no address of a DNS server.
+/// The text is not the address of a DNS server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// Nothing that looks like one.
+    /// It does not look like one.
     #[error("is not an address")]
     Nonsense,
-    /// It names an interface that this machine has not.
+    /// It names an interface that this machine does not have.
     #[error("is not an address: there is no interface {0} here")]
     NoLink(String),
-    /// The system tells the link of a peer only where its address says nothing without it: no other would ever be
-    /// known by one.
-    #[error("is not an address: only a link's own address (fe80::…) has a link")]
+    /// Only link-local addresses have a link: the system does not report the link of other peers.
+    #[error("is not an address: only a link-local address (fe80::…) has a link")]
     NotOfLink,
-    /// A port behind the interface, without the brackets that tell where that ends.
-    #[error("is not an address: the port {1} stands behind a link without brackets")]
+    /// A port behind the interface, without brackets around the address.
+    #[error("is not an address: the port {1} is behind a link without brackets")]
     PortOfLink(String, u16),
 }
 
 impl AddressError {
-    /// What to write instead; `plain` where it is nothing that looks like an address.
-    pub fn mend(&self, plain: String) -> String {
+    /// The fix; `plain` for a text that does not look like an address.
+    pub fn fix(&self, plain: String) -> String {
         match self {
             Self::Nonsense => plain,
             Self::NoLink(_) => "write an interface that `ip link` shows".to_owned(),
             Self::PortOfLink(host, port) => format!("write [{host}]:{port}"),
-            Self::NotOfLink => "take out what stands from the % on".to_owned(),
+            Self::NotOfLink => "take out the % and the text behind it".to_owned(),
         }
     }
 }
@@ -114,7 +113,7 @@ impl AddressError {
 /// Reads an IPv6 address with its link, which is an interface's name or number: `fe80::1%eth0` (RFC 4007 section 11).
 ///
 /// # Errors
-/// [`AddressError`]; `Nonsense` where there is no `%` with something behind it.
+/// [`AddressError`]; `Nonsense` when there is no link.
 pub fn parse_linked(text: &str) -> Result<(Ipv6Addr, u32), AddressError> {
     let (address, link) = text.split_once('%').ok_or(AddressError::Nonsense)?;
     let address: IpAddr = address.parse().map_err(|_| AddressError::Nonsense)?;
@@ -140,14 +139,14 @@ pub fn parse_port(text: &str) -> Option<u16> {
     digits.then(|| text.parse().ok()).flatten()
 }
 
-/// The address of a DNS server as the Corefile writes it, with the interface of a link; `None` if it is none.
+/// The address of a DNS server as in the Corefile, maybe with a link; `None` if the text is no such address.
 #[must_use]
 pub fn dns_address(text: &str) -> Option<SocketAddr> {
     parse_dns_address(text).ok()
 }
 
-/// Reads `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`; without port it is 53. A link's own IPv6 address may say its
-/// link, as for [`parse_linked`].
+/// Reads `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`; the default port is 53. A link-local address may have a link,
+/// as for [`parse_linked`].
 ///
 /// # Errors
 /// [`AddressError`].
@@ -174,7 +173,7 @@ pub fn parse_dns_address(text: &str) -> Result<SocketAddr, AddressError> {
     Ok(SocketAddrV6::new(address, port, 0, link).into())
 }
 
-/// The same, of an address that does not say its link.
+/// The same for an address without a link.
 fn parse_unlinked(text: &str) -> Option<SocketAddr> {
     if let Ok(address) = text.parse() {
         return Some(SocketAddr::new(address, DNS_PORT));
@@ -267,8 +266,8 @@ mod tests {
         ] {
             assert_eq!(parse_dns_address(text), Err(want), "{text}");
         }
-        let mend = |text| parse_dns_address(text).unwrap_err().mend(String::new());
-        assert_eq!(mend("fe80::1%eth0:5353"), "write [fe80::1%eth0]:5353");
+        let fix = |text| parse_dns_address(text).unwrap_err().fix(String::new());
+        assert_eq!(fix("fe80::1%eth0:5353"), "write [fe80::1%eth0]:5353");
     }
 
     /// The loopback interface has the name `lo` wherever these tests run.

@@ -1,4 +1,4 @@
-//! How many words an option takes, and what to say when it gets others.
+//! The arguments of directives and options, and errors about wrong ones.
 
 use std::path::PathBuf;
 
@@ -22,20 +22,20 @@ impl Directive {
             Ok(address) => Some(address),
             Err(error) => {
                 let message = format!("{}: {error}", token.shown());
-                let mend = "write HOST:PORT, such as 127.0.0.1:8080, or :8080 for all addresses";
-                report.error(&token.place, message, mend);
+                let fix = "write HOST:PORT, such as 127.0.0.1:8080, or :8080 for all addresses";
+                report.error(&token.place, message, fix);
                 None
             }
         }
     }
 
-    /// Its name and its arguments.
+    /// The name and the arguments.
     pub fn words(&self) -> Vec<String> {
         let all = [&self.name].into_iter().chain(&self.arguments);
         all.map(|token| token.text.clone()).collect()
     }
 
-    /// A word as a path: a relative one begins in the block's `root`.
+    /// A word as a path, relative to the block's `root`.
     pub fn path(&self, text: &str) -> PathBuf {
         match &self.root {
             Some(root) => root.join(text),
@@ -56,7 +56,7 @@ impl Directive {
         }
     }
 
-    /// Reports an option that this directive does not have; `options` are those it has.
+    /// Reports an unknown option; `options` lists the known ones.
     pub fn unknown_option(&self, line: &Line, options: &str, report: &mut Report) {
         let message = format!("{} has no option {}", self.name.text, line.name.shown());
         report.error(
@@ -91,7 +91,7 @@ impl Line {
         refuse(&self.name.text, &self.arguments, report);
     }
 
-    /// Reads the one argument with `parse`; what it says against it is reported.
+    /// Parses the one argument; an error is reported.
     pub fn value<T, E: std::fmt::Display>(
         &self,
         what: &str,
@@ -110,10 +110,10 @@ impl Line {
         }
     }
 
-    /// Puts a value in its place; an earlier one is replaced and that is warned about.
+    /// Sets an option. If it was set before, it is replaced with a warning.
     pub fn set<T>(&self, slot: &mut Option<T>, value: Option<T>, report: &mut Report) {
         if slot.is_some() && value.is_some() {
-            let message = format!("{} stands twice, the last one counts", self.name.text);
+            let message = format!("{} is given twice, the last one counts", self.name.text);
             report.warn(&self.name.place, message, "take one out");
         }
         if value.is_some() {
@@ -122,7 +122,7 @@ impl Line {
     }
 }
 
-/// Reports words that are too many.
+/// Reports superfluous words.
 fn refuse(owner: &str, words: &[Token], report: &mut Report) {
     if let Some(first) = words.first() {
         let message = format!("{owner}: {} is one argument too many", first.shown());

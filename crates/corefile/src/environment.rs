@@ -3,17 +3,17 @@
 //! As in CoreDNS: `{%…%}` first, then `{$…}`; an unset variable is empty; the result stays one word
 //! and is looked at again, so a value may name another variable; `{$}` ends it for its word.
 
-/// The environment, as an argument: nothing reads it on the side.
+/// The environment, given as an argument.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// How many variables one word may bring in, and how long it may get: what exceeds this refers to
-/// itself. CoreDNS never ends there.
+/// The most replacements in one word. More can only be a variable that refers to itself, for which CoreDNS loops
+/// forever.
 const MAX_SUBSTITUTIONS: usize = 100;
 
-/// The longest a word may get, in octets.
-const MAX_OCTETS: usize = 1 << 20;
+/// The longest word, in bytes.
+const MAX_BYTES: usize = 1 << 20;
 
-/// A variable whose value leads back to itself.
+/// A variable that refers to itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the environment variable '{0}' refers to itself")]
 pub(super) struct Endless(String);
@@ -44,7 +44,7 @@ fn replace(
         }
         let name = text[start + open.len()..start + length].to_owned();
         substitutions += 1;
-        if substitutions > MAX_SUBSTITUTIONS || text.len() > MAX_OCTETS {
+        if substitutions > MAX_SUBSTITUTIONS || text.len() > MAX_BYTES {
             return Err(Endless(name));
         }
         let value = env(&name).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Snippets, and what an `import` puts in: a snippet or files.
+//! Snippets, and `import` of snippets and files.
 //!
 //! A path is relative to the folder of the file that holds the import. It may have at most one `*`
 //! and one `?`, neither of which matches a path separator; both match a leading dot, as in CoreDNS.
@@ -12,26 +12,17 @@ use crate::lexer::{Token, lex};
 use crate::parser::Parser;
 use crate::place::Place;
 
-/// How often snippets and files may be put in: more is an import that leads back to itself.
+/// The most imports. More can only be an import that leads back to itself.
 const MAX_IMPORTS: usize = 10_000;
 
-/// Why an import finds nothing.
 #[derive(Debug, thiserror::Error)]
 enum ImportError {
-    /// More wildcards than one `*` and one `?`, or a `[`.
     #[error("the pattern '{0}' has other wildcards than one '*' and one '?'")]
     Wildcards(String),
-    /// A path without wildcards that names nothing.
     #[error("file to import not found: {0}")]
     NotFound(String),
-    /// A folder could not be listed.
     #[error("cannot list the folder {folder}: {source}")]
-    Folder {
-        /// The folder.
-        folder: String,
-        /// Why not.
-        source: io::Error,
-    },
+    Folder { folder: String, source: io::Error },
 }
 
 /// Whether a path has wildcards.
@@ -69,7 +60,7 @@ fn find(pattern: &str, from: &str) -> Result<Vec<PathBuf>, ImportError> {
     Ok(found)
 }
 
-/// What matches `pattern` in each of `folders`. A folder that does not exist holds nothing.
+/// The files and folders in `folders` that match `pattern`.
 fn matching(folders: &[PathBuf], pattern: &str) -> Result<Vec<PathBuf>, ImportError> {
     let mut found = Vec::new();
     for folder in folders {
@@ -126,16 +117,16 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
 }
 
 impl Parser<'_> {
-    /// Reads a snippet's body, raw.
+    /// Reads the body of a snippet as words.
     pub fn snippet(&mut self, name: &str, place: &Place) {
         let open = match self.peek() {
             Some(token) if token.is_open() => self.take(),
             Some(_) | None => None,
         };
         let Some(open) = open else {
-            let mend = format!("write ({name}) {{ … }}");
+            let fix = format!("write ({name}) {{ … }}");
             self.report
-                .error(place, format!("the snippet '{name}' has no block"), mend);
+                .error(place, format!("the snippet '{name}' has no block"), fix);
             return;
         };
         let body = self.balanced(&open.place);
@@ -147,7 +138,7 @@ impl Parser<'_> {
             self.report
                 .error(&pair[1].place, message, "take this import out");
         } else if self.snippets.contains_key(name) {
-            let message = format!("the snippet '{name}' is already there");
+            let message = format!("the snippet '{name}' is defined twice");
             self.report
                 .error(place, message, "give one of the two another name");
         } else {
@@ -155,7 +146,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Puts in what an import names; `keyword` is the word `import`.
+    /// Puts in the snippet or files that an import names; `keyword` is the word `import`.
     pub fn import(&mut self, keyword: &Token) {
         let mut arguments = Vec::new();
         while self.peek().is_some_and(|token| !token.is_close()) {
@@ -164,26 +155,26 @@ impl Parser<'_> {
             };
             arguments.push(self.expand(token));
         }
-        let mend = "write: import SNIPPET, or: import FILE";
+        let fix = "write: import SNIPPET, or: import FILE";
         let [argument] = arguments.as_slice() else {
             let place = arguments
                 .get(1)
                 .map_or(&keyword.place, |extra| &extra.place);
             self.report
-                .error(place, "import takes exactly one argument", mend);
+                .error(place, "import takes exactly one argument", fix);
             return;
         };
         if argument.text.is_empty() {
             self.report
-                .error(&argument.place, "import names nothing", mend);
+                .error(&argument.place, "the argument of import is empty", fix);
             return;
         }
         self.imports += 1;
         if self.imports > MAX_IMPORTS {
             if self.imports == MAX_IMPORTS + 1 {
                 let message = format!("more than {MAX_IMPORTS} imports");
-                let mend = "an import leads back to itself: take it out";
-                self.report.error(&argument.place, message, mend);
+                let fix = "an import leads back to itself: take it out";
+                self.report.error(&argument.place, message, fix);
             }
             return;
         }
@@ -198,8 +189,9 @@ impl Parser<'_> {
         let files = match find(&argument.text, &argument.place.file) {
             Ok(files) => files,
             Err(error) => {
-                let mend = "a snippet must stand before its use; a path is relative to this file";
-                self.report.error(&argument.place, error.to_string(), mend);
+                let fix =
+                    "a snippet must be defined before its use; a path is relative to this file";
+                self.report.error(&argument.place, error.to_string(), fix);
                 return;
             }
         };
@@ -208,7 +200,7 @@ impl Parser<'_> {
             self.report
                 .warn(&argument.place, message, "this is fine if none is meant to");
         }
-        // The last is put in first, so that the first is read first.
+        // The first is put in last, so that it is read first.
         for file in files.into_iter().rev() {
             let name: Arc<str> = file.display().to_string().into();
             match fs::read(&file) {
@@ -218,8 +210,8 @@ impl Parser<'_> {
                 }
                 Err(error) => {
                     let message = format!("cannot read {name}: {error}");
-                    let mend = "name files only, such as *.server, and let them be readable";
-                    self.report.error(&argument.place, message, mend);
+                    let fix = "name files only, such as *.server, and let them be readable";
+                    self.report.error(&argument.place, message, fix);
                 }
             }
         }

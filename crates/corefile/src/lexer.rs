@@ -1,10 +1,10 @@
-//! Splits a Corefile into words, exactly as CoreDNS does, and remembers where each one stood.
+//! Splits a Corefile into words exactly as CoreDNS does, and notes the place of each.
 //!
 //! Words are separated by white space. A `"` opens a quoted word only as the first character of a
 //! word; in it `\"` is the only escape and line ends are kept. `#` outside quotes begins a comment
-//! wherever it stands. Whether a word was quoted is forgotten: `"{"` is a brace.
+//! anywhere. Whether a word was quoted is forgotten: `"{"` is a brace.
 //!
-//! One oddity is kept, with a warning: a `#` glued to a word hides only the rest of that word. In
+//! One oddity is kept, with a warning: a `#` inside a word hides only the rest of that word. In
 //! `a b#c d` the `d` is read.
 
 use std::borrow::Cow;
@@ -16,14 +16,14 @@ use crate::place::{Place, Report};
 /// One word of a Corefile.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Where it starts; for a quoted word its opening quote.
+    /// The start; of a quoted word its opening quote.
     pub place: Place,
     /// The text, without quotes.
     pub text: String,
     /// Whether it is the first of its line. A word after a quoted one of several lines is on the
     /// line where the quoted one began.
     pub(super) starts_line: bool,
-    /// Whether it stands behind the word `secret` on its line, and so must not be repeated anywhere.
+    /// Whether it is behind the word `secret` on its line: messages must not repeat it.
     confidential: bool,
 }
 
@@ -38,9 +38,9 @@ impl Token {
         self.text == "}"
     }
 
-    /// The text in quotes, for messages; not the text when it may be a secret.
+    /// The text in quotes for messages, unless it may be a secret.
     pub fn shown(&self) -> Cow<'static, str> {
-        /// As much of a word as a message repeats.
+        /// The longest part of a word that a message repeats.
         const SHOWN_CHARS: usize = 80;
         if self.confidential {
             return Cow::Borrowed("this word");
@@ -73,13 +73,10 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What the lexer is within.
 enum State {
-    /// White space.
     Between,
     /// A comment that runs to the end of its line.
     Comment,
-    /// A word.
     Word,
     /// A comment glued to a word, begun at this column.
     GluedComment(u32),
@@ -90,9 +87,7 @@ enum State {
     },
 }
 
-/// The lexer's place and what it has so far.
 struct Lexer<'a> {
-    /// The file's name.
     file: Arc<str>,
     /// The line of the next character.
     line: u32,
@@ -100,7 +95,6 @@ struct Lexer<'a> {
     column: u32,
     /// The text of the word that is being read.
     text: String,
-    /// Where that word began.
     start: Place,
     /// The line on which the last finished word ended.
     last_end: Option<u32>,
@@ -108,13 +102,11 @@ struct Lexer<'a> {
     secret_line: bool,
     /// The place of a `#` that ended with its word though the line goes on.
     leak: Option<Place>,
-    /// The finished words.
     tokens: Vec<Token>,
-    /// Takes what is wrong.
     report: &'a mut Report,
 }
 
-/// Splits `text` into words. Never fails: what is wrong goes to the report, and some words come out.
+/// Splits `text` into words. Problems go to the report.
 pub fn lex(file: &Arc<str>, text: &str, report: &mut Report) -> Vec<Token> {
     let mut lexer = Lexer {
         file: Arc::clone(file),
@@ -143,13 +135,12 @@ pub fn lex(file: &Arc<str>, text: &str, report: &mut Report) -> Vec<Token> {
 }
 
 impl Lexer<'_> {
-    /// Takes one character.
     fn step(&mut self, state: State, c: char) -> State {
         match state {
             State::Quoted { escaped } => return self.quoted(escaped, c),
             State::Comment if c == '\n' => return State::Between,
             State::Comment => return State::Comment,
-            // Outside quotes a carriage return is nothing: it does not even split a word.
+            // Outside quotes a carriage return is ignored: it does not even split a word.
             State::Between | State::Word | State::GluedComment(_) if c == '\r' => return state,
             State::Between | State::Word | State::GluedComment(_) => {}
         }
@@ -211,9 +202,9 @@ impl Lexer<'_> {
             State::Word | State::GluedComment(_) => self.finish(self.line),
             State::Quoted { .. } => {
                 let start = self.start.clone();
-                let mend = "close it, or put a quote within a word behind a backslash";
+                let fix = "close it, or put a quote within a word behind a backslash";
                 self.report
-                    .error(&start, "the quote that opens here is never closed", mend);
+                    .error(&start, "the quote that opens here is never closed", fix);
                 if !self.text.is_empty() {
                     self.finish(self.line);
                 }
@@ -243,7 +234,7 @@ impl Lexer<'_> {
         if let Some(leak) = self.leak.take() {
             self.report.warn(
                 &leak,
-                "a '#' glued to a word hides only the rest of that word, the line goes on",
+                "a '#' inside a word hides only the rest of that word, not the rest of the line",
                 "put a space before the '#'",
             );
         }
@@ -342,7 +333,7 @@ mod tests {
         assert_eq!(
             warned("a b#c d"),
             [
-                "Corefile:1:4: a '#' glued to a word hides only the rest of that word, the line goes on; \
+                "Corefile:1:4: a '#' inside a word hides only the rest of that word, not the rest of the line; \
               put a space before the '#'"
             ]
         );

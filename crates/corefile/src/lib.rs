@@ -1,8 +1,8 @@
 //! The grammar of the Corefile, which is that of CoreDNS (its Caddyfile): words, blocks, directives, places.
 //!
-//! Reading goes in steps that only record: words ([`lexer`]), then blocks with snippets, imports and
-//! environment put in ([`parser`]). What a directive means is not known here. Nothing stops at the first
-//! error: all come out together, each with file, line, column and what to do.
+//! Two steps only record: the [`lexer`] makes words, and the [`parser`] makes blocks and puts in snippets, imports and
+//! environment variables. The meaning of directives is not known here. Reading continues after an error: all are reported
+//! together, each with file, line, column and fix.
 
 pub mod address;
 mod argument;

@@ -9,8 +9,8 @@
 //! directives := ( import-line | name argument* [ "{" lines "}" ] )*
 //! ```
 //!
-//! What CoreDNS lets pass is an error here: a stray `}`, a missing one, a `{` on a line of its own,
-//! words behind a block's `}`. After an error reading goes on where it is likely to make sense.
+//! Some texts that CoreDNS accepts are errors here: a stray `}`, a missing one, a `{` on a line of its own, words behind
+//! a block's `}`. After an error reading continues where it is likely to make sense.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,56 +24,55 @@ use crate::place::{Place, Report};
 /// A server block as written.
 #[derive(Debug)]
 pub struct Block {
-    /// Where its first key stands.
+    /// The place of its first key.
     pub place: Place,
-    /// Its keys.
+    /// The keys.
     pub keys: Vec<Token>,
-    /// Its directives, in the order of the file.
+    /// The directives, in the order of the file.
     pub directives: Vec<Directive>,
 }
 
 /// A directive as written.
 #[derive(Debug, Clone)]
 pub struct Directive {
-    /// Its name.
+    /// The name.
     pub name: Token,
-    /// What stands behind it on its line.
+    /// The other words of its line.
     pub arguments: Vec<Token>,
     /// The place of its `{`, if it has one.
     pub open: Option<Place>,
     /// The lines of its block.
     pub lines: Vec<Line>,
-    /// The folder that its relative paths begin in, if not the working folder.
+    /// The folder of its relative paths, if not the working folder.
     pub root: Option<Arc<PathBuf>>,
 }
 
 /// One line of a directive's block.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// Its first word.
+    /// The first word.
     pub name: Token,
     /// The others.
     pub arguments: Vec<Token>,
 }
 
-/// The parser's state.
+/// The state of the parser.
 pub struct Parser<'a> {
-    /// What is still to be read: the file, and on top of it what imports have put in.
+    /// Words still to be read: those of the file, and on top of them those of imports.
     frames: Vec<vec::IntoIter<Token>>,
     /// The snippets so far.
     pub snippets: BTreeMap<String, Vec<Token>>,
-    /// How many imports there were.
+    /// The number of imports so far.
     pub imports: usize,
     /// Whether a word begins a directive, supported or not.
     is_directive: fn(&str) -> bool,
-    /// The environment.
     env: Environment<'a>,
-    /// Takes what is wrong.
+    /// Collects the problems.
     pub report: &'a mut Report,
 }
 
-/// Reads the words of a file. Never fails: what is wrong goes to the report. `is_directive` says whether a word begins
-/// a directive, supported or not: that is how a missing `}` is noticed.
+/// Parses the words of a file. Problems go to the report. `is_directive` tells whether a word is the name of a directive,
+/// supported or not, which shows where a `}` is missing.
 pub fn parse(
     tokens: Vec<Token>,
     is_directive: fn(&str) -> bool,
@@ -93,7 +92,7 @@ pub fn parse(
 }
 
 impl Parser<'_> {
-    /// The next word, left where it is.
+    /// The next word, which is not taken.
     pub fn peek(&mut self) -> Option<&Token> {
         while self.frames.last()?.as_slice().is_empty() {
             self.frames.pop();
@@ -101,13 +100,13 @@ impl Parser<'_> {
         self.frames.last()?.as_slice().first()
     }
 
-    /// The next word.
+    /// Takes the next word.
     pub fn take(&mut self) -> Option<Token> {
         self.peek()?;
         self.frames.last_mut()?.next()
     }
 
-    /// The next word if it stands on the same line.
+    /// Takes the next word if it is on the same line.
     pub(super) fn next_on_line(&mut self) -> Option<Token> {
         if self.peek()?.starts_line {
             None
@@ -116,7 +115,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Puts words in front of what is still to be read.
+    /// Puts words in front of those still to be read.
     pub(super) fn put_in(&mut self, mut tokens: Vec<Token>) {
         if let Some(first) = tokens.first_mut() {
             first.starts_line = true;
@@ -136,7 +135,6 @@ impl Parser<'_> {
         token
     }
 
-    /// Reads everything.
     fn items(mut self) -> Vec<Block> {
         let mut blocks = Vec::new();
         while let Some(token) = self.take() {
@@ -192,7 +190,7 @@ impl Parser<'_> {
         loop {
             let mut key = self.expand(token);
             let place = key.place.clone();
-            // An empty word, such as an unset variable, is no key.
+            // An empty word, such as an unset variable, is not a key.
             if !key.text.is_empty() {
                 more = key.text.ends_with(',');
                 if more {
@@ -205,7 +203,7 @@ impl Parser<'_> {
                     keys.push(key);
                 }
             }
-            let mend = "take the comma out, or write another zone";
+            let fix = "take the comma out, or write another zone";
             if more
                 && self
                     .peek()
@@ -217,12 +215,12 @@ impl Parser<'_> {
             token = match self.peek() {
                 None if more => {
                     self.report
-                        .error(&place, "the file ends after a comma", mend);
+                        .error(&place, "the file ends after a comma", fix);
                     return keys;
                 }
                 Some(next) if next.is_open() && more => {
                     self.report
-                        .error(&place, "a comma with no zone after it", mend);
+                        .error(&place, "a comma with no zone after it", fix);
                     return keys;
                 }
                 None => return keys,
@@ -236,7 +234,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Everything to the `}` that closes the block opened at `open`, without it.
+    /// Takes all words up to the `}` that closes the block opened at `open`, and the `}`.
     pub fn balanced(&mut self, open: &Place) -> Vec<Token> {
         let mut body = Vec::new();
         let mut depth = 1_usize;
@@ -257,9 +255,8 @@ impl Parser<'_> {
 
     /// Reports a `{` without its `}`.
     fn never_closed(&mut self, open: &Place) {
-        let mend = "write the '}' on a line of its own where the block ends";
-        self.report
-            .error(open, "the '{' here is never closed", mend);
+        let fix = "write the '}' on a line of its own where the block ends";
+        self.report.error(open, "the '{' here is never closed", fix);
     }
 
     /// Reads directives to the `}` of the block opened at `open`, or to the end of the file.
@@ -269,9 +266,9 @@ impl Parser<'_> {
         while let Some(token) = self.take() {
             if token.is_close() {
                 if open.is_none() {
-                    let mend = "take it out, or write '{' behind the zones above";
+                    let fix = "take it out, or write '{' behind the zones above";
                     self.report
-                        .error(&token.place, "'}' without a '{' before it", mend);
+                        .error(&token.place, "'}' without a '{' before it", fix);
                 } else if !token.starts_line && !first {
                     self.close_not_alone(&token);
                 }
@@ -281,9 +278,9 @@ impl Parser<'_> {
             if token.text == "import" {
                 self.import(&token);
             } else if token.is_open() {
-                let mend = "write it behind the directive it belongs to";
+                let fix = "write it behind the directive it belongs to";
                 self.report
-                    .error(&token.place, "'{' at the start of a line", mend);
+                    .error(&token.place, "'{' at the start of a line", fix);
                 self.balanced(&token.place);
             } else if self.begins_server(&token) {
                 self.block_within(&token, open);
@@ -300,8 +297,8 @@ impl Parser<'_> {
         directives
     }
 
-    /// Whether a line looks like the start of the next server block: no known directive, a name with
-    /// a dot or a colon in it, and a `{` at the end.
+    /// Whether a line looks like the start of the next server block: its first word is not a known directive and has a
+    /// dot or a colon, and its last word is `{`.
     fn begins_server(&mut self, token: &Token) -> bool {
         let zone_like = token.text.contains(['.', ':', '/']);
         if !zone_like || !token.starts_line || (self.is_directive)(&token.text) {
@@ -334,14 +331,14 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports a `}` that stands behind something.
+    /// Reports a `}` behind another word.
     fn close_not_alone(&mut self, token: &Token) {
-        let mend = "write it on the next line";
+        let fix = "write it on the next line";
         self.report
-            .error(&token.place, "'}' must stand on a line of its own", mend);
+            .error(&token.place, "'}' must be on a line of its own", fix);
     }
 
-    /// Reads a directive, its name being known.
+    /// Reads a directive behind its name.
     fn directive(&mut self, name: Token) -> Directive {
         let mut directive = Directive {
             name,
@@ -378,13 +375,13 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports words behind a `}`; another `}` is left to close what is around.
+    /// Reports words behind a `}`, except another `}`.
     fn nothing_more(&mut self) {
         while self.peek().is_some_and(|token| !token.is_close()) {
             let Some(token) = self.next_on_line() else {
                 return;
             };
-            let message = format!("{} stands behind a '}}'", token.shown());
+            let message = format!("{} is behind a '}}'", token.shown());
             self.report
                 .error(&token.place, message, "write it on the next line");
         }
@@ -440,9 +437,9 @@ impl Parser<'_> {
 
     /// Reports and skips a block inside a directive's block.
     fn block_in_block(&mut self, open: &Token) {
-        let mend = "take it out: a directive's block has plain lines only";
+        let fix = "take it out: a directive's block has plain lines only";
         self.report
-            .error(&open.place, "a block inside a directive's block", mend);
+            .error(&open.place, "a block inside a directive's block", fix);
         self.balanced(&open.place);
     }
 }

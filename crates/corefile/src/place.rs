@@ -1,12 +1,12 @@
-//! Where something stands in a configuration, and what is wrong with it there.
+//! Places in a configuration, and problems at them.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A place in a file: what an editor jumps to.
+/// A place in a file, in the form that editors understand.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The file, as it was named to us; an imported file relative to the one that imports it.
+    /// The file as it was named: an imported file relative to the importing one.
     pub file: Arc<str>,
     /// The line, from 1.
     pub line: u32,
@@ -15,7 +15,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The first character of a file: for what concerns the file as a whole.
+    /// The first character of a file, for problems of the whole file.
     #[must_use]
     pub fn start_of(file: &str) -> Self {
         Self {
@@ -32,54 +32,53 @@ impl fmt::Display for Place {
     }
 }
 
-/// One thing that is wrong, or worth knowing, at one place. Never holds a secret.
+/// A problem at a place. Never holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// What is wrong, lower case, without full stop.
+    /// The problem, lower case, without full stop.
     pub message: String,
-    /// What to do about it.
-    pub mend: String,
+    /// The fix.
+    pub fix: String,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}; {}", self.place, self.message, self.mend)
+        write!(f, "{}: {}; {}", self.place, self.message, self.fix)
     }
 }
 
-/// Collects problems while reading goes on, so that all come out at once.
+/// Collects problems, so that all are reported at once.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// What stops the configuration from being used.
+    /// These make the configuration unusable.
     errors: Vec<Problem>,
-    /// What does not.
     warnings: Vec<Problem>,
 }
 
 impl Report {
     /// Notes something that makes the configuration unusable.
-    pub fn error(&mut self, place: &Place, message: impl Into<String>, mend: impl Into<String>) {
-        let (message, mend) = (message.into(), mend.into());
+    pub fn error(&mut self, place: &Place, message: impl Into<String>, fix: impl Into<String>) {
+        let (message, fix) = (message.into(), fix.into());
         self.errors.push(Problem {
             place: place.clone(),
             message,
-            mend,
+            fix,
         });
     }
 
-    /// Notes something that works, but maybe not as meant.
-    pub fn warn(&mut self, place: &Place, message: impl Into<String>, mend: impl Into<String>) {
-        let (message, mend) = (message.into(), mend.into());
+    /// Notes something that works, but maybe not as intended.
+    pub fn warn(&mut self, place: &Place, message: impl Into<String>, fix: impl Into<String>) {
+        let (message, fix) = (message.into(), fix.into());
         self.warnings.push(Problem {
             place: place.clone(),
             message,
-            mend,
+            fix,
         });
     }
 
-    /// Refuses a word that CoreDNS knows and we do not have, with the reason.
+    /// Refuses a word of CoreDNS that is not supported, with the reason.
     pub fn not_supported(&mut self, place: &Place, what: &str, why: &str) {
         self.error(
             place,
@@ -88,8 +87,7 @@ impl Report {
         );
     }
 
-    /// Errors and warnings, each in the order of their places. What a snippet's several uses say
-    /// several times stands once.
+    /// Errors and warnings, each in the order of their places, without duplicates from several uses of a snippet.
     pub fn finish(self) -> (Vec<Problem>, Vec<Problem>) {
         let Self {
             mut errors,

@@ -1,4 +1,4 @@
-//! Durations as Go writes them, and amounts of octets.
+//! Durations in Go's notation, and amounts of bytes.
 
 use std::fmt;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl fmt::Display for GoDuration {
     }
 }
 
-/// The text is no duration.
+/// The text is not a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// Not in Go's notation.
@@ -129,28 +129,23 @@ fn unit_nanos(unit: &str) -> Option<u128> {
 
 /// `whole.fraction` times `unit`, rounded down; `None` when it is too large.
 fn scaled(whole: &str, fraction: &str, unit: u128) -> Option<u128> {
-    let whole: u128 = if whole.is_empty() {
-        0
-    } else {
-        whole.parse().ok()?
+    let number = |digits: &str| match digits {
+        "" => Some(0),
+        digits => digits.parse::<u128>().ok(),
     };
     // Sixteen digits of an hour are less than a nanosecond.
     let fraction = &fraction[..fraction.len().min(16)];
-    let tenths: u128 = if fraction.is_empty() {
-        0
-    } else {
-        fraction.parse().ok()?
-    };
     let power = 10_u128.pow(u32::try_from(fraction.len()).ok()?);
-    whole.checked_mul(unit)?.checked_add(tenths * unit / power)
+    let part = number(fraction)? * unit / power;
+    number(whole)?.checked_mul(unit)?.checked_add(part)
 }
 
-/// The text is no amount of octets.
+/// The text is not an amount of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an amount of bytes such as 500M, 2G or 64MiB")]
 pub struct SizeError;
 
-/// Reads an amount of octets: a whole number with a unit or none. `K`, `M`, `G`, `T` and `KiB` to
+/// Reads an amount of bytes: a whole number with a unit or none. `K`, `M`, `G`, `T` and `KiB` to
 /// `TiB` are powers of 1024, `KB` to `TB` powers of 1000.
 ///
 /// # Errors

@@ -254,7 +254,7 @@ pub fn load(
             let problem = Problem {
                 place: Place::start_of(&name),
                 message: format!("cannot read the Corefile: {error}"),
-                mend: "name a file that is there and readable with --corefile".to_owned(),
+                fix: "name a file that is there and readable with --corefile".to_owned(),
             };
             Err(Rejected {
                 digest: problem.message.clone(),

@@ -63,7 +63,7 @@ pub(crate) fn faults(directives: &str) -> Vec<String> {
         return Vec::new();
     };
     let said = rejected.problems.iter().map(|problem| {
-        assert!(!problem.mend.is_empty(), "{problem}");
+        assert!(!problem.fix.is_empty(), "{problem}");
         let place = &problem.place;
         format!("{}:{}: {}", place.line - 1, place.column, problem.message)
     });

@@ -410,7 +410,7 @@ fn resolvers(line: &Line, into: &mut Vec<SocketAddr>, report: &mut Report) {
             Ok(address) => into.push(address),
             Err(error) => {
                 let message = format!("resolver {} {error}", token.shown());
-                let mend = error.mend("write IP or IP:PORT".to_owned());
+                let mend = error.fix("write IP or IP:PORT".to_owned());
                 report.error(&token.place, message, mend);
             }
         }

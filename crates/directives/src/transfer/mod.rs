@@ -360,7 +360,7 @@ fn to(line: &Line, transfer: &mut Transfer, report: &mut Report) {
                     Err(_) => format!("write an IP address, with :PORT unless it is {DNS_PORT}"),
                 };
                 let message = format!("to: {} {error}", token.shown());
-                report.error(&place, message, error.mend(mend));
+                report.error(&place, message, error.fix(mend));
                 continue;
             }
         };
@@ -433,7 +433,7 @@ fn allow(line: &Line, transfer: &mut Transfer, report: &mut Report) {
                     };
                     let message = format!("allow: {} {what}", token.shown());
                     let plain = "write an IP address, a range such as 10.0.0.0/8, or *";
-                    report.error(&token.place, message, error.mend(plain.to_owned()));
+                    report.error(&token.place, message, error.fix(plain.to_owned()));
                     continue;
                 }
             }

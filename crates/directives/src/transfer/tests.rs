@@ -142,11 +142,11 @@ fn nobody_can_be_told_at_such_an_address() {
         ),
         (
             "to 2001:db8::1%lo",
-            "2:4: to: '2001:db8::1%lo' is not an address: only a link's own address (fe80::…) has a link",
+            "2:4: to: '2001:db8::1%lo' is not an address: only a link-local address (fe80::…) has a link",
         ),
         (
             "allow 2001:db8::1%lo",
-            "2:7: allow: '2001:db8::1%lo' is not an address: only a link's own address (fe80::…) has a link",
+            "2:7: allow: '2001:db8::1%lo' is not an address: only a link-local address (fe80::…) has a link",
         ),
     ] {
         let said = faults(&format!("transfer {{\n{line}\n}}"));

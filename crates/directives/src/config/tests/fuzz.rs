@@ -109,7 +109,7 @@ fn target(input: &[u8]) -> Outcome {
             }
             let lines = text.lines().count() + 1;
             for problem in &first.problems {
-                if problem.message.is_empty() || problem.mend.is_empty() {
+                if problem.message.is_empty() || problem.fix.is_empty() {
                     return Err(format!("no message or no mend: {problem}"));
                 }
                 if problem.place.line as usize > lines && !text.contains("import") {

@@ -87,7 +87,7 @@ fn arguments_may_follow_a_word_of_several_lines() {
 
 #[test]
 fn one_line_blocks_are_errors() {
-    let own_line = "'}' must stand on a line of its own; write it on the next line";
+    let own_line = "'}' must be on a line of its own; write it on the next line";
     check_problems(". { errors }\n", &[&format!("Corefile:1:12: {own_line}")]);
     check_problems(
         ". {\n health { lameduck 5s }\n}\n",
@@ -146,8 +146,8 @@ fn braces_stand_where_their_directive_does() {
     check_problems(
         ". {\n errors {\n } x y\n}\n",
         &[
-            "Corefile:3:4: 'x' stands behind a '}'; ",
-            "Corefile:3:6: 'y' stands behind a '}'; ",
+            "Corefile:3:4: 'x' is behind a '}'; ",
+            "Corefile:3:6: 'y' is behind a '}'; ",
         ],
     );
     check_problems(
@@ -268,11 +268,13 @@ fn a_snippet_used_twice_in_a_row_is_two_lines() {
 fn wrong_snippets_are_errors() {
     check_problems(
         ". {\n import later\n}\n(later) {\n errors\n}\n",
-        &["Corefile:2:9: file to import not found: later; a snippet must stand before its use"],
+        &[
+            "Corefile:2:9: file to import not found: later; a snippet must be defined before its use",
+        ],
     );
     check_problems(
         "(s) {\n}\n(s) {\n}\n.\n",
-        &["Corefile:3:1: the snippet 's' is already there; "],
+        &["Corefile:3:1: the snippet 's' is defined twice; "],
     );
     check_problems(
         "(s) {\n import s\n}\n.\n",
@@ -294,7 +296,7 @@ fn wrong_snippets_are_errors() {
         &[
             "Corefile:2:2: import takes exactly one argument; ",
             "Corefile:3:11: import takes exactly one argument; ",
-            "Corefile:4:9: import names nothing; ",
+            "Corefile:4:9: the argument of import is empty; ",
         ],
     );
 }
@@ -436,7 +438,7 @@ fn words_of_a_glued_comment_are_read_and_warned_about() {
     assert_eq!(
         warnings(". {\n log a.#x b.\n}\n"),
         [
-            "Corefile:2:8: a '#' glued to a word hides only the rest of that word, the line goes on; put \
+            "Corefile:2:8: a '#' inside a word hides only the rest of that word, not the rest of the line; put \
          a space before the '#'"
         ]
     );
