@@ -8,7 +8,7 @@
 use base64::alphabet::URL_SAFE;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use base64::{DecodeSliceError, Engine};
-use dns::{Query, Rcode, Response, Rtype};
+use dns::{Rcode, Response, Rtype};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, Request, StatusCode};
 
@@ -79,11 +79,6 @@ fn of_query(query: &str) -> Result<Vec<u8>, StatusCode> {
     }
 }
 
-/// Whether octets are a request of DNS that can be read.
-pub(crate) fn is_readable(message: &[u8]) -> bool {
-    Query::parse(message).is_ok()
-}
-
 /// The head of the response with a reply.
 pub(crate) fn found(reply: &[u8]) -> http::Response<()> {
     let mut response = http::Response::new(());
@@ -131,6 +126,7 @@ fn lifetime(reply: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use dns::Query;
     use dns::testing::query;
 
     use super::*;

@@ -5,8 +5,7 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,17 +17,15 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::activity::{Activity, Leave};
-use crate::answer::{Client, reply_to};
 use crate::doh::{self, Carried, MOST_OCTETS};
-use crate::tcp::log_end;
-use crate::{Answering, Settings, Stats};
+use crate::own_tasks::{OwnTasks, Starter};
+use crate::requests::{Client, Requests};
+use crate::{Answering, Stats};
 
 /// The most octets of a request's header.
 const HEADER_OCTETS: u32 = 16 << 10;
@@ -47,16 +44,6 @@ pub(crate) struct HttpsConnection {
     pub cancel: CancellationToken,
 }
 
-/// A connection, as its requests see it.
-struct Requests {
-    /// The client.
-    client: Client,
-    /// What answers.
-    answering: Answering,
-    /// Those in progress.
-    activity: Activity,
-}
-
 impl HttpsConnection {
     /// Serves requests until the client ends, or has to go.
     pub(crate) async fn serve(self, stream: TlsStream<TcpStream>, is_h2: bool) {
@@ -68,11 +55,7 @@ impl HttpsConnection {
         } = self;
         let settings = answering.now().settings;
         let peer = client.peer;
-        let requests = Arc::new(Requests {
-            client,
-            answering,
-            activity: Activity::new(),
-        });
+        let requests = Arc::new(Requests::new(client, answering));
         let service = {
             let requests = Arc::clone(&requests);
             service_fn(move |request| {
@@ -80,13 +63,13 @@ impl HttpsConnection {
                 async move { Ok::<_, std::convert::Infallible>(requests.respond(request).await) }
             })
         };
-        let leave = leave(&requests, &settings, &stats, &cancel);
+        let leave = requests.leave(&settings.tcp, &stats.tcp_timed_out, &cancel);
         let patience = settings.tcp.first_request_timeout;
         let stall = settings.tcp.stall_timeout;
         let io = TokioIo::new(stream);
         let ended = if is_h2 {
-            let streams = OwnStreams::default();
-            let connection = http2::Builder::new(streams.0.clone())
+            let streams = OwnTasks::default();
+            let connection = http2::Builder::new(streams.starter())
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(settings.https.max_streams)
                 .max_header_list_size(HEADER_OCTETS)
@@ -120,21 +103,6 @@ impl HttpsConnection {
     }
 }
 
-/// Waits until a connection has to go.
-async fn leave(
-    requests: &Requests,
-    settings: &Settings,
-    stats: &Stats,
-    cancel: &CancellationToken,
-) {
-    tokio::select! {
-        () = cancel.cancelled() => {}
-        leave = requests.activity.over(&settings.tcp) => if leave == Leave::Idle {
-            stats.tcp_timed_out.increase();
-        },
-    }
-}
-
 /// Drives a connection to its end. Once it has to leave, what was asked is still answered, within `stall`.
 async fn run<C>(
     connection: C,
@@ -157,13 +125,8 @@ where
 impl Requests {
     /// The response to a request.
     async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        let in_progress = self.activity.begin();
-        let reply = self.reply(request).await;
-        drop(in_progress);
-        if self.answering.now().draining.load(Ordering::Relaxed) {
-            self.activity.end();
-        }
-        match reply {
+        let _in_progress = self.begin();
+        match self.reply(request).await {
             Ok(message) => doh::found(&message).map(|()| Full::new(message)),
             Err(status) => doh::failed(status).map(|()| Full::default()),
         }
@@ -175,18 +138,12 @@ impl Requests {
             Carried::InUri(message) => message,
             Carried::InBody => self.read(request.into_body()).await?,
         };
-        if !doh::is_readable(&message) {
-            return Err(StatusCode::BAD_REQUEST);
-        }
-        let reply = reply_to(&self.answering, &self.client, &message).await;
-        // As CoreDNS has it, where a handler wants no reply.
-        let reply = reply.ok_or(StatusCode::INTERNAL_SERVER_ERROR)?;
-        Ok(Bytes::from(reply).slice(2..))
+        self.reply_over_http(&message).await
     }
 
     /// The message in a body.
     async fn read(&self, body: Incoming) -> Result<Vec<u8>, StatusCode> {
-        let patience = self.answering.now().settings.tcp.first_request_timeout;
+        let patience = self.patience();
         let reading = Limited::new(body, MOST_OCTETS).collect();
         match timeout(patience, reading).await {
             Ok(Ok(body)) => Ok(body.to_bytes().into()),
@@ -197,32 +154,12 @@ impl Requests {
     }
 }
 
-/// The requests of a connection over HTTP/2, each a task.
-#[derive(Clone, Default)]
-struct Streams(Arc<Mutex<JoinSet<()>>>);
-
-/// Those of one connection: they end with it.
-#[derive(Default)]
-struct OwnStreams(Streams);
-
-impl Drop for OwnStreams {
-    fn drop(&mut self) {
-        let mut streams = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        streams.abort_all();
-    }
-}
-
-impl<F> Executor<F> for Streams
+impl<F> Executor<F> for Starter
 where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, stream: F) {
-        // Locked for a look at those that ended, and one that begins.
-        let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(ended) = streams.try_join_next() {
-            log_end(ended);
-        }
-        streams.spawn(stream);
+        self.start(stream);
     }
 }
 

@@ -83,9 +83,9 @@ impl Exchange<'_> {
         };
         if let Some(edns) = &mut request.edns {
             // More than the reply may have is asked of nobody: who forwards keeps room for it.
-            let ours = match self.asker.proto {
-                Proto::Udp => self.shared.settings.udp_octets,
-                Proto::Tcp | Proto::Tls | Proto::Https => u16::MAX,
+            let ours = match self.asker.proto.is_stream() {
+                false => self.shared.settings.udp_octets,
+                true => u16::MAX,
             };
             let most = self.shape_of(block).datagram_octets.unwrap_or(ours);
             edns.size = edns.size.min(most).min(ours);

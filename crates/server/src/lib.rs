@@ -1,22 +1,26 @@
 //! Answering: sockets, requests, lookups.
 
 mod activity;
-mod answer;
 mod batch;
 pub mod chain;
 mod dispatch;
 mod doh;
+mod doq;
 mod exchange;
 mod handover;
 mod https;
+mod https3;
 mod later;
 mod listener;
 pub mod message;
 mod names;
 mod options;
+mod own_tasks;
 mod places;
 mod pods;
+mod quic;
 mod reply;
+mod requests;
 mod seldom;
 mod server;
 mod settings;

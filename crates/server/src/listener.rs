@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::dispatch::{Scratch, Shared};
 use crate::tally::{Counted, Tally};
-use crate::{Proto, Server, tcp, udp, way};
+use crate::{Proto, Server, quic, tcp, udp, way};
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -26,11 +26,11 @@ const UDP_BUFFER_OCTETS: usize = 1 << 20;
 
 /// An address cannot be served.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address} ({proto}): {source}; {}", mend(source))]
+#[error("cannot listen on {address} ({}): {source}; {}", proto.to_uppercase(), mend(source))]
 pub struct BindError {
     /// The address.
     pub address: SocketAddr,
-    /// UDP, TCP, TLS or HTTPS.
+    /// What is spoken on it.
     pub proto: &'static str,
     /// Why.
     #[source]
@@ -115,7 +115,7 @@ impl Now {
                 router: &self.shared.router,
                 peer,
                 local,
-                proto: if proto == Proto::Udp { "udp" } else { "tcp" },
+                proto: crate::tally::PROTOS[usize::from(!proto.is_over_udp())],
                 took,
                 now,
             });
@@ -161,9 +161,14 @@ pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
         && ip.is_unspecified() != beside.is_unspecified()
 }
 
-/// A listening socket that is served, or was.
+/// A socket that is served, or was.
 #[derive(Debug, Clone)]
-pub struct Standing(Weak<TcpListener>);
+pub enum Standing {
+    /// A listening one.
+    Tcp(Weak<TcpListener>),
+    /// One for QUIC.
+    Quic(Weak<std::net::UdpSocket>),
+}
 
 impl Standing {
     /// Lets another socket of ours stand beside it, one whose address overlaps. Connections go on.
@@ -171,9 +176,13 @@ impl Standing {
     /// # Errors
     /// Those of setsockopt(2).
     fn let_beside(&self) -> io::Result<()> {
-        match self.0.upgrade() {
-            Some(socket) => SockRef::from(&*socket).set_reuse_port(true),
-            None => Ok(()),
+        match self {
+            Self::Tcp(socket) => socket
+                .upgrade()
+                .map_or(Ok(()), |it| SockRef::from(&*it).set_reuse_port(true)),
+            Self::Quic(socket) => socket
+                .upgrade()
+                .map_or(Ok(()), |it| SockRef::from(&*it).set_reuse_port(true)),
         }
     }
 }
@@ -183,12 +192,28 @@ impl Standing {
 pub struct Listener {
     /// The address.
     address: SocketAddr,
-    /// Datagram sockets.
-    udp: Vec<UdpSocket>,
-    /// The listening socket.
-    tcp: Arc<TcpListener>,
-    /// What is spoken on its connections.
-    proto: Proto,
+    /// What is bound.
+    sockets: Sockets,
+}
+
+/// The sockets of one address.
+#[derive(Debug)]
+enum Sockets {
+    /// For datagrams and connections.
+    Dns(Vec<UdpSocket>, Arc<TcpListener>),
+    /// For connections that speak this.
+    Stream(Arc<TcpListener>, Proto),
+    /// For connections of QUIC that speak this.
+    Quic(QuicSocket, Proto),
+}
+
+/// A socket for QUIC.
+#[derive(Debug)]
+struct QuicSocket {
+    /// The socket.
+    socket: std::net::UdpSocket,
+    /// The same, for those that are to stand beside it.
+    standing: Arc<std::net::UdpSocket>,
 }
 
 impl Listener {
@@ -218,48 +243,40 @@ impl Listener {
         }
         Ok(Self {
             address,
-            udp,
-            tcp: Arc::new(tcp),
-            proto: Proto::Tcp,
+            sockets: Sockets::Dns(udp, Arc::new(tcp)),
         })
     }
 
-    /// Binds an address for DNS over TLS; port 0 takes any that is free. To be called within a tokio runtime.
+    /// Binds an address for what is encrypted; port 0 takes any that is free. To be called within a tokio runtime.
     ///
     /// # Errors
     /// [`BindError`], with the address.
-    pub fn bind_tls(address: SocketAddr, beside: &[Standing]) -> Result<Self, BindError> {
-        Self::bind_stream(address, beside, Proto::Tls, "TLS")
-    }
-
-    /// Binds an address for DNS over HTTPS; port 0 takes any that is free. To be called within a tokio runtime.
-    ///
-    /// # Errors
-    /// [`BindError`], with the address.
-    pub fn bind_https(address: SocketAddr, beside: &[Standing]) -> Result<Self, BindError> {
-        Self::bind_stream(address, beside, Proto::Https, "HTTPS")
-    }
-
-    /// Binds an address for connections alone.
-    fn bind_stream(
+    pub fn bind_encrypted(
         address: SocketAddr,
-        beside: &[Standing],
         proto: Proto,
-        name: &'static str,
+        beside: &[Standing],
     ) -> Result<Self, BindError> {
-        let fail = |source| BindError {
-            address,
-            proto: name,
-            source,
+        let bound = if proto.is_over_udp() {
+            quic_socket(address, beside).and_then(|socket| {
+                let address = socket.local_addr()?;
+                let standing = Arc::new(socket.try_clone()?);
+                Ok((
+                    address,
+                    Sockets::Quic(QuicSocket { socket, standing }, proto),
+                ))
+            })
+        } else {
+            tcp_listener(address, beside)
+                .and_then(|tcp| Ok((tcp.local_addr()?, Sockets::Stream(Arc::new(tcp), proto))))
         };
-        let tcp = tcp_listener(address, beside).map_err(fail)?;
-        let address = tcp.local_addr().map_err(fail)?;
-        Ok(Self {
-            address,
-            udp: Vec::new(),
-            tcp: Arc::new(tcp),
-            proto,
-        })
+        match bound {
+            Ok((address, sockets)) => Ok(Self { address, sockets }),
+            Err(source) => Err(BindError {
+                address,
+                proto: proto.name(),
+                source,
+            }),
+        }
     }
 
     /// The address that is bound.
@@ -271,31 +288,48 @@ impl Listener {
     /// The listening socket, while somebody serves it.
     #[must_use]
     pub fn standing(&self) -> Standing {
-        Standing(Arc::downgrade(&self.tcp))
+        match &self.sockets {
+            Sockets::Dns(_, tcp) | Sockets::Stream(tcp, _) => Standing::Tcp(Arc::downgrade(tcp)),
+            Sockets::Quic(quic, _) => Standing::Quic(Arc::downgrade(&quic.standing)),
+        }
     }
 
     /// The datagram sockets alone.
     #[cfg(test)]
     pub(crate) fn into_udp(self) -> Vec<UdpSocket> {
-        self.udp
+        match self.sockets {
+            Sockets::Dns(udp, _) => udp,
+            Sockets::Stream(..) | Sockets::Quic(..) => Vec::new(),
+        }
     }
 
     /// The tasks that serve the sockets until `cancel`.
     #[must_use]
     pub fn run(self, answering: &Answering, cancel: &CancellationToken) -> Vec<NamedTask> {
-        let Self {
-            address,
-            udp,
-            tcp,
-            proto,
-        } = self;
+        let Self { address, sockets } = self;
         let mut tasks: Vec<NamedTask> = Vec::new();
-        for (number, socket) in udp.into_iter().enumerate() {
-            let task = udp::serve(answering.clone(), socket, cancel.clone());
-            tasks.push((format!("udp {address} {number}"), task.boxed()));
-        }
-        let task = tcp::serve(answering.clone(), tcp, proto, cancel.clone());
-        tasks.push((format!("{} {address}", proto.name()), task.boxed()));
+        let (answering, cancel) = (answering.clone(), cancel.clone());
+        let (proto, task) = match sockets {
+            Sockets::Dns(udp, tcp) => {
+                for (number, socket) in udp.into_iter().enumerate() {
+                    let task = udp::serve(answering.clone(), socket, cancel.clone());
+                    tasks.push((format!("udp {address} {number}"), task.boxed()));
+                }
+                let task = tcp::serve(answering, tcp, Proto::Tcp, cancel);
+                (Proto::Tcp, task.boxed())
+            }
+            Sockets::Stream(tcp, proto) => {
+                (proto, tcp::serve(answering, tcp, proto, cancel).boxed())
+            }
+            Sockets::Quic(QuicSocket { socket, standing }, proto) => {
+                let task = async move {
+                    quic::serve(answering, socket, proto, cancel).await;
+                    drop(standing);
+                };
+                (proto, task.boxed())
+            }
+        };
+        tasks.push((format!("{} {address}", proto.name()), task));
         tasks
     }
 }
@@ -333,7 +367,23 @@ fn udp_socket(address: SocketAddr) -> io::Result<UdpSocket> {
     UdpSocket::from_std(socket.into())
 }
 
-/// What both kinds need.
+/// A socket for QUIC. Only one that stands beside others of ours shares the port, as with [`tcp_listener`].
+fn quic_socket(address: SocketAddr, beside: &[Standing]) -> io::Result<std::net::UdpSocket> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::DGRAM,
+        Some(Protocol::UDP),
+    )?;
+    for other in beside {
+        other.let_beside()?;
+        socket.set_reuse_port(true)?;
+    }
+    socket.set_recv_buffer_size(UDP_BUFFER_OCTETS)?;
+    prepare(&socket, address)?;
+    Ok(socket.into())
+}
+
+/// What all kinds need.
 fn prepare(socket: &Socket, address: SocketAddr) -> io::Result<()> {
     if address.is_ipv6() {
         // 0.0.0.0 is bound on its own.

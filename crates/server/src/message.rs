@@ -22,15 +22,21 @@ pub enum Proto {
     Tls,
     /// In an HTTP request over TLS.
     Https,
+    /// In an HTTP request over QUIC.
+    Https3,
+    /// In a stream of QUIC.
+    Quic,
 }
 
 impl Proto {
     /// All of them, each with its name in metrics.
-    pub const ALL: [(Self, &'static str); 4] = [
+    pub const ALL: [(Self, &'static str); 6] = [
         (Self::Udp, "udp"),
         (Self::Tcp, "tcp"),
         (Self::Tls, "tls"),
         (Self::Https, "https"),
+        (Self::Https3, "https3"),
+        (Self::Quic, "quic"),
     ];
 
     /// Its name in metrics.
@@ -44,7 +50,7 @@ impl Proto {
     pub const fn is_stream(self) -> bool {
         match self {
             Self::Udp => false,
-            Self::Tcp | Self::Tls | Self::Https => true,
+            Self::Tcp | Self::Tls | Self::Https | Self::Https3 | Self::Quic => true,
         }
     }
 
@@ -53,7 +59,7 @@ impl Proto {
     pub const fn is_encrypted(self) -> bool {
         match self {
             Self::Udp | Self::Tcp => false,
-            Self::Tls | Self::Https => true,
+            Self::Tls | Self::Https | Self::Https3 | Self::Quic => true,
         }
     }
 
@@ -62,7 +68,16 @@ impl Proto {
     pub const fn has_transfers(self) -> bool {
         match self {
             Self::Udp | Self::Tcp | Self::Tls => true,
-            Self::Https => false,
+            Self::Https | Self::Https3 | Self::Quic => false,
+        }
+    }
+
+    /// Whether its packets are datagrams, as CoreDNS counts and logs it.
+    #[must_use]
+    pub const fn is_over_udp(self) -> bool {
+        match self {
+            Self::Udp | Self::Https3 | Self::Quic => true,
+            Self::Tcp | Self::Tls | Self::Https => false,
         }
     }
 }

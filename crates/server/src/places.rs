@@ -11,6 +11,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) struct Places {
     /// In all.
     all: Arc<Semaphore>,
+    /// How many that are.
+    max_connections: usize,
     /// Taken by each address. Locked for one look and one write.
     clients: Arc<Mutex<HashMap<IpAddr, usize>>>,
     /// The most for one address.
@@ -33,9 +35,15 @@ impl Places {
     pub(crate) fn new(max_connections: usize, max_per_client: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(max_connections)),
+            max_connections,
             clients: Arc::default(),
             max_per_client,
         }
+    }
+
+    /// Whether fewer than half of them are free.
+    pub(crate) fn are_scarce(&self) -> bool {
+        self.all.available_permits() < self.max_connections.div_ceil(2)
     }
 
     /// A place for a client, if there is one.

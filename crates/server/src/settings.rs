@@ -15,6 +15,12 @@ pub struct Settings {
     pub tcp: TcpSettings,
     /// HTTPS.
     pub https: StreamLimits,
+    /// HTTP/3.
+    pub https3: StreamLimits,
+    /// DNS over QUIC.
+    pub quic: StreamLimits,
+    /// The most requests over QUIC that one listener reads or answers at once.
+    pub quic_workers: usize,
     /// Transfers.
     pub transfer: TransferSettings,
     /// NOTIFY.
@@ -59,6 +65,11 @@ impl StreamLimits {
         max_connections: 200,
         max_streams: 250,
     };
+    /// The same for HTTP/3 and QUIC.
+    const QUIC: Self = Self {
+        max_connections: 200,
+        max_streams: 256,
+    };
 }
 
 impl Default for Settings {
@@ -68,6 +79,9 @@ impl Default for Settings {
             udp_sockets: 2,
             tcp: TcpSettings::default(),
             https: StreamLimits::HTTPS,
+            https3: StreamLimits::QUIC,
+            quic: StreamLimits::QUIC,
+            quic_workers: 1024,
             transfer: TransferSettings::default(),
             notify: NotifySettings::default(),
         }

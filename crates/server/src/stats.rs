@@ -76,10 +76,18 @@ pub struct Stats {
     pub tcp_refused: Count,
     /// TCP connections closed because the other side did nothing for too long.
     pub tcp_timed_out: Count,
-    /// TLS handshakes that failed.
+    /// TLS handshakes that failed, those of QUIC among them.
     pub tls_failed: Count,
     /// Failures of accepting.
     pub tcp_accept_errors: Count,
+    /// QUIC connections open now.
+    pub quic_open: Count,
+    /// QUIC connections accepted.
+    pub quic_accepted: Count,
+    /// QUIC connections refused over a limit.
+    pub quic_refused: Count,
+    /// QUIC connections closed because the client asked nothing for too long.
+    pub quic_timed_out: Count,
     /// Datagrams dropped because too many waited for an answer from elsewhere.
     pub udp_overload: Count,
     /// Handlers that panicked.

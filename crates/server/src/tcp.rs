@@ -26,12 +26,13 @@ use tracing::{debug, warn};
 use transfer::{Closed, Sink, TlsPeer};
 
 use self::under_way::{UnderWay, is_sent};
-use crate::answer::Client;
 use crate::dispatch::{Asker, Outcome, Scratch};
 use crate::https::HttpsConnection;
 use crate::later::Later;
 use crate::listener::Now;
+use crate::own_tasks::log_end;
 use crate::places::{Place, Places};
+use crate::requests::Client;
 use crate::tls::Shaken;
 use crate::{Answering, Proto, Settings, Stats, TlsIdentity};
 
@@ -55,7 +56,7 @@ pub(crate) async fn serve(
     let stats = Arc::clone(&answering.now().stats);
     let most = match proto {
         Proto::Https => https.max_connections,
-        Proto::Udp | Proto::Tcp | Proto::Tls => tcp.max_connections,
+        Proto::Udp | Proto::Tcp | Proto::Tls | Proto::Https3 | Proto::Quic => tcp.max_connections,
     };
     let places = Places::new(most, tcp.max_per_client);
     let mut connections = JoinSet::new();
@@ -110,15 +111,6 @@ pub(crate) async fn serve(
     };
     if timeout(tcp.drain_timeout, drained).await.is_err() {
         warn!("transfers are cut off");
-    }
-}
-
-/// Says when a connection's task panicked.
-pub(crate) fn log_end(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended
-        && error.is_panic()
-    {
-        tracing::error!(%error, "a connection's task failed");
     }
 }
 

@@ -7,10 +7,12 @@
 //! Early data (RFC 9103 section 7.2 leaves it to the transport): it can be replayed. Choosing a certificate
 //! by the name the client asks for: a listener has one.
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use quinn::crypto::rustls::{NoInitialCipherSuite, QuicServerConfig};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -27,6 +29,10 @@ const DOT: &[u8] = b"dot";
 const H2: &[u8] = b"h2";
 /// The ALPN token of HTTP/1.1 (RFC 7301 section 6).
 const HTTP_1_1: &[u8] = b"http/1.1";
+/// The ALPN token of HTTP/3 (RFC 9114 section 3.1).
+const H3: &[u8] = b"h3";
+/// The ALPN token of DNS over QUIC (RFC 9250 section 4.1.1).
+const DOQ: &[u8] = b"doq";
 
 /// What a server shows, and what it wants to see: the contents of files.
 #[derive(Clone)]
@@ -63,22 +69,33 @@ pub enum TlsError {
     /// They do not go together.
     #[error("certificate and key are not usable: {0}")]
     Pair(#[source] rustls::Error),
+    /// QUIC needs a cipher suite that is not there.
+    #[error("TLS is not usable for QUIC: {0}")]
+    Quic(#[from] NoInitialCipherSuite),
     /// Clients cannot be verified.
     #[error("the CA file is not usable: {0}")]
     Verifier(#[source] rustls::server::VerifierBuilderError),
 }
 
 /// TLS as it is offered now: it may be exchanged while connections go on with what they began with.
-#[derive(Debug)]
 pub struct TlsIdentity(ArcSwap<Offers>);
 
 /// One configuration for each set of ALPN tokens.
-#[derive(Debug)]
 struct Offers {
     /// DNS over TLS.
     dot: Arc<ServerConfig>,
     /// HTTP/2, and HTTP/1.1.
     https: Arc<ServerConfig>,
+    /// HTTP/3.
+    https3: Arc<QuicServerConfig>,
+    /// DNS over QUIC.
+    doq: Arc<QuicServerConfig>,
+}
+
+impl fmt::Debug for TlsIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TlsIdentity").finish_non_exhaustive()
+    }
 }
 
 /// A connection after its handshake, and what that says of the client.
@@ -132,6 +149,26 @@ impl TlsIdentity {
             is_h2,
         })
     }
+
+    /// TLS within QUIC, for HTTP/3 or for DNS over QUIC.
+    pub(crate) fn quic(&self, is_https: bool) -> Arc<QuicServerConfig> {
+        let offers = self.0.load();
+        Arc::clone(if is_https {
+            &offers.https3
+        } else {
+            &offers.doq
+        })
+    }
+}
+
+/// What the handshake of a QUIC connection says of the client.
+pub(crate) fn quic_peer(connection: &quinn::Connection) -> TlsPeer {
+    let identity = connection.peer_identity();
+    let chain = identity.and_then(|it| it.downcast::<Vec<CertificateDer<'static>>>().ok());
+    TlsPeer {
+        has_dot: false,
+        certificate: chain.and_then(|chain| chain.into_iter().next()),
+    }
 }
 
 impl Offers {
@@ -146,6 +183,8 @@ impl Offers {
         Ok(Self {
             dot: with(&[DOT]),
             https: with(&[H2, HTTP_1_1]),
+            https3: Arc::new(QuicServerConfig::try_from(with(&[H3]))?),
+            doq: Arc::new(QuicServerConfig::try_from(with(&[DOQ]))?),
         })
     }
 }

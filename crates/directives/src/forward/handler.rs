@@ -15,7 +15,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use ops::HandlerMetrics;
 use server::chain::{Handler, Next};
-use server::message::{Outcome, Proto, Question, Reply, Request};
+use server::message::{Outcome, Question, Reply, Request};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -213,11 +213,13 @@ impl Forward {
         let upstream = &self.upstreams[number];
         let label = upstream.label().to_owned();
         request.metadata.insert("forward/upstream".into(), label);
-        let mut transport = match request.origin.proto {
-            _ if self.config.force_tcp => Transport::Tcp,
-            _ if self.config.prefer_udp => Transport::Udp,
-            Proto::Udp => Transport::Udp,
-            Proto::Tcp | Proto::Tls | Proto::Https => Transport::Tcp,
+        // A client over HTTP/3 or QUIC takes the largest message, and has no other way to ask for the rest.
+        let is_stream =
+            self.config.force_tcp || !self.config.prefer_udp && request.origin.proto.is_stream();
+        let mut transport = if is_stream {
+            Transport::Tcp
+        } else {
+            Transport::Udp
         };
         let mut query = message(request, most_octets);
         loop {

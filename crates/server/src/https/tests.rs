@@ -18,6 +18,7 @@ use hyper_util::rt::TokioExecutor;
 use ops::testing::soon;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use zone::testing::zone;
 
@@ -25,7 +26,7 @@ use super::*;
 use crate::message::Outcome;
 use crate::testing::{Running, Setup, run_also_on};
 use crate::tls::testing::Authority;
-use crate::{Handler, Listener, Next, Question, Reply, TlsIdentity};
+use crate::{Handler, Listener, Next, Proto, Question, Reply, TlsIdentity};
 
 /// A server with a listener for HTTPS.
 struct Site {
@@ -51,7 +52,8 @@ impl Site {
         let authority = Authority::new();
         let material = authority.material("dns.example", None);
         setup.tls = Some(Arc::new(TlsIdentity::new(&material).unwrap()));
-        let listener = Listener::bind_https(([127, 0, 0, 1], 0).into(), &[]).unwrap();
+        let listener =
+            Listener::bind_encrypted(([127, 0, 0, 1], 0).into(), Proto::Https, &[]).unwrap();
         let address = listener.address();
         Self {
             running: run_also_on(&setup.server(), vec![listener]),
@@ -149,7 +151,7 @@ async fn queries_are_answered_over_both_versions_and_with_both_methods() {
     let replies = site
         .running
         .stats
-        .replies(crate::Proto::Https, dns::Rcode::NOERROR);
+        .replies(Proto::Https, dns::Rcode::NOERROR);
     assert_eq!(replies.get(), 8);
     assert!(site.stream(&["dot"]).await.is_err());
 }

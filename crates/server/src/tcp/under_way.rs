@@ -4,8 +4,8 @@
 
 use tokio::task::{JoinError, JoinSet};
 
-use super::log_end;
 use crate::TcpSettings;
+use crate::own_tasks::log_end;
 
 /// What a connection's requests have begun.
 #[derive(Default)]

@@ -42,7 +42,8 @@ impl Secure {
         setup.access.clear();
         let identity = Arc::new(TlsIdentity::new(material).unwrap());
         setup.tls = Some(Arc::clone(&identity));
-        let listener = Listener::bind_tls(([127, 0, 0, 1], 0).into(), &[]).unwrap();
+        let listener =
+            Listener::bind_encrypted(([127, 0, 0, 1], 0).into(), crate::Proto::Tls, &[]).unwrap();
         let address = listener.address();
         Self {
             running: testing::run_also_on(&setup.server(), vec![listener]),

@@ -1,0 +1,140 @@
+//! DNS over HTTPS on a connection of QUIC: HTTP/3.
+//!
+//! The codec is that of the crate h3, with a limit of our own around it: it would hold a header of any length.
+
+mod bounded;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use h3::error::{ConnectionError, StreamError};
+use h3::server::{Connection, RequestResolver, RequestStream};
+use http::{Request, StatusCode};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tracing::debug;
+
+use self::bounded::{Bounded, BoundedConnection};
+use crate::doh::{self, Carried, MOST_OCTETS};
+use crate::own_tasks::log_end;
+use crate::quic::QuicConnection;
+use crate::requests::Requests;
+
+/// The most octets of a request's header.
+const HEADER_OCTETS: u64 = 16 << 10;
+/// The most requests of a connection: h3 keeps a note of each that broke off.
+const MOST_REQUESTS: u64 = 1 << 16;
+/// How long the last replies may be on their way, at least.
+const SHORTEST_DELIVERY: Duration = Duration::from_millis(50);
+
+/// A connection, as h3 sees it.
+type H3 = Connection<BoundedConnection, Bytes>;
+/// A request of it.
+type Exchange = RequestStream<Bounded<h3_quinn::BidiStream<Bytes>>, Bytes>;
+
+/// Serves a connection to its end.
+pub(crate) async fn serve(mut of: QuicConnection) {
+    let most = of.settings.tcp.max_queries.unwrap_or(MOST_REQUESTS);
+    of.settings.tcp.max_queries = Some(most.min(MOST_REQUESTS));
+    if let Err(error) = serve_streams(&of).await {
+        debug!(peer = %of.requests.client.peer, %error, "a connection of HTTP/3 ended");
+    }
+}
+
+/// Serves requests until the client ends, or has to go.
+async fn serve_streams(of: &QuicConnection) -> Result<(), ConnectionError> {
+    let mut leave = std::pin::pin!(of.leave());
+    let mut builder = h3::server::builder();
+    builder.max_field_section_size(HEADER_OCTETS);
+    let building = builder.build(BoundedConnection::new(of.connection.clone()));
+    let mut connection: H3 = tokio::select! {
+        () = &mut leave => return Ok(()),
+        built = building => built?,
+    };
+    let mut streams = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = &mut leave => break,
+            Some(ended) = streams.join_next() => log_end(ended),
+            accepted = connection.accept() => match accepted? {
+                None => break,
+                Some(resolver) => {
+                    let requests = Arc::clone(&of.requests);
+                    streams.spawn(async move {
+                        let peer = requests.client.peer;
+                        if let Err(error) = requests.exchange(resolver).await {
+                            debug!(%peer, %error, "a request over HTTP/3 broke off");
+                        }
+                    });
+                }
+            },
+        }
+    }
+    connection.shutdown(0).await?;
+    of.finish(&mut streams).await;
+    // Closing drops what is on its way.
+    let delivery = (3 * of.connection.rtt()).max(SHORTEST_DELIVERY);
+    tokio::time::sleep(delivery).await;
+    Ok(())
+}
+
+impl Requests {
+    /// Reads a request and sends its response.
+    async fn exchange(
+        &self,
+        resolver: RequestResolver<BoundedConnection, Bytes>,
+    ) -> Result<(), StreamError> {
+        let _in_progress = self.begin();
+        // Who sends no header gets no response.
+        let Ok(resolved) = timeout(self.patience(), resolver.resolve_request()).await else {
+            return Ok(());
+        };
+        let (request, mut exchange) = resolved?;
+        let (head, body) = match self.reply_over_h3(&request, &mut exchange).await {
+            Ok(message) => (doh::found(&message), message),
+            Err(status) => (doh::failed(status), Bytes::new()),
+        };
+        let sending = async {
+            exchange.send_response(head).await?;
+            if !body.is_empty() {
+                exchange.send_data(body).await?;
+            }
+            exchange.finish().await
+        };
+        timeout(self.stall(), sending).await.unwrap_or(Ok(()))
+    }
+
+    /// The reply to a request, or why there is none.
+    async fn reply_over_h3(
+        &self,
+        request: &Request<()>,
+        exchange: &mut Exchange,
+    ) -> Result<Bytes, StatusCode> {
+        let message = match doh::find(request)? {
+            Carried::InUri(message) => message,
+            Carried::InBody => {
+                let reading = timeout(self.patience(), read(exchange)).await;
+                reading.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))?
+            }
+        };
+        self.reply_over_http(&message).await
+    }
+}
+
+/// The message in a body.
+async fn read(exchange: &mut Exchange) -> Result<Vec<u8>, StatusCode> {
+    let mut message = Vec::new();
+    loop {
+        match exchange.recv_data().await {
+            Ok(Some(data)) if message.len() + data.remaining() > MOST_OCTETS => {
+                return Err(StatusCode::PAYLOAD_TOO_LARGE);
+            }
+            Ok(Some(mut data)) => {
+                message.extend_from_slice(&data.copy_to_bytes(data.remaining()));
+            }
+            Ok(None) => return Ok(message),
+            Err(_) => return Err(StatusCode::BAD_REQUEST),
+        }
+    }
+}

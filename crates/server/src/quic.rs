@@ -1,0 +1,345 @@
+//! A socket of QUIC: connections accepted within limits, for DNS over QUIC or HTTP/3.
+//!
+//! The codec is quinn's, which hickory-server's listeners use too. Those wait for the handshake of one client before they
+//! look at the next, and have no limit of connections.
+//!
+//! # Not implemented
+//! Early data: it can be replayed (RFC 9250 section 4.5 leaves it to the server). Clients that change their address: the
+//! one that was admitted stays.
+
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quinn::{
+    AsyncTimer, AsyncUdpSocket, Connecting, Endpoint, EndpointConfig, IdleTimeout, Incoming,
+    Runtime, ServerConfig, TokioRuntime, TransportConfig, VarInt,
+};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, warn};
+
+use crate::own_tasks::{OwnTasks, Starter, log_end};
+use crate::places::{Place, Places};
+use crate::requests::{Client, Requests};
+use crate::{Answering, Proto, Settings, Stats, StreamLimits, TlsIdentity, doq, https3, tls};
+
+/// Octets that a client may send before they are read: in one stream, and in all of a connection.
+const WINDOWS: [u32; 2] = [16 << 10, 128 << 10];
+/// Octets that may be on their way to a client.
+const SEND_OCTETS: u64 = 256 << 10;
+/// Streams in one direction that HTTP/3 needs: control, two of QPACK, and one that means nothing (RFC 9114 section 6.2).
+const ONE_WAY_STREAMS: u32 = 4;
+/// Connections that begin and were not looked at.
+const MAX_INCOMING: usize = 1024;
+/// Octets that may come early for them.
+const INCOMING_OCTETS: u64 = 4 << 20;
+
+/// A connection that is accepted.
+pub(crate) struct QuicConnection {
+    /// Its streams.
+    pub connection: quinn::Connection,
+    /// Its requests.
+    pub requests: Arc<Requests>,
+    /// Limits and times.
+    pub settings: Settings,
+    /// Counts.
+    pub stats: Arc<Stats>,
+    /// Says when to end.
+    pub cancel: CancellationToken,
+}
+
+/// The tasks of quinn are ours.
+#[derive(Debug)]
+struct OwnRuntime(Starter);
+
+impl Runtime for OwnRuntime {
+    fn new_timer(&self, at: Instant) -> Pin<Box<dyn AsyncTimer>> {
+        TokioRuntime.new_timer(at)
+    }
+
+    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        self.0.start(task);
+    }
+
+    fn wrap_udp_socket(&self, socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
+        TokioRuntime.wrap_udp_socket(socket)
+    }
+}
+
+/// A socket, as its connections are accepted.
+struct Listening {
+    /// What answers.
+    answering: Answering,
+    /// What is spoken.
+    proto: Proto,
+    /// Where.
+    address: SocketAddr,
+    /// How.
+    transport: Arc<TransportConfig>,
+    /// Counts.
+    stats: Arc<Stats>,
+    /// For connections.
+    places: Places,
+    /// For requests, all connections together.
+    workers: Arc<tokio::sync::Semaphore>,
+    /// Says when to end.
+    cancel: CancellationToken,
+}
+
+/// Accepts connections until told to stop, then lets requests end within the drain time.
+pub(crate) async fn serve(
+    answering: Answering,
+    socket: UdpSocket,
+    proto: Proto,
+    cancel: CancellationToken,
+) {
+    // How many connections there may be is settled when the listener starts.
+    let settings = answering.now().settings;
+    let tasks = OwnTasks::default();
+    let (listening, endpoint) = match open(answering, socket, proto, &cancel, tasks.starter()) {
+        Ok(opened) => opened,
+        Err(error) => {
+            error!(%error, proto = proto.name(), "a socket cannot be served");
+            return;
+        }
+    };
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => break,
+            Some(ended) = connections.join_next() => log_end(ended),
+            incoming = endpoint.accept() => match incoming {
+                Some(incoming) => if let Some(connection) = listening.admit(incoming) {
+                    connections.spawn(connection);
+                },
+                None => {
+                    error!(address = %listening.address, "the socket of QUIC is broken");
+                    return;
+                }
+            },
+        }
+    }
+    // Who comes now is refused.
+    endpoint.set_server_config(None);
+    let drained = async {
+        while let Some(ended) = connections.join_next().await {
+            log_end(ended);
+        }
+        endpoint.wait_idle().await;
+    };
+    if timeout(settings.tcp.drain_timeout, drained).await.is_err() {
+        debug!("connections of QUIC are cut off");
+    }
+}
+
+/// Makes an endpoint of a socket.
+fn open(
+    answering: Answering,
+    socket: UdpSocket,
+    proto: Proto,
+    cancel: &CancellationToken,
+    starter: Starter,
+) -> io::Result<(Listening, Endpoint)> {
+    let now = answering.now();
+    let (settings, stats) = (now.settings, Arc::clone(&now.stats));
+    let tls = now
+        .tls
+        .clone()
+        .ok_or_else(|| io::Error::other("there is no certificate"))?;
+    drop(now);
+    let limits = limits(&settings, proto);
+    let listening = Listening {
+        address: socket.local_addr()?,
+        transport: Arc::new(transport(&settings, limits, proto)?),
+        places: Places::new(limits.max_connections, settings.tcp.max_per_client),
+        workers: Arc::new(tokio::sync::Semaphore::new(settings.quic_workers)),
+        answering,
+        proto,
+        stats,
+        cancel: cancel.clone(),
+    };
+    let endpoint = Endpoint::new(
+        EndpointConfig::default(),
+        Some(listening.config(&tls)),
+        socket,
+        Arc::new(OwnRuntime(starter)),
+    )?;
+    Ok((listening, endpoint))
+}
+
+/// The limits of what is spoken.
+const fn limits(settings: &Settings, proto: Proto) -> StreamLimits {
+    match proto {
+        Proto::Https3 => settings.https3,
+        Proto::Udp | Proto::Tcp | Proto::Tls | Proto::Https | Proto::Quic => settings.quic,
+    }
+}
+
+/// How connections are carried.
+fn transport(
+    settings: &Settings,
+    limits: StreamLimits,
+    proto: Proto,
+) -> io::Result<TransportConfig> {
+    let idle = settings
+        .tcp
+        .idle_timeout
+        .max(settings.tcp.first_request_timeout);
+    let idle = IdleTimeout::try_from(idle).map_err(io::Error::other)?;
+    let one_way = if proto == Proto::Https3 {
+        ONE_WAY_STREAMS
+    } else {
+        0
+    };
+    let mut transport = TransportConfig::default();
+    transport
+        .max_idle_timeout(Some(idle))
+        .max_concurrent_bidi_streams(VarInt::from_u32(limits.max_streams))
+        .max_concurrent_uni_streams(VarInt::from_u32(one_way))
+        .stream_receive_window(VarInt::from_u32(WINDOWS[0]))
+        .receive_window(VarInt::from_u32(WINDOWS[1]))
+        .send_window(SEND_OCTETS)
+        .datagram_receive_buffer_size(None);
+    Ok(transport)
+}
+
+impl Listening {
+    /// How connections are accepted with these certificates.
+    fn config(&self, tls: &TlsIdentity) -> ServerConfig {
+        let mut config = ServerConfig::with_crypto(tls.quic(self.proto == Proto::Https3));
+        config
+            .transport_config(Arc::clone(&self.transport))
+            .migration(false)
+            .max_incoming(MAX_INCOMING)
+            .incoming_buffer_size_total(INCOMING_OCTETS);
+        config
+    }
+
+    /// Lets a connection in, if there is a place for it. Gives what serves it.
+    fn admit(&self, incoming: Incoming) -> Option<impl Future<Output = ()> + Send + 'static> {
+        let peer = incoming.remote_address();
+        // Addresses are forged easily: once places are scarce each client has to show that it has its own (RFC 9000
+        // section 8.1.2).
+        if !incoming.remote_address_validated() && self.places.are_scarce() {
+            if let Err(error) = incoming.retry() {
+                debug!(%peer, %error, "a connection of QUIC cannot be tried again");
+            }
+            return None;
+        }
+        let Some(place) = self.places.take(peer.ip()) else {
+            self.stats.quic_refused.increase();
+            debug!(%peer, "too many connections");
+            incoming.refuse();
+            return None;
+        };
+        // Without a certificate nobody is served.
+        let tls = self.answering.now().tls.clone()?;
+        let local = incoming.local_ip().unwrap_or(self.address.ip());
+        match incoming.accept_with(Arc::new(self.config(&tls))) {
+            Ok(connecting) => {
+                self.stats.quic_accepted.increase();
+                let local = SocketAddr::new(local, self.address.port());
+                Some(self.connection(connecting, (peer, local), place))
+            }
+            Err(error) => {
+                self.stats.tls_failed.increase();
+                debug!(%peer, %error, "a connection of QUIC cannot begin");
+                None
+            }
+        }
+    }
+
+    /// Serves a connection to its end.
+    fn connection(
+        &self,
+        connecting: Connecting,
+        (peer, local): (SocketAddr, SocketAddr),
+        place: Place,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let (answering, proto) = (self.answering.clone(), self.proto);
+        let (stats, cancel) = (Arc::clone(&self.stats), self.cancel.clone());
+        let workers = Arc::clone(&self.workers);
+        async move {
+            stats.quic_open.increase();
+            let settings = answering.now().settings;
+            let patience = settings.tcp.first_request_timeout;
+            if let Some(connection) = shake(connecting, peer, patience, &stats, &cancel).await {
+                let client = Client {
+                    peer,
+                    local,
+                    proto,
+                    tls: tls::quic_peer(&connection),
+                };
+                let connection = QuicConnection {
+                    connection,
+                    requests: Arc::new(Requests::new(client, answering)),
+                    settings,
+                    stats: Arc::clone(&stats),
+                    cancel,
+                };
+                match proto {
+                    Proto::Https3 => https3::serve(connection).await,
+                    Proto::Udp | Proto::Tcp | Proto::Tls | Proto::Https | Proto::Quic => {
+                        doq::serve(connection, workers).await;
+                    }
+                }
+            }
+            stats.quic_open.decrease();
+            drop(place);
+        }
+    }
+}
+
+/// The handshake, which may take as long as a first request.
+async fn shake(
+    connecting: Connecting,
+    peer: SocketAddr,
+    patience: Duration,
+    stats: &Stats,
+    cancel: &CancellationToken,
+) -> Option<quinn::Connection> {
+    let shaken = tokio::select! {
+        () = cancel.cancelled() => return None,
+        shaken = timeout(patience, connecting) => shaken,
+    };
+    match shaken {
+        Ok(Ok(connection)) => return Some(connection),
+        Ok(Err(error)) => debug!(%peer, %error, "the handshake of QUIC failed"),
+        Err(_) => debug!(%peer, "the handshake of QUIC takes too long"),
+    }
+    stats.tls_failed.increase();
+    None
+}
+
+impl QuicConnection {
+    /// Waits until the connection has to go.
+    pub(crate) async fn leave(&self) {
+        let timed_out = &self.stats.quic_timed_out;
+        self.requests
+            .leave(&self.settings.tcp, timed_out, &self.cancel)
+            .await;
+    }
+
+    /// Waits for the end of what was asked, and says when that takes too long.
+    pub(crate) async fn finish(&self, streams: &mut JoinSet<()>) {
+        let finished = async {
+            while let Some(ended) = streams.join_next().await {
+                log_end(ended);
+            }
+        };
+        if timeout(self.settings.tcp.stall_timeout, finished)
+            .await
+            .is_err()
+        {
+            warn!(peer = %self.requests.client.peer, "requests over QUIC are cut off");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

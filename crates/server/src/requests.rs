@@ -1,0 +1,134 @@
+//! The requests of a connection that has many at once, each with a reply of its own: in HTTP, or in streams of QUIC.
+//!
+//! Transfers are not among them: they are refused before anything else is done.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use dns::Query;
+use http::StatusCode;
+use tokio_util::sync::CancellationToken;
+use transfer::TlsPeer;
+
+use crate::activity::{Activity, InProgress, Leave};
+use crate::dispatch::{Asker, Outcome, Scratch};
+use crate::{Answering, Count, Proto, TcpSettings};
+
+/// The client of a connection.
+pub(crate) struct Client {
+    /// Where it is.
+    pub peer: SocketAddr,
+    /// Which of our addresses it asks.
+    pub local: SocketAddr,
+    /// How it asks.
+    pub proto: Proto,
+    /// What TLS says of it.
+    pub tls: TlsPeer,
+}
+
+/// The requests of a connection.
+pub(crate) struct Requests {
+    /// Who sends them.
+    pub(crate) client: Client,
+    /// What answers.
+    answering: Answering,
+    /// Those in progress.
+    activity: Activity,
+}
+
+impl Requests {
+    /// None yet.
+    pub(crate) fn new(client: Client, answering: Answering) -> Self {
+        Self {
+            client,
+            answering,
+            activity: Activity::new(),
+        }
+    }
+
+    /// Notes a request that begins. Once the server ends, its connection goes with it.
+    pub(crate) fn begin(&self) -> InProgress {
+        if self.answering.now().draining.load(Ordering::Relaxed) {
+            self.activity.end();
+        }
+        self.activity.begin()
+    }
+
+    /// How long a request may take to be read.
+    pub(crate) fn patience(&self) -> Duration {
+        self.answering.now().settings.tcp.first_request_timeout
+    }
+
+    /// How long a client may take nothing of its reply.
+    pub(crate) fn stall(&self) -> Duration {
+        self.answering.now().settings.tcp.stall_timeout
+    }
+
+    /// Waits until the connection has to go; `timed_out` counts those whose client asks nothing.
+    pub(crate) async fn leave(
+        &self,
+        settings: &TcpSettings,
+        timed_out: &Count,
+        cancel: &CancellationToken,
+    ) {
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            leave = self.activity.over(settings) => if leave == Leave::Idle {
+                timed_out.increase();
+            },
+        }
+    }
+
+    /// The reply to a message of an HTTP request, or the status of a response without one.
+    pub(crate) async fn reply_over_http(&self, message: &[u8]) -> Result<Bytes, StatusCode> {
+        if Query::parse(message).is_err() {
+            return Err(StatusCode::BAD_REQUEST);
+        }
+        // As CoreDNS has it, where a handler wants no reply.
+        let reply = self.reply_to(message).await;
+        let reply = reply.ok_or(StatusCode::INTERNAL_SERVER_ERROR)?;
+        Ok(Bytes::from(reply).slice(2..))
+    }
+
+    /// The reply to a request, with its length in front; `None` when none is due.
+    pub(crate) async fn reply_to(&self, request: &[u8]) -> Option<Vec<u8>> {
+        let client = &self.client;
+        let shared = Arc::clone(&self.answering.now());
+        let start = shared.start();
+        let mut scratch = Scratch::new();
+        let asker = Asker {
+            address: client.peer,
+            local: client.local,
+            proto: client.proto,
+            tls: Some(&client.tls),
+        };
+        let outcome = match shared.respond(&mut scratch, request, asker) {
+            Outcome::Later(later) => {
+                let (later, answered) = later.wait().await;
+                shared.complete(&mut scratch, *later, answered)
+            }
+            at_once @ (Outcome::Silent
+            | Outcome::Dropped
+            | Outcome::Reply
+            | Outcome::Transfer(_)) => at_once,
+        };
+        let reply = match outcome {
+            Outcome::Reply => Some(scratch.writer.take_signed()),
+            Outcome::Dropped => None,
+            Outcome::Silent | Outcome::Transfer(_) | Outcome::Later(_) => return None,
+        };
+        // The first two octets are the length.
+        let message = reply.as_deref().and_then(|octets| octets.get(2..));
+        shared.note(
+            start,
+            (request, message.unwrap_or_default()),
+            &scratch,
+            (client.peer, client.local),
+            client.proto,
+        );
+        reply
+    }
+}
