@@ -32,6 +32,7 @@ mod differences;
 mod docs;
 mod flags;
 mod follow;
+mod followed;
 mod gate;
 mod golden;
 mod handlers;

@@ -1,18 +1,21 @@
 //! Key files and certificates are read again when they change.
 //!
-//! The files are looked at every two seconds, by their content: that also sees what is replaced by a rename
-//! or by moving a link, as Secrets are in a pod. New content is taken once two looks find the same: files
-//! that belong together are not taken in halves. What is wrong with it is logged, and the old stays in use.
+//! Their folders are watched, so a replaced file or a moved link, as Secrets have in a pod, is seen at once. The
+//! content decides whether something changed. It is taken once two looks find the same: files that belong
+//! together are not taken in halves. If the new content is wrong, that is logged and the old stays in use.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ops::watch::FileWatch;
 use ring::digest::{SHA256, digest};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
-/// How often the files are looked at.
-const INTERVAL: Duration = Duration::from_secs(2);
+/// How often the files are looked at though the system reports no change.
+const POLL: Duration = Duration::from_secs(30);
+/// How long after a changed look they are looked at again.
+const SECOND_LOOK: Duration = Duration::from_millis(200);
 
 /// Takes the new content into use; else says what is wrong with it, each with its place.
 pub(crate) type Take = Box<dyn FnMut() -> Result<(), Vec<String>> + Send>;
@@ -98,7 +101,7 @@ impl Contents {
     }
 }
 
-/// Looks at all files again and again until told to stop.
+/// Looks at the files whenever one of them may have changed, until cancelled.
 ///
 /// # Errors
 /// When looking panicked.
@@ -110,10 +113,24 @@ pub(crate) async fn run(
         cancel.cancelled().await;
         return Ok(());
     }
+    let files = |reloads: &[Reload]| -> Vec<PathBuf> {
+        let files = reloads.iter().flat_map(|reload| &reload.files);
+        files.cloned().collect()
+    };
+    let mut watch = FileWatch::new();
     loop {
+        let is_waiting = reloads.iter().any(|reload| reload.waiting.is_some());
+        let is_unseen = watch.follow(files(&reloads));
+        let next_look = async {
+            if is_waiting {
+                tokio::time::sleep(SECOND_LOOK).await;
+            } else if !is_unseen {
+                watch.changed(POLL).await;
+            }
+        };
         tokio::select! {
             () = cancel.cancelled() => return Ok(()),
-            () = tokio::time::sleep(INTERVAL) => {}
+            () = next_look => {}
         }
         let looked = tokio::task::spawn_blocking(move || {
             reloads.iter_mut().for_each(Reload::look_and_log);

@@ -6,6 +6,7 @@
 //! accepting, let transfers end, close the store. A second signal ends at once.
 
 use std::ops::ControlFlow;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use directives::config::{Config, Loaded, Rejected};
 use history::{Past, serve_control};
 use ops::http::HttpEndpoints;
 use ops::metrics::Metrics;
+use ops::watch::FileWatch;
 use ops::{Clock, HandlerMetrics, SystemClock, Tasks, telemetry};
 use server::Common;
 use tokio_util::sync::CancellationToken;
@@ -48,6 +50,14 @@ const GRACE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(200);
 /// How long new sources may take to open.
 const OPENING: Duration = Duration::from_secs(30);
+
+/// What the process waited for.
+enum Event {
+    /// It is time to look at the Corefile.
+    Due,
+    Wish(Wish),
+    Failed(anyhow::Error),
+}
 
 /// The running process.
 pub(crate) struct Process {
@@ -189,33 +199,25 @@ impl Process {
 
     /// Waits for the end and brings it about.
     async fn wait(mut self, signals: &mut Signals) -> Result<(), Failure> {
-        let mut rhythm = Rhythm::of(&self.config);
-        let mut look = Box::pin(rhythm.wait());
+        let mut watch = FileWatch::new();
         let failed = loop {
-            let always = tokio::select! {
-                wish = signals.next() => match wish {
-                    Wish::Quit => {
-                        tracing::info!("SIGQUIT: ending at once");
-                        return Ok(());
-                    }
-                    Wish::End(signal) => {
-                        tracing::info!("{signal}: Shutting down servers then terminating");
-                        break None;
-                    }
-                    Wish::Reload => {
-                        tracing::info!("SIGUSR1: reloading");
-                        true
-                    }
-                },
-                end = self.tasks.next_end() => match end {
-                    Some(Ok(())) => continue,
-                    end => break Some(describe(end)),
-                },
-                () = &mut look => false,
-                () = tokio::time::sleep(LOOK) => match &self.data {
-                    Some(data) if !data.has_ended() => continue,
-                    Some(_) | None => break Some(WriterEnded.into()),
-                },
+            let corefile = self.configuration.corefile.clone();
+            let due = pin!(Rhythm::of(&self.config).wait(&corefile, &mut watch));
+            let always = match self.next_event(due, signals).await {
+                Event::Due => false,
+                Event::Wish(Wish::Quit) => {
+                    tracing::info!("SIGQUIT: ending at once");
+                    return Ok(());
+                }
+                Event::Wish(Wish::End(signal)) => {
+                    tracing::info!("{signal}: Shutting down servers then terminating");
+                    break None;
+                }
+                Event::Wish(Wish::Reload) => {
+                    tracing::info!("SIGUSR1: reloading");
+                    true
+                }
+                Event::Failed(error) => break Some(error),
             };
             match self.look(always, signals).await {
                 Ok(ControlFlow::Continue(())) => {}
@@ -223,10 +225,30 @@ impl Process {
                 Ok(ControlFlow::Break(Wish::End(_) | Wish::Reload)) => break None,
                 Err(error) => break Some(error),
             }
-            rhythm = Rhythm::of(&self.config);
-            look = Box::pin(rhythm.wait());
         };
         self.end(failed, signals).await
+    }
+
+    /// Waits for a signal, for the time to look at the Corefile, or for a part that ends.
+    async fn next_event(
+        &mut self,
+        mut due: Pin<&mut impl Future<Output = ()>>,
+        signals: &mut Signals,
+    ) -> Event {
+        loop {
+            tokio::select! {
+                wish = signals.next() => return Event::Wish(wish),
+                () = &mut due => return Event::Due,
+                end = self.tasks.next_end() => match end {
+                    Some(Ok(())) => {}
+                    end => return Event::Failed(describe(end)),
+                },
+                () = tokio::time::sleep(LOOK) => match &self.data {
+                    Some(data) if !data.has_ended() => {}
+                    Some(_) | None => return Event::Failed(WriterEnded.into()),
+                },
+            }
+        }
     }
 
     /// Looks at the Corefile; one that is other than the last, or any where `always`, is taken into use,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use directives::config::Config;
 use ops::metrics as m;
 use ops::metrics::Sample;
+use ops::watch::FileWatch;
 use ring::rand::{SecureRandom, SystemRandom};
 use zone::journal::sidefile::write_durably;
 
@@ -127,11 +128,15 @@ impl Rhythm {
         Self(reloads.next().map(drawn))
     }
 
-    /// Waits until it is time; for ever where the Corefile is not followed.
-    pub(crate) async fn wait(self) {
+    /// Waits until the Corefile may have changed or the interval is over; for ever where it is not followed.
+    pub(crate) async fn wait(self, corefile: &Path, watch: &mut FileWatch) {
         match self.0 {
             None => std::future::pending().await,
-            Some(time) => tokio::time::sleep(time).await,
+            Some(time) => {
+                if !watch.follow([corefile]) {
+                    watch.changed(time).await;
+                }
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ mod tasks;
 pub mod telemetry;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod watch;
 
 #[cfg(any(test, feature = "testing"))]
 pub use background::times_yielded;

@@ -1,4 +1,4 @@
-//! Follows a zone file: polls it and the files it includes, and reads them after a change.
+//! Follows a zone file: reads it again when it or a file it includes has changed.
 //!
 //! A change is read when the files have not changed for a moment, so that no file is read while it is being written. The
 //! problems of a bad file are reported once, and the last good content stays in use.
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use dns::Name;
 use ops::Clock;
+use ops::watch::FileWatch;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +32,7 @@ pub struct Settings {
     pub role: Role,
     /// The names that are used, with all names below them.
     pub names: Vec<Name>,
-    /// The interval of polling; `None` reads the file once.
+    /// The interval of polling, beside the system's watch; `None` reads the file once.
     pub reload: Option<Duration>,
 }
 
@@ -171,9 +172,14 @@ impl Follower {
         content
     }
 
+    /// The file and those it includes, as they were read last.
+    fn files(&self) -> impl Iterator<Item = PathBuf> {
+        self.stamps.iter().map(|(path, _)| path.clone())
+    }
+
     /// Whether the files differ from those that were read, after waiting for the end of the change.
     async fn is_changed(&self) -> bool {
-        let look = || look_at(self.stamps.iter().map(|(path, _)| path.clone()).collect());
+        let look = || look_at(self.files().collect());
         let mut last = look().await;
         if last == self.stamps {
             return false;
@@ -201,8 +207,11 @@ impl Follower {
         let Some(reload) = self.settings.reload else {
             return tx.closed().await;
         };
+        let mut watch = FileWatch::new();
         loop {
-            tokio::time::sleep(reload).await;
+            if !watch.follow(self.files()) {
+                watch.changed(reload).await;
+            }
             if !self.is_changed().await {
                 continue;
             }
@@ -270,7 +279,7 @@ mod tests {
             apex: "z.".parse().unwrap(),
             role: Role::Overlay,
             names: vec!["z.".parse().unwrap()],
-            reload: Some(Duration::from_millis(10)),
+            reload: Some(Duration::from_secs(3600)),
         };
         let stats = Arc::<FileStats>::default();
         let mut follower = Follower::new(settings, Arc::new(TestClock), Arc::clone(&stats));

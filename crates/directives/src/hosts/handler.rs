@@ -11,6 +11,7 @@ use dns::{Name, Rcode, Rdata, Record, Rtype, flags, wire_is_within};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use ops::HandlerMetrics;
+use ops::watch::FileWatch;
 use server::chain::{Handler, Next};
 use server::message::{CLASS_IN, Failure, Outcome, Question, Reply, Request};
 use tokio_util::sync::CancellationToken;
@@ -228,14 +229,16 @@ impl Hosts {
         Some(Outcome::Reply(reply))
     }
 
-    /// Looks at the file now and then.
+    /// Reads the file again when it has changed.
     async fn follow(self: Arc<Self>, cancel: CancellationToken) {
-        let mut ticks = tokio::time::interval(self.config.reload);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut watch = FileWatch::new();
         loop {
-            tokio::select! {
-                () = cancel.cancelled() => return,
-                _ = ticks.tick() => self.look(),
+            self.look();
+            if !watch.follow([&self.config.file]) {
+                tokio::select! {
+                    () = cancel.cancelled() => return,
+                    () = watch.changed(self.config.reload) => {}
+                }
             }
         }
     }

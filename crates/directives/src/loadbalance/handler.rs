@@ -13,6 +13,7 @@ use dns::Network;
 use dns::{Name, Rcode, Record, Rtype};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use ops::watch::FileWatch;
 use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Request};
 use server::shuffle::{Dice, parts, shuffle};
@@ -202,15 +203,19 @@ impl Handler for Loadbalance {
     }
 
     fn background(self: Arc<Self>, cancel: CancellationToken) -> Option<BoxFuture<'static, ()>> {
-        let every = self.weighted.as_ref().map(|(_, every, _)| *every)?;
+        let (file, every, _) = self.weighted.as_ref()?;
+        let (file, every) = (file.clone(), *every);
         if every.is_zero() {
             return None;
         }
         let follow = async move {
+            let mut watch = FileWatch::new();
             loop {
-                tokio::select! {
-                    () = cancel.cancelled() => return,
-                    () = tokio::time::sleep(every) => {}
+                if !watch.follow([&file]) {
+                    tokio::select! {
+                        () = cancel.cancelled() => return,
+                        () = watch.changed(every) => {}
+                    }
                 }
                 let this = Arc::clone(&self);
                 // A look that panicked is one that is not there: the weights in use stay.

@@ -13,22 +13,19 @@ mod folder;
 mod parse;
 mod walk;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use notify::event::{AccessKind, AccessMode, EventKind};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use ops::Clock;
+use ops::watch::{FolderWatch, POLL_UNWATCHED};
 use thiserror::Error;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::folder::{Folder, Reread};
-use self::walk::Inode;
 use super::liveness::{Liveness, Turn};
-use super::{About, Problem, SourceEvent, SourceStats, Wanted};
+use super::{Problem, SourceEvent, SourceStats, Wanted};
 use crate::facts::Part;
 
 /// What can be set about following a folder.
@@ -63,7 +60,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             poll: Duration::from_secs(30),
-            poll_unwatched: Duration::from_secs(2),
+            poll_unwatched: POLL_UNWATCHED,
             quiet: Duration::from_millis(15),
             longest_wait: Duration::from_millis(50),
             grace: Duration::from_millis(200),
@@ -153,8 +150,8 @@ impl ManifestSource {
         } = self;
         let mut folder = Folder::new(root, wanted, settings.grace, Arc::clone(&stats));
         let mut liveness = Liveness::new(1, settings.patience, clock.now(), clock.wall());
-        let mut watch = FolderWatch::new();
-        if let Some(problem) = watch.problem.take() {
+        let (mut watch, problem) = FolderWatch::new();
+        if let Some(problem) = problem.map(Problem::of_source) {
             stats.board().add(std::slice::from_ref(&problem));
             if tx.send(SourceEvent::Problem(problem)).await.is_err() {
                 return;
@@ -199,7 +196,7 @@ impl ManifestSource {
             if send(tx, read, turn, seen).await.is_err() {
                 return;
             }
-            let poll = settings.poll_after(watch.is_whole() && !is_away);
+            let poll = settings.poll_after(watch.is_complete() && !is_away);
             let due = liveness
                 .due()
                 .map(|due| due.saturating_duration_since(clock.now()));
@@ -210,7 +207,7 @@ impl ManifestSource {
                 .unwrap_or(poll);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                () = watch.told.notified() => watch.settle(&settings).await,
+                () = watch.changed(settings.quiet, settings.longest_wait) => {}
             }
         }
     }
@@ -238,117 +235,6 @@ async fn send(
         tx.send(event).await.map_err(|_| Unheard)?;
     }
     Ok(())
-}
-
-/// Watches folders and tells when something in them may have changed.
-struct FolderWatch {
-    /// The operating system's watch; `None` where it gives none.
-    watcher: Option<RecommendedWatcher>,
-    folders: BTreeMap<PathBuf, Inode>,
-    /// Whether some folder could not be watched.
-    partly: bool,
-    told: Arc<Notify>,
-    /// Why nothing can be watched, until it is said.
-    problem: Option<Problem>,
-}
-
-impl FolderWatch {
-    fn new() -> Self {
-        let told = Arc::new(Notify::new());
-        let wake = Arc::clone(&told);
-        let handler = move |event: notify::Result<notify::Event>| {
-            if event.map_or(true, |event| is_change(event.kind)) {
-                wake.notify_one();
-            }
-        };
-        let (watcher, problem) = match notify::recommended_watcher(handler) {
-            Ok(watcher) => (Some(watcher), None),
-            Err(error) => {
-                let message = format!(
-                    "the system gives no watch ({error}): the folder is read every few seconds \
-                     instead; fs.inotify.max_user_instances may be too low"
-                );
-                let problem = Problem {
-                    about: About::Source,
-                    place: "".into(),
-                    message,
-                };
-                (None, Some(problem))
-            }
-        };
-        Self {
-            watcher,
-            folders: BTreeMap::new(),
-            partly: false,
-            told,
-            problem,
-        }
-    }
-
-    /// Whether every folder is watched.
-    const fn is_whole(&self) -> bool {
-        self.watcher.is_some() && !self.partly
-    }
-
-    /// Watches exactly these folders; whether one is new.
-    fn follow(&mut self, folders: &BTreeMap<PathBuf, Inode>) -> bool {
-        let Some(watcher) = &mut self.watcher else {
-            return false;
-        };
-        self.folders.retain(|path, inode| {
-            let stays = folders.get(path) == Some(inode);
-            if !stays {
-                // fails when the folder is gone, and its watch with it
-                watcher.unwatch(path).ok();
-            }
-            stays
-        });
-        let mut new = false;
-        self.partly = false;
-        for (path, inode) in folders {
-            if self.folders.contains_key(path) {
-                continue;
-            }
-            match watcher.watch(path, RecursiveMode::NonRecursive) {
-                Ok(()) => {
-                    self.folders.insert(path.clone(), *inode);
-                    new = true;
-                }
-                Err(error) => {
-                    tracing::debug!(folder = %path.display(), %error, "cannot be watched: polled");
-                    self.partly = true;
-                }
-            }
-        }
-        new
-    }
-
-    /// After an event: waits until no more come, but not long.
-    async fn settle(&self, settings: &Settings) {
-        let more = async {
-            loop {
-                tokio::select! {
-                    () = self.told.notified() => {}
-                    () = tokio::time::sleep(settings.quiet) => return,
-                }
-            }
-        };
-        // either way it is time to read
-        tokio::time::timeout(settings.longest_wait, more).await.ok();
-    }
-}
-
-/// Whether an event may be a change. Reading a file makes events too; those would never end.
-const fn is_change(kind: EventKind) -> bool {
-    match kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write))
-        | EventKind::Any
-        | EventKind::Create(_)
-        | EventKind::Modify(_)
-        | EventKind::Remove(_)
-        | EventKind::Other => true,
-        EventKind::Access(_) => false,
-    }
 }
 
 #[cfg(test)]

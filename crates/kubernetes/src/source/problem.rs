@@ -33,6 +33,17 @@ pub struct Problem {
     pub message: String,
 }
 
+impl Problem {
+    /// A problem of the whole source.
+    pub(super) fn of_source(message: String) -> Self {
+        Self {
+            about: About::Source,
+            place: "".into(),
+            message,
+        }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.place.is_empty() {

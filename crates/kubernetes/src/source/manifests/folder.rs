@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use ops::watch::Inode;
 use provenance::{FactKey, Kind, ObjectKey, Origin};
 
 use super::parse::{Unparsable, parse};
-use super::walk::{Inode, Stamp, walk};
+use super::walk::{Stamp, walk};
 use crate::facts::{Change, Fact, Namespace};
 use crate::source::problem::Said;
 use crate::source::{About, Interner, Problem, SourceStats, Wanted};

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// What names a folder's or file's identity on this machine.
-pub(super) type Inode = (u64, u64);
+use ops::watch::Inode;
 
 /// What changes when a file changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,7 +24,7 @@ impl Stamp {
     /// The stamp of a file.
     fn of(metadata: &Metadata) -> Self {
         Self {
-            inode: (metadata.dev(), metadata.ino()),
+            inode: Inode::of(metadata),
             size: metadata.size(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
@@ -99,7 +98,7 @@ pub(super) fn walk(root: &Path) -> Found {
 /// The names in a folder that do not begin with a dot; none when it was entered before.
 fn entries(folder: &Path, entered: &mut BTreeSet<Inode>) -> std::io::Result<(Inode, Vec<String>)> {
     let metadata = fs::metadata(folder)?;
-    let inode = (metadata.dev(), metadata.ino());
+    let inode = Inode::of(&metadata);
     let mut names = Vec::new();
     if entered.insert(inode) {
         for entry in fs::read_dir(folder)? {

@@ -1,0 +1,65 @@
+//! Every file that the Corefile names is followed by the system's watch: with polls an hour apart, a change counts
+//! within seconds.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::support::process::Process;
+use crate::support::product::{CHANGE, START, Site};
+use crate::support::wire;
+
+/// Type A.
+const A: u16 = 1;
+
+/// Waits until the name has this address.
+fn wait_for_address(site: &Site, server: &mut Process, name: &str, address: &str) {
+    let query = wire::Query::new(name, A);
+    server.wait_for(&format!("{name} at {address}"), CHANGE, || {
+        let reply = wire::udp(site.dns, &query).ok()?;
+        let found = reply.matching(name, A).next()?;
+        found.text().ends_with(address).then_some(())
+    });
+}
+
+/// A zone file with one host.
+fn zone_file(address: &str) -> String {
+    format!("$TTL 5\n@ SOA ns h 1 300 30 86400 5\n@ NS ns\nns A 192.0.2.53\nhost A {address}\n")
+}
+
+#[test]
+fn a_changed_corefile_hosts_or_zone_file_counts_at_once() {
+    let site = Site::new();
+    let port = site.dns.port();
+    // As a ConfigMap is mounted: links whose target is swapped.
+    let mount = site.path("mount");
+    let corefile = |hosts: &str| {
+        format!(
+            ".:{port} {{\n bind 127.0.0.1\n reload 1h 0s\n hosts {hosts} {{\n  reload 1h\n  fallthrough\n }}\n \
+             file zone a.test {{\n  reload 1h\n }}\n}}\n"
+        )
+    };
+    fs::create_dir(&mount).unwrap();
+    for (version, hosts) in [("..1", "hosts"), ("..2", "other")] {
+        fs::create_dir(mount.join(version)).unwrap();
+        fs::write(mount.join(version).join("Corefile"), corefile(hosts)).unwrap();
+    }
+    symlink("..1", mount.join("..data")).unwrap();
+    symlink("..data/Corefile", mount.join("Corefile")).unwrap();
+    fs::remove_file(site.path("Corefile")).unwrap();
+    symlink("mount/Corefile", site.path("Corefile")).unwrap();
+    site.write("hosts", "192.0.2.1 host.test\n");
+    site.write("other", "192.0.2.9 host.test\n");
+    site.write("zone", &zone_file("192.0.2.1"));
+    let mut server = site.start();
+    server.wait_for("its zone", START, || wire::serial(site.dns, "a.test"));
+    wait_for_address(&site, &mut server, "host.test.", "192.0.2.1");
+    wait_for_address(&site, &mut server, "host.a.test.", "192.0.2.1");
+
+    site.write("hosts", "192.0.2.20 host.test\n");
+    wait_for_address(&site, &mut server, "host.test.", "192.0.2.20");
+    site.write("zone", &zone_file("192.0.2.30"));
+    wait_for_address(&site, &mut server, "host.a.test.", "192.0.2.30");
+    symlink("..2", mount.join("..data_tmp")).unwrap();
+    fs::rename(mount.join("..data_tmp"), mount.join("..data")).unwrap();
+    wait_for_address(&site, &mut server, "host.test.", "192.0.2.9");
+}
