@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use crate::address::HttpAddress;
 use crate::lexer::Token;
-use crate::parser::{Directive, Line};
+use crate::parser::{Line, Statement};
 use crate::place::Report;
 
-impl Directive {
+impl Statement {
     /// The one argument, if there is one; more are reported.
     pub fn at_most_one(&self, report: &mut Report) -> Option<&Token> {
         let (first, more) = self.arguments.split_first()?;

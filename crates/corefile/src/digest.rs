@@ -5,7 +5,7 @@ use std::fmt::Write;
 use ring::digest::{Context, SHA512};
 
 use crate::lexer::Token;
-use crate::parser::{Block, Directive};
+use crate::parser::{Block, Statement};
 
 /// The digest of all blocks, in hexadecimal digits.
 pub fn of(blocks: &[Block]) -> String {
@@ -20,7 +20,7 @@ pub fn of(blocks: &[Block]) -> String {
     for block in blocks {
         add(1, &mut block.keys.iter());
         for directive in &block.directives {
-            let Directive {
+            let Statement {
                 name,
                 arguments,
                 open: _,

@@ -29,12 +29,12 @@ pub struct Block {
     /// The keys.
     pub keys: Vec<Token>,
     /// The directives, in the order of the file.
-    pub directives: Vec<Directive>,
+    pub directives: Vec<Statement>,
 }
 
 /// A directive as written.
 #[derive(Debug, Clone)]
-pub struct Directive {
+pub struct Statement {
     /// The name.
     pub name: Token,
     /// The other words of its line.
@@ -260,8 +260,8 @@ impl Parser<'_> {
     }
 
     /// Reads directives to the `}` of the block opened at `open`, or to the end of the file.
-    fn directives(&mut self, open: Option<&Place>) -> Vec<Directive> {
-        let mut directives: Vec<Directive> = Vec::new();
+    fn directives(&mut self, open: Option<&Place>) -> Vec<Statement> {
+        let mut directives: Vec<Statement> = Vec::new();
         let mut first = true;
         while let Some(token) = self.take() {
             if token.is_close() {
@@ -339,8 +339,8 @@ impl Parser<'_> {
     }
 
     /// Reads a directive behind its name.
-    fn directive(&mut self, name: Token) -> Directive {
-        let mut directive = Directive {
+    fn directive(&mut self, name: Token) -> Statement {
+        let mut directive = Statement {
             name,
             arguments: Vec::new(),
             open: None,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use corefile::lexer::Token;
-use corefile::parser::{Directive, Line};
+use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use dns::Network;
 use dns::{Name, Rtype};
@@ -50,7 +50,7 @@ pub struct Acl {
 }
 
 /// Reads the directive; `block_zones` are the default.
-pub(crate) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Report) -> Acl {
+pub(crate) fn parse(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Acl {
     let policy = |line: &Line| policy(directive, line, &mut *report);
     let policies = directive.lines.iter().filter_map(policy).collect();
     Acl {
@@ -61,7 +61,7 @@ pub(crate) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Re
 }
 
 /// Reads one line.
-fn policy(directive: &Directive, line: &Line, report: &mut Report) -> Option<AclPolicy> {
+fn policy(directive: &Statement, line: &Line, report: &mut Report) -> Option<AclPolicy> {
     let action = match line.name.text.to_ascii_lowercase().as_str() {
         "allow" => AclAction::Allow,
         "block" => AclAction::Block,

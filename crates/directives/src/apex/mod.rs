@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use corefile::parser::{Directive, Line};
+use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use corefile::quantity::duration_or_seconds;
 use dns::{Name, Ttl};
@@ -60,7 +60,7 @@ impl ServerBlock {
 }
 
 /// Reads the directive; `block_zones` are the default.
-pub(crate) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Report) -> Apex {
+pub(crate) fn parse(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Apex {
     let mut apex = Apex {
         place: directive.name.place.clone(),
         zones: zone::arguments(&directive.arguments, block_zones, report),

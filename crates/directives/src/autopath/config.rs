@@ -1,6 +1,6 @@
 //! `autopath [ZONE...] FILE|@kubernetes`: the search path of clients, walked for them.
 
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::Name;
 
@@ -33,7 +33,7 @@ pub struct Autopath {
 
 /// Reads the directive; `block_zones` are the default.
 pub(crate) fn parse(
-    directive: &Directive,
+    directive: &Statement,
     block_zones: &[Name],
     report: &mut Report,
 ) -> Option<Autopath> {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use corefile::lexer::Token;
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 
 /// Where a server block listens. Nothing to listen on: all addresses, both families.
@@ -39,7 +39,7 @@ impl std::fmt::Display for BindHost {
 const MAX_INTERFACE_OCTETS: usize = 15;
 
 /// Reads one directive and adds what it says to `bind`.
-pub(crate) fn parse(directive: &Directive, bind: &mut Bind, report: &mut Report) {
+pub(crate) fn parse(directive: &Statement, bind: &mut Bind, report: &mut Report) {
     let place: &Place = &directive.name.place;
     bind.place.get_or_insert_with(|| place.clone());
     if directive.arguments.is_empty() {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use corefile::lexer::Token;
-use corefile::parser::{Directive, Line};
+use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use corefile::quantity::go_duration;
 use dns::Name;
@@ -78,7 +78,7 @@ pub struct Stale {
 const CAPACITY: usize = 10_000;
 
 /// Reads the directive; `zones` are those of the block.
-pub(crate) fn parse(directive: &Directive, zones: &[Name], report: &mut Report) -> Cache {
+pub(crate) fn parse(directive: &Statement, zones: &[Name], report: &mut Report) -> Cache {
     let mut arguments = directive.arguments.as_slice();
     let mut seconds = None;
     if let Some((first, rest)) = arguments.split_first()

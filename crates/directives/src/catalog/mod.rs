@@ -1,7 +1,7 @@
 //! `catalog ZONE [MEMBERS...] { group NAME [MEMBERS...]; coo CATALOG [MEMBERS...]; several_groups }`: a
 //! zone that lists zones (RFC 9432), so that secondaries find new ones by themselves. Ours.
 
-use corefile::parser::{Directive, Line};
+use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use dns::Name;
 use transfer::PeerAddress;
@@ -46,7 +46,7 @@ const MAX_ZONE_OCTETS: usize = 200;
 const GROUP_OCTETS: usize = 255;
 
 /// Reads the directive.
-pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Option<Catalog> {
+pub(crate) fn parse(directive: &Statement, report: &mut Report) -> Option<Catalog> {
     let place = directive.name.place.clone();
     let Some((first, members)) = directive.arguments.split_first() else {
         let mend = "write: catalog ZONE [MEMBERS...]";
@@ -76,7 +76,7 @@ pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Option<Catalo
 }
 
 /// The names of the catalogs among directives.
-pub(crate) fn names(directives: &[Directive]) -> Vec<Name> {
+pub(crate) fn names(directives: &[Statement]) -> Vec<Name> {
     let catalogs = directives.iter().filter(|it| it.name.text == "catalog");
     // What is wrong with a name is said when the directive itself is read.
     let mut aside = Report::default();

@@ -1,6 +1,6 @@
 //! `chaos [VERSION [AUTHORS...]]`: what is told of the server in class CH.
 
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 
 /// The most octets of one string of a TXT record (RFC 1035 section 3.3.14).
@@ -18,7 +18,7 @@ pub struct Chaos {
 }
 
 /// Reads the directive.
-pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Chaos {
+pub(crate) fn parse(directive: &Statement, report: &mut Report) -> Chaos {
     directive.refuse_options(report);
     for token in &directive.arguments {
         if token.text.len() > MAX_OCTETS {

@@ -9,7 +9,7 @@ use corefile::address::DNS_PORT;
 use corefile::digest;
 use corefile::environment::Environment;
 use corefile::lexer::lex;
-use corefile::parser::{self, Block, Directive};
+use corefile::parser::{self, Block, Statement};
 use corefile::place::{Place, Problem, Report};
 use dns::Name;
 
@@ -363,7 +363,7 @@ fn resolve(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock
             &names
         };
         let root = root.clone();
-        let directive = Directive {
+        let directive = Statement {
             root,
             ..directive.clone()
         };
@@ -395,7 +395,7 @@ fn without_directives(block: &Block, zones: Vec<ZoneKey>) -> ServerBlock {
         gates: Vec::new(),
         errors: None,
         logs: Vec::new(),
-        written: block.directives.iter().map(Directive::words).collect(),
+        written: block.directives.iter().map(Statement::words).collect(),
         operations: Operations::default(),
         ready: None,
         health: None,
@@ -406,7 +406,7 @@ fn without_directives(block: &Block, zones: Vec<ZoneKey>) -> ServerBlock {
 /// Reads one directive into its block.
 fn take(
     word: Word,
-    directive: &Directive,
+    directive: &Statement,
     zones: &[Name],
     server: &mut ServerBlock,
     report: &mut Report,

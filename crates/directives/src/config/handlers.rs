@@ -1,6 +1,6 @@
 //! The directives of a block that stand around its zones at query time, each read by a file of its own.
 
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::Report;
 use dns::Name;
 
@@ -91,7 +91,7 @@ pub const HANDLER_OPTIONS: &[(&str, &str)] = &[
 /// Reads one of these directives; others are left alone. `zones` are those of the block.
 pub(crate) fn take(
     word: Word,
-    directive: &Directive,
+    directive: &Statement,
     zones: &[Name],
     handlers: &mut Handlers,
     report: &mut Report,
@@ -148,7 +148,7 @@ pub(crate) fn take(
 }
 
 /// Reads `bufsize [OCTETS]`.
-fn bufsize(directive: &Directive, report: &mut Report) -> u16 {
+fn bufsize(directive: &Statement, report: &mut Report) -> u16 {
     directive.refuse_options(report);
     let Some(token) = directive.at_most_one(report) else {
         return BUFSIZE;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use corefile::parser::{Directive, Line};
+use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use corefile::quantity::{duration_or_seconds, go_duration};
 
@@ -89,7 +89,7 @@ const MAX_SOCKETS: usize = 1024;
 const TIMEOUT_OPTIONS: &str = "read, write, idle and maxtcpqueries";
 
 /// Reads one of these directives; others are left alone.
-pub(crate) fn take(word: Word, directive: &Directive, into: &mut Operations, report: &mut Report) {
+pub(crate) fn take(word: Word, directive: &Statement, into: &mut Operations, report: &mut Report) {
     #[expect(clippy::wildcard_enum_match_arm, reason = "config reads all others")]
     match word {
         Word::Reload => {
@@ -120,7 +120,7 @@ pub(crate) fn take(word: Word, directive: &Directive, into: &mut Operations, rep
 }
 
 /// Reads `reload [INTERVAL] [JITTER]`.
-fn reload(directive: &Directive, report: &mut Report) -> Reload {
+fn reload(directive: &Statement, report: &mut Report) -> Reload {
     directive.refuse_options(report);
     let mut read = |at: usize, name: &str, least: Duration, default: Duration| {
         let Some(token) = directive.arguments.get(at) else {
@@ -155,7 +155,7 @@ fn reload(directive: &Directive, report: &mut Report) -> Reload {
 }
 
 /// Reads `timeouts { read D; write D; idle D; maxtcpqueries N }`.
-fn timeouts(directive: &Directive, report: &mut Report) -> Timeouts {
+fn timeouts(directive: &Statement, report: &mut Report) -> Timeouts {
     directive.refuse_arguments(report);
     let mut timeouts = Timeouts::default();
     for line in &directive.lines {
@@ -206,7 +206,7 @@ fn max_queries(text: &str) -> Result<Option<u64>, &'static str> {
 }
 
 /// Reads `multisocket [N]`.
-fn sockets(directive: &Directive, report: &mut Report) -> Option<Sockets> {
+fn sockets(directive: &Statement, report: &mut Report) -> Option<Sockets> {
     directive.refuse_options(report);
     let Some(token) = directive.at_most_one(report) else {
         return Some(Sockets::Processors);
@@ -223,7 +223,7 @@ fn sockets(directive: &Directive, report: &mut Report) -> Option<Sockets> {
 }
 
 /// Reads `pprof [ADDRESS] { block [RATE] }`, which means nothing here.
-fn pprof(directive: &Directive, report: &mut Report) {
+fn pprof(directive: &Statement, report: &mut Report) {
     // Its address is checked all the same.
     let _unused = directive.http_address(report);
     for line in &directive.lines {
@@ -238,7 +238,7 @@ fn pprof(directive: &Directive, report: &mut Report) {
 }
 
 /// The folder that relative paths of a block begin in, wherever in the block `root` stands.
-pub(crate) fn root_of(directives: &[Directive]) -> Option<Arc<PathBuf>> {
+pub(crate) fn root_of(directives: &[Statement]) -> Option<Arc<PathBuf>> {
     let mut roots = directives.iter().filter(|it| it.name.text == "root");
     // Of several the last counts, as in CoreDNS.
     let folder = roots.next_back()?.arguments.first()?;

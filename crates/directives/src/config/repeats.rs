@@ -1,7 +1,7 @@
 //! Directives that stand several times in a block: which may, and what that means. Imports bring it: a file
 //! of one's own (`*.override`) with a directive that the Corefile has already.
 
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 
 use crate::config::known::Word;
@@ -53,7 +53,7 @@ const fn again(word: Word) -> Again {
 }
 
 /// Says what is to be said of a directive that stands in the block already, there.
-pub(crate) fn report(word: Word, directive: &Directive, first: &Place, report: &mut Report) {
+pub(crate) fn report(word: Word, directive: &Statement, first: &Place, report: &mut Report) {
     let (text, place) = (&directive.name.text, &directive.name.place);
     // Of another file the line alone would be looked for in this one.
     let at = match first.file == place.file {

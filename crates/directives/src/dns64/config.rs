@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use corefile::lexer::Token;
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::Network;
 
@@ -28,7 +28,7 @@ pub struct Dns64 {
 }
 
 /// Reads the directive; what it does not say, one that stands above it does.
-pub(crate) fn parse(directive: &Directive, earlier: Option<Dns64>, report: &mut Report) -> Dns64 {
+pub(crate) fn parse(directive: &Statement, earlier: Option<Dns64>, report: &mut Report) -> Dns64 {
     let place = directive.name.place.clone();
     let mut dns64 = earlier.unwrap_or(Dns64 {
         place,

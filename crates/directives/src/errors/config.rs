@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use corefile::parser::{Directive, Line};
+use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use corefile::quantity::go_duration;
 use regex::Regex;
@@ -53,7 +53,7 @@ const MAX_PATTERN: usize = 10_000;
 const CONSOLIDATE: &str = "DURATION REGEXP [warning|error|info|debug] [show_first]";
 
 /// Reads the directive.
-pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Errors {
+pub(crate) fn parse(directive: &Statement, report: &mut Report) -> Errors {
     if let Some(output) = directive.at_most_one(report)
         && output.text != "stdout"
     {

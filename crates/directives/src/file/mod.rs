@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use corefile::quantity::go_duration;
 use dns::Name;
@@ -39,7 +39,7 @@ pub struct ZoneFile {
 
 /// Reads the directive; `block_zones` are the default.
 pub(crate) fn parse(
-    directive: &Directive,
+    directive: &Statement,
     block_zones: &[Name],
     report: &mut Report,
 ) -> Option<ZoneFile> {

@@ -5,7 +5,7 @@ use std::num::ParseIntError;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use corefile::parser::{Directive, Line};
+use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use corefile::quantity::{DurationError, go_duration};
 use dns::{Name, Rcode};
@@ -129,7 +129,7 @@ pub struct TlsFiles {
 }
 
 /// Reads the directive; nothing when it forwards nothing.
-pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Option<Forward> {
+pub(crate) fn parse(directive: &Statement, report: &mut Report) -> Option<Forward> {
     let place = directive.name.place.clone();
     let usage = "write: forward FROM TO..., such as forward . /etc/resolv.conf";
     let Some((from, to)) = directive.arguments.split_first() else {
@@ -197,7 +197,7 @@ pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Option<Forwar
 }
 
 /// Reads one line of the block.
-fn option(directive: &Directive, line: &Line, options: &mut Forward, report: &mut Report) {
+fn option(directive: &Statement, line: &Line, options: &mut Forward, report: &mut Report) {
     let switch = match line.name.text.as_str() {
         "force_tcp" => Some(&mut options.force_tcp),
         "prefer_udp" => Some(&mut options.prefer_udp),

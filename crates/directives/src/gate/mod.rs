@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use corefile::quantity::duration_or_seconds;
 use dns::Name;
@@ -50,7 +50,7 @@ impl ServerBlock {
 }
 
 /// Reads the directive; `block_zones` are the default.
-pub(crate) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Report) -> Gate {
+pub(crate) fn parse(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Gate {
     let place = directive.name.place.clone();
     let (arguments, is_off) = match directive.arguments.split_last() {
         Some((last, before)) if last.text == "off" => (before, true),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use corefile::address::{HttpAddress, HttpHost};
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use corefile::quantity::go_duration;
 
@@ -24,7 +24,7 @@ const DEFAULT_PORT: u16 = 8080;
 /// Reads the directive. As in CoreDNS it may stand again: the last address counts, and a `lameduck`
 /// stays unless there is another.
 pub(crate) fn parse(
-    directive: &Directive,
+    directive: &Statement,
     earlier: Option<&Health>,
     report: &mut Report,
 ) -> Health {

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use corefile::quantity::{duration_or_seconds, size};
 use dns::Name;
@@ -41,7 +41,7 @@ impl ServerBlock {
 }
 
 /// Reads the directive; `block_zones` are the default.
-pub(crate) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Report) -> History {
+pub(crate) fn parse(directive: &Statement, block_zones: &[Name], report: &mut Report) -> History {
     let mut history = History {
         place: directive.name.place.clone(),
         zones: zone::arguments(&directive.arguments, block_zones, report),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use corefile::parser::{Directive, Line};
+use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use corefile::quantity::go_duration;
 use dns::{Name, Ttl};
@@ -121,7 +121,7 @@ pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
 }
 
 /// Reads the directive; `zones` are those of the block.
-pub(crate) fn parse(directive: &Directive, zones: &[Name], report: &mut Report) -> Hosts {
+pub(crate) fn parse(directive: &Statement, zones: &[Name], report: &mut Report) -> Hosts {
     let place = directive.name.place.clone();
     let (file, arguments) = match directive.arguments.split_first() {
         Some((file, rest)) => {
@@ -186,7 +186,7 @@ fn warn_of(file: &Path, place: &Place, report: &mut Report) {
 }
 
 /// Reads a line that is none of the options: an address and its names.
-fn entry(directive: &Directive, line: &Line, hosts: &mut Hosts, report: &mut Report) {
+fn entry(directive: &Statement, line: &Line, hosts: &mut Hosts, report: &mut Report) {
     let words = line.arguments.iter().map(|token| token.text.as_str());
     let words: Vec<&str> = std::iter::once(line.name.text.as_str())
         .chain(words)

@@ -5,7 +5,7 @@
 //! `kubernetes` writes too.
 
 use corefile::lexer::Token;
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::{Name, Ttl};
 
@@ -67,7 +67,7 @@ impl External {
 }
 
 /// Reads the directive; `block_zones` are the default.
-pub(crate) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Report) -> External {
+pub(crate) fn parse(directive: &Statement, block_zones: &[Name], report: &mut Report) -> External {
     let place = directive.name.place.clone();
     let zones = zone::arguments(&directive.arguments, block_zones, report);
     let (reverse_zones, forward_zones): (Vec<Name>, Vec<Name>) =

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use crate::config::zone;
 use corefile::lexer::Token;
-use corefile::parser::{Directive, Line};
+use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use dns::{Name, Ttl};
 
@@ -183,7 +183,7 @@ struct Draft {
 
 /// Reads the directive; `block_zones` are the default.
 pub(crate) fn parse(
-    directive: &Directive,
+    directive: &Statement,
     block_zones: &[Name],
     report: &mut Report,
 ) -> Kubernetes {
@@ -243,7 +243,7 @@ pub(crate) fn is_reverse(zone: &Name) -> bool {
 }
 
 /// Takes one option.
-fn option(directive: &Directive, line: &Line, draft: &mut Draft, report: &mut Report) {
+fn option(directive: &Statement, line: &Line, draft: &mut Draft, report: &mut Report) {
     let place = line.name.place.clone();
     match line.name.text.as_str() {
         "endpoint" => {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use corefile::quantity::go_duration;
 use dns::Network;
@@ -41,7 +41,7 @@ pub enum Policy {
 
 /// Reads the directive; what one that stands above it prefers comes first.
 pub(crate) fn parse(
-    directive: &Directive,
+    directive: &Statement,
     earlier: Option<Loadbalance>,
     report: &mut Report,
 ) -> Loadbalance {

@@ -1,6 +1,6 @@
 //! `local { localhost_prefix on|off }`: names of the machine itself.
 
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 
 /// The options, for messages.
@@ -16,7 +16,7 @@ pub struct Local {
 }
 
 /// Reads the directive; what it does not say, one that stands above it does.
-pub(crate) fn parse(directive: &Directive, earlier: Option<Local>, report: &mut Report) -> Local {
+pub(crate) fn parse(directive: &Statement, earlier: Option<Local>, report: &mut Report) -> Local {
     directive.refuse_arguments(report);
     let mut local = Local {
         place: directive.name.place.clone(),

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use corefile::lexer::Token;
-use corefile::parser::{Directive, Line};
+use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use dns::Name;
 
@@ -104,7 +104,7 @@ const COMMON: &str = "{remote}:{port} - {>id} \"{type} {class} {name} {proto} {s
 const COMBINED_TAIL: &str = " \"{>opcode}\"";
 
 /// Reads the directive.
-pub(crate) fn parse(directive: &Directive, report: &mut Report) -> LogRule {
+pub(crate) fn parse(directive: &Statement, report: &mut Report) -> LogRule {
     let (names, format) = match directive.arguments.split_last() {
         Some((last, names)) if !names.is_empty() && last.text.contains('{') => {
             (names, last.text.as_str())

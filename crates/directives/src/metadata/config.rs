@@ -1,6 +1,6 @@
 //! `metadata [ZONES...]`: what is found out about queries, for log lines, rules and templates.
 
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::Name;
 
@@ -19,7 +19,7 @@ pub struct Metadata {
 }
 
 /// Reads the directive; `block_zones` are the default.
-pub(crate) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Report) -> Metadata {
+pub(crate) fn parse(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Metadata {
     directive.refuse_options(report);
     Metadata {
         place: directive.name.place.clone(),

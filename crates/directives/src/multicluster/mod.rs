@@ -2,7 +2,7 @@
 //! a set of clusters alone, as the plugin coredns/multicluster has them; `manifests DIR` is ours. Its TTL
 //! is that plugin's, 5 seconds. `kubernetes` has an option of the same name, for both from one cluster.
 
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::Report;
 use dns::Name;
 
@@ -12,8 +12,8 @@ use crate::kubernetes::{self, Kubernetes};
 const OPTIONS: &str = "kubeconfig, manifests, noendpoints and fallthrough";
 
 /// Reads the directive; `block_zones` are the default.
-pub(crate) fn parse(directive: Directive, block_zones: &[Name], report: &mut Report) -> Kubernetes {
-    let Directive {
+pub(crate) fn parse(directive: Statement, block_zones: &[Name], report: &mut Report) -> Kubernetes {
+    let Statement {
         name,
         arguments,
         open,
@@ -25,7 +25,7 @@ pub(crate) fn parse(directive: Directive, block_zones: &[Name], report: &mut Rep
         ["kubeconfig", "manifests", "noendpoints", "fallthrough"].contains(&text)
     };
     let (ours, others): (Vec<_>, Vec<_>) = lines.into_iter().partition(is_ours);
-    let directive = Directive {
+    let directive = Statement {
         name,
         arguments,
         open,

@@ -1,6 +1,6 @@
 //! `nsid [DATA]`: the name of this server, for who asks for it (RFC 5001).
 
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::Report;
 
 /// What is told.
@@ -16,7 +16,7 @@ pub enum Nsid {
 const MAX_OCTETS: usize = 128;
 
 /// Reads the directive; several words are joined by spaces, as CoreDNS does.
-pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Nsid {
+pub(crate) fn parse(directive: &Statement, report: &mut Report) -> Nsid {
     directive.refuse_options(report);
     let words = directive.arguments.iter().map(|token| token.text.as_str());
     let text = words.collect::<Vec<_>>().join(" ");

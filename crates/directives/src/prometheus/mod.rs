@@ -3,7 +3,7 @@
 //! CoreDNS's `runtime_metrics` has no effect, its `tls` is refused.
 
 use corefile::address::{HttpAddress, HttpHost};
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 
 /// Metrics are told at `/metrics`.
@@ -19,7 +19,7 @@ pub struct Prometheus {
 const DEFAULT_PORT: u16 = 9153;
 
 /// Reads the directive.
-pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Prometheus {
+pub(crate) fn parse(directive: &Statement, report: &mut Report) -> Prometheus {
     let default = HttpAddress {
         host: HttpHost::Name("localhost".to_owned()),
         port: DEFAULT_PORT,

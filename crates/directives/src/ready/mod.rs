@@ -1,7 +1,7 @@
 //! `ready [ADDR] { monitor until-ready|continuously }`: readiness over HTTP.
 
 use corefile::address::{HttpAddress, HttpHost};
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 
 /// Readiness is told at `/ready`.
@@ -28,7 +28,7 @@ pub enum Monitor {
 const DEFAULT_PORT: u16 = 8181;
 
 /// Reads the directive.
-pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Ready {
+pub(crate) fn parse(directive: &Statement, report: &mut Report) -> Ready {
     let default = HttpAddress {
         host: HttpHost::Any,
         port: DEFAULT_PORT,

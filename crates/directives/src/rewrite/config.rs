@@ -13,7 +13,7 @@ pub use name::{AnswerRule, NameMatch, NameRule, filled};
 
 use crate::config::mnemonic;
 use corefile::lexer::Token;
-use corefile::parser::Directive;
+use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::{Rcode, Rtype};
 
@@ -104,7 +104,7 @@ impl Reading<'_> {
 }
 
 /// Reads the directive.
-pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Option<RewriteRule> {
+pub(crate) fn parse(directive: &Statement, report: &mut Report) -> Option<RewriteRule> {
     let mut words: Vec<&Token> = directive.arguments.iter().collect();
     if words.len() < 2 {
         for line in &directive.lines {

@@ -1,7 +1,7 @@
 //! `template CLASS TYPE [ZONE...] { match RE...; answer RR...; rcode R; … }`: replies made from the question.
 
 use corefile::lexer::Token;
-use corefile::parser::{Directive, Line};
+use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use dns::{Name, Rcode, Rtype};
 
@@ -43,7 +43,7 @@ pub struct Template {
 
 /// Reads the directive; `block_zones` are the default.
 pub(crate) fn parse(
-    directive: &Directive,
+    directive: &Statement,
     block_zones: &[Name],
     report: &mut Report,
 ) -> Option<Template> {
@@ -90,7 +90,7 @@ fn word<T>(
 }
 
 /// Reads an option.
-fn option(template: &mut Template, directive: &Directive, line: &Line, report: &mut Report) {
+fn option(template: &mut Template, directive: &Statement, line: &Line, report: &mut Report) {
     match line.name.text.as_str() {
         "match" => {
             for token in line.at_least_one("REGEX...", report).unwrap_or_default() {

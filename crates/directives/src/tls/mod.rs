@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use corefile::parser::{Directive, Line};
+use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 
 /// The certificate of listeners.
@@ -55,7 +55,7 @@ impl Tls {
 }
 
 /// Reads the directive.
-pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Option<Tls> {
+pub(crate) fn parse(directive: &Statement, report: &mut Report) -> Option<Tls> {
     let place = directive.name.place.clone();
     let (certificate, key, ca) = match directive.arguments.as_slice() {
         [certificate, key] => (certificate, key, None),

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use corefile::address::{AddressError, DNS_PORT, parse_dns_address, parse_linked};
 use corefile::lexer::Token;
-use corefile::parser::{Directive, Line};
+use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use dns::Name;
 use dns::Network;
@@ -142,7 +142,7 @@ struct Parts<'a> {
 }
 
 /// Reads the directive; `block_zones` are the default.
-pub(crate) fn parse(directive: &Directive, block_zones: &[Name], report: &mut Report) -> Transfer {
+pub(crate) fn parse(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Transfer {
     let mut transfer = Transfer {
         place: directive.name.place.clone(),
         zones: zone::arguments(&directive.arguments, block_zones, report),

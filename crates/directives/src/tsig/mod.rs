@@ -11,7 +11,7 @@ use std::fs;
 use std::sync::Arc;
 
 use corefile::lexer::Token;
-use corefile::parser::{Directive, Line};
+use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Problem, Report};
 use dns::Name;
 use dns::tsig::Algorithm;
@@ -74,7 +74,7 @@ pub(crate) const SECRET_MEND: &str =
     "write base64 as tsig-keygen or openssl rand -base64 32 gives it";
 
 /// Reads the directive.
-pub(crate) fn parse(directive: &Directive, report: &mut Report) -> Tsig {
+pub(crate) fn parse(directive: &Statement, report: &mut Report) -> Tsig {
     // Read for their errors only: zones matter to `require` alone.
     for token in &directive.arguments {
         zone::argument(token, report);
