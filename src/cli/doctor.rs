@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use directives::config::{Config, ServerBlock};
+use directives::config::{Catalog, Config, ServerBlock, Transfer};
 use dns::tsig::{self, Key};
 use dns::{Name, Serial};
 use history::{Output, Question, Request, Status, ask};
@@ -103,7 +103,7 @@ fn patients(config: &Config) -> Vec<Patient> {
     let mut patients: Vec<Patient> = Vec::new();
     for block in &config.servers {
         for zone in block.zones_written() {
-            let Some(transfer) = block.transfer_for(zone) else {
+            let Some(transfer) = block.for_zone::<Transfer>(zone) else {
                 continue;
             };
             for to in &transfer.secondaries {
@@ -116,7 +116,7 @@ fn patients(config: &Config) -> Vec<Patient> {
                     address: to.address,
                     key: key_of(block, to).map(Arc::new),
                     source: transfer.source_for(to.address.ip()),
-                    is_catalog: block.catalogs.iter().any(|it| it.zone == *zone),
+                    is_catalog: block.all::<Catalog>().any(|it| it.zone == *zone),
                 });
             }
         }

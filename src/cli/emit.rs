@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use corefile::dns_address;
-use directives::config::{Config, Scheme, Secondary, ServerBlock};
+use directives::config::{Apex, Catalog, Config, Scheme, Secondary, ServerBlock, Transfer};
 use dns::Name;
 use rustls::pki_types::ServerName;
 use transfer::TlsDemand;
@@ -69,7 +69,7 @@ fn all_given(config: &Config) -> Vec<Given<'_>> {
     let mut given = Vec::new();
     for block in &config.servers {
         for zone in block.zones_written() {
-            let transfer = block.transfer_for(zone);
+            let transfer = block.for_zone::<Transfer>(zone);
             for to in transfer.iter().flat_map(|it| &it.secondaries) {
                 given.push(Given { block, zone, to });
             }
@@ -102,7 +102,7 @@ fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
     let follows = software.reads_catalogs(feed.key.is_some()) && !emission.no_catalog;
     let mut listed: Vec<Name> = Vec::new();
     for it in &given {
-        let catalog = it.block.catalogs.iter().find(|own| own.zone == *it.zone);
+        let catalog = it.block.all::<Catalog>().find(|own| own.zone == *it.zone);
         if let Some(catalog) = catalog.filter(|_| follows) {
             let entries = it.block.catalog_entries(catalog).into_iter();
             listed.extend(entries.map(|entry| entry.zone));
@@ -122,11 +122,11 @@ fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
                 first.to.place, it.to.place
             ));
         }
-        let is_catalog = it.block.catalogs.iter().any(|own| own.zone == *it.zone);
+        let is_catalog = it.block.all::<Catalog>().any(|own| own.zone == *it.zone);
         if !is_catalog && !listed.contains(&it.zone.to_lower()) {
             push_new(&mut feed.zones, it.zone);
         }
-        let sources = it.block.transfer_for(it.zone).into_iter();
+        let sources = it.block.for_zone::<Transfer>(it.zone).into_iter();
         for source in sources.filter_map(|transfer| transfer.source_for(listen.ip())) {
             push_new(&mut feed.notifiers, &source);
         }
@@ -248,7 +248,7 @@ fn primaries_of(given: &Given<'_>, from: IpAddr, over: Scheme) -> Vec<SocketAddr
     };
     let mut hosts = hosts_of(block, &interface_addresses);
     if hosts.is_empty() {
-        let servers = block.apexes.iter().flat_map(|apex| &apex.name_servers);
+        let servers = block.all::<Apex>().flat_map(|apex| &apex.name_servers);
         hosts.extend(servers.flat_map(|server| &server.addresses));
     }
     if hosts.is_empty() {

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use directives::config::{BindHost, Config, HANDLER_OPTIONS, Hosts, Pods, ServerBlock, Source};
+use directives::config::{
+    Bind, BindHost, Catalog, Config, Forward, Hosts, Pods, Registered, Role, ServerBlock, Source,
+    Transfer, directives,
+};
 use dns::Name;
 use transfer::TlsDemand;
 
@@ -31,7 +34,7 @@ fn explain_block(block: &ServerBlock, text: &mut String) {
         .collect();
     writeln!(text, "{}: {}", block.place, keys.join(" ")).expect("a String takes all");
     line(text, "listens on", &hosts(block));
-    let words = words_of(block);
+    let words: Vec<&str> = handlers_of(block).map(|it| it.word).collect();
     if !words.is_empty() {
         line(text, "handlers", &words.join(", "));
     }
@@ -49,7 +52,7 @@ fn explain_block(block: &ServerBlock, text: &mut String) {
             line(text, "", &says);
         }
         for secondary in block
-            .transfer_for(zone)
+            .for_zone::<Transfer>(zone)
             .iter()
             .flat_map(|it| &it.secondaries)
         {
@@ -81,16 +84,17 @@ fn explain_block(block: &ServerBlock, text: &mut String) {
     line(text, "the rest", &rest(block));
 }
 
+/// Whether a directive is a handler.
+const fn is_handler(directive: &Registered) -> bool {
+    match directive.role {
+        Role::Setting | Role::Zones => false,
+        Role::Shapes | Role::Decides | Role::Answers => true,
+    }
+}
+
 /// The handlers of a block, in the order of the chain.
-fn words_of(block: &ServerBlock) -> Vec<&'static str> {
-    let has = |word: &str| {
-        block
-            .written
-            .iter()
-            .any(|it| it.first().is_some_and(|it| it == word))
-    };
-    let all = HANDLER_OPTIONS.iter().map(|(word, _)| *word);
-    all.filter(|word| has(word)).collect()
+fn handlers_of(block: &ServerBlock) -> impl Iterator<Item = &'static Registered> {
+    directives().filter(move |it| is_handler(it) && it.is_in(block))
 }
 
 /// Where a block listens.
@@ -99,8 +103,10 @@ fn hosts(block: &ServerBlock) -> String {
         BindHost::Address(address) => address.to_string(),
         BindHost::Interface(name) => format!("the addresses of {name}"),
     };
-    let all: Vec<String> = block.bind.hosts.iter().map(host).collect();
-    let except: Vec<String> = block.bind.except.iter().map(host).collect();
+    let bind = block.get::<Bind>();
+    let all: Vec<String> = bind.iter().flat_map(|it| &it.hosts).map(host).collect();
+    let except = bind.iter().flat_map(|it| &it.except);
+    let except: Vec<String> = except.map(host).collect();
     let mut says = match all.is_empty() {
         true => "all addresses".to_owned(),
         false => all.join(", "),
@@ -127,12 +133,12 @@ fn zone_line(block: &ServerBlock, zone: &Name) -> String {
         }
     } else if let Some((_, file)) = block.file_zones().find(|(own, _)| *own == zone) {
         format!("the file {}", file.path.display())
-    } else if block.catalogs.iter().any(|catalog| catalog.zone == *zone) {
+    } else if block.all().any(|catalog: &Catalog| catalog.zone == *zone) {
         "a catalog".to_owned()
     } else {
         "outside names of the cluster".to_owned()
     };
-    let who = match block.transfer_for(zone) {
+    let who = match block.for_zone::<Transfer>(zone) {
         None => "transferred to nobody".to_owned(),
         Some(transfer) => {
             let to = transfer.secondaries.iter().map(|it| {
@@ -178,28 +184,18 @@ fn proof(keys: &[Name], tls: &TlsDemand) -> String {
     format!("{key}{tls}")
 }
 
-/// Handlers that stand before the zones and may answer, change or refuse a question.
-const BEFORE_ZONES: [&str; 9] = [
-    "local", "dns64", "any", "chaos", "rewrite", "autopath", "acl", "template", "hosts",
-];
-/// The handlers that answer names of no zone.
-const BESIDE_ZONES: [&str; 4] = ["local", "template", "hosts", "forward"];
-
 /// The handlers of a block that may decide about a name before its zones do, in the order of the chain.
 pub(crate) fn before_zones(block: &ServerBlock) -> Vec<&'static str> {
-    answering(block, &BEFORE_ZONES)
-}
-
-/// Those of these handlers that a block has, in the order of the chain.
-fn answering(block: &ServerBlock, these: &[&str]) -> Vec<&'static str> {
-    let mut words = words_of(block);
-    words.retain(|word| these.contains(word));
-    words
+    let before = directives().take_while(|it| it.role != Role::Zones);
+    before
+        .filter(|it| matches!(it.role, Role::Decides | Role::Answers) && it.is_in(block))
+        .map(|it| it.word)
+        .collect()
 }
 
 /// What becomes of names that a zone lacks, if it does not say so itself.
 fn missing(block: &ServerBlock, zone: &Name) -> Option<String> {
-    if block.handlers.forwards.is_empty() {
+    if !block.has::<Forward>() {
         return None;
     }
     let below = fallthrough_of(block).remove(zone)?;
@@ -214,9 +210,10 @@ fn missing(block: &ServerBlock, zone: &Name) -> Option<String> {
 
 /// What becomes of names that no zone of the block has.
 fn rest(block: &ServerBlock) -> String {
-    let answering = answering(block, &BESIDE_ZONES);
+    let answering = handlers_of(block).filter(|it| it.role == Role::Answers);
+    let answering: Vec<&str> = answering.map(|it| it.word).collect();
     if !answering.is_empty() {
-        let ended = block.handlers.hosts.as_ref().and_then(Hosts::ending);
+        let ended = block.get().and_then(Hosts::ending);
         let ended = ended.map(|which| format!("; SERVFAIL for what hosts lacks {which}"));
         return format!(
             "answered by {}, where they are for the name{}",
@@ -224,7 +221,7 @@ fn rest(block: &ServerBlock) -> String {
             ended.unwrap_or_default()
         );
     }
-    if words_of(block).is_empty() {
+    if handlers_of(block).next().is_none() {
         "REFUSED".to_owned()
     } else {
         "SERVFAIL: no handler answers them".to_owned()

@@ -45,13 +45,13 @@ pub(crate) fn apex_settings(
     defaults: &ApexDefaults<'_>,
     own: &[IpAddr],
 ) -> ApexSettings {
-    let written = block.apex_for(zone);
+    let written = block.for_zone::<Apex>(zone);
     let field = |of: fn(&Apex) -> Option<Ttl>| written.and_then(of);
     // A zone has the name servers of its home, unless it has its own.
     let mut name_servers = name_servers(written);
     let home = defaults.made.home(zone);
     if name_servers.is_empty() && home != zone {
-        name_servers = self::name_servers(block.apex_for(home));
+        name_servers = self::name_servers(block.for_zone(home));
     }
     if name_servers.is_empty() {
         name_servers.push(NameServer {

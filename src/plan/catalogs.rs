@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use directives::config::{Apex, CatalogEntry, Config, ServerBlock};
+use directives::config::{Apex, Catalog, CatalogEntry, Config, ServerBlock};
 use dns::{Name, Soa, Ttl};
 use kubernetes::schema::{CATALOG_TTL, CatalogMember, invalid};
 use writer::CatalogPlan;
@@ -19,12 +19,12 @@ pub(crate) fn plan_catalogs(
 ) -> Vec<(CatalogPlan, Retention)> {
     let mut catalogs = Vec::new();
     for block in &config.servers {
-        for catalog in &block.catalogs {
+        for catalog in block.all::<Catalog>() {
             // A second block with the same catalog shares it.
             if zones.iter().any(|zone| *zone.apex() == catalog.zone) {
                 continue;
             }
-            let kept = kept(block.history_for(&catalog.zone));
+            let kept = kept(block.for_zone(&catalog.zone));
             let zone = zone_of(there, &catalog.zone);
             let entries = block.catalog_entries(catalog).into_iter();
             let members = entries.filter_map(|entry| {
@@ -60,7 +60,7 @@ fn member_of(entry: CatalogEntry) -> CatalogMember {
 
 /// The SOA of a catalog: its timers as configured; nobody is asked for names in it.
 fn soa_of(block: &ServerBlock, zone: &Name) -> Soa {
-    let written = block.apex_for(zone);
+    let written = block.for_zone::<Apex>(zone);
     let timer = |of: fn(&Apex) -> Option<Ttl>, or| written.and_then(of).unwrap_or(or);
     Soa {
         mname: invalid(),

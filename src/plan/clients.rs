@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use directives::config::{Config, Pods, ServerBlock};
+use directives::config::{Config, Kubernetes, Pods, ServerBlock};
 use dns::Name;
 use kubernetes::facts::ClientPods;
 
@@ -16,9 +16,7 @@ pub(crate) fn plan_clients(config: &Config, clusters: &mut [PlannedCluster<'_>])
         let home = cluster.kubernetes.home();
         let blocks = config.servers.iter().filter(|it| home_of(it) == home);
         let wanting = match cluster.kubernetes.options.pods {
-            Pods::Verified => blocks
-                .filter(|block| block.handlers.wants_clients())
-                .collect(),
+            Pods::Verified => blocks.filter(|block| block.wants_clients()).collect(),
             Pods::Disabled | Pods::Insecure => Vec::new(),
         };
         if wanting.is_empty() {
@@ -32,7 +30,7 @@ pub(crate) fn plan_clients(config: &Config, clusters: &mut [PlannedCluster<'_>])
 
 /// The first zone of a block's cluster.
 fn home_of(block: &ServerBlock) -> Option<&Name> {
-    block.kubernetes.as_ref().and_then(|own| own.home())
+    block.get::<Kubernetes>().and_then(|own| own.home())
 }
 
 /// The pods of a block's cluster by address, where they are published.

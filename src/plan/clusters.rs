@@ -8,7 +8,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use directives::config::{
-    Config, External, Form, Gate, History, Hold, Kubernetes, Pods, ServerBlock, Source,
+    Apex, Config, External, Form, Gate, History, Hold, Kubernetes, Pods, ServerBlock, Source,
 };
 use dns::{Name, Ttl};
 use kubernetes::facts::{Kinds, SeenNamespaces, Selector};
@@ -135,7 +135,9 @@ fn plan_with<'a>(
                 clusters.push(zones.cluster(block, kubernetes, &own));
             }
         }
-        let (Some(external), Some(kubernetes)) = (&block.external, &block.kubernetes) else {
+        let (Some(external), Some(kubernetes)) =
+            (block.get::<External>(), block.get::<Kubernetes>())
+        else {
             continue;
         };
         let of_block =
@@ -147,7 +149,7 @@ fn plan_with<'a>(
             cluster.kept.extend(kept_of(block, plan.zones()));
             let first = cluster.plan.zones().count();
             let is_open = |zone: &Name| {
-                let apex = block.apex_for(zone);
+                let apex = block.for_zone::<Apex>(zone);
                 apex.is_none_or(|apex| apex.name_servers.is_empty())
             };
             let forward = (first..).zip(&plan.forward);
@@ -179,7 +181,7 @@ fn kept_of<'a>(
     block: &ServerBlock,
     zones: impl Iterator<Item = &'a ZonePlan>,
 ) -> impl Iterator<Item = Retention> {
-    zones.map(|plan| kept(block.history_for(plan.zone.apex())))
+    zones.map(|plan| kept(block.for_zone(plan.zone.apex())))
 }
 
 /// The zone of this name: the one that is there already, or a new one.
@@ -217,8 +219,8 @@ impl Zones<'_> {
         ZonePlan {
             zone: Arc::clone(known),
             apex,
-            limits: memory_limits(kept(block.history_for(zone))),
-            gate: gate(block.gate_for(zone)),
+            limits: memory_limits(kept(block.for_zone(zone))),
+            gate: gate(block.for_zone(zone)),
         }
     }
 
@@ -410,7 +412,7 @@ pub(crate) fn memory_limits(kept: Retention) -> MemoryLimits {
 /// configuration: those of its own names and of addresses.
 fn front(block: &ServerBlock, kubernetes: &Kubernetes, own: &[IpAddr]) -> Front {
     let is_written = |zone: &Name| {
-        let apex = block.apex_for(zone);
+        let apex = block.for_zone::<Apex>(zone);
         apex.is_some_and(|apex| !apex.name_servers.is_empty())
     };
     let forward = kubernetes.forward_zones.len();

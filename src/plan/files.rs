@@ -90,7 +90,7 @@ pub(crate) fn plan_file_zones(
                 continue;
             }
             let zone = zone_of(there, apex);
-            let kept = kept(block.history_for(apex));
+            let kept = kept(block.for_zone(apex));
             zones.push(Arc::clone(&zone));
             files.push(PlannedFile {
                 place: file.place.clone(),

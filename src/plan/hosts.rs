@@ -2,15 +2,18 @@
 
 use std::net::IpAddr;
 
-use directives::config::{BindHost, ServerBlock};
+use directives::config::{Bind, BindHost, ServerBlock};
 
 /// The addresses that a block is bound to, without those it excepts; none where it takes all there are.
 pub(crate) fn hosts_of(
     block: &ServerBlock,
     local: &dyn Fn(Option<&str>) -> Vec<IpAddr>,
 ) -> Vec<IpAddr> {
-    let except = bound_addresses(&block.bind.except, local);
-    let mut hosts = bound_addresses(&block.bind.hosts, local);
+    let Some(bind) = block.get::<Bind>() else {
+        return Vec::new();
+    };
+    let except = bound_addresses(&bind.except, local);
+    let mut hosts = bound_addresses(&bind.hosts, local);
     hosts.retain(|address| !except.contains(address) && !address.is_unspecified());
     hosts
 }

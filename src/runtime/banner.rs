@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use directives::config::{BindHost, Config, Scheme};
+use directives::config::{BindHost, Config, Reload, Scheme, directives};
 
 use crate::cli::commands::print as to_output;
 use crate::failure::Failure;
@@ -30,8 +30,10 @@ pub fn print_plugins() -> Result<(), Failure> {
     let mut text =
         "Server types:\n  dns\n\nCaddyfile loaders:\n  flag\n  default\n\nOther plugins:\n"
             .to_owned();
-    for directive in directives::config::directives() {
-        text.push_str(&format!("  dns.{directive}\n"));
+    let mut words: Vec<&str> = directives().map(|directive| directive.word).collect();
+    words.sort_unstable();
+    for word in words {
+        text.push_str(&format!("  dns.{word}\n"));
     }
     to_output(&text)
 }
@@ -39,10 +41,7 @@ pub fn print_plugins() -> Result<(), Failure> {
 /// Prints what was started.
 pub(crate) fn print(config: &Config, digest: &str) -> Result<(), Failure> {
     let mut text = served(config);
-    let follows = config
-        .servers
-        .iter()
-        .any(|it| it.operations.reload.is_some());
+    let follows = config.servers.iter().any(|it| it.has::<Reload>());
     if follows {
         writeln!(
             text,

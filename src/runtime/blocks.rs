@@ -1,6 +1,6 @@
 //! What `why` has to know of the Corefile: who decides before the zones, and after them.
 
-use directives::config::{Config, ServerBlock};
+use directives::config::{Config, History, ServerBlock};
 use dns::Name;
 use history::BlockLine;
 
@@ -44,7 +44,11 @@ fn block_line(block: &ServerBlock) -> BlockLine {
         after: after.map(|words| words.join(" ")).collect(),
         publishes: block
             .zones_written()
-            .filter(|zone| block.history_for(zone).is_some_and(|it| it.publishes))
+            .filter(|zone| {
+                block
+                    .for_zone(zone)
+                    .is_some_and(|it: &History| it.publishes)
+            })
             .cloned()
             .collect(),
         falls_through: fallthrough_of(block),

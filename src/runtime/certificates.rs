@@ -12,7 +12,7 @@ use crate::runtime::followed_files::{Contents, Reload};
 
 /// The TLS of the listeners of some blocks, and the files to follow.
 pub(crate) fn open(blocks: &[&ServerBlock]) -> anyhow::Result<(Arc<TlsIdentity>, Reload)> {
-    let Some(tls) = directives::config::tls_of(blocks).cloned() else {
+    let Some(tls) = blocks.iter().find_map(|block| block.get::<Tls>()).cloned() else {
         bail!("tls:// needs a certificate: write tls CERT KEY in its block");
     };
     let files = [Some(&tls.certificate), Some(&tls.key), tls.ca.as_ref()];

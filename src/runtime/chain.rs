@@ -68,12 +68,11 @@ fn before(
     surroundings: Surroundings<'_>,
 ) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
-    let on = &block.handlers;
     handlers.extend(question_handlers::first(block, planned, surroundings));
-    if on.any {
+    if block.has::<Any>() {
         handlers.push(Arc::new(Any));
     }
-    if let Some(chaos) = &on.chaos {
+    if let Some(chaos) = block.get::<directives::config::Chaos>() {
         let version = format!("zonewright-{}", env!("CARGO_PKG_VERSION"));
         handlers.push(Arc::new(Chaos {
             version: chaos.version.clone().unwrap_or(version),
@@ -81,11 +80,11 @@ fn before(
             host: hostname(),
         }));
     }
-    if let Some(balance) = on.loadbalance.as_ref().filter(|it| !is_plain(it)) {
+    if let Some(balance) = block.get().filter(|it| !is_plain(it)) {
         handlers.push(Arc::new(loadbalance(balance)?));
     }
     handlers.extend(question_handlers::asked(block, planned, surroundings));
-    if let Some(cache) = &on.cache {
+    if let Some(cache) = block.get::<directives::config::Cache>() {
         let Surroundings {
             clock,
             metrics,
@@ -97,7 +96,7 @@ fn before(
         handlers.push(Arc::new(cache));
     }
     handlers.extend(question_handlers::templates(block, surroundings));
-    if let Some(hosts) = &on.hosts {
+    if let Some(hosts) = block.get::<directives::config::Hosts>() {
         handlers.push(Arc::new(Hosts::new(hosts.clone(), surroundings.metrics)));
     }
     Ok(handlers)
@@ -155,8 +154,7 @@ fn after(
     surroundings: Surroundings<'_>,
 ) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
-    let on = &block.handlers;
-    if on.finds_loops
+    if block.has::<directives::config::Loop>()
         && let Some(key) = block.zones.first()
     {
         let listeners = block.listeners();
@@ -169,8 +167,9 @@ fn after(
         };
         handlers.push(Arc::new(Loop::new(&key.apex, host, key.port)));
     }
-    for (place, config) in on.forwards.iter().enumerate() {
-        let has_next = place + 1 < on.forwards.len();
+    let mut forwards = block.all().peekable();
+    while let Some(config) = forwards.next() {
+        let has_next = forwards.peek().is_some();
         let forward = upstreams::forward(config, has_next, surroundings)?;
         handlers.push(Arc::new(forward));
     }
@@ -179,11 +178,10 @@ fn after(
 
 /// What is done to the replies of a block on their way out.
 fn shape_of(block: &ServerBlock) -> Shape {
-    let on = &block.handlers;
     Shape {
-        shuffles: on.loadbalance.as_ref().is_some_and(is_plain),
-        is_minimal: on.minimal,
-        datagram_octets: on.bufsize,
+        shuffles: block.get().is_some_and(is_plain),
+        is_minimal: block.has::<directives::config::Minimal>(),
+        datagram_octets: block.get::<directives::config::Bufsize>().map(|it| it.0),
     }
 }
 
@@ -195,7 +193,7 @@ fn zones_of(block: &ServerBlock, planned: &Planned<'_>) -> BlockZones {
         if let Some(zone) = planned.zones.get(apex) {
             zones.push(Arc::clone(zone));
         }
-        let history = block.history_for(apex);
+        let history = block.for_zone::<directives::config::History>(apex);
         let names = LiveNames {
             publishes_version: history.is_some_and(|history| history.publishes),
             ..planned.live_names(apex)
@@ -220,12 +218,12 @@ pub(crate) fn fallthrough_of(block: &ServerBlock) -> HashMap<Name, Vec<Name>> {
             .zones()
             .for_each(|apex| add(apex, &cluster.fallthrough));
     }
-    if let Some(external) = &block.external {
+    if let Some(external) = block.get::<directives::config::External>() {
         external
             .zones()
             .for_each(|apex| add(apex, &external.fallthrough));
     }
-    for file in &block.files {
+    for file in block.all::<directives::config::ZoneFile>() {
         file.zones
             .iter()
             .for_each(|apex| add(apex, &file.fallthrough));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use corefile::HttpAddress;
-use directives::config::{Config, Monitor};
+use directives::config::{Config, Health, Monitor, Prometheus, Ready};
 use ops::http::{HttpEndpoints, MetricsText, ReadyCheck};
 
 use crate::runtime::observed::Observed;
@@ -43,15 +43,15 @@ pub(crate) fn wanted(config: &Config, all: &HttpEndpoints) -> Vec<(HttpAddress, 
         add(&mut wanted[place].1);
     };
     for block in &config.servers {
-        if let Some(prometheus) = &block.prometheus {
+        if let Some(prometheus) = block.get::<Prometheus>() {
             at(&prometheus.address, &|ends| {
                 ends.metrics.clone_from(&all.metrics);
             });
         }
-        if let Some(health) = &block.health {
+        if let Some(health) = block.get::<Health>() {
             at(&health.address, &|ends| ends.health = true);
         }
-        if let Some(ready) = &block.ready {
+        if let Some(ready) = block.get::<Ready>() {
             let check = all.ready.clone();
             let check = check.map(|check| monitored(check, ready.monitor));
             at(&ready.address, &|ends| ends.ready.clone_from(&check));

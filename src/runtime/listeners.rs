@@ -9,7 +9,8 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use corefile::{HttpAddress, HttpHost};
 use directives::config::{
-    BindHost, Config, Listener, Nsid, Scheme, ServerBlock, Sockets, Timeouts, TsigKey, ZoneKey,
+    Bind, BindHost, Config, Errors, Listener, LogRule, Nsid, Prometheus, Scheme, ServerBlock,
+    Sockets, Timeouts, Tsig, TsigKey, ZoneKey,
 };
 use directives::handlers::{Consolidated, QueryLog, Rules, UpstreamSockets};
 use dns::tsig::{self, KeyRing, Keys};
@@ -111,7 +112,7 @@ fn make(
         Some(place) => lasting.rings.swap_remove(place).1,
         None => Arc::default(),
     };
-    let keys = keys_of(blocks.iter().flat_map(|block| &block.keys));
+    let keys = keys_of(blocks.iter().flat_map(|block| block.keys()));
     let mut reloads: Vec<Reload> = follow_keys(blocks, &ring).into_iter().collect();
     let tls = if listeners.iter().any(|it| it.scheme == Scheme::Tls) {
         let (identity, reload) = certificates::open(blocks)?;
@@ -135,10 +136,13 @@ fn make(
         access,
         secondaries,
     } = transfers((blocks, &router), planned, notified);
-    let nsid = directives::config::nsid_of(blocks).map(|nsid| match nsid {
-        Nsid::Text(text) => text.clone(),
-        Nsid::Hostname => hostname(),
-    });
+    let nsid = blocks
+        .iter()
+        .find_map(|block| block.get())
+        .map(|nsid| match nsid {
+            Nsid::Text(text) => text.clone(),
+            Nsid::Hostname => hostname(),
+        });
     let server = Server::new(Parts {
         zones: Arc::new(ZoneSet::new(zones)),
         access,
@@ -189,15 +193,12 @@ pub(crate) fn label(scheme: Scheme, address: SocketAddr) -> String {
 /// What is logged of the queries of a block.
 fn rules(block: &ServerBlock) -> Rules {
     Rules {
-        logs: block.logs.clone(),
+        logs: block.all().cloned().collect(),
         errors: block
-            .errors
-            .as_ref()
+            .get::<Errors>()
             .map(|errors| Arc::new(Consolidated::new(&errors.consolidations))),
         metadata: block
-            .handlers
-            .metadata
-            .as_ref()
+            .get::<directives::config::Metadata>()
             .map(|metadata| metadata.zones.clone())
             .unwrap_or_default(),
     }
@@ -221,7 +222,7 @@ fn counts_of(blocks: &[&ServerBlock], listeners: &[Listener], server: &Server) -
     let blocks = blocks.iter().zip(server.router().blocks());
     let (mut counted, mut words) = (Vec::new(), Vec::new());
     for (block, chain) in blocks {
-        let is_counted = block.prometheus.is_some();
+        let is_counted = block.has::<Prometheus>();
         let zones = keys_of_block(block, listeners).map(|key| key.apex.to_string());
         counted.extend(zones.map(|zone| is_counted.then_some(zone)));
         if let Some(key) = keys_of_block(block, listeners)
@@ -230,8 +231,8 @@ fn counts_of(blocks: &[&ServerBlock], listeners: &[Listener], server: &Server) -
         {
             let watching = [
                 ("prometheus", true),
-                ("errors", block.errors.is_some()),
-                ("log", !block.logs.is_empty()),
+                ("errors", block.has::<Errors>()),
+                ("log", block.has::<LogRule>()),
             ];
             let watching = watching.into_iter().filter(|(_, is_on)| *is_on);
             let all = watching.map(|(word, _)| word);
@@ -251,7 +252,7 @@ pub(crate) fn settings_of(blocks: &[&ServerBlock]) -> Settings {
             write,
             idle,
             max_queries,
-        } = block.operations.timeouts;
+        } = block.get().copied().unwrap_or_default();
         let tcp = &mut settings.tcp;
         tcp.first_request_timeout = read.unwrap_or(tcp.first_request_timeout);
         tcp.stall_timeout = write.unwrap_or(tcp.stall_timeout);
@@ -259,7 +260,7 @@ pub(crate) fn settings_of(blocks: &[&ServerBlock]) -> Settings {
         tcp.max_queries = max_queries.or(tcp.max_queries);
     }
     // Of sockets the first.
-    let mut sockets = blocks.iter().filter_map(|block| block.operations.sockets);
+    let mut sockets = blocks.iter().filter_map(|block| block.get());
     settings.udp_sockets = match sockets.next() {
         None => settings.udp_sockets,
         Some(Sockets::Number(number)) => number.get(),
@@ -322,7 +323,7 @@ fn transfers(
             if !zones.iter().any(|known| Arc::ptr_eq(known, zone)) {
                 zones.push(Arc::clone(zone));
             }
-            let Some(transfer) = block.transfer_for(apex) else {
+            let Some(transfer) = block.for_zone(apex) else {
                 continue;
             };
             access
@@ -395,7 +396,8 @@ pub(crate) fn keys_of<'a>(keys: impl IntoIterator<Item = &'a TsigKey>) -> Keys {
 
 /// Follows the key files of some blocks, if there are any.
 fn follow_keys(blocks: &[&ServerBlock], ring: &Arc<KeyRing>) -> Option<Reload> {
-    let files = blocks.iter().flat_map(|block| &block.key_files);
+    let tsigs = blocks.iter().flat_map(|block| block.all::<Tsig>());
+    let files = tsigs.flat_map(|tsig| &tsig.files);
     let files: BTreeSet<PathBuf> = files.map(|file| PathBuf::from(&*file.path)).collect();
     if files.is_empty() {
         return None;
@@ -430,15 +432,18 @@ pub(crate) fn addresses_of(
         Some(BindHost::Interface(name)) => {
             let mut found = local(Some(name));
             if found.is_empty() {
-                let place = blocks.iter().find_map(|block| block.bind.place.as_ref());
-                let place = place.map_or_else(String::new, |place| format!("{place}: bind: "));
+                let bind = blocks.iter().find_map(|block| block.get::<Bind>());
+                let place = bind.map_or_else(String::new, |it| format!("{}: bind: ", it.place));
                 bail!(
                     "{place}interface {name} has no address; see `ip address`, or bind an address"
                 );
             }
             let excepted: Vec<Vec<IpAddr>> = blocks
                 .iter()
-                .map(|block| bound_addresses(&block.bind.except, local))
+                .map(|block| {
+                    let except = block.get().map_or(&[][..], |bind: &Bind| &bind.except);
+                    bound_addresses(except, local)
+                })
                 .collect();
             found.retain(|address| !excepted.iter().all(|it| it.contains(address)));
             found

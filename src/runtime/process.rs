@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use arc_swap::ArcSwap;
 use corefile::GoDuration;
-use directives::config::{Config, Loaded, Rejected};
+use directives::config::{Config, DebugLines, Loaded, Rejected};
 use history::{Past, serve_control};
 use ops::http::HttpEndpoints;
 use ops::metrics::Metrics;
@@ -510,5 +510,5 @@ fn metrics_of(
 /// Logs more where a block has `debug`.
 fn set_debug(config: &Config) {
     let mut blocks = config.servers.iter();
-    telemetry::set_debug(blocks.any(|block| block.operations.debug));
+    telemetry::set_debug(blocks.any(|block| block.has::<DebugLines>()));
 }

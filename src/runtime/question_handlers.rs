@@ -29,14 +29,13 @@ pub(crate) fn first(
     planned: &Planned<'_>,
     surroundings: Surroundings<'_>,
 ) -> Vec<Arc<dyn Handler>> {
-    let on = &block.handlers;
     let counts = surroundings.counts();
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
     handlers.extend(metadata(block, planned));
-    if let Some(local) = &on.local {
+    if let Some(local) = block.get::<directives::config::Local>() {
         handlers.push(Arc::new(Local::new(local.has_prefix, counts)));
     }
-    if let Some(dns64) = &on.dns64 {
+    if let Some(dns64) = block.get::<directives::config::Dns64>() {
         handlers.push(Arc::new(Dns64::new(dns64, counts)));
     }
     handlers
@@ -48,18 +47,18 @@ pub(crate) fn asked(
     planned: &Planned<'_>,
     surroundings: Surroundings<'_>,
 ) -> Vec<Arc<dyn Handler>> {
-    let on = &block.handlers;
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
-    if !on.rewrites.is_empty() {
-        handlers.push(Arc::new(Rewrite::new(on.rewrites.clone())));
+    let rewrites: Vec<_> = block.all().cloned().collect();
+    if !rewrites.is_empty() {
+        handlers.push(Arc::new(Rewrite::new(rewrites)));
     }
     handlers.extend(autopath(block, planned, surroundings));
-    if !on.acls.is_empty() {
+    if block.has::<directives::config::Acl>() {
         let rule = |acl: &directives::config::Acl| AclRule {
             zones: acl.zones.clone(),
             policies: acl.policies.clone(),
         };
-        let rules = on.acls.iter().map(rule).collect();
+        let rules = block.all().map(rule).collect();
         handlers.push(Arc::new(Acl::new(rules, surroundings.counts())));
     }
     handlers
@@ -70,27 +69,28 @@ pub(crate) fn templates(
     block: &ServerBlock,
     surroundings: Surroundings<'_>,
 ) -> Option<Arc<dyn Handler>> {
-    let all = &block.handlers.templates;
+    let all: Vec<_> = block.all().cloned().collect();
     let counts = surroundings.counts();
     (!all.is_empty()).then(|| {
-        let handler: Arc<dyn Handler> =
-            Arc::new(Templates::new(all.clone(), zonefile::record, counts));
+        let handler: Arc<dyn Handler> = Arc::new(Templates::new(all, zonefile::record, counts));
         handler
     })
 }
 
 /// The handler of `metadata`, if someone wants to know what it finds out.
 fn metadata(block: &ServerBlock, planned: &Planned<'_>) -> Option<Arc<dyn Handler>> {
-    let on = block.handlers.metadata.as_ref()?;
+    let on = block.get::<directives::config::Metadata>()?;
     if !block.uses_metadata() {
         return None;
     }
-    let cluster = block.kubernetes.as_ref().map(|kubernetes| ClusterMetadata {
-        zones: kubernetes.zones().cloned().collect(),
-        clusterset: kubernetes.clusterset_zones.clone(),
-        is_zonal: kubernetes.options.zonal,
-        clients: clients_of(planned, block),
-    });
+    let cluster = block
+        .get::<directives::config::Kubernetes>()
+        .map(|kubernetes| ClusterMetadata {
+            zones: kubernetes.zones().cloned().collect(),
+            clusterset: kubernetes.clusterset_zones.clone(),
+            is_zonal: kubernetes.options.zonal,
+            clients: clients_of(planned, block),
+        });
     Some(Arc::new(Metadata {
         zones: on.zones.clone(),
         cluster,
@@ -103,12 +103,16 @@ fn autopath(
     planned: &Planned<'_>,
     surroundings: Surroundings<'_>,
 ) -> Option<Arc<dyn Handler>> {
-    let autopath = block.handlers.autopath.as_ref()?;
+    let autopath = block.get::<directives::config::Autopath>()?;
     let search = match &autopath.path {
         SearchPath::Names(names) => Search::Names(names.clone()),
         SearchPath::Cluster => Search::Cluster {
             clients: clients_of(planned, block)?,
-            zones: block.kubernetes.as_ref()?.zones().cloned().collect(),
+            zones: block
+                .get::<directives::config::Kubernetes>()?
+                .zones()
+                .cloned()
+                .collect(),
             // As CoreDNS: what cannot be read says nothing.
             more: std::fs::read_to_string("/etc/resolv.conf")
                 .map(|text| directives::config::search_names(&text))

@@ -124,7 +124,7 @@ impl Rhythm {
     /// off for the jitter is drawn here, once.
     pub(crate) fn of(config: &Config) -> Self {
         let blocks = config.servers.iter().rev();
-        let mut reloads = blocks.filter_map(|block| block.operations.reload.as_ref());
+        let mut reloads = blocks.filter_map(|block| block.get::<directives::config::Reload>());
         Self(reloads.next().map(drawn))
     }
 

@@ -18,7 +18,7 @@ pub fn run(configuration: &Configuration, state: &State, start: &Start) -> Resul
         .config
         .servers
         .iter()
-        .filter_map(|block| block.errors.as_ref());
+        .filter_map(|block| block.get::<directives::config::Errors>());
     if errors.any(|errors| errors.stacktrace) {
         log_stacks();
     }

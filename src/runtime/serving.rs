@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use corefile::HttpAddress;
-use directives::config::{Config, Listener, Scheme, ServerBlock};
+use directives::config::{Bind, Config, Listener, Scheme, ServerBlock};
 use directives::handlers::UpstreamSockets;
 use dns::CookieSecret;
 use dns::tsig::KeyRing;
@@ -438,7 +438,7 @@ fn bind(
     // A `bind` says where; else the keys of the block do.
     let place = blocks
         .iter()
-        .map(|it| it.bind.place.as_ref().unwrap_or(&it.place));
+        .map(|it| it.get::<Bind>().map_or(&it.place, |bind| &bind.place));
     let place = place.map(ToString::to_string).next().unwrap_or_default();
     let bound = bound.with_context(|| place)?;
     let scheme = listener.scheme.as_str();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use directives::config::{Config, ServerBlock};
+use directives::config::{Config, Health, ServerBlock};
 use ops::TaskEnd;
 
 use crate::failure::{Failure, HandlerFault, WriterEnded, one_line};
@@ -33,7 +33,7 @@ pub(crate) fn lameduck_of(config: &Config) -> Duration {
 
 /// How long a block wants to go on answering.
 fn health_of(block: &ServerBlock) -> Option<Duration> {
-    block.health.as_ref().map(|health| health.lameduck)
+    block.get::<Health>().map(|health| health.lameduck)
 }
 
 /// The error that a task's end is. A handler's fault is told without the name of the task.

@@ -111,7 +111,7 @@ async fn look_up_all(
     let mut known = HashSet::new();
     let mut all = Vec::new();
     let blocks = config.servers.iter();
-    for forward in blocks.flat_map(|block| &block.handlers.forwards) {
+    for forward in blocks.flat_map(|block| block.all::<directives::config::Forward>()) {
         for target in &forward.targets {
             let TargetHost::Name(name) = &target.host else {
                 continue;

@@ -48,6 +48,12 @@ impl Statement {
         refuse(&self.name.text, &self.arguments, report);
     }
 
+    /// Reports everything behind a word that takes neither arguments nor options.
+    pub fn refuse_all(&self, report: &mut Report) {
+        self.refuse_arguments(report);
+        self.refuse_options(report);
+    }
+
     /// Reports options of a directive that has none.
     pub fn refuse_options(&self, report: &mut Report) {
         for line in &self.lines {

@@ -84,7 +84,7 @@ fn one_who_may_have_a_zone_by_its_link_may_not_by_another() {
     let lines = "to fe80::1%7\n allow fe80::2%9 fe80::3 ::ffff:192.0.2.1 ::ffff:10.0.0.0/104";
     let text = format!("z {{\n file db\n transfer {{\n {lines}\n }}\n}}\n");
     let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
-    let access = access_of(&loaded.config.servers[0].transfers[0]);
+    let access = access_of(loaded.config.servers[0].get().unwrap());
     let zone = Arc::new(Zone::new(&"z.".parse().unwrap()));
     for (address, wanted) in [
         ("[fe80::1%7]:4000", true),

@@ -151,13 +151,15 @@ mod tests {
     fn acl(directives: &str) -> Acl {
         let text = format!(". {{\n{directives}\n}}\n");
         let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
-        let acls = &loaded.config.servers[0].handlers.acls;
+        let acls = &loaded.config.servers[0]
+            .all::<crate::config::Acl>()
+            .collect::<Vec<_>>();
         let rule = |acl: &crate::config::Acl| AclRule {
             zones: acl.zones.clone(),
             policies: acl.policies.clone(),
         };
         let metrics = HandlerMetrics::default();
-        Acl::new(acls.iter().map(rule).collect(), counts(&metrics))
+        Acl::new(acls.iter().copied().map(rule).collect(), counts(&metrics))
     }
 
     /// What is said to a question from an address.

@@ -9,10 +9,11 @@ use corefile::place::{Place, Report};
 use corefile::quantity::duration_or_seconds;
 use dns::{Name, Ttl};
 
-use crate::config::blocks::ServerBlock;
+use crate::catalog::Catalog;
+use crate::config::block::{Directive, Repeat, ServerBlock};
 use crate::config::form::Form;
 use crate::config::zone;
-use crate::config::zoned::closest;
+use crate::config::zoned::{self, Zoned};
 
 /// What was said about the apex of some zones. What was not said is `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,55 +49,79 @@ pub struct NameServer {
     pub addresses: Vec<IpAddr>,
 }
 
-/// The options, for messages.
-const OPTIONS: &str = "ns, mbox, refresh, retry, expire, minimum and ttl";
+impl Directive for Apex {
+    const WORD: &'static str = "apex";
+    const USAGE: &'static str = "apex [ZONES…] { … }";
+    const SUMMARY: &'static str = "SOA and NS";
+    const OPTIONS: &'static str = "ns, mbox, refresh, retry, expire, minimum and ttl";
+    const REPEAT: Repeat = Repeat::Several;
 
-impl ServerBlock {
-    /// What was said about the top of `zone`, by the closest `apex`.
-    #[must_use]
-    pub fn apex_for(&self, zone: &Name) -> Option<&Apex> {
-        closest(&self.apexes, zone)
+    fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
+        let mut apex = Apex {
+            place: directive.name.place.clone(),
+            zones: zone::arguments(&directive.arguments, block_zones, report),
+            name_servers: Vec::new(),
+            mbox: None,
+            refresh: None,
+            retry: None,
+            expire: None,
+            minimum: None,
+            ttl: None,
+        };
+        if directive.lines.is_empty() {
+            let message = "apex says nothing";
+            report.error(
+                &apex.place,
+                message,
+                format!("write a block: its options are {}", Self::OPTIONS),
+            );
+        }
+        for line in &directive.lines {
+            match line.name.text.as_str() {
+                "ns" => name_server(line, &mut apex.name_servers, report),
+                "mbox" => {
+                    let value = mailbox(line, report);
+                    line.set(&mut apex.mbox, value, report);
+                }
+                "refresh" => timer(line, &mut apex.refresh, 1, report),
+                "retry" => timer(line, &mut apex.retry, 1, report),
+                "expire" => timer(line, &mut apex.expire, 1, report),
+                "minimum" => timer(line, &mut apex.minimum, 0, report),
+                "ttl" => timer(line, &mut apex.ttl, 0, report),
+                _ => directive.unknown_option(line, Apex::OPTIONS, report),
+            }
+        }
+        check_timers(&apex, report);
+        Some(apex)
+    }
+
+    fn check(blocks: &[ServerBlock], report: &mut Report) {
+        zoned::check::<Self>(blocks, report);
+        for block in blocks {
+            for name_server in block.all::<Self>().flat_map(|apex| &apex.name_servers) {
+                let zones = block.cluster_zones();
+                let zones = zones.filter(|zone| name_server.name.is_within(zone));
+                if let Some(zone) = zones.max_by_key(|zone| zone.label_count()) {
+                    check_name_server(block, name_server, zone, report);
+                }
+            }
+        }
     }
 }
 
-/// Reads the directive; `block_zones` are the default.
-pub(crate) fn parse(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Apex {
-    let mut apex = Apex {
-        place: directive.name.place.clone(),
-        zones: zone::arguments(&directive.arguments, block_zones, report),
-        name_servers: Vec::new(),
-        mbox: None,
-        refresh: None,
-        retry: None,
-        expire: None,
-        minimum: None,
-        ttl: None,
-    };
-    if directive.lines.is_empty() {
-        let message = "apex says nothing";
-        report.error(
-            &apex.place,
-            message,
-            format!("write a block: its options are {OPTIONS}"),
-        );
+impl Zoned for Apex {
+    fn zones(&self) -> &[Name] {
+        &self.zones
     }
-    for line in &directive.lines {
-        match line.name.text.as_str() {
-            "ns" => name_server(line, &mut apex.name_servers, report),
-            "mbox" => {
-                let value = mailbox(line, report);
-                line.set(&mut apex.mbox, value, report);
-            }
-            "refresh" => timer(line, &mut apex.refresh, 1, report),
-            "retry" => timer(line, &mut apex.retry, 1, report),
-            "expire" => timer(line, &mut apex.expire, 1, report),
-            "minimum" => timer(line, &mut apex.minimum, 0, report),
-            "ttl" => timer(line, &mut apex.ttl, 0, report),
-            _ => directive.unknown_option(line, OPTIONS, report),
-        }
+
+    fn place(&self) -> &Place {
+        &self.place
     }
-    check_timers(&apex, report);
-    apex
+
+    fn candidates(block: &ServerBlock) -> Vec<&Name> {
+        let catalogs = block.all::<Catalog>().map(|catalog| &catalog.zone);
+        block.cluster_zones().chain(catalogs).collect()
+    }
 }
 
 /// Reads `ns NAME [ADDRESS...]`. The same name again adds addresses.
@@ -186,21 +211,8 @@ fn check_timers(apex: &Apex, report: &mut Report) {
     }
 }
 
-/// Reports name servers whose name lies in a zone of the block and leads to no address there, or to one
-/// that is not written because the name is a Service's.
-pub(crate) fn check(server: &ServerBlock, report: &mut Report) {
-    for apex in &server.apexes {
-        for name_server in &apex.name_servers {
-            let zones = server.cluster_zones();
-            let zones = zones.filter(|zone| name_server.name.is_within(zone));
-            if let Some(zone) = zones.max_by_key(|zone| zone.label_count()) {
-                check_name_server(server, name_server, zone, report);
-            }
-        }
-    }
-}
-
-/// Reports a name server whose name lies in `zone`.
+/// Reports a name server whose name lies in `zone` of its block and leads to no address there, or to one that is not
+/// written because the name is a Service's.
 fn check_name_server(
     server: &ServerBlock,
     name_server: &NameServer,
@@ -226,7 +238,7 @@ fn check_name_server(
     if server.overlay_of(zone).is_some() || may_be_service(form, zone, name) {
         return;
     }
-    let own = server.apex_for(zone);
+    let own = server.for_zone::<Apex>(zone);
     let servers = own.map_or(&[][..], |apex| &apex.name_servers);
     let has_address = |it: &NameServer| it.name == *name && !it.addresses.is_empty();
     let is_default =

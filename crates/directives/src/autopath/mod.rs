@@ -1,4 +1,114 @@
-//! `autopath`: the search path of clients, walked for them.
+//! `autopath [ZONE...] FILE|@kubernetes`: the search path of clients, walked for them.
 
-pub(crate) mod config;
 pub(crate) mod handler;
+
+use corefile::parser::Statement;
+use corefile::place::{Place, Report};
+use dns::Name;
+
+use crate::config::block::{Directive, Repeat, Role, ServerBlock};
+use crate::config::zone;
+use crate::kubernetes::{Kubernetes, Pods};
+
+/// How the directive is written, for messages.
+const USAGE: &str = "write: autopath [ZONE...] RESOLV-CONF, or autopath [ZONE...] @kubernetes";
+
+/// Where a search path is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SearchPath {
+    /// A file as `/etc/resolv.conf`: its names, in lower case.
+    Names(Vec<Name>),
+    /// The namespace of the pod that asks.
+    Cluster,
+}
+
+/// Whose search path is walked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Autopath {
+    /// Where it stands.
+    pub place: Place,
+    /// The names, and those below them, that it is for.
+    pub zones: Vec<Name>,
+    /// The path.
+    pub path: SearchPath,
+}
+
+impl Directive for Autopath {
+    const WORD: &'static str = "autopath";
+    const USAGE: &'static str = "autopath [ZONE…] FILE|@kubernetes";
+    const SUMMARY: &'static str = "the search path of clients, walked for them";
+    const REPEAT: Repeat = Repeat::Joined(Some("the last counts"));
+    const ROLE: Role = Role::Decides;
+
+    fn wants_clients(&self) -> bool {
+        self.path == SearchPath::Cluster
+    }
+
+    fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
+        directive.refuse_options(report);
+        let place = directive.name.place.clone();
+        let Some((last, zones)) = directive.arguments.split_last() else {
+            report.error(&place, "autopath names no search path", USAGE);
+            return None;
+        };
+        let path = match last.text.strip_prefix('@') {
+            Some("kubernetes") => SearchPath::Cluster,
+            Some(other) => {
+                let message = format!("autopath: {other} gives no search path");
+                report.error(&last.place, message, USAGE);
+                return None;
+            }
+            None => match std::fs::read_to_string(&last.text) {
+                Ok(text) => SearchPath::Names(search_names(&text)),
+                Err(error) => {
+                    let message = format!("autopath: {} cannot be read: {error}", last.shown());
+                    report.error(&last.place, message, USAGE);
+                    return None;
+                }
+            },
+        };
+        Some(Autopath {
+            place,
+            zones: zone::arguments(zones, block_zones, report),
+            path,
+        })
+    }
+
+    fn check(blocks: &[ServerBlock], report: &mut Report) {
+        for block in blocks {
+            let Some(autopath) = block.get::<Self>() else {
+                continue;
+            };
+            let pods = block.get::<Kubernetes>().map(|it| it.options.pods);
+            let message = match (&autopath.path, pods) {
+                (SearchPath::Names(_), _) | (SearchPath::Cluster, Some(Pods::Verified)) => continue,
+                (SearchPath::Cluster, Some(Pods::Disabled | Pods::Insecure)) => {
+                    "autopath does nothing: the pods are not known"
+                }
+                (SearchPath::Cluster, None) => {
+                    "autopath does nothing: this block has no kubernetes"
+                }
+            };
+            let mend = "write `pods verified` in the kubernetes of this block";
+            report.warn(&autopath.place, message, mend);
+        }
+    }
+}
+
+/// The search path of a `resolv.conf`, in lower case: that of the last line that gives one
+/// (resolv.conf(5)). What is no name is left out.
+#[must_use]
+pub fn search_names(text: &str) -> Vec<Name> {
+    let mut names = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let most = match words.next() {
+            Some("search") => usize::MAX,
+            Some("domain") => 1,
+            _ => continue,
+        };
+        let words = words.take(most).filter_map(|word| Name::parse(word).ok());
+        names = words.map(|name| name.to_lower()).collect();
+    }
+    names
+}

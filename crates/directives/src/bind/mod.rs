@@ -5,12 +5,15 @@ use std::net::IpAddr;
 use corefile::lexer::Token;
 use corefile::parser::Statement;
 use corefile::place::{Place, Report};
+use dns::Name;
+
+use crate::config::block::{Directive, Repeat};
 
 /// Where a server block listens. Nothing to listen on: all addresses, both families.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bind {
     /// Where it stands; of several the first.
-    pub place: Option<Place>,
+    pub place: Place,
     /// What to listen on, each once.
     pub hosts: Vec<BindHost>,
     /// What not to listen on, of those.
@@ -38,35 +41,51 @@ impl std::fmt::Display for BindHost {
 /// The most octets of an interface's name: Linux's `IFNAMSIZ` without its closing zero.
 const MAX_INTERFACE_OCTETS: usize = 15;
 
-/// Reads one directive and adds what it says to `bind`.
-pub(crate) fn parse(directive: &Statement, bind: &mut Bind, report: &mut Report) {
-    let place: &Place = &directive.name.place;
-    bind.place.get_or_insert_with(|| place.clone());
-    if directive.arguments.is_empty() {
-        report.error(
-            place,
-            "bind needs an argument",
-            "write: bind ADDRESS|INTERFACE...",
-        );
+impl Directive for Bind {
+    const WORD: &'static str = "bind";
+    const USAGE: &'static str = "bind ADDRESS|INTERFACE… { except … }";
+    const SUMMARY: &'static str = "where the block listens; without it everywhere but at the addresses that the `bind` of another block takes on that port. A machine without IPv6 leaves `[::]` out";
+    const OPTIONS: &'static str = "except";
+    const REPEAT: Repeat = Repeat::Joined(None);
+
+    fn read(directive: &Statement, zones: &[Name], report: &mut Report) -> Option<Self> {
+        let bind = Self {
+            place: directive.name.place.clone(),
+            hosts: Vec::new(),
+            except: Vec::new(),
+        };
+        bind.read_again(directive, zones, report)
     }
-    add(&directive.arguments, &mut bind.hosts, report);
-    for line in &directive.lines {
-        match line.name.text.as_str() {
-            "except" => {
-                let words = line
-                    .at_least_one("ADDRESS|INTERFACE...", report)
-                    .unwrap_or_default();
-                add(words, &mut bind.except, report);
-            }
-            _ => directive.unknown_option(line, "except", report),
+
+    fn read_again(mut self, again: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
+        let place = &again.name.place;
+        if again.arguments.is_empty() {
+            report.error(
+                place,
+                "bind needs an argument",
+                "write: bind ADDRESS|INTERFACE...",
+            );
         }
-    }
-    if !bind.hosts.is_empty() && bind.hosts.iter().all(|host| bind.except.contains(host)) {
-        report.error(
-            place,
-            "everything to listen on is excepted",
-            "take one out of except",
-        );
+        add(&again.arguments, &mut self.hosts, report);
+        for line in &again.lines {
+            match line.name.text.as_str() {
+                "except" => {
+                    let words = line
+                        .at_least_one("ADDRESS|INTERFACE...", report)
+                        .unwrap_or_default();
+                    add(words, &mut self.except, report);
+                }
+                _ => again.unknown_option(line, Self::OPTIONS, report),
+            }
+        }
+        if !self.hosts.is_empty() && self.hosts.iter().all(|host| self.except.contains(host)) {
+            report.error(
+                place,
+                "everything to listen on is excepted",
+                "take one out of except",
+            );
+        }
+        Some(self)
     }
 }
 

@@ -1,4 +1,318 @@
-//! `cache`: replies of the next are kept.
+//! `cache [TTL] [ZONES…] { … }`: what is kept of replies, and for how long.
 
-pub(crate) mod config;
 pub(crate) mod handler;
+
+use std::time::Duration;
+
+use corefile::lexer::Token;
+use corefile::parser::{Line, Statement};
+use corefile::place::{Place, Report};
+use corefile::quantity::go_duration;
+use dns::Name;
+
+use crate::config::block::{Directive, Role};
+use crate::config::zone;
+
+/// Replies of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// How many.
+    pub capacity: usize,
+    /// The longest time, in seconds.
+    pub most_seconds: u32,
+    /// The shortest.
+    pub least_seconds: u32,
+    /// The names, and those below, of which none is kept.
+    pub disabled: Vec<Name>,
+}
+
+/// What is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cache {
+    /// Where it stands.
+    pub place: Place,
+    /// The names: these and those below them.
+    pub zones: Vec<Name>,
+    /// Answers.
+    pub success: Kept,
+    /// Denials.
+    pub denial: Kept,
+    /// How long failures are kept.
+    pub servfail: Duration,
+    /// Answers that are asked for before they end.
+    pub prefetch: Option<Prefetch>,
+    /// Answers after their end.
+    pub stale: Option<Stale>,
+    /// Whether TTLs stand still.
+    pub keeps_ttl: bool,
+}
+
+/// Which answers are asked for before they end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prefetch {
+    /// Questions for it, no two of them further apart than `within`.
+    pub amount: u32,
+    /// See `amount`.
+    pub within: Duration,
+    /// In the last so many percent of its time.
+    pub percent: u32,
+}
+
+/// How answers are given after their end (RFC 8767).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stale {
+    /// How long after.
+    pub up_to: Duration,
+    /// Whether the source is asked first, and how long it has: nothing is as long as it takes.
+    pub verify: Option<Option<Duration>>,
+    /// The TTL of such answers, in seconds.
+    pub ttl_seconds: u32,
+    /// How long a source that failed is not asked again.
+    pub recheck: Duration,
+    /// Whether an old answer comes before a new denial.
+    pub prefers_positive: bool,
+}
+
+/// The capacity unless given.
+const CAPACITY: usize = 10_000;
+
+impl Directive for Cache {
+    const WORD: &'static str = "cache";
+    const USAGE: &'static str = "cache [TTL] [ZONES…] { … }";
+    const SUMMARY: &'static str = "replies of other servers are kept; answers of zones never";
+    const OPTIONS: &'static str =
+        "success, denial, prefetch, serve_stale, serve_stale_policy, servfail, disable and keepttl";
+    const ROLE: Role = Role::Shapes;
+
+    fn read(directive: &Statement, zones: &[Name], report: &mut Report) -> Option<Self> {
+        let mut arguments = directive.arguments.as_slice();
+        let mut seconds = None;
+        if let Some((first, rest)) = arguments.split_first()
+            && first.text.parse::<i64>().is_ok()
+        {
+            seconds = positive_seconds(first, report);
+            arguments = rest;
+        }
+        let kept = |most_seconds| Kept {
+            capacity: CAPACITY,
+            most_seconds: seconds.unwrap_or(most_seconds),
+            least_seconds: 5,
+            disabled: Vec::new(),
+        };
+        let mut cache = Cache {
+            place: directive.name.place.clone(),
+            zones: zone::arguments(arguments, zones, report),
+            success: kept(3600),
+            denial: kept(1800),
+            servfail: Duration::from_secs(5),
+            prefetch: None,
+            stale: None,
+            keeps_ttl: false,
+        };
+        let mut policy = None;
+        for line in &directive.lines {
+            match line.name.text.as_str() {
+                "success" => read_kept(line, &mut cache.success, report),
+                "denial" => read_kept(line, &mut cache.denial, report),
+                "prefetch" => cache.prefetch = prefetch(line, report),
+                "serve_stale" => cache.stale = stale(line, report),
+                "serve_stale_policy" => read_policy(line, &mut policy, report),
+                "servfail" => {
+                    let value = line.value("DURATION", go_duration, report);
+                    cache.servfail = value.unwrap_or(cache.servfail);
+                    if cache.servfail > MOST_FAILURE {
+                        let message =
+                            "servfail of more than 5m is not permitted (RFC 2308 section 7.1)";
+                        report.error(&line.name.place, message, "write at most 5m");
+                    }
+                }
+                "disable" => disable(line, &mut cache, report),
+                "keepttl" => {
+                    line.refuse_arguments(report);
+                    cache.keeps_ttl = true;
+                }
+                _ => directive.unknown_option(line, Cache::OPTIONS, report),
+            }
+        }
+        match (&mut cache.stale, policy) {
+            (Some(stale), policy) => stale.prefers_positive = policy.is_some(),
+            (None, Some(place)) => {
+                let message = "serve_stale_policy without serve_stale";
+                report.error(&place, message, "add serve_stale");
+            }
+            (None, None) => {}
+        }
+        Some(cache)
+    }
+}
+
+/// The longest that failures are kept, and that a source is not asked again.
+const MOST_FAILURE: Duration = Duration::from_secs(300);
+
+/// Reads seconds that are not 0.
+fn positive_seconds(token: &Token, report: &mut Report) -> Option<u32> {
+    let seconds = token.text.parse().ok().filter(|seconds| *seconds > 0);
+    if seconds.is_none() {
+        let message = format!("cache: {} is no TTL", token.shown());
+        report.error(&token.place, message, "write whole seconds, at least 1");
+    }
+    seconds
+}
+
+/// Reads `success` and `denial`: `CAPACITY [TTL [MINTTL]]`.
+fn read_kept(line: &Line, kept: &mut Kept, report: &mut Report) {
+    let Some(tokens) = line.at_least_one("CAPACITY [TTL [MINTTL]]", report) else {
+        return;
+    };
+    match tokens[0].text.parse() {
+        Ok(capacity) => kept.capacity = capacity,
+        Err(error) => {
+            let message = format!("{} {}: {error}", line.name.text, tokens[0].shown());
+            report.error(&tokens[0].place, message, "write how many replies are kept");
+        }
+    }
+    if let Some(token) = tokens.get(1) {
+        kept.most_seconds = positive_seconds(token, report).unwrap_or(kept.most_seconds);
+    }
+    if let Some(token) = tokens.get(2) {
+        match token.text.parse() {
+            Ok(seconds) => kept.least_seconds = seconds,
+            Err(error) => {
+                let message = format!("{} {}: {error}", line.name.text, token.shown());
+                report.error(&token.place, message, "write whole seconds");
+            }
+        }
+    }
+}
+
+/// Reads `prefetch AMOUNT [DURATION [PERCENT%]]`.
+fn prefetch(line: &Line, report: &mut Report) -> Option<Prefetch> {
+    let usage = "AMOUNT [DURATION [PERCENT%]]";
+    let tokens = line.at_least_one(usage, report)?;
+    let mut wrong = |token: &Token, why: &str| {
+        let message = format!("prefetch {}: {why}", token.shown());
+        report.error(&token.place, message, format!("write: prefetch {usage}"));
+        None
+    };
+    let mut prefetch = Prefetch {
+        amount: 0,
+        within: Duration::from_secs(60),
+        percent: 10,
+    };
+    match tokens[0].text.parse() {
+        Ok(amount) => prefetch.amount = amount,
+        Err(_) => return wrong(&tokens[0], "no number of questions"),
+    }
+    if let Some(token) = tokens.get(1) {
+        match go_duration(&token.text) {
+            Ok(within) => prefetch.within = within,
+            Err(error) => return wrong(token, &error.to_string()),
+        }
+    }
+    if let Some(token) = tokens.get(2) {
+        let percent = token.text.strip_suffix('%').and_then(|it| it.parse().ok());
+        match percent.filter(|it| (10..=90).contains(it)) {
+            Some(percent) => prefetch.percent = percent,
+            None => return wrong(token, "not a percentage from 10% to 90%"),
+        }
+    }
+    if let Some(token) = tokens.get(3) {
+        return wrong(token, "one argument too many");
+    }
+    Some(prefetch).filter(|it| it.amount > 0)
+}
+
+/// Reads `serve_stale [DURATION [immediate [TTL [RECHECK]] | verify [TIMEOUT [TTL [RECHECK]]]]]`.
+fn stale(line: &Line, report: &mut Report) -> Option<Stale> {
+    let mut stale = Stale {
+        up_to: Duration::from_secs(3600),
+        verify: None,
+        ttl_seconds: 0,
+        recheck: Duration::ZERO,
+        prefers_positive: false,
+    };
+    let usage =
+        "serve_stale [DURATION [immediate [TTL [RECHECK]] | verify [TIMEOUT [TTL [RECHECK]]]]]";
+    let mut words = line.arguments.iter();
+    let mut duration = |words: &mut std::slice::Iter<'_, Token>, most: Option<Duration>| {
+        let token = words.next()?;
+        let read = go_duration(&token.text).map_err(|error| error.to_string());
+        let read = match (read, most) {
+            (Ok(read), Some(most)) if read > most => Err(format!("more than {most:?}")),
+            (read, _) => read,
+        };
+        match read {
+            Ok(read) => Some(read),
+            Err(error) => {
+                let message = format!("serve_stale {}: {error}", token.shown());
+                report.error(&token.place, message, format!("write: {usage}"));
+                None
+            }
+        }
+    };
+    stale.up_to = duration(&mut words, None).unwrap_or(stale.up_to);
+    let mode = words.next();
+    match mode.map(|token| token.text.to_ascii_lowercase()).as_deref() {
+        None | Some("immediate") => {}
+        Some("verify") => {
+            let timeout = duration(&mut words, None);
+            stale.verify = Some(timeout.filter(|it| !it.is_zero()));
+        }
+        Some(_) => {
+            let token = mode?;
+            let message = format!("serve_stale {}: no such mode", token.shown());
+            report.error(&token.place, message, "write immediate or verify");
+            return Some(stale);
+        }
+    }
+    let most = Duration::from_secs(u64::from(i32::MAX.unsigned_abs()));
+    let ttl = duration(&mut words, Some(most)).unwrap_or_default();
+    stale.recheck = duration(&mut words, Some(MOST_FAILURE)).unwrap_or_default();
+    stale.ttl_seconds = u32::try_from(ttl.as_secs()).unwrap_or(0);
+    if ttl.subsec_nanos() > 0 {
+        let message = "the TTL of serve_stale is not in whole seconds";
+        report.error(&line.name.place, message, format!("write: {usage}"));
+    }
+    if let Some(token) = words.next() {
+        let message = format!("serve_stale: {} is one argument too many", token.shown());
+        report.error(&token.place, message, format!("write: {usage}"));
+    }
+    Some(stale)
+}
+
+/// Reads `serve_stale_policy prefer_positive`.
+fn read_policy(line: &Line, policy: &mut Option<Place>, report: &mut Report) {
+    let Some(token) = line.exactly_one("prefer_positive", report) else {
+        return;
+    };
+    if token.text.eq_ignore_ascii_case("prefer_positive") {
+        line.set(policy, Some(line.name.place.clone()), report);
+    } else {
+        let message = format!("serve_stale_policy {}: no such policy", token.shown());
+        report.error(
+            &token.place,
+            message,
+            "write: serve_stale_policy prefer_positive",
+        );
+    }
+}
+
+/// Reads `disable success|denial [ZONES...]`.
+fn disable(line: &Line, cache: &mut Cache, report: &mut Report) {
+    let usage = "success|denial [ZONE...]";
+    let Some((kind, zones)) = line
+        .at_least_one(usage, report)
+        .and_then(<[Token]>::split_first)
+    else {
+        return;
+    };
+    let zones = zone::arguments(zones, &[Name::root()], report);
+    match kind.text.as_str() {
+        "success" => cache.success.disabled = zones,
+        "denial" => cache.denial.disabled = zones,
+        _ => {
+            let message = format!("disable {}: no such kind", kind.shown());
+            report.error(&kind.place, message, format!("write: disable {usage}"));
+        }
+    }
+}

@@ -6,9 +6,9 @@ use corefile::place::{Place, Report};
 use dns::Name;
 use transfer::PeerAddress;
 
-use crate::config::blocks::ServerBlock;
-use crate::config::known::Word;
+use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::config::zone;
+use crate::transfer::Transfer;
 
 /// A catalog zone as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,41 +38,61 @@ pub struct CatalogEntry {
     pub moves_to: Option<Name>,
 }
 
-/// The options, for messages.
-const OPTIONS: &str = "group, coo and several_groups";
 /// The most octets of a catalog's name: what stands below has a label of 32 characters and two more.
 const MAX_ZONE_OCTETS: usize = 200;
 /// The most octets of a group: one string of a TXT record.
 const GROUP_OCTETS: usize = 255;
 
-/// Reads the directive.
-pub(crate) fn parse(directive: &Statement, report: &mut Report) -> Option<Catalog> {
-    let place = directive.name.place.clone();
-    let Some((first, members)) = directive.arguments.split_first() else {
-        let mend = "write: catalog ZONE [MEMBERS...]";
-        report.error(&place, "catalog names no zone", mend);
-        return None;
-    };
-    let mut catalog = Catalog {
-        place,
-        zone: zone::domain_name(first, report)?.to_lower(),
-        members: zone::arguments(members, &[], report),
-        groups: Vec::new(),
-        moves: Vec::new(),
-        several_groups: false,
-    };
-    for line in &directive.lines {
-        match line.name.text.as_str() {
-            "group" => group(line, &mut catalog, report),
-            "coo" => moves(line, &mut catalog, report),
-            "several_groups" => {
-                line.refuse_arguments(report);
-                catalog.several_groups = true;
+impl Directive for Catalog {
+    const WORD: &'static str = "catalog";
+    const USAGE: &'static str = "catalog ZONE [MEMBERS…] { … }";
+    const SUMMARY: &'static str = "a zone that lists zones (RFC 9432); members default to all zones of the block that somebody may have; who may have the catalog is said by `transfer`";
+    const OPTIONS: &'static str = "group, coo and several_groups";
+    const REPEAT: Repeat = Repeat::Several;
+    const ROLE: Role = Role::Zones;
+
+    fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
+        let place = directive.name.place.clone();
+        let Some((first, members)) = directive.arguments.split_first() else {
+            let mend = "write: catalog ZONE [MEMBERS...]";
+            report.error(&place, "catalog names no zone", mend);
+            return None;
+        };
+        let mut catalog = Catalog {
+            place,
+            zone: zone::domain_name(first, report)?.to_lower(),
+            members: zone::arguments(members, &[], report),
+            groups: Vec::new(),
+            moves: Vec::new(),
+            several_groups: false,
+        };
+        for line in &directive.lines {
+            match line.name.text.as_str() {
+                "group" => group(line, &mut catalog, report),
+                "coo" => moves(line, &mut catalog, report),
+                "several_groups" => {
+                    line.refuse_arguments(report);
+                    catalog.several_groups = true;
+                }
+                _ => directive.unknown_option(line, Catalog::OPTIONS, report),
             }
-            _ => directive.unknown_option(line, OPTIONS, report),
+        }
+        Some(catalog)
+    }
+
+    fn check(blocks: &[ServerBlock], report: &mut Report) {
+        let mut seen: Vec<(&Self, Vec<CatalogEntry>)> = Vec::new();
+        for block in blocks {
+            for catalog in block.all::<Self>() {
+                check_one(block, catalog, report);
+                let entries = block.catalog_entries(catalog);
+                for (other, theirs) in &seen {
+                    check_pair((catalog, &entries), (other, theirs), report);
+                }
+                seen.push((catalog, entries));
+            }
         }
     }
-    Some(catalog)
 }
 
 /// The names of the catalogs among directives.
@@ -82,15 +102,6 @@ pub(crate) fn names(directives: &[Statement]) -> Vec<Name> {
     let mut aside = Report::default();
     let names = catalogs.filter_map(|it| zone::domain_name(it.arguments.first()?, &mut aside));
     names.map(|name| name.to_lower()).collect()
-}
-
-/// Whether a directive writes zones with content: the keys of the block that are catalogs are none of
-/// them.
-pub(crate) const fn stands_beside(word: Word) -> bool {
-    matches!(
-        word,
-        Word::External | Word::File | Word::Kubernetes | Word::Multicluster
-    )
 }
 
 /// Reads `group NAME [MEMBERS...]`.
@@ -132,7 +143,7 @@ impl ServerBlock {
     pub fn catalog_entries(&self, catalog: &Catalog) -> Vec<CatalogEntry> {
         let zones: Vec<&Name> = if catalog.members.is_empty() {
             let own = self.content_zones();
-            own.filter(|zone| self.transfer_for(zone).is_some())
+            own.filter(|zone| self.for_zone::<Transfer>(zone).is_some())
                 .collect()
         } else {
             catalog.members.iter().collect()
@@ -157,21 +168,6 @@ impl ServerBlock {
     }
 }
 
-/// Checks the catalogs of all blocks.
-pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
-    let mut seen: Vec<(&Catalog, Vec<CatalogEntry>)> = Vec::new();
-    for block in servers {
-        for catalog in &block.catalogs {
-            check_one(block, catalog, report);
-            let entries = block.catalog_entries(catalog);
-            for (other, theirs) in &seen {
-                check_pair((catalog, &entries), (other, theirs), report);
-            }
-            seen.push((catalog, entries));
-        }
-    }
-}
-
 /// Checks what one catalog says about its own block.
 fn check_one(block: &ServerBlock, catalog: &Catalog, report: &mut Report) {
     let place = &catalog.place;
@@ -188,7 +184,7 @@ fn check_one(block: &ServerBlock, catalog: &Catalog, report: &mut Report) {
         let mend = "give the catalog a name of its own, such as catalog.invalid";
         report.error(place, format!("{own} is a zone with content already"), mend);
     }
-    if block.transfer_for(own).is_none() {
+    if block.for_zone::<Transfer>(own).is_none() {
         let message = format!("nobody may have the catalog {own}");
         let mend = "add the zone to the keys of the block, or name it behind transfer";
         report.error(place, message, mend);
@@ -197,7 +193,7 @@ fn check_one(block: &ServerBlock, catalog: &Catalog, report: &mut Report) {
         if !block.content_zones().any(|known| known == zone) {
             let message = format!("the catalog lists {zone}, which this block does not write");
             report.error(place, message, "name zones of this block");
-        } else if block.transfer_for(zone).is_none() {
+        } else if block.for_zone::<Transfer>(zone).is_none() {
             let message = format!("the catalog lists {zone}, which nobody may have");
             report.error(place, message, "name the zone behind transfer, too");
         }
@@ -241,9 +237,9 @@ fn check_readers(
 ) {
     let members = entries.iter().map(|entry| &entry.zone);
     let members: Vec<_> = members
-        .map(|zone| (zone, block.transfer_for(zone)))
+        .map(|zone| (zone, block.for_zone::<Transfer>(zone)))
         .collect();
-    let readers = block.transfer_for(&catalog.zone);
+    let readers = block.for_zone::<Transfer>(&catalog.zone);
     for reader in readers.into_iter().flat_map(|it| &it.secondaries) {
         let peer = PeerAddress::from(reader.address);
         let mut lacking = members

@@ -1,5 +1,6 @@
 //! `catalog`.
 
+use crate::config::Catalog;
 use crate::config::tests::{config, name, read, warnings};
 
 /// A block with two zones that may be transferred, and these lines.
@@ -19,7 +20,7 @@ fn wrong(text: &str) -> String {
 fn a_catalog_lists_all_zones_that_somebody_may_have() {
     let config = config(&text("catalog Catalog.invalid"));
     let block = &config.servers[0];
-    let catalog = &block.catalogs[0];
+    let catalog = &block.get::<Catalog>().unwrap();
     assert_eq!(catalog.zone, name("catalog.invalid"));
     let entries = block.catalog_entries(catalog);
     let zones: Vec<String> = entries.iter().map(|it| it.zone.to_string()).collect();
@@ -38,7 +39,7 @@ fn members_groups_and_moves_are_by_member() {
          new.invalid 10.0.0.0/8\n}",
     ));
     let block = &config.servers[0];
-    let entries = block.catalog_entries(&block.catalogs[0]);
+    let entries = block.catalog_entries(block.get::<Catalog>().unwrap());
     assert_eq!(entries[0].groups, ["names"]);
     assert_eq!(entries[0].moves_to, None);
     assert!(entries[1].groups.is_empty());
@@ -136,5 +137,8 @@ fn g4_one_zone_in_two_catalogs_is_refused_unless_it_moves() {
     // The same name twice in one catalog is one member.
     let config = config(&text("catalog catalog.invalid cluster.local cluster.local"));
     let block = &config.servers[0];
-    assert_eq!(block.catalog_entries(&block.catalogs[0]).len(), 1);
+    assert_eq!(
+        block.catalog_entries(block.get::<Catalog>().unwrap()).len(),
+        1
+    );
 }

@@ -4,7 +4,7 @@
 use dns::Name;
 use kubernetes::schema::{NAME_SERVER, ZoneForm};
 
-use crate::config::blocks::ServerBlock;
+use crate::config::block::ServerBlock;
 use crate::k8s_external::External;
 use crate::kubernetes::Kubernetes;
 
@@ -80,7 +80,7 @@ impl ServerBlock {
             }
         });
         of_clusters.or_else(|| {
-            let external = self.external.as_ref()?;
+            let external = self.get::<External>()?;
             if external.forward_zones.contains(zone) {
                 Some(Form::External(external))
             } else {

@@ -6,8 +6,11 @@
 use corefile::place::{Place, Report};
 use dns::Name;
 
-use crate::config::blocks::ServerBlock;
+use crate::apex::Apex;
+use crate::config::block::ServerBlock;
+use crate::file::ZoneFile;
 use crate::kubernetes::is_reverse;
+use crate::transfer::Transfer;
 
 /// Reports zones that lie where a cluster has names, and warns about others within a cluster's zone.
 pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
@@ -38,7 +41,7 @@ fn check_pair(
 ) {
     let is_below = |label: &&str| above.child(label).is_ok_and(|top| zone.is_within(&top));
     let names_servers = outer
-        .apex_for(above)
+        .for_zone::<Apex>(above)
         .is_some_and(|apex| !apex.name_servers.is_empty());
     let hides_names = outer.form_of(above).is_some_and(|form| {
         let has_server = form.home(above) == above && !names_servers;
@@ -58,8 +61,10 @@ fn check_pair(
     if std::ptr::eq(inner, outer) && is_reverse(zone) && inner.is_of_cluster(zone) {
         return;
     }
-    let is_file = inner.files.iter().any(|file| file.zones.contains(zone));
-    if std::ptr::eq(inner, outer) && is_file || outer.transfer_for(above).is_some() {
+    let is_file = inner
+        .all::<ZoneFile>()
+        .any(|file| file.zones.contains(zone));
+    if std::ptr::eq(inner, outer) && is_file || outer.for_zone::<Transfer>(above).is_some() {
         let message =
             format!("{zone} is a zone of its own: names of {above} at or below it are not seen");
         let mend = format!(

@@ -2,11 +2,11 @@
 
 use corefile::place::Report;
 
-use crate::config::blocks::ServerBlock;
+use crate::config::block::ServerBlock;
 use crate::kubernetes::Kubernetes;
 
 /// Reports a zone that two `kubernetes` directives write differently: a zone has one content.
-pub(crate) fn check_sources(servers: &[ServerBlock], report: &mut Report) {
+pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
     let all: Vec<&Kubernetes> = servers.iter().flat_map(ServerBlock::clusters).collect();
     for (index, later) in all.iter().enumerate() {
         for zone in later.zones() {

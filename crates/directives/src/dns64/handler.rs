@@ -151,7 +151,9 @@ mod tests {
     fn ask(directive: &str, question: &str, from: &str) -> String {
         let text = format!(". {{\n{directive}\n}}\n");
         let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
-        let on = loaded.config.servers[0].handlers.dns64.clone().unwrap();
+        let on = loaded.config.servers[0]
+            .get::<crate::config::Dns64>()
+            .unwrap();
         let lines = [
             "four A 192.0.2.33",
             "both A 192.0.2.1",
@@ -160,10 +162,7 @@ mod tests {
         ];
         let zones = vec![zone("z.", 1, &lines)];
         let server = chain_around(
-            vec![Arc::new(Dns64::new(
-                &on,
-                counts(&HandlerMetrics::default()),
-            ))],
+            vec![Arc::new(Dns64::new(on, counts(&HandlerMetrics::default())))],
             zones,
             vec![],
         );

@@ -1,4 +1,156 @@
-//! `errors`: errors are logged.
+//! `errors [stdout] { stacktrace; consolidate DURATION REGEXP [LEVEL] [show_first] }`: errors of answering are
+//! logged, repeated ones summed up.
 
-pub(crate) mod config;
 pub(crate) mod consolidate;
+
+use std::time::Duration;
+
+use corefile::parser::{Line, Statement};
+use corefile::place::{Place, Report};
+use corefile::quantity::go_duration;
+use dns::Name;
+use regex::Regex;
+
+use crate::config::block::Directive;
+
+/// Errors are logged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Errors {
+    /// Where it stands.
+    pub place: Place,
+    /// Whether a panic is logged with its stack.
+    pub stacktrace: bool,
+    /// What is summed up; the first pattern that fits counts.
+    pub consolidations: Vec<Consolidate>,
+}
+
+/// Errors that are summed up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Consolidate {
+    /// Over which time.
+    pub period: Duration,
+    /// The period as it was written.
+    pub period_text: String,
+    /// Which errors: a regular expression that was tried.
+    pub pattern: String,
+    /// How they are logged.
+    pub level: Level,
+    /// Whether the first is logged at once.
+    pub show_first: bool,
+}
+
+/// How much a line matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// `warning`.
+    Warning,
+    /// `error`.
+    Error,
+    /// `info`.
+    Info,
+    /// `debug`.
+    Debug,
+}
+
+/// The longest pattern.
+const MAX_PATTERN: usize = 10_000;
+/// What stands behind `consolidate`.
+const CONSOLIDATE: &str = "DURATION REGEXP [warning|error|info|debug] [show_first]";
+
+impl Directive for Errors {
+    const WORD: &'static str = "errors";
+    const USAGE: &'static str = "errors [stdout] { stacktrace|consolidate … }";
+    const SUMMARY: &'static str = "logs queries that failed; with `stacktrace` at the start whatever panics is logged with its stack";
+    const OPTIONS: &'static str = "stacktrace and consolidate";
+
+    fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
+        if let Some(output) = directive.at_most_one(report)
+            && output.text != "stdout"
+        {
+            let message = format!("errors cannot be logged to {}", output.shown());
+            report.error(&output.place, message, "write: errors, or: errors stdout");
+        }
+        let mut stacktrace = false;
+        let mut consolidations = Vec::new();
+        for line in &directive.lines {
+            match line.name.text.as_str() {
+                "stacktrace" => {
+                    line.refuse_arguments(report);
+                    stacktrace = true;
+                }
+                "consolidate" => consolidations.extend(consolidate(line, report)),
+                _ => directive.unknown_option(line, "stacktrace and consolidate", report),
+            }
+        }
+        Some(Errors {
+            place: directive.name.place.clone(),
+            stacktrace,
+            consolidations,
+        })
+    }
+}
+
+/// Reads `consolidate`.
+fn consolidate(line: &Line, report: &mut Report) -> Option<Consolidate> {
+    let mend = format!("write: consolidate {CONSOLIDATE}");
+    let (period, pattern, more) = match line.arguments.as_slice() {
+        [period, pattern, more @ ..] if more.len() <= 2 => (period, pattern, more),
+        other => {
+            let message = format!(
+                "consolidate takes two to four arguments, there are {}",
+                other.len()
+            );
+            report.error(&line.name.place, message, mend);
+            return None;
+        }
+    };
+    let length = match go_duration(&period.text) {
+        Ok(length) if !length.is_zero() => Some(length),
+        Ok(_) => {
+            let message = format!("consolidate {}: no time at all", period.shown());
+            report.error(&period.place, message, mend.clone());
+            None
+        }
+        Err(error) => {
+            let message = format!("consolidate {}: {error}", period.shown());
+            report.error(&period.place, message, mend.clone());
+            None
+        }
+    };
+    let wrong = if pattern.text.len() > MAX_PATTERN {
+        Some(format!("longer than {MAX_PATTERN} octets"))
+    } else {
+        Regex::new(&pattern.text).err().map(|error| {
+            let text = error.to_string();
+            text.lines().last().unwrap_or_default().to_owned()
+        })
+    };
+    if let Some(wrong) = &wrong {
+        let message = format!("consolidate: the pattern cannot be used: {wrong}");
+        report.error(&pattern.place, message, "write a regular expression of RE2");
+    }
+    let (mut level, mut show_first) = (Level::Error, false);
+    for (at, token) in more.iter().enumerate() {
+        match (at, token.text.as_str()) {
+            (0, "warning") => level = Level::Warning,
+            (0, "error") => level = Level::Error,
+            (0, "info") => level = Level::Info,
+            (0, "debug") => level = Level::Debug,
+            (_, "show_first") if at + 1 == more.len() => show_first = true,
+            _ => {
+                let message = format!(
+                    "consolidate: {} is no level, nor show_first at the end",
+                    token.shown()
+                );
+                report.error(&token.place, message, mend.clone());
+            }
+        }
+    }
+    Some(Consolidate {
+        period: length.filter(|_| wrong.is_none())?,
+        period_text: period.text.clone(),
+        pattern: pattern.text.clone(),
+        level,
+        show_first,
+    })
+}

@@ -12,14 +12,13 @@ use corefile::place::{Place, Report};
 use corefile::quantity::go_duration;
 use dns::Name;
 
-use crate::config::blocks::ServerBlock;
+use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::config::zone;
+use crate::config::zoned::warn_of_unasked;
+use crate::k8s_external::External;
 
 /// How often a file is looked at, unless written: CoreDNS's.
 const DEFAULT_RELOAD: Duration = Duration::from_secs(60);
-
-/// The options, for messages.
-const OPTIONS: &str = "reload and fallthrough";
 
 /// A zone file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,68 +36,84 @@ pub struct ZoneFile {
     pub fallthrough: Vec<Name>,
 }
 
-/// Reads the directive; `block_zones` are the default.
-pub(crate) fn parse(
-    directive: &Statement,
-    block_zones: &[Name],
-    report: &mut Report,
-) -> Option<ZoneFile> {
-    let place = directive.name.place.clone();
-    let Some((path, zones)) = directive.arguments.split_first() else {
-        let mend = "write: file DBFILE [ZONES...]";
-        report.error(&place, "file names no file", mend);
-        return None;
-    };
-    let mut file = ZoneFile {
-        place,
-        path: directive.path(&path.text),
-        zones: zone::arguments(zones, block_zones, report),
-        reload: Some(DEFAULT_RELOAD),
-        fallthrough: Vec::new(),
-    };
-    let mut reload = None;
-    for line in &directive.lines {
-        match line.name.text.as_str() {
-            "reload" => {
-                let value = line.value("DURATION", go_duration, report);
-                line.set(&mut reload, value, report);
+impl Directive for ZoneFile {
+    const WORD: &'static str = "file";
+    const USAGE: &'static str = "file DBFILE [ZONES…] { … }";
+    const SUMMARY: &'static str = "zones from master files, or names under a cluster's zone; zones default to the keys of the block";
+    const OPTIONS: &'static str = "reload and fallthrough";
+    const REPEAT: Repeat = Repeat::Several;
+    const ROLE: Role = Role::Zones;
+
+    fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
+        let place = directive.name.place.clone();
+        let Some((path, zones)) = directive.arguments.split_first() else {
+            let mend = "write: file DBFILE [ZONES...]";
+            report.error(&place, "file names no file", mend);
+            return None;
+        };
+        let mut file = ZoneFile {
+            place,
+            path: directive.path(&path.text),
+            zones: zone::arguments(zones, block_zones, report),
+            reload: Some(DEFAULT_RELOAD),
+            fallthrough: Vec::new(),
+        };
+        let mut reload = None;
+        for line in &directive.lines {
+            match line.name.text.as_str() {
+                "reload" => {
+                    let value = line.value("DURATION", go_duration, report);
+                    line.set(&mut reload, value, report);
+                }
+                "fallthrough" => {
+                    file.fallthrough = zone::arguments(&line.arguments, &[Name::root()], report);
+                }
+                // CoreDNS passes over it, whatever it says.
+                "upstream" => {}
+                "reload_by_mtime" => line.refuse_arguments(report),
+                _ => directive.unknown_option(line, ZoneFile::OPTIONS, report),
             }
-            "fallthrough" => {
-                file.fallthrough = zone::arguments(&line.arguments, &[Name::root()], report);
+        }
+        if let Some(reload) = reload {
+            file.reload = Some(reload).filter(|reload| !reload.is_zero());
+        }
+        Some(file)
+    }
+
+    fn check(blocks: &[ServerBlock], report: &mut Report) {
+        for (index, block) in blocks.iter().enumerate() {
+            for (at, file) in block.all::<Self>().enumerate() {
+                for zone in &file.zones {
+                    let mut earlier = block.all::<Self>().take(at);
+                    match earlier.find(|other| other.zones.contains(zone)) {
+                        None => check_reach(block, file, zone, report),
+                        Some(other) => {
+                            let line = other.place.line;
+                            let message =
+                                format!("the file of {zone} stands in line {line} already");
+                            let mend = "a zone has one file: let it $INCLUDE the other";
+                            report.error(&file.place, message, mend);
+                        }
+                    }
+                }
             }
-            // CoreDNS passes over it, whatever it says.
-            "upstream" => {}
-            "reload_by_mtime" => line.refuse_arguments(report),
-            _ => directive.unknown_option(line, OPTIONS, report),
+            for zone in block.zones_written() {
+                check_agreement(&blocks[..index], block, zone, report);
+            }
         }
     }
-    if let Some(reload) = reload {
-        file.reload = Some(reload).filter(|reload| !reload.is_zero());
-    }
-    Some(file)
 }
 
 impl ServerBlock {
-    /// The zones that are files, and no cluster's.
-    pub fn file_zones(&self) -> impl Iterator<Item = (&Name, &ZoneFile)> {
-        let all = self.files.iter();
-        all.flat_map(|file| file.zones.iter().map(move |zone| (zone, file)))
-            .filter(|(zone, _)| !self.is_of_cluster(zone))
-    }
-
-    /// Whether a cluster writes this zone.
-    pub(crate) fn is_of_cluster(&self, zone: &Name) -> bool {
-        self.cluster_zones().any(|own| own == zone)
-    }
-
     /// For which names the zone of a cluster falls through.
     fn fallthrough_of(&self, zone: &Name) -> &[Name] {
         let mut clusters = self.clusters();
         if let Some(cluster) = clusters.find(|it| it.zones().any(|own| own == zone)) {
             return &cluster.fallthrough;
         }
-        let external = self.external.as_ref();
-        let external = external.filter(|it| it.zones().any(|own| own == zone));
+        let external = self
+            .get::<External>()
+            .filter(|it| it.zones().any(|own| own == zone));
         external.map_or(&[], |external| &external.fallthrough)
     }
 
@@ -106,8 +121,9 @@ impl ServerBlock {
     /// below them.
     #[must_use]
     pub fn overlay_of(&self, zone: &Name) -> Option<(&ZoneFile, Vec<Name>)> {
-        let mut files = self.files.iter();
-        let file = files.find(|file| file.zones.contains(zone))?;
+        let file = self
+            .all::<ZoneFile>()
+            .find(|file| file.zones.contains(zone))?;
         let names = self.fallthrough_of(zone).iter().filter_map(|name| {
             if zone.is_within(name) {
                 Some(zone.clone())
@@ -141,29 +157,6 @@ fn is_same(one: &Made<'_>, other: &Made<'_>) -> bool {
     one.0 == other.0 && of(one) == of(other)
 }
 
-/// Checks what the blocks say about files.
-pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
-    for (index, server) in servers.iter().enumerate() {
-        for (at, file) in server.files.iter().enumerate() {
-            for zone in &file.zones {
-                let mut earlier = server.files[..at].iter();
-                match earlier.find(|other| other.zones.contains(zone)) {
-                    None => check_reach(server, file, zone, report),
-                    Some(other) => {
-                        let line = other.place.line;
-                        let message = format!("the file of {zone} stands in line {line} already");
-                        let mend = "a zone has one file: let it $INCLUDE the other";
-                        report.error(&file.place, message, mend);
-                    }
-                }
-            }
-        }
-        for zone in server.zones_written() {
-            check_agreement(&servers[..index], server, zone, report);
-        }
-    }
-}
-
 /// Reports a zone that an earlier block makes of another file, or of none.
 fn check_agreement(
     earlier: &[ServerBlock],
@@ -194,14 +187,7 @@ fn check_reach(server: &ServerBlock, file: &ZoneFile, zone: &Name, report: &mut 
         report.warn(&file.place, message, "write fallthrough in kubernetes");
         return;
     }
-    if !server.zones.iter().any(|key| zone.is_within(&key.apex)) {
-        let message = format!("no query for {zone} comes to this block");
-        report.warn(
-            &file.place,
-            message,
-            "add the zone to the keys of the block",
-        );
-    }
+    warn_of_unasked(server, &file.place, [zone].into_iter(), report);
 }
 
 #[cfg(test)]

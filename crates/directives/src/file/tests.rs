@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::config::ZoneFile;
 use crate::config::tests::{block, check_problems, config, faults, shown, warnings};
 
 /// The zones that are files, and the files under zones, as `zone file` and `zone over file for names`.
@@ -37,12 +38,13 @@ fn a_file_is_for_the_zones_it_names_else_those_of_its_block() {
 fn a_file_is_looked_at_every_minute_unless_told() {
     let reload = |option: &str| {
         block(&format!("file db {{\n{option}\n}}"))
-            .files
+            .all::<ZoneFile>()
+            .collect::<Vec<_>>()
             .remove(0)
             .reload
     };
     assert_eq!(
-        block("file db").files[0].reload,
+        block("file db").get::<ZoneFile>().unwrap().reload,
         Some(Duration::from_secs(60))
     );
     assert_eq!(reload("reload 1h30m"), Some(Duration::from_secs(5400)));
@@ -52,7 +54,12 @@ fn a_file_is_looked_at_every_minute_unless_told() {
         None
     );
     assert_eq!(
-        shown(&block("file db {\n fallthrough\n}").files[0].fallthrough),
+        shown(
+            &block("file db {\n fallthrough\n}")
+                .get::<ZoneFile>()
+                .unwrap()
+                .fallthrough
+        ),
         ["."]
     );
 }

@@ -8,9 +8,9 @@ use corefile::place::{Place, Report};
 use corefile::quantity::duration_or_seconds;
 use dns::Name;
 
-use crate::config::blocks::ServerBlock;
+use crate::config::block::{Directive, Repeat, ServerBlock};
 use crate::config::zone;
-use crate::config::zoned::closest;
+use crate::config::zoned::{self, Zoned};
 
 /// What is held of some zones. What was not said is `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,62 +38,77 @@ pub enum Hold {
     Forever,
 }
 
-/// The options, for messages.
-const OPTIONS: &str = "shrink, at_least and hold";
+impl Directive for Gate {
+    const WORD: &'static str = "gate";
+    const USAGE: &'static str = "gate [ZONES…] off|{ … }";
+    const SUMMARY: &'static str =
+        "which losses of zones are held until someone has looked; on with its defaults without it";
+    const OPTIONS: &'static str = "shrink, at_least and hold";
+    const REPEAT: Repeat = Repeat::Several;
 
-impl ServerBlock {
-    /// Which losses of `zone` are held, by the closest `gate`.
-    #[must_use]
-    pub fn gate_for(&self, zone: &Name) -> Option<&Gate> {
-        closest(&self.gates, zone)
+    fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
+        let place = directive.name.place.clone();
+        let (arguments, is_off) = match directive.arguments.split_last() {
+            Some((last, before)) if last.text == "off" => (before, true),
+            Some(_) | None => (directive.arguments.as_slice(), false),
+        };
+        let mut gate = Gate {
+            zones: zone::arguments(arguments, block_zones, report),
+            place,
+            is_off,
+            shrink_percent: None,
+            at_least: None,
+            hold: None,
+        };
+        if directive.lines.is_empty() != is_off {
+            let (message, mend) = if is_off {
+                ("gate is off and has options", "take off or the block out")
+            } else {
+                (
+                    "gate says nothing",
+                    "write a block with shrink, at_least or hold, or: gate off",
+                )
+            };
+            report.error(&gate.place, message, mend);
+        }
+        for line in &directive.lines {
+            match line.name.text.as_str() {
+                "shrink" => {
+                    let value = line.value("PERCENT", percent, report);
+                    line.set(&mut gate.shrink_percent, value, report);
+                }
+                "at_least" => {
+                    let parse = |text: &str| text.parse().map_err(|_| "not a whole number");
+                    let value = line.value("RECORDS", parse, report);
+                    line.set(&mut gate.at_least, value, report);
+                }
+                "hold" => {
+                    let value = line.value("DURATION", hold, report);
+                    line.set(&mut gate.hold, value, report);
+                }
+                _ => directive.unknown_option(line, Gate::OPTIONS, report),
+            }
+        }
+        Some(gate)
+    }
+
+    fn check(blocks: &[ServerBlock], report: &mut Report) {
+        zoned::check::<Self>(blocks, report);
     }
 }
 
-/// Reads the directive; `block_zones` are the default.
-pub(crate) fn parse(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Gate {
-    let place = directive.name.place.clone();
-    let (arguments, is_off) = match directive.arguments.split_last() {
-        Some((last, before)) if last.text == "off" => (before, true),
-        Some(_) | None => (directive.arguments.as_slice(), false),
-    };
-    let mut gate = Gate {
-        zones: zone::arguments(arguments, block_zones, report),
-        place,
-        is_off,
-        shrink_percent: None,
-        at_least: None,
-        hold: None,
-    };
-    if directive.lines.is_empty() != is_off {
-        let (message, mend) = if is_off {
-            ("gate is off and has options", "take off or the block out")
-        } else {
-            (
-                "gate says nothing",
-                "write a block with shrink, at_least or hold, or: gate off",
-            )
-        };
-        report.error(&gate.place, message, mend);
+impl Zoned for Gate {
+    fn zones(&self) -> &[Name] {
+        &self.zones
     }
-    for line in &directive.lines {
-        match line.name.text.as_str() {
-            "shrink" => {
-                let value = line.value("PERCENT", percent, report);
-                line.set(&mut gate.shrink_percent, value, report);
-            }
-            "at_least" => {
-                let parse = |text: &str| text.parse().map_err(|_| "not a whole number");
-                let value = line.value("RECORDS", parse, report);
-                line.set(&mut gate.at_least, value, report);
-            }
-            "hold" => {
-                let value = line.value("DURATION", hold, report);
-                line.set(&mut gate.hold, value, report);
-            }
-            _ => directive.unknown_option(line, OPTIONS, report),
-        }
+
+    fn place(&self) -> &Place {
+        &self.place
     }
-    gate
+
+    fn candidates(block: &ServerBlock) -> Vec<&Name> {
+        block.cluster_zones().collect()
+    }
 }
 
 /// A share in per cent, with the sign or without.

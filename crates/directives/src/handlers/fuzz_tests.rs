@@ -24,7 +24,7 @@ fn handlers_desk() -> Desk {
                 template IN A z {\n  match ^ip-(?P<a>[0-9]*)\\.z\\.$\n  answer \"{{ .Name }} 60 IN A 10.0.0.{{ .Group.a }}\"\n  \
                 fallthrough\n }\n forward . 192.0.2.1\n}\n";
     let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
-    let on = &loaded.config.servers[0].handlers;
+    let on = &loaded.config.servers[0];
     let metrics = ops::HandlerMetrics::default();
     let counts = || counts(&metrics);
     let acl = |acl: &crate::config::Acl| AclRule {
@@ -32,20 +32,36 @@ fn handlers_desk() -> Desk {
         policies: acl.policies.clone(),
     };
     let clock: Arc<dyn Clock> = ops::HandClock::at(0);
-    let cache = on.cache.clone().unwrap();
-    let prefer = on.loadbalance.clone().unwrap().prefer;
+    let cache = on.get::<crate::config::Cache>().unwrap();
+    let prefer = on
+        .get::<crate::config::Loadbalance>()
+        .unwrap()
+        .prefer
+        .clone();
     let before: Vec<Arc<dyn Handler>> = vec![
-        Arc::new(Dns64::new(on.dns64.as_ref().unwrap(), counts())),
+        Arc::new(Dns64::new(
+            on.get::<crate::config::Dns64>().unwrap(),
+            counts(),
+        )),
         Arc::new(Loadbalance::new(None, prefer)),
-        Arc::new(Rewrite::new(on.rewrites.clone())),
-        Arc::new(Acl::new(on.acls.iter().map(acl).collect(), counts())),
-        Arc::new(Cache::new(cache, vec![], clock, &metrics, "dns://:53")),
+        Arc::new(Rewrite::new(on.all().cloned().collect())),
+        Arc::new(Acl::new(on.all().map(acl).collect(), counts())),
+        Arc::new(Cache::new(
+            cache.clone(),
+            vec![],
+            clock,
+            &metrics,
+            "dns://:53",
+        )),
         Arc::new(Templates::new(
-            on.templates.clone(),
+            on.all().cloned().collect(),
             zonefile::record,
             counts(),
         )),
-        Arc::new(Hosts::new(on.hosts.clone().unwrap(), &metrics)),
+        Arc::new(Hosts::new(
+            on.get::<crate::config::Hosts>().unwrap().clone(),
+            &metrics,
+        )),
     ];
     let mut setup = Setup::new(vec![zone("z.", 5, &["www A 10.0.0.1", "alias CNAME www"])]);
     setup.handlers = [before, vec![]];

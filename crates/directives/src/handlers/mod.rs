@@ -9,7 +9,7 @@ pub(crate) mod tally;
 pub(crate) mod testing;
 
 pub use crate::acl::handler::{Acl, AclRule};
-pub use crate::any::handler::Any;
+pub use crate::any::Any;
 pub use crate::autopath::handler::{Autopath, Search};
 pub use crate::cache::handler::Cache;
 pub use crate::chaos::handler::Chaos;

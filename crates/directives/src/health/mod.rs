@@ -6,6 +6,9 @@ use corefile::address::{HttpAddress, HttpHost};
 use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use corefile::quantity::go_duration;
+use dns::Name;
+
+use crate::config::block::{Directive, Repeat};
 
 /// Liveness is told at `/health`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,43 +21,45 @@ pub struct Health {
     pub lameduck: Duration,
 }
 
-/// The port unless written, on all addresses.
-const DEFAULT_PORT: u16 = 8080;
+/// Where it listens unless written: all addresses.
+const DEFAULT: HttpAddress = HttpAddress {
+    host: HttpHost::Any,
+    port: 8080,
+};
 
-/// Reads the directive. As in CoreDNS it may stand again: the last address counts, and a `lameduck`
-/// stays unless there is another.
-pub(crate) fn parse(
-    directive: &Statement,
-    earlier: Option<&Health>,
-    report: &mut Report,
-) -> Health {
-    let default = HttpAddress {
-        host: HttpHost::Any,
-        port: DEFAULT_PORT,
-    };
-    if let Some(earlier) = earlier {
-        let message = format!(
-            "health stands also in line {}, this address counts",
-            earlier.place.line
-        );
-        report.warn(&directive.name.place, message, "take one out");
+impl Directive for Health {
+    const WORD: &'static str = "health";
+    const USAGE: &'static str = "health [ADDRESS] { lameduck DURATION }";
+    const SUMMARY: &'static str =
+        "`/health`, `:8080` unless given; how long to go on answering after SIGTERM";
+    const OPTIONS: &'static str = "lameduck";
+    const REPEAT: Repeat = Repeat::Joined(Some("this address counts"));
+
+    fn read(directive: &Statement, zones: &[Name], report: &mut Report) -> Option<Self> {
+        let first = Self {
+            place: directive.name.place.clone(),
+            address: DEFAULT,
+            lameduck: Duration::ZERO,
+        };
+        first.read_again(directive, zones, report)
     }
-    let address = directive.http_address(report).unwrap_or(default);
-    let mut lameduck = None;
-    for line in &directive.lines {
-        match line.name.text.as_str() {
-            "lameduck" => {
-                let value = line.value("DURATION", go_duration, report);
-                line.set(&mut lameduck, value, report);
+
+    fn read_again(self, again: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
+        let address = again.http_address(report);
+        let mut lameduck = None;
+        for line in &again.lines {
+            match line.name.text.as_str() {
+                "lameduck" => {
+                    let value = line.value("DURATION", go_duration, report);
+                    line.set(&mut lameduck, value, report);
+                }
+                _ => again.unknown_option(line, Self::OPTIONS, report),
             }
-            _ => directive.unknown_option(line, "lameduck", report),
         }
-    }
-    let kept = earlier.map_or(Duration::ZERO, |health| health.lameduck);
-    let place = directive.name.place.clone();
-    Health {
-        place,
-        address,
-        lameduck: lameduck.unwrap_or(kept),
+        Some(Self {
+            place: again.name.place.clone(),
+            address: address.unwrap_or(DEFAULT),
+            lameduck: lameduck.unwrap_or(self.lameduck),
+        })
     }
 }

@@ -8,9 +8,9 @@ use corefile::place::{Place, Report};
 use corefile::quantity::{duration_or_seconds, size};
 use dns::Name;
 
-use crate::config::blocks::ServerBlock;
+use crate::config::block::{Directive, Repeat, ServerBlock};
 use crate::config::zone;
-use crate::config::zoned::closest;
+use crate::config::zoned::{self, Zoned};
 
 /// The bounds of a zone's history. What was not said is `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,56 +29,70 @@ pub struct History {
     pub publishes: bool,
 }
 
-/// The options, for messages.
-const OPTIONS: &str = "keep, versions, size and publish";
+impl Directive for History {
+    const WORD: &'static str = "history";
+    const USAGE: &'static str = "history [ZONES…] { … }";
+    const SUMMARY: &'static str = "what is kept of the past";
+    const OPTIONS: &'static str = "keep, versions, size and publish";
+    const REPEAT: Repeat = Repeat::Several;
 
-impl ServerBlock {
-    /// What is kept of `zone`, by the closest `history`.
-    #[must_use]
-    pub fn history_for(&self, zone: &Name) -> Option<&History> {
-        closest(&self.histories, zone)
+    fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
+        let mut history = History {
+            place: directive.name.place.clone(),
+            zones: zone::arguments(&directive.arguments, block_zones, report),
+            keep: None,
+            versions: None,
+            size_bytes: None,
+            publishes: false,
+        };
+        if directive.lines.is_empty() {
+            let mend = format!("write a block: its options are {}", Self::OPTIONS);
+            report.error(&history.place, "history says nothing", mend);
+        }
+        for line in &directive.lines {
+            match line.name.text.as_str() {
+                "keep" => {
+                    let value = line.value("DURATION", duration_or_seconds, report);
+                    line.set(&mut history.keep, value, report);
+                }
+                "versions" => {
+                    let parse = |text: &str| text.parse().map_err(|_| "not a whole number from 1");
+                    let value = line.value("NUMBER", parse, report);
+                    line.set(&mut history.versions, value, report);
+                }
+                "size" => {
+                    let parse = |text: &str| {
+                        let size = size(text).map_err(|error| error.to_string())?;
+                        NonZeroU64::new(size).ok_or_else(|| "nothing fits into that".to_owned())
+                    };
+                    let value = line.value("BYTES", parse, report);
+                    line.set(&mut history.size_bytes, value, report);
+                }
+                "publish" => {
+                    line.refuse_arguments(report);
+                    history.publishes = true;
+                }
+                _ => directive.unknown_option(line, History::OPTIONS, report),
+            }
+        }
+        Some(history)
+    }
+
+    fn check(blocks: &[ServerBlock], report: &mut Report) {
+        zoned::check::<Self>(blocks, report);
     }
 }
 
-/// Reads the directive; `block_zones` are the default.
-pub(crate) fn parse(directive: &Statement, block_zones: &[Name], report: &mut Report) -> History {
-    let mut history = History {
-        place: directive.name.place.clone(),
-        zones: zone::arguments(&directive.arguments, block_zones, report),
-        keep: None,
-        versions: None,
-        size_bytes: None,
-        publishes: false,
-    };
-    if directive.lines.is_empty() {
-        let mend = format!("write a block: its options are {OPTIONS}");
-        report.error(&history.place, "history says nothing", mend);
+impl Zoned for History {
+    fn zones(&self) -> &[Name] {
+        &self.zones
     }
-    for line in &directive.lines {
-        match line.name.text.as_str() {
-            "keep" => {
-                let value = line.value("DURATION", duration_or_seconds, report);
-                line.set(&mut history.keep, value, report);
-            }
-            "versions" => {
-                let parse = |text: &str| text.parse().map_err(|_| "not a whole number from 1");
-                let value = line.value("NUMBER", parse, report);
-                line.set(&mut history.versions, value, report);
-            }
-            "size" => {
-                let parse = |text: &str| {
-                    let size = size(text).map_err(|error| error.to_string())?;
-                    NonZeroU64::new(size).ok_or_else(|| "nothing fits into that".to_owned())
-                };
-                let value = line.value("BYTES", parse, report);
-                line.set(&mut history.size_bytes, value, report);
-            }
-            "publish" => {
-                line.refuse_arguments(report);
-                history.publishes = true;
-            }
-            _ => directive.unknown_option(line, OPTIONS, report),
-        }
+
+    fn place(&self) -> &Place {
+        &self.place
     }
-    history
+
+    fn candidates(block: &ServerBlock) -> Vec<&Name> {
+        block.zones_written().collect()
+    }
 }

@@ -9,9 +9,10 @@ use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::{Name, Ttl};
 
-use crate::config::blocks::ServerBlock;
+use crate::config::block::{Directive, Role, ServerBlock};
 use crate::config::zone;
-use crate::kubernetes::{is_reverse, ttl};
+use crate::config::zoned::warn_of_unasked;
+use crate::kubernetes::{Kubernetes, is_reverse, ttl};
 
 /// The external zones of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,16 +40,6 @@ const DEFAULT_APEX: &str = "dns";
 /// The TTL unless written.
 const DEFAULT_TTL: Ttl = Ttl::decode(5);
 
-/// The options, for messages.
-const OPTIONS: &str = "apex, ttl, headless and fallthrough";
-
-/// The names of the options.
-pub fn external_options() -> impl Iterator<Item = &'static str> {
-    OPTIONS
-        .split([',', ' '])
-        .filter(|name| !name.is_empty() && *name != "and")
-}
-
 impl External {
     /// All zones, those of names first.
     pub fn zones(&self) -> impl Iterator<Item = &Name> {
@@ -66,97 +57,103 @@ impl External {
     }
 }
 
-/// Reads the directive; `block_zones` are the default.
-pub(crate) fn parse(directive: &Statement, block_zones: &[Name], report: &mut Report) -> External {
-    let place = directive.name.place.clone();
-    let zones = zone::arguments(&directive.arguments, block_zones, report);
-    let (reverse_zones, forward_zones): (Vec<Name>, Vec<Name>) =
-        zones.into_iter().partition(is_reverse);
-    if forward_zones.is_empty() && !reverse_zones.is_empty() {
-        let mend = "add a zone of names, such as example.org";
-        report.error(&place, "k8s_external has only reverse zones", mend);
-    }
-    let (mut apex, mut seconds, mut headless) = (None, None, None);
-    let mut fallthrough: Vec<Name> = Vec::new();
-    for line in &directive.lines {
-        match line.name.text.as_str() {
-            "apex" => {
-                let value = line
-                    .exactly_one("LABEL", report)
-                    .and_then(|token| label(token, report));
-                line.set(&mut apex, value, report);
-            }
-            "ttl" => {
-                let value = line.value("SECONDS", ttl, report);
-                line.set(&mut seconds, value, report);
-            }
-            "headless" => {
-                line.refuse_arguments(report);
-                line.set(&mut headless, Some(()), report);
-            }
-            "fallthrough" => {
-                for zone in zone::arguments(&line.arguments, &[Name::root()], report) {
-                    if !fallthrough.contains(&zone) {
-                        fallthrough.push(zone);
+impl Directive for External {
+    const WORD: &'static str = "k8s_external";
+    const USAGE: &'static str = "k8s_external [ZONES…] { … }";
+    const SUMMARY: &'static str = "names of what is reached from outside the cluster of the `kubernetes` in the same block; zones default to the keys of the block, reverse zones get PTRs into the first zone of names";
+    const OPTIONS: &'static str = "apex, ttl, headless and fallthrough";
+    const ROLE: Role = Role::Zones;
+
+    fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
+        let place = directive.name.place.clone();
+        let zones = zone::arguments(&directive.arguments, block_zones, report);
+        let (reverse_zones, forward_zones): (Vec<Name>, Vec<Name>) =
+            zones.into_iter().partition(is_reverse);
+        if forward_zones.is_empty() && !reverse_zones.is_empty() {
+            let mend = "add a zone of names, such as example.org";
+            report.error(&place, "k8s_external has only reverse zones", mend);
+        }
+        let (mut apex, mut seconds, mut headless) = (None, None, None);
+        let mut fallthrough: Vec<Name> = Vec::new();
+        for line in &directive.lines {
+            match line.name.text.as_str() {
+                "apex" => {
+                    let value = line
+                        .exactly_one("LABEL", report)
+                        .and_then(|token| label(token, report));
+                    line.set(&mut apex, value, report);
+                }
+                "ttl" => {
+                    let value = line.value("SECONDS", ttl, report);
+                    line.set(&mut seconds, value, report);
+                }
+                "headless" => {
+                    line.refuse_arguments(report);
+                    line.set(&mut headless, Some(()), report);
+                }
+                "fallthrough" => {
+                    for zone in zone::arguments(&line.arguments, &[Name::root()], report) {
+                        if !fallthrough.contains(&zone) {
+                            fallthrough.push(zone);
+                        }
                     }
                 }
+                _ => directive.unknown_option(line, External::OPTIONS, report),
             }
-            _ => directive.unknown_option(line, OPTIONS, report),
         }
+        Some(External {
+            place,
+            forward_zones,
+            reverse_zones,
+            apex_label: apex.unwrap_or_else(|| DEFAULT_APEX.to_owned()),
+            ttl: seconds.unwrap_or(DEFAULT_TTL),
+            headless: headless.is_some(),
+            fallthrough,
+        })
     }
-    External {
-        place,
-        forward_zones,
-        reverse_zones,
-        apex_label: apex.unwrap_or_else(|| DEFAULT_APEX.to_owned()),
-        ttl: seconds.unwrap_or(DEFAULT_TTL),
-        headless: headless.is_some(),
-        fallthrough,
-    }
-}
 
-/// Reports a `k8s_external` without cluster, and a zone that another directive writes too: a zone has
-/// one content.
-pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
-    for (index, server) in servers.iter().enumerate() {
-        let Some(external) = &server.external else {
-            continue;
-        };
-        if server.kubernetes.is_none() {
-            let message = "k8s_external without kubernetes in its block";
-            let mend = "add kubernetes with the cluster whose Services it shows";
-            report.error(&external.place, message, mend);
-        }
-        for zone in external.zones() {
-            let by_cluster = servers
-                .iter()
-                .flat_map(ServerBlock::clusters)
-                .find(|kubernetes| kubernetes.zones().any(|there| there == zone));
-            if let Some(kubernetes) = by_cluster {
-                let message = format!(
-                    "the {} at {} writes {zone} too",
-                    kubernetes.word(),
-                    kubernetes.place
-                );
-                let mend = "a zone has one content: name another zone behind k8s_external";
+    fn check(blocks: &[ServerBlock], report: &mut Report) {
+        for (index, server) in blocks.iter().enumerate() {
+            let Some(external) = server.get::<Self>() else {
+                continue;
+            };
+            if !server.has::<Kubernetes>() {
+                let message = "k8s_external without kubernetes in its block";
+                let mend = "add kubernetes with the cluster whose Services it shows";
                 report.error(&external.place, message, mend);
             }
-            let is_other = |earlier: &&ServerBlock| {
-                let Some(own) = &earlier.external else {
-                    return false;
-                };
-                let one_cluster = earlier
-                    .kubernetes
+            warn_of_unasked(server, &external.place, external.zones(), report);
+            for zone in external.zones() {
+                let by_cluster = blocks
                     .iter()
-                    .zip(&server.kubernetes)
-                    .all(|(one, other)| one.same_contents(other));
-                own.zones().any(|there| there == zone)
-                    && !(one_cluster && own.same_contents(external))
-            };
-            if let Some(earlier) = servers[..index].iter().find(is_other) {
-                let message = format!("the block at {} writes {zone} differently", earlier.place);
-                let mend = "a zone has one content: let both say the same, or name other zones";
-                report.error(&external.place, message, mend);
+                    .flat_map(ServerBlock::clusters)
+                    .find(|kubernetes| kubernetes.zones().any(|there| there == zone));
+                if let Some(kubernetes) = by_cluster {
+                    let message = format!(
+                        "the {} at {} writes {zone} too",
+                        kubernetes.word(),
+                        kubernetes.place
+                    );
+                    let mend = "a zone has one content: name another zone behind k8s_external";
+                    report.error(&external.place, message, mend);
+                }
+                let is_other = |earlier: &&ServerBlock| {
+                    let Some(own) = earlier.get::<Self>() else {
+                        return false;
+                    };
+                    let one_cluster = earlier
+                        .all::<Kubernetes>()
+                        .zip(server.get::<Kubernetes>())
+                        .all(|(one, other)| one.same_contents(other));
+                    own.zones().any(|there| there == zone)
+                        && !(one_cluster && own.same_contents(external))
+                };
+                if let Some(earlier) = blocks[..index].iter().find(is_other) {
+                    let message =
+                        format!("the block at {} writes {zone} differently", earlier.place);
+                    let mend = "a zone has one content: let both say the same, or name other zones";
+                    report.error(&external.place, message, mend);
+                }
             }
         }
     }

@@ -1,11 +1,12 @@
 //! `k8s_external` and `multicluster`.
 
 use crate::config::tests::{block, config, faults, name, problems};
+use crate::config::{External, Kubernetes, Multicluster};
 
 #[test]
 fn k8s_external_has_coredns_defaults() {
     let server = block("kubernetes\nk8s_external example.org 192.0.2.0/24");
-    let external = server.external.as_ref().unwrap();
+    let external = server.get::<External>().unwrap();
     assert_eq!(external.forward_zones, [name("example.org")]);
     assert_eq!(external.reverse_zones, [name("2.0.192.in-addr.arpa")]);
     assert_eq!(
@@ -30,7 +31,7 @@ fn k8s_external_has_options() {
         "kubernetes\nk8s_external example.org {\n apex Top\n ttl 3600\n headless\n fallthrough \
          a.example.org\n}",
     );
-    let external = server.external.as_ref().unwrap();
+    let external = server.get::<External>().unwrap();
     assert_eq!(
         (
             external.apex_label.as_str(),
@@ -97,13 +98,13 @@ fn multicluster_zones_are_apart() {
         ". {\nkubernetes cluster.local clusterset.local 10.0.0.0/8 {\nmulticluster clusterset.local\n}\n}\n",
     )
     .servers;
-    let kubernetes = servers[0].kubernetes.as_ref().unwrap();
+    let kubernetes = servers[0].get::<Kubernetes>().unwrap();
     assert_eq!(kubernetes.forward_zones, [name("cluster.local")]);
     assert_eq!(kubernetes.clusterset_zones, [name("clusterset.local")]);
     assert!(!kubernetes.imports_only);
     // as in CoreDNS, no zone switches it off
     let off = block("kubernetes {\nmulticluster\n}");
-    assert!(off.kubernetes.unwrap().clusterset_zones.is_empty());
+    assert!(off.get::<Kubernetes>().unwrap().clusterset_zones.is_empty());
     assert_eq!(
         faults("kubernetes cluster.local {\nmulticluster clusterset.local\n}"),
         ["2:14: kubernetes is not authoritative for the multicluster zone clusterset.local."]
@@ -117,7 +118,7 @@ fn multicluster_zones_are_apart() {
 #[test]
 fn the_directive_multicluster_looks_at_imports_alone() {
     let server = block("multicluster {\nkubeconfig FILE context\nnoendpoints\nfallthrough\n}");
-    let multicluster = server.multicluster.as_ref().unwrap();
+    let multicluster = &server.get::<Multicluster>().unwrap().0;
     assert_eq!(multicluster.clusterset_zones, [name("cluster.local")]);
     assert!(multicluster.forward_zones.is_empty() && multicluster.imports_only);
     assert_eq!(multicluster.ttl.seconds(), 5);

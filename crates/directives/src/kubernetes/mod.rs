@@ -11,7 +11,9 @@ pub use options::{ApiLimits, Options, Pods};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use crate::config::block::{Directive, Role, ServerBlock};
 use crate::config::zone;
+use crate::config::zoned::warn_of_unasked;
 use corefile::lexer::Token;
 use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
@@ -138,18 +140,6 @@ const DEFAULT_TTL_SECONDS: u32 = 5;
 /// The longest TTL that may be written.
 const MAX_TTL_SECONDS: u32 = 3600;
 
-/// The options, for messages.
-const OPTIONS: &str =
-    "endpoint, tls, kubeconfig, manifests, ttl, namespaces, multicluster and fallthrough";
-
-/// The names of all options.
-pub fn kubernetes_options() -> impl Iterator<Item = &'static str> {
-    let names = OPTIONS
-        .split([',', ' '])
-        .chain(options::OPTIONS.split([',', ' ']));
-    names.filter(|name| !name.is_empty() && *name != "and")
-}
-
 /// What CoreDNS no longer has, and what to write.
 const GONE: &[(&str, &str)] = &[
     ("transfer", "write the directive transfer beside kubernetes"),
@@ -181,57 +171,69 @@ struct Draft {
     options: options::Draft,
 }
 
-/// Reads the directive; `block_zones` are the default.
-pub(crate) fn parse(
-    directive: &Statement,
-    block_zones: &[Name],
-    report: &mut Report,
-) -> Kubernetes {
-    let mut draft = Draft::default();
-    for line in &directive.lines {
-        option(directive, line, &mut draft, report);
-    }
-    let zones = zone::arguments(&directive.arguments, block_zones, report);
-    let place = directive.name.place.clone();
-    let (reverse_zones, names): (Vec<Name>, Vec<Name>) = zones.into_iter().partition(is_reverse);
-    if names.is_empty() && !reverse_zones.is_empty() {
-        let mend = "add a zone of names, such as cluster.local";
-        let message = format!("{} has only reverse zones", directive.name.text);
-        report.error(&place, message, mend);
-    }
-    for (place, zone) in &draft.multicluster {
-        if !names.contains(zone) {
-            let message =
-                format!("kubernetes is not authoritative for the multicluster zone {zone}");
-            report.error(place, message, "add it to the zones of names of kubernetes");
+impl Directive for Kubernetes {
+    const WORD: &'static str = "kubernetes";
+    const USAGE: &'static str = "kubernetes [ZONES…] { … }";
+    const SUMMARY: &'static str = "the cluster whose names the zones hold; zones default to the keys of the block; reverse zones get PTRs into the first forward zone";
+    const OPTIONS: &'static str = "endpoint, tls, kubeconfig, manifests, ttl, namespaces, multicluster and fallthrough, namespace_labels, labels, pods, endpoint_pod_names, noendpoints, zonal, ignore, apiserver_qps, apiserver_burst, apiserver_max_inflight, startup_timeout";
+    const ROLE: Role = Role::Zones;
+
+    fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
+        let mut draft = Draft::default();
+        for line in &directive.lines {
+            option(directive, line, &mut draft, report);
         }
+        let zones = zone::arguments(&directive.arguments, block_zones, report);
+        let place = directive.name.place.clone();
+        let (reverse_zones, names): (Vec<Name>, Vec<Name>) =
+            zones.into_iter().partition(is_reverse);
+        if names.is_empty() && !reverse_zones.is_empty() {
+            let mend = "add a zone of names, such as cluster.local";
+            let message = format!("{} has only reverse zones", directive.name.text);
+            report.error(&place, message, mend);
+        }
+        for (place, zone) in &draft.multicluster {
+            if !names.contains(zone) {
+                let message =
+                    format!("kubernetes is not authoritative for the multicluster zone {zone}");
+                report.error(place, message, "add it to the zones of names of kubernetes");
+            }
+        }
+        let is_clusterset = |zone: &Name| draft.multicluster.iter().any(|(_, other)| other == zone);
+        let (clusterset_zones, forward_zones): (Vec<Name>, Vec<Name>) =
+            names.into_iter().partition(is_clusterset);
+        let Draft {
+            endpoint,
+            tls,
+            kubeconfig,
+            manifests,
+            ttl,
+            namespaces,
+            fallthrough,
+            multicluster: _,
+            options,
+        } = draft;
+        let source = source(endpoint, tls, kubeconfig, manifests, report);
+        Some(Kubernetes {
+            place,
+            forward_zones,
+            reverse_zones,
+            clusterset_zones,
+            imports_only: false,
+            source,
+            ttl: ttl.unwrap_or(Ttl::decode(DEFAULT_TTL_SECONDS)),
+            options: options.finish(!namespaces.is_empty(), report),
+            namespaces: (!namespaces.is_empty()).then_some(namespaces),
+            fallthrough,
+        })
     }
-    let is_clusterset = |zone: &Name| draft.multicluster.iter().any(|(_, other)| other == zone);
-    let (clusterset_zones, forward_zones): (Vec<Name>, Vec<Name>) =
-        names.into_iter().partition(is_clusterset);
-    let Draft {
-        endpoint,
-        tls,
-        kubeconfig,
-        manifests,
-        ttl,
-        namespaces,
-        fallthrough,
-        multicluster: _,
-        options,
-    } = draft;
-    let source = source(endpoint, tls, kubeconfig, manifests, report);
-    Kubernetes {
-        place,
-        forward_zones,
-        reverse_zones,
-        clusterset_zones,
-        imports_only: false,
-        source,
-        ttl: ttl.unwrap_or(Ttl::decode(DEFAULT_TTL_SECONDS)),
-        options: options.finish(!namespaces.is_empty(), report),
-        namespaces: (!namespaces.is_empty()).then_some(namespaces),
-        fallthrough,
+
+    fn check(blocks: &[ServerBlock], report: &mut Report) {
+        for block in blocks {
+            for cluster in block.clusters() {
+                warn_of_unasked(block, &cluster.place, cluster.zones(), report);
+            }
+        }
     }
 }
 
@@ -290,10 +292,7 @@ fn option(directive: &Statement, line: &Line, draft: &mut Draft, report: &mut Re
                 report.error(&place, message, *mend);
             }
             None if draft.options.take(line, report) => {}
-            None => {
-                let options = format!("{OPTIONS}, {}", options::OPTIONS);
-                directive.unknown_option(line, &options, report);
-            }
+            None => directive.unknown_option(line, Kubernetes::OPTIONS, report),
         },
     }
 }

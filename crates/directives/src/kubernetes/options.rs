@@ -99,11 +99,6 @@ impl Options {
     }
 }
 
-/// The names of these options, for messages.
-pub(super) const OPTIONS: &str = "namespace_labels, labels, pods, endpoint_pod_names, noendpoints, \
-                                  zonal, ignore, apiserver_qps, apiserver_burst, apiserver_max_inflight, \
-                                  startup_timeout";
-
 /// What was written.
 #[derive(Default)]
 pub(super) struct Draft {

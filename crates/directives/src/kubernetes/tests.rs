@@ -9,7 +9,7 @@ use dns::Ttl;
 use kubernetes::facts::Selector;
 
 use crate::config::tests::{block, config, faults, name, shown, warnings};
-use crate::config::{ApiLimits, ClientTls, Options, Overrides, Pods, Source, load};
+use crate::config::{ApiLimits, ClientTls, Kubernetes, Options, Overrides, Pods, Source, load};
 
 #[test]
 fn the_quickstart_corefile_is_good() {
@@ -20,7 +20,7 @@ fn the_quickstart_corefile_is_good() {
     let loaded = load(path.as_ref(), &Overrides::default(), &|_| None).unwrap();
     assert_eq!(loaded.warnings, []);
     let server = &loaded.config.servers[0];
-    let kubernetes = server.kubernetes.as_ref().unwrap();
+    let kubernetes = server.get::<Kubernetes>().unwrap();
     assert_eq!(
         kubernetes.source,
         Source::Manifests {
@@ -39,7 +39,7 @@ fn the_quickstart_corefile_is_good() {
 
 #[test]
 fn kubernetes_has_the_defaults_of_coredns() {
-    let kubernetes = block("kubernetes").kubernetes.unwrap();
+    let kubernetes = block("kubernetes").get::<Kubernetes>().unwrap().clone();
     assert_eq!(shown(kubernetes.zones()), ["cluster.local."]);
     assert_eq!(kubernetes.source, Source::InCluster);
     assert_eq!(kubernetes.ttl, Ttl::decode(5));
@@ -54,7 +54,7 @@ fn kubernetes_takes_zones_ranges_and_options() {
     let text = ". {\n kubernetes Cluster.Local in-addr.arpa 10.0.0.0/15 cluster.local {\n ttl 0\n \
                 namespaces b a\n namespaces c\n fallthrough in-addr.arpa 10.0.0.0/8\n pods disabled\n \
                 kubeconfig k.conf ctx\n }\n}\n";
-    let kubernetes = config(text).servers.remove(0).kubernetes.unwrap();
+    let kubernetes = config(text).servers[0].get::<Kubernetes>().unwrap().clone();
     assert_eq!(shown(&kubernetes.forward_zones), ["cluster.local."]);
     assert_eq!(
         shown(&kubernetes.reverse_zones),
@@ -76,9 +76,10 @@ fn kubernetes_takes_zones_ranges_and_options() {
         }
     );
     let all = block("kubernetes {\n fallthrough\n}")
-        .kubernetes
+        .get::<Kubernetes>()
         .unwrap()
-        .fallthrough;
+        .fallthrough
+        .clone();
     assert_eq!(shown(&all), ["."]);
 }
 
@@ -93,7 +94,7 @@ fn the_api_server_may_be_named() {
     };
     let url = "https://192.0.2.1:6443".to_owned();
     assert_eq!(
-        block(text).kubernetes.unwrap().source,
+        block(text).get::<Kubernetes>().unwrap().source,
         Source::Endpoint {
             url,
             tls: Some(tls)
@@ -156,7 +157,7 @@ fn kubernetes_options_are_checked() {
 /// The options of a directive with one line.
 fn options_of(line: &str) -> Options {
     let text = format!("kubernetes {{\n{line}\n}}");
-    block(&text).kubernetes.unwrap().options
+    block(&text).get::<Kubernetes>().unwrap().options.clone()
 }
 
 #[test]

@@ -1,4 +1,56 @@
-//! `local`: names of the machine itself.
+//! `local { localhost_prefix on|off }`: names of the machine itself.
 
-pub(crate) mod config;
 pub(crate) mod handler;
+
+use corefile::parser::Statement;
+use corefile::place::{Place, Report};
+use dns::Name;
+
+use crate::config::block::{Directive, Repeat, Role};
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Local {
+    /// Where it stands.
+    pub place: Place,
+    /// Whether names that begin with the label `localhost` are, too.
+    pub has_prefix: bool,
+}
+
+impl Directive for Local {
+    const WORD: &'static str = "local";
+    const USAGE: &'static str = "local";
+    const SUMMARY: &'static str = "localhost and the reverse zones of the machine itself";
+    const OPTIONS: &'static str = "localhost_prefix";
+    const REPEAT: Repeat = Repeat::Joined(Some("of each option the last counts"));
+    const ROLE: Role = Role::Answers;
+
+    fn read(directive: &Statement, zones: &[Name], report: &mut Report) -> Option<Self> {
+        let place = directive.name.place.clone();
+        let has_prefix = true;
+        Self { place, has_prefix }.read_again(directive, zones, report)
+    }
+
+    fn read_again(mut self, again: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
+        again.refuse_arguments(report);
+        for line in &again.lines {
+            if line.name.text != "localhost_prefix" {
+                again.unknown_option(line, Self::OPTIONS, report);
+                continue;
+            }
+            match line
+                .exactly_one("on|off", report)
+                .map(|token| (token, token.text.as_str()))
+            {
+                None => {}
+                Some((_, "on")) => self.has_prefix = true,
+                Some((_, "off")) => self.has_prefix = false,
+                Some((token, _)) => {
+                    let message = format!("{} is neither on nor off", token.shown());
+                    report.error(&token.place, message, "write: localhost_prefix on|off");
+                }
+            }
+        }
+        Some(self)
+    }
+}

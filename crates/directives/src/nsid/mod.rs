@@ -2,6 +2,10 @@
 
 use corefile::parser::Statement;
 use corefile::place::Report;
+use dns::Name;
+
+use crate::config::block::{Directive, ServerBlock};
+use crate::config::listener::listeners;
 
 /// What is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,19 +19,41 @@ pub enum Nsid {
 /// The most octets of the text: it goes into each reply that asks for it.
 const MAX_OCTETS: usize = 128;
 
-/// Reads the directive; several words are joined by spaces, as CoreDNS does.
-pub(crate) fn parse(directive: &Statement, report: &mut Report) -> Nsid {
-    directive.refuse_options(report);
-    let words = directive.arguments.iter().map(|token| token.text.as_str());
-    let text = words.collect::<Vec<_>>().join(" ");
-    if text.len() > MAX_OCTETS {
-        let message = format!("nsid: the text has {} octets", text.len());
-        let mend = format!("write at most {MAX_OCTETS}");
-        report.error(&directive.name.place, message, mend);
+impl Directive for Nsid {
+    const WORD: &'static str = "nsid";
+    const USAGE: &'static str = "nsid [DATA]";
+    const SUMMARY: &'static str = "the name of this server (the machine's unless given), for who asks for it by EDNS NSID; not told without it";
+
+    fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
+        directive.refuse_options(report);
+        let words = directive.arguments.iter().map(|token| token.text.as_str());
+        let text = words.collect::<Vec<_>>().join(" ");
+        if text.len() > MAX_OCTETS {
+            let message = format!("nsid: the text has {} octets", text.len());
+            let mend = format!("write at most {MAX_OCTETS}");
+            report.error(&directive.name.place, message, mend);
+        }
+        Some(if text.is_empty() {
+            Nsid::Hostname
+        } else {
+            Nsid::Text(text)
+        })
     }
-    if text.is_empty() {
-        Nsid::Hostname
-    } else {
-        Nsid::Text(text)
+
+    fn check(blocks: &[ServerBlock], report: &mut Report) {
+        for (_, blocks) in listeners(blocks) {
+            let mut all = blocks
+                .iter()
+                .filter_map(|block| Some((*block, block.get::<Self>()?)));
+            let Some((_, first)) = all.next() else {
+                continue;
+            };
+            for (block, nsid) in all {
+                if nsid != first {
+                    let message = "another block on this listener has another nsid, which counts";
+                    report.warn(&block.place, message, "write the same in both");
+                }
+            }
+        }
     }
 }

@@ -3,6 +3,9 @@
 use corefile::address::{HttpAddress, HttpHost};
 use corefile::parser::Statement;
 use corefile::place::{Place, Report};
+use dns::Name;
+
+use crate::config::block::Directive;
 
 /// Readiness is told at `/ready`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,32 +30,38 @@ pub enum Monitor {
 /// The port unless written, on all addresses.
 const DEFAULT_PORT: u16 = 8181;
 
-/// Reads the directive.
-pub(crate) fn parse(directive: &Statement, report: &mut Report) -> Ready {
-    let default = HttpAddress {
-        host: HttpHost::Any,
-        port: DEFAULT_PORT,
-    };
-    let address = directive.http_address(report).unwrap_or(default);
-    let mut monitor = None;
-    for line in &directive.lines {
-        match line.name.text.as_str() {
-            "monitor" => {
-                let parse = |text: &str| match text {
-                    "until-ready" => Ok(Monitor::UntilReady),
-                    "continuously" => Ok(Monitor::Continuously),
-                    _ => Err("no such way to monitor"),
-                };
-                let value = line.value("until-ready|continuously", parse, report);
-                line.set(&mut monitor, value, report);
+impl Directive for Ready {
+    const WORD: &'static str = "ready";
+    const USAGE: &'static str = "ready [ADDRESS] { monitor until-ready|continuously }";
+    const SUMMARY: &'static str = "`/ready`, `:8181` unless given: 200 once every zone has a version (but for those of ServiceImports that the cluster has not); until then 503 and `kubernetes`, and the log names the zones";
+    const OPTIONS: &'static str = "monitor";
+
+    fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
+        let default = HttpAddress {
+            host: HttpHost::Any,
+            port: DEFAULT_PORT,
+        };
+        let address = directive.http_address(report).unwrap_or(default);
+        let mut monitor = None;
+        for line in &directive.lines {
+            match line.name.text.as_str() {
+                "monitor" => {
+                    let parse = |text: &str| match text {
+                        "until-ready" => Ok(Monitor::UntilReady),
+                        "continuously" => Ok(Monitor::Continuously),
+                        _ => Err("no such way to monitor"),
+                    };
+                    let value = line.value("until-ready|continuously", parse, report);
+                    line.set(&mut monitor, value, report);
+                }
+                _ => directive.unknown_option(line, "monitor", report),
             }
-            _ => directive.unknown_option(line, "monitor", report),
         }
-    }
-    let place = directive.name.place.clone();
-    Ready {
-        place,
-        address,
-        monitor: monitor.unwrap_or(Monitor::UntilReady),
+        let place = directive.name.place.clone();
+        Some(Ready {
+            place,
+            address,
+            monitor: monitor.unwrap_or(Monitor::UntilReady),
+        })
     }
 }

@@ -1,4 +1,180 @@
-//! `template`: replies made from the question.
+//! `template CLASS TYPE [ZONE...] { match RE...; answer RR...; rcode R; … }`: replies made from the question.
 
-pub(crate) mod config;
 pub(crate) mod handler;
+
+use corefile::lexer::Token;
+use corefile::parser::{Line, Statement};
+use corefile::place::{Place, Report};
+use dns::{Name, Rcode, Rtype};
+
+use crate::config::block::{Directive, Repeat, Role};
+use crate::config::mnemonic;
+use crate::config::pattern::Pattern;
+use crate::config::zone;
+
+/// What a template may name of the question.
+const FIELDS: &[&str] = &[
+    "Zone", "Name", "Class", "Type", "Match", "Group", "Message", "Question", "Remote", "Regex",
+    "Meta",
+];
+
+/// A directive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// Where it stands.
+    pub place: Place,
+    /// The class it is for; 255 for all.
+    pub class: u16,
+    /// The type it is for; ANY for all.
+    pub rtype: Rtype,
+    /// The names, and those below them, that it is for.
+    pub zones: Vec<Name>,
+    /// The name fits one of these; none stands for any name.
+    pub patterns: Vec<Pattern>,
+    /// The records of the reply: answer, authority, additional.
+    pub records: [Vec<gotext::Template>; 3],
+    /// The response code.
+    pub rcode: Rcode,
+    /// An extended error, and its text.
+    pub extended: Option<(u16, String)>,
+    /// The names, and those below them, for which the next is asked when none of the patterns fits.
+    pub fallthrough: Vec<Name>,
+}
+
+impl Directive for Template {
+    const WORD: &'static str = "template";
+    const USAGE: &'static str = "template CLASS TYPE [ZONE…]";
+    const SUMMARY: &'static str = "replies made from the question, after Go's templates";
+    const OPTIONS: &'static str =
+        "match, answer, additional, authority, rcode, ederror, fallthrough and upstream";
+    const REPEAT: Repeat = Repeat::Several;
+    const ROLE: Role = Role::Answers;
+
+    fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
+        let place = directive.name.place.clone();
+        let [class, rtype, zones @ ..] = directive.arguments.as_slice() else {
+            let mend = "write: template CLASS TYPE [ZONE...] { … }, such as template IN A";
+            report.error(&place, "template names no class and type", mend);
+            return None;
+        };
+        let mut template = Template {
+            place,
+            class: word(class, "class", mnemonic::class, report).unwrap_or_default(),
+            rtype: word(rtype, "type", mnemonic::rtype, report).unwrap_or(Rtype::ANY),
+            zones: zone::arguments(zones, block_zones, report),
+            patterns: Vec::new(),
+            records: <[Vec<gotext::Template>; 3]>::default(),
+            rcode: Rcode::NOERROR,
+            extended: None,
+            fallthrough: Vec::new(),
+        };
+        for line in &directive.lines {
+            option(&mut template, directive, line, report);
+        }
+        Some(template)
+    }
+}
+
+/// Reads a word in capitals.
+fn word<T>(
+    token: &Token,
+    what: &str,
+    read: impl Fn(&str) -> Option<T>,
+    report: &mut Report,
+) -> Option<T> {
+    let value = read(&token.text);
+    if value.is_none() {
+        let message = format!("{} is no {what}", token.shown());
+        report.error(
+            &token.place,
+            message,
+            format!("write a {what} in capitals, or ANY"),
+        );
+    }
+    value
+}
+
+/// Reads an option.
+fn option(template: &mut Template, directive: &Statement, line: &Line, report: &mut Report) {
+    match line.name.text.as_str() {
+        "match" => {
+            for token in line.at_least_one("REGEX...", report).unwrap_or_default() {
+                let pattern = Pattern::parse(token, &token.text, report);
+                template.patterns.extend(pattern);
+            }
+        }
+        "answer" => records(line, &mut template.records[0], report),
+        "authority" => records(line, &mut template.records[1], report),
+        "additional" => records(line, &mut template.records[2], report),
+        "rcode" => {
+            if let Some(token) = line.exactly_one("RCODE", report)
+                && let Some(rcode) = word(token, "response code", mnemonic::rcode, report)
+            {
+                template.rcode = rcode;
+            }
+        }
+        "ederror" => template.extended = extended(line, report).or(template.extended.take()),
+        "fallthrough" => {
+            template.fallthrough = zone::arguments(&line.arguments, &[Name::root()], report);
+        }
+        // CoreDNS passes over it.
+        "upstream" => {}
+        "var" | "expr" => {
+            let why = "what is filled in are the question and what the expression of match found";
+            report.not_supported(
+                &line.name.place,
+                &format!("template {}", line.name.text),
+                why,
+            );
+        }
+        _ => directive.unknown_option(line, Template::OPTIONS, report),
+    }
+}
+
+/// Reads the records of a section.
+fn records(line: &Line, section: &mut Vec<gotext::Template>, report: &mut Report) {
+    for token in line.at_least_one("RR...", report).unwrap_or_default() {
+        match gotext::Template::parse(&token.text, FIELDS) {
+            Ok(template) => section.push(template),
+            Err(error) => {
+                let message = format!("{}: {error}", line.name.text);
+                let mend = "write a record with fields such as {{ .Name }} and {{ .Group.a }}";
+                report.error(&token.place, message, mend);
+            }
+        }
+    }
+}
+
+/// Reads `ederror CODE [TEXT]`.
+fn extended(line: &Line, report: &mut Report) -> Option<(u16, String)> {
+    let (code, text) = match line.arguments.as_slice() {
+        [code] => (code, String::new()),
+        [code, text] => (code, text.text.clone()),
+        _ => {
+            let mend = "write: ederror CODE [TEXT]";
+            report.error(&line.name.place, "ederror takes a code and a text", mend);
+            return None;
+        }
+    };
+    let Ok(number) = code.text.parse() else {
+        let message = format!("{} is no number up to 65535", code.shown());
+        report.error(&code.place, message, "write: ederror CODE [TEXT]");
+        return None;
+    };
+    Some((number, text))
+}
+
+impl Template {
+    /// Whether a template names metadata.
+    #[must_use]
+    pub fn uses_metadata(&self) -> bool {
+        let mut all = self.records.iter().flatten();
+        all.any(|template| template.names("Meta"))
+    }
+
+    /// The words in the templates that begin with this, without it.
+    pub(crate) fn words_after<'a>(&'a self, start: &'a str) -> impl Iterator<Item = &'a str> {
+        let all = self.records.iter().flatten();
+        all.flat_map(move |template| template.words_after(start))
+    }
+}

@@ -3,10 +3,15 @@
 //! As CoreDNS has it, but for client certificates that would be taken unverified: `request` looks at none,
 //! and `require` is not supported. The files are read when listeners are bound, and again when they change.
 
+mod checks;
+
 use std::path::PathBuf;
 
 use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
+use dns::Name;
+
+use crate::config::block::{Directive, ServerBlock};
 
 /// The certificate of listeners.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,50 +59,61 @@ impl Tls {
     }
 }
 
-/// Reads the directive.
-pub(crate) fn parse(directive: &Statement, report: &mut Report) -> Option<Tls> {
-    let place = directive.name.place.clone();
-    let (certificate, key, ca) = match directive.arguments.as_slice() {
-        [certificate, key] => (certificate, key, None),
-        [certificate, key, ca] => (certificate, key, Some(ca)),
-        other => {
-            let message = format!(
-                "tls takes two or three arguments, there are {}",
-                other.len()
-            );
-            report.error(&place, message, "write: tls CERT KEY [CA]");
-            return None;
-        }
-    };
-    let mut client_auth = None;
-    for line in &directive.lines {
-        match line.name.text.as_str() {
-            "client_auth" => {
-                let value = read_client_auth(line, report);
-                line.set(&mut client_auth, value, report);
+impl Directive for Tls {
+    const WORD: &'static str = "tls";
+    const USAGE: &'static str = "tls CERT KEY [CA] { client_auth … }";
+    const SUMMARY: &'static str = "the certificate for the `tls://` keys of the block, PEM files; read again when they change";
+    const OPTIONS: &'static str = "client_auth";
+
+    fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
+        let place = directive.name.place.clone();
+        let (certificate, key, ca) = match directive.arguments.as_slice() {
+            [certificate, key] => (certificate, key, None),
+            [certificate, key, ca] => (certificate, key, Some(ca)),
+            other => {
+                let message = format!(
+                    "tls takes two or three arguments, there are {}",
+                    other.len()
+                );
+                report.error(&place, message, "write: tls CERT KEY [CA]");
+                return None;
             }
-            _ => directive.unknown_option(line, "client_auth", report),
+        };
+        let mut client_auth = None;
+        for line in &directive.lines {
+            match line.name.text.as_str() {
+                "client_auth" => {
+                    let value = read_client_auth(line, report);
+                    line.set(&mut client_auth, value, report);
+                }
+                _ => directive.unknown_option(line, "client_auth", report),
+            }
         }
+        let client_auth = client_auth.unwrap_or(ClientAuth::Never);
+        match (client_auth, ca) {
+            (ClientAuth::Never, None) | (ClientAuth::IfGiven | ClientAuth::Always, Some(_)) => {}
+            (ClientAuth::IfGiven | ClientAuth::Always, None) => {
+                let message = "client certificates cannot be verified without a CA";
+                report.error(&place, message, "write: tls CERT KEY CA");
+            }
+            (ClientAuth::Never, Some(ca)) => {
+                let message =
+                    "the CA is for certificates of clients, and no client is asked for one";
+                report.warn(&ca.place, message, "write: client_auth verify_if_given");
+            }
+        }
+        Some(Tls {
+            place,
+            certificate: directive.path(&certificate.text),
+            key: directive.path(&key.text),
+            ca: ca.map(|ca| directive.path(&ca.text)),
+            client_auth,
+        })
     }
-    let client_auth = client_auth.unwrap_or(ClientAuth::Never);
-    match (client_auth, ca) {
-        (ClientAuth::Never, None) | (ClientAuth::IfGiven | ClientAuth::Always, Some(_)) => {}
-        (ClientAuth::IfGiven | ClientAuth::Always, None) => {
-            let message = "client certificates cannot be verified without a CA";
-            report.error(&place, message, "write: tls CERT KEY CA");
-        }
-        (ClientAuth::Never, Some(ca)) => {
-            let message = "the CA is for certificates of clients, and no client is asked for one";
-            report.warn(&ca.place, message, "write: client_auth verify_if_given");
-        }
+
+    fn check(blocks: &[ServerBlock], report: &mut Report) {
+        checks::check(blocks, report);
     }
-    Some(Tls {
-        place,
-        certificate: directive.path(&certificate.text),
-        key: directive.path(&key.text),
-        ca: ca.map(|ca| directive.path(&ca.text)),
-        client_auth,
-    })
 }
 
 /// Reads `client_auth WORD`.

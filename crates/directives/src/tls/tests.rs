@@ -3,7 +3,7 @@
 use transfer::TlsDemand;
 
 use crate::config::tests::{block, check_problems, config, problems, warnings};
-use crate::config::{ClientAuth, Nsid, Scheme};
+use crate::config::{ClientAuth, Nsid, Scheme, Tls, Transfer};
 
 /// A block of both schemes with these lines.
 fn both(lines: &str) -> String {
@@ -19,7 +19,7 @@ fn tls_keys_have_port_853_and_share_a_block() {
         .map(|key| (key.scheme, key.port))
         .collect();
     assert_eq!(keys, [(Scheme::Dns, 53), (Scheme::Tls, 853)]);
-    let tls = config.servers[0].tls.as_ref().unwrap();
+    let tls = config.servers[0].get::<Tls>().unwrap();
     assert_eq!(tls.certificate.to_str(), Some("cert.pem"));
     assert_eq!(tls.key.to_str(), Some("key.pem"));
     assert_eq!((&tls.ca, tls.client_auth), (&None, ClientAuth::Never));
@@ -30,7 +30,7 @@ fn tls_keys_have_port_853_and_share_a_block() {
 fn client_auth_has_the_words_of_coredns() {
     let auth = |word: &str| {
         let text = both(&format!(" tls c k ca {{\n client_auth {word}\n }}"));
-        config(&text).servers[0].tls.as_ref().unwrap().client_auth
+        config(&text).servers[0].get::<Tls>().unwrap().client_auth
     };
     assert_eq!(auth("nocert"), ClientAuth::Never);
     assert_eq!(auth("request"), ClientAuth::Never);
@@ -83,7 +83,13 @@ fn transfers_demand_tls_line_by_line_or_as_a_whole() {
     let transfer = |lines: &str| {
         let tls = " tls c k ca {\n client_auth verify_if_given\n }\n";
         let text = both(&format!("{tls} transfer {{\n{lines}\n }}"));
-        config(&text).servers.remove(0).transfers.remove(0)
+        config(&text)
+            .servers
+            .remove(0)
+            .all::<Transfer>()
+            .cloned()
+            .collect::<Vec<_>>()
+            .remove(0)
     };
     let named = |name: &str| TlsDemand::Named(name.to_owned().try_into().unwrap());
     let line = transfer(" to 192.0.2.1 tls ns.example.\n allow 192.0.2.0/24 tls\n allow ::1");
@@ -120,10 +126,10 @@ fn what_is_demanded_and_cannot_be_is_told() {
 
 #[test]
 fn nsid_is_the_machine_or_a_text() {
-    assert_eq!(block("nsid").nsid, Some(Nsid::Hostname));
-    let text = block("nsid ns1 of example").nsid;
+    assert_eq!(block("nsid").get(), Some(&Nsid::Hostname));
+    let text = block("nsid ns1 of example").get().cloned();
     assert_eq!(text, Some(Nsid::Text("ns1 of example".to_owned())));
-    assert_eq!(block("errors").nsid, None);
+    assert_eq!(block("errors").get::<Nsid>(), None);
     let long = format!(". {{\n nsid {}\n}}\n", "x".repeat(129));
     check_problems(&long, &["Corefile:2:2: nsid: the text has 129 octets; "]);
     let two = "a {\n nsid x\n}\nb {\n nsid y\n}\n";

@@ -16,7 +16,9 @@ use dns::Network;
 use rustls::pki_types::ServerName;
 use transfer::{PeerAddress, TlsDemand};
 
+use crate::config::block::{Directive, Repeat, ServerBlock};
 use crate::config::zone;
+use crate::config::zoned::{self, Zoned};
 
 /// Who may have some zones. Who is not named may not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,54 +143,82 @@ struct Parts<'a> {
     tls: TlsDemand,
 }
 
-/// Reads the directive; `block_zones` are the default.
-pub(crate) fn parse(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Transfer {
-    let mut transfer = Transfer {
-        place: directive.name.place.clone(),
-        zones: zone::arguments(&directive.arguments, block_zones, report),
-        secondaries: Vec::new(),
-        allow: Vec::new(),
-        sources: Vec::new(),
-    };
-    let (mut named, mut only_tls) = (false, false);
-    for line in &directive.lines {
-        match line.name.text.as_str() {
-            "to" => {
-                named = true;
-                to(line, &mut transfer, report);
+impl Directive for Transfer {
+    const WORD: &'static str = "transfer";
+    const USAGE: &'static str = "transfer [ZONES…] { … }";
+    const SUMMARY: &'static str =
+        "who may have the zones, and who is told of changes; nobody without it";
+    const OPTIONS: &'static str = "to, allow, source and tls";
+    const REPEAT: Repeat = Repeat::Several;
+
+    fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
+        let mut transfer = Transfer {
+            place: directive.name.place.clone(),
+            zones: zone::arguments(&directive.arguments, block_zones, report),
+            secondaries: Vec::new(),
+            allow: Vec::new(),
+            sources: Vec::new(),
+        };
+        let (mut named, mut only_tls) = (false, false);
+        for line in &directive.lines {
+            match line.name.text.as_str() {
+                "to" => {
+                    named = true;
+                    to(line, &mut transfer, report);
+                }
+                "allow" => {
+                    named = true;
+                    allow(line, &mut transfer, report);
+                }
+                "source" => source(line, &mut transfer.sources, report),
+                "tls" => {
+                    line.refuse_arguments(report);
+                    only_tls = true;
+                }
+                _ => directive.unknown_option(line, "to, allow, source and tls", report),
             }
-            "allow" => {
-                named = true;
-                allow(line, &mut transfer, report);
-            }
-            "source" => source(line, &mut transfer.sources, report),
-            "tls" => {
-                line.refuse_arguments(report);
-                only_tls = true;
-            }
-            _ => directive.unknown_option(line, "to, allow, source and tls", report),
         }
-    }
-    if only_tls {
-        let of_secondaries = transfer.secondaries.iter_mut().map(|to| &mut to.tls);
-        let of_allowed = transfer.allow.iter_mut().map(|allow| &mut allow.tls);
-        for demand in of_secondaries.chain(of_allowed) {
-            if *demand == TlsDemand::Free {
-                *demand = TlsDemand::Any;
+        if only_tls {
+            let of_secondaries = transfer.secondaries.iter_mut().map(|to| &mut to.tls);
+            let of_allowed = transfer.allow.iter_mut().map(|allow| &mut allow.tls);
+            for demand in of_secondaries.chain(of_allowed) {
+                if *demand == TlsDemand::Free {
+                    *demand = TlsDemand::Any;
+                }
             }
         }
+        warn_of_unkeyed(&transfer, report);
+        warn_of_twins(&transfer.secondaries, report);
+        if !named {
+            let message = "transfer names nobody";
+            report.error(
+                &transfer.place,
+                message,
+                "write a block with to ADDRESS or allow ADDRESS",
+            );
+        }
+        Some(transfer)
     }
-    warn_of_unkeyed(&transfer, report);
-    warn_of_twins(&transfer.secondaries, report);
-    if !named {
-        let message = "transfer names nobody";
-        report.error(
-            &transfer.place,
-            message,
-            "write a block with to ADDRESS or allow ADDRESS",
-        );
+
+    fn check(blocks: &[ServerBlock], report: &mut Report) {
+        zoned::check::<Self>(blocks, report);
     }
-    transfer
+}
+
+impl Zoned for Transfer {
+    const IS_UNIQUE: bool = false;
+
+    fn zones(&self) -> &[Name] {
+        &self.zones
+    }
+
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn candidates(block: &ServerBlock) -> Vec<&Name> {
+        block.zones_written().collect()
+    }
 }
 
 /// Warns where one line asks an address for a key or for TLS that another one lets in without: the first line that

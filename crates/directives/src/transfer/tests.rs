@@ -1,7 +1,7 @@
 //! The directive `transfer`, and which of several counts for a zone.
 
-use crate::config::Peer;
 use crate::config::tests::{block, config, faults, name, shown, warnings};
+use crate::config::{Apex, History, Peer, Transfer};
 
 #[test]
 fn transfer_names_secondaries_and_others() {
@@ -9,7 +9,7 @@ fn transfer_names_secondaries_and_others() {
         "kubernetes\ntsig {\n secret K c2VjcmV0\n}\ntransfer {\n to 192.0.2.1 [2001:db8::1]:54 key k\n \
          to 192.0.2.2\n allow 10.0.0.1/8 ::1\n allow * key k.\n source 192.0.2.9\n source 2001:db8::9\n}",
     );
-    let transfer = &server.transfers[0];
+    let transfer = &server.get::<Transfer>().unwrap();
     let to = transfer
         .secondaries
         .iter()
@@ -58,7 +58,7 @@ fn transfer_to_all_is_a_warning_unless_a_key_is_asked_for() {
          addresses, or add a key"
         ]
     );
-    let transfer = &config(text).servers[0].transfers[0];
+    let transfer = config(text).servers[0].get::<Transfer>().unwrap().clone();
     assert!(transfer.secondaries.is_empty() && transfer.allow[0].peer == Peer::Anyone);
     let keyed =
         "a {\n kubernetes\n tsig {\n secret k c2VjcmV0\n }\n transfer {\n to * key k\n }\n}\n";
@@ -68,7 +68,7 @@ fn transfer_to_all_is_a_warning_unless_a_key_is_asked_for() {
 #[test]
 fn an_address_of_a_link_says_which() {
     let server = block("kubernetes\ntransfer {\n to fe80::1%7\n allow fe80::2%9 fe80::/10\n}");
-    let transfer = &server.transfers[0];
+    let transfer = &server.get::<Transfer>().unwrap();
     let to = transfer.secondaries[0].address.to_string();
     assert_eq!(to, "[fe80::1%7]:53");
     let links: Vec<u32> = transfer.allow.iter().map(|allow| allow.link).collect();
@@ -220,7 +220,7 @@ fn of_two_transfers_for_one_zone_the_first_counts() {
     let want = "6:2: there is a transfer for a. in line 3 already, that one counts";
     assert!(said.iter().any(|line| line.contains(want)), "{said:?}");
     let server = config(text).servers.remove(0);
-    let secondaries = &server.transfer_for(&name("a")).unwrap().secondaries;
+    let secondaries = &server.for_zone::<Transfer>(&name("a")).unwrap().secondaries;
     assert_eq!(secondaries[0].address.to_string(), "[::1]:53");
 }
 
@@ -230,7 +230,10 @@ fn the_closest_directive_counts() {
                 apex a.b {\n ttl 1\n }\n apex b {\n ttl 2\n }\n history c {\n versions 3\n }\n}\n";
     let server = config(text).servers.remove(0);
     let to = |zone: &str| {
-        server.transfer_for(&name(zone)).unwrap().secondaries[0]
+        server
+            .for_zone::<Transfer>(&name(zone))
+            .unwrap()
+            .secondaries[0]
             .address
             .ip()
             .to_string()
@@ -241,11 +244,14 @@ fn the_closest_directive_counts() {
     );
     let ttl = |zone: &str| {
         server
-            .apex_for(&name(zone))
+            .for_zone::<Apex>(&name(zone))
             .map(|apex| apex.ttl.unwrap().seconds())
     };
     assert_eq!([ttl("x.a.b"), ttl("b"), ttl("c")], [Some(1), Some(2), None]);
-    assert!(server.history_for(&name("c")).is_some() && server.history_for(&name("b")).is_none());
+    assert!(
+        server.for_zone::<History>(&name("c")).is_some()
+            && server.for_zone::<History>(&name("b")).is_none()
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 mod keyfile;
 pub(crate) mod secret;
+pub(crate) mod shared_keys;
 
 use std::fs;
 use std::sync::Arc;
@@ -16,8 +17,7 @@ use corefile::place::{Place, Problem, Report};
 use dns::Name;
 use dns::tsig::Algorithm;
 
-use crate::config::blocks::ServerBlock;
-use crate::config::listener;
+use crate::config::block::{Directive, ServerBlock};
 use crate::config::zone;
 use crate::tsig::secret::Secret;
 
@@ -56,13 +56,13 @@ pub struct KeyFile {
     pub path: Arc<str>,
 }
 
-/// What the directive says.
-#[derive(Debug, Default)]
-pub(crate) struct Tsig {
-    /// All keys.
-    pub(crate) keys: Vec<TsigKey>,
+/// The keys of a block; once all blocks are read, those of all blocks on its listeners.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Tsig {
+    /// The keys, no two of one name.
+    pub keys: Vec<TsigKey>,
     /// The files that some of them are from.
-    pub(crate) files: Vec<KeyFile>,
+    pub files: Vec<KeyFile>,
 }
 
 /// What to write for an algorithm.
@@ -73,46 +73,59 @@ pub(crate) const ALGORITHMS: &str = "write hmac-sha256, or hmac-sha1, hmac-sha22
 pub(crate) const SECRET_MEND: &str =
     "write base64 as tsig-keygen or openssl rand -base64 32 gives it";
 
-/// Reads the directive.
-pub(crate) fn parse(directive: &Statement, report: &mut Report) -> Tsig {
-    // Read for their errors only: zones matter to `require` alone.
-    for token in &directive.arguments {
-        zone::argument(token, report);
-    }
-    let mut tsig = Tsig::default();
-    for line in &directive.lines {
-        match line.name.text.as_str() {
-            "secret" => {
-                let key = key(line, report);
-                tsig.keys.extend(key);
-            }
-            "secrets" => {
-                let Some(file) = key_file(line, report) else {
-                    continue;
-                };
-                tsig.keys.extend(read_key_file(&file, report));
-                tsig.files.push(file);
-            }
-            option @ ("require" | "require_opcode") => {
-                let why = "queries are not asked for signatures; transfer says which key a transfer needs";
-                report.not_supported(&line.name.place, &format!("tsig {option}"), why);
-            }
-            _ => {
-                // The word is not repeated: it may be a secret that slipped onto the next line.
-                let message = "tsig has no such option";
-                report.error(
-                    &line.name.place,
-                    message,
-                    "its options are secret and secrets",
-                );
+impl Directive for Tsig {
+    const WORD: &'static str = "tsig";
+    const USAGE: &'static str = "tsig { … }";
+    const SUMMARY: &'static str = "keys";
+    const OPTIONS: &'static str = "secret and secrets";
+
+    fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
+        // Read for their errors only: zones matter to `require` alone.
+        for token in &directive.arguments {
+            zone::argument(token, report);
+        }
+        let mut tsig = Tsig::default();
+        for line in &directive.lines {
+            match line.name.text.as_str() {
+                "secret" => {
+                    let key = key(line, report);
+                    tsig.keys.extend(key);
+                }
+                "secrets" => {
+                    let Some(file) = key_file(line, report) else {
+                        continue;
+                    };
+                    tsig.keys.extend(read_key_file(&file, report));
+                    tsig.files.push(file);
+                }
+                option @ ("require" | "require_opcode") => {
+                    let why = "queries are not asked for signatures; transfer says which key a transfer needs";
+                    report.not_supported(&line.name.place, &format!("tsig {option}"), why);
+                }
+                _ => {
+                    // The word is not repeated: it may be a secret that slipped onto the next line.
+                    let message = "tsig has no such option";
+                    report.error(
+                        &line.name.place,
+                        message,
+                        "its options are secret and secrets",
+                    );
+                }
             }
         }
+        if directive.lines.is_empty() {
+            let mend = "write a block with secret NAME BASE64 or secrets FILE";
+            report.error(&directive.name.place, "tsig names no key", mend);
+        }
+        Some(tsig)
     }
-    if directive.lines.is_empty() {
-        let mend = "write a block with secret NAME BASE64 or secrets FILE";
-        report.error(&directive.name.place, "tsig names no key", mend);
+
+    fn check(blocks: &[ServerBlock], report: &mut Report) {
+        for block in blocks {
+            let keys = block.get::<Self>().map_or(&[][..], |tsig| &tsig.keys);
+            shared_keys::check_names(block, keys, report);
+        }
     }
-    tsig
 }
 
 /// Reads `secret NAME BASE64 [ALGORITHM]`.
@@ -195,15 +208,15 @@ fn read_key_file(file: &KeyFile, report: &mut Report) -> Vec<TsigKey> {
 /// that is gone.
 pub fn read_keys_again(blocks: &[&ServerBlock]) -> Result<Vec<TsigKey>, Vec<Problem>> {
     let mut report = Report::default();
+    let tsigs = blocks.iter().flat_map(|block| block.all::<Tsig>());
     let mut files: Vec<&KeyFile> = Vec::new();
-    for file in blocks.iter().flat_map(|block| &block.key_files) {
+    for file in tsigs.clone().flat_map(|tsig| &tsig.files) {
         if !files.iter().any(|other| other.path == file.path) {
             files.push(file);
         }
     }
-    let written = blocks
-        .iter()
-        .flat_map(|block| &block.keys)
+    let written = tsigs
+        .flat_map(|tsig| &tsig.keys)
         .filter(|key| !files.iter().any(|file| file.path == key.place.file));
     let mut all: Vec<TsigKey> = written.cloned().collect();
     for file in files {
@@ -211,10 +224,10 @@ pub fn read_keys_again(blocks: &[&ServerBlock]) -> Result<Vec<TsigKey>, Vec<Prob
     }
     let mut keys: Vec<TsigKey> = Vec::new();
     for key in all {
-        listener::add_key(&mut keys, &key, &mut report);
+        shared_keys::add_key(&mut keys, &key, &mut report);
     }
     for block in blocks {
-        listener::check_key_names_of(block, &keys, &mut report);
+        shared_keys::check_names(block, &keys, &mut report);
     }
     let (problems, _) = report.finish();
     if problems.is_empty() {

@@ -72,9 +72,17 @@ fn cache(lines: &str, clock: Arc<HandClock>) -> Arc<Cache> {
     let corefile = format!(". {{\n cache {lines}\n forward . 192.0.2.1\n}}\n");
     let overrides = crate::config::Overrides::default();
     let loaded = crate::config::parse_text("Corefile", &corefile, &overrides, &|_| None).unwrap();
-    let config = loaded.config.servers[0].handlers.cache.clone().unwrap();
+    let config = loaded.config.servers[0]
+        .get::<crate::config::Cache>()
+        .unwrap();
     let metrics = HandlerMetrics::default();
-    Arc::new(Cache::new(config, vec![], clock, &metrics, "dns://:53"))
+    Arc::new(Cache::new(
+        config.clone(),
+        vec![],
+        clock,
+        &metrics,
+        "dns://:53",
+    ))
 }
 
 impl Setup {

@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::config::tests::{block, faults, name, shown, warnings};
-use crate::config::{BindHost, LogClass, LogField, LogPiece, Monitor};
+use crate::config::{
+    Any, Apex, Bind, BindHost, Bufsize, Chaos, DebugLines, Dns64, Errors, Health, History,
+    Loadbalance, Local, LogClass, LogField, LogPiece, LogRule, Minimal, Monitor, Prometheus, Ready,
+    Reload, Timeouts, Tls, ZoneFile,
+};
 
 #[test]
 fn apex_says_what_stands_at_the_top() {
@@ -13,7 +17,7 @@ fn apex_says_what_stands_at_the_top() {
          ns ns1.dns.cluster.local 192.0.2.1 192.0.2.2\n mbox first.last@example.org\n refresh 5m\n \
          retry 30\n expire 24h\n minimum 0\n ttl 1h\n}",
     );
-    let apex = server.apex_for(&name("cluster.local")).unwrap();
+    let apex = server.for_zone::<Apex>(&name("cluster.local")).unwrap();
     let servers: Vec<_> = apex
         .name_servers
         .iter()
@@ -164,7 +168,7 @@ fn a_name_server_in_a_zone_of_a_set_of_clusters_is_a_service_or_has_an_address()
 #[test]
 fn history_has_bounds() {
     let server = block("kubernetes\nhistory {\n keep 36h\n versions 500\n size 2GiB\n publish\n}");
-    let history = server.history_for(&name("cluster.local")).unwrap();
+    let history = server.for_zone::<History>(&name("cluster.local")).unwrap();
     assert!(history.publishes);
     assert_eq!(history.keep, Some(Duration::from_secs(36 * 3600)));
     assert_eq!(history.versions.unwrap().get(), 500);
@@ -192,10 +196,16 @@ fn history_has_bounds() {
 #[test]
 fn bind_takes_addresses_and_interfaces_several_times() {
     let server = block("bind 127.0.0.1 eth0 {\n except 127.0.0.2\n}\nbind ::1 127.0.0.1 127.0.0.2");
-    let hosts: Vec<_> = server.bind.hosts.iter().map(ToString::to_string).collect();
+    let hosts: Vec<_> = server
+        .get::<Bind>()
+        .unwrap()
+        .hosts
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(hosts, ["127.0.0.1", "eth0", "::1", "127.0.0.2"]);
     assert_eq!(
-        server.bind.except,
+        server.get::<Bind>().unwrap().except,
         [BindHost::Address("127.0.0.2".parse().unwrap())]
     );
     assert_eq!(server.listeners().len(), 3);
@@ -222,9 +232,12 @@ fn bind_takes_addresses_and_interfaces_several_times() {
 #[test]
 fn http_servers_have_the_defaults_of_coredns() {
     let server = block("prometheus\nhealth\nready");
-    let (health, ready) = (server.health.unwrap(), server.ready.unwrap());
+    let (health, ready) = (
+        server.get::<Health>().unwrap(),
+        server.get::<Ready>().unwrap(),
+    );
     assert_eq!(
-        server.prometheus.unwrap().address.to_string(),
+        server.get::<Prometheus>().unwrap().address.to_string(),
         "localhost:9153"
     );
     assert_eq!(
@@ -238,15 +251,22 @@ fn http_servers_have_the_defaults_of_coredns() {
     let server = block(
         "health 127.0.0.1:1 {\n lameduck 1500ms\n}\nready [::1]:2 {\n monitor continuously\n}",
     );
-    assert_eq!(server.health.unwrap().lameduck, Duration::from_millis(1500));
-    assert_eq!(server.ready.unwrap().monitor, Monitor::Continuously);
+    assert_eq!(
+        server.get::<Health>().unwrap().lameduck,
+        Duration::from_millis(1500)
+    );
+    assert_eq!(
+        server.get::<Ready>().unwrap().monitor,
+        Monitor::Continuously
+    );
 }
 
 #[test]
 fn health_may_stand_again_and_keeps_its_lameduck() {
     let health = block("health :1 {\n lameduck 5s\n}\nhealth :2")
-        .health
-        .unwrap();
+        .get::<Health>()
+        .unwrap()
+        .clone();
     assert_eq!(
         (
             health.address.to_string().as_str(),
@@ -290,8 +310,13 @@ fn http_servers_are_checked() {
 
 #[test]
 fn errors_go_to_stdout() {
-    assert!(!block("errors stdout").errors.unwrap().stacktrace);
-    assert!(block("errors {\n stacktrace\n}").errors.unwrap().stacktrace);
+    assert!(!block("errors stdout").get::<Errors>().unwrap().stacktrace);
+    assert!(
+        block("errors {\n stacktrace\n}")
+            .get::<Errors>()
+            .unwrap()
+            .stacktrace
+    );
     for (line, want) in [
         ("errors file", "1:8: errors cannot be logged to 'file'"),
         (
@@ -322,7 +347,8 @@ fn errors_go_to_stdout() {
 #[test]
 fn errors_are_consolidated_at_a_level() {
     let errors = block("errors {\n consolidate 5m ^2 warning show_first\n consolidate 1h x\n}");
-    let [first, second] = <[_; 2]>::try_from(errors.errors.unwrap().consolidations).unwrap();
+    let [first, second] =
+        <[_; 2]>::try_from(errors.get::<Errors>().unwrap().consolidations.clone()).unwrap();
     assert_eq!(first.level, crate::config::Level::Warning);
     assert_eq!((first.show_first, second.show_first), (true, false));
     assert_eq!(second.period, Duration::from_secs(3600));
@@ -334,19 +360,25 @@ fn the_process_and_its_listeners_are_told() {
     let server = block(
         "reload 10s 8s\ntimeouts {\n read 5\n idle 1m\n maxtcpqueries 3\n}\nmultisocket 4\ndebug",
     );
-    let operations = server.operations;
-    let reload = operations.reload.unwrap();
+    let reload = server.get::<Reload>().unwrap();
     assert_eq!(
         (reload.interval, reload.jitter),
         (Duration::from_secs(10), Duration::from_secs(5))
     );
-    assert_eq!(operations.timeouts.read, Some(Duration::from_secs(5)));
-    assert_eq!(operations.timeouts.write, None);
-    assert_eq!(operations.timeouts.max_queries, Some(3));
-    assert!(operations.debug);
+    let timeouts = server.get::<Timeouts>().unwrap();
+    assert_eq!(timeouts.read, Some(Duration::from_secs(5)));
+    assert_eq!(timeouts.write, None);
+    assert_eq!(timeouts.max_queries, Some(3));
+    assert!(server.has::<DebugLines>());
     let rooted = block("file db\nroot /zones\ntls c k");
-    assert_eq!(rooted.files[0].path, std::path::Path::new("/zones/db"));
-    assert_eq!(rooted.tls.unwrap().key, std::path::Path::new("/zones/k"));
+    assert_eq!(
+        rooted.get::<ZoneFile>().unwrap().path,
+        std::path::Path::new("/zones/db")
+    );
+    assert_eq!(
+        rooted.get::<Tls>().unwrap().key,
+        std::path::Path::new("/zones/k")
+    );
     for (line, want) in [
         ("reload 1s", "1:8: reload: interval '1s' is too short"),
         (
@@ -375,7 +407,7 @@ fn log_has_names_a_format_and_classes() {
     let server = block(
         "log a b \"{name} {rcode}\" {\n class denial error\n}\nlog example.org\nlog . {combined}\nlog",
     );
-    let logs = &server.logs;
+    let logs = &server.all::<LogRule>().collect::<Vec<_>>();
     assert_eq!(shown(&logs[0].names), ["a.", "b."]);
     assert_eq!(
         logs[0].format,
@@ -398,8 +430,6 @@ fn log_has_names_a_format_and_classes() {
         (shown(&logs[3].names), &logs[3].format),
         (vec![".".to_owned()], &logs[1].format)
     );
-    assert_eq!(server.log_for(&name("x.B")).unwrap().place, logs[0].place);
-    assert_eq!(server.log_for(&name("x")).unwrap().place, logs[2].place);
     for (line, want) in [
         ("log {combined}", "1:5: '{combined}' is not a name"),
         ("log {\n class foo\n}", "2:8: log has no class 'foo'"),
@@ -419,25 +449,25 @@ fn what_stands_twice_means_what_it_means_in_coredns() {
          loadbalance round_robin {\nprefer 192.0.2.0/24\n}\nlocal {\nlocalhost_prefix off\n}\nlocal\n\
          file db cluster.local",
     );
-    let handlers = &server.handlers;
-    assert_eq!(handlers.bufsize, Some(512));
-    let chaos = handlers.chaos.as_ref().unwrap();
+    let handlers = &server;
+    assert_eq!(handlers.get(), Some(&Bufsize(512)));
+    let chaos = handlers.get::<Chaos>().unwrap();
     assert_eq!(
         (chaos.version.as_deref(), chaos.authors.len()),
         (Some("one"), 1)
     );
-    assert!(server.files[0].path.ends_with("y/db"));
-    let dns64 = handlers.dns64.as_ref().unwrap();
+    assert!(server.get::<ZoneFile>().unwrap().path.ends_with("y/db"));
+    let dns64 = handlers.get::<Dns64>().unwrap();
     let prefix: std::net::Ipv6Addr = "64:1::".parse().unwrap();
     assert_eq!((dns64.prefix, dns64.allows_ipv4), (prefix, true));
-    let timeouts = server.operations.timeouts;
+    let timeouts = server.get::<Timeouts>().unwrap();
     assert_eq!(timeouts.read, Some(Duration::from_secs(1)));
     assert_eq!(timeouts.idle, Some(Duration::from_secs(9)));
-    let loadbalance = handlers.loadbalance.as_ref().unwrap();
+    let loadbalance = handlers.get::<Loadbalance>().unwrap();
     assert_eq!(loadbalance.policy, crate::config::Policy::RoundRobin);
     assert_eq!(loadbalance.prefer.len(), 2);
-    assert!(!handlers.local.as_ref().unwrap().has_prefix);
-    assert!(handlers.any && handlers.minimal && server.operations.debug);
+    assert!(!handlers.get::<Local>().unwrap().has_prefix);
+    assert!(handlers.has::<Any>() && handlers.has::<Minimal>() && server.has::<DebugLines>());
 }
 
 #[test]

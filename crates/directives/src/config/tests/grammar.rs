@@ -5,7 +5,7 @@ use std::fs;
 use proptest::prelude::*;
 
 use crate::config::tests::{block, check_problems, config, env, keys, problems, read, warnings};
-use crate::config::{Overrides, Rejected, load};
+use crate::config::{Errors, Health, Kubernetes, LogRule, Overrides, Ready, Rejected, load};
 
 #[test]
 fn five_mistakes_are_five_problems_each_with_its_place() {
@@ -67,22 +67,25 @@ fn commas_without_a_zone_are_errors() {
 fn without_braces_the_rest_of_the_file_is_one_block() {
     let servers = config("a b\nerrors\nlog\n").servers;
     assert_eq!(servers.len(), 1);
-    assert!(servers[0].errors.is_some() && servers[0].logs.len() == 1);
+    assert!(servers[0].get::<Errors>().is_some() && servers[0].all::<LogRule>().count() == 1);
 }
 
 #[test]
 fn a_quoted_brace_is_a_brace() {
     assert!(
         config("\"a\" \"{\"\n errors\n\"}\"\n").servers[0]
-            .errors
+            .get::<Errors>()
             .is_some()
     );
 }
 
 #[test]
 fn arguments_may_follow_a_word_of_several_lines() {
-    let logs = block("log . \"{name}\n{type}\" {\n class error\n}").logs;
-    assert_eq!((logs.len(), logs[0].classes.len()), (1, 1));
+    let logs = block("log . \"{name}\n{type}\" {\n class error\n}")
+        .all::<LogRule>()
+        .map(|rule| rule.classes.len())
+        .collect::<Vec<_>>();
+    assert_eq!(logs, [1]);
 }
 
 #[test]
@@ -97,8 +100,8 @@ fn one_line_blocks_are_errors() {
         ". {\n errors {\n } }\n",
         &[&format!("Corefile:3:4: {own_line}")],
     );
-    assert!(block("errors { }").errors.is_some());
-    assert!(block("health { lameduck 5s\n}").health.is_some());
+    assert!(block("errors { }").get::<Errors>().is_some());
+    assert!(block("health { lameduck 5s\n}").get::<Health>().is_some());
 }
 
 #[test]
@@ -231,7 +234,9 @@ fn variables_stay_one_word_and_may_be_empty() {
         &["Corefile:2:7: '' is no IP address and no"],
     );
     assert_eq!(
-        config(".\nlog {$ZONE} {$ZONE}.\n").servers[0].logs[0]
+        config(".\nlog {$ZONE} {$ZONE}.\n").servers[0]
+            .get::<LogRule>()
+            .unwrap()
             .names
             .len(),
         1
@@ -243,10 +248,10 @@ fn snippets_are_put_in_where_they_are_imported() {
     let text =
         "(s) { errors }\n(t) {\n log\n import s\n}\na {\n import t\n}\nb {\n import s\n ready\n}\n";
     let servers = config(text).servers;
-    assert!(servers[0].errors.is_some() && servers[0].logs.len() == 1);
-    assert!(servers[1].errors.is_some() && servers[1].ready.is_some());
+    assert!(servers[0].get::<Errors>().is_some() && servers[0].all::<LogRule>().count() == 1);
+    assert!(servers[1].get::<Errors>().is_some() && servers[1].get::<Ready>().is_some());
     assert_eq!(
-        servers[0].errors.as_ref().unwrap().place.to_string(),
+        servers[0].get::<Errors>().unwrap().place.to_string(),
         "Corefile:1:7"
     );
 }
@@ -254,14 +259,15 @@ fn snippets_are_put_in_where_they_are_imported() {
 #[test]
 fn snippets_may_hold_lines_of_a_directive() {
     let text = "(s) {\n ttl 7\n}\na {\n kubernetes {\n import s\n pods disabled\n }\n}\n";
-    let kubernetes = config(text).servers.remove(0).kubernetes.unwrap();
+    let server = config(text).servers.remove(0);
+    let kubernetes = server.get::<Kubernetes>().unwrap();
     assert_eq!(kubernetes.ttl.seconds(), 7);
 }
 
 #[test]
 fn a_snippet_used_twice_in_a_row_is_two_lines() {
     let text = "(s) {\n log a\n}\n. {\n import s\n import s\n}\n";
-    assert_eq!(config(text).servers[0].logs.len(), 2);
+    assert_eq!(config(text).servers[0].all::<LogRule>().count(), 2);
 }
 
 #[test]
@@ -359,8 +365,8 @@ fn imports_are_relative_to_their_file_and_keep_its_places() {
         .map(|block| block.zones[0].apex.to_string())
         .collect();
     assert_eq!(zones, ["a.", "b.", "."]);
-    assert_eq!(servers[0].logs.len(), 1);
-    assert!(servers[2].errors.is_some() && servers[2].ready.is_some());
+    assert_eq!(servers[0].all::<LogRule>().count(), 1);
+    assert!(servers[2].get::<Errors>().is_some() && servers[2].get::<Ready>().is_some());
 
     let bad = [
         ("Corefile", "\n. {\n import x\n}\n"),
@@ -443,7 +449,9 @@ fn words_of_a_glued_comment_are_read_and_warned_about() {
         ]
     );
     assert_eq!(
-        config(". {\n log a.#x b.\n}\n").servers[0].logs[0]
+        config(". {\n log a.#x b.\n}\n").servers[0]
+            .get::<LogRule>()
+            .unwrap()
             .names
             .len(),
         2

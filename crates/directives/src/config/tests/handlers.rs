@@ -7,12 +7,18 @@ use crate::config::{Cache, Hosts, Prefetch, Stale};
 
 /// The `cache` of a block.
 fn cache(words: &str) -> Cache {
-    block(&format!(" cache {words}")).handlers.cache.unwrap()
+    block(&format!(" cache {words}"))
+        .get::<Cache>()
+        .unwrap()
+        .clone()
 }
 
 /// The `hosts` of a block.
 fn hosts(words: &str) -> Hosts {
-    block(&format!(" hosts {words}")).handlers.hosts.unwrap()
+    block(&format!(" hosts {words}"))
+        .get::<Hosts>()
+        .unwrap()
+        .clone()
 }
 
 /// What is wrong with a line: one problem.

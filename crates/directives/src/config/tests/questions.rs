@@ -4,7 +4,8 @@ use dns::{Rcode, Rtype};
 
 use crate::config::tests::{block, faults, name, shown, warnings};
 use crate::config::{
-    AclAction, AnswerRule, EdnsAction, EdnsValue, NameMatch, RewriteField, SearchPath, Variable,
+    Acl, AclAction, AnswerRule, Autopath, Dns64, EdnsAction, EdnsValue, Local, Metadata, NameMatch,
+    RewriteField, RewriteRule, SearchPath, Template, Variable,
 };
 
 #[test]
@@ -12,7 +13,7 @@ fn acl_has_zones_types_and_nets() {
     let server = block(
         "acl a.test B.test {\n allow type A AAAA net 10.0.0.0/8 fd00::1\n BLOCK net 192.0.2.1 type *\n drop\n}\nacl",
     );
-    let acls = &server.handlers.acls;
+    let acls = &server.all::<Acl>().collect::<Vec<_>>();
     assert_eq!(shown(&acls[0].zones), ["a.test.", "b.test."]);
     assert_eq!(shown(&acls[1].zones), ["cluster.local."]);
     let [allow, block, drop] = acls[0].policies.as_slice() else {
@@ -42,7 +43,7 @@ fn acl_has_zones_types_and_nets() {
 fn autopath_has_a_file_or_the_cluster() {
     let server =
         block("kubernetes {\n manifests m\n pods verified\n}\nautopath a.test @kubernetes");
-    let autopath = server.handlers.autopath.unwrap();
+    let autopath = server.get::<Autopath>().unwrap();
     assert_eq!(shown(&autopath.zones), ["a.test."]);
     assert_eq!(autopath.path, SearchPath::Cluster);
     let said = warnings(". {\n autopath @kubernetes\n}");
@@ -87,7 +88,7 @@ fn rewrite_has_fields_kinds_and_answers() {
          rewrite ttl suffix a 5-10\nrewrite rcode a 3 refused\nrewrite cname prefix A b\n\
          rewrite edns0 local set 0xffee {a/b} revert\nrewrite {\n type ANY HINFO\n}",
     );
-    let rules = &server.handlers.rewrites;
+    let rules = &server.all::<RewriteRule>().collect::<Vec<_>>();
     let stops: Vec<bool> = rules.iter().map(|rule| rule.stops).collect();
     assert_eq!(stops, [true, false, true, true, true, true, true]);
     let RewriteField::Name(first) = &rules[0].field else {
@@ -212,7 +213,7 @@ fn template_has_patterns_records_and_a_code() {
         "template IN A test {\n match ^a ^b\n answer \"{{ .Name }} A 10.0.0.1\"\n authority \"a NS b\"\n \
          rcode NXDOMAIN\n ederror 15 text\n fallthrough x.test\n upstream\n}",
     );
-    let template = &server.handlers.templates[0];
+    let template = &server.get::<Template>().unwrap();
     assert_eq!(
         (template.patterns.len(), template.rcode),
         (2, Rcode::NXDOMAIN)
@@ -246,14 +247,14 @@ fn dns64_local_and_metadata_have_their_options() {
         "dns64 2001:db8::/32 {\n translate_all\n allow_ipv4\n}\nlocal {\n localhost_prefix off\n}\nmetadata a.test\n\
          log . \"{/a/b}\"",
     );
-    let on = &server.handlers;
-    let dns64 = on.dns64.as_ref().unwrap();
+    let on = &server;
+    let dns64 = on.get::<Dns64>().unwrap();
     assert_eq!(
         (dns64.prefix_octets, dns64.translates_all, dns64.allows_ipv4),
         (4, true, true)
     );
-    assert!(!on.local.as_ref().unwrap().has_prefix);
-    assert_eq!(shown(&on.metadata.as_ref().unwrap().zones), ["a.test."]);
+    assert!(!on.get::<Local>().unwrap().has_prefix);
+    assert_eq!(shown(&on.get::<Metadata>().unwrap().zones), ["a.test."]);
     assert!(server.uses_metadata() && !block("metadata").uses_metadata());
     let labels = |text: &str| block(text).client_labels().collect::<Vec<_>>();
     let start = "kubernetes/client-label";

@@ -18,7 +18,11 @@ fn config(lines: &str) -> crate::config::Forward {
     let text = format!(". {{\n{lines}\n}}\n");
     let overrides = crate::config::Overrides::default();
     let loaded = crate::config::parse_text("Corefile", &text, &overrides, &|_| None).unwrap();
-    loaded.config.servers[0].handlers.forwards[0].clone()
+    loaded.config.servers[0]
+        .all::<crate::config::Forward>()
+        .next()
+        .unwrap()
+        .clone()
 }
 
 /// The handler for upstreams at these addresses.

@@ -17,7 +17,7 @@ fn hosts(file: &Path, lines: &str) -> Hosts {
     let loaded = crate::config::parse_text("Corefile", &text, &overrides, &|_| None).unwrap();
     let block = &loaded.config.servers[0];
     Hosts::new(
-        block.handlers.hosts.clone().unwrap(),
+        block.get::<crate::config::Hosts>().unwrap().clone(),
         &HandlerMetrics::default(),
     )
 }

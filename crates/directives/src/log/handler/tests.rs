@@ -7,7 +7,7 @@ use server::message::Metadata;
 use server::{Findings, Router};
 
 use super::*;
-use crate::config::{Overrides, parse_text};
+use crate::config::{Errors, Overrides, parse_text};
 
 /// A query log from the `log` and `errors` lines of a block for `z`.
 fn query_log(lines: &str) -> QueryLog {
@@ -15,8 +15,8 @@ fn query_log(lines: &str) -> QueryLog {
     let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
     let block = &loaded.config.servers[0];
     let rules = Rules {
-        logs: block.logs.clone(),
-        errors: block.errors.as_ref().map(|_| Arc::default()),
+        logs: block.all().cloned().collect(),
+        errors: block.get::<Errors>().map(|_| Arc::default()),
         metadata: vec![],
     };
     QueryLog::new(vec![rules]).unwrap()

@@ -70,7 +70,7 @@ impl Handler for Tells {
 fn rewrite(directives: &str) -> Rewrite {
     let text = format!(". {{\n{directives}\n}}\n");
     let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
-    Rewrite::new(loaded.config.servers[0].handlers.rewrites.clone())
+    Rewrite::new(loaded.config.servers[0].all().cloned().collect())
 }
 
 /// What a client is told.

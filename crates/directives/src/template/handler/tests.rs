@@ -19,7 +19,7 @@ fn templates(directives: &str) -> Templates {
     let text = format!(". {{\n{directives}\n}}\n");
     let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
     Templates::new(
-        loaded.config.servers[0].handlers.templates.clone(),
+        loaded.config.servers[0].all().cloned().collect(),
         read,
         counts(&HandlerMetrics::default()),
     )

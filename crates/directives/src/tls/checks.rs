@@ -1,55 +1,30 @@
-//! What `tls`, `tls://` keys, `nsid` and `transfer` say together: checked for each listener.
+//! What `tls`, `tls://` keys and `transfer` say together: checked for each listener.
 
 use corefile::place::Report;
 use dns::Name;
 use transfer::TlsDemand;
 
-use crate::config::blocks::{Config, ServerBlock};
-use crate::config::listener::Listener;
+use crate::config::block::ServerBlock;
+use crate::config::listener::{Listener, listeners};
 use crate::config::zone::Scheme;
-use crate::nsid::Nsid;
 use crate::tls::{ClientAuth, Tls};
-
-/// The certificate of a listener: that of the first of its blocks that has one.
-#[must_use]
-pub fn tls_of<'a>(blocks: &[&'a ServerBlock]) -> Option<&'a Tls> {
-    blocks.iter().find_map(|block| block.tls.as_ref())
-}
-
-/// The name of a server of some blocks: that of the first that has one.
-#[must_use]
-pub fn nsid_of<'a>(blocks: &[&'a ServerBlock]) -> Option<&'a Nsid> {
-    blocks.iter().find_map(|block| block.nsid.as_ref())
-}
+use crate::transfer::Transfer;
 
 /// Reports what does not go together.
-pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
-    let config = Config {
-        servers: servers.to_vec(),
-    };
-    for (listener, blocks) in config.listeners() {
+pub(super) fn check(blocks: &[ServerBlock], report: &mut Report) {
+    for (listener, blocks) in listeners(blocks) {
         if listener.scheme == Scheme::Tls {
             check_certificate(&listener, &blocks, report);
         }
-        let first = nsid_of(&blocks);
-        for block in &blocks {
-            if block.nsid.is_some() && block.nsid.as_ref() != first {
-                let message = "another block on this listener has another nsid, which counts";
-                report.warn(&block.place, message, "write the same in both");
-            }
-        }
     }
-    for block in servers {
+    for block in blocks {
         let has_tls = block.zones.iter().any(|key| key.scheme == Scheme::Tls);
-        if let Some(tls) = &block.tls
+        if let Some(tls) = block.get::<Tls>()
             && !has_tls
         {
             let message = "no key of this block begins with tls://: the certificate is not used";
-            report.warn(
-                &tls.place,
-                message,
-                "write tls://ZONE as a key, or take it out",
-            );
+            let mend = "write tls://ZONE as a key, or take it out";
+            report.warn(&tls.place, message, mend);
         }
         check_demands(block, has_tls, report);
     }
@@ -57,9 +32,9 @@ pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
 
 /// Reports who must use TLS for a zone that is not served over it.
 fn check_demands(block: &ServerBlock, has_tls: bool, report: &mut Report) {
-    for transfer in &block.transfers {
+    for transfer in block.all::<Transfer>() {
         let is_of_this = |zone: &&Name| {
-            let closest = block.transfer_for(zone);
+            let closest = block.for_zone::<Transfer>(zone);
             closest.is_some_and(|closest| std::ptr::eq(closest, transfer))
         };
         let mut zones = block.zones_written().filter(is_of_this);
@@ -83,14 +58,14 @@ fn check_demands(block: &ServerBlock, has_tls: bool, report: &mut Report) {
 fn check_certificate(listener: &Listener, blocks: &[&ServerBlock], report: &mut Report) {
     let keys = blocks.iter().flat_map(|block| &block.zones);
     let key = keys.filter(|key| key.scheme == Scheme::Tls && key.port == listener.port);
-    let Some(first) = tls_of(blocks) else {
+    let Some(first) = blocks.iter().find_map(|block| block.get::<Tls>()) else {
         for key in key {
             let message = "tls:// needs a certificate";
             report.error(&key.place, message, "write in this block: tls CERT KEY");
         }
         return;
     };
-    for tls in blocks.iter().filter_map(|block| block.tls.as_ref()) {
+    for tls in blocks.iter().filter_map(|block| block.get::<Tls>()) {
         if !tls.is_same(first) {
             let message = format!("another tls of this listener stands at {}", first.place);
             report.error(
@@ -100,7 +75,7 @@ fn check_certificate(listener: &Listener, blocks: &[&ServerBlock], report: &mut 
             );
         }
     }
-    let transfers = blocks.iter().flat_map(|block| &block.transfers);
+    let transfers = blocks.iter().flat_map(|block| block.all::<Transfer>());
     for (place, demand) in transfers.flat_map(|transfer| transfer.demands()) {
         let is_named = matches!(demand, TlsDemand::Named(_));
         if is_named && first.client_auth == ClientAuth::Never {

@@ -2,7 +2,7 @@
 
 use corefile::lexer::Token;
 
-use crate::rewrite::config::Reading;
+use crate::rewrite::Reading;
 
 /// NSID (RFC 5001).
 const NSID: u16 = 3;

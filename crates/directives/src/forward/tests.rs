@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::config::{Loaded, Overrides, Rejected, parse_text};
+use crate::config::{Forward, Loaded, Overrides, Rejected, parse_text};
 
 /// Reads a block with these lines.
 fn read(lines: &str) -> Result<Loaded, Rejected> {
@@ -17,15 +17,9 @@ fn read(lines: &str) -> Result<Loaded, Rejected> {
 
 /// The only `forward` of a block.
 fn forward(lines: &str) -> Forward {
-    let mut forwards = read(lines)
-        .unwrap()
-        .config
-        .servers
-        .remove(0)
-        .handlers
-        .forwards;
-    assert_eq!(forwards.len(), 1);
-    forwards.remove(0)
+    let server = read(lines).unwrap().config.servers.remove(0);
+    assert_eq!(server.all::<Forward>().count(), 1);
+    server.get::<Forward>().unwrap().clone()
 }
 
 #[test]

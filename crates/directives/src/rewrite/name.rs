@@ -3,7 +3,7 @@
 use corefile::lexer::Token;
 
 use crate::config::pattern::Pattern;
-use crate::rewrite::config::Reading;
+use crate::rewrite::Reading;
 
 /// How the rule is written, for messages.
 const USAGE: &str = "write: rewrite name [exact|prefix|suffix|substring|regex] FROM TO [answer auto|name RE TO|value RE TO]";

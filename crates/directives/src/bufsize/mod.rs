@@ -1,0 +1,42 @@
+//! `bufsize [OCTETS]`: the largest datagram.
+
+use crate::config::block::{Directive, Repeat, Role};
+use corefile::parser::Statement;
+use corefile::place::Report;
+use dns::Name;
+
+/// The largest datagram unless written (DNS flag day 2020).
+const DEFAULT: u16 = 1232;
+
+/// The largest datagram, in octets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bufsize(pub u16);
+
+impl Directive for Bufsize {
+    const WORD: &'static str = "bufsize";
+    const USAGE: &'static str = "bufsize [OCTETS]";
+    const SUMMARY: &'static str = "the largest datagram that is sent, 1232 unless given";
+    const REPEAT: Repeat = Repeat::Joined(Some("the first counts"));
+    const ROLE: Role = Role::Shapes;
+
+    fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
+        directive.refuse_options(report);
+        let octets = match directive.at_most_one(report) {
+            None => DEFAULT,
+            Some(token) => match token.text.parse() {
+                Ok(octets @ 512..=4096) => octets,
+                Ok(_) | Err(_) => {
+                    let message = format!("bufsize {} is not from 512 to 4096", token.shown());
+                    report.error(&token.place, message, "write octets, such as 1232");
+                    DEFAULT
+                }
+            },
+        };
+        Some(Self(octets))
+    }
+
+    fn read_again(self, again: &Statement, zones: &[Name], report: &mut Report) -> Option<Self> {
+        Self::read(again, zones, report);
+        Some(self)
+    }
+}

@@ -1,0 +1,36 @@
+//! The HTTP servers of blocks: two of different kinds cannot have one port.
+
+use corefile::address::{HttpAddress, HttpHost};
+use corefile::place::{Place, Report};
+
+use crate::config::block::{Directive, ServerBlock};
+use crate::health::Health;
+use crate::prometheus::Prometheus;
+use crate::ready::Ready;
+
+/// Reports HTTP servers of different kinds on one port.
+pub(crate) fn check(blocks: &[ServerBlock], report: &mut Report) {
+    let mut seen: Vec<(&str, &Place, &HttpAddress)> = Vec::new();
+    for block in blocks {
+        let health = block
+            .get()
+            .map(|it: &Health| (Health::WORD, &it.place, &it.address));
+        let ready = block
+            .get()
+            .map(|it: &Ready| (Ready::WORD, &it.place, &it.address));
+        let metrics = block.get::<Prometheus>();
+        let metrics = metrics.map(|it| (Prometheus::WORD, &it.place, &it.address));
+        for (word, place, address) in [health, ready, metrics].into_iter().flatten() {
+            let clash = seen.iter().find(|(other, _, there)| {
+                let any = HttpHost::Any;
+                let same = there.host == address.host || there.host == any || address.host == any;
+                *other != word && there.port == address.port && same && address.port != 0
+            });
+            if let Some((_, other, _)) = clash {
+                let message = format!("{address} is already taken in line {}", other.line);
+                report.error(place, message, "give one of the two another port");
+            }
+            seen.push((word, place, address));
+        }
+    }
+}

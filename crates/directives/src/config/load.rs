@@ -1,0 +1,218 @@
+//! The configuration as a whole: text becomes blocks, their directives are read, and everything is checked.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use corefile::address::DNS_PORT;
+use corefile::digest;
+use corefile::environment::Environment;
+use corefile::lexer::lex;
+use corefile::parser::{self, Block, Statement};
+use corefile::place::{Place, Problem, Report};
+use dns::Name;
+
+use crate::catalog;
+use crate::config::block::{Role, ServerBlock};
+use crate::config::checks::check_all;
+use crate::config::zone::{self, ZoneKey};
+use crate::config::{listener, registry};
+use crate::root;
+use crate::tsig::shared_keys;
+
+/// A Corefile, read and checked. It never changes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The server blocks, in the order of the file; at least one.
+    pub servers: Vec<ServerBlock>,
+}
+
+/// What the command line says about the Corefile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overrides {
+    /// The port of keys without one.
+    pub default_port: u16,
+}
+
+impl Default for Overrides {
+    fn default() -> Self {
+        Self {
+            default_port: DNS_PORT,
+        }
+    }
+}
+
+/// A configuration that can be used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// What maybe is not as meant, in the order of places.
+    pub warnings: Vec<Problem>,
+    /// Tells one text from another, imports and environment included, comments and places left out.
+    pub digest: String,
+}
+
+/// A configuration that cannot be used. Its `Display` is one problem a line, without the warnings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// Everything that is wrong, in the order of places; at least one.
+    pub problems: Vec<Problem>,
+    /// What maybe is not as meant.
+    pub warnings: Vec<Problem>,
+    /// Tells one text from another, as in [`Loaded`].
+    pub digest: String,
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Rejected {}
+
+impl Config {
+    /// The blocks that write this zone, in the order of the file. If there are several, they agree on
+    /// its contents.
+    pub fn blocks_of<'a>(&'a self, zone: &'a Name) -> impl Iterator<Item = &'a ServerBlock> {
+        self.servers
+            .iter()
+            .filter(move |block| block.zones_written().any(|there| there == zone))
+    }
+
+    /// Each listener once, with the blocks on it in the order of the file.
+    #[must_use]
+    pub fn listeners(&self) -> Vec<(listener::Listener, Vec<&ServerBlock>)> {
+        listener::listeners(&self.servers)
+    }
+}
+
+/// Reads and checks a Corefile. `env` gives environment variables.
+///
+/// # Errors
+/// [`Rejected`], with everything that is wrong; also when the file cannot be read.
+pub fn load(
+    path: &Path,
+    overrides: &Overrides,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Loaded, Rejected> {
+    let name = path.display().to_string();
+    match fs::read(path) {
+        Ok(octets) => parse_text(&name, &String::from_utf8_lossy(&octets), overrides, env),
+        Err(error) => {
+            let problem = Problem {
+                place: Place::start_of(&name),
+                message: format!("cannot read the Corefile: {error}"),
+                fix: "name a file that is there and readable with --corefile".to_owned(),
+            };
+            Err(Rejected {
+                digest: problem.message.clone(),
+                problems: vec![problem],
+                warnings: Vec::new(),
+            })
+        }
+    }
+}
+
+/// Reads and checks a Corefile that is at hand; `file` is its name in messages, and imports are
+/// relative to its folder.
+///
+/// # Errors
+/// [`Rejected`], with everything that is wrong.
+pub fn parse_text(
+    file: &str,
+    text: &str,
+    overrides: &Overrides,
+    env: Environment<'_>,
+) -> Result<Loaded, Rejected> {
+    let mut report = Report::default();
+    let name: Arc<str> = file.into();
+    let tokens = lex(&name, text, &mut report);
+    let blocks = parser::parse(tokens, registry::is_known, env, &mut report);
+    if blocks.is_empty() {
+        let mend = "write a zone, '{', directives on lines of their own, and '}'";
+        report.error(&Place::start_of(file), "there is no server block", mend);
+    }
+    let mut digest = digest::of(&blocks);
+    let Overrides { default_port } = *overrides;
+    let mut servers = Vec::new();
+    for block in &blocks {
+        servers.push(read_block(block, default_port, &mut report));
+    }
+    shared_keys::share(&mut servers, &mut report);
+    check_all(&servers, &mut report);
+    let (problems, warnings) = report.finish();
+    if problems.is_empty() {
+        Ok(Loaded {
+            config: Config { servers },
+            warnings,
+            digest,
+        })
+    } else {
+        // An import that is not there is no word of the text, nor is a `}` that is missing.
+        problems
+            .iter()
+            .for_each(|problem| digest.push_str(&problem.message));
+        Err(Rejected {
+            problems,
+            warnings,
+            digest,
+        })
+    }
+}
+
+/// Reads the keys and directives of one block.
+fn read_block(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock {
+    let Block {
+        place,
+        keys,
+        directives,
+    } = block;
+    let zones: Vec<ZoneKey> = keys
+        .iter()
+        .flat_map(|token| zone::key(token, default_port, report))
+        .collect();
+    if keys.is_empty() {
+        let mend = "write a zone, or '.' for all names";
+        report.error(place, "this server block has no zone", mend);
+    }
+    let mut names: Vec<Name> = Vec::new();
+    for key in &zones {
+        if !names.contains(&key.apex) {
+            names.push(key.apex.clone());
+        }
+    }
+    // A key that is a catalog is no zone of the directives that write zones.
+    let catalogs = catalog::names(directives);
+    let mut without_catalogs = names.clone();
+    without_catalogs.retain(|name| !catalogs.contains(name));
+    let root = root::folder(directives);
+    let written = directives.iter().map(Statement::words).collect();
+    let mut server = ServerBlock::new(place.clone(), zones, written);
+    let mut seen: Vec<(&str, &Place)> = Vec::new();
+    for statement in directives {
+        let Some(directive) = registry::find(&statement.name, report) else {
+            continue;
+        };
+        let zones = match directive.role {
+            Role::Zones => &without_catalogs,
+            Role::Setting | Role::Shapes | Role::Decides | Role::Answers => &names,
+        };
+        let mut earlier = seen.iter().filter(|(word, _)| *word == directive.word);
+        let first = earlier.next().map(|(_, place)| *place);
+        let root = root.clone();
+        let statement_in_root = Statement {
+            root,
+            ..statement.clone()
+        };
+        directive.read(&statement_in_root, zones, first, &mut server, report);
+        seen.push((directive.word, &statement.name.place));
+    }
+    server
+}

@@ -1,0 +1,23 @@
+//! `minimal`: answers without authority and additional sections.
+
+use crate::config::block::{Directive, Repeat, Role};
+use corefile::parser::Statement;
+use corefile::place::Report;
+use dns::Name;
+
+/// The directive. Replies are written that way by the server.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Minimal;
+
+impl Directive for Minimal {
+    const WORD: &'static str = "minimal";
+    const USAGE: &'static str = "minimal";
+    const SUMMARY: &'static str = "answers without authority and additional sections";
+    const REPEAT: Repeat = Repeat::Joined(Some("once is the same"));
+    const ROLE: Role = Role::Shapes;
+
+    fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
+        directive.refuse_all(report);
+        Some(Self)
+    }
+}

@@ -1,0 +1,42 @@
+//! `multisocket [N]`: sockets for each address.
+
+use std::num::NonZeroUsize;
+
+use crate::config::block::Directive;
+use corefile::parser::Statement;
+use corefile::place::Report;
+use dns::Name;
+
+/// The most sockets of one address.
+const MAX_SOCKETS: usize = 1024;
+
+/// How many sockets an address has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Sockets {
+    /// As many as processors.
+    Processors,
+    /// So many.
+    Number(NonZeroUsize),
+}
+
+impl Directive for Sockets {
+    const WORD: &'static str = "multisocket";
+    const USAGE: &'static str = "multisocket [N]";
+    const SUMMARY: &'static str = "sockets for each UDP address, 1 to 1024; as many as processors without N, 2 without the directive";
+
+    fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
+        directive.refuse_options(report);
+        let Some(token) = directive.at_most_one(report) else {
+            return Some(Sockets::Processors);
+        };
+        let number: Option<NonZeroUsize> = token.text.parse().ok();
+        match number.filter(|number| number.get() <= MAX_SOCKETS) {
+            Some(number) => Some(Sockets::Number(number)),
+            None => {
+                let message = format!("multisocket: {} is no number of sockets", token.shown());
+                report.error(&token.place, message, format!("write 1 to {MAX_SOCKETS}"));
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! `reload [INTERVAL] [JITTER]`: the Corefile is followed.
+
+use std::time::Duration;
+
+use corefile::parser::Statement;
+use corefile::place::{Place, Report};
+use corefile::quantity::go_duration;
+use dns::Name;
+
+use crate::config::block::{Directive, Repeat};
+
+/// How often the file is looked at, unless written.
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(30);
+/// How much sooner or later, unless written.
+const DEFAULT_JITTER: Duration = Duration::from_secs(15);
+/// The least interval.
+const LEAST_INTERVAL: Duration = Duration::from_secs(2);
+/// The least jitter but none.
+const LEAST_JITTER: Duration = Duration::from_secs(1);
+
+/// The Corefile is followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reload {
+    /// Where it stands.
+    pub place: Place,
+    /// How often the file is looked at.
+    pub interval: Duration,
+    /// How much sooner or later, in all.
+    pub jitter: Duration,
+}
+
+impl Directive for Reload {
+    const WORD: &'static str = "reload";
+    const USAGE: &'static str = "reload [INTERVAL] [JITTER]";
+    const SUMMARY: &'static str = "follows the Corefile: at once where the system reports changes, else every 30s give or take half of 15s, imports always so; the interval is at least 2s, the jitter 1s or 0 and at most half the interval; of several blocks the last counts";
+    const REPEAT: Repeat = Repeat::Joined(None);
+
+    fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
+        directive.refuse_options(report);
+        let mut read = |at: usize, name: &str, least: Duration, default: Duration| {
+            let Some(token) = directive.arguments.get(at) else {
+                return default;
+            };
+            let mend = format!("write a duration of at least {least:?}");
+            match go_duration(&token.text) {
+                Ok(time) if time >= least || (at == 1 && time.is_zero()) => time,
+                Ok(_) => {
+                    let message = format!("reload: {name} {} is too short", token.shown());
+                    report.error(&token.place, message, mend);
+                    default
+                }
+                Err(error) => {
+                    let message = format!("reload: {name} {}: {error}", token.shown());
+                    report.error(&token.place, message, mend);
+                    default
+                }
+            }
+        };
+        let interval = read(0, "interval", LEAST_INTERVAL, DEFAULT_INTERVAL);
+        let jitter = read(1, "jitter", LEAST_JITTER, DEFAULT_JITTER);
+        if let Some(more) = directive.arguments.get(2) {
+            let message = format!("reload: {} is one argument too many", more.shown());
+            report.error(&more.place, message, "take it out");
+        }
+        Some(Self {
+            place: directive.name.place.clone(),
+            interval,
+            jitter: jitter.min(interval / 2),
+        })
+    }
+
+    // As in CoreDNS the first of a block counts.
+    fn read_again(self, again: &Statement, zones: &[Name], report: &mut Report) -> Option<Self> {
+        Self::read(again, zones, report);
+        Some(self)
+    }
+}
