@@ -15,7 +15,7 @@ use futures_util::future::BoxFuture;
 use prometheus_client::metrics::counter::Counter;
 use tokio_util::sync::CancellationToken;
 
-use crate::message::{Outcome, Question, Request};
+use crate::message::{END_OF_CHAIN, Outcome, Question, Request};
 use crate::zones::BlockZones;
 
 /// How many times the server may ask itself on behalf of one query: for targets of aliases, as CoreDNS.
@@ -259,6 +259,24 @@ impl Router {
         own.copied()
     }
 
+    /// Whether an answer of a block's zones that ends with an alias is completed from another zone or from
+    /// upstreams: where the block, or the one that the target (in wire form) belongs to, has more than zones.
+    /// Allocates nothing.
+    #[must_use]
+    pub fn follows(&self, block: usize, target: &[u8], qtype: Rtype) -> bool {
+        let is_more = |block: usize| !self.blocks()[block].is_plain();
+        if is_more(block) {
+            return true;
+        }
+        let mut room = [0; 255];
+        let Some(lower) = room.get_mut(..target.len()) else {
+            return false;
+        };
+        lower.copy_from_slice(target);
+        lower.make_ascii_lowercase();
+        self.find(lower, qtype).is_some_and(is_more)
+    }
+
     /// Runs a query through the block it is for.
     pub async fn answer(self: Arc<Self>, request: &mut Request) -> Outcome {
         let lower = request.name.to_lower();
@@ -283,9 +301,6 @@ impl Router {
 
 /// EDE 20 (RFC 8914 section 5.2): the name is none of ours.
 pub const NOT_AUTHORITATIVE: u16 = 20;
-
-/// What is said when a handler counts on another and there is none; CoreDNS's words.
-pub(super) const END_OF_CHAIN: &str = "no next plugin found";
 
 /// What stands behind a handler.
 #[derive(Clone)]

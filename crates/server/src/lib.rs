@@ -34,6 +34,7 @@ mod tls;
 mod udp;
 mod way;
 mod zonal;
+mod zone_handler;
 pub mod zones;
 
 pub use chain::{Block, Found, Handler, Next, Router, Shape};

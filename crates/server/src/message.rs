@@ -9,7 +9,8 @@ use std::net::SocketAddr;
 
 use dns::{Name, Query, Rcode, Record, Rtype};
 
-use crate::chain::END_OF_CHAIN;
+/// What is said when a handler counts on another and there is none; CoreDNS's words.
+pub(super) const END_OF_CHAIN: &str = "no next plugin found";
 
 /// How a request came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
