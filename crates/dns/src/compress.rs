@@ -1,17 +1,17 @@
-//! Compression of names (RFC 1035 section 4.1.4): where in a message the ends of names stand.
+//! Compression of names (RFC 1035 section 4.1.4): the places of name suffixes in a message.
 //!
-//! The table is a hash map from name suffix to place in the message; each hit is checked against the octets
-//! themselves, letter by letter, so a pointer never changes the case of a name (RFC 5936 section 3.4).
-//! Most names of a zone end as the one before them did, so that name is kept, with the hash and the place of
-//! each of its suffixes: what two names share is neither hashed nor looked up again.
+//! The table is a hash map from name suffix to place in the message. Each hit is compared with the message, letter by
+//! letter, so a pointer never changes the case of a name (RFC 5936 section 3.4). Most names of a zone end as the
+//! previous name did. So that name is remembered, with the hash and the place of each of its suffixes, and shared
+//! suffixes are neither hashed nor looked up again.
 
 use crate::ordered::{MAX_LABELS, OrderedTrail, OwnerRef, POINTER_END, UNKNOWN};
 use crate::wire_name::{MAX_NAME_OCTETS, wire_name_len};
 
-/// How many places of the table a suffix may stand in after its first.
+/// The places of the table, after the first, that a suffix may be in.
 const PROBES: usize = 8;
 
-/// What a name is: names of one kind follow each other in order, so each kind has its own trail.
+/// The use of a name. Names of one use follow each other in order, so each use has its own trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The owner of a record, or the question's name.
@@ -54,7 +54,7 @@ struct Table {
     undo: Vec<usize>,
 }
 
-/// A name that was written. Its suffixes are numbered by how many labels they have.
+/// The last name that was written. A suffix has its count of labels as its index.
 #[derive(Debug)]
 struct Trail {
     wire: [u8; 255],
@@ -66,7 +66,7 @@ struct Trail {
     octets: [u8; MAX_LABELS],
     /// The hash of each suffix.
     hashes: [u64; MAX_LABELS],
-    /// Where each stands, if known.
+    /// The place of each suffix, if known.
     places: [u16; MAX_LABELS],
 }
 
@@ -82,8 +82,7 @@ impl Trail {
         }
     }
 
-    /// Puts a name in the place of the last. What its suffixes have in common with that name's keeps its
-    /// hash and its place.
+    /// Replaces the last name. Shared suffixes keep hash and place.
     fn follow(&mut self, wire: &[u8]) {
         let common = common_end(&self.wire[..self.len], wire);
         let mut starts = [0_u8; MAX_LABELS];
@@ -137,7 +136,7 @@ impl Compressor {
         }
     }
 
-    /// Begins a message: no name stands in it.
+    /// Begins a message.
     pub(super) fn begin(&mut self) {
         self.forget_trails();
         self.way = Way::Open;
@@ -148,12 +147,12 @@ impl Compressor {
         self.table.epoch += 1;
     }
 
-    /// What was written so far stays.
+    /// Makes the names written so far final.
     pub(super) fn forget_undo(&mut self) {
         self.table.undo.clear();
     }
 
-    /// What was written since [`Self::forget_undo`] is taken out of the message.
+    /// Forgets all names written since [`Self::forget_undo`].
     pub(super) fn undo(&mut self) {
         self.forget_trails();
         for slot in self.table.undo.drain(..) {
@@ -165,7 +164,7 @@ impl Compressor {
     pub(super) fn cut(&mut self, end: usize) {
         self.forget_trails();
         for entry in &mut self.table.slots {
-            // Only a cut over several records comes here: one pass over a small table is cheap enough.
+            // Only a cut over several records leads here. It is rare, so a pass over the small table is cheap enough.
             if place_of(*entry) >= end {
                 *entry = 0;
             }
@@ -185,7 +184,7 @@ impl Compressor {
         self.way == Way::Open
     }
 
-    /// From now on names come in any order and in data: the table has to know what stands in the message.
+    /// Prepares for names in any order and in data: enters the names of the message into the table.
     pub(super) fn settle(&mut self, message: &[u8]) {
         if self.way == Way::Ordered {
             let mut pending = std::mem::take(&mut self.ordered.pending);
@@ -199,7 +198,7 @@ impl Compressor {
         self.way = Way::Table;
     }
 
-    /// Enters the labels that stand at a place, up to their pointer. `wire` is empty, and takes the whole name.
+    /// Enters the labels at a place, up to their pointer. `wire` is empty, and is filled with the whole name.
     fn enter(&mut self, message: &[u8], place: usize, wire: &mut Vec<u8>) {
         let (mut at, mut own) = (place, None);
         loop {
@@ -238,7 +237,7 @@ impl Compressor {
         }
     }
 
-    /// The last owner, and how many labels this one shares with it, when both are in order.
+    /// The trail of the last owner and the count of labels that this owner shares with it, when both are in order.
     pub(super) fn in_order(&mut self, owner: OwnerRef<'_>) -> Option<(&mut OrderedTrail, usize)> {
         if self.way != Way::Ordered {
             return None;
@@ -247,7 +246,7 @@ impl Compressor {
         Some((&mut self.ordered, shared))
     }
 
-    /// A name stands whole at a place of the message.
+    /// Notes an uncompressed name at a place of the message.
     pub(super) fn note(&mut self, message: &[u8], place: usize) {
         let name = &message[place..];
         let Some(name) = wire_name_len(name).map(|length| &name[..length]) else {
@@ -261,8 +260,8 @@ impl Compressor {
         }
     }
 
-    /// Writes a name to the end of a message that begins at `base`: the longest known suffix as a
-    /// pointer. What it wrote is remembered.
+    /// Writes a name to the end of a message that begins at `base`, the longest known suffix as a pointer, and
+    /// remembers it.
     pub(super) fn write(&mut self, octets: &mut Vec<u8>, base: usize, wire: &[u8], role: Role) {
         let trail = &mut self.trails[role as usize];
         let is_same = trail.len == wire.len() && trail.wire[..trail.len] == *wire;
@@ -295,7 +294,7 @@ impl Compressor {
 }
 
 impl Table {
-    /// Where a suffix stands in the message, if it does.
+    /// Finds the place of a suffix in the message.
     fn find(&self, message: &[u8], hash: u64, suffix: &[u8]) -> Option<u16> {
         let hash = upper(hash);
         let mut slot = self.slot(hash);
@@ -313,7 +312,7 @@ impl Table {
         None
     }
 
-    /// Notes that a suffix stands at a place, when a pointer can say so; gives the place, as it is kept.
+    /// Remembers the place of a suffix if a pointer can reach it, and gives the place as it is stored.
     fn remember(&mut self, hash: u64, place: usize) -> u16 {
         let Some(kept) = u16::try_from(place).ok().filter(|_| place < POINTER_END) else {
             return UNKNOWN;
@@ -394,8 +393,8 @@ const fn upper(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
-/// Hashes one label onto the hash of what follows it. Labels often differ in their last letters alone
-/// (addresses, numbers): both halves of each product count, so that such letters reach every bit.
+/// Adds the hash of a label to that of the labels behind it. Labels often differ in their last letters only
+/// (addresses, numbers). Both halves of each product count, so that such letters reach every bit.
 fn mix(seed: u64, label: &[u8]) -> u64 {
     let mut hash = seed ^ (label.len() as u64);
     let mut chunks = label.chunks_exact(8);

@@ -4,8 +4,8 @@
 //! those without a cookie all the same.
 //!
 //! # Not implemented
-//! BADCOOKIE (RFC 7873 section 5.2.3: "based on server policy"); exchanging the secret while running
-//! (section 7.1): it is made anew at each start.
+//! BADCOOKIE (RFC 7873 section 5.2.3: "based on server policy"), and exchanging the secret while
+//! running (section 7.1): each start makes a new one.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use siphasher::sip::SipHasher24;
 
 /// Octets of a server cookie.
 const SERVER_COOKIE_OCTETS: usize = 16;
-/// A cookie of ours is made anew after so many seconds (RFC 9018 section 4.3: half an hour).
+/// The age in seconds at which our cookie is replaced (RFC 9018 section 4.3: half an hour).
 const RENEW_SECONDS: u32 = 1800;
 /// How far ahead of our clock a cookie may be (RFC 9018 section 4.3: five minutes).
 const AHEAD_SECONDS: u32 = 300;

@@ -1,4 +1,4 @@
-//! What a request's OPT record says and asks for, and how its reply's options are written (RFC 6891).
+//! The OPT record of requests, and the options of replies (RFC 6891).
 //!
 //! Options are looked at only when there are some; those we do not know are ignored (RFC 6891 section 6.1.2).
 
@@ -24,7 +24,7 @@ pub const PADDING_BLOCK: usize = 468;
 /// Octets of an option without its data: code and length.
 pub const OPTION_HEAD_OCTETS: usize = 4;
 
-/// What a request's OPT record says (RFC 6891 section 6.1.2).
+/// The OPT record of a request (RFC 6891 section 6.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opt<'a> {
     /// The largest datagram the client takes.
@@ -37,10 +37,10 @@ pub struct Opt<'a> {
     pub options: &'a [u8],
 }
 
-/// What a request's options ask for.
+/// The requests in EDNS options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wishes<'a> {
-    /// Who we are.
+    /// The identity of the server (RFC 5001).
     pub nsid: bool,
     /// When the zone expires.
     pub expire: bool,
@@ -70,7 +70,7 @@ impl<'a> Opt<'a> {
         })
     }
 
-    /// What the options ask for; `None` when one is malformed: FORMERR.
+    /// Reads the options; `None` when one is malformed: FORMERR.
     #[must_use]
     pub fn wishes(&self) -> Option<Wishes<'a>> {
         let mut wishes = Wishes::default();
@@ -78,7 +78,7 @@ impl<'a> Opt<'a> {
         while let Some(((code, data), tail)) = split(rest) {
             rest = tail;
             match code {
-                // RFC 5001 section 2.1: what the request's option holds is ignored.
+                // RFC 5001 section 2.1: the data of the request's option is ignored.
                 NSID => wishes.nsid = true,
                 EXPIRE => wishes.expire = true,
                 KEEPALIVE => wishes.keepalive = true,
@@ -98,7 +98,7 @@ impl<'a> Opt<'a> {
 /// An option: its code and its data.
 type RawOption<'a> = (u16, &'a [u8]);
 
-/// The first option, and what follows it.
+/// The first option, and the rest.
 fn split(options: &[u8]) -> Option<(RawOption<'_>, &[u8])> {
     let ([c0, c1, l0, l1], rest) = options.split_first_chunk()?;
     let length = usize::from(u16::from_be_bytes([*l0, *l1]));
@@ -123,8 +123,8 @@ pub fn push_option(options: &mut Vec<u8>, code: u16, data: &[u8]) {
     options.extend_from_slice(data);
 }
 
-/// Appends the padding that brings a message to whole blocks. `octets`: of the message with all but this
-/// option; `most`: what it may have.
+/// Appends the padding that fills a message to whole blocks. `octets` is the length of the message without this
+/// option, `most` the limit.
 pub fn push_padding(options: &mut Vec<u8>, octets: usize, most: usize) {
     let least = octets + OPTION_HEAD_OCTETS;
     let Some(room) = most.checked_sub(least) else {

@@ -1,4 +1,4 @@
-//! What a message's header says besides counts: response codes and flags.
+//! Response codes and flags of the header.
 
 use domain::base::iana::{OptRcode, TsigRcode};
 

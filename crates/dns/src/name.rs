@@ -1,10 +1,9 @@
 //! Domain names: absolute, checked, case kept, compared without case.
 //!
-//! A [`Name`] holds the uncompressed wire form (RFC 1035 section 3.1): length octets, labels, the
-//! root's zero. Equality and hash fold ASCII case (RFC 4343); order is canonical (RFC 4034 section
-//! 6.1). A [`SortKey`] is the same order as a plain octet string, which is what indexes hold: labels
-//! from the right, lower case, each closed by a zero octet, so that all names below a name share its
-//! key as a prefix.
+//! A [`Name`] holds the uncompressed wire form (RFC 1035 section 3.1): length octets, labels, the root's zero.
+//! Equality and hash fold ASCII case (RFC 4343). The order is canonical (RFC 4034 section 6.1). A [`SortKey`] has the
+//! same order as a plain octet string, for indexes: labels from the right, lower case, each closed by a zero octet, so
+//! that the keys of all names below a name begin with its key.
 
 mod wire_text;
 
@@ -207,8 +206,8 @@ impl Name {
         &self.0
     }
 
-    /// The name one label longer: `label.self`. A dot within a label is legal on the wire and never
-    /// meant in a text: nobody who reads the name sees that it is one label.
+    /// The name one label longer: `label.self`. A dot within a label is legal on the wire but never intended in a
+    /// text, where it would look like two labels.
     ///
     /// # Errors
     /// [`ParseError`] when the label is empty, too long or holds a dot, or the name would be too long.
@@ -271,7 +270,7 @@ impl Name {
         Self(wire.into_boxed_slice())
     }
 
-    /// The address whose [`Self::reverse_of`] this is, whatever the case.
+    /// The address whose [`Self::reverse_of`] this is, in any case of letters.
     #[must_use]
     pub fn reversed_address(&self) -> Option<IpAddr> {
         let labels: Vec<&[u8]> = self.labels().collect();

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 
 use crate::Name;
 
-/// A range of addresses: an address and how many of its leading bits count. The other bits are zero.
+/// A range of addresses: an address and the count of its significant leading bits. The other bits are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Network(IpNet);
 

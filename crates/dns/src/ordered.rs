@@ -1,8 +1,8 @@
 //! Names of owners that come in canonical order, as a zone keeps them: compressed against the owner before.
 //!
-//! A name shares with some name before it no more labels than with the one right before it, so where these
-//! stand is all that has to be known: nothing is hashed or looked up. What is written so is not in the
-//! compression table; it is entered there when a name of another kind comes.
+//! No earlier name shares more labels with a name than the one right before it. So only the places of that one have to
+//! be known, and nothing is hashed or looked up. Such names are not in the compression table until a name of another
+//! kind comes.
 
 use crate::SortKey;
 
@@ -38,7 +38,7 @@ impl OwnerRef<'_> {
     }
 }
 
-/// The last owner that was written. Its suffixes are numbered by how many labels they have below the apex.
+/// The last owner that was written. A suffix has its count of labels below the apex as its index.
 #[derive(Debug)]
 pub(super) struct OrderedTrail {
     key: [u8; MAX_KEY_OCTETS],
@@ -48,9 +48,9 @@ pub(super) struct OrderedTrail {
     labels: usize,
     /// Where each suffix ends in the key.
     ends: [u16; MAX_LABELS],
-    /// Where each stands in the message, if known.
+    /// The place of each suffix in the message, if known.
     places: [u16; MAX_LABELS],
-    /// Where names stand that are not in the table.
+    /// The places of names that are not in the table.
     pub(super) pending: Vec<u16>,
 }
 
@@ -120,7 +120,7 @@ impl OrderedTrail {
         (place != UNKNOWN).then_some(place | 0xc000)
     }
 
-    /// Puts a key in the place of the last, with which it shares so many labels.
+    /// Replaces the key, which shares so many labels with the last.
     fn take_key(&mut self, shared: usize, key: &[u8]) {
         let from = usize::from(self.ends[shared]);
         self.key[from..key.len()].copy_from_slice(&key[from..]);

@@ -1,4 +1,4 @@
-//! RDATA: the data of one record, in uncompressed wire form, with constructors for what we write.
+//! RDATA: the data of one record in uncompressed wire form, with constructors for the types that we make.
 
 use std::net::IpAddr;
 
@@ -53,8 +53,7 @@ impl Rdata {
         Self(wire.into_boxed_slice())
     }
 
-    /// The data of TXT: one character string (RFC 1035 section 3.3.14); what is over 255 octets goes
-    /// into further strings.
+    /// The data of TXT: character strings of at most 255 octets (RFC 1035 section 3.3.14).
     #[must_use]
     pub fn txt(text: &str) -> Self {
         let mut wire = Vec::with_capacity(text.len() + 1);
@@ -79,8 +78,8 @@ impl Rdata {
         &self.0
     }
 
-    /// Where the domain names stand in data of this type, as ranges; only for the types whose layout we
-    /// know. Used for compression (RFC 1035 types only) and for additional data.
+    /// The domain name in data of this type, for types with a known layout. Used for compression (RFC 1035 types only)
+    /// and for additional data.
     #[must_use]
     pub fn name_at(rtype: Rtype, data: &[u8]) -> Option<&[u8]> {
         let start = match rtype {

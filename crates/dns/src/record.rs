@@ -33,7 +33,7 @@ impl Record {
     }
 }
 
-/// A record that lies elsewhere: in a zone's node, a delta, a message.
+/// A record within a zone's node, a delta or a message, by reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RrRef<'a> {
     /// The owner, uncompressed wire form.
@@ -83,7 +83,7 @@ impl RrRef<'_> {
     }
 }
 
-/// Records of one owner and one type, as they lie in a zone's node.
+/// Records of one owner and one type, in the form of a zone's node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RrBlock<'a> {
     /// The type.

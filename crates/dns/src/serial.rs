@@ -13,7 +13,7 @@ impl Serial {
     /// The largest step a serial may take at once (RFC 1982 section 3.1).
     pub const MAX_STEP: u32 = (1 << 31) - 1;
 
-    /// The serial as it stands on the wire.
+    /// The serial of a number on the wire.
     #[must_use]
     pub const fn decode(wire: u32) -> Self {
         Self(wire)

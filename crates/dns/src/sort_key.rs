@@ -1,5 +1,4 @@
-//! Sort keys: names as plain octet strings in canonical order (RFC 4034 section 6.1), which is what indexes
-//! hold.
+//! Sort keys: names as plain octet strings in canonical order (RFC 4034 section 6.1), for indexes.
 
 use std::fmt;
 
@@ -59,7 +58,7 @@ impl SortKey {
         &self.0
     }
 
-    /// Writes the wire form of the name a key stands for, without its apex, in lower case.
+    /// Writes the wire form of the name of a key, without its apex, in lower case.
     pub fn write_wire(key: &[u8], wire: &mut Vec<u8>) {
         let mut ends = [0_u16; 128];
         let (mut count, mut is_plain) = (0, true);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 #[derive(Debug, Clone)]
 pub struct SuffixMap<T> {
     values: HashMap<Box<[u8]>, T>,
-    /// A bit for each length in octets that a name here has: what has another length is not looked up.
+    /// A bit for each length of the names here, in octets. Names of other lengths are not looked up.
     lengths: [u64; 4],
 }
 
@@ -38,7 +38,7 @@ impl<T> SuffixMap<T> {
         self.values.get(lower_wire)
     }
 
-    /// The value of the longest name that this one equals or lies below.
+    /// The value of the longest name that is this one or an ancestor of it.
     #[must_use]
     pub fn find(&self, lower_wire: &[u8]) -> Option<&T> {
         let mut rest = lower_wire;

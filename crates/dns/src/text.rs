@@ -25,7 +25,7 @@ impl fmt::Display for RecordText<'_> {
     }
 }
 
-/// Lines of records that follow each other: what a line shares with the one before is not made again.
+/// Lines of successive records. The owner, TTL and type of a line are not formatted again if the next has the same.
 #[derive(Debug, Default)]
 pub struct RecordLines {
     /// The last line, up to the data.
@@ -50,7 +50,7 @@ impl RecordLines {
     }
 }
 
-/// What stands before a record's data.
+/// Writes owner, TTL, class and type.
 fn write_head(rr: RrRef<'_>, out: &mut impl fmt::Write) -> fmt::Result {
     match whole_name(rr.owner) {
         Some(owner) => owner.write(out)?,
@@ -103,7 +103,7 @@ fn write_ipv4(octets: [u8; 4], out: &mut impl fmt::Write) -> fmt::Result {
     out.write_str(str::from_utf8(&text[..length]).map_err(|_| fmt::Error)?)
 }
 
-/// The text of data whose type we know; `None` for others and for malformed data.
+/// The text of data of a known type; `None` for other types and for malformed data.
 fn known_text(rtype: Rtype, data: &[u8]) -> Option<String> {
     match rtype {
         Rtype::AAAA => Some(Ipv6Addr::from(<[u8; 16]>::try_from(data).ok()?).to_string()),
@@ -128,9 +128,8 @@ fn known_text(rtype: Rtype, data: &[u8]) -> Option<String> {
     }
 }
 
-/// The types of zone files whose text is NLnet Labs' `domain`'s, as their reading is: HINFO, DS, SSHFP, DNSKEY, TLSA,
-/// CAA: those that have a name here. Not NAPTR, nor SVCB and HTTPS: not every name and key that it writes can be
-/// read again.
+/// The types whose text is written by NLnet Labs' `domain`, which also reads it: HINFO, DS, SSHFP, DNSKEY, TLSA, CAA.
+/// Not NAPTR, SVCB and HTTPS: it cannot read all names and keys that it writes.
 const AS_THE_LIBRARY: [Rtype; 6] = [
     Rtype(13),
     Rtype(43),

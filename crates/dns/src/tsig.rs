@@ -31,7 +31,7 @@ const CLASS_ANY: u16 = 255;
 /// fudge 2, MAC length 2, ID 2, error 2, other length 2.
 const RECORD_OCTETS: usize = 26;
 
-/// What TSIG says to a request.
+/// The result of verifying a request.
 #[derive(Debug)]
 pub enum Verdict {
     /// Signed by a known key, in time: sign the reply with this.
@@ -67,7 +67,7 @@ impl TsigError {
     }
 }
 
-/// As DNS calls it, with what it means.
+/// DNS's name of the error, and its meaning.
 impl fmt::Display for TsigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -79,7 +79,7 @@ impl fmt::Display for TsigError {
     }
 }
 
-/// A refused request, with what its reply needs.
+/// A refused request, with the parts that its reply needs.
 #[derive(Debug)]
 pub struct Refusal {
     /// Why.
@@ -92,7 +92,7 @@ pub struct Refusal {
     original_id: u16,
     /// When the request was signed, seconds since 1970.
     time: u64,
-    /// What signs the reply; only errors of time and truncation are signed.
+    /// The session that signs the reply; only errors of time and truncation are signed.
     session: Option<Session>,
 }
 
@@ -248,7 +248,7 @@ pub fn verify(keys: &Keys, raw: &[u8], tsig_at: usize, now: u64) -> Verdict {
     Verdict::Valid(session)
 }
 
-/// What the check of a MAC found.
+/// The result of checking a MAC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MacCheck {
     /// It is the MAC, or the front of it.
@@ -258,7 +258,7 @@ enum MacCheck {
     Illegal,
 }
 
-/// Checks the MAC of a message, with what is digested before it.
+/// Checks the MAC of a message; `before` is digested before the message.
 fn check_mac(
     (key, named): (&Key, Algorithm),
     tsig: &Tsig<'_>,
@@ -284,7 +284,7 @@ fn check_mac(
     }
 }
 
-/// Signs what goes out in one exchange: the MACs of its messages are chained.
+/// Signs the messages of a reply: the MAC of each covers that of the one before.
 #[derive(Debug, Clone)]
 pub struct Session {
     key: Arc<Key>,
@@ -375,7 +375,7 @@ pub fn is_reply_valid(key: &Key, request_mac: &[u8], raw: &[u8], tsig_at: usize,
 }
 
 impl Refusal {
-    /// Of an error of time, how many seconds the clock that signed is ahead of `now`, seconds since 1970.
+    /// The seconds that the signing clock is ahead of `now` (in seconds since 1970), for an error of time.
     #[must_use]
     pub fn seconds_ahead(&self, now: u64) -> Option<i64> {
         let ahead = self.time.cast_signed().saturating_sub(now.cast_signed());

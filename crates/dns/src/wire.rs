@@ -11,7 +11,7 @@ use crate::{Rcode, RrRef, Rtype};
 
 /// Octets of a message's header (RFC 1035 section 4.1.1).
 pub const HEADER_OCTETS: usize = 12;
-/// The most octets of a message: what its length over TCP can say (RFC 1035 section 4.2.2).
+/// The longest message: the largest length over TCP (RFC 1035 section 4.2.2).
 pub const MAX_MESSAGE_OCTETS: usize = 65_535;
 /// Octets of an OPT record without options (RFC 6891 section 6.1.2).
 pub const OPT_OCTETS: usize = 11;
@@ -28,7 +28,7 @@ pub enum Section {
     Additional = 3,
 }
 
-/// What an OPT record of ours says.
+/// The OPT record of a reply.
 #[derive(Clone, Copy, Debug)]
 pub struct OptReply<'a> {
     /// The largest datagram we take.
@@ -37,7 +37,7 @@ pub struct OptReply<'a> {
     pub rcode: Rcode,
     /// The DO bit, copied from the request (RFC 3225 section 3).
     pub dnssec_ok: bool,
-    /// The options, as they stand in the record.
+    /// The options in wire form.
     pub options: &'a [u8],
 }
 
@@ -78,7 +78,7 @@ pub struct MessageWriter {
 }
 
 impl MessageWriter {
-    /// A writer whose table has room for `2^bits` suffixes: 9 do for an answer, 13 for a message of a
+    /// A writer whose table has room for `2^bits` suffixes: 9 bits are enough for an answer, 13 for a message of a
     /// transfer.
     #[must_use]
     pub fn new(bits: u32) -> Self {
@@ -113,7 +113,7 @@ impl MessageWriter {
         self.octets[self.base + 2..self.base + 4].copy_from_slice(&flags.to_be_bytes());
     }
 
-    /// Another limit for what follows.
+    /// Changes the limit for the rest of the message.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit.min(MAX_MESSAGE_OCTETS);
     }
@@ -185,7 +185,7 @@ impl MessageWriter {
         self.rest(section, start, rr)
     }
 
-    /// Writes what follows a record's owner, counts it, or takes it back.
+    /// Writes the rest of a record behind its owner and counts it, or removes the record if it does not fit.
     fn rest(&mut self, section: Section, start: usize, rr: RrRef<'_>) -> bool {
         self.octets.extend_from_slice(&rr.rtype.0.to_be_bytes());
         self.octets.extend_from_slice(&self.class.to_be_bytes());

@@ -21,7 +21,7 @@ impl<'a> Iterator for Labels<'a> {
     }
 }
 
-/// The length of the uncompressed name that `wire` begins with; `None` when there is none.
+/// The length of the uncompressed name at the start of `wire`; `None` if it is malformed.
 #[must_use]
 pub fn wire_name_len(wire: &[u8]) -> Option<usize> {
     let mut at = 0;
@@ -34,7 +34,7 @@ pub fn wire_name_len(wire: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether one wire name equals or lies below another, without case.
+/// Whether a wire name is another or below it, in any case of letters.
 #[must_use]
 pub fn wire_is_within(wire: &[u8], ancestor: &[u8]) -> bool {
     let Some(skip) = wire.len().checked_sub(ancestor.len()) else {

@@ -49,7 +49,7 @@ impl<'a> Query<'a> {
     /// Reads a request.
     ///
     /// # Errors
-    /// [`Unreadable`], with what a reply needs.
+    /// [`Unreadable`], with the parts that a reply needs.
     pub fn parse(raw: &'a [u8]) -> Result<Self, Unreadable<'a>> {
         let number = |at: usize| Some(u16::from_be_bytes([*raw.get(at)?, *raw.get(at + 1)?]));
         let (Some(id), Some(flags), true) = (number(0), number(2), raw.len() >= HEADER_OCTETS)

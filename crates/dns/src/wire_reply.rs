@@ -1,9 +1,8 @@
-//! Reading replies of other servers into records whose names stand alone.
+//! Reads replies of other servers into records.
 //!
-//! Every octet comes from outside: each read is checked against the end of the message, names end (pointers
-//! lead backwards only), and there are never more records than octets pay for. As CoreDNS's library does,
-//! a message that ends where a record might begin has just fewer records than its header says, and what
-//! stands behind the last record is left alone.
+//! Each read is checked against the end of the message, names end (pointers lead backwards only), and there are never
+//! more records than octets for them. As in CoreDNS's library, a message that ends where a record could begin has
+//! fewer records than its header says, and octets behind the last record are ignored.
 //!
 //! # Not implemented
 //! Records of other classes than the question's are left out: a record here has no class of its own. Names
@@ -35,7 +34,7 @@ pub enum BadReply {
     /// Not even a header.
     #[error("the reply is shorter than a header")]
     NoHeader,
-    /// It ends within a record: it was cut on its way, or is larger than who asked said it may be.
+    /// It ends within a record: it was truncated on its way, or exceeds the size that the client announced.
     #[error("the reply of id {id} ends within a record")]
     Ends {
         /// The message's ID.
@@ -83,7 +82,6 @@ impl Response {
     }
 }
 
-/// What is wrong at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Ends,
@@ -223,7 +221,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Where names stand in data.
+/// The places of names in data.
 struct Layout {
     front: usize,
     strings: usize,
@@ -231,8 +229,7 @@ struct Layout {
     back: usize,
 }
 
-/// The types whose names may come compressed: those of RFC 1035, and those of RFC 3597 section 4 that
-/// receivers take so.
+/// The types whose names may be compressed: those of RFC 1035, and those of RFC 3597 section 4 for receivers.
 fn layout(rtype: Rtype) -> Layout {
     let (front, strings, names, back) = match rtype.0 {
         // NS, MD, MF, CNAME, MB, MG, MR, PTR; DNAME
@@ -259,7 +256,7 @@ fn layout(rtype: Rtype) -> Layout {
     }
 }
 
-/// The extended errors among EDNS options; what cannot be read is passed over.
+/// The extended errors among EDNS options; malformed ones are ignored.
 fn extended_errors(options: &[u8]) -> Vec<(u16, String)> {
     let (mut found, mut rest) = (Vec::new(), options);
     while let [a, b, c, d, more @ ..] = rest {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::wire_name::{Labels, MAX_NAME_OCTETS};
 
-/// Whether an octet of a label stands for itself in a master file (RFC 1035 section 5.1).
+/// Whether an octet of a label is written without escape in a master file (RFC 1035 section 5.1).
 const fn is_plain(octet: u8) -> bool {
     octet.is_ascii_graphic()
         && !matches!(
@@ -13,8 +13,8 @@ const fn is_plain(octet: u8) -> bool {
         )
 }
 
-/// The text of a wire name without escapes, as almost all are: its octets, but for a dot behind each label where its
-/// length stands before it.
+/// The text of a wire name without escapes, which almost all are: the octets of the name, but with a dot behind each
+/// label instead of the length in front of it.
 fn plain_text<'a>(wire: &[u8], buffer: &'a mut [u8; MAX_NAME_OCTETS]) -> Option<&'a str> {
     let octets = wire.len().checked_sub(1)?;
     let mut rest = buffer.get_mut(..octets)?;

@@ -98,7 +98,7 @@ impl Algorithm {
         self.wire().eq_ignore_ascii_case(wire)
     }
 
-    /// What computes it with a secret.
+    /// The function that computes it with a secret.
     fn hasher(self, secret: &[u8]) -> Hasher {
         let of_ring = |algorithm| Hasher::Ring(hmac::Key::new(algorithm, secret));
         match self {
@@ -271,7 +271,7 @@ impl KeyRing {
         self.0.load()
     }
 
-    /// Puts other keys in their place. What began with the old ones ends with them.
+    /// Replaces the keys. Exchanges that began with the old ones end with them.
     pub fn replace(&self, keys: Keys) {
         self.0.store(Arc::new(keys));
     }

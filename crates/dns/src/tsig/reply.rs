@@ -1,4 +1,4 @@
-//! What the TSIG record of a reply says beside its MAC.
+//! The TSIG record of a reply, besides its MAC.
 
 use super::Tsig;
 
@@ -7,8 +7,8 @@ use super::Tsig;
 pub struct ReplyTsig {
     /// The error: 0, 16 BADSIG, 17 BADKEY, 18 BADTIME, 22 BADTRUNC (RFC 8945 section 3).
     pub error: u16,
-    /// The server's time of day, seconds since 1970: what it says of it with BADTIME, else when it signed.
-    /// 0 where it said nothing.
+    /// The server's time of day, in seconds since 1970: from the other data of BADTIME, else the time of signing. 0 if
+    /// there is none.
     pub server_time: u64,
 }
 

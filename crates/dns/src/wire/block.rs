@@ -1,5 +1,5 @@
-//! Records of one owner and type at once, as a zone keeps them: most differ in their data alone, so what goes
-//! before it is made once.
+//! Writes records of one owner and type together, as a zone stores them. Most differ only in their data, so the part
+//! before the data is made once.
 
 use super::{MessageWriter, Section};
 use crate::{OwnerRef, RrBlock, RrRef};
@@ -8,7 +8,7 @@ use crate::{OwnerRef, RrBlock, RrRef};
 const FIXED_OCTETS: usize = 8;
 
 impl MessageWriter {
-    /// Writes as many records as fit and takes them off the front of `block`; says how many.
+    /// Writes as many records as fit, takes them off the front of `block`, and gives their number.
     pub fn block(&mut self, section: Section, owner: OwnerRef<'_>, block: &mut RrBlock<'_>) -> u64 {
         let before = self.counts[section as usize];
         let in_order = !block.rtype.compresses_rdata();
@@ -56,8 +56,8 @@ impl MessageWriter {
         has_room
     }
 
-    /// Writes records whose owner follows the last one in order until there is no room; false when the table
-    /// has to write what is left.
+    /// Writes records whose owner follows the last one in order, until there is no room; false when the table has to
+    /// write the rest.
     fn in_order(&mut self, section: Section, owner: OwnerRef<'_>, block: &mut RrBlock<'_>) -> bool {
         let Some((_, end)) = block.first() else {
             return true;
