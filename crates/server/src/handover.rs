@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dns::{Name, Rcode, Rtype, Section, Serial, flags};
 use tracing::{debug, info, warn};
 use transfer::{
-    Applicant, Asked, Denial, Head, Job, JobStart, Permit, SecondaryId, TransferKind, one_message,
+    Applicant, Asked, Denial, Head, Job, Permit, SecondaryId, TransferKind, one_message,
 };
 use transfer::{TransferEvents, TransferOutcome};
 use zone::{Version, Zone};
@@ -161,24 +161,22 @@ impl Exchange<'_> {
         let replies = shared.stats.replies(self.asker.proto, Rcode::NOERROR);
         replies.increase();
         let head = Head::new(&self.query, shared.settings.udp_octets, tsig);
-        Outcome::Transfer(Box::new(Job::new(
+        Outcome::Transfer(Box::new(Job {
             permit,
             slot,
-            JobStart {
-                version,
-                client,
-                head: Head {
-                    options: scratch.options.as_slice().into(),
-                    is_padded,
-                    ..head
-                },
-                settings: shared.settings.transfer,
-                peer,
-                clock: Arc::clone(&shared.clock),
-                events: Arc::clone(&shared.stats) as Arc<dyn TransferEvents>,
-                secondaries: Arc::clone(&shared.secondaries),
+            version,
+            client,
+            head: Head {
+                options: scratch.options.as_slice().into(),
+                is_padded,
+                ..head
             },
-        )))
+            settings: shared.settings.transfer,
+            peer,
+            clock: Arc::clone(&shared.clock),
+            events: Arc::clone(&shared.stats) as Arc<dyn TransferEvents>,
+            secondaries: Arc::clone(&shared.secondaries),
+        }))
     }
 
     /// Who asks, and with which key.

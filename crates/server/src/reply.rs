@@ -3,8 +3,8 @@
 use dns::edns;
 use dns::tsig::{Refusal, Session};
 use dns::{
-    MAX_MESSAGE_OCTETS, MessageWriter, OPT_OCTETS, OptReply, Rcode, Record, RrRef, Rtype, Section,
-    Ttl, flags,
+    MAX_MESSAGE_OCTETS, MessageWriter, OPT_OCTETS, OptReply, Rcode, Record, RrRef, Section, Ttl,
+    flags,
 };
 use transfer::unix_seconds;
 use zone::Version;
@@ -276,12 +276,6 @@ pub(super) fn write_soa(
     version: &Version,
     ttl: Ttl,
 ) -> bool {
-    let rr = RrRef {
-        owner: version.contents.apex().as_wire(),
-        rtype: Rtype::SOA,
-        ttl,
-        data: version.soa_rdata.as_octets(),
-        tag: 0,
-    };
-    writer.record(section, rr)
+    let soa = version.soa_record();
+    writer.record(section, RrRef { ttl, ..soa })
 }

@@ -1,6 +1,5 @@
-//! Who may have a zone: by address, by key and by certificate, nobody unless named.
+//! Access to zones by address, key and certificate. Nobody has access by default.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -11,16 +10,16 @@ use zone::Zone;
 
 use crate::{PeerAddress, TlsPeer};
 
-/// Which addresses a rule is for.
+/// The addresses of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peers {
-    /// All.
+    /// All addresses.
     Any,
-    /// Those of a network.
+    /// The addresses of a network.
     Net {
-        /// The network; never one of IPv4 addresses mapped into IPv6.
+        /// The network; IPv4 is never mapped into IPv6.
         network: IpNet,
-        /// The link an IPv6 address must come by, as the system numbers it; 0 for any.
+        /// The interface number that a link-local address must have; 0 for any.
         link: u32,
     },
 }
@@ -28,9 +27,9 @@ pub enum Peers {
 /// One line of a zone's access list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// The addresses it is for.
+    /// The addresses of the rule.
     pub peers: Vec<Peers>,
-    /// The request must be signed by one of these; none: it need not be signed.
+    /// The keys, one of which must sign the request; if there are none, it need not be signed.
     pub keys: Vec<Name>,
     /// Whether the request must come over TLS.
     pub tls: TlsDemand,
@@ -39,45 +38,49 @@ pub struct Rule {
 /// Whether requests must come over TLS.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum TlsDemand {
-    /// They may.
+    /// TLS is optional.
     #[default]
     Free,
-    /// They must.
+    /// TLS is required.
     Any,
-    /// They must, from a client whose certificate has this name.
+    /// TLS with a client certificate of this name is required.
     Named(ServerName<'static>),
 }
 
-/// Who asks for a zone.
+/// The peer that requests a zone.
 #[derive(Debug, Clone, Copy)]
 pub struct Applicant<'a> {
-    /// From where.
+    /// The address of the peer.
     pub address: SocketAddr,
     /// The key that signed the request.
     pub key: Option<&'a Name>,
-    /// What TLS says of the peer, when the request came over it.
+    /// The TLS identity of the peer, if the request came over TLS.
     pub tls: Option<&'a TlsPeer>,
 }
 
-/// A zone's access list. Empty: nobody.
+/// The access list of a zone. If it is empty, nobody has access.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Access {
-    /// The first rule that fits permits.
     rules: Vec<Rule>,
 }
 
-/// Why a request was denied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The reason why a request was denied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
-    /// No rule is for the address.
+    /// No rule has the address.
+    #[error("no rule for this address")]
     Address,
-    /// The rules for the address want a signature by another key, or any.
+    /// The rules for the address require a signature by another key, or any.
+    #[error("not signed by a key of the rule for this address")]
     Key,
-    /// The rule wants TLS.
+    /// The rule requires TLS.
+    #[error("the rule for this address requires tls")]
     Tls,
-    /// The rule wants a certificate of another name, or any.
+    /// The rule requires a certificate of another name, or any.
+    #[error("no certificate with the name in the rule for this address")]
     Certificate,
-    /// The client did not say that it speaks DNS over TLS (RFC 9103 section 7.1).
+    /// The client did not offer DNS over TLS (RFC 9103 section 7.1).
+    #[error("the client did not offer the alpn token dot")]
     Alpn,
 }
 
@@ -85,7 +88,7 @@ pub enum Denial {
 #[derive(Debug, Clone)]
 pub struct Permit {
     zone: Arc<Zone>,
-    /// How the peer was protected, for the log: `tls`, or the name of its certificate.
+    /// `tls`, or the name of the peer's certificate, for the log.
     tls: Option<Box<str>>,
 }
 
@@ -96,7 +99,7 @@ impl Permit {
         &self.zone
     }
 
-    /// How the peer was protected, for the log.
+    /// `tls`, or the name of the peer's certificate, if the peer used TLS; for the log.
     pub fn tls(&self) -> Option<&str> {
         self.tls.as_deref()
     }
@@ -109,12 +112,12 @@ impl Access {
         Self { rules }
     }
 
-    /// Whether someone may have the zone.
+    /// Decides whether a peer may have the zone. The first rule that fits permits it.
     ///
     /// # Errors
-    /// [`Denial`], with what is lacking of the rule for the address of which most fits.
+    /// [`Denial`] by the rule for the address that came closest.
     pub fn permit(&self, zone: &Arc<Zone>, who: Applicant<'_>) -> Result<Permit, Denial> {
-        // RFC 9103 section 7.1: over TLS a transfer needs the ALPN token `dot`, whoever asks.
+        // RFC 9103 section 7.1: over TLS a transfer needs the ALPN token `dot`.
         if who.tls.is_some_and(|tls| !tls.has_dot) {
             return Err(Denial::Alpn);
         }
@@ -122,7 +125,8 @@ impl Access {
         let peer = PeerAddress::from(who.address);
         let of_address = |rule: &&Rule| rule.peers.iter().any(|peers| peers.contains(peer));
         for rule in self.rules.iter().filter(of_address) {
-            match rule.lacks(who) {
+            let fit = rule.fit(who);
+            match fit.denial() {
                 None => {
                     let tls = who.tls.map(|_| match &rule.tls {
                         TlsDemand::Free | TlsDemand::Any => "tls".into(),
@@ -131,29 +135,26 @@ impl Access {
                     let zone = Arc::clone(zone);
                     return Ok(Permit { zone, tls });
                 }
-                Some(lack) => {
-                    let fit = rule.fit(who);
-                    if furthest.is_none_or(|(best, _)| fit >= best) {
-                        furthest = Some((fit, lack));
-                    }
+                Some(denial) if furthest.is_none_or(|(best, _)| fit >= best) => {
+                    furthest = Some((fit, denial));
                 }
+                Some(_) => {}
             }
         }
-        Err(furthest.map_or(Denial::Address, |(_, lack)| lack))
+        Err(furthest.map_or(Denial::Address, |(_, denial)| denial))
     }
 }
 
-/// How much of a rule fits someone: its key first, then TLS.
+/// How much of a rule a request fulfils. The key counts more than TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Fit {
-    /// The request is signed by a key of the rule (2), the rule wants none (1), or neither.
+    /// 2: signed by a key of the rule, 1: the rule has no keys, 0: neither.
     key: u8,
-    /// What it asks of TLS is there (2), TLS without the certificate (1), or neither.
+    /// 2: all that the rule demands of TLS, 1: TLS without the certificate, 0: no TLS.
     tls: u8,
 }
 
 impl Rule {
-    /// How much of the rule fits someone.
     fn fit(&self, who: Applicant<'_>) -> Fit {
         let key = match who.key {
             Some(key) if self.keys.contains(key) => 2,
@@ -166,23 +167,21 @@ impl Rule {
         };
         Fit { key, tls }
     }
+}
 
-    /// What someone from an address of the rule lacks, if anything.
-    fn lacks(&self, who: Applicant<'_>) -> Option<Denial> {
-        let lack = match (&self.tls, who.tls) {
-            (TlsDemand::Free, _) | (TlsDemand::Any, Some(_)) => None,
-            (TlsDemand::Any | TlsDemand::Named(_), None) => Some(Denial::Tls),
-            (TlsDemand::Named(name), Some(tls)) => {
-                (!tls.has_name(name)).then_some(Denial::Certificate)
-            }
-        };
-        let is_signed = || who.key.is_some_and(|key| self.keys.contains(key));
-        lack.or_else(|| (!self.keys.is_empty() && !is_signed()).then_some(Denial::Key))
+impl Fit {
+    /// The reason to deny the request, if there is one.
+    const fn denial(self) -> Option<Denial> {
+        match self {
+            Self { tls: 0, .. } => Some(Denial::Tls),
+            Self { tls: 1, .. } => Some(Denial::Certificate),
+            Self { key: 0, .. } => Some(Denial::Key),
+            Self { .. } => None,
+        }
     }
 }
 
 impl Peers {
-    /// Whether a request from there comes from one of these.
     fn contains(&self, peer: PeerAddress) -> bool {
         let Self::Net { network, link } = *self else {
             return true;
@@ -190,25 +189,13 @@ impl Peers {
         network.contains(&peer.ip) && (link == 0 || link == peer.link)
     }
 
-    /// The one address, by any link or by this.
+    /// A single address, on its link if it has one.
     #[must_use]
     pub fn single(peer: PeerAddress) -> Self {
         Self::Net {
             network: peer.ip.into(),
             link: peer.link,
         }
-    }
-}
-
-impl fmt::Display for Denial {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Address => "no rule for this address",
-            Self::Key => "not signed by a key of the rule for this address",
-            Self::Tls => "the rule for this address wants tls",
-            Self::Certificate => "no certificate with the name in the rule for this address",
-            Self::Alpn => "the client did not offer the alpn token dot",
-        })
     }
 }
 

@@ -1,37 +1,33 @@
 //! Asks secondaries at the start which serial they have: one that is ahead of us would never take ours.
 //!
-//! That is so when our disk was lost or an old copy of it came back. Each secondary that is notified is asked
-//! by UDP, signed where it has a key, a few times within a short while, all at once. One that refuses is asked once
-//! more over TCP within that time, for Knot tells the serial of a catalog no other way. Who is silent, or
-//! does not have the zone, says nothing; an answer that should be signed and is not counts as none, for it
-//! would let anybody move our serial. Addresses that may only transfer are not asked: they need not be
-//! servers.
+//! This happens when our disk was lost or an old copy of it came back. Each secondary that is notified is asked over
+//! UDP, signed if it has a key, several times within a short while, all at the same time. One that refuses is asked
+//! again over TCP within that time, because Knot reports the serial of a catalog in no other way. An answer without
+//! the required signature is ignored: it would let anybody move our serial. Addresses that may only transfer are not
+//! asked: they need not be servers.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use dns::tsig::{self, Key};
 use dns::{
-    HEADER_OCTETS, MAX_MESSAGE_OCTETS, MessageWriter, Name, Rcode, Rtype, Serial, flags, tsig_place,
+    MAX_MESSAGE_OCTETS, MessageWriter, Name, Rcode, Response, Rtype, Serial, Soa, flags, tsig_place,
 };
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use ops::Clock;
-use ring::rand::{SecureRandom, SystemRandom};
-use tokio::net::UdpSocket;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
-use crate::notify::exchange;
+use crate::exchange::{connect, exchange, random_id, soa_question};
 use crate::{Secondary, unix_seconds};
 
 /// The largest answer that is read.
 const ANSWER_OCTETS: usize = 4096;
 
-/// How often and how long a secondary is asked.
+/// The number and the timeout of questions.
 #[derive(Debug, Clone, Copy)]
 pub struct AskSettings {
     /// How many datagrams it gets.
@@ -87,7 +83,7 @@ async fn ask_in_all_ways(
                 return Some(serial);
             }
             Ok(None) => {
-                debug!(%zone, secondary = %target, "a secondary does not say what it has");
+                debug!(%zone, secondary = %target, "a secondary does not report its serial");
             }
             Err(error) => {
                 debug!(%zone, secondary = %target, %error, "a secondary cannot be asked");
@@ -111,10 +107,12 @@ async fn ask(
     let by_tcp = async {
         refused.cancelled().await;
         let raw = exchange(secondary.clone(), question.octets.clone()).await?;
-        Ok(match question.read(&raw, key, unix_seconds(clock)) {
-            Answer::Has(serial) => Some(serial),
-            Answer::Other | Answer::None | Answer::Refused { .. } => None,
-        })
+        Ok(
+            match question.read(&secondary.zone, &raw, key, unix_seconds(clock)) {
+                Answer::Has(serial) => Some(serial),
+                Answer::Other | Answer::None | Answer::Refused { .. } => None,
+            },
+        )
     };
     let asked = async {
         tokio::pin!(by_udp, by_tcp);
@@ -142,12 +140,7 @@ async fn ask_by_udp(
     refused: &CancellationToken,
     clock: &dyn Clock,
 ) -> io::Result<Option<Serial>> {
-    let any = match secondary.target {
-        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    };
-    let socket = UdpSocket::bind((secondary.source.unwrap_or(any), 0)).await?;
-    socket.connect(secondary.target).await?;
+    let socket = connect(secondary).await?;
     for _ in 0..settings.tries {
         if let Err(error) = socket.send(&question.octets).await
             && !is_told_of_before(&error)
@@ -162,7 +155,7 @@ async fn ask_by_udp(
                     Err(error) if is_told_of_before(&error) => continue,
                     Err(error) => return Err(error),
                 };
-                match question.read(&raw[..octets], key, unix_seconds(clock)) {
+                match question.read(&secondary.zone, &raw[..octets], key, unix_seconds(clock)) {
                     Answer::Other => {}
                     Answer::None => return Ok::<_, io::Error>(None),
                     Answer::Has(serial) => return Ok(Some(serial)),
@@ -182,8 +175,7 @@ async fn ask_by_udp(
     Ok(None)
 }
 
-/// Whether an error is the fate of a datagram that was sent before (ICMP): a secondary that starts is there
-/// for the next.
+/// Whether an error is the result of an earlier datagram (ICMP): a secondary that is starting may receive the next.
 fn is_told_of_before(error: &io::Error) -> bool {
     [
         io::ErrorKind::ConnectionRefused,
@@ -211,99 +203,54 @@ enum Answer {
 /// A question for a SOA.
 struct Question {
     id: u16,
-    /// The question section: the name, type and class.
-    question: Vec<u8>,
     octets: Vec<u8>,
     /// Its MAC, which the answer's covers; empty when it is not signed.
     mac: Vec<u8>,
 }
 
 impl Question {
-    /// A question with an ID that nobody can guess.
     fn new(zone: &Name, key: Option<&Key>, now: u64) -> io::Result<Self> {
-        let mut id = [0; 2];
-        SystemRandom::new()
-            .fill(&mut id)
-            .map_err(|_| io::Error::other("the system gives no random numbers"))?;
-        let id = u16::from_be_bytes(id);
-        let mut question = zone.as_wire().to_vec();
-        question.extend_from_slice(&Rtype::SOA.0.to_be_bytes());
-        question.extend_from_slice(&[0, 1]);
+        let id = random_id()?;
         let mut writer = MessageWriter::new(5);
         writer.begin(false, MAX_MESSAGE_OCTETS, id, 0);
-        writer.question(&question);
+        writer.question(&soa_question(zone));
         let mut octets = writer.take();
         let mac = key.map_or_else(Vec::new, |key| tsig::sign_request(key, &mut octets, now));
-        Ok(Self {
-            id,
-            question,
-            octets,
-            mac,
-        })
+        Ok(Self { id, octets, mac })
     }
 
-    fn read(&self, raw: &[u8], key: Option<&Key>, now: u64) -> Answer {
-        let Some(head) = raw.first_chunk::<HEADER_OCTETS>() else {
+    /// Reads an answer.
+    fn read(&self, zone: &Name, raw: &[u8], key: Option<&Key>, now: u64) -> Answer {
+        let Ok(reply) = Response::decode(raw) else {
             return Answer::Other;
         };
-        let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-        let answers = word(6);
-        if word(0) != self.id || word(2) & flags::QR == 0 {
+        if reply.id != self.id || reply.flags & flags::QR == 0 {
             return Answer::Other;
         }
-        let is_refused = [Rcode::REFUSED, Rcode::NOTAUTH].contains(&Rcode(word(2) & 15));
+        let rcode = Rcode(reply.flags & 15);
         let is_certain = key.is_none_or(|key| {
             tsig_place(raw).is_some_and(|at| tsig::is_reply_valid(key, &self.mac, raw, at, now))
         });
-        if is_refused {
+        if [Rcode::REFUSED, Rcode::NOTAUTH].contains(&rcode) {
             return Answer::Refused { is_certain };
         }
         if !is_certain {
-            // It might be a lie, and the next datagram be the truth.
+            // It may be forged, and the next answer be genuine.
             return Answer::Other;
         }
-        if word(2) & 15 != 0 || word(4) != 1 || answers == 0 {
-            return Answer::None;
+        match (&reply.question, reply.sections[0].first()) {
+            (Some((name, Rtype::SOA, 1)), _) if name != zone => Answer::Other,
+            (Some((_, Rtype::SOA, 1)), Some(first))
+                if rcode == Rcode::NOERROR && first.owner == *zone =>
+            {
+                let soa = (first.rtype == Rtype::SOA)
+                    .then(|| Soa::decode(first.rdata.as_octets(), first.ttl));
+                soa.flatten()
+                    .map_or(Answer::None, |(_, serial)| Answer::Has(serial))
+            }
+            _ => Answer::None,
         }
-        let Some(body) = raw.get(HEADER_OCTETS..) else {
-            return Answer::None;
-        };
-        let is_same = body
-            .get(..self.question.len())
-            .is_some_and(|own| own.eq_ignore_ascii_case(&self.question));
-        if !is_same {
-            return Answer::Other;
-        }
-        first_serial(raw, HEADER_OCTETS + self.question.len(), &self.question)
-            .map_or(Answer::None, Answer::Has)
     }
-}
-
-/// The serial of the SOA that is the first record after the question, where its owner is the question's name.
-fn first_serial(raw: &[u8], at: usize, question: &[u8]) -> Option<Serial> {
-    let name = &question[..question.len() - 4];
-    let rest = raw.get(at..)?;
-    let owner = match *rest.first()? {
-        // A pointer to the question's name is what servers write.
-        head if head & 0xc0 == 0xc0 => {
-            let to = usize::from(head & 0x3f) << 8 | usize::from(*rest.get(1)?);
-            (to == HEADER_OCTETS).then_some(2)?
-        }
-        _ => {
-            let own = rest.get(..name.len())?;
-            own.eq_ignore_ascii_case(name).then_some(name.len())?
-        }
-    };
-    let fixed = rest.get(owner..owner + 10)?;
-    if fixed[..4] != [0, 6, 0, 1] {
-        return None;
-    }
-    let length = usize::from(u16::from_be_bytes([fixed[8], fixed[9]]));
-    let data = rest.get(owner + 10..owner + 10 + length)?;
-    // The five numbers stand at the end: serial, refresh, retry, expire, minimum.
-    let numbers = data.get(data.len().checked_sub(20)?..)?;
-    let serial = numbers.first_chunk::<4>()?;
-    Some(Serial::decode(u32::from_be_bytes(*serial)))
 }
 
 #[cfg(test)]

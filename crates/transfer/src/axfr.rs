@@ -1,10 +1,10 @@
 //! Sends a whole version: SOA, all records in canonical order, SOA again (RFC 5936 section 2.2).
 
-use dns::{RrBlock, RrRef};
+use dns::RrBlock;
 use zone::{Contents, Node, Rrsets, Version};
 
 use crate::packer::{Packer, Push};
-use crate::stream::{Sink, StreamError, put};
+use crate::sink::{Sink, StreamError, put};
 
 /// Nodes that are fetched together.
 const FETCH: usize = 32;
@@ -19,7 +19,7 @@ pub(crate) async fn send_zone<S: Sink>(
     version: &Version,
     sink: &mut S,
 ) -> Result<(), StreamError> {
-    let soa = soa_record(version);
+    let soa = version.soa_record();
     put(packer, sink, [soa]).await?;
     let mut rest = Rest::of(&version.contents);
     loop {
@@ -32,7 +32,7 @@ pub(crate) async fn send_zone<S: Sink>(
     put(packer, sink, [soa]).await
 }
 
-/// What of a zone is still to be packed.
+/// The part of a zone that is still to be packed.
 struct Rest<'a, I> {
     /// The apex in wire form.
     apex: &'a [u8],
@@ -41,9 +41,9 @@ struct Rest<'a, I> {
     /// Nodes that are fetched, the next one last.
     fetched: Vec<&'a Node>,
     node: Option<&'a Node>,
-    /// Its RRsets after the one at hand.
+    /// The RRsets behind the current one.
     rrsets: Rrsets<'a>,
-    /// What is left of the RRset at hand.
+    /// The rest of the current RRset.
     block: Option<RrBlock<'a>>,
 }
 
@@ -89,8 +89,8 @@ impl<'a, I: Iterator<Item = &'a Node>> Rest<'a, I> {
 }
 
 impl<'a, I: Iterator<Item = &'a Node>> Rest<'a, I> {
-    /// The next node. A large zone lies in memory, not in the processor's caches, and one node after the
-    /// other would be waited for: some are looked at together, so that they come together.
+    /// The next node. A large zone is in memory and not in the processor's caches, so reading one node after the other
+    /// would wait for each. Several nodes are touched at once, so that they are loaded at the same time.
     fn next_node(&mut self) -> Option<&'a Node> {
         if self.fetched.is_empty() {
             self.fetched.extend(self.nodes.by_ref().take(FETCH));
@@ -109,17 +109,6 @@ impl<'a, I: Iterator<Item = &'a Node>> Rest<'a, I> {
             self.fetched.reverse();
         }
         self.fetched.pop()
-    }
-}
-
-/// The SOA record of a version.
-pub(crate) fn soa_record(version: &Version) -> RrRef<'_> {
-    RrRef {
-        owner: version.contents.apex().as_wire(),
-        rtype: dns::Rtype::SOA,
-        ttl: version.contents.soa().ttl,
-        data: version.soa_rdata.as_octets(),
-        tag: 0,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What transfers and NOTIFY report to the counters of the program.
+//! The events that transfers and NOTIFY report to the program's counters.
 
 use crate::TransferKind;
 

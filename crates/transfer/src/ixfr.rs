@@ -1,4 +1,4 @@
-//! What a secondary with a serial gets: nothing, the differences, or the zone (RFC 1995).
+//! Decides the answer to an IXFR: nothing, the differences, or the zone (RFC 1995).
 //!
 //! The decision comes first, bytes later. More than one step is condensed into its net effect: fewer
 //! octets, and no secondary has to compare serials in between, which NSD does wrongly across 2^32.
@@ -9,9 +9,7 @@ use std::sync::Arc;
 use dns::{Rdata, RrList, RrRef, Rtype, Serial, Soa};
 use zone::{Net, Step, Version};
 
-use crate::axfr::soa_record;
-
-/// What to send.
+/// The content of a reply.
 #[derive(Debug, Clone)]
 pub enum Decision {
     /// The current SOA alone: the secondary has it, or is ahead.
@@ -96,7 +94,7 @@ impl Delta {
     }
 }
 
-/// Decides what a secondary with this serial gets. Costs the steps it has missed.
+/// Decides the answer for a secondary with this serial. The cost follows the number of steps that it lacks.
 #[must_use]
 pub fn decide(version: &Version, client: Serial) -> Decision {
     match client.partial_cmp(&version.serial) {
@@ -116,7 +114,7 @@ pub fn decide(version: &Version, client: Serial) -> Decision {
         },
     };
     // The layouts differ by two SOAs (RFC 1995 section 4): sent with the differences, not with the zone.
-    let soa_octets = soa_record(version).wire_len();
+    let soa_octets = version.soa_record().wire_len();
     if delta.wire_octets() + 2 * soa_octets > version.contents.wire_octets() {
         return Decision::FullZone(Reason::Larger);
     }
@@ -129,14 +127,14 @@ pub(crate) fn old_soa(delta: &Delta) -> Option<(Rdata, dns::Ttl)> {
     Some((soa.rdata(*serial), soa.ttl))
 }
 
-/// The records of the reply in order (RFC 1995 section 4): new SOA, old SOA, what goes, new SOA, what
-/// comes, new SOA. `old` is that of [`old_soa`].
+/// The records of the reply in order (RFC 1995 section 4): new SOA, old SOA, removed records, new SOA, added records,
+/// new SOA. `old` is the result of [`old_soa`].
 pub(crate) fn sequence<'a>(
     version: &'a Version,
     delta: &'a Delta,
     old: &'a (Rdata, dns::Ttl),
 ) -> impl Iterator<Item = RrRef<'a>> {
-    let new = soa_record(version);
+    let new = version.soa_record();
     let old = RrRef {
         rtype: Rtype::SOA,
         ttl: old.1,

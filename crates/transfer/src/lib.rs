@@ -1,33 +1,33 @@
-//! Giving versions away: who may have them, whole or as differences, and telling who holds them.
+//! Zone transfer: access, AXFR, IXFR, NOTIFY, and the state of each secondary.
 
 mod acl;
 mod ask;
 mod axfr;
 mod events;
+mod exchange;
 mod ixfr;
 mod notify;
 mod packer;
 mod peer;
 mod secondaries;
 mod settings;
+mod sink;
 mod slots;
 mod stream;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-mod tls_peer;
 
 pub use acl::{Access, Applicant, Denial, Peers, Permit, Rule, TlsDemand};
 pub use ask::{AskSettings, AskedSecondary, ask_serials};
 pub use events::{TransferEvents, TransferOutcome};
+pub use exchange::Secondary;
 pub use ixfr::{Decision, Delta, Reason, decide};
-pub use notify::Notifier;
-pub use notify::{NOTIFY_UDP_TRIES, Secondary};
+pub use notify::{NOTIFY_UDP_TRIES, Notifier};
 pub(crate) use packer::Packer;
 pub use packer::{Head, unix_seconds};
-pub use peer::PeerAddress;
+pub use peer::{PeerAddress, TlsPeer};
 pub use secondaries::{Asked, SecondaryId, SecondaryStatus, SecondaryTable, TransferKind};
 pub use settings::{NotifySettings, TransferSettings};
-pub use slots::Slots;
-pub use slots::{Full, Slot};
-pub use stream::{Closed, Job, JobStart, Sink, one_message};
-pub use tls_peer::TlsPeer;
+pub use sink::{Closed, Sink};
+pub use slots::{Full, Slot, Slots};
+pub use stream::{Job, one_message};

@@ -1,39 +1,34 @@
 //! Tells secondaries of new versions (RFC 1996): one state for each zone and target.
 //!
-//! The first change is told at once; while changes go on, one telling every `interval`, and always a last
-//! one with the final serial. A telling is a datagram with the current SOA as hint, repeated with
-//! growing waits until it is answered or given up; a newer version takes its place. After a refusal, and after
-//! giving up, one try every SOA retry until the target has shown by its own requests that it holds the version: one
-//! that is just starting refuses what it would take a moment later, and would stay behind until its refresh. Each
-//! target has its own task and socket: a dead one delays nobody. From the third try on it goes over TCP,
-//! too (RFC 1996 section 3.5), for a way that lets no datagrams through.
+//! The first change is announced at once, further changes every `interval`, and the final serial always. A NOTIFY is a
+//! datagram with the current SOA as a hint. It is repeated with growing waits until it is answered or given up, or
+//! until a newer version replaces it. After a refusal, and after giving up, there is one try every SOA retry until
+//! requests of the target show that it has the version: a target that is starting refuses a NOTIFY that it would
+//! accept a moment later, and would be out of date until its refresh. Each target has its own task and socket, so a
+//! dead one delays nobody. From the third try on the NOTIFY is sent over TCP too (RFC 1996 section 3.5), for networks
+//! that block datagrams.
 
 mod telling;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use dns::tsig::{self, Key, KeyRing};
 use dns::{
-    HEADER_OCTETS, MAX_MESSAGE_OCTETS, MessageWriter, Name, Rcode, Rtype, Section, Serial, flags,
-    tsig_place,
+    HEADER_OCTETS, MAX_MESSAGE_OCTETS, MessageWriter, Rcode, Section, Serial, flags, tsig_place,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use ops::Clock;
-use ring::rand::{SecureRandom, SystemRandom};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, UdpSocket};
-use tokio::sync::watch;
+use tokio::net::UdpSocket;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use zone::{Version, Zone};
 
 use self::telling::{Action, Telling};
-use crate::axfr::soa_record;
-use crate::{NotifySettings, SecondaryTable, TransferEvents, unix_seconds};
+use crate::exchange::{connect, exchange, random_id, soa_question};
+use crate::{NotifySettings, Secondary, SecondaryTable, TransferEvents, unix_seconds};
 
 /// The operation NOTIFY in header flags (RFC 1996 section 3.1).
 const OPCODE_NOTIFY: u16 = 4 << 11;
@@ -43,20 +38,7 @@ const ANSWER_OCTETS: usize = 1500;
 /// How many tries go over UDP alone.
 pub const NOTIFY_UDP_TRIES: u32 = 2;
 
-/// Who is told of a zone's new versions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Secondary {
-    /// The zone.
-    pub zone: Name,
-    /// Where it listens.
-    pub target: SocketAddr,
-    /// The keys that its messages may be signed with; ours are by the first that it takes.
-    pub keys: Vec<Name>,
-    /// The address our datagrams leave from.
-    pub source: Option<IpAddr>,
-}
-
-/// What a message from the target is.
+/// A message from the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heard {
     Nothing,
@@ -91,15 +73,15 @@ pub struct Notifier {
     pub clock: Arc<dyn Clock>,
     /// Counts.
     pub events: Arc<dyn TransferEvents>,
-    /// Knows what the target has.
+    /// The state of all secondaries.
     pub table: Arc<SecondaryTable>,
 }
 
 impl Notifier {
-    /// Tells the target of each version until told to stop.
+    /// Notifies the target of each version until cancelled.
     pub async fn run(self, cancel: CancellationToken) {
         let mut versions = self.zone.subscribe();
-        // A version that is there already was maybe never told: a restart must not lose a NOTIFY.
+        // The current version may not have been announced before a restart.
         versions.mark_changed();
         let mut telling = Telling::new(self.settings);
         let mut socket: Option<UdpSocket> = None;
@@ -122,12 +104,10 @@ impl Notifier {
             };
             tokio::select! {
                 () = cancel.cancelled() => return,
-                changed = changed(&mut versions) => {
-                    if !changed {
-                        return cancel.cancelled().await;
-                    }
-                    telling.changed();
-                }
+                changed = versions.changed() => match changed {
+                    Ok(()) => telling.changed(),
+                    Err(_) => return cancel.cancelled().await,
+                },
                 () = wait(until) => {}
                 answer = answer(socket.as_ref(), in_flight.as_ref()) => match answer {
                     Ok(raw) => if self.hear(&mut telling, &mut in_flight, &raw) {
@@ -154,7 +134,7 @@ impl Notifier {
         }
     }
 
-    /// Takes a message of the target's; whether it answers what is in flight, which then is no more.
+    /// Handles a message from the target. True if it answers the NOTIFY in flight, which is then done.
     fn hear(&self, telling: &mut Telling, in_flight: &mut Option<InFlight>, raw: &[u8]) -> bool {
         let heard = match in_flight {
             Some(sent) => self.answer_to(sent, raw, telling),
@@ -250,8 +230,8 @@ impl Notifier {
         })
     }
 
-    /// The key that signs what we say to the target, by its place among those that are known. An unsigned NOTIFY in
-    /// its place would be refused.
+    /// The key that signs the next NOTIFY, by its index among the known ones. Without a key the target would refuse an
+    /// unsigned NOTIFY.
     fn key(&self, place: usize) -> io::Result<Option<Arc<Key>>> {
         let known = self.known_keys();
         match self.secondary.keys.first() {
@@ -270,7 +250,7 @@ impl Notifier {
         keys.filter_map(|name| known.get(name)).cloned().collect()
     }
 
-    /// Notes that a telling was given up.
+    /// Reports that the NOTIFY is given up.
     fn give_up(&self, telling: &mut Telling, in_flight: Option<&InFlight>) {
         telling.given_up(self.clock.now(), self.retry());
         self.events.notify_given_up();
@@ -282,7 +262,7 @@ impl Notifier {
         );
     }
 
-    /// What a datagram from the target says to ours, which is the last of this telling.
+    /// Reads the message that ends the NOTIFY.
     fn answer_to(&self, sent: &InFlight, raw: &[u8], telling: &Telling) -> Heard {
         let Some(head) = raw.first_chunk::<HEADER_OCTETS>() else {
             return Heard::Nothing;
@@ -321,11 +301,6 @@ impl Notifier {
     }
 }
 
-/// Waits for a new version; false when there will be none.
-async fn changed(versions: &mut watch::Receiver<u64>) -> bool {
-    versions.changed().await.is_ok()
-}
-
 /// Waits so long, or for ever.
 async fn wait(until: Option<Duration>) {
     match until {
@@ -345,7 +320,7 @@ async fn answer(socket: Option<&UdpSocket>, sent: Option<&InFlight>) -> io::Resu
     Ok(raw)
 }
 
-/// A message on its way over TCP, and its answer.
+/// A message and its answer over TCP, under way.
 type Exchange = BoxFuture<'static, io::Result<Vec<u8>>>;
 
 /// Waits for the answer over TCP while one is awaited.
@@ -356,56 +331,12 @@ async fn answer_by_tcp(exchange: Option<&mut Exchange>) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Sends a message over TCP and reads the answer. Whoever waits for it puts an end to it.
-pub(super) async fn exchange(secondary: Secondary, octets: Vec<u8>) -> io::Result<Vec<u8>> {
-    let socket = match secondary.target {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    if let Some(source) = secondary.source {
-        socket.bind((source, 0).into())?;
-    }
-    let mut stream = socket.connect(secondary.target).await?;
-    let length = u16::try_from(octets.len()).map_err(io::Error::other)?;
-    let mut framed = length.to_be_bytes().to_vec();
-    framed.extend_from_slice(&octets);
-    stream.write_all(&framed).await?;
-    let length = stream.read_u16().await?;
-    let mut raw = vec![0; usize::from(length)];
-    stream.read_exact(&mut raw).await?;
-    Ok(raw)
-}
-
-/// A socket that speaks with the target only.
-async fn connect(secondary: &Secondary) -> io::Result<UdpSocket> {
-    let any = match secondary.target {
-        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    };
-    let socket = UdpSocket::bind((secondary.source.unwrap_or(any), 0)).await?;
-    socket.connect(secondary.target).await?;
-    Ok(socket)
-}
-
-/// An ID nobody can guess.
-fn random_id() -> io::Result<u16> {
-    let mut octets = [0; 2];
-    SystemRandom::new()
-        .fill(&mut octets)
-        .map_err(|_| io::Error::other("the system gives no random numbers"))?;
-    Ok(u16::from_be_bytes(octets))
-}
-
 /// A NOTIFY with the version's SOA (RFC 1996 section 3.7), and its MAC when it is signed.
 fn notify_message(id: u16, version: &Version, key: Option<&Key>, now: u64) -> (Vec<u8>, Vec<u8>) {
     let mut writer = MessageWriter::new(5);
     writer.begin(false, MAX_MESSAGE_OCTETS, id, OPCODE_NOTIFY | flags::AA);
-    let soa = soa_record(version);
-    let mut question = soa.owner.to_vec();
-    question.extend_from_slice(&Rtype::SOA.0.to_be_bytes());
-    question.extend_from_slice(&[0, 1]);
-    writer.question(&question);
-    let fits = writer.record(Section::Answer, soa);
+    writer.question(&soa_question(version.contents.apex()));
+    let fits = writer.record(Section::Answer, version.soa_record());
     debug_assert!(fits, "a SOA fits any message");
     let mut octets = writer.take();
     let mac = key.map_or_else(Vec::new, |key| tsig::sign_request(key, &mut octets, now));

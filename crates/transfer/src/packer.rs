@@ -1,8 +1,8 @@
 //! Packs the records of a transfer into messages, signs each.
 //!
-//! Messages are filled to 16 KiB: compression pointers reach no further (RFC 1035 section 4.1.4). One
-//! record that needs more gets a message as large as it needs. Each message has one OPT when the request had
-//! one (RFC 9103 section 6.3.4); what its options tell stands in the first, padding in all.
+//! Messages are filled up to 16 KiB, the reach of compression pointers (RFC 1035 section 4.1.4). A record that needs
+//! more gets a message as large as it needs. Each message has an OPT if the request had one (RFC 9103 section 6.3.4).
+//! Options are in the first message, padding in all.
 
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -18,7 +18,7 @@ use ops::Clock;
 /// Suffixes in the compression table of a message, as a power of two.
 const TABLE_BITS: u32 = 13;
 
-/// What all messages of one reply have in common.
+/// The common part of all messages of a reply.
 #[derive(Debug)]
 pub struct Head {
     /// The request's ID.
@@ -72,7 +72,7 @@ impl Head {
     }
 }
 
-/// What became of a record.
+/// The fate of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Push {
     /// It is in the message.
@@ -85,14 +85,11 @@ pub(crate) enum Push {
 /// Fills one message after the other.
 pub(crate) struct Packer {
     writer: MessageWriter,
-    /// What is the same in all messages.
     head: Head,
     /// Tells the time for signatures.
     clock: Arc<dyn Clock>,
     /// Octets a message should have at most.
     soft_limit: usize,
-    /// Octets a message may have at most.
-    hard_limit: usize,
     /// Whether a message is begun.
     is_open: bool,
     /// Messages ended.
@@ -107,7 +104,7 @@ impl Packer {
     /// A packer of messages for TCP, each with its length in front.
     pub(crate) fn new(head: Head, soft_limit: usize, clock: Arc<dyn Clock>) -> Self {
         let soft_limit = if head.is_padded {
-            // Whole blocks, so that padding does not lead beyond what pointers reach.
+            // Whole blocks, so that padding does not exceed the reach of pointers.
             soft_limit / edns::PADDING_BLOCK * edns::PADDING_BLOCK
         } else {
             soft_limit
@@ -117,7 +114,6 @@ impl Packer {
             head,
             clock,
             soft_limit,
-            hard_limit: MAX_MESSAGE_OCTETS,
             is_open: false,
             messages: 0,
             records: 0,
@@ -127,17 +123,12 @@ impl Packer {
 
     /// Adds a record to the message.
     pub(crate) fn push(&mut self, rr: RrRef<'_>) -> Push {
-        if !self.is_open {
-            self.open(self.head.flags);
-        }
-        let reserve = self.head.reserve(self.messages == 0);
-        self.writer
-            .set_limit(self.soft_limit.saturating_sub(reserve));
+        let reserve = self.prepare();
         let mut taken = self.writer.record(Section::Answer, rr);
         let held = self.writer.count(Section::Answer);
         if !taken && held < self.least() {
             self.writer
-                .set_limit(self.hard_limit.saturating_sub(reserve));
+                .set_limit(MAX_MESSAGE_OCTETS.saturating_sub(reserve));
             taken = self.writer.record(Section::Answer, rr);
         }
         if taken {
@@ -153,12 +144,7 @@ impl Packer {
     /// Adds records of one owner and type, taking those that fit off the front of `block`.
     pub(crate) fn push_block(&mut self, owner: OwnerRef<'_>, block: &mut RrBlock<'_>) -> Push {
         loop {
-            if !self.is_open {
-                self.open(self.head.flags);
-            }
-            let reserve = self.head.reserve(self.messages == 0);
-            self.writer
-                .set_limit(self.soft_limit.saturating_sub(reserve));
+            self.prepare();
             self.records += self.writer.block(Section::Answer, owner, block);
             let Some((data, end)) = block.first() else {
                 return Push::Taken;
@@ -189,14 +175,22 @@ impl Packer {
         if self.messages == 0 { 2 } else { 1 }
     }
 
-    /// Begins a message; only the first has the question (RFC 5936 section 2.2.2).
-    fn open(&mut self, flags: u16) {
-        self.writer
-            .begin(true, self.hard_limit, self.head.id, flags);
-        if self.messages == 0 {
-            self.writer.question(&self.head.question);
+    /// Begins a message, if none is begun, and sets its limit; gives the octets that are reserved for OPT and TSIG.
+    fn prepare(&mut self) -> usize {
+        let is_first = self.messages == 0;
+        if !self.is_open {
+            let Head { id, flags, .. } = self.head;
+            self.writer.begin(true, MAX_MESSAGE_OCTETS, id, flags);
+            // Only the first message has the question (RFC 5936 section 2.2.2).
+            if is_first {
+                self.writer.question(&self.head.question);
+            }
+            self.is_open = true;
         }
-        self.is_open = true;
+        let reserve = self.head.reserve(is_first);
+        self.writer
+            .set_limit(self.soft_limit.saturating_sub(reserve));
+        reserve
     }
 
     /// Ends the message and gives it away, signed.
@@ -208,7 +202,7 @@ impl Packer {
     pub(crate) fn error(&mut self, rcode: Rcode) -> Vec<u8> {
         self.writer.begin(
             true,
-            self.hard_limit,
+            MAX_MESSAGE_OCTETS,
             self.head.id,
             self.head.flags & !flags::AA | rcode.0 & 15,
         );
@@ -217,7 +211,7 @@ impl Packer {
     }
 
     fn close(&mut self, rcode: Rcode) -> Vec<u8> {
-        self.writer.set_limit(self.hard_limit);
+        self.writer.set_limit(MAX_MESSAGE_OCTETS);
         if let Some(dnssec_ok) = self.head.opt {
             let mut options = Vec::new();
             if self.messages == 0 {
@@ -226,7 +220,7 @@ impl Packer {
             if self.head.is_padded {
                 let rest = OPT_OCTETS + options.len() + self.head.tsig_octets();
                 let octets = self.writer.len() + rest;
-                edns::push_padding(&mut options, octets, self.hard_limit);
+                edns::push_padding(&mut options, octets, MAX_MESSAGE_OCTETS);
             }
             let fits = self.writer.opt(&OptReply {
                 size: self.head.udp_size,

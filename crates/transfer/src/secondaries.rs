@@ -1,4 +1,4 @@
-//! What each configured secondary was told, asked for and took.
+//! The state of each configured secondary: its NOTIFYs, requests and transfers.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use zone::Version;
 
 use crate::PeerAddress;
 
-/// Who a request comes from: where, and signed by which key.
+/// The source of a request: the address, and the key that signed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecondaryId {
     /// The address of the request.
@@ -47,7 +47,7 @@ impl TransferKind {
     }
 }
 
-/// What a secondary asked for last.
+/// The last request of a secondary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     /// The SOA.
@@ -58,12 +58,12 @@ pub enum Asked {
     Ixfr(Serial),
 }
 
-/// What is known of one secondary of one zone.
+/// The state of one secondary of one zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecondaryStatus {
     /// The zone.
     pub zone: Name,
-    /// Where it is told.
+    /// The address that is notified.
     pub target: SocketAddr,
     /// The keys its messages may be signed with.
     pub keys: Vec<Name>,
@@ -75,7 +75,7 @@ pub struct SecondaryStatus {
     pub acknowledged: Option<(Serial, Rcode, SystemTime)>,
     /// NOTIFYs given up so far.
     pub given_up: u64,
-    /// What it asked for last, and when.
+    /// The last request and its time.
     pub asked: Option<(Asked, SystemTime)>,
     /// The serial it has, as far as we know: it was fully sent, or the secondary named it.
     pub serial: Option<Serial>,
@@ -88,7 +88,7 @@ pub struct SecondaryStatus {
 /// How far a secondary is behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lag {
-    /// How many versions it lacks; `None` when it never said what it has, or the history does not reach back to that.
+    /// The number of versions that it lacks; `None` if its serial is not known or older than the history.
     pub versions: Option<u64>,
     /// Milliseconds since 1970 when the oldest of them came, as far as is known; `None` when it lacks nothing.
     pub since_ms: Option<u64>,
@@ -106,8 +106,8 @@ impl Lag {
 }
 
 impl SecondaryStatus {
-    /// How far it is behind a version. One that never took anything is behind since it is configured; one whose
-    /// version is older than the history, since that begins at the latest.
+    /// The distance to a version. A secondary without any version is behind since it was configured. One whose version
+    /// is older than the history is behind since the start of the history at the latest.
     #[must_use]
     pub fn lag(&self, version: &Version) -> Lag {
         let Some(serial) = self.serial else {
@@ -136,8 +136,7 @@ impl SecondaryStatus {
         (rcode == Rcode::NOERROR).then_some(serial)
     }
 
-    /// The serial of the last NOTIFY it answered, if it refused that and has not taken the version all the same, and
-    /// what it said.
+    /// The serial of the last NOTIFY and the response code, if the secondary refused it and does not have the version.
     #[must_use]
     pub fn refused(&self) -> Option<(Serial, Rcode)> {
         let (serial, rcode, _) = self.acknowledged?;
@@ -163,7 +162,7 @@ impl SecondaryStatus {
     }
 }
 
-/// What is known of all secondaries.
+/// The state of all secondaries.
 #[derive(Debug, Default)]
 pub struct SecondaryTable {
     /// Addresses that are some secondary's: all others need no lock.
@@ -173,8 +172,8 @@ pub struct SecondaryTable {
 }
 
 impl SecondaryTable {
-    /// Takes a new list of secondaries, zone, target, keys: of those that stay it is still known what they have,
-    /// whatever their keys are now.
+    /// Replaces the list of secondaries: zone, target, keys. The state of those that stay is kept, even if their keys
+    /// changed.
     pub fn configure(
         &self,
         secondaries: impl IntoIterator<Item = (Name, SocketAddr, Vec<Name>)>,
@@ -250,7 +249,7 @@ impl SecondaryTable {
         });
     }
 
-    /// It said which serial it has when it was asked; what it took since is newer.
+    /// Notes the serial that a secondary reported at startup, unless it has transferred since.
     pub fn heard(&self, zone: &Name, target: SocketAddr, serial: Serial) {
         self.update_target(zone, target, |status| {
             status.serial = status.serial.or(Some(serial));
@@ -289,7 +288,8 @@ impl SecondaryTable {
         let mut zones = self.lock();
         let mut here: Vec<_> = zones.get_mut(zone).into_iter().flatten().collect();
         here.retain(|status| PeerAddress::from(status.target) == address);
-        // Who has keys is known by them; one without may sign all the same, unless the key is its neighbour's.
+        // A secondary with keys is recognised by them. One without keys may sign with a key that is not another's at
+        // this address.
         let has =
             |status: &SecondaryStatus| id.key.as_ref().is_some_and(|key| status.keys.contains(key));
         let is_known = here.iter().any(|status| has(status));

@@ -18,7 +18,7 @@ pub struct TransferSettings {
 /// Times of NOTIFY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotifySettings {
-    /// The least time between two changes being told to one secondary.
+    /// The shortest time between two NOTIFYs of changes to one secondary.
     pub interval: Duration,
     /// How long the first try waits for an answer; doubled with each try.
     pub first_timeout: Duration,

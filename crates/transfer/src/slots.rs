@@ -7,7 +7,7 @@ use dns::Name;
 
 use crate::{PeerAddress, SecondaryId, TransferSettings};
 
-/// Who counts as one peer: an address, or one key there.
+/// A peer: an address, or one key at it.
 type Peer = (PeerAddress, Option<Name>);
 
 /// Why there is no place.
@@ -27,7 +27,7 @@ pub struct Slots {
     most: usize,
     /// The most of one peer.
     most_per_peer: usize,
-    /// How many each peer has taken; who has none is not here.
+    /// The count of each peer that has taken any.
     taken: Mutex<HashMap<Peer, usize>>,
 }
 

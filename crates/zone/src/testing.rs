@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use dns::testing::{name, record, soa};
-use dns::{Name, RecordText, Rtype, Serial};
+use dns::{Name, RecordText, Serial};
 
 use crate::{Candidate, Contents, Edit, MemoryLimits, Node, Version, Zone};
 
@@ -56,13 +56,7 @@ pub fn zone(apex: &str, serial: u32, lines: &[&str]) -> Arc<Zone> {
 /// All lines of a version, SOA first.
 pub fn lines_of(version: &Version) -> Vec<String> {
     let apex = version.contents.apex();
-    let soa = dns::Record {
-        owner: apex.clone(),
-        rtype: Rtype::SOA,
-        ttl: version.contents.soa().ttl,
-        rdata: version.soa_rdata.clone(),
-    };
-    let mut lines = vec![RecordText(soa.view()).to_string()];
+    let mut lines = vec![RecordText(version.soa_record()).to_string()];
     for node in version.contents.nodes() {
         let owner = node.owner_wire(apex);
         lines.extend(node.records(&owner, 0).map(|rr| RecordText(rr).to_string()));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
-use dns::{Name, Rdata, Serial, SuffixMap};
+use dns::{Name, Rdata, RrRef, Rtype, Serial, SuffixMap};
 use imbl::Vector;
 use provenance::Cause;
 use tokio::sync::watch;
@@ -82,6 +82,18 @@ impl Version {
             link,
             tree,
             condensed: Condensed::default(),
+        }
+    }
+
+    /// The SOA record.
+    #[must_use]
+    pub fn soa_record(&self) -> RrRef<'_> {
+        RrRef {
+            owner: self.contents.apex().as_wire(),
+            rtype: Rtype::SOA,
+            ttl: self.contents.soa().ttl,
+            data: self.soa_rdata.as_octets(),
+            tag: 0,
         }
     }
 

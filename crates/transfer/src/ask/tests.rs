@@ -1,10 +1,14 @@
 //! What secondaries say, over both ways, and what is taken for it.
 
+use std::net::SocketAddr;
+
+use dns::HEADER_OCTETS;
 use dns::tsig::Algorithm;
 use futures_util::FutureExt;
 use ops::SystemClock;
 use ops::testing::soon;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UdpSocket;
 
 use super::*;
 

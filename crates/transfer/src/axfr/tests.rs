@@ -42,7 +42,7 @@ fn both_ways(lines: &[String], apex: &str, octets: usize) -> [Vec<Vec<u8>>; 2] {
     let sent = send_zone(&mut one, &version, &mut nodes).now_or_never();
     sent.unwrap().unwrap();
     nodes.0.push(one.message());
-    let soa = soa_record(&version);
+    let soa = version.soa_record();
     let owners: Vec<_> = version.contents.nodes().collect();
     let owners = owners
         .iter()

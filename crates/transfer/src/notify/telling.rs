@@ -1,10 +1,10 @@
-//! How far the telling of one target is: what to do when, without socket or clock.
+//! The state of notifying one target. Decides without socket or clock.
 
 use std::time::{Duration, Instant};
 
 use crate::NotifySettings;
 
-/// What the state wants done.
+/// The next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     /// Wait for a new version or an answer.
@@ -12,29 +12,29 @@ pub(super) enum Action {
     /// Wait, at most until then.
     WaitUntil(Instant),
     Send,
-    /// Note that a telling was given up, and ask again.
+    /// Report the failure, and continue with slow tries.
     GiveUp,
 }
 
-/// How far the telling of one target is: decides, without socket or clock.
+/// The state of notifying one target.
 #[derive(Debug)]
 pub(super) struct Telling {
     settings: NotifySettings,
-    /// There is something to tell that was not sent yet.
+    /// There is a version that was not announced yet.
     pub(super) is_due: bool,
     /// When the last new version was sent for the first time.
     last_new: Option<Instant>,
-    /// Tries of the telling in flight.
+    /// Tries of the current NOTIFY.
     pub(super) tries: u32,
-    /// When the telling in flight is to be repeated.
+    /// The time of the next try.
     repeat_at: Option<Instant>,
-    /// The telling was given up: only slow tries are left.
+    /// The NOTIFY was given up: only slow tries are left.
     pub(super) is_slow: bool,
     /// The place of the key that signs.
     key: usize,
     /// How many keys were refused since one was taken or a new version came.
     refusals: usize,
-    /// The place of the first of these whose refusal was validly signed: the target knows it, and refuses the telling.
+    /// The first of these keys whose refusal was signed: the target knows the key, and refuses the NOTIFY.
     known: Option<usize>,
     /// The last datagram could not be sent.
     is_stuck: bool,
@@ -70,7 +70,7 @@ impl Telling {
             return Action::Send;
         }
         match self.repeat_at {
-            // What is in flight is out of date: the newer one goes out soon instead.
+            // The current NOTIFY is out of date: the newer version is announced soon instead.
             _ if self.is_due => new_at.map_or(Action::Send, Action::WaitUntil),
             None => Action::Wait,
             Some(at) if at > now => Action::WaitUntil(at),
@@ -106,16 +106,16 @@ impl Telling {
         is_news
     }
 
-    /// The telling in flight was refused: the next of so many keys is tried at once, for keys are exchanged at one
-    /// end first; when each was refused, slow tries follow. They begin with the key that the target knows, which is
-    /// one whose refusal was validly signed (`is_signed`).
+    /// The NOTIFY was refused. The next of the `keys` is tried at once, because keys are exchanged at one end first.
+    /// When all were refused, slow tries follow. They begin with a key that the target knows, one with a validly
+    /// signed refusal (`is_signed`).
     pub(super) fn refused(&mut self, now: Instant, slow: Duration, keys: usize, is_signed: bool) {
         if is_signed && self.known.is_none() {
             self.known = Some(self.key);
         }
         self.key = (self.key + 1) % keys.max(1);
         self.refusals += 1;
-        // It hears us: what counts as silence begins anew.
+        // The target answers, so the count of unanswered tries starts again.
         self.tries = 0;
         if self.refusals < keys {
             self.repeat_at = Some(now);
@@ -126,7 +126,7 @@ impl Telling {
         }
     }
 
-    /// Whether a refusal that was validly signed stands: one of a key that the target does not know says less.
+    /// Whether a validly signed refusal was received. Refusals of keys that the target does not know mean less.
     pub(super) const fn has_signed_refusal(&self) -> bool {
         self.known.is_some()
     }
@@ -136,7 +136,7 @@ impl Telling {
         self.key
     }
 
-    /// The telling in flight is given up; slow tries follow.
+    /// Gives the NOTIFY up; slow tries follow.
     pub(super) fn given_up(&mut self, now: Instant, slow: Duration) {
         self.is_slow = true;
         self.repeat_at = Some(now + slow);

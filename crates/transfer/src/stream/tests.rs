@@ -17,6 +17,7 @@ use zone::Zone;
 use zone::testing::{contents, lines_of, publish, zone};
 
 use super::*;
+use crate::Closed;
 
 #[derive(Default)]
 struct Kept(Arc<Mutex<Vec<Vec<u8>>>>);

@@ -1,6 +1,7 @@
 //! IXFR: from any version to the last, in the fewest records.
 
 use super::*;
+use crate::Closed;
 
 /// IXFR from a serial as lines.
 fn ixfr_lines(version: &Arc<Version>, serial: u32, octets: usize) -> Vec<String> {
