@@ -8,7 +8,7 @@
 //! dead one delays nobody. From the third try on the NOTIFY is sent over TCP too (RFC 1996 section 3.5), for networks
 //! that block datagrams.
 
-mod telling;
+mod state;
 
 use std::io;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use zone::{Version, Zone};
 
-use self::telling::{Action, Telling};
+use self::state::{Action, Telling};
 use crate::exchange::{connect, exchange, random_id, soa_question};
 use crate::{NotifySettings, Secondary, SecondaryTable, TransferEvents, unix_seconds};
 
