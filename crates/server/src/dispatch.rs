@@ -16,7 +16,7 @@ use dns::{
 };
 use ops::Clock;
 use tracing::{debug, warn};
-use transfer::{Access, Asked, Job, SecondaryTable, Slots, TlsPeer, unix_seconds};
+use transfer::{Access, Job, SecondaryRequest, SecondaryTable, Slots, TlsPeer, unix_seconds};
 use zone::Version;
 use zone::ZoneSet;
 use zone::lookup::{Additionals, Answer, Link, LinkSet, each_additional, lookup};
@@ -359,7 +359,7 @@ impl Exchange<'_> {
             && zone.apex().as_wire() == scratch.lower
             && zone.peek().is_some()
         {
-            self.note_asked(zone, Asked::Soa);
+            self.note_asked(zone, SecondaryRequest::Soa);
         }
         let goes_on = if self.is_signed() {
             !block.forbids(&question)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dns::{Name, Rcode, Rtype, Section, Serial, flags};
 use tracing::{debug, info, warn};
 use transfer::{
-    Applicant, Asked, Denial, Head, Job, Permit, SecondaryId, TransferKind, one_message,
+    Denial, Head, Job, Permit, Requester, SecondaryId, SecondaryRequest, TransferKind, one_message,
 };
 use transfer::{TransferEvents, TransferOutcome};
 use zone::{Version, Zone};
@@ -48,10 +48,10 @@ impl Exchange<'_> {
         let Ok(permit) = self.permit(zone, &peer) else {
             return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::PROHIBITED));
         };
-        shared.secondaries.asked(
+        shared.secondaries.requested(
             zone.apex(),
             &peer,
-            client.map_or(Asked::Axfr, Asked::Ixfr),
+            client.map_or(SecondaryRequest::Axfr, SecondaryRequest::Ixfr),
             shared.clock.wall(),
         );
         let Some(version) = zone.current() else {
@@ -73,7 +73,7 @@ impl Exchange<'_> {
     /// Whether the peer may have a zone; why not is counted and logged.
     fn permit(&self, zone: &Arc<Zone>, peer: &SecondaryId) -> Result<Permit, Option<Denial>> {
         let shared = self.shared;
-        let who = Applicant {
+        let who = Requester {
             address: peer.address,
             key: peer.key.as_ref(),
             tls: self.asker.tls,
@@ -191,13 +191,13 @@ impl Exchange<'_> {
     }
 
     /// Notes what a secondary asked for.
-    pub(crate) fn note_asked(&self, zone: &Zone, asked: Asked) {
+    pub(crate) fn note_asked(&self, zone: &Zone, asked: SecondaryRequest) {
         let shared = self.shared;
         if shared.secondaries.knows(self.asker.address) {
             let id = self.peer_id();
             shared
                 .secondaries
-                .asked(zone.apex(), &id, asked, shared.clock.wall());
+                .requested(zone.apex(), &id, asked, shared.clock.wall());
         }
     }
 }

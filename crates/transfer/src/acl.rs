@@ -49,7 +49,7 @@ pub enum TlsDemand {
 
 /// The peer that requests a zone.
 #[derive(Debug, Clone, Copy)]
-pub struct Applicant<'a> {
+pub struct Requester<'a> {
     /// The address of the peer.
     pub address: SocketAddr,
     /// The key that signed the request.
@@ -116,19 +116,19 @@ impl Access {
     ///
     /// # Errors
     /// [`Denial`] by the rule for the address that came closest.
-    pub fn permit(&self, zone: &Arc<Zone>, who: Applicant<'_>) -> Result<Permit, Denial> {
+    pub fn permit(&self, zone: &Arc<Zone>, requester: Requester<'_>) -> Result<Permit, Denial> {
         // RFC 9103 section 7.1: over TLS a transfer needs the ALPN token `dot`.
-        if who.tls.is_some_and(|tls| !tls.has_dot) {
+        if requester.tls.is_some_and(|tls| !tls.has_dot) {
             return Err(Denial::Alpn);
         }
         let mut furthest: Option<(Fit, Denial)> = None;
-        let peer = PeerAddress::from(who.address);
+        let peer = PeerAddress::from(requester.address);
         let of_address = |rule: &&Rule| rule.peers.iter().any(|peers| peers.contains(peer));
         for rule in self.rules.iter().filter(of_address) {
-            let fit = rule.fit(who);
+            let fit = rule.fit(requester);
             match fit.denial() {
                 None => {
-                    let tls = who.tls.map(|_| match &rule.tls {
+                    let tls = requester.tls.map(|_| match &rule.tls {
                         TlsDemand::Free | TlsDemand::Any => "tls".into(),
                         TlsDemand::Named(name) => name.to_str().into(),
                     });
@@ -155,12 +155,12 @@ struct Fit {
 }
 
 impl Rule {
-    fn fit(&self, who: Applicant<'_>) -> Fit {
-        let key = match who.key {
+    fn fit(&self, requester: Requester<'_>) -> Fit {
+        let key = match requester.key {
             Some(key) if self.keys.contains(key) => 2,
             Some(_) | None => u8::from(self.keys.is_empty()),
         };
-        let tls = match (&self.tls, who.tls) {
+        let tls = match (&self.tls, requester.tls) {
             (TlsDemand::Free, _) | (TlsDemand::Any, Some(_)) => 2,
             (TlsDemand::Any | TlsDemand::Named(_), None) => 0,
             (TlsDemand::Named(name), Some(tls)) => 1 + u8::from(tls.has_name(name)),
@@ -226,7 +226,7 @@ mod tests {
         Access::new(rules.collect())
             .permit(
                 &zone,
-                Applicant {
+                Requester {
                     address: at(peer),
                     key: key.as_ref(),
                     tls: None,
@@ -300,7 +300,7 @@ mod tests {
             let reason = |key: &str, tls| {
                 let key = key.parse().unwrap();
                 let (address, key) = (at("10.0.0.1"), Some(&key));
-                let denied = access.permit(&zone, Applicant { address, key, tls });
+                let denied = access.permit(&zone, Requester { address, key, tls });
                 denied.unwrap_err()
             };
             assert_eq!(reason("a.", Some(&nobody)), Denial::Certificate);

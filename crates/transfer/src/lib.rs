@@ -17,7 +17,7 @@ mod stream;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use acl::{Access, Applicant, Denial, Peers, Permit, Rule, TlsDemand};
+pub use acl::{Access, Denial, Peers, Permit, Requester, Rule, TlsDemand};
 pub use ask::{AskSettings, AskedSecondary, ask_serials};
 pub use events::{TransferEvents, TransferOutcome};
 pub use exchange::Secondary;
@@ -26,7 +26,9 @@ pub use notify::{NOTIFY_UDP_TRIES, Notifier};
 pub(crate) use packer::Packer;
 pub use packer::{Head, unix_seconds};
 pub use peer::{PeerAddress, TlsPeer};
-pub use secondaries::{Asked, SecondaryId, SecondaryStatus, SecondaryTable, TransferKind};
+pub use secondaries::{
+    SecondaryId, SecondaryRequest, SecondaryStatus, SecondaryTable, TransferKind,
+};
 pub use settings::{NotifySettings, TransferSettings};
 pub use sink::{Closed, Sink};
 pub use slots::{Full, Slot, Slots};

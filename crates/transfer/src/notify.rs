@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use zone::{Version, Zone};
 
-use self::state::{Action, Telling};
+use self::state::{Action, NotifyState};
 use crate::exchange::{connect, exchange, random_id, soa_question};
 use crate::{NotifySettings, Secondary, SecondaryTable, TransferEvents, unix_seconds};
 
@@ -40,9 +40,9 @@ pub const NOTIFY_UDP_TRIES: u32 = 2;
 
 /// A message from the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Heard {
-    Nothing,
-    Taken,
+enum Reply {
+    Unrelated,
+    Accepted,
     Refused {
         /// The refusal is signed by our key, or no key is used.
         is_signed: bool,
@@ -83,20 +83,20 @@ impl Notifier {
         let mut versions = self.zone.subscribe();
         // The current version may not have been announced before a restart.
         versions.mark_changed();
-        let mut telling = Telling::new(self.settings);
+        let mut state = NotifyState::new(self.settings);
         let mut socket: Option<UdpSocket> = None;
         let mut in_flight: Option<InFlight> = None;
         let mut by_tcp: Option<Exchange> = None;
         loop {
             let now = self.clock.now();
-            let until = match telling.next(now) {
+            let until = match state.next(now) {
                 Action::Send => {
-                    in_flight = self.tell(&mut telling, &mut socket).await;
-                    by_tcp = self.fall_back(&telling, in_flight.as_ref());
+                    in_flight = self.notify(&mut state, &mut socket).await;
+                    by_tcp = self.fall_back(&state, in_flight.as_ref());
                     continue;
                 }
                 Action::GiveUp => {
-                    self.give_up(&mut telling, in_flight.as_ref());
+                    self.give_up(&mut state, in_flight.as_ref());
                     continue;
                 }
                 Action::Wait => None,
@@ -105,12 +105,12 @@ impl Notifier {
             tokio::select! {
                 () = cancel.cancelled() => return,
                 changed = versions.changed() => match changed {
-                    Ok(()) => telling.changed(),
+                    Ok(()) => state.changed(),
                     Err(_) => return cancel.cancelled().await,
                 },
                 () = wait(until) => {}
                 answer = answer(socket.as_ref(), in_flight.as_ref()) => match answer {
-                    Ok(raw) => if self.hear(&mut telling, &mut in_flight, &raw) {
+                    Ok(raw) => if self.handle(&mut state, &mut in_flight, &raw) {
                         by_tcp = None;
                     },
                     Err(error) => {
@@ -123,7 +123,7 @@ impl Notifier {
                     by_tcp = None;
                     match answer {
                         Ok(raw) => {
-                            self.hear(&mut telling, &mut in_flight, &raw);
+                            self.handle(&mut state, &mut in_flight, &raw);
                         }
                         Err(error) => {
                             debug!(target = %self.secondary.target, %error, "notify over TCP failed");
@@ -135,17 +135,22 @@ impl Notifier {
     }
 
     /// Handles a message from the target. True if it answers the NOTIFY in flight, which is then done.
-    fn hear(&self, telling: &mut Telling, in_flight: &mut Option<InFlight>, raw: &[u8]) -> bool {
-        let heard = match in_flight {
-            Some(sent) => self.answer_to(sent, raw, telling),
-            None => Heard::Nothing,
+    fn handle(
+        &self,
+        state: &mut NotifyState,
+        in_flight: &mut Option<InFlight>,
+        raw: &[u8],
+    ) -> bool {
+        let reply = match in_flight {
+            Some(sent) => self.answer_to(sent, raw, state),
+            None => Reply::Unrelated,
         };
-        match heard {
-            Heard::Nothing => return false,
-            Heard::Taken => telling.settled(),
-            Heard::Refused { is_signed } => {
+        match reply {
+            Reply::Unrelated => return false,
+            Reply::Accepted => state.settled(),
+            Reply::Refused { is_signed } => {
                 let keys = self.known_keys().len();
-                telling.refused(self.clock.now(), self.retry(), keys, is_signed);
+                state.refused(self.clock.now(), self.retry(), keys, is_signed);
             }
         }
         *in_flight = None;
@@ -153,25 +158,25 @@ impl Notifier {
     }
 
     /// Sends the current version's NOTIFY, unless a slow try finds that the target has it.
-    async fn tell(
+    async fn notify(
         &self,
-        telling: &mut Telling,
+        state: &mut NotifyState,
         socket: &mut Option<UdpSocket>,
     ) -> Option<InFlight> {
         let now = self.clock.now();
         let Some(version) = self.zone.current() else {
-            *telling = Telling::new(self.settings);
+            *state = NotifyState::new(self.settings);
             return None;
         };
         let target = self.secondary.target;
-        if telling.is_slow && self.table.has(self.zone.apex(), target, version.serial) {
-            telling.settled();
+        if state.is_slow && self.table.has(self.zone.apex(), target, version.serial) {
+            state.settled();
             return None;
         }
-        telling.sent(now, self.retry());
-        match self.send(&version, telling.key(), socket).await {
+        state.sent(now, self.retry());
+        match self.send(&version, state.key(), socket).await {
             Ok(in_flight) => {
-                telling.left(true);
+                state.left(true);
                 self.events.notify_sent();
                 let wall = self.clock.wall();
                 self.table
@@ -181,7 +186,7 @@ impl Notifier {
             }
             Err(error) => {
                 let zone = self.zone.apex();
-                if telling.left(false) {
+                if state.left(false) {
                     warn!(%zone, %target, %error, "notify could not be sent");
                 } else {
                     debug!(%zone, %target, %error, "notify could not be sent, still");
@@ -200,9 +205,9 @@ impl Notifier {
     }
 
     /// The same over TCP, once datagrams alone were not answered.
-    fn fall_back(&self, telling: &Telling, sent: Option<&InFlight>) -> Option<Exchange> {
+    fn fall_back(&self, state: &NotifyState, sent: Option<&InFlight>) -> Option<Exchange> {
         let octets = sent
-            .filter(|_| telling.tries > NOTIFY_UDP_TRIES)?
+            .filter(|_| state.tries > NOTIFY_UDP_TRIES)?
             .octets
             .clone();
         Some(exchange(self.secondary.clone(), octets).boxed())
@@ -251,8 +256,8 @@ impl Notifier {
     }
 
     /// Reports that the NOTIFY is given up.
-    fn give_up(&self, telling: &mut Telling, in_flight: Option<&InFlight>) {
-        telling.given_up(self.clock.now(), self.retry());
+    fn give_up(&self, state: &mut NotifyState, in_flight: Option<&InFlight>) {
+        state.given_up(self.clock.now(), self.retry());
         self.events.notify_given_up();
         self.table.given_up(self.zone.apex(), self.secondary.target);
         let serial = in_flight.map(|sent| sent.serial.encode());
@@ -263,14 +268,14 @@ impl Notifier {
     }
 
     /// Reads the message that ends the NOTIFY.
-    fn answer_to(&self, sent: &InFlight, raw: &[u8], telling: &Telling) -> Heard {
+    fn answer_to(&self, sent: &InFlight, raw: &[u8], state: &NotifyState) -> Reply {
         let Some(head) = raw.first_chunk::<HEADER_OCTETS>() else {
-            return Heard::Nothing;
+            return Reply::Unrelated;
         };
         let id = u16::from_be_bytes([head[0], head[1]]);
         let answer_flags = u16::from_be_bytes([head[2], head[3]]);
         if id != sent.id || answer_flags & flags::QR == 0 {
-            return Heard::Nothing;
+            return Reply::Unrelated;
         }
         let rcode = Rcode(answer_flags & 15);
         let (zone, secondary) = (self.zone.apex(), self.secondary.target);
@@ -281,23 +286,23 @@ impl Notifier {
         // A refusal of the key or the clock comes unsigned, or signed with an error.
         if !is_signed && rcode == Rcode::NOERROR {
             warn!(%zone, %secondary, "a secondary's answer to notify is not signed by its key");
-            return Heard::Nothing;
+            return Reply::Unrelated;
         }
-        if is_signed || !telling.has_signed_refusal() {
-            let told = (sent.serial, rcode);
+        if is_signed || !state.has_signed_refusal() {
+            let answer = (sent.serial, rcode);
             self.table
-                .acknowledged(zone, secondary, told, self.clock.wall());
+                .acknowledged(zone, secondary, answer, self.clock.wall());
         }
         if rcode == Rcode::NOERROR {
             self.events.notify_acknowledged();
             debug!(%zone, %secondary, serial = %sent.serial, "notify answered");
-            return Heard::Taken;
+            return Reply::Accepted;
         }
         self.events.notify_refused();
-        if !telling.is_slow {
+        if !state.is_slow {
             info!(%zone, %secondary, serial = %sent.serial, rcode = rcode.0, "notify refused");
         }
-        Heard::Refused { is_signed }
+        Reply::Refused { is_signed }
     }
 }
 

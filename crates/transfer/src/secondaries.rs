@@ -49,7 +49,7 @@ impl TransferKind {
 
 /// The last request of a secondary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum SecondaryRequest {
     /// The SOA.
     Soa,
     /// The zone.
@@ -76,7 +76,7 @@ pub struct SecondaryStatus {
     /// NOTIFYs given up so far.
     pub given_up: u64,
     /// The last request and its time.
-    pub asked: Option<(Asked, SystemTime)>,
+    pub request: Option<(SecondaryRequest, SystemTime)>,
     /// The serial it has, as far as we know: it was fully sent, or the secondary named it.
     pub serial: Option<Serial>,
     /// The number of the version that was fully sent last.
@@ -154,7 +154,7 @@ impl SecondaryStatus {
             notified: None,
             acknowledged: None,
             given_up: 0,
-            asked: None,
+            request: None,
             serial: None,
             version_seq: None,
             transfer: None,
@@ -224,10 +224,16 @@ impl SecondaryTable {
     }
 
     /// A secondary asked for something. An IXFR names the serial it has.
-    pub fn asked(&self, zone: &Name, id: &SecondaryId, asked: Asked, now: SystemTime) {
+    pub fn requested(
+        &self,
+        zone: &Name,
+        id: &SecondaryId,
+        asked: SecondaryRequest,
+        now: SystemTime,
+    ) {
         self.update(zone, id, |status| {
-            status.asked = Some((asked, now));
-            if let Asked::Ixfr(serial) = asked {
+            status.request = Some((asked, now));
+            if let SecondaryRequest::Ixfr(serial) = asked {
                 status.serial = Some(serial);
             }
         });
@@ -350,8 +356,8 @@ mod tests {
             address: address.parse().unwrap(),
             key: key.map(name),
         };
-        let asked = Asked::Ixfr(Serial::decode(7));
-        table.asked(&name("z."), &id, asked, SystemTime::UNIX_EPOCH);
+        let asked = SecondaryRequest::Ixfr(Serial::decode(7));
+        table.requested(&name("z."), &id, asked, SystemTime::UNIX_EPOCH);
     }
 
     /// The targets that are known to have serial 7.

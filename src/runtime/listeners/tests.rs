@@ -2,7 +2,7 @@
 
 use directives::config::{Overrides, parse_text};
 use server::{Block, BlockZones, Shape};
-use transfer::Applicant;
+use transfer::Requester;
 
 use super::*;
 use crate::plan::clusters::plan;
@@ -98,7 +98,7 @@ fn one_who_may_have_a_zone_by_its_link_may_not_by_another() {
         ("192.0.2.2:4000", false),
         ("10.9.8.7:4000", true),
     ] {
-        let who = Applicant {
+        let who = Requester {
             address: address.parse().unwrap(),
             key: None,
             tls: None,

@@ -18,7 +18,7 @@ pub(super) enum Action {
 
 /// The state of notifying one target.
 #[derive(Debug)]
-pub(super) struct Telling {
+pub(super) struct NotifyState {
     settings: NotifySettings,
     /// There is a version that was not announced yet.
     pub(super) is_due: bool,
@@ -40,7 +40,7 @@ pub(super) struct Telling {
     is_stuck: bool,
 }
 
-impl Telling {
+impl NotifyState {
     pub(super) const fn new(settings: NotifySettings) -> Self {
         Self {
             settings,

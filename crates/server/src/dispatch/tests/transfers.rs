@@ -265,7 +265,7 @@ fn what_is_forbidden_a_secondary_is_not_noted() {
     let mut desk = desk_of_secondary(vec![Arc::new(Guard)]);
     assert_eq!(desk.code(&query(1, "z.", Rtype::SOA)), (5, None));
     assert_eq!(desk.code(&ixfr(1, "z.", 4)), (5, None));
-    assert_eq!(desk.shared.secondaries.snapshot()[0].asked, None);
+    assert_eq!(desk.shared.secondaries.snapshot()[0].request, None);
 }
 
 /// A desk with these handlers in front of the zone; who asks is its secondary.
@@ -287,15 +287,18 @@ fn check_noted(before: Vec<Arc<dyn crate::Handler>>) {
     let mut desk = desk_of_secondary(before);
     let asked = |desk: &Desk| {
         desk.shared.secondaries.snapshot()[0]
-            .asked
+            .request
             .map(|(what, _)| what)
     };
     desk.octets(&query(1, "www.z.", Rtype::A));
     assert_eq!(asked(&desk), None);
     desk.octets(&query(1, "z.", Rtype::SOA));
-    assert_eq!(asked(&desk), Some(Asked::Soa));
+    assert_eq!(asked(&desk), Some(SecondaryRequest::Soa));
     desk.octets(&ixfr(1, "z.", 4));
-    assert_eq!(asked(&desk), Some(Asked::Ixfr(Serial::decode(4))));
+    assert_eq!(
+        asked(&desk),
+        Some(SecondaryRequest::Ixfr(Serial::decode(4)))
+    );
     assert_eq!(
         desk.shared.secondaries.snapshot()[0].serial,
         Some(Serial::decode(4))

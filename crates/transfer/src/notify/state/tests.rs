@@ -20,39 +20,39 @@ const SLOW: Duration = Duration::from_secs(30);
 #[test]
 fn d5_the_first_change_goes_at_once_and_the_rest_by_interval() {
     let at = moments();
-    let mut telling = Telling::new(settings());
-    assert_eq!(telling.next(at(0.0)), Action::Wait);
+    let mut state = NotifyState::new(settings());
+    assert_eq!(state.next(at(0.0)), Action::Wait);
     let mut sends = Vec::new();
     // 100 changes in one second, one every 10 ms.
     for step in 0..=120 {
         let now = f64::from(step) / 100.0;
         if step < 100 {
-            telling.changed();
+            state.changed();
         }
-        if telling.next(at(now)) == Action::Send {
-            telling.sent(at(now), SLOW);
+        if state.next(at(now)) == Action::Send {
+            state.sent(at(now), SLOW);
             sends.push(step);
         }
     }
     assert_eq!(sends, [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]);
-    assert!(!telling.is_due, "the last change was told");
+    assert!(!state.is_due, "the last change was announced");
 }
 
 #[test]
 fn d2_an_unanswered_telling_is_repeated_with_growing_waits_and_given_up() {
     let at = moments();
-    let mut telling = Telling::new(settings());
-    telling.changed();
+    let mut state = NotifyState::new(settings());
+    state.changed();
     let mut log = Vec::new();
     let mut now = 0.0;
     while now < 200.0 && log.len() < 9 {
-        match telling.next(at(now)) {
+        match state.next(at(now)) {
             Action::Send => {
-                telling.sent(at(now), SLOW);
+                state.sent(at(now), SLOW);
                 log.push(format!("send {now}"));
             }
             Action::GiveUp => {
-                telling.given_up(at(now), SLOW);
+                state.given_up(at(now), SLOW);
                 log.push(format!("give up {now}"));
             }
             Action::Wait => panic!("nothing ends it"),
@@ -76,104 +76,104 @@ fn d2_an_unanswered_telling_is_repeated_with_growing_waits_and_given_up() {
             "send 121",
         ]
     );
-    telling.settled();
-    assert_eq!(telling.next(at(500.0)), Action::Wait);
+    state.settled();
+    assert_eq!(state.next(at(500.0)), Action::Wait);
 }
 
 /// One that is just starting refuses what it takes a moment later: it is not left behind until its refresh.
 #[test]
 fn d4_a_refused_telling_is_repeated_at_the_soa_s_retry_alone() {
     let at = moments();
-    let mut telling = Telling::new(settings());
-    telling.changed();
-    telling.sent(at(0.0), SLOW);
-    telling.given_up(at(0.5), SLOW);
-    assert_eq!(telling.next(at(0.6)), Action::WaitUntil(at(30.5)));
-    assert_eq!(telling.next(at(30.5)), Action::Send);
-    telling.sent(at(30.5), SLOW);
-    assert_eq!(telling.next(at(31.0)), Action::WaitUntil(at(60.5)));
-    telling.settled();
-    assert_eq!(telling.next(at(500.0)), Action::Wait);
+    let mut state = NotifyState::new(settings());
+    state.changed();
+    state.sent(at(0.0), SLOW);
+    state.given_up(at(0.5), SLOW);
+    assert_eq!(state.next(at(0.6)), Action::WaitUntil(at(30.5)));
+    assert_eq!(state.next(at(30.5)), Action::Send);
+    state.sent(at(30.5), SLOW);
+    assert_eq!(state.next(at(31.0)), Action::WaitUntil(at(60.5)));
+    state.settled();
+    assert_eq!(state.next(at(500.0)), Action::Wait);
 }
 
 /// While keys are exchanged the two ends change over at times of their own.
 #[test]
 fn a_telling_refused_under_one_key_is_told_under_the_next_at_once_and_under_all_slowly() {
     let at = moments();
-    let mut telling = Telling::new(settings());
-    telling.changed();
-    telling.sent(at(0.0), SLOW);
-    telling.refused(at(0.1), SLOW, 2, false);
-    assert_eq!((telling.key(), telling.next(at(0.1))), (1, Action::Send));
-    telling.sent(at(0.1), SLOW);
-    telling.refused(at(0.2), SLOW, 2, false);
+    let mut state = NotifyState::new(settings());
+    state.changed();
+    state.sent(at(0.0), SLOW);
+    state.refused(at(0.1), SLOW, 2, false);
+    assert_eq!((state.key(), state.next(at(0.1))), (1, Action::Send));
+    state.sent(at(0.1), SLOW);
+    state.refused(at(0.2), SLOW, 2, false);
     let slow = Action::WaitUntil(at(30.2));
-    assert_eq!((telling.key(), telling.next(at(0.2))), (0, slow));
+    assert_eq!((state.key(), state.next(at(0.2))), (0, slow));
     // A slow try begins anew: under one key, then under the other; what that takes stays.
-    telling.sent(at(30.2), SLOW);
-    telling.refused(at(30.3), SLOW, 2, false);
-    assert_eq!((telling.key(), telling.next(at(30.3))), (1, Action::Send));
-    telling.sent(at(30.3), SLOW);
-    telling.settled();
-    telling.changed();
-    assert_eq!((telling.key(), telling.next(at(60.0))), (1, Action::Send));
+    state.sent(at(30.2), SLOW);
+    state.refused(at(30.3), SLOW, 2, false);
+    assert_eq!((state.key(), state.next(at(30.3))), (1, Action::Send));
+    state.sent(at(30.3), SLOW);
+    state.settled();
+    state.changed();
+    assert_eq!((state.key(), state.next(at(60.0))), (1, Action::Send));
 }
 
-/// A target that knows the new key alone and refuses the telling is asked under that first.
+/// A target that knows the new key alone and refuses the NOTIFY is asked under that first.
 #[test]
 fn slow_tries_begin_with_the_key_whose_refusal_was_signed() {
     let at = moments();
-    let mut telling = Telling::new(settings());
-    telling.changed();
-    telling.sent(at(0.0), SLOW);
-    telling.refused(at(0.1), SLOW, 2, false);
-    assert!(!telling.has_signed_refusal());
-    telling.sent(at(0.1), SLOW);
-    telling.refused(at(0.2), SLOW, 2, true);
+    let mut state = NotifyState::new(settings());
+    state.changed();
+    state.sent(at(0.0), SLOW);
+    state.refused(at(0.1), SLOW, 2, false);
+    assert!(!state.has_signed_refusal());
+    state.sent(at(0.1), SLOW);
+    state.refused(at(0.2), SLOW, 2, true);
     let slow = Action::WaitUntil(at(30.2));
-    assert_eq!((telling.key(), telling.next(at(0.2))), (1, slow));
+    assert_eq!((state.key(), state.next(at(0.2))), (1, slow));
     // The target may have both and permit the other: that is tried, too, and says no more.
-    telling.sent(at(30.2), SLOW);
-    telling.refused(at(30.3), SLOW, 2, true);
-    assert_eq!((telling.key(), telling.next(at(30.3))), (0, Action::Send));
-    assert!(telling.has_signed_refusal());
-    telling.sent(at(30.3), SLOW);
-    telling.refused(at(30.4), SLOW, 2, false);
-    assert_eq!(telling.key(), 1);
-    assert_eq!(telling.next(at(30.4)), Action::WaitUntil(at(60.4)));
+    state.sent(at(30.2), SLOW);
+    state.refused(at(30.3), SLOW, 2, true);
+    assert_eq!((state.key(), state.next(at(30.3))), (0, Action::Send));
+    assert!(state.has_signed_refusal());
+    state.sent(at(30.3), SLOW);
+    state.refused(at(30.4), SLOW, 2, false);
+    assert_eq!(state.key(), 1);
+    assert_eq!(state.next(at(30.4)), Action::WaitUntil(at(60.4)));
 }
 
 #[test]
 fn that_nothing_can_be_sent_is_news_once() {
-    let mut telling = Telling::new(settings());
-    let news = [true, false, false, true, false].map(|has_left| telling.left(has_left));
+    let mut state = NotifyState::new(settings());
+    let news = [true, false, false, true, false].map(|has_left| state.left(has_left));
     assert_eq!(news, [false, true, false, false, true]);
 }
 
 #[test]
 fn waits_grow_to_their_bound() {
     let at = moments();
-    let mut telling = Telling::new(NotifySettings {
+    let mut state = NotifyState::new(NotifySettings {
         tries: 100,
         ..settings()
     });
-    telling.changed();
+    state.changed();
     for _ in 0..50 {
-        telling.sent(at(0.0), SLOW);
+        state.sent(at(0.0), SLOW);
     }
-    assert_eq!(telling.next(at(0.0)), Action::WaitUntil(at(60.0)));
+    assert_eq!(state.next(at(0.0)), Action::WaitUntil(at(60.0)));
 }
 
 #[test]
 fn d6_a_newer_version_takes_the_place_of_a_pending_repeat() {
     let at = moments();
-    let mut telling = Telling::new(settings());
-    telling.changed();
-    telling.sent(at(0.0), SLOW);
-    assert_eq!(telling.next(at(0.5)), Action::WaitUntil(at(1.0)));
-    telling.changed();
-    assert_eq!(telling.next(at(0.5)), Action::Send);
-    telling.sent(at(0.5), SLOW);
-    assert_eq!(telling.tries, 1);
-    assert_eq!(telling.next(at(0.6)), Action::WaitUntil(at(1.5)));
+    let mut state = NotifyState::new(settings());
+    state.changed();
+    state.sent(at(0.0), SLOW);
+    assert_eq!(state.next(at(0.5)), Action::WaitUntil(at(1.0)));
+    state.changed();
+    assert_eq!(state.next(at(0.5)), Action::Send);
+    state.sent(at(0.5), SLOW);
+    assert_eq!(state.tries, 1);
+    assert_eq!(state.next(at(0.6)), Action::WaitUntil(at(1.5)));
 }
