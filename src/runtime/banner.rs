@@ -60,8 +60,8 @@ fn served(config: &Config) -> String {
     let mut text = String::new();
     for (listener, blocks) in listeners {
         let scheme = match listener.scheme {
-            Scheme::Dns => "",
-            Scheme::Tls => "tls://",
+            Scheme::Dns => String::new(),
+            scheme => format!("{}://", scheme.as_str()),
         };
         let host = match &listener.host {
             None => String::new(),

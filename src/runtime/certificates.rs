@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use directives::config::{ClientAuth, Config, Scheme, ServerBlock, Tls};
+use directives::config::{ClientAuth, Config, ServerBlock, Tls};
 use server::{TlsClients, TlsIdentity, TlsMaterial};
 
 use crate::failure::{Failure, one_line};
@@ -13,7 +13,7 @@ use crate::runtime::followed_files::{Contents, Reload};
 /// The TLS of the listeners of some blocks, and the files to follow.
 pub(crate) fn open(blocks: &[&ServerBlock]) -> anyhow::Result<(Arc<TlsIdentity>, Reload)> {
     let Some(tls) = blocks.iter().find_map(|block| block.get::<Tls>()).cloned() else {
-        bail!("tls:// needs a certificate: write tls CERT KEY in its block");
+        bail!("a listener needs a certificate: write tls CERT KEY in its block");
     };
     let files = [Some(&tls.certificate), Some(&tls.key), tls.ca.as_ref()];
     let files: Vec<PathBuf> = files.into_iter().flatten().cloned().collect();
@@ -33,15 +33,14 @@ pub(crate) fn open(blocks: &[&ServerBlock]) -> anyhow::Result<(Arc<TlsIdentity>,
     Ok((identity, reload))
 }
 
-/// Opens the certificates of all TLS listeners, for `check`.
+/// Opens the certificates of all listeners that need one, for `check`.
 pub(crate) fn check_certificates(config: &Config) -> Result<(), Failure> {
     let mut wrong: Vec<String> = Vec::new();
     for (listener, blocks) in config.listeners() {
-        let opened = match listener.scheme {
-            Scheme::Dns => continue,
-            Scheme::Tls => open(&blocks),
-        };
-        if let Err(error) = opened {
+        if listener.scheme.encrypted().is_none() {
+            continue;
+        }
+        if let Err(error) = open(&blocks) {
             let line = one_line(&error);
             // Blocks share listeners.
             if !wrong.contains(&line) {

@@ -18,6 +18,17 @@ pub(crate) fn samples(common: &Common, out: &mut Vec<Sample>) {
             1.0,
         ));
     }
+    for (server, codes) in common.tallies.codes() {
+        let scheme = server.split("://").next();
+        for (code, count) in codes.all() {
+            let (metric, code) = match scheme {
+                Some("https") => (m::HTTPS_RESPONSES, code.to_string()),
+                Some("https3") => (m::HTTPS3_RESPONSES, code.to_string()),
+                Some(_) | None => (m::QUIC_RESPONSES, format!("{code:#x}")),
+            };
+            out.push(Sample::new(metric, &[&server, &code], number(count)));
+        }
+    }
     for (server, zone, tally) in common.tallies.all() {
         let labels = [server.as_str(), zone.as_str(), ""];
         let with = |more: &[&str]| {

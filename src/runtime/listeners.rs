@@ -114,7 +114,7 @@ fn make(
     };
     let keys = keys_of(blocks.iter().flat_map(|block| block.keys()));
     let mut reloads: Vec<Reload> = follow_keys(blocks, &ring).into_iter().collect();
-    let tls = if listeners.iter().any(|it| it.scheme == Scheme::Tls) {
+    let tls = if listeners.iter().any(|it| it.scheme.encrypted().is_some()) {
         let (identity, reload) = certificates::open(blocks)?;
         reloads.push(reload);
         Some(identity)

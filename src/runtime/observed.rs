@@ -447,6 +447,26 @@ fn counter_samples(sum: SumOf<'_>, out: &mut Vec<Sample>) {
         ),
         (m::TCP_CONNECTIONS, &[], sum(&|stats| stats.tcp_open.get())),
         (m::TCP_ACCEPTED, &[], sum(&|stats| stats.tcp_accepted.get())),
+        (
+            m::QUIC_CONNECTIONS,
+            &[],
+            sum(&|stats| stats.quic_open.get()),
+        ),
+        (
+            m::QUIC_ACCEPTED,
+            &[],
+            sum(&|stats| stats.quic_accepted.get()),
+        ),
+        (
+            m::QUIC_CLOSED,
+            &["limit"],
+            sum(&|stats| stats.quic_refused.get()),
+        ),
+        (
+            m::QUIC_CLOSED,
+            &["timeout"],
+            sum(&|stats| stats.quic_timed_out.get()),
+        ),
         (m::TLS_FAILURES, &[], sum(&|stats| stats.tls_failed.get())),
         (
             m::TCP_CLOSED,

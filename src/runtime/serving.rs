@@ -18,7 +18,7 @@ use dns::tsig::KeyRing;
 use ops::http::{self, CurrentEndpoints, HttpEndpoints};
 use ops::{Clock, HandlerMetrics, Tasks};
 use server::tally::Tally;
-use server::{Answering, BindError, Common, NamedTask, Proto, Server, Settings, Standing, overlap};
+use server::{Answering, BindError, Common, NamedTask, Server, Settings, Standing, overlap};
 use server::{Block, Handler};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -426,9 +426,9 @@ fn bind(
     let settings = settings_of(&blocks);
     let beside = standing.iter().filter(|(it, _)| overlap(*it, address));
     let beside: Vec<_> = beside.map(|(_, it)| it.clone()).collect();
-    let bound = match listener.scheme {
-        Scheme::Dns => server::Listener::bind(address, settings.udp_sockets, &beside),
-        Scheme::Tls => server::Listener::bind_encrypted(address, Proto::Tls, &beside),
+    let bound = match listener.scheme.encrypted() {
+        None => server::Listener::bind(address, settings.udp_sockets, &beside),
+        Some(proto) => server::Listener::bind_encrypted(address, proto, &beside),
     };
     let is_absent = |error: &BindError| error.is_of_absent_family();
     if listener.host.is_none() && address.is_ipv6() && bound.as_ref().is_err_and(is_absent) {

@@ -132,7 +132,10 @@ metrics! {
     TCP_CONNECTIONS Gauge "zonewright_tcp_connections" [] "Open TCP connections";
     TCP_ACCEPTED Counter "zonewright_tcp_accepted" [] "TCP connections accepted";
     TCP_CLOSED Counter "zonewright_tcp_closed" ["reason"] "TCP connections closed by us: limit, timeout; accept_error";
-    TLS_FAILURES Counter "zonewright_tls_failures" [] "TLS handshakes that failed";
+    QUIC_CONNECTIONS Gauge "zonewright_quic_connections" [] "Open QUIC connections";
+    QUIC_ACCEPTED Counter "zonewright_quic_accepted" [] "QUIC connections accepted";
+    QUIC_CLOSED Counter "zonewright_quic_closed" ["reason"] "QUIC connections refused or closed by us: limit, timeout";
+    TLS_FAILURES Counter "zonewright_tls_failures" [] "TLS handshakes that failed, those of QUIC too";
     TRANSFERS Counter "zonewright_transfers" ["kind", "outcome"] "Transfers: axfr, ixfr, ixfr_as_axfr; complete, broken, failed, up_to_date, denied, over_limit";
     TRANSFER_RECORDS Counter "zonewright_transfer_records" [] "Records sent in transfers";
     TRANSFER_BYTES Counter "zonewright_transfer_bytes" [] "Octets sent in transfers";
@@ -170,6 +173,9 @@ metrics! {
     HOSTS_ENTRIES Gauge "coredns_hosts_entries" ["hostsfile"] "Addresses and names of the hosts file and of lines in the Corefile";
     HOSTS_RELOAD Gauge "coredns_hosts_reload_timestamp_seconds" [] "When the hosts file that was read last was changed, seconds since 1970";
     COREDNS_BUILD_INFO Gauge "coredns_build_info" ["version", "revision", "goversion"] "1, with the version that runs; revision and goversion are empty";
+    HTTPS_RESPONSES Counter "coredns_dns_https_responses" ["server", "status"] "Responses over HTTPS, in blocks with prometheus";
+    HTTPS3_RESPONSES Counter "coredns_dns_https3_responses" ["server", "status"] "Responses over HTTP/3, in blocks with prometheus";
+    QUIC_RESPONSES Counter "coredns_dns_quic_responses" ["server", "status"] "What became of queries over QUIC, in blocks with prometheus: the code of RFC 9250, such as 0x0";
     DNS_REQUESTS Counter "coredns_dns_requests" ["server", "zone", "view", "proto", "family", "type"] "Queries, in blocks with prometheus; zone is the key of the block, dropped where none fits; family is 1 for IPv4, 2 for IPv6";
     DNS_DURATION Histogram "coredns_dns_request_duration_seconds" ["server", "zone", "view"] "How long answers took";
     DNS_REQUEST_BYTES Histogram "coredns_dns_request_size_bytes" ["server", "zone", "view", "proto"] "Octets of queries on the wire";

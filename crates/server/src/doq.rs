@@ -20,21 +20,21 @@ use crate::requests::Requests;
 use crate::udp::REQUEST_OCTETS;
 
 /// Nothing is wrong (section 4.3).
-const NO_ERROR: u32 = 0;
+const NO_ERROR: u16 = 0;
 /// The server cannot answer.
-const INTERNAL_ERROR: u32 = 1;
+const INTERNAL_ERROR: u16 = 1;
 /// The client does not keep to the protocol.
-const PROTOCOL_ERROR: u32 = 2;
+const PROTOCOL_ERROR: u16 = 2;
 /// The client asks for too much.
-const EXCESSIVE_LOAD: u32 = 4;
+const EXCESSIVE_LOAD: u16 = 4;
 
 /// Why a stream has no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// The whole connection ends with this code.
-    Connection(u32),
+    Connection(u16),
     /// The stream ends with this code.
-    Stream(u32),
+    Stream(u16),
     /// The client has ended it.
     Gone,
 }
@@ -67,7 +67,7 @@ pub(crate) async fn serve(of: QuicConnection, workers: Arc<Semaphore>) {
         }
     }
     of.finish(&mut streams).await;
-    of.connection.close(VarInt::from_u32(NO_ERROR), b"");
+    of.connection.close(VarInt::from(NO_ERROR), b"");
 }
 
 /// A stream of a connection.
@@ -89,15 +89,20 @@ impl Stream {
         // They are never closed.
         let _worker = workers.acquire().await;
         let Err(fault) = self.exchange().await else {
+            self.requests.count_code(NO_ERROR);
             return;
         };
         debug!(peer = %self.requests.client.peer, ?fault, "a stream of QUIC has no reply");
         match fault {
-            Fault::Connection(code) => self.connection.close(VarInt::from_u32(code), b""),
+            Fault::Connection(code) => {
+                self.requests.count_code(code);
+                self.connection.close(VarInt::from(code), b"");
+            }
             Fault::Stream(code) => {
+                self.requests.count_code(code);
                 // Both fail where the client was first.
-                let _reset = self.send.reset(VarInt::from_u32(code));
-                let _stopped = self.receive.stop(VarInt::from_u32(code));
+                let _reset = self.send.reset(VarInt::from(code));
+                let _stopped = self.receive.stop(VarInt::from(code));
             }
             Fault::Gone => {}
         }

@@ -126,10 +126,12 @@ impl Requests {
     /// The response to a request.
     async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let _in_progress = self.begin();
-        match self.reply(request).await {
+        let response = match self.reply(request).await {
             Ok(message) => doh::found(&message).map(|()| Full::new(message)),
             Err(status) => doh::failed(status).map(|()| Full::default()),
-        }
+        };
+        self.count_code(response.status().as_u16());
+        response
     }
 
     /// The reply to a request, or why there is none.

@@ -95,6 +95,7 @@ impl Requests {
             Ok(message) => (doh::found(&message), message),
             Err(status) => (doh::failed(status), Bytes::new()),
         };
+        self.count_code(head.status().as_u16());
         let sending = async {
             exchange.send_response(head).await?;
             if !body.is_empty() {

@@ -82,6 +82,13 @@ impl Now {
         is_watched.then(|| self.shared.clock.now())
     }
 
+    /// Counts a status of HTTP, or a code of QUIC.
+    pub(crate) fn count_code(&self, code: u16) {
+        if let Some(tally) = &self.tally {
+            tally.count_code(code);
+        }
+    }
+
     /// Logs and counts a query that began to be answered at `start`, with its reply.
     pub(crate) fn note(
         &self,

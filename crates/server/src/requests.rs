@@ -82,6 +82,11 @@ impl Requests {
         }
     }
 
+    /// Counts a status of HTTP, or a code of QUIC.
+    pub(crate) fn count_code(&self, code: u16) {
+        self.answering.now().count_code(code);
+    }
+
     /// The reply to a message of an HTTP request, or the status of a response without one.
     pub(crate) async fn reply_over_http(&self, message: &[u8]) -> Result<Bytes, StatusCode> {
         if Query::parse(message).is_err() {

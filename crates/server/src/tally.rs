@@ -310,9 +310,33 @@ fn type_place(qtype: Option<Rtype>) -> usize {
     }
 }
 
+/// How often each status of HTTP, or code of QUIC, went out. The lock is held for one count or one scrape.
+#[derive(Debug, Default)]
+pub struct Codes(Mutex<BTreeMap<u16, u64>>);
+
+impl Codes {
+    /// Counts one.
+    fn count(&self, code: u16) {
+        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *codes.entry(code).or_default() += 1;
+    }
+
+    /// All that were counted.
+    #[must_use]
+    pub fn all(&self) -> Vec<(u16, u64)> {
+        let codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        codes
+            .iter()
+            .map(|(code, number)| (*code, *number))
+            .collect()
+    }
+}
+
 /// The counters of all servers and zones: they outlast a configuration.
 #[derive(Debug, Default)]
 pub struct Tallies {
+    /// Of each server what is no message of DNS. The lock is held for one look or one scrape.
+    codes: Mutex<BTreeMap<String, Arc<Codes>>>,
     /// By server and zone. The lock is held for one look or one scrape.
     zones: Mutex<BTreeMap<(String, String), Arc<ZoneTally>>>,
     /// The words that take part in answers, by server and zone. Locked for one look or one write.
@@ -330,6 +354,21 @@ impl Tallies {
         let shards = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         let new = || Arc::new(ZoneTally::new(shards.next_power_of_two().min(8)));
         Arc::clone(zones.entry(key).or_insert_with(new))
+    }
+
+    /// The codes of a server.
+    fn codes_of(&self, server: &str) -> Arc<Codes> {
+        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(codes.entry(server.to_owned()).or_default())
+    }
+
+    /// The codes of all servers.
+    #[must_use]
+    pub fn codes(&self) -> Vec<(String, Arc<Codes>)> {
+        let codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = codes.iter();
+        all.map(|(server, codes)| (server.clone(), Arc::clone(codes)))
+            .collect()
     }
 
     /// Says which words take part where.
@@ -361,6 +400,8 @@ pub struct Tally {
     keys: Vec<Option<Arc<ZoneTally>>>,
     /// For what is refused before any block.
     dropped: Arc<ZoneTally>,
+    /// For statuses of HTTP and codes of QUIC.
+    codes: Arc<Codes>,
 }
 
 impl Tally {
@@ -375,7 +416,13 @@ impl Tally {
         Some(Self {
             keys: keys.iter().map(zone).collect(),
             dropped: tallies.zone(server, "dropped"),
+            codes: tallies.codes_of(server),
         })
+    }
+
+    /// Counts a status of HTTP, or a code of QUIC.
+    pub(crate) fn count_code(&self, code: u16) {
+        self.codes.count(code);
     }
 
     /// Counts an answer.
@@ -435,6 +482,10 @@ mod tests {
         assert_eq!((request[1], reply[2]), (2, 2));
         assert!((octets - 202.0).abs() < 1e-9);
         assert!(Tally::new(&tallies, "dns://:53", &[None]).is_none());
+        [200, 400, 200]
+            .into_iter()
+            .for_each(|code| tally.count_code(code));
+        assert_eq!(tallies.codes()[0].1.all(), [(200, 2), (400, 1)]);
     }
 
     #[test]

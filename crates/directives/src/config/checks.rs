@@ -8,6 +8,7 @@ use crate::config::{http, listener, nested, registry, sources};
 /// Reports everything in which blocks and directives do not agree.
 pub(crate) fn check_all(blocks: &[ServerBlock], report: &mut Report) {
     listener::check_zones(blocks, report);
+    listener::check_sockets(blocks, report);
     http::check(blocks, report);
     sources::check(blocks, report);
     nested::check(blocks, report);

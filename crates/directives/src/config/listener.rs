@@ -108,3 +108,29 @@ pub(crate) fn check_zones(servers: &[ServerBlock], report: &mut Report) {
         }
     }
 }
+
+/// Reports listeners that would need the same socket for two things.
+pub(crate) fn check_sockets(servers: &[ServerBlock], report: &mut Report) {
+    let mut seen: Vec<(Listener, &Place)> = Vec::new();
+    let keys = servers
+        .iter()
+        .flat_map(|b| b.zones.iter().map(move |key| (b, key)));
+    let wanted =
+        keys.flat_map(|(block, key)| of_key(block, key).into_iter().map(move |it| (it, key)));
+    for (listener, key) in wanted {
+        let clash = seen.iter().find(|(other, _)| {
+            (&other.host, other.port) == (&listener.host, listener.port)
+                && other.port != 0
+                && other.scheme.shares_sockets_with(listener.scheme)
+        });
+        if let Some((other, place)) = clash {
+            let (scheme, taken) = (listener.scheme.as_str(), other.scheme.as_str());
+            let message = format!(
+                "{scheme}:// needs port {}, which {taken}:// has, see {}:{}",
+                listener.port, place.file, place.line
+            );
+            report.error(&key.place, message, "give one of the two another port");
+        }
+        seen.push((listener, &key.place));
+    }
+}

@@ -123,19 +123,19 @@ static REGISTRY: &[Entry] = &[
     ),
     refused(
         "quic",
-        "queries are answered over UDP, TCP and TLS, not over QUIC",
+        "the limits of connections over QUIC are its defaults",
     ),
     refused(
         "grpc_server",
-        "queries are answered over UDP, TCP and TLS, not over gRPC",
+        "queries are answered over UDP, TCP, TLS, HTTPS and QUIC, not over gRPC",
     ),
     refused(
         "https",
-        "queries are answered over UDP, TCP and TLS, not over HTTPS",
+        "the limits of connections over HTTPS are its defaults",
     ),
     refused(
         "https3",
-        "queries are answered over UDP, TCP and TLS, not over HTTPS",
+        "the limits of connections over HTTPS are its defaults",
     ),
     directive::<crate::timeouts::Timeouts>(),
     directive::<crate::multisocket::Sockets>(),

@@ -9,6 +9,7 @@ use corefile::lexer::Token;
 use corefile::place::{Place, Report};
 use dns::Name;
 use dns::Network;
+use server::Proto;
 
 /// How queries arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,6 +18,12 @@ pub enum Scheme {
     Dns,
     /// DNS over TLS.
     Tls,
+    /// DNS over HTTPS, by HTTP/2 and HTTP/1.1.
+    Https,
+    /// DNS over HTTPS, by HTTP/3.
+    Https3,
+    /// DNS over QUIC.
+    Quic,
 }
 
 impl Scheme {
@@ -26,12 +33,42 @@ impl Scheme {
         match self {
             Self::Dns => "dns",
             Self::Tls => "tls",
+            Self::Https => "https",
+            Self::Https3 => "https3",
+            Self::Quic => "quic",
+        }
+    }
+
+    /// The scheme in front of `://`.
+    fn parse(text: &str) -> Option<Self> {
+        let all = [Self::Dns, Self::Tls, Self::Https, Self::Https3, Self::Quic];
+        all.into_iter().find(|scheme| scheme.as_str() == text)
+    }
+
+    /// Whether both, where they are not the same, need a socket of TCP, or one of UDP.
+    pub(crate) fn shares_sockets_with(self, other: Self) -> bool {
+        let is_over_udp = |scheme: Self| scheme.encrypted().map(Proto::is_over_udp);
+        let (one, other_one) = (is_over_udp(self), is_over_udp(other));
+        self != other && (one.is_none() || other_one.is_none() || one == other_one)
+    }
+
+    /// What is spoken on connections that need a certificate; `None` for plain DNS.
+    #[must_use]
+    pub const fn encrypted(self) -> Option<Proto> {
+        match self {
+            Self::Dns => None,
+            Self::Tls => Some(Proto::Tls),
+            Self::Https => Some(Proto::Https),
+            Self::Https3 => Some(Proto::Https3),
+            Self::Quic => Some(Proto::Quic),
         }
     }
 }
 
-/// The port of `tls://` (RFC 7858 section 3.1).
+/// The port of `tls://` and `quic://` (RFC 7858 section 3.1, RFC 9250 section 4.1.1).
 const TLS_PORT: u16 = 853;
+/// The port of `https://` and `https3://` (RFC 9110 section 4.2.2).
+const HTTPS_PORT: u16 = 443;
 
 /// A key of a server block, after expansion of address ranges.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +84,7 @@ pub struct ZoneKey {
 }
 
 /// What stands before `://` in Corefiles, but not here.
-const REFUSED_SCHEMES: &[&str] = &["quic", "grpc", "https", "https3", "unix"];
+const REFUSED_SCHEMES: &[&str] = &["grpc", "unix"];
 
 /// The parts of a key.
 struct Parts {
@@ -72,7 +109,8 @@ pub(crate) fn key(token: &Token, default_port: u16, report: &mut Report) -> Vec<
     let scheme = scheme.unwrap_or(Scheme::Dns);
     let port = port.unwrap_or(match scheme {
         Scheme::Dns => default_port,
-        Scheme::Tls => TLS_PORT,
+        Scheme::Tls | Scheme::Quic => TLS_PORT,
+        Scheme::Https | Scheme::Https3 => HTTPS_PORT,
     });
     let key = |apex| ZoneKey {
         place: token.place.clone(),
@@ -122,15 +160,15 @@ fn parts(token: &Token, report: &mut Report) -> Option<Parts> {
     };
     let scheme = match scheme.as_deref() {
         None => None,
-        Some("dns") => Some(Scheme::Dns),
-        Some("tls") => Some(Scheme::Tls),
+        Some(scheme) if Scheme::parse(scheme).is_some() => Scheme::parse(scheme),
         Some(scheme) if REFUSED_SCHEMES.contains(&scheme) => {
-            let why = "queries are answered over UDP, TCP and TLS";
+            let why = "queries are answered over UDP, TCP, TLS, HTTPS and QUIC";
             report.not_supported(&token.place, &format!("{scheme}://"), why);
             return None;
         }
         Some(_) => {
-            let mend = "write the zone alone, or behind dns:// or tls://";
+            let mend =
+                "write the zone alone, or behind dns://, tls://, https://, https3:// or quic://";
             report.error(
                 &token.place,
                 format!("unknown scheme in {}", token.shown()),

@@ -13,18 +13,39 @@ use crate::transfer::Transfer;
 /// Reports what does not go together.
 pub(super) fn check(blocks: &[ServerBlock], report: &mut Report) {
     for (listener, blocks) in listeners(blocks) {
-        if listener.scheme == Scheme::Tls {
+        if listener.scheme.encrypted().is_some() {
             check_certificate(&listener, &blocks, report);
         }
     }
     for block in blocks {
-        let has_tls = block.zones.iter().any(|key| key.scheme == Scheme::Tls);
+        let has = |of: &dyn Fn(Scheme) -> bool| block.zones.iter().any(|key| of(key.scheme));
+        let has_tls = has(&|scheme| scheme == Scheme::Tls);
         if let Some(tls) = block.get::<Tls>()
-            && !has_tls
+            && !has(&|scheme| scheme.encrypted().is_some())
         {
-            let message = "no key of this block begins with tls://: the certificate is not used";
-            let mend = "write tls://ZONE as a key, or take it out";
-            report.warn(&tls.place, message, mend);
+            let message = "no key of this block begins with tls://, https://, https3:// or quic://: \
+                           the certificate is not used";
+            let fix = "write tls://ZONE as a key, or take it out";
+            report.warn(&tls.place, message, fix);
+        }
+        if let Some(transfer) = block.all::<Transfer>().next()
+            && !has_tls
+            && !has(&|scheme| scheme == Scheme::Dns)
+        {
+            let message = "zones are transferred over TCP and TLS alone, and no key of this block is for them";
+            let fix = "write ZONE or tls://ZONE as a key too";
+            report.warn(&transfer.place, message, fix);
+        }
+        if let Some(transfer) = block.all::<Transfer>().next()
+            && !has_tls
+            && !has(&|scheme| scheme == Scheme::Dns)
+        {
+            let message = "zones are transferred over TCP and TLS alone, and no key of this block is for them";
+            report.warn(
+                &transfer.place,
+                message,
+                "write ZONE or tls://ZONE as a key too",
+            );
         }
         check_demands(block, has_tls, report);
     }
@@ -57,10 +78,10 @@ fn check_demands(block: &ServerBlock, has_tls: bool, report: &mut Report) {
 /// Reports a listener without a certificate, with several, or without one for those who need it.
 fn check_certificate(listener: &Listener, blocks: &[&ServerBlock], report: &mut Report) {
     let keys = blocks.iter().flat_map(|block| &block.zones);
-    let key = keys.filter(|key| key.scheme == Scheme::Tls && key.port == listener.port);
+    let key = keys.filter(|key| key.scheme == listener.scheme && key.port == listener.port);
     let Some(first) = blocks.iter().find_map(|block| block.get::<Tls>()) else {
         for key in key {
-            let message = "tls:// needs a certificate";
+            let message = format!("{}:// needs a certificate", key.scheme.as_str());
             report.error(&key.place, message, "write in this block: tls CERT KEY");
         }
         return;

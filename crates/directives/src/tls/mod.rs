@@ -62,7 +62,7 @@ impl Tls {
 impl Directive for Tls {
     const WORD: &'static str = "tls";
     const USAGE: &'static str = "tls CERT KEY [CA] { client_auth … }";
-    const SUMMARY: &'static str = "the certificate for the `tls://` keys of the block, PEM files; read again when they change";
+    const SUMMARY: &'static str = "the certificate for the keys of the block with `tls://`, `https://`, `https3://` and `quic://`, PEM files; read again when they change";
     const OPTIONS: &'static str = "client_auth";
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {

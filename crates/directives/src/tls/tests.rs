@@ -27,6 +27,55 @@ fn tls_keys_have_port_853_and_share_a_block() {
 }
 
 #[test]
+fn https_and_quic_keys_have_their_ports_and_take_no_port_of_others() {
+    let keys = "https://z https3://z quic://z:8853 quic://y";
+    let config = config(&format!("{keys} {{\n tls c k\n}}\n"));
+    let keys = config.servers[0].zones.iter();
+    let keys: Vec<_> = keys.map(|key| (key.scheme, key.port)).collect();
+    let (https, https3, quic) = (Scheme::Https, Scheme::Https3, Scheme::Quic);
+    assert_eq!(
+        keys,
+        [(https, 443), (https3, 443), (quic, 8853), (quic, 853)]
+    );
+    for (keys, want) in [
+        (
+            "tls://z:443 https://z",
+            "https:// needs port 443, which tls:// has, see Corefile:1",
+        ),
+        (
+            "https3://z quic://z:443",
+            "quic:// needs port 443, which https3:// has, see Corefile:1",
+        ),
+        (
+            "z:853 quic://z",
+            "quic:// needs port 853, which dns:// has, see Corefile:1",
+        ),
+        (
+            "z:443 https://z",
+            "https:// needs port 443, which dns:// has, see Corefile:1",
+        ),
+    ] {
+        let text = format!("{keys} {{\n tls c k\n}}\n");
+        let at = keys.find(' ').unwrap() + 2;
+        check_problems(
+            &text,
+            &[&format!(
+                "Corefile:1:{at}: {want}; give one of the two another port"
+            )],
+        );
+    }
+    let text = "https://z {\n tls c k\n kubernetes\n transfer { to 192.0.2.1 }\n}\n";
+    let text = text.replace("{ to 192.0.2.1 }", "{\n to 192.0.2.1\n }");
+    assert_eq!(
+        warnings(&text),
+        [
+            "Corefile:4:2: zones are transferred over TCP and TLS alone, and no key of this block is for them; \
+          write ZONE or tls://ZONE as a key too"
+        ]
+    );
+}
+
+#[test]
 fn client_auth_has_the_words_of_coredns() {
     let auth = |word: &str| {
         let text = both(&format!(" tls c k ca {{\n client_auth {word}\n }}"));

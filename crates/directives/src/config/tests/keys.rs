@@ -52,7 +52,7 @@ fn what_is_no_zone_is_refused() {
         // It starts and serves nothing in CoreDNS.
         (
             "unix:///run/x",
-            "unix://: not supported: queries are answered over UDP, TCP and TLS; ",
+            "unix://: not supported: queries are answered over UDP, TCP, TLS, HTTPS and QUIC; ",
         ),
         (
             "tls://.",
@@ -60,7 +60,11 @@ fn what_is_no_zone_is_refused() {
         ),
         (
             "https://example.org:443",
-            "https://: not supported: queries are answered over UDP, TCP and TLS; ",
+            "https:// needs a certificate; write in this block: tls CERT KEY",
+        ),
+        (
+            "quic://.",
+            "quic:// needs a certificate; write in this block: tls CERT KEY",
         ),
         ("::/0", "invalid range '::/0'; "),
         ("0::/4", "invalid range '0::/4'; "),
