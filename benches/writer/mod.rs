@@ -13,9 +13,9 @@ use kubernetes::schema::{ApexSettings, Front, NameServer, Problem, ZoneForm};
 use ops::{Clock, SystemClock, millis};
 use provenance::{Kind, ObjectKey, Origin};
 use tokio::sync::mpsc;
-use writer::{ClusterPlan, Input, Observer, Pipeline, Store, ZonePlan};
-use zone::journal::{CommitError, Journal};
-use zone::{Candidate, Journaled, MemoryLimits, Version, Zone};
+use writer::{ClusterHandles, ClusterPlan, Input, Observer, Pipeline, Store, ZonePlan};
+use zone::journal::{CommitError, Journal, Retention};
+use zone::{Candidate, Journaled, Version, Zone, ZoneSet};
 
 /// Endpoints of each Service.
 const ENDPOINTS: u32 = 10;
@@ -56,10 +56,9 @@ pub(crate) struct Subject {
 }
 
 fn zone_plan(apex: &str, forward: bool) -> ZonePlan {
-    let apex: Name = apex.parse().unwrap();
     let server = "ns.dns.cluster.local.".parse().unwrap();
     ZonePlan {
-        zone: Arc::new(Zone::new(&apex)),
+        name: apex.parse().unwrap(),
         apex: ApexSettings {
             name_servers: vec![NameServer {
                 name: server,
@@ -77,10 +76,7 @@ fn zone_plan(apex: &str, forward: bool) -> ZonePlan {
                 ZoneForm::Reverse
             },
         },
-        limits: MemoryLimits {
-            steps: 10_000,
-            octets: 16 << 20,
-        },
+        retention: Retention::DEFAULT,
         gate: None,
     }
 }
@@ -165,13 +161,20 @@ impl Subject {
             ttl: Ttl::decode(30),
             namespaces: None,
             hides_empty_services: false,
-            seen: None,
-            headless: None,
-            clients: None,
+            publishes_namespaces: false,
+            publishes_headless: false,
+            publishes_clients: false,
         };
-        let zone = Arc::clone(&plan.forward[0].zone);
-        let all: Vec<Arc<Zone>> = plan.zones().map(|plan| Arc::clone(&plan.zone)).collect();
-        let pipeline = Pipeline::new(vec![plan], JournalStore(journal), clock, Box::new(Deaf));
+        let all: Vec<Arc<Zone>> = plan
+            .zones()
+            .map(|plan| Arc::new(Zone::new(&plan.name)))
+            .collect();
+        let zone = Arc::clone(&all[0]);
+        let zones = Arc::new(ZoneSet::new(all.clone()));
+        let handles = ClusterHandles::new(&plan);
+        let clusters = vec![(plan, handles)];
+        let store = JournalStore(journal);
+        let pipeline = Pipeline::new(zones, clusters, store, clock, Box::new(Deaf));
         let (inputs, mut waiting) = mpsc::channel(1024);
         std::thread::spawn(move || pipeline.run(&mut waiting));
         let mut subject = Self {

@@ -19,12 +19,13 @@ use crate::cli::terminal::{Paint, Screen, Wanted};
 use crate::failure::{Failure, one_line};
 use crate::plan::addresses::interface_addresses;
 use crate::plan::clusters::wanted;
-use crate::plan::files::check_files;
+use crate::plan::model::Plan;
 use crate::runtime::certificates::check_certificates;
 use crate::runtime::history_access::{PastError, StoredPast};
 use crate::runtime::listeners::addresses_of;
 use crate::runtime::sources::Source;
 use crate::runtime::upstreams::Resolved;
+use crate::runtime::zone_files::read_once;
 
 /// How long `check` waits for the addresses of upstreams, all together.
 const NAMES_WITHIN: Duration = Duration::from_secs(5);
@@ -134,6 +135,22 @@ fn check_sources(config: &directives::config::Config, runtime: &Runtime) -> Resu
             ));
         }
     }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::unusable(wrong.join("\n")))
+    }
+}
+
+/// Reads all files of a configuration.
+fn check_files(config: &directives::config::Config) -> Result<(), Failure> {
+    let plan = Plan::new(config, &|_| Vec::new());
+    let wrong: Vec<String> = plan
+        .files
+        .iter()
+        .filter_map(|file| read_once(file, Arc::new(SystemClock)).err())
+        .map(|error| error.to_string())
+        .collect();
     if wrong.is_empty() {
         Ok(())
     } else {

@@ -10,16 +10,19 @@ use history::each_record;
 use kubernetes::facts::Part;
 use kubernetes::schema::Problem;
 use kubernetes::source::SourceEvent;
-use ops::SystemClock;
+use ops::{RequestMetrics, SystemClock};
 use provenance::Kind;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use writer::{Input, Observer, Pipeline, Store};
+use writer::{ClusterHandles, Input, Observer, Pipeline, Store};
 use zone::{Candidate, Journaled, Version};
 
 use crate::plan::addresses::interface_addresses;
-use crate::plan::clusters::{PlannedCluster, plan};
+use crate::plan::clusters::PlannedCluster;
+use crate::plan::model::Plan;
+use crate::runtime::deployment::Deployment;
 use crate::runtime::sources::Source;
+use crate::runtime::zone_files::read_once;
 
 /// How long an API server may take to list everything.
 const LIST_TIME: Duration = Duration::from_secs(60);
@@ -73,32 +76,34 @@ pub struct RenderedZone {
 /// # Errors
 /// When a source cannot be opened or does not list everything in time.
 pub async fn render(config: &Config) -> anyhow::Result<Vec<RenderedZone>> {
-    let planned = plan(config, &interface_addresses);
+    let plan = Plan::new(config, &interface_addresses);
+    let Deployment { plan, zones, .. } =
+        Deployment::new(plan, &RequestMetrics::default(), &Deployment::default());
     let clock = Arc::new(SystemClock);
-    let plans = planned
-        .clusters
-        .iter()
-        .map(|cluster| cluster.plan.clone())
-        .collect();
-    let files = planned.files.iter().map(|file| file.plan.clone()).collect();
-    let catalogs = planned
-        .catalogs
-        .iter()
-        .map(|(plan, _)| plan.clone())
-        .collect();
-    let mut pipeline = Pipeline::new(plans, Nowhere, clock.clone(), Box::new(Problems))
-        .with_files(files)
-        .with_catalogs(catalogs);
-    for (place, file) in planned.files.iter().enumerate() {
-        let input = file.read_once(clock.clone())?;
+    let clusters = plan.clusters.iter().map(|cluster| {
+        let handles = ClusterHandles::new(&cluster.plan);
+        (cluster.plan.clone(), handles)
+    });
+    let files = plan.files.iter().map(|file| file.plan.clone());
+    let mut pipeline = Pipeline::new(
+        Arc::clone(&zones),
+        clusters.collect(),
+        Nowhere,
+        clock.clone(),
+        Box::new(Problems),
+    )
+    .with_files(files.collect())
+    .with_catalogs(plan.catalogs.clone());
+    for (place, file) in plan.files.iter().enumerate() {
+        let input = read_once(file, clock.clone())?;
         pipeline.take(Input::File { file: place, input });
     }
-    for (place, cluster) in planned.clusters.iter().enumerate() {
+    for (place, cluster) in plan.clusters.iter().enumerate() {
         feed(&mut pipeline, place, cluster).await?;
     }
     pipeline.commit();
     let mut rendered = Vec::new();
-    for zone in planned.zones.all() {
+    for zone in zones.all() {
         // A zone whose ServiceImports cannot be seen; it was said why.
         let Some(version) = zone.current() else {
             tracing::warn!(zone = %zone.apex(), "not rendered");
@@ -125,11 +130,11 @@ pub async fn render(config: &Config) -> anyhow::Result<Vec<RenderedZone>> {
 async fn feed(
     pipeline: &mut Pipeline<Nowhere>,
     place: usize,
-    cluster: &PlannedCluster<'_>,
+    cluster: &PlannedCluster,
 ) -> anyhow::Result<()> {
     let clock = Arc::new(SystemClock);
     let source = Source::open(
-        &cluster.kubernetes.source,
+        &cluster.source,
         cluster.wanted.clone(),
         clock,
         Arc::default(),

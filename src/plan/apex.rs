@@ -6,7 +6,7 @@ use directives::config::{Apex, Form, ServerBlock};
 use dns::{Name, Ttl};
 use kubernetes::schema::{ApexSettings, NameServer};
 
-use crate::plan::clusters::{EXPIRE, REFRESH, RETRY};
+use crate::plan::zone_settings::{EXPIRE, REFRESH, RETRY};
 
 /// The name servers that an `apex` names.
 pub(crate) fn name_servers(apex: Option<&Apex>) -> Vec<NameServer> {

@@ -1,44 +1,30 @@
 //! The catalogs of a configuration, planned.
 
-use std::sync::Arc;
-
 use directives::config::{Apex, Catalog, CatalogEntry, Config, ServerBlock};
 use dns::{Name, Soa, Ttl};
 use kubernetes::schema::{CATALOG_TTL, CatalogMember, invalid};
 use writer::CatalogPlan;
-use zone::journal::Retention;
-use zone::{Zone, ZoneSet};
 
-use crate::plan::clusters::{EXPIRE, REFRESH, RETRY, kept, memory_limits, zone_of};
+use crate::plan::zone_settings::{EXPIRE, REFRESH, RETRY, retention};
 
 /// Plans the catalogs; their zones are added to `zones`, which holds all others already.
-pub(crate) fn plan_catalogs(
-    config: &Config,
-    zones: &mut Vec<Arc<Zone>>,
-    there: &ZoneSet,
-) -> Vec<(CatalogPlan, Retention)> {
+pub(crate) fn plan_catalogs(config: &Config, zones: &mut Vec<Name>) -> Vec<CatalogPlan> {
     let mut catalogs = Vec::new();
     for block in &config.servers {
         for catalog in block.all::<Catalog>() {
             // A second block with the same catalog shares it.
-            if zones.iter().any(|zone| *zone.apex() == catalog.zone) {
+            if zones.contains(&catalog.zone) {
                 continue;
             }
-            let kept = kept(block.for_zone(&catalog.zone));
-            let zone = zone_of(there, &catalog.zone);
             let entries = block.catalog_entries(catalog).into_iter();
-            let members = entries.filter_map(|entry| {
-                let zone = zones.iter().find(|zone| *zone.apex() == entry.zone)?;
-                Some((Arc::clone(zone), member_of(entry)))
-            });
-            let plan = CatalogPlan {
-                zone: Arc::clone(&zone),
-                limits: memory_limits(kept),
+            let entries = entries.filter(|entry| zones.contains(&entry.zone));
+            catalogs.push(CatalogPlan {
+                zone: catalog.zone.to_lower(),
+                retention: retention(block.for_zone(&catalog.zone)),
                 soa: soa_of(block, &catalog.zone),
-                members: members.collect(),
-            };
-            zones.push(zone);
-            catalogs.push((plan, kept));
+                members: entries.map(member_of).collect(),
+            });
+            zones.push(catalog.zone.to_lower());
         }
     }
     catalogs

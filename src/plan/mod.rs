@@ -2,14 +2,16 @@
 
 pub(crate) mod addresses;
 pub(crate) mod apex;
-pub(crate) mod carry_over;
 pub(crate) mod catalogs;
 pub(crate) mod clients;
 pub(crate) mod clusters;
-pub(crate) mod compare;
+pub(crate) mod difference;
 pub(crate) mod files;
 pub(crate) mod hosts;
+pub(crate) mod model;
+pub(crate) mod zone_settings;
 
 pub use addresses::interface_addresses;
-pub use clusters::{Planned, PlannedCluster, plan};
+pub use clusters::PlannedCluster;
 pub use files::PlannedFile;
+pub use model::Plan;

@@ -11,7 +11,7 @@ use ops::{Clock, HandlerMetrics};
 use server::{Block, BlockZones, Handler, LiveNames, Router, Shape};
 use zone::ZoneSet;
 
-use crate::plan::clusters::Planned;
+use crate::runtime::deployment::Deployment;
 use crate::runtime::listeners::{hostname, keys_of_block};
 use crate::runtime::question_handlers;
 use crate::runtime::reused_handlers::{Kept, KeptBlock};
@@ -38,7 +38,7 @@ pub(crate) struct Surroundings<'a> {
 /// When a file or name that a handler needs cannot be used.
 pub(crate) fn router_of(
     blocks: &[&ServerBlock],
-    planned: &Planned<'_>,
+    deployment: &Deployment,
     surroundings: Surroundings<'_>,
     (kept, listeners): (&mut Kept, &[Listener]),
 ) -> anyhow::Result<Router> {
@@ -46,10 +46,10 @@ pub(crate) fn router_of(
         let keys = keys_of_block(block, listeners).map(|key| key.apex.clone());
         let keys: Vec<Name> = keys.collect();
         let mut made = [
-            before(block, planned, surroundings)?,
+            before(block, deployment, surroundings)?,
             after(block, surroundings)?,
         ];
-        let zones = zones_of(block, planned);
+        let zones = zones_of(block, deployment);
         if let Some(old) = kept.take(listeners, &keys) {
             made = go_on(made, &zones, old);
         }
@@ -64,11 +64,11 @@ pub(crate) fn router_of(
 /// The handlers in front of the zones, in CoreDNS's order.
 fn before(
     block: &ServerBlock,
-    planned: &Planned<'_>,
+    deployment: &Deployment,
     surroundings: Surroundings<'_>,
 ) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
-    handlers.extend(question_handlers::first(block, planned, surroundings));
+    handlers.extend(question_handlers::first(block, deployment, surroundings));
     if block.has::<Any>() {
         handlers.push(Arc::new(Any));
     }
@@ -83,7 +83,7 @@ fn before(
     if let Some(balance) = block.get().filter(|it| !is_plain(it)) {
         handlers.push(Arc::new(loadbalance(balance)?));
     }
-    handlers.extend(question_handlers::asked(block, planned, surroundings));
+    handlers.extend(question_handlers::asked(block, deployment, surroundings));
     if let Some(cache) = block.get::<directives::config::Cache>() {
         let Surroundings {
             clock,
@@ -186,17 +186,17 @@ fn shape_of(block: &ServerBlock) -> Shape {
 }
 
 /// The zones of a block.
-fn zones_of(block: &ServerBlock, planned: &Planned<'_>) -> BlockZones {
+fn zones_of(block: &ServerBlock, deployment: &Deployment) -> BlockZones {
     let mut zones = Vec::new();
     let mut live = HashMap::new();
     for apex in block.zones_written() {
-        if let Some(zone) = planned.zones.get(apex) {
+        if let Some(zone) = deployment.zones.get(apex) {
             zones.push(Arc::clone(zone));
         }
         let history = block.for_zone::<directives::config::History>(apex);
         let names = LiveNames {
             publishes_version: history.is_some_and(|history| history.publishes),
-            ..planned.live_names(apex)
+            ..deployment.live_names(apex)
         };
         if !names.is_empty() {
             live.insert(apex.clone(), names);
@@ -234,23 +234,16 @@ pub(crate) fn fallthrough_of(block: &ServerBlock) -> HashMap<Name, Vec<Name>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::clusters::{plan, plan_onto};
+    use crate::plan::model::Plan;
     use directives::config::{Overrides, parse_text};
-    use ops::SystemClock;
+    use ops::{RequestMetrics, SystemClock};
 
-    /// What a Corefile's blocks do, on the listeners of the first; what `kept` has of it goes on. The zones that
-    /// were planned before stay.
-    fn router(
-        text: &str,
-        mut kept: Kept,
-        before: Option<&Planned<'static>>,
-    ) -> (Arc<Router>, Planned<'static>) {
+    /// What a Corefile's blocks do, on the listeners of the first; what `kept` has of it goes on, and so do the zones
+    /// that were there before.
+    fn router(text: &str, mut kept: Kept, before: &Deployment) -> (Arc<Router>, Deployment) {
         let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
-        let local = |_: Option<&str>| Vec::new();
-        let planned = match before {
-            Some(before) => plan_onto(&loaded.config, &local, before),
-            None => plan(&loaded.config, &local),
-        };
+        let plan = Plan::new(&loaded.config, &|_| Vec::new());
+        let deployment = Deployment::new(plan, &RequestMetrics::default(), before);
         let blocks: Vec<&ServerBlock> = loaded.config.servers.iter().collect();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let surroundings = Surroundings {
@@ -261,18 +254,19 @@ mod tests {
             sockets: &UpstreamSockets::default(),
         };
         let listeners = blocks[0].listeners();
-        let router = router_of(&blocks, &planned, surroundings, (&mut kept, &listeners)).unwrap();
-        (Arc::new(router), planned.into_owned())
+        let router =
+            router_of(&blocks, &deployment, surroundings, (&mut kept, &listeners)).unwrap();
+        (Arc::new(router), deployment)
     }
 
     /// The words of those handlers of now that go on, but those of zones.
     fn going_on(before: &str, after: &str) -> Vec<&'static str> {
         let text = |directives: &str| format!(". {{\n{directives}\n}}\n");
-        let (old, there) = router(&text(before), Kept::default(), None);
+        let (old, there) = router(&text(before), Kept::default(), &Deployment::default());
         let of = parse_text("Corefile", &text(before), &Overrides::default(), &|_| None).unwrap();
         let listeners = of.config.servers[0].listeners();
         let kept = Kept::new([(listeners, Arc::clone(&old))].into_iter());
-        let (new, _) = router(&text(after), kept, Some(&there));
+        let (new, _) = router(&text(after), kept, &there);
         let old = old.blocks()[0].handlers();
         let is_old = |it: &&Arc<dyn Handler>| old.iter().any(|old| Arc::ptr_eq(old, it));
         let new = new.blocks()[0].handlers().iter();
@@ -318,7 +312,7 @@ mod tests {
              chaos\nany\ndns64\nlocal\nmetadata\n}}\n",
             resolv.display()
         );
-        let (made, _) = router(&text, Kept::default(), None);
+        let (made, _) = router(&text, Kept::default(), &Deployment::default());
         let of = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
         let told = crate::runtime::blocks::blocks(&of.config).remove(0);
         let words: Vec<_> = made.blocks()[0]

@@ -17,8 +17,8 @@ use zone::journal::{Journal, OpenError, PartStep, Reader, Topic, Verdict};
 use zone::{Contents, Net, Step, Version, ZoneSet};
 
 use crate::failure::Failure;
-use crate::plan::clusters::Planned;
 use crate::runtime::blocks::{block_of, blocks};
+use crate::runtime::deployment::Deployment;
 use crate::runtime::holds::{rollback_to, target_of};
 use crate::runtime::http_endpoints::ObservedNow;
 use crate::runtime::ingest::Data;
@@ -43,8 +43,8 @@ pub struct StoredPast {
     status: Option<StatusOf>,
     /// The way to the writer of the running server.
     inputs: Option<mpsc::WeakSender<Input>>,
-    /// What the running server follows.
-    planned: Option<Arc<Planned<'static>>>,
+    /// What runs.
+    deployment: Option<Arc<Deployment>>,
     /// The blocks of its Corefile.
     blocks: Vec<BlockLine>,
     /// The time.
@@ -68,11 +68,11 @@ impl StoredPast {
         clock: &Arc<dyn Clock>,
     ) -> Self {
         let asks = Arc::clone(observed);
-        let zones = Some(Arc::clone(&data.planned.zones));
+        let zones = Some(Arc::clone(&data.deployment.zones));
         Self {
             status: Some(Arc::new(move || status(&asks.load()))),
             inputs: Some(data.inputs.clone()),
-            planned: Some(Arc::clone(&data.planned)),
+            deployment: Some(Arc::clone(&data.deployment)),
             blocks: blocks(config),
             ..Self::of_store(data.reader.clone(), zones, Arc::clone(clock))
         }
@@ -87,7 +87,7 @@ impl StoredPast {
             zones,
             status: None,
             inputs: None,
-            planned: None,
+            deployment: None,
             blocks: Vec::new(),
             clock,
         }
@@ -331,8 +331,8 @@ impl Past for StoredPast {
         let mut live = LiveNames::default();
         let mut reasons = Vec::new();
         if let Some(zone) = &zone {
-            if let Some(planned) = &self.planned {
-                live = planned.live_names(zone.apex());
+            if let Some(deployment) = &self.deployment {
+                live = deployment.live_names(zone.apex());
             }
             let published = block.as_ref().map(|block| &block.publishes);
             live.publishes_version = published.is_some_and(|it| it.contains(zone.apex()));

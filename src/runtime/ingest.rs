@@ -15,18 +15,19 @@ use ops::{Clock, Tasks, panic_text};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use transfer::AskedSecondary;
-use writer::{Ended, Input};
+use writer::{Ended, Input, ZonePlan};
 use zone::Zone;
 use zone::journal::{Journal, Reader};
 
 use crate::failure::one_line;
-use crate::plan::clusters::{Planned, PlannedCluster};
-use crate::plan::files::start_files;
+use crate::plan::clusters::PlannedCluster;
+use crate::runtime::deployment::{Deployment, has_version};
 use crate::runtime::inputs::hold_inputs;
 use crate::runtime::observed::Observed;
 use crate::runtime::sources::Source;
 use crate::runtime::startup_serials::ask_secondaries;
-use crate::runtime::writer_thread::{Opened, Place, Writer, WriterThread};
+use crate::runtime::writer_thread::{Place, Writer, WriterThread};
+use crate::runtime::zone_files::{read_once, start_files};
 
 /// Changes that wait for the writer before sources are held back.
 const WAITING_CHANGES: usize = 1024;
@@ -39,7 +40,7 @@ pub(crate) type ToAsk = Vec<AskedSecondary>;
 /// The data side as it runs.
 pub(crate) struct Data {
     /// What it follows.
-    pub(crate) planned: Arc<Planned<'static>>,
+    pub(crate) deployment: Arc<Deployment>,
     /// What can be seen of it.
     pub(crate) observed: Arc<Observed>,
     /// Reads the history.
@@ -65,39 +66,32 @@ impl Data {
     /// is for [`Self::follow`], and must not be kept.
     pub(crate) async fn open(
         store: Place,
-        planned: Arc<Planned<'static>>,
         observed: Arc<Observed>,
+        change: Option<String>,
         awaits_secondaries: bool,
         around: &Surroundings,
     ) -> anyhow::Result<(Self, mpsc::Sender<Input>)> {
         let (tx, inputs) = mpsc::channel(WAITING_CHANGES);
-        let clusters = planned.clusters.iter();
-        let files = planned.files.iter();
+        let deployment = Arc::clone(&observed.deployment);
         let writer = Writer {
             store,
             state: observed.state().to_owned(),
-            clusters: clusters
-                .map(|one| (one.plan.clone(), one.kept.clone()))
-                .collect(),
-            files: files.map(|one| (one.plan.clone(), one.kept)).collect(),
-            catalogs: planned.catalogs.clone(),
+            deployment: Arc::clone(&deployment),
             inputs,
             clock: Arc::clone(&around.clock),
             metrics: Arc::clone(&around.metrics),
             problems: Arc::clone(&observed.problems),
             warnings: Arc::clone(&observed.warnings),
             awaits_secondaries,
-            unmoved: planned.unmoved.clone(),
-            change: planned.change.clone(),
+            change,
         };
         let (writer, opened) = writer.start()?;
-        let Ok(Opened { reader, gauges }) = opened.await else {
+        let Ok(reader) = opened.await else {
             join(writer).await?;
             bail!("the writer ended at the start");
         };
-        observed.set_gauges(gauges);
         let data = Self {
-            planned,
+            deployment,
             observed,
             reader,
             inputs: tx.downgrade(),
@@ -116,14 +110,14 @@ impl Data {
         clock: &Arc<dyn Clock>,
     ) -> anyhow::Result<()> {
         let Self {
-            planned,
+            deployment,
             observed,
             stop,
             ..
         } = self;
         let table = observed.secondary_table();
         ask_secondaries(to_ask, table, &inputs, stop, tasks, clock);
-        start_files(planned, &observed.files, &inputs, stop, tasks, clock)?;
+        start_files(deployment, &inputs, stop, tasks, clock)?;
         self.start_sources(opened, &inputs, tasks, clock).await?;
         hold_inputs(inputs, stop, tasks);
         Ok(())
@@ -164,13 +158,13 @@ impl Data {
     ) -> anyhow::Result<()> {
         let stop = &self.stop;
         let mut opened = opened.into_iter();
-        for (place, cluster) in self.planned.clusters.iter().enumerate() {
-            let stats = Arc::clone(&self.observed.sources[place].stats);
+        for (place, cluster) in self.deployment.plan.clusters.iter().enumerate() {
+            let stats = Arc::clone(&self.deployment.cluster(cluster).stats);
             let source = match opened.next() {
                 Some(source) => Some(source),
-                None => first_open(cluster, clock, &stats).await?,
+                None => first_open(&self.deployment, cluster, clock, &stats).await?,
             };
-            let (from, wanted) = (cluster.kubernetes.source.clone(), cluster.wanted.clone());
+            let (from, wanted) = (cluster.source.clone(), cluster.wanted.clone());
             let (tx, events) = mpsc::channel(WAITING_CHANGES);
             let (clock, cancel) = (Arc::clone(clock), stop.clone());
             tasks.spawn_until("source", stop, async move {
@@ -183,7 +177,8 @@ impl Data {
                 }
                 Ok::<_, std::convert::Infallible>(())
             });
-            let carry = carry(place, zones_of(cluster), events, inputs.clone());
+            let zones = zones_of(&self.deployment, cluster);
+            let carry = carry(place, zones, events, inputs.clone());
             tasks.spawn_until("carrier", stop, async move {
                 carry.await;
                 Ok::<_, std::convert::Infallible>(())
@@ -208,44 +203,47 @@ async fn join(writer: WriterThread) -> anyhow::Result<Ended<Journal>> {
 
 /// Opens all sources of a plan, and reads its files, to see that they can be used.
 pub(crate) async fn try_out(
-    planned: &Planned<'_>,
-    observed: &Observed,
+    deployment: &Deployment,
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<Vec<Source>> {
-    for file in &planned.files {
-        file.read_once(Arc::clone(clock))?;
+    for file in &deployment.plan.files {
+        read_once(file, Arc::clone(clock))?;
     }
     let mut opened = Vec::new();
-    for (cluster, seen) in planned.clusters.iter().zip(&observed.sources) {
-        opened.push(open(cluster, clock, &seen.stats).await?);
+    for cluster in &deployment.plan.clusters {
+        let stats = &deployment.cluster(cluster).stats;
+        opened.push(open(cluster, clock, stats).await?);
     }
     Ok(opened)
 }
 
 /// Opens the source of a cluster.
 async fn open(
-    cluster: &PlannedCluster<'_>,
+    cluster: &PlannedCluster,
     clock: &Arc<dyn Clock>,
     stats: &Arc<SourceStats>,
 ) -> anyhow::Result<Source> {
-    let kubernetes = &cluster.kubernetes;
     let (wanted, clock) = (cluster.wanted.clone(), Arc::clone(clock));
-    Source::open(&kubernetes.source, wanted, clock, Arc::clone(stats))
+    Source::open(&cluster.source, wanted, clock, Arc::clone(stats))
         .await
-        .with_context(|| format!("{}: {}", kubernetes.place, kubernetes.word()))
+        .with_context(|| format!("{}: {}", cluster.place, cluster.word))
 }
 
 /// Opens the source of a cluster at the start; one that cannot be opened is tried again when all zones
 /// have versions from the store.
 async fn first_open(
-    cluster: &PlannedCluster<'_>,
+    deployment: &Deployment,
+    cluster: &PlannedCluster,
     clock: &Arc<dyn Clock>,
     stats: &Arc<SourceStats>,
 ) -> anyhow::Result<Option<Source>> {
-    let mut zones = cluster.plan.zones();
+    let is_restored = || {
+        let mut zones = cluster.plan.zones();
+        zones.all(|plan| has_version(deployment, &plan.name))
+    };
     match open(cluster, clock, stats).await {
         Ok(source) => Ok(Some(source)),
-        Err(error) if zones.all(|plan| plan.zone.current().is_some()) => {
+        Err(error) if is_restored() => {
             let error = one_line(&error);
             tracing::error!(
                 error,
@@ -281,11 +279,14 @@ async fn open_later(
 type ByPart = [(Part, Vec<Arc<Zone>>); 2];
 
 /// The zones of a cluster by what they are made of.
-fn zones_of(cluster: &PlannedCluster<'_>) -> ByPart {
-    let all = cluster.plan.zones().map(|plan| Arc::clone(&plan.zone));
-    let imports = cluster.plan.clusterset.iter();
-    let imports = imports.map(|plan| Arc::clone(&plan.zone)).collect();
-    [(Part::Cluster, all.collect()), (Part::Imports, imports)]
+fn zones_of(deployment: &Deployment, cluster: &PlannedCluster) -> ByPart {
+    let zone_of = |plan: &ZonePlan| deployment.zones.get(&plan.name).map(Arc::clone);
+    let all = cluster.plan.zones().filter_map(zone_of);
+    let imports = cluster.plan.clusterset.iter().filter_map(zone_of);
+    [
+        (Part::Cluster, all.collect()),
+        (Part::Imports, imports.collect()),
+    ]
 }
 
 /// What it means that a part is away.

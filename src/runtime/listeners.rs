@@ -23,10 +23,10 @@ use transfer::{Access, Peers, Rule, Secondary};
 use zone::{Zone, ZoneSet};
 
 use crate::plan::addresses::interface_addresses;
-use crate::plan::clusters::Planned;
 use crate::plan::hosts::bound_addresses;
 use crate::runtime::certificates;
 use crate::runtime::chain::{self, Surroundings};
+use crate::runtime::deployment::Deployment;
 use crate::runtime::followed_files::{Contents, Reload};
 use crate::runtime::reused_handlers::Kept;
 use crate::runtime::upstreams::Resolved;
@@ -70,7 +70,7 @@ pub(crate) struct Lasting<'a> {
 /// Makes a server for every group of listeners that have the same keys of the same blocks.
 pub(crate) fn make_servers(
     config: &Config,
-    planned: &Planned<'_>,
+    deployment: &Deployment,
     lasting: &mut Lasting<'_>,
 ) -> anyhow::Result<Vec<Made>> {
     let mut groups: BTreeMap<Vec<(usize, Vec<&Name>)>, Vec<Listener>> = BTreeMap::new();
@@ -93,7 +93,13 @@ pub(crate) fn make_servers(
             .iter()
             .map(|(place, _)| &config.servers[*place])
             .collect();
-        made.push(make(&blocks, listeners, planned, lasting, &mut notified)?);
+        made.push(make(
+            &blocks,
+            listeners,
+            deployment,
+            lasting,
+            &mut notified,
+        )?);
     }
     Ok(made)
 }
@@ -102,7 +108,7 @@ pub(crate) fn make_servers(
 fn make(
     blocks: &[&ServerBlock],
     listeners: Vec<Listener>,
-    planned: &Planned<'_>,
+    deployment: &Deployment,
     lasting: &mut Lasting<'_>,
     notified: &mut BTreeSet<(Name, SocketAddr)>,
 ) -> anyhow::Result<Made> {
@@ -130,12 +136,12 @@ fn make(
         sockets: lasting.sockets,
     };
     let kept = (&mut lasting.handlers, &*listeners);
-    let router = chain::router_of(blocks, planned, surroundings, kept)?;
+    let router = chain::router_of(blocks, deployment, surroundings, kept)?;
     let Transfers {
         zones,
         access,
         secondaries,
-    } = transfers((blocks, &router), planned, notified);
+    } = transfers((blocks, &router), deployment, notified);
     let nsid = blocks
         .iter()
         .find_map(|block| block.get())
@@ -306,7 +312,7 @@ fn gives((block, place): (&ServerBlock, usize), router: &Router, apex: &Name) ->
 /// others.
 fn transfers(
     (blocks, router): (&[&ServerBlock], &Router),
-    planned: &Planned<'_>,
+    deployment: &Deployment,
     notified: &mut BTreeSet<(Name, SocketAddr)>,
 ) -> Transfers {
     let mut zones: Vec<Arc<Zone>> = Vec::new();
@@ -314,7 +320,7 @@ fn transfers(
     let mut secondaries = Vec::new();
     for (place, block) in blocks.iter().enumerate() {
         for apex in block.zones_written() {
-            let Some(zone) = planned.zones.get(apex) else {
+            let Some(zone) = deployment.zones.get(apex) else {
                 continue;
             };
             if !gives((block, place), router, apex) {

@@ -5,6 +5,7 @@ pub(crate) mod blocks;
 pub(crate) mod certificates;
 pub(crate) mod chain;
 pub(crate) mod coredns_metrics;
+pub(crate) mod deployment;
 pub(crate) mod descriptors;
 pub(crate) mod followed_files;
 pub(crate) mod health;
@@ -29,6 +30,7 @@ pub(crate) mod startup_serials;
 pub(crate) mod status;
 pub(crate) mod upstreams;
 pub(crate) mod writer_thread;
+pub(crate) mod zone_files;
 
 pub use banner::{print_plugins, print_version};
 pub use history_access::StoredPast;

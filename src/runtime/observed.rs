@@ -3,23 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dns::{Name, Rcode};
 use history::{SecondaryLine, SourceLine, Status};
-use kubernetes::source::{ErrorClass, SourceStats};
+use kubernetes::source::ErrorClass;
 use ops::metrics as m;
 use ops::metrics::Sample;
-use ops::{Clock, RequestMetrics, millis};
+use ops::{Clock, millis};
 use server::{Common, Proto, Stats};
 use transfer::TransferOutcome;
 use transfer::{SecondaryStatus, SecondaryTable, TransferKind};
-use writer::{ClusterGauges, ZonePlan};
-use zone::ZoneSet;
 use zone::gate::Why;
-use zonefile::follow::FileStats;
 
-use crate::plan::clusters::Planned;
+use crate::plan::clusters::PlannedCluster;
+use crate::runtime::deployment::{DeployedCluster, Deployment};
 use crate::runtime::status::zone_line;
 
 /// What some secondaries refuse of each zone, in words.
@@ -31,29 +29,10 @@ fn lock_warnings(warnings: &Warnings) -> Vec<String> {
     warnings.values().flatten().cloned().collect()
 }
 
-/// A source that is watched.
-#[derive(Debug)]
-pub(crate) struct ObservedSource {
-    /// Its name.
-    pub(crate) name: String,
-    /// Its counters.
-    pub(crate) stats: Arc<SourceStats>,
-}
-
 /// Handles on all parts that can be looked at.
 pub(crate) struct Observed {
-    /// The zones.
-    zones: Arc<ZoneSet>,
-    /// The sources, in the order of the configuration.
-    pub(crate) sources: Vec<ObservedSource>,
-    /// What is wrong with the zone files, in the order of the configuration.
-    pub(crate) files: Vec<Arc<FileStats>>,
-    /// The zones of each cluster that it can do without: those of ServiceImports beside others.
-    dispensable: Vec<Vec<Name>>,
-    /// Catalogs, which nobody's readiness waits for: they follow the zones.
-    catalogs: Vec<Name>,
-    /// Gauges of the clusters, once the writer runs.
-    gauges: OnceLock<Vec<Arc<ClusterGauges>>>,
+    /// Zones, sources and files.
+    pub(crate) deployment: Arc<Deployment>,
     /// What all servers share: counters, secondaries.
     common: Common,
     /// Problems of objects. The lock protects the list for one change or one reading.
@@ -69,36 +48,13 @@ pub(crate) struct Observed {
 impl Observed {
     /// Handles on what is planned and bound.
     pub(crate) fn new(
-        planned: &Planned<'_>,
+        deployment: &Arc<Deployment>,
         common: &Common,
-        requests: &RequestMetrics,
         clock: &Arc<dyn Clock>,
         state: &Path,
     ) -> Self {
-        let apex_of = |plan: &ZonePlan| plan.zone.apex().clone();
-        let source = |name: &String| ObservedSource {
-            name: name.clone(),
-            stats: Arc::new(SourceStats::counting(requests.clone())),
-        };
         Self {
-            zones: Arc::clone(&planned.zones),
-            sources: planned
-                .clusters
-                .iter()
-                .map(|it| source(&it.plan.source))
-                .collect(),
-            files: planned.files.iter().map(|_| Arc::default()).collect(),
-            dispensable: planned
-                .clusters
-                .iter()
-                .map(|it| it.plan.dispensable_zones().map(apex_of).collect())
-                .collect(),
-            catalogs: planned
-                .catalogs
-                .iter()
-                .map(|(plan, _)| plan.zone.apex().clone())
-                .collect(),
-            gauges: OnceLock::new(),
+            deployment: Arc::clone(deployment),
             common: common.clone(),
             problems: Arc::default(),
             warnings: Arc::default(),
@@ -112,33 +68,30 @@ impl Observed {
         &self.state
     }
 
-    /// The writer runs: its gauges.
-    pub(crate) fn set_gauges(&self, gauges: Vec<Arc<ClusterGauges>>) {
-        // Set once, at the start; a second time would change nothing.
-        let _already_set = self.gauges.set(gauges);
-    }
-
     /// The zones that have no version yet. Those of ServiceImports that are known to be away hold
-    /// nobody up: the cluster's other zones go on.
+    /// nobody up: the cluster's other zones go on. Nor do catalogs: they follow the zones.
     pub(crate) fn not_ready(&self) -> Vec<String> {
         let is_given_up = |apex: &Name| {
-            let mut clusters = self.dispensable.iter().zip(self.gauges());
-            clusters.any(|(zones, gauges)| {
-                zones.contains(apex) && gauges.imports_stale_since_ms.load(Ordering::Relaxed) > 0
+            self.sources().any(|(cluster, deployed)| {
+                let mut zones = cluster.plan.dispensable_zones();
+                let gauges = &deployed.handles.gauges;
+                let is_away = gauges.imports_stale_since_ms.load(Ordering::Relaxed) > 0;
+                is_away && zones.any(|zone| zone.name == *apex)
             })
         };
-        let missing = self
-            .zones
+        let Deployment { plan, zones, .. } = &*self.deployment;
+        let missing = zones
             .all()
             .iter()
             .filter(|zone| zone.current().is_none() && !is_given_up(zone.apex()))
-            .filter(|zone| !self.catalogs.contains(zone.apex()));
+            .filter(|zone| plan.catalog(zone.apex()).is_none());
         missing.map(|zone| zone.apex().to_string()).collect()
     }
 
-    /// Gauges of the clusters, empty before the writer runs.
-    fn gauges(&self) -> &[Arc<ClusterGauges>] {
-        self.gauges.get().map_or(&[], Vec::as_slice)
+    /// The clusters, each with its handles.
+    fn sources(&self) -> impl Iterator<Item = (&PlannedCluster, &DeployedCluster)> {
+        let clusters = self.deployment.plan.clusters.iter();
+        clusters.map(|cluster| (cluster, self.deployment.cluster(cluster)))
     }
 
     /// What is known of the secondaries.
@@ -154,10 +107,11 @@ impl Observed {
 
 /// How things stand.
 pub(crate) fn status(observed: &Observed) -> Status {
-    let source_line = |(source, gauges): (&ObservedSource, &Arc<ClusterGauges>)| {
+    let source_line = |(cluster, deployed): (&PlannedCluster, &DeployedCluster)| {
+        let gauges = &deployed.handles.gauges;
         let stale_since_ms = gauges.stale_since_ms.load(Ordering::Relaxed);
         SourceLine {
-            source: source.name.clone(),
+            source: cluster.plan.source.clone(),
             synced: gauges.synced.load(Ordering::Relaxed) == 1,
             stale_since_ms: Some(stale_since_ms).filter(|since| *since > 0),
             objects: gauges
@@ -169,6 +123,7 @@ pub(crate) fn status(observed: &Observed) -> Status {
     let now_ms = millis(observed.clock.wall());
     let secondary_line = |secondary: SecondaryStatus| {
         let version = observed
+            .deployment
             .zones
             .get(&secondary.zone)
             .and_then(|zone| zone.current());
@@ -189,23 +144,19 @@ pub(crate) fn status(observed: &Observed) -> Status {
     };
     let lock =
         |list: &Mutex<Vec<String>>| list.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let mut problems: Vec<String> = observed
-        .sources
-        .iter()
-        .flat_map(|source| source.stats.problems())
+    let Deployment { plan, zones, .. } = &*observed.deployment;
+    let sources = observed.sources();
+    let mut problems: Vec<String> = sources
+        .flat_map(|(_, deployed)| deployed.stats.problems())
         .collect();
     problems.extend(lock(&observed.problems));
     problems.extend(lock_warnings(&observed.warnings));
-    problems.extend(observed.files.iter().flat_map(|file| file.problems()));
+    let files = plan.files.iter();
+    problems.extend(files.flat_map(|file| observed.deployment.file_stats(file).problems()));
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        zones: observed.zones.all().iter().map(zone_line).collect(),
-        sources: observed
-            .sources
-            .iter()
-            .zip(observed.gauges())
-            .map(source_line)
-            .collect(),
+        zones: zones.all().iter().map(zone_line).collect(),
+        sources: observed.sources().map(source_line).collect(),
         secondaries: observed
             .secondaries()
             .into_iter()
@@ -245,7 +196,7 @@ pub(crate) fn samples(observed: &Observed) -> Vec<Sample> {
 
 /// The zones' values.
 fn zone_samples(observed: &Observed, out: &mut Vec<Sample>) {
-    for zone in observed.zones.all() {
+    for zone in observed.deployment.zones.all() {
         let name = zone.apex().to_string();
         let stale = if zone.stale_since_ms().is_some() {
             1.0
@@ -306,8 +257,8 @@ fn zone_samples(observed: &Observed, out: &mut Vec<Sample>) {
 /// The sources' values.
 fn source_samples(observed: &Observed, out: &mut Vec<Sample>) {
     let now_ms = millis(observed.clock.wall());
-    for (source, gauges) in observed.sources.iter().zip(observed.gauges()) {
-        let name = source.name.as_str();
+    for (cluster, DeployedCluster { stats, handles }) in observed.sources() {
+        let (name, gauges) = (cluster.plan.source.as_str(), &handles.gauges);
         let synced = gauges.synced.load(Ordering::Relaxed);
         out.push(Sample::new(m::SOURCE_SYNCED, &[name], number(synced)));
         let since_ms = gauges.stale_since_ms.load(Ordering::Relaxed);
@@ -322,17 +273,17 @@ fn source_samples(observed: &Observed, out: &mut Vec<Sample>) {
             number(away_ms) / 1000.0,
         ));
         for (kind, count) in gauges.counts() {
-            let stats = source.stats.kind(kind);
+            let of_kind = stats.kind(kind);
             let errors: u64 = ErrorClass::ALL
                 .iter()
-                .map(|class| stats.errors(*class))
+                .map(|class| of_kind.errors(*class))
                 .sum();
             for (metric, value) in [
                 (m::SOURCE_OBJECTS, count),
-                (m::SOURCE_EVENTS, stats.events()),
-                (m::SOURCE_LISTS, stats.lists()),
+                (m::SOURCE_EVENTS, of_kind.events()),
+                (m::SOURCE_LISTS, of_kind.lists()),
                 (m::SOURCE_ERRORS, errors),
-                (m::SOURCE_MALFORMED, stats.left_out()),
+                (m::SOURCE_MALFORMED, of_kind.left_out()),
             ] {
                 out.push(Sample::new(metric, &[name, kind.as_str()], number(value)));
             }
@@ -352,6 +303,7 @@ fn secondary_samples(observed: &Observed, out: &mut Vec<Sample>) {
             out.push(Sample::new(m::SECONDARY_SERIAL, &labels, serial));
         }
         let version = observed
+            .deployment
             .zones
             .get(&secondary.zone)
             .and_then(|zone| zone.current());

@@ -27,9 +27,11 @@ use crate::cli::args::{Configuration, Start, State};
 use crate::cli::commands::read;
 use crate::failure::{Failure, WriterEnded, one_line};
 use crate::plan::addresses::interface_addresses;
-use crate::plan::clusters::{Planned, plan, plan_onto};
+use crate::plan::difference::difference;
+use crate::plan::model::Plan;
 use crate::runtime::banner;
 use crate::runtime::coredns_metrics;
+use crate::runtime::deployment::Deployment;
 use crate::runtime::descriptors;
 use crate::runtime::health;
 use crate::runtime::history_access::StoredPast;
@@ -93,8 +95,18 @@ struct Ready {
     config: Config,
     /// What serves.
     prepared: Prepared,
-    /// What makes versions, where that changes: what it follows, what is seen of it, its sources.
-    data: Option<(Arc<Planned<'static>>, Arc<Observed>, Vec<Source>)>,
+    /// What makes versions, where that changes.
+    data: Option<ReadyData>,
+}
+
+/// What is to make versions.
+struct ReadyData {
+    /// What is seen of it.
+    observed: Arc<Observed>,
+    /// Its sources.
+    opened: Vec<Source>,
+    /// The change of the Corefile that it comes with.
+    change: Option<String>,
 }
 
 /// Why a reload did not come about.
@@ -133,13 +145,13 @@ impl Process {
         let Loaded { config, digest, .. } = loaded;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let reloads = ReloadsNow::new(Reloads::of(&state.state, &digest));
-        let mut planned = plan(&config, &interface_addresses).into_owned();
-        planned.change = reloads.change(&digest);
-        let planned = Arc::new(planned);
+        let plan = Plan::new(&config, &interface_addresses);
         let counts = HandlerMetrics::default();
-        let mut serving = Serving::new(&clock, &counts, start.transfer_limits())?;
         let requests = &counts.requests;
-        let first = Observed::new(&planned, &serving.common, requests, &clock, &state.state);
+        let deployment = Deployment::new(plan, requests, &Deployment::default());
+        let deployment = Arc::new(deployment);
+        let mut serving = Serving::new(&clock, &counts, start.transfer_limits())?;
+        let first = Observed::new(&deployment, &serving.common, &clock, &state.state);
         let first = Arc::new(first);
         let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
         let around = Surroundings {
@@ -149,16 +161,17 @@ impl Process {
         let metrics = Arc::clone(&around.metrics);
         let ends = http_endpoints::ends(&observed, Arc::new(move || metrics.text()));
         let prepared = serving
-            .prepare(&config, &planned, http_endpoints::wanted(&config, &ends))
+            .prepare(&config, &deployment, http_endpoints::wanted(&config, &ends))
             .await?;
         let store = ingest::in_folder(&state.state);
         let awaits = prepared.has_secondaries();
-        let opened = Data::open(store, Arc::clone(&planned), first, awaits, &around).await;
+        let change = reloads.change(&digest);
+        let opened = Data::open(store, first, change, awaits, &around).await;
         let (data, inputs) = opened?;
         reloads.started(&digest);
         let cancel = CancellationToken::new();
         let mut tasks = Tasks::new(cancel.clone());
-        let gates = Gates::of(&planned);
+        let gates = Gates::of(&deployment);
         let to_ask = serving.take(prepared, Some(&gates), &mut tasks);
         let past = Arc::new(ArcSwap::from_pointee(StoredPast::of_data(
             &data, &config, &observed, &clock,
@@ -337,17 +350,17 @@ impl Process {
         let Some(data) = &self.data else {
             return Err(NotReloaded::Broken(anyhow!("there is no writer")));
         };
-        let mut new = plan_onto(&config, &interface_addresses, &data.planned);
-        new.change = self.reloads.change(&self.seen);
-        let same_data = new.has_same_data(&data.planned);
-        let planned = if same_data {
-            Arc::clone(&data.planned)
+        let plan = Plan::new(&config, &interface_addresses);
+        let same_data = difference(&data.deployment.plan, &plan).is_empty();
+        let deployment = if same_data {
+            Arc::clone(&data.deployment)
         } else {
-            Arc::new(new.into_owned())
+            let requests = &self.serving.metrics.requests;
+            Arc::new(Deployment::new(plan, requests, &data.deployment))
         };
         let clock = Arc::clone(&self.around.clock);
         let wanted = http_endpoints::wanted(&config, &self.ends);
-        let prepared = self.serving.prepare(&config, &planned, wanted).await;
+        let prepared = self.serving.prepare(&config, &deployment, wanted).await;
         let prepared = prepared.map_err(NotReloaded::Refused)?;
         if same_data {
             let data = None;
@@ -358,10 +371,8 @@ impl Process {
             });
         }
         let state = &self.state.state;
-        let (common, requests) = (&self.serving.common, &self.serving.metrics.requests);
-        let observed = Observed::new(&planned, common, requests, &clock, state);
-        let observed = Arc::new(observed);
-        let opening = ingest::try_out(&planned, &observed, &clock);
+        let observed = Observed::new(&deployment, &self.serving.common, &clock, state);
+        let opening = ingest::try_out(&deployment, &clock);
         let opened = match tokio::time::timeout(OPENING, opening).await {
             Ok(opened) => opened,
             Err(late) => Err(late).context("the sources do not open in time"),
@@ -370,7 +381,11 @@ impl Process {
         Ok(Ready {
             config,
             prepared,
-            data: Some((planned, observed, opened)),
+            data: Some(ReadyData {
+                observed: Arc::new(observed),
+                opened,
+                change: self.reloads.change(&self.seen),
+            }),
         })
     }
 
@@ -382,10 +397,8 @@ impl Process {
             data,
         } = ready;
         match (data, &self.data) {
-            (Some((planned, observed, opened)), _) => {
-                let awaits = prepared.has_secondaries();
-                let new = (prepared, opened);
-                let exchanged = self.exchange_data(planned, observed, &config, awaits, new);
+            (Some(data), _) => {
+                let exchanged = self.exchange_data(data, &config, prepared);
                 exchanged.await.map_err(NotReloaded::Broken)?;
             }
             (None, Some(data)) => {
@@ -404,17 +417,21 @@ impl Process {
     /// versions that are there.
     async fn exchange_data(
         &mut self,
-        planned: Arc<Planned<'static>>,
-        observed: Arc<Observed>,
+        new: ReadyData,
         config: &Config,
-        awaits: bool,
-        (prepared, opened): (Prepared, Vec<Source>),
+        prepared: Prepared,
     ) -> anyhow::Result<()> {
+        let ReadyData {
+            observed,
+            opened,
+            change,
+        } = new;
         let Some(old) = self.data.take() else {
             bail!("there is no writer");
         };
         let store = Place::Left(Box::new(old.end().await?));
-        let begun = Data::open(store, planned, Arc::clone(&observed), awaits, &self.around);
+        let awaits = prepared.has_secondaries();
+        let begun = Data::open(store, Arc::clone(&observed), change, awaits, &self.around);
         let (data, inputs) = begun.await?;
         self.observed.store(observed);
         let clock = Arc::clone(&self.around.clock);

@@ -9,9 +9,8 @@ use directives::handlers::{
 };
 use server::Handler;
 
-use crate::plan::clients::clients_of;
-use crate::plan::clusters::Planned;
 use crate::runtime::chain::Surroundings;
+use crate::runtime::deployment::Deployment;
 
 impl<'a> Surroundings<'a> {
     /// Where handlers count.
@@ -26,12 +25,12 @@ impl<'a> Surroundings<'a> {
 /// Those in front of all others: `metadata`, `local`, `dns64`.
 pub(crate) fn first(
     block: &ServerBlock,
-    planned: &Planned<'_>,
+    deployment: &Deployment,
     surroundings: Surroundings<'_>,
 ) -> Vec<Arc<dyn Handler>> {
     let counts = surroundings.counts();
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
-    handlers.extend(metadata(block, planned));
+    handlers.extend(metadata(block, deployment));
     if let Some(local) = block.get::<directives::config::Local>() {
         handlers.push(Arc::new(Local::new(local.has_prefix, counts)));
     }
@@ -44,7 +43,7 @@ pub(crate) fn first(
 /// Those that decide what is asked, and by whom: `rewrite`, `autopath`, `acl`.
 pub(crate) fn asked(
     block: &ServerBlock,
-    planned: &Planned<'_>,
+    deployment: &Deployment,
     surroundings: Surroundings<'_>,
 ) -> Vec<Arc<dyn Handler>> {
     let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
@@ -52,7 +51,7 @@ pub(crate) fn asked(
     if !rewrites.is_empty() {
         handlers.push(Arc::new(Rewrite::new(rewrites)));
     }
-    handlers.extend(autopath(block, planned, surroundings));
+    handlers.extend(autopath(block, deployment, surroundings));
     if block.has::<directives::config::Acl>() {
         let rule = |acl: &directives::config::Acl| AclRule {
             zones: acl.zones.clone(),
@@ -78,7 +77,7 @@ pub(crate) fn templates(
 }
 
 /// The handler of `metadata`, if someone wants to know what it finds out.
-fn metadata(block: &ServerBlock, planned: &Planned<'_>) -> Option<Arc<dyn Handler>> {
+fn metadata(block: &ServerBlock, deployment: &Deployment) -> Option<Arc<dyn Handler>> {
     let on = block.get::<directives::config::Metadata>()?;
     if !block.uses_metadata() {
         return None;
@@ -89,7 +88,7 @@ fn metadata(block: &ServerBlock, planned: &Planned<'_>) -> Option<Arc<dyn Handle
             zones: kubernetes.zones().cloned().collect(),
             clusterset: kubernetes.clusterset_zones.clone(),
             is_zonal: kubernetes.options.zonal,
-            clients: clients_of(planned, block),
+            clients: deployment.clients_of(block),
         });
     Some(Arc::new(Metadata {
         zones: on.zones.clone(),
@@ -100,14 +99,14 @@ fn metadata(block: &ServerBlock, planned: &Planned<'_>) -> Option<Arc<dyn Handle
 /// The handler of `autopath`, if it has a path to walk.
 fn autopath(
     block: &ServerBlock,
-    planned: &Planned<'_>,
+    deployment: &Deployment,
     surroundings: Surroundings<'_>,
 ) -> Option<Arc<dyn Handler>> {
     let autopath = block.get::<directives::config::Autopath>()?;
     let search = match &autopath.path {
         SearchPath::Names(names) => Search::Names(names.clone()),
         SearchPath::Cluster => Search::Cluster {
-            clients: clients_of(planned, block)?,
+            clients: deployment.clients_of(block)?,
             zones: block
                 .get::<directives::config::Kubernetes>()?
                 .zones()

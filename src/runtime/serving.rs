@@ -27,7 +27,7 @@ use zone::Zone;
 
 use crate::failure::HandlerFault;
 use crate::plan::addresses::interface_addresses;
-use crate::plan::clusters::Planned;
+use crate::runtime::deployment::Deployment;
 use crate::runtime::descriptors;
 use crate::runtime::followed_files::{self, Reload};
 use crate::runtime::health::HealthNow;
@@ -116,7 +116,7 @@ impl Serving {
     pub(crate) async fn prepare(
         &self,
         config: &Config,
-        planned: &Planned<'_>,
+        deployment: &Deployment,
         ends: Vec<(HttpAddress, HttpEndpoints)>,
     ) -> anyhow::Result<Prepared> {
         let resolved = Resolved::of(config).await?;
@@ -134,7 +134,7 @@ impl Serving {
             resolved: &resolved,
             sockets: &self.upstream_sockets,
         };
-        let servers = make_servers(config, planned, &mut lasting)?;
+        let servers = make_servers(config, deployment, &mut lasting)?;
         let mut wanted = Vec::new();
         for (place, made) in servers.iter().enumerate() {
             for listener in &made.listeners {

@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared, join_all};
+use writer::ZonePlan;
 use zone::{Zone, ZoneSet};
 
-use crate::plan::clusters::{Planned, PlannedCluster};
+use crate::plan::clusters::PlannedCluster;
+use crate::runtime::deployment::Deployment;
 
 /// Opens when servers may begin to answer.
 pub(crate) type Gate = Shared<BoxFuture<'static, ()>>;
@@ -26,22 +28,21 @@ pub(crate) struct Gates {
 
 impl Gates {
     /// The gates of all clusters.
-    pub(crate) fn of(planned: &Planned<'_>) -> Self {
-        let gate_of = |cluster: &PlannedCluster<'_>| {
-            let without: Vec<_> = cluster
-                .plan
-                .dispensable_zones()
-                .map(|it| &it.zone)
-                .collect();
-            let zones = cluster.plan.zones().map(|plan| &plan.zone);
-            let zones = zones.filter(|zone| !without.iter().any(|it| Arc::ptr_eq(it, zone)));
+    pub(crate) fn of(deployment: &Deployment) -> Self {
+        let gate_of = |cluster: &PlannedCluster| {
+            let is_awaited = |zone: &&ZonePlan| {
+                let mut without = cluster.plan.dispensable_zones();
+                without.all(|it| it.name != zone.name)
+            };
+            let names = cluster.plan.zones().filter(is_awaited);
+            let zones = names.filter_map(|zone| deployment.zones.get(&zone.name));
             let zones: Vec<_> = zones.map(Arc::clone).collect();
-            let limit = cluster.kubernetes.options.startup_timeout;
+            let limit = cluster.startup_timeout;
             let gate = wait(cluster.plan.source.clone(), zones.clone(), limit);
             (zones, gate.boxed().shared())
         };
         Self {
-            clusters: planned.clusters.iter().map(gate_of).collect(),
+            clusters: deployment.plan.clusters.iter().map(gate_of).collect(),
         }
     }
 

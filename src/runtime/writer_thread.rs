@@ -12,10 +12,7 @@ use ops::metrics::Metrics;
 use ops::{Clock, TimeText, millis};
 use provenance::Cause;
 use tokio::sync::{mpsc, oneshot};
-use writer::{
-    CatalogPlan, ClusterGauges, ClusterPlan, Ended, FilePlan, GateEvent, Input, Notes, Observer,
-    Pipeline, ServiceKind, Store,
-};
+use writer::{Ended, FilePlan, GateEvent, Input, Notes, Observer, Pipeline, ServiceKind, Store};
 use zone::check::Warning;
 use zone::gate::Why;
 use zone::journal::next_serial;
@@ -23,6 +20,7 @@ use zone::journal::{Journal, ReadError, Reader, Retention, StepsAtHand, Topic};
 use zone::pin::Pin;
 use zone::{Candidate, Edit, Journaled, MemoryLimits, Version, Zone};
 
+use crate::runtime::deployment::Deployment;
 use crate::runtime::holds::{Orders, Pins};
 use crate::runtime::observed::Warnings;
 
@@ -117,12 +115,8 @@ pub(crate) struct Writer {
     pub(crate) store: Place,
     /// The state folder.
     pub(crate) state: PathBuf,
-    /// The clusters, each with what is kept of its zones.
-    pub(crate) clusters: Vec<(ClusterPlan, Vec<Retention>)>,
-    /// The zone files, each with what is kept of its zone.
-    pub(crate) files: Vec<(FilePlan, Retention)>,
-    /// The catalogs, each with what is kept of it.
-    pub(crate) catalogs: Vec<(CatalogPlan, Retention)>,
+    /// What it is to write.
+    pub(crate) deployment: Arc<Deployment>,
     /// What the sources say.
     pub(crate) inputs: mpsc::Receiver<Input>,
     /// The time.
@@ -135,26 +129,16 @@ pub(crate) struct Writer {
     pub(crate) warnings: Warnings,
     /// Whether nothing is published before it is known what secondaries have.
     pub(crate) awaits_secondaries: bool,
-    /// The zones whose content comes from where it came from before.
-    pub(crate) unmoved: Vec<Name>,
     /// Which change of the Corefile the plans come with.
     pub(crate) change: Option<String>,
-}
-
-/// What the thread hands out once the store is open.
-pub(crate) struct Opened {
-    /// Reads the history.
-    pub(crate) reader: Reader,
-    /// Gauges of each cluster.
-    pub(crate) gauges: Vec<Arc<ClusterGauges>>,
 }
 
 /// The thread: it ends with the store when nobody has anything to say to it any more.
 pub(crate) type WriterThread = JoinHandle<anyhow::Result<Ended<Journal>>>;
 
 impl Writer {
-    /// Starts the thread; the store is open when the receiver gives something.
-    pub(crate) fn start(self) -> anyhow::Result<(WriterThread, oneshot::Receiver<Opened>)> {
+    /// Starts the thread; the store is open when the receiver gives what reads the history.
+    pub(crate) fn start(self) -> anyhow::Result<(WriterThread, oneshot::Receiver<Reader>)> {
         let (tx, rx) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("writer".into())
@@ -164,53 +148,55 @@ impl Writer {
     }
 
     /// Opens, restores, works.
-    fn run(self, opened: oneshot::Sender<Opened>) -> anyhow::Result<Ended<Journal>> {
+    fn run(self, opened: oneshot::Sender<Reader>) -> anyhow::Result<Ended<Journal>> {
         let Self {
             store,
             state,
-            clusters,
-            files,
-            catalogs,
+            deployment,
             mut inputs,
             clock,
             metrics,
             problems,
             warnings,
             awaits_secondaries,
-            unmoved,
             change,
         } = self;
         let Ended {
             store: mut journal,
             notes,
         } = open(store, &clock)?;
-        let now = Start {
-            now_ms: millis(clock.wall()),
-            unmoved,
-        };
-        restore_all(&mut journal, &clusters, &files, &catalogs, &now)?;
+        restore_all(&mut journal, &deployment, millis(clock.wall()))?;
         let reader = journal.reader();
         let pins = Pins::read(&state).context("the file of orders cannot be read")?;
-        let zones = clusters.iter().flat_map(|(plan, _)| plan.zones());
-        let zones = zones.map(|zone| &zone.zone);
-        let zones = zones.chain(files.iter().filter_map(|(plan, _)| plan.zone()));
-        let Orders { going_on, over } = pins.restore(zones, &reader);
-        let plans = clusters.into_iter().map(|(plan, _)| plan).collect();
+        let Deployment { plan, zones, .. } = &*deployment;
+        let orderly = zones.all().iter();
+        let orderly = orderly.filter(|zone| plan.catalog(zone.apex()).is_none());
+        let Orders { going_on, over } = pins.restore(orderly, &reader);
         let observer = Box::new(Ears {
             metrics,
             problems,
             warnings,
         });
-        let files = files.into_iter().map(|(plan, _)| plan).collect();
-        let catalogs = catalogs.into_iter().map(|(plan, _)| plan).collect();
+        let clusters = plan.clusters.iter().map(|cluster| {
+            let handles = deployment.cluster(cluster).handles.clone();
+            (cluster.plan.clone(), handles)
+        });
+        let files = plan.files.iter().map(|file| file.plan.clone());
         let store = JournalStore {
             journal,
             pins,
             at_hand: None,
         };
-        let pipeline = Pipeline::new(plans, store, clock, observer)
-            .with_files(files)
-            .with_catalogs(catalogs)
+        let pipeline = Pipeline::new(
+            Arc::clone(zones),
+            clusters.collect(),
+            store,
+            clock,
+            observer,
+        );
+        let pipeline = pipeline
+            .with_files(files.collect())
+            .with_catalogs(plan.catalogs.clone())
             .with_pins(going_on, over)
             .with_notes(notes)
             .with_change(change.as_deref());
@@ -218,9 +204,8 @@ impl Writer {
             true => pipeline.awaiting_secondaries(),
             false => pipeline,
         };
-        let gauges = pipeline.gauges();
         // Who waited for this may be gone; then there are no senders either, and the end is near.
-        drop(opened.send(Opened { reader, gauges }));
+        drop(opened.send(reader));
         let Ended { store, notes } = pipeline.run(&mut inputs);
         let store = store.journal;
         Ok(Ended { store, notes })
@@ -242,38 +227,22 @@ fn open(store: Place, clock: &Arc<dyn Clock>) -> anyhow::Result<Ended<Journal>> 
     Ok(Ended { store, notes })
 }
 
-/// How a writer begins.
-struct Start {
-    /// The time, milliseconds since 1970 UTC.
-    now_ms: u64,
-    /// The zones whose content comes from where it came from before.
-    unmoved: Vec<Name>,
-}
-
 /// Puts the versions that the store holds back into all zones.
-fn restore_all(
-    journal: &mut Journal,
-    clusters: &[(ClusterPlan, Vec<Retention>)],
-    files: &[(FilePlan, Retention)],
-    catalogs: &[(CatalogPlan, Retention)],
-    now: &Start,
-) -> anyhow::Result<()> {
-    for (plan, kept) in clusters {
-        for (zone, kept) in plan.zones().zip(kept) {
-            restore(journal, &zone.zone, zone.limits, *kept, now)?;
+fn restore_all(journal: &mut Journal, deployment: &Deployment, now_ms: u64) -> anyhow::Result<()> {
+    let plan = &deployment.plan;
+    let clusters = plan.clusters.iter().flat_map(|it| it.plan.zones());
+    let of_clusters = clusters.map(|zone| (&zone.name, zone.retention));
+    let of_files = plan.files.iter().filter_map(|file| match &file.plan {
+        FilePlan::Zone { zone, retention } => Some((zone, *retention)),
+        FilePlan::Overlay { zone: _ } => None,
+    });
+    let of_catalogs = plan.catalogs.iter();
+    let of_catalogs = of_catalogs.map(|catalog| (&catalog.zone, catalog.retention));
+    for (name, retention) in of_clusters.chain(of_files).chain(of_catalogs) {
+        if let Some(zone) = deployment.zones.get(name) {
+            let is_moved = !deployment.unmoved.contains(name);
+            restore(journal, zone, retention, is_moved, now_ms)?;
         }
-    }
-    for (plan, kept) in files {
-        match plan {
-            FilePlan::Zone { zone, limits } => restore(journal, zone, *limits, *kept, now)?,
-            FilePlan::Overlay {
-                cluster: _,
-                zone: _,
-            } => {}
-        }
-    }
-    for (plan, kept) in catalogs {
-        restore(journal, &plan.zone, plan.limits, *kept, now)?;
     }
     Ok(())
 }
@@ -283,20 +252,20 @@ fn restore_all(
 fn restore(
     journal: &mut Journal,
     zone: &Zone,
-    limits: MemoryLimits,
-    kept: Retention,
-    now: &Start,
+    retention: Retention,
+    is_moved: bool,
+    now_ms: u64,
 ) -> anyhow::Result<()> {
-    let now_ms = now.now_ms;
-    journal.set_retention(zone.apex(), kept);
+    journal.set_retention(zone.apex(), retention);
     if zone.current().is_some() {
-        if !now.unmoved.contains(zone.apex()) {
+        if is_moved {
             zone.set_stale_since_ms(Some(now_ms));
         }
         // What was held is rendered and judged anew.
         zone.set_held(None);
         return Ok(());
     }
+    let limits = retention.memory_limits();
     let loaded = journal.load(zone.apex(), limits)?;
     for note in loaded.notes {
         tracing::warn!("{note}");

@@ -6,7 +6,6 @@
 //! is seen, too.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use dns::{Rdata, Record, Rtype};
 use kubernetes::facts::{Dirty, EndpointSlice, Service};
@@ -23,7 +22,7 @@ impl<'a> Renderer<'a> {
     /// The records at the top of a zone, by its place. Where a Service is in front of us, the name that
     /// would stand without it has its addresses.
     pub(super) fn apex_of(&self, place: usize, plan: &ZonePlan) -> Vec<Record> {
-        let apex = plan.zone.apex();
+        let apex = &plan.name;
         let servers = match plan.apex.form {
             ZoneForm::External => self.outer_server_of(place, plan),
             ZoneForm::Forward | ZoneForm::Clusterset | ZoneForm::Reverse => {
@@ -69,7 +68,7 @@ impl<'a> Renderer<'a> {
         let Some(home) = home.filter(|_| front.zones.contains(&place)) else {
             return Vec::new();
         };
-        servers_in_front(front, &self.candidates(), home.zone.apex())
+        servers_in_front(front, &self.candidates(), &home.name)
     }
 
     /// The name server of an external zone, by its own name and with the addresses that lead to us from
@@ -79,7 +78,7 @@ impl<'a> Renderer<'a> {
         let own = plan.apex.name_servers.first();
         let external = |it: &&ExternalPlan| {
             let mut zones = it.forward.iter();
-            zones.any(|zone| Arc::ptr_eq(&zone.zone, &plan.zone))
+            zones.any(|zone| zone.name == plan.name)
         };
         let (Some(own), Some(of)) = (own, self.plan.external.iter().find(external)) else {
             return Vec::new();
@@ -132,7 +131,7 @@ impl<'a> Renderer<'a> {
             if !front.zones.contains(&place) {
                 continue;
             }
-            let nodes = nodes_of(self.apex_of(place, plan), plan.zone.apex());
+            let nodes = nodes_of(self.apex_of(place, plan), &plan.name);
             let zone = &mut self.edits[place];
             let tag = zone.tag(&causes);
             for node in nodes {
@@ -150,7 +149,7 @@ fn with_pointers(node: Node, known: Option<&Node>, plan: &ZonePlan) -> Node {
     let Some(pointers) = pointers.filter(|_| node.key().is_empty()) else {
         return node;
     };
-    let apex = plan.zone.apex();
+    let apex = &plan.name;
     let wire = apex.as_wire();
     let own = node.records(wire, 0).chain(pointers.records(wire, 0));
     let mut parts = own

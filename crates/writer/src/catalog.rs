@@ -12,30 +12,34 @@ use dns::{Name, Serial, Soa};
 use kubernetes::schema::{CatalogLabels, CatalogMember, catalog_records};
 use ops::millis;
 use provenance::{Cause, ObjectKey, Origin, Verb};
-use zone::{Contents, Edit, MemoryLimits, Zone};
+use zone::journal::Retention;
+use zone::{Contents, Edit, Zone};
 
-use crate::commit::Ready;
-use crate::guard::{name_version, with_cause};
+use crate::guard::{Ready, name_version, with_cause};
 use crate::render::{ZoneDraft, ZoneEdit, draft_of, nodes_of};
 use crate::{Pipeline, Store};
 
 /// A catalog and what it may list.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogPlan {
     /// The catalog's own zone.
-    pub zone: Arc<Zone>,
-    /// How much history its versions carry in memory.
-    pub limits: MemoryLimits,
+    pub zone: Name,
+    /// How much of its past is kept.
+    pub retention: Retention,
     /// Its SOA.
     pub soa: Soa,
     /// The zones that it may list, each once.
-    pub members: Vec<(Arc<Zone>, CatalogMember)>,
+    pub members: Vec<CatalogMember>,
 }
 
 /// A catalog as the writer holds it.
 #[derive(Debug)]
 pub(super) struct HeldCatalog {
     pub(super) plan: CatalogPlan,
+    /// The catalog's own zone.
+    pub(super) zone: Arc<Zone>,
+    /// The zones that it may list, in the plan's order.
+    members: Vec<Arc<Zone>>,
     /// It was compared with the configuration in this run.
     is_settled: bool,
     waiting: Vec<Arc<Zone>>,
@@ -55,10 +59,10 @@ impl HeldCatalog {
     /// What the published catalog says about labels.
     fn labels(&self) -> CatalogLabels {
         let mut labels = CatalogLabels::default();
-        let Some(version) = self.plan.zone.current() else {
+        let Some(version) = self.zone.current() else {
             return labels;
         };
-        let apex = self.plan.zone.apex();
+        let apex = self.zone.apex();
         for node in version.contents.nodes() {
             let Ok(owner) = Name::from_wire(&node.owner_wire(apex)) else {
                 continue;
@@ -74,15 +78,13 @@ impl HeldCatalog {
 
     /// The draft of its next version.
     fn draft(&self, source: &str) -> ZoneDraft {
-        let CatalogPlan {
-            zone, soa, members, ..
-        } = &self.plan;
-        let apex = zone.apex();
+        let Self { plan, zone, .. } = self;
+        let (apex, soa) = (zone.apex(), &plan.soa);
         let labels = self.labels();
+        let members = plan.members.iter().zip(&self.members);
         let listed: Vec<CatalogMember> = members
-            .iter()
-            .filter(|(zone, member)| zone.current().is_some() || labels.lists(&member.zone))
-            .map(|(_, member)| member.clone())
+            .filter(|(member, zone)| zone.current().is_some() || labels.lists(&member.zone))
+            .map(|(member, _)| member.clone())
             .collect();
         let current = zone.current();
         let empty = Contents::empty(apex, soa.clone());
@@ -112,16 +114,22 @@ impl<S: Store> Pipeline<S> {
     /// Has these catalogs, too.
     #[must_use]
     pub fn with_catalogs(mut self, catalogs: Vec<CatalogPlan>) -> Self {
-        let held = |plan: CatalogPlan| HeldCatalog {
-            is_settled: false,
-            ahead: None,
-            notes: Vec::new(),
-            waiting: plan
-                .members
-                .iter()
-                .map(|(zone, _)| Arc::clone(zone))
-                .collect(),
-            plan,
+        let zones = Arc::clone(&self.zones);
+        let zone_of = |apex: &Name| {
+            let zone = zones.get(apex);
+            Arc::clone(zone.expect("a plan comes with its zones"))
+        };
+        let held = |plan: CatalogPlan| {
+            let members: Vec<_> = plan.members.iter().map(|it| zone_of(&it.zone)).collect();
+            HeldCatalog {
+                zone: zone_of(&plan.zone),
+                is_settled: false,
+                ahead: None,
+                notes: Vec::new(),
+                waiting: members.clone(),
+                members,
+                plan,
+            }
         };
         self.catalogs = catalogs.into_iter().map(held).collect();
         self
@@ -131,8 +139,9 @@ impl<S: Store> Pipeline<S> {
     fn is_away(&self, zone: &Arc<Zone>) -> bool {
         self.clusters.iter().any(|cluster| {
             let mut zones = cluster.plan.dispensable_zones();
-            zones.any(|plan| Arc::ptr_eq(&plan.zone, zone))
+            zones.any(|plan| plan.name == *zone.apex())
                 && cluster
+                    .handles
                     .gauges
                     .imports_stale_since_ms
                     .load(Ordering::Relaxed)
@@ -143,8 +152,8 @@ impl<S: Store> Pipeline<S> {
     /// Whether a catalog can be written: it was before, or all that it is to list is there.
     fn may_begin(&self, catalog: &HeldCatalog) -> bool {
         let has_one = |zone: &Arc<Zone>| zone.current().is_some();
-        let mut members = catalog.plan.members.iter().map(|(zone, _)| zone);
-        has_one(&catalog.plan.zone)
+        let mut members = catalog.members.iter();
+        has_one(&catalog.zone)
             || (members.clone().any(has_one)
                 && members.all(|zone| has_one(zone) || self.is_away(zone)))
     }
@@ -159,7 +168,7 @@ impl<S: Store> Pipeline<S> {
         let mut candidates = Vec::new();
         for place in &due {
             let catalog = &self.catalogs[*place];
-            let CatalogPlan { zone, limits, .. } = &catalog.plan;
+            let zone = &catalog.zone;
             let mut draft = catalog.draft("catalog");
             let previous = zone.current();
             let noted = catalog.notes.iter().filter(|_| previous.is_some()).cloned();
@@ -167,7 +176,7 @@ impl<S: Store> Pipeline<S> {
             if previous.is_none() || !draft.draft.is_empty() || catalog.ahead.is_some() {
                 let ready = Ready {
                     zone: Arc::clone(zone),
-                    limits: *limits,
+                    limits: catalog.plan.retention.memory_limits(),
                     draft: with_cause(draft),
                     wanted: None,
                     ahead: catalog.ahead,
@@ -186,7 +195,7 @@ impl<S: Store> Pipeline<S> {
             if catalog.waiting.is_empty() {
                 catalog.notes.clear();
             }
-            catalog.plan.zone.set_stale_since_ms(None);
+            catalog.zone.set_stale_since_ms(None);
         }
         true
     }

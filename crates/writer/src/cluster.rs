@@ -5,22 +5,88 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use kubernetes::facts::{Dirty, State};
+use kubernetes::facts::{ClientPods, Dirty, HeadlessServices, SeenNamespaces, State};
 use kubernetes::schema::Problem;
 use provenance::{FactKey, ObjectKey};
-use zone::Zone;
+use zone::{Contents, Zone, ZoneSet};
 
-use crate::commit::Ready;
-use crate::guard::{Guard, Now};
-use crate::overlay::{Overlay, Overlays};
-use crate::render::{Below, Rendering, ZoneDraft, render_all_over, render_dirty_over};
-use crate::{ClusterGauges, ClusterPlan};
+use crate::guard::{Guard, Now, Ready};
+use crate::overlay::Overlay;
+use crate::render::{Rendering, ZoneDraft, render_all, render_dirty};
+use crate::{ClusterGauges, ClusterPlan, ZonePlan};
+
+/// The tables of a cluster that handlers read: its writer fills them.
+#[derive(Debug, Clone, Default)]
+pub struct LiveTables {
+    /// The namespaces that are seen, if a handler reads them.
+    pub seen: Option<Arc<SeenNamespaces>>,
+    /// The headless Services that are seen, if a handler reads them.
+    pub headless: Option<Arc<HeadlessServices>>,
+    /// The pods by address, if a handler reads them.
+    pub clients: Option<Arc<ClientPods>>,
+}
+
+impl LiveTables {
+    /// Empty tables, those that a plan wants.
+    #[must_use]
+    pub fn new(plan: &ClusterPlan) -> Self {
+        Self {
+            seen: plan.publishes_namespaces.then(Arc::default),
+            headless: plan.publishes_headless.then(Arc::default),
+            clients: plan.publishes_clients.then(Arc::default),
+        }
+    }
+}
+
+/// What others read of a cluster.
+#[derive(Debug, Clone, Default)]
+pub struct ClusterHandles {
+    /// For status and metrics.
+    pub gauges: Arc<ClusterGauges>,
+    /// For handlers.
+    pub live: LiveTables,
+}
+
+impl ClusterHandles {
+    /// Those of a cluster of which nothing is known.
+    #[must_use]
+    pub fn new(plan: &ClusterPlan) -> Self {
+        Self {
+            gauges: Arc::new(ClusterGauges {
+                kinds: plan.kinds,
+                ..ClusterGauges::default()
+            }),
+            live: LiveTables::new(plan),
+        }
+    }
+}
+
+/// A zone of a cluster as the writer holds it.
+#[derive(Debug)]
+pub(super) struct ClusterZone {
+    /// The zone as readers know it.
+    pub(super) zone: Arc<Zone>,
+    /// It looks at the zone's drafts.
+    pub(super) guard: Guard,
+    /// The file under it, if there is one.
+    pub(super) overlay: Option<Overlay>,
+}
+
+impl ClusterZone {
+    /// The contents that a rendering starts from; `None` before the first.
+    pub(super) fn base(&self) -> Option<Contents> {
+        let kept = self.guard.base().cloned();
+        kept.or_else(|| Some(self.zone.current()?.contents.clone()))
+    }
+}
 
 /// One cluster as the writer holds it.
 #[derive(Debug)]
 pub(super) struct Cluster {
     pub(super) state: State,
     pub(super) plan: ClusterPlan,
+    /// The zones, in the plan's order.
+    pub(super) zones: Vec<ClusterZone>,
     /// What is to be rendered.
     pub(super) dirty: Dirty,
     /// Whether everything has to be rendered: before the first rendering of this run, and when the last file
@@ -30,11 +96,7 @@ pub(super) struct Cluster {
     pub(super) imports_dirty: bool,
     /// Problems by Service and ServiceImport.
     pub(super) problems: BTreeMap<FactKey, Vec<Problem>>,
-    pub(super) gauges: Arc<ClusterGauges>,
-    /// The files under its zones.
-    pub(super) overlays: Overlays,
-    /// The guards of its zones, in the plan's order.
-    pub(super) guards: Vec<Guard>,
+    pub(super) handles: ClusterHandles,
     /// Whether the live layer knows less than was rendered, for a version is held.
     pub(super) live_is_behind: bool,
     /// What slices told since the last version, where they say when it happened.
@@ -42,17 +104,40 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
+    /// A cluster of which nothing is known.
+    pub(super) fn new(plan: ClusterPlan, handles: ClusterHandles, zones: &ZoneSet) -> Self {
+        let zone_of = |plan: &ZonePlan| ClusterZone {
+            zone: Arc::clone(zones.get(&plan.name).expect("a plan comes with its zones")),
+            guard: Guard::new(plan.gate),
+            overlay: None,
+        };
+        Self {
+            state: State::new(plan.kinds),
+            zones: plan.zones().map(zone_of).collect(),
+            plan,
+            dirty: Dirty::default(),
+            all_dirty: true,
+            imports_dirty: true,
+            problems: BTreeMap::new(),
+            handles,
+            live_is_behind: false,
+            triggered: BTreeMap::new(),
+        }
+    }
+
     /// Whether there is something to render, and nothing that is not known yet.
     pub(super) fn is_due(&self) -> bool {
         let new_imports = self.imports_dirty && self.state.has_imports();
         let is_dirty = self.all_dirty || new_imports || !self.dirty.is_empty();
-        let is_due = |(zone, overlay): (&usize, &Overlay)| overlay.is_due() && self.is_begun(*zone);
-        self.state.is_synced() && (is_dirty || self.overlays.iter().any(is_due))
+        let is_due = |(place, zone): (usize, &ClusterZone)| {
+            zone.overlay.as_ref().is_some_and(Overlay::is_due) && self.is_begun(place)
+        };
+        self.state.is_synced() && (is_dirty || self.zones.iter().enumerate().any(is_due))
     }
 
     /// Whether all is known that a zone, by its place, is written from.
     fn is_begun(&self, zone: usize) -> bool {
-        let overlay = self.overlays.get(&zone);
+        let overlay = self.zones[zone].overlay.as_ref();
         let is_read = overlay.is_none_or(|overlay| overlay.file.is_some());
         is_read && (self.state.has_imports() || !self.plan.needs_imports(zone))
     }
@@ -61,18 +146,17 @@ impl Cluster {
     /// need ServiceImports need all else too.
     pub(super) fn tell_stale(&self) {
         let read = |gauge: &AtomicU64| Some(gauge.load(Ordering::Relaxed)).filter(|at| *at > 0);
-        let all = read(&self.gauges.stale_since_ms);
-        let imports = read(&self.gauges.imports_stale_since_ms);
-        for (place, zone) in self.plan.zones().enumerate() {
+        let all = read(&self.handles.gauges.stale_since_ms);
+        let imports = read(&self.handles.gauges.imports_stale_since_ms);
+        for (place, ClusterZone { zone, overlay, .. }) in self.zones.iter().enumerate() {
             let needs_imports = self.plan.needs_imports(place);
             let own = imports.filter(|_| needs_imports);
-            let overlay = self.overlays.get(&place);
-            let file = overlay.and_then(|overlay| overlay.bad_since_ms);
+            let file = overlay.as_ref().and_then(|overlay| overlay.bad_since_ms);
             let is_written = self.is_begun(place) && !(needs_imports && self.imports_dirty);
             // A version from the store stays stale until it could be written anew.
-            let before = zone.zone.stale_since_ms().filter(|_| !is_written);
+            let before = zone.stale_since_ms().filter(|_| !is_written);
             let since = [all, own, file, before].into_iter().flatten().min();
-            zone.zone.set_stale_since_ms(since);
+            zone.set_stale_since_ms(since);
         }
     }
 }
@@ -80,8 +164,8 @@ impl Cluster {
 impl Cluster {
     /// The zones, each with its guard.
     pub(super) fn guarded(&mut self) -> impl Iterator<Item = (&Arc<Zone>, &mut Guard)> {
-        let zones = self.plan.zones().map(|plan| &plan.zone);
-        zones.zip(&mut self.guards)
+        let zones = self.zones.iter_mut();
+        zones.map(|it| (&it.zone, &mut it.guard))
     }
 
     /// Renders what is due, if anything is, and adds what may be published to `ready`.
@@ -92,14 +176,11 @@ impl Cluster {
         }
         let imports = self.state.has_imports();
         let (state, plan, dirty) = (&self.state, &self.plan, &self.dirty);
-        let below = Below {
-            overlays: &self.overlays,
-            guards: &self.guards,
-        };
         let mut rendering = if self.all_dirty {
-            render_all_over(state, plan, dirty, below)
+            render_all(state, plan, dirty, &self.zones)
         } else {
-            render_dirty_over(state, plan, dirty, imports && self.imports_dirty, below)
+            let new_imports = imports && self.imports_dirty;
+            render_dirty(state, plan, dirty, new_imports, &self.zones)
         };
         rendering.layers.retain(|layer| self.is_begun(layer.zone));
         let drafts = std::mem::take(&mut rendering.drafts)
@@ -119,14 +200,14 @@ impl Cluster {
         ready: &mut Vec<Ready>,
     ) {
         let mut drafts = drafts.into_iter().flatten();
-        for (plan, guard) in self.plan.zones().zip(&mut self.guards) {
+        for (plan, ClusterZone { zone, guard, .. }) in self.plan.zones().zip(&mut self.zones) {
             let draft = match drafts.next().flatten() {
-                Some(draft) => guard.take_in(&plan.zone, draft, now),
-                None => guard.leave(&plan.zone, now),
+                Some(draft) => guard.take_in(zone, draft, now),
+                None => guard.leave(zone, now),
             };
             ready.extend(draft.map(|draft| Ready {
-                zone: Arc::clone(&plan.zone),
-                limits: plan.limits,
+                zone: Arc::clone(zone),
+                limits: plan.retention.memory_limits(),
                 draft,
                 wanted: None,
                 ahead: guard.ahead,
@@ -162,13 +243,15 @@ impl Cluster {
 
     /// Whether a version of a zone of names is held.
     fn holds_names(&self) -> bool {
-        let names = self.guards.iter().take(self.plan.forward.len());
-        names.into_iter().any(Guard::holds)
+        let mut names = self.zones.iter().take(self.plan.forward.len());
+        names.any(|zone| zone.guard.holds())
     }
 
     /// Publishes which namespaces are seen.
     fn tell_namespaces(&self, extent: Extent) {
-        let Some(seen) = &self.plan.seen else { return };
+        let Some(seen) = &self.handles.live.seen else {
+            return;
+        };
         let sees = |name: &Arc<str>| self.plan.sees_namespace(&self.state, name);
         let all = || self.state.namespaces().filter(|name| sees(name)).cloned();
         match extent {
@@ -186,7 +269,7 @@ impl Cluster {
 
     /// Publishes which pods have which addresses: all, or those that were rendered.
     fn tell_clients(&self, is_whole: bool) {
-        let Some(clients) = &self.plan.clients else {
+        let Some(clients) = &self.handles.live.clients else {
             return;
         };
         if is_whole {
@@ -200,7 +283,7 @@ impl Cluster {
 
     /// Publishes the headless Services that are seen.
     fn tell_headless(&self, extent: Extent) {
-        let Some(headless) = &self.plan.headless else {
+        let Some(headless) = &self.handles.live.headless else {
             return;
         };
         let now = |key: &ObjectKey| (key.clone(), self.plan.headless_service(&self.state, key));

@@ -4,29 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use dns::Serial;
 use kubernetes::facts::Dirty;
 use zone::journal::next_serial;
-use zone::{Candidate, MemoryLimits, Zone};
+use zone::{Candidate, Zone};
 
 use crate::attribute::{Budget, name_vanished};
 use crate::cluster::Cluster;
 use crate::files::HeldFile;
-use crate::guard::Now;
+use crate::guard::{Now, Ready};
 use crate::render::{Rendering, ZoneDraft};
 use crate::{Pipeline, Store};
-
-/// A draft that may become a version.
-pub(super) struct Ready {
-    pub(super) zone: Arc<Zone>,
-    /// How much history its versions carry in memory.
-    pub(super) limits: MemoryLimits,
-    pub(super) draft: ZoneDraft,
-    /// A serial that the version's should not be before.
-    pub(super) wanted: Option<Serial>,
-    /// A serial that the version's has to be above.
-    pub(super) ahead: Option<Serial>,
-}
 
 impl<S: Store> Pipeline<S> {
     /// Renders and commits what is dirty. False when the store refused and it has to be tried again.
@@ -83,8 +70,11 @@ impl<S: Store> Pipeline<S> {
         if self.awaits_secondaries {
             return None;
         }
-        let of_clusters = self.clusters.iter().flat_map(|cluster| &cluster.guards);
-        let guards = of_clusters.chain(self.files.iter().map(HeldFile::guard));
+        let of_clusters = self.clusters.iter().flat_map(|cluster| &cluster.zones);
+        let of_files = self.files.iter().filter_map(HeldFile::own);
+        let guards = of_clusters
+            .map(|zone| &zone.guard)
+            .chain(of_files.map(|zone| &zone.guard));
         guards.filter_map(|guard| guard.deadline(now)).min()
     }
 
@@ -176,7 +166,7 @@ impl<S: Store> Pipeline<S> {
         }
         let mut is_fresh = cluster.all_dirty;
         for layer in rendering.layers {
-            if let Some(overlay) = cluster.overlays.get_mut(&layer.zone) {
+            if let Some(overlay) = &mut cluster.zones[layer.zone].overlay {
                 is_fresh |= overlay.is_due();
                 overlay.layer = Some(layer.layer);
                 overlay.shown = layer.shown;
@@ -188,7 +178,7 @@ impl<S: Store> Pipeline<S> {
         if is_fresh {
             cluster.tell_stale();
         }
-        if cluster.gauges.synced.swap(1, Ordering::Relaxed) == 0 {
+        if cluster.handles.gauges.synced.swap(1, Ordering::Relaxed) == 0 {
             self.observer.synced(place);
         }
         let mut new = Vec::new();

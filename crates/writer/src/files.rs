@@ -7,74 +7,81 @@ use std::time::{Instant, SystemTime};
 use dns::{Name, Serial};
 use ops::millis;
 use provenance::Verb;
-use zone::{Contents, Edit, MemoryLimits, Node, Zone};
+use zone::journal::Retention;
+use zone::{Contents, Edit, Node, Zone};
 use zonefile::ZoneFile;
 
-use crate::commit::Ready;
-use crate::guard::{Guard, Now};
+use crate::cluster::Cluster;
+use crate::guard::{Guard, Now, Ready};
 use crate::overlay::{FileCauses, Overlay};
 use crate::render::{ZoneDraft, ZoneEdit, draft_of};
 use crate::{Pipeline, Store};
 
 /// What a file is to the writer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilePlan {
     /// A zone of its own.
     Zone {
-        /// The zone as readers know it.
-        zone: Arc<Zone>,
-        /// How much history its versions carry in memory.
-        limits: MemoryLimits,
+        /// The zone.
+        zone: Name,
+        /// How much of its past is kept.
+        retention: Retention,
     },
-    /// It lies under the zone of a cluster.
+    /// It lies under a zone of a cluster.
     Overlay {
-        /// Which cluster, by place in the configuration.
-        cluster: usize,
-        /// Which of its zones, by place in the plan.
-        zone: usize,
+        /// That zone.
+        zone: Name,
     },
 }
 
 impl FilePlan {
-    /// The zone, where it is one of its own.
+    /// The zone that it is, or lies under.
     #[must_use]
-    pub const fn zone(&self) -> Option<&Arc<Zone>> {
+    pub const fn zone(&self) -> &Name {
         match self {
-            Self::Zone { zone, limits: _ } => Some(zone),
-            Self::Overlay {
-                cluster: _,
-                zone: _,
-            } => None,
+            Self::Zone { zone, .. } | Self::Overlay { zone } => zone,
         }
     }
 }
 
 /// A file as the writer holds it.
 #[derive(Debug)]
-pub(super) struct HeldFile {
-    plan: FilePlan,
-    /// What it said last, and whether that is to be published.
+pub(super) enum HeldFile {
+    /// A zone of its own.
+    Zone(Box<FileZone>),
+    /// It lies under this zone of a cluster.
+    Overlay(Name),
+}
+
+/// A zone that is a file.
+#[derive(Debug)]
+pub(super) struct FileZone {
+    /// The zone as readers know it.
+    zone: Arc<Zone>,
+    /// How much of its past is kept.
+    retention: Retention,
+    /// The file's content when it was read last, and whether that is to be published.
     content: Option<(Arc<ZoneFile>, bool)>,
-    /// Since when it cannot be used; `None` while it can. Milliseconds since 1970 UTC.
+    /// Since when the file cannot be used; `None` while it can. Milliseconds since 1970 UTC.
     bad_since_ms: Option<u64>,
-    /// What looks at its drafts. An edited file is meant: there is no gate.
-    guard: Guard,
+    /// It looks at the zone's drafts. An edited file is meant: there is no gate.
+    pub(super) guard: Guard,
 }
 
 impl HeldFile {
-    /// What looks at its drafts.
-    pub(super) const fn guard(&self) -> &Guard {
-        &self.guard
+    /// The zone, where it is one of its own.
+    pub(super) fn own(&self) -> Option<&FileZone> {
+        match self {
+            Self::Zone(own) => Some(own),
+            Self::Overlay(_) => None,
+        }
     }
 
     /// The zone, where it is one of its own, with its guard.
     pub(super) fn guarded(&mut self) -> Option<(&Arc<Zone>, &mut Guard)> {
-        match &self.plan {
-            FilePlan::Zone { zone, limits: _ } => Some((zone, &mut self.guard)),
-            FilePlan::Overlay {
-                cluster: _,
-                zone: _,
-            } => None,
+        match self {
+            Self::Zone(own) => Some((&own.zone, &mut own.guard)),
+            Self::Overlay(_) => None,
         }
     }
 }
@@ -100,40 +107,49 @@ impl<S: Store> Pipeline<S> {
     /// Has these files, too; inputs name them by their place here.
     #[must_use]
     pub fn with_files(mut self, files: Vec<FilePlan>) -> Self {
-        for plan in &files {
-            match plan {
-                FilePlan::Zone { zone: _, limits: _ } => {}
-                FilePlan::Overlay { cluster, zone } => {
-                    if let Some(cluster) = self.clusters.get_mut(*cluster) {
-                        cluster.overlays.insert(*zone, Overlay::new());
+        for plan in files {
+            let held = match plan {
+                FilePlan::Zone { zone, retention } => HeldFile::Zone(Box::new(FileZone {
+                    zone: Arc::clone(self.zones.get(&zone).expect("a plan comes with its zones")),
+                    retention,
+                    content: None,
+                    bad_since_ms: None,
+                    guard: Guard::default(),
+                })),
+                FilePlan::Overlay { zone } => {
+                    if let Some((cluster, place)) = self.cluster_of(&zone) {
+                        cluster.zones[place].overlay = Some(Overlay::new());
                     }
+                    HeldFile::Overlay(zone)
                 }
-            }
+            };
+            self.files.push(held);
         }
-        let held = |plan| HeldFile {
-            plan,
-            content: None,
-            bad_since_ms: None,
-            guard: Guard::default(),
-        };
-        self.files = files.into_iter().map(held).collect();
         self
+    }
+
+    /// The cluster of a zone, and the zone's place there.
+    fn cluster_of(&mut self, apex: &Name) -> Option<(&mut Cluster, usize)> {
+        self.clusters.iter_mut().find_map(|cluster| {
+            let mut zones = cluster.zones.iter();
+            let place = zones.position(|it| it.zone.apex() == apex)?;
+            Some((cluster, place))
+        })
     }
 
     /// Takes in what became of a file.
     pub(super) fn take_file(&mut self, file: usize, input: FileInput) {
-        let Some(held) = self.files.get_mut(file) else {
-            return;
-        };
-        match (input, &held.plan) {
-            (FileInput::Read { content, seen }, FilePlan::Zone { zone: _, limits: _ }) => {
-                held.content = Some((content, true));
-                held.bad_since_ms = None;
+        match (input, self.files.get_mut(file)) {
+            (_, None) => {}
+            (FileInput::Read { content, seen }, Some(HeldFile::Zone(own))) => {
+                own.content = Some((content, true));
+                own.bad_since_ms = None;
                 self.seen.push(seen);
             }
-            (FileInput::Read { content, seen }, FilePlan::Overlay { cluster, zone }) => {
-                if let Some(cluster) = self.clusters.get_mut(*cluster)
-                    && let Some(overlay) = cluster.overlays.get_mut(zone)
+            (FileInput::Read { content, seen }, Some(HeldFile::Overlay(apex))) => {
+                let apex = apex.clone();
+                if let Some((cluster, place)) = self.cluster_of(&apex)
+                    && let Some(overlay) = &mut cluster.zones[place].overlay
                 {
                     // What was not begun is rendered from nothing.
                     cluster.all_dirty |= overlay.file.is_none();
@@ -142,15 +158,16 @@ impl<S: Store> Pipeline<S> {
                 }
                 self.seen.push(seen);
             }
-            (FileInput::Bad { since }, FilePlan::Zone { zone, limits: _ }) => {
-                held.bad_since_ms.get_or_insert(millis(since));
-                if zone.stale_since_ms().is_none() {
-                    zone.set_stale_since_ms(held.bad_since_ms);
+            (FileInput::Bad { since }, Some(HeldFile::Zone(own))) => {
+                own.bad_since_ms.get_or_insert(millis(since));
+                if own.zone.stale_since_ms().is_none() {
+                    own.zone.set_stale_since_ms(own.bad_since_ms);
                 }
             }
-            (FileInput::Bad { since }, FilePlan::Overlay { cluster, zone }) => {
-                if let Some(cluster) = self.clusters.get_mut(*cluster)
-                    && let Some(overlay) = cluster.overlays.get_mut(zone)
+            (FileInput::Bad { since }, Some(HeldFile::Overlay(apex))) => {
+                let apex = apex.clone();
+                if let Some((cluster, place)) = self.cluster_of(&apex)
+                    && let Some(overlay) = &mut cluster.zones[place].overlay
                 {
                     overlay.bad_since_ms.get_or_insert(millis(since));
                     cluster.tell_stale();
@@ -162,24 +179,31 @@ impl<S: Store> Pipeline<S> {
     /// Adds what may be published of the zones that are files.
     pub(super) fn file_drafts(&mut self, now: Now, ready: &mut Vec<Ready>) {
         for held in &mut self.files {
-            let FilePlan::Zone { zone, limits } = &held.plan else {
+            let HeldFile::Zone(own) = held else {
                 continue;
             };
+            let FileZone {
+                zone,
+                retention,
+                content,
+                bad_since_ms: _,
+                guard,
+            } = &mut **own;
             let served = zone.current();
             let served = served.as_ref().map(|version| &version.contents);
-            let current = held.guard.base().or(served);
-            let read = held.content.as_ref().filter(|(_, is_new)| *is_new);
+            let current = guard.base().or(served);
+            let read = content.as_ref().filter(|(_, is_new)| *is_new);
             let read = read.and_then(|(content, _)| file_draft(zone.apex(), current, content));
             let (draft, wanted) = match read {
-                Some((draft, serial)) => (held.guard.take_in(zone, draft, now), Some(serial)),
-                None => (held.guard.leave(zone, now), None),
+                Some((draft, serial)) => (guard.take_in(zone, draft, now), Some(serial)),
+                None => (guard.leave(zone, now), None),
             };
             ready.extend(draft.map(|draft| Ready {
                 zone: Arc::clone(zone),
-                limits: *limits,
+                limits: retention.memory_limits(),
                 draft,
                 wanted,
-                ahead: held.guard.ahead,
+                ahead: guard.ahead,
             }));
         }
     }
@@ -187,11 +211,11 @@ impl<S: Store> Pipeline<S> {
     /// Notes that what the files say is durable.
     pub(super) fn settle_files(&mut self) {
         for held in &mut self.files {
-            if let (FilePlan::Zone { zone, limits: _ }, Some((_, due @ true))) =
-                (&held.plan, &mut held.content)
+            if let HeldFile::Zone(own) = held
+                && let Some((_, due @ true)) = &mut own.content
             {
                 *due = false;
-                zone.set_stale_since_ms(held.bad_since_ms);
+                own.zone.set_stale_since_ms(own.bad_since_ms);
             }
         }
     }

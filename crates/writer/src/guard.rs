@@ -23,7 +23,7 @@ use provenance::{Cause, ObjectKey, Origin, Verb};
 use zone::check::{Fault, Findings, Warning, check};
 use zone::gate::{GateSettings, HeldChange, TOGETHER, Why, counts, lost};
 use zone::pin::Pin;
-use zone::{Contents, Draft, Zone};
+use zone::{Contents, Draft, MemoryLimits, Zone};
 
 type Key = Box<[u8]>;
 
@@ -86,6 +86,18 @@ struct Passed {
     lost: usize,
     /// The records of the zone before.
     before: usize,
+}
+
+/// A draft that may become a version.
+pub(super) struct Ready {
+    pub(super) zone: Arc<Zone>,
+    /// How much history its versions carry in memory.
+    pub(super) limits: MemoryLimits,
+    pub(super) draft: ZoneDraft,
+    /// A serial that the version's should not be before.
+    pub(super) wanted: Option<Serial>,
+    /// A serial that the version's has to be above.
+    pub(super) ahead: Option<Serial>,
 }
 
 /// The guard of one zone.

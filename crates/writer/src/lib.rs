@@ -31,31 +31,30 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{mpsc, oneshot};
 
 use dns::{Name, RrRef, Serial};
-use kubernetes::facts::{Change, Dirty, Part, State};
+use kubernetes::facts::{Change, Part};
 use kubernetes::schema::Problem;
 use ops::{Clock, millis};
 use provenance::{Cause, Kind};
 use zone::check::Warning;
 use zone::pin::Pin;
-use zone::{Candidate, Journaled, Version, Zone};
+use zone::{Candidate, Journaled, Version, Zone, ZoneSet};
 
 use catalog::HeldCatalog;
 use cluster::Cluster;
 use files::HeldFile;
 use guard::Guard;
-use overlay::Overlays;
 use pin::not_guarded;
 use triggered::Triggered;
 use wait::{Next, within};
 
 pub use catalog::CatalogPlan;
+pub use cluster::{ClusterHandles, LiveTables};
 pub use files::{FileInput, FilePlan};
 pub use gauges::ClusterGauges;
 pub use guard::{GateEvent, PinOrder, Released, Restored, Target};
 pub use name::service_node;
 pub use notes::{Ended, Notes};
-pub use plan::{ClusterPlan, ExternalPlan, ZonePlan};
-pub use render::{Rendering, ZoneDraft, render_all, render_dirty};
+pub use plan::{ClusterPlan, ExternalPlan, PlanChange, ZonePlan};
 pub use triggered::ServiceKind;
 pub use why::Reason;
 
@@ -222,6 +221,8 @@ pub trait Observer: Send {
 
 /// The writer.
 pub struct Pipeline<S> {
+    /// The zones as readers know them.
+    zones: Arc<ZoneSet>,
     /// The clusters, in configuration order.
     clusters: Vec<Cluster>,
     /// The zone files, in configuration order.
@@ -250,35 +251,19 @@ impl<S> std::fmt::Debug for Pipeline<S> {
 }
 
 impl<S: Store> Pipeline<S> {
-    /// A writer for these clusters. Their zones hold what the store knew already.
+    /// A writer for these clusters, whose zones are in `zones`. They hold what the store knew already.
     pub fn new(
-        plans: Vec<ClusterPlan>,
+        zones: Arc<ZoneSet>,
+        clusters: Vec<(ClusterPlan, ClusterHandles)>,
         store: S,
         clock: Arc<dyn Clock>,
         observer: Box<dyn Observer>,
     ) -> Self {
-        let cluster_of = |plan: ClusterPlan| {
-            let guards = plan.zones().map(|zone| Guard::new(zone.gate)).collect();
-            Cluster {
-                state: State::new(plan.kinds),
-                dirty: Dirty::default(),
-                all_dirty: true,
-                imports_dirty: true,
-                problems: BTreeMap::new(),
-                gauges: Arc::new(ClusterGauges {
-                    kinds: plan.kinds,
-                    ..ClusterGauges::default()
-                }),
-                plan,
-                overlays: Overlays::new(),
-                guards,
-                live_is_behind: false,
-                triggered: BTreeMap::new(),
-            }
-        };
-        let clusters = plans.into_iter().map(cluster_of).collect();
+        let clusters = clusters.into_iter();
+        let clusters = clusters.map(|(plan, handles)| Cluster::new(plan, handles, &zones));
         Self {
-            clusters,
+            clusters: clusters.collect(),
+            zones,
             files: Vec::new(),
             catalogs: Vec::new(),
             store,
@@ -289,14 +274,6 @@ impl<S: Store> Pipeline<S> {
             awaits_secondaries: false,
             over: BTreeMap::new(),
         }
-    }
-
-    /// What others may read of each cluster.
-    pub fn gauges(&self) -> Vec<Arc<ClusterGauges>> {
-        self.clusters
-            .iter()
-            .map(|cluster| Arc::clone(&cluster.gauges))
-            .collect()
     }
 
     /// Whether everything of a cluster was listed; ServiceImports only when `with_imports` says so.
@@ -387,11 +364,9 @@ impl<S: Store> Pipeline<S> {
                 let changes = cluster.dirty.changes;
                 let triggered = Triggered::of(&change, triggered);
                 cluster.state.apply(change, &mut cluster.dirty);
-                cluster
-                    .gauges
-                    .last_change_ms
-                    .store(now_ms, Ordering::Relaxed);
-                for (gauge, kind) in cluster.gauges.objects.iter().zip(Kind::ALL) {
+                let gauges = &cluster.handles.gauges;
+                gauges.last_change_ms.store(now_ms, Ordering::Relaxed);
+                for (gauge, kind) in gauges.objects.iter().zip(Kind::ALL) {
                     gauge.store(cluster.state.count(kind) as u64, Ordering::Relaxed);
                 }
                 // Nobody waits for what changes nothing.
@@ -439,7 +414,7 @@ impl<S: Store> Pipeline<S> {
         for (apex, serial) in serials {
             let later = |known: Option<Serial>| known.map_or(*serial, |known| known.later(*serial));
             for catalog in &mut self.catalogs {
-                let zone = &catalog.plan.zone;
+                let zone = &catalog.zone;
                 let own = zone.current().map(|version| version.serial);
                 if zone.apex() == apex && own.is_none_or(|own| serial.is_after(own)) {
                     catalog.ahead = Some(later(catalog.ahead));
@@ -466,7 +441,7 @@ impl<S: Store> Pipeline<S> {
         let Some(cluster) = self.clusters.get(cluster) else {
             return;
         };
-        let gauges = &cluster.gauges;
+        let gauges = &cluster.handles.gauges;
         let gauge = match part {
             Part::Cluster => &gauges.stale_since_ms,
             Part::Imports => &gauges.imports_stale_since_ms,

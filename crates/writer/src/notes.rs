@@ -33,7 +33,7 @@ impl<S: Store> Pipeline<S> {
                 continue;
             }
             let mut catalogs = self.catalogs.iter_mut();
-            if let Some(catalog) = catalogs.find(|it| *it.plan.zone.apex() == apex) {
+            if let Some(catalog) = catalogs.find(|it| *it.zone.apex() == apex) {
                 catalog.notes = causes;
             }
         }
@@ -66,7 +66,7 @@ impl<S: Store> Pipeline<S> {
             .map(|(zone, notes)| (zone.apex().clone(), notes.to_vec()))
             .collect();
         let of_catalogs = self.catalogs.iter();
-        notes.extend(of_catalogs.map(|it| (it.plan.zone.apex().clone(), it.notes.clone())));
+        notes.extend(of_catalogs.map(|it| (it.zone.apex().clone(), it.notes.clone())));
         notes.retain(|(_, causes)| !causes.is_empty());
         Ended {
             store: self.store,

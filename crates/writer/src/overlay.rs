@@ -6,7 +6,7 @@
 //! name of the cluster comes or goes, the file is looked at again for it and for the names above it,
 //! which may have become or ceased to be non-terminals; nothing else can differ.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use provenance::{Cause, ObjectKey, Origin, Verb};
@@ -51,9 +51,6 @@ impl Overlay {
         }
     }
 }
-
-/// The files under the zones of one cluster, by place of the zone.
-pub(super) type Overlays = BTreeMap<usize, Overlay>;
 
 /// What is to be kept of a zone with a file under it once it is durable.
 #[derive(Debug)]

@@ -1,34 +1,33 @@
-//! What one cluster is rendered into: its zones, their TTL, what of the cluster may be seen.
+//! The plan of a cluster: its zones, their settings, what of the cluster may be seen. Values alone, to be compared.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use dns::{Name, Ttl};
-use kubernetes::facts::{
-    ClientPods, HeadlessService, HeadlessServices, Kinds, SeenNamespaces, Service, ServiceForm,
-    State,
-};
+use kubernetes::facts::{HeadlessService, Kinds, Service, ServiceForm, State};
 use kubernetes::schema::{ApexSettings, ExternalSettings, Front};
 use provenance::ObjectKey;
 use zone::gate::GateSettings;
-use zone::{MemoryLimits, Zone};
+use zone::journal::Retention;
+
+use crate::catalog::CatalogPlan;
+use crate::files::FilePlan;
 
 /// One zone of a cluster.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZonePlan {
-    /// The zone as readers know it.
-    pub zone: Arc<Zone>,
-    /// What stands at its apex.
+    /// Its name.
+    pub name: Name,
+    /// The settings of its apex.
     pub apex: ApexSettings,
-    /// How much history its versions carry in memory.
-    pub limits: MemoryLimits,
+    /// How much of its past is kept.
+    pub retention: Retention,
     /// Which losses are held; `None` for none.
     pub gate: Option<GateSettings>,
 }
 
 /// External zones that are written alike: those of one `k8s_external`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExternalPlan {
     /// Zones of names; PTRs point into the first. Never empty.
     pub forward: Vec<ZonePlan>,
@@ -45,8 +44,57 @@ impl ExternalPlan {
     }
 }
 
+/// One difference of two plans: what the running writer is to do. Clusters are named by their home.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlanChange {
+    /// There is a cluster more.
+    AddCluster(ClusterPlan),
+    /// A cluster is seen through another source, or its source is asked for other objects: all is listed again.
+    RestartSource(ClusterPlan),
+    /// The objects of a cluster are rendered otherwise, or into other zones.
+    SetCluster(ClusterPlan),
+    /// A cluster is no more.
+    RemoveCluster(Name),
+    /// The records of a cluster have another TTL.
+    SetTtl {
+        /// The cluster.
+        cluster: Name,
+        /// The TTL.
+        ttl: Ttl,
+    },
+    /// A zone has another apex.
+    SetApex {
+        /// The zone.
+        zone: Name,
+        /// The settings of its apex.
+        apex: ApexSettings,
+    },
+    /// Other losses of a zone are held.
+    SetGate {
+        /// The zone.
+        zone: Name,
+        /// Which; `None` for none.
+        gate: Option<GateSettings>,
+    },
+    /// Another part of a zone's past is kept.
+    SetRetention {
+        /// The zone.
+        zone: Name,
+        /// How much.
+        retention: Retention,
+    },
+    /// There is a zone file more, or one is to be read otherwise.
+    SetFile(FilePlan),
+    /// There is no file for this zone any more.
+    RemoveFile(Name),
+    /// There is a catalog more, or one lists other zones.
+    SetCatalog(CatalogPlan),
+    /// A catalog is no more.
+    RemoveCatalog(Name),
+}
+
 /// The zones of one cluster and how they are rendered.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterPlan {
     /// A name for logs and status: where the facts come from.
     pub source: String,
@@ -69,15 +117,77 @@ pub struct ClusterPlan {
     pub namespaces: Option<BTreeSet<String>>,
     /// Whether Services with cluster IPs and no ready endpoint are hidden.
     pub hides_empty_services: bool,
-    /// Where the namespaces that are seen are published, if someone wants to know.
-    pub seen: Option<Arc<SeenNamespaces>>,
-    /// Where the headless Services that are seen are published, if someone wants to know.
-    pub headless: Option<Arc<HeadlessServices>>,
-    /// Where pods are published by address, if someone wants to know.
-    pub clients: Option<Arc<ClientPods>>,
+    /// Whether handlers read which namespaces are seen.
+    pub publishes_namespaces: bool,
+    /// Whether handlers read which headless Services are seen.
+    pub publishes_headless: bool,
+    /// Whether handlers read which pod has which address.
+    pub publishes_clients: bool,
 }
 
 impl ClusterPlan {
+    /// The zone whose name servers the others name: no other cluster has it.
+    ///
+    /// # Panics
+    /// Where there is no zone of names: no directive is without.
+    #[must_use]
+    pub fn home(&self) -> &Name {
+        let mut names = self.forward.iter().chain(&self.clusterset);
+        &names.next().expect("there is a zone of names").name
+    }
+
+    /// A zone, by its name.
+    #[must_use]
+    pub fn zone(&self, name: &Name) -> Option<&ZonePlan> {
+        self.zones().find(|zone| zone.name == *name)
+    }
+
+    /// A zone, by its name, to be changed.
+    fn zone_mut(&mut self, name: &Name) -> Option<&mut ZonePlan> {
+        let external = self.external.iter_mut();
+        let external = external.flat_map(|it| it.forward.iter_mut().chain(&mut it.reverse));
+        let own = self.forward.iter_mut().chain(&mut self.reverse);
+        let mut all = own.chain(&mut self.clusterset).chain(external);
+        all.find(|zone| zone.name == *name)
+    }
+
+    /// Makes a change of settings, if it is of this cluster: whether objects or tops are rendered otherwise then.
+    pub fn set(&mut self, change: &PlanChange) -> bool {
+        match change {
+            PlanChange::SetRetention { zone, retention } => {
+                if let Some(zone) = self.zone_mut(zone) {
+                    zone.retention = *retention;
+                }
+                false
+            }
+            PlanChange::SetGate { zone, gate } => {
+                if let Some(zone) = self.zone_mut(zone) {
+                    zone.gate = *gate;
+                }
+                false
+            }
+            PlanChange::SetApex { zone, apex } => self.zone_mut(zone).is_some_and(|zone| {
+                zone.apex.clone_from(apex);
+                true
+            }),
+            PlanChange::SetTtl { cluster, ttl } => {
+                let is_own = self.home() == cluster;
+                if is_own {
+                    self.ttl = *ttl;
+                }
+                is_own
+            }
+            PlanChange::AddCluster(_)
+            | PlanChange::RestartSource(_)
+            | PlanChange::SetCluster(_)
+            | PlanChange::RemoveCluster(_)
+            | PlanChange::SetFile(_)
+            | PlanChange::RemoveFile(_)
+            | PlanChange::SetCatalog(_)
+            | PlanChange::RemoveCatalog(_) => false,
+        }
+    }
+
     /// All zones, in the order of edits: forward, reverse, clusterset, external.
     pub fn zones(&self) -> impl Iterator<Item = &ZonePlan> {
         let external = self.external.iter().flat_map(ExternalPlan::zones);
@@ -155,7 +265,7 @@ pub(super) fn closest(zones: &[ZonePlan], address: IpAddr) -> Option<usize> {
     zones
         .iter()
         .enumerate()
-        .filter(|(_, plan)| owner.is_within(plan.zone.apex()))
-        .max_by_key(|(_, plan)| plan.zone.apex().as_wire().len())
+        .filter(|(_, plan)| owner.is_within(&plan.name))
+        .max_by_key(|(_, plan)| plan.name.as_wire().len())
         .map(|(place, _)| place)
 }

@@ -11,11 +11,10 @@ mod zone_edit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-pub use zone_edit::ZoneDraft;
-pub(super) use zone_edit::{ZoneEdit, draft_of, nodes_of};
+pub(super) use zone_edit::{ZoneDraft, ZoneEdit, draft_of, nodes_of};
 
-use crate::guard::Guard;
-use crate::overlay::{Layer, Overlays, merge};
+use crate::cluster::ClusterZone;
+use crate::overlay::{Layer, merge};
 use crate::plan::{ClusterPlan, ZonePlan};
 use dns::{Name, Record};
 use kubernetes::facts::{Dirty, PodAddress, Service, State};
@@ -27,39 +26,16 @@ use zone::{Contents, Edit, Node};
 
 /// What a rendering gives: a draft for each zone, in the plan's order, and what could not be rendered.
 #[derive(Debug)]
-pub struct Rendering {
+pub(super) struct Rendering {
     /// Drafts, empty ones too.
-    pub drafts: Vec<ZoneDraft>,
+    pub(super) drafts: Vec<ZoneDraft>,
     /// Problems of the keys that were rendered, by Service and ServiceImport.
-    pub problems: BTreeMap<FactKey, Vec<Problem>>,
-    /// How many Services were rendered: the work done.
-    pub services_rendered: usize,
-    /// How many addresses were rendered.
-    pub addresses_rendered: usize,
-    /// How many names of pods were rendered.
-    pub pods_rendered: usize,
+    pub(super) problems: BTreeMap<FactKey, Vec<Problem>>,
+    /// How many Services, addresses and names of pods were rendered: the work done.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests count the work"))]
+    pub(super) work: [usize; 3],
     /// What is kept of the zones with a file under them.
     pub(super) layers: Vec<Layer>,
-}
-
-/// What lies below a rendering.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Below<'a> {
-    /// The files under the zones.
-    pub(super) overlays: &'a Overlays,
-    /// The guards of the zones, by place: what one keeps aside is gone on from.
-    pub(super) guards: &'a [Guard],
-}
-
-impl Below<'_> {
-    /// What a zone holds now, or will when it is let out.
-    fn current(&self, place: usize, plan: &ZonePlan) -> Contents {
-        let kept = self.guards.get(place).and_then(Guard::base);
-        kept.cloned().unwrap_or_else(|| {
-            let version = plan.zone.current();
-            version.map_or_else(|| nothing(plan), |version| version.contents.clone())
-        })
-    }
 }
 
 #[derive(Debug)]
@@ -70,8 +46,8 @@ pub(super) struct Renderer<'a> {
     pub(super) edits: Vec<ZoneEdit>,
     /// What could not be rendered.
     problems: BTreeMap<FactKey, Vec<Problem>>,
-    /// What the edits begin with.
-    below: Below<'a>,
+    /// What the edits begin with, in the plan's order.
+    zones: &'a [ClusterZone],
     is_whole: bool,
     /// The cause of what neither layer of a zone has, where a zone is rendered whole.
     gone: BTreeSet<u32>,
@@ -79,26 +55,15 @@ pub(super) struct Renderer<'a> {
 
 /// Renders what is dirty on top of the current contents; with `new_imports` also all that leads to
 /// ServiceImports, which were listed for the first time.
-#[must_use]
-pub fn render_dirty(
+pub(super) fn render_dirty(
     state: &State,
     plan: &ClusterPlan,
     dirty: &Dirty,
     new_imports: bool,
-) -> Rendering {
-    render_dirty_over(state, plan, dirty, new_imports, alone(&Overlays::new()))
-}
-
-/// As [`render_dirty`], with files under some zones.
-pub(super) fn render_dirty_over(
-    state: &State,
-    plan: &ClusterPlan,
-    dirty: &Dirty,
-    new_imports: bool,
-    below: Below<'_>,
+    zones: &[ClusterZone],
 ) -> Rendering {
     let mut causes = dirty.causes.clone();
-    let mut renderer = Renderer::new(state, plan, below, false);
+    let mut renderer = Renderer::new(state, plan, zones, false);
     for (key, causes) in &dirty.services {
         renderer.service(key, causes);
         renderer.external_service(key, causes);
@@ -159,21 +124,15 @@ impl WholeCauses {
 }
 
 /// Renders everything: what is in the current contents and not rendered goes.
-#[must_use]
-pub fn render_all(state: &State, plan: &ClusterPlan, dirty: &Dirty) -> Rendering {
-    render_all_over(state, plan, dirty, alone(&Overlays::new()))
-}
-
-/// As [`render_all`], with files under some zones.
-pub(super) fn render_all_over(
+pub(super) fn render_all(
     state: &State,
     plan: &ClusterPlan,
     dirty: &Dirty,
-    below: Below<'_>,
+    zones: &[ClusterZone],
 ) -> Rendering {
     let mut causes = dirty.causes.clone();
     let whole = WholeCauses::beside(&mut causes, plan);
-    let mut renderer = Renderer::new(state, plan, below, true);
+    let mut renderer = Renderer::new(state, plan, zones, true);
     renderer.gone.clone_from(&whole.vanished);
     for place in 0..plan.forward.len() {
         renderer.forward_zone(place, dirty, &whole);
@@ -194,24 +153,26 @@ pub(super) fn render_all_over(
 impl<'a> Renderer<'a> {
     /// A renderer on top of the current versions; where a file lies under a zone, on top of the
     /// cluster's own layer, or of nothing when everything is rendered.
-    fn new(state: &'a State, plan: &'a ClusterPlan, below: Below<'a>, is_whole: bool) -> Self {
-        let edit_of = |(place, zone_plan): (usize, &ZonePlan)| {
-            let contents = match below.overlays.get(&place) {
-                None => below.current(place, zone_plan),
-                Some(overlay) => {
-                    let layer = overlay.layer.clone().filter(|_| !is_whole);
-                    layer.unwrap_or_else(|| nothing(zone_plan))
-                }
+    fn new(
+        state: &'a State,
+        plan: &'a ClusterPlan,
+        zones: &'a [ClusterZone],
+        is_whole: bool,
+    ) -> Self {
+        let edit_of = |(plan, zone): (&ZonePlan, &ClusterZone)| {
+            let contents = match &zone.overlay {
+                None => zone.base(),
+                Some(overlay) => overlay.layer.clone().filter(|_| !is_whole),
             };
-            ZoneEdit::new(Edit::new(&contents))
+            ZoneEdit::new(Edit::new(&contents.unwrap_or_else(|| nothing(plan))))
         };
-        let edits = plan.zones().enumerate().map(edit_of).collect();
+        let edits = plan.zones().zip(zones).map(edit_of).collect();
         Self {
             state,
             plan,
             edits,
             problems: BTreeMap::new(),
-            below,
+            zones,
             is_whole,
             gone: BTreeSet::new(),
         }
@@ -232,7 +193,7 @@ impl<'a> Renderer<'a> {
     /// Renders a pod's name into every forward zone.
     fn pod(&mut self, at: &PodAddress, causes: &BTreeSet<u32>) {
         for place in 0..self.plan.forward.len() {
-            let apex = self.plan.forward[place].zone.apex().clone();
+            let apex = self.plan.forward[place].name.clone();
             let node = self.pod_node(at, &apex);
             let edit = &mut self.edits[place];
             let tag = edit.tag(causes);
@@ -249,7 +210,7 @@ impl<'a> Renderer<'a> {
     fn service(&mut self, key: &ObjectKey, causes: &BTreeSet<u32>) {
         self.problems.insert(Kind::Service.of(key), Vec::new());
         for place in 0..self.plan.forward.len() {
-            let apex = self.plan.forward[place].zone.apex().clone();
+            let apex = self.plan.forward[place].name.clone();
             let nodes = self.service_nodes(key, &apex);
             if let Ok(base) = service_name(key, &apex) {
                 self.edits[place].put_subtree(&base, nodes, causes);
@@ -289,7 +250,7 @@ impl<'a> Renderer<'a> {
             .collect();
         let home = self.plan.forward.first();
         let mut records = home
-            .map(|home| pointers(address, &holders, home.zone.apex(), self.plan.ttl))
+            .map(|home| pointers(address, &holders, &home.name, self.plan.ttl))
             .unwrap_or_default();
         if records.is_empty() {
             records = self.import_pointers(address);
@@ -315,7 +276,7 @@ impl<'a> Renderer<'a> {
     /// Renders a whole forward zone.
     fn forward_zone(&mut self, place: usize, dirty: &Dirty, whole: &WholeCauses) {
         let plan = &self.plan.forward[place];
-        let apex = plan.zone.apex().clone();
+        let apex = plan.name.clone();
         let mut nodes: Vec<(Node, u32)> = Vec::new();
         for service in self.state.services() {
             let rendered = self.service_nodes(&service.key, &apex);
@@ -374,11 +335,11 @@ impl<'a> Renderer<'a> {
 
     /// Ends all edits; `work` is how many Services, addresses and pods were rendered.
     fn finish(self, mut causes: Vec<Cause>, work: [usize; 3]) -> Rendering {
-        let [services, addresses, pods] = work;
         let mut layers = Vec::new();
         let mut drafts = Vec::new();
-        for ((place, edit), plan) in self.edits.into_iter().enumerate().zip(self.plan.zones()) {
-            let edit = match self.below.overlays.get(&place) {
+        let zones = self.plan.zones().zip(self.zones);
+        for ((place, edit), (plan, zone)) in self.edits.into_iter().enumerate().zip(zones) {
+            let edit = match &zone.overlay {
                 None => edit,
                 // What is rendered of a zone whose file is not known is not used.
                 Some(overlay) if overlay.file.is_none() => edit,
@@ -389,7 +350,7 @@ impl<'a> Renderer<'a> {
                         place,
                         edit,
                         overlay,
-                        &self.below.current(place, plan),
+                        &zone.base().unwrap_or_else(|| nothing(plan)),
                         gone,
                         &mut causes,
                     );
@@ -403,24 +364,14 @@ impl<'a> Renderer<'a> {
             drafts,
             layers,
             problems: self.problems,
-            services_rendered: services,
-            addresses_rendered: addresses,
-            pods_rendered: pods,
+            work,
         }
-    }
-}
-
-/// Nothing but these files below a rendering.
-const fn alone(overlays: &Overlays) -> Below<'_> {
-    Below {
-        overlays,
-        guards: &[],
     }
 }
 
 /// A zone with nothing in it.
 fn nothing(plan: &ZonePlan) -> Contents {
-    Contents::empty(plan.zone.apex(), soa(&plan.apex))
+    Contents::empty(&plan.name, soa(&plan.apex))
 }
 
 /// The node of an address with these PTRs in its reverse zone, if there are any. The apex of a zone of
@@ -431,7 +382,7 @@ fn pointer_node(
     mut records: Vec<Record>,
     own: impl FnOnce() -> Vec<Record>,
 ) -> Option<Node> {
-    let apex = plan.zone.apex();
+    let apex = &plan.name;
     if Name::reverse_of(address) == *apex {
         let own = own().into_iter();
         records.extend(own.filter(|record| record.owner == *apex));

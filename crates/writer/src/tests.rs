@@ -29,10 +29,18 @@ use ops::HandClock;
 use proptest::prelude::*;
 use provenance::{FactKey, ObjectKey, Origin};
 use worlds::{Event, Objects, any_event, any_options, fresh, key_of, list, same_options, seen};
-use zone::journal::next_serial;
-use zone::{Contents, MemoryLimits, Zone};
+use zone::Contents;
+use zone::journal::{Retention, next_serial};
 
 use super::*;
+use crate::render::{Rendering, render_dirty};
+
+/// A hundred versions.
+const RETENTION: Retention = Retention {
+    versions: 100,
+    octets: 1 << 20,
+    ..Retention::DEFAULT
+};
 
 /// A store that keeps nothing, and fails when told.
 #[derive(Default)]
@@ -87,36 +95,94 @@ impl Observer for Deaf {
     fn synced(&self, _: usize) {}
 }
 
+/// A plan with its zones, and with what is published beside them. Clones share these.
+#[derive(Debug, Clone)]
+struct World {
+    /// The plan.
+    plan: ClusterPlan,
+    /// Its zones, in its order.
+    zones: Arc<ZoneSet>,
+    /// What others read.
+    handles: ClusterHandles,
+}
+
+impl World {
+    /// Zones without a version.
+    fn new(plan: ClusterPlan) -> Self {
+        let zones = plan.zones().map(|plan| Arc::new(Zone::new(&plan.name)));
+        Self {
+            zones: Arc::new(ZoneSet::new(zones.collect())),
+            handles: ClusterHandles::new(&plan),
+            plan,
+        }
+    }
+
+    /// The same zones under another plan.
+    fn replanned(self, plan: ClusterPlan) -> Self {
+        let handles = ClusterHandles::new(&plan);
+        Self {
+            plan,
+            handles,
+            ..self
+        }
+    }
+
+    /// A zone, by its name.
+    fn zone(&self, name: &str) -> &Arc<Zone> {
+        self.zones.get(&name.parse().unwrap()).unwrap()
+    }
+}
+
+impl std::ops::Deref for World {
+    type Target = ClusterPlan;
+
+    fn deref(&self) -> &ClusterPlan {
+        &self.plan
+    }
+}
+
+/// A writer of these clusters.
+fn writer<S: Store>(
+    worlds: &[World],
+    store: S,
+    clock: Arc<dyn Clock>,
+    observer: Box<dyn Observer>,
+) -> Pipeline<S> {
+    let zones = worlds.iter().flat_map(|world| world.zones.all()).cloned();
+    let zones = Arc::new(ZoneSet::new(zones.collect()));
+    let clusters = worlds
+        .iter()
+        .map(|world| (world.plan.clone(), world.handles.clone()));
+    Pipeline::new(zones, clusters.collect(), store, clock, observer)
+}
+
 /// The plan of `cluster.local` with two reverse zones, and of a set of clusters.
-fn plan_with_imports() -> ClusterPlan {
-    let plan = plan();
+fn plan_with_imports() -> World {
+    let plan = plan().plan;
     let own = &plan.forward[0];
-    let apex: Name = "clusterset.local.".parse().unwrap();
-    ClusterPlan {
+    World::new(ClusterPlan {
         clusterset: vec![ZonePlan {
-            zone: Arc::new(Zone::new(&apex)),
+            name: "clusterset.local.".parse().unwrap(),
             apex: ApexSettings {
                 form: ZoneForm::Clusterset,
                 ..own.apex.clone()
             },
-            limits: own.limits,
-            gate: own.gate,
+            ..own.clone()
         }],
         kinds: plan.kinds.with(Kind::ServiceImport),
         ..plan
-    }
+    })
 }
 
 /// The plan of `cluster.local` with two reverse zones.
-fn plan() -> ClusterPlan {
+fn plan() -> World {
     let zone_plan = |apex: &str, form: ZoneForm| {
         let server = match form {
             ZoneForm::Forward | ZoneForm::Clusterset | ZoneForm::Reverse => "ns.dns.cluster.local.",
             ZoneForm::External => "ns1.a.example.org.",
         };
-        let apex: Name = apex.parse().unwrap();
         ZonePlan {
-            zone: Arc::new(Zone::new(&apex)),
+            name: apex.parse().unwrap(),
             apex: ApexSettings {
                 name_servers: vec![NameServer {
                     name: server.parse().unwrap(),
@@ -130,14 +196,11 @@ fn plan() -> ClusterPlan {
                 ttl: Ttl::decode(5),
                 form,
             },
-            limits: MemoryLimits {
-                steps: 100,
-                octets: 1 << 20,
-            },
+            retention: RETENTION,
             gate: None,
         }
     };
-    ClusterPlan {
+    World::new(ClusterPlan {
         source: "test".into(),
         forward: vec![zone_plan("cluster.local.", ZoneForm::Forward)],
         reverse: vec![
@@ -159,27 +222,38 @@ fn plan() -> ClusterPlan {
         ttl: Ttl::decode(5),
         namespaces: None,
         hides_empty_services: false,
-        seen: None,
-        headless: None,
-        clients: None,
-    }
+        publishes_namespaces: false,
+        publishes_headless: false,
+        publishes_clients: false,
+    })
 }
 
-fn pipeline(plan: ClusterPlan) -> Pipeline<NoStore> {
-    Pipeline::new(
-        vec![plan],
-        NoStore::default(),
-        HandClock::at(1_000),
-        Box::new(Deaf),
-    )
+fn pipeline(plan: World) -> Pipeline<NoStore> {
+    let clock = HandClock::at(1_000);
+    writer(&[plan], NoStore::default(), clock, Box::new(Deaf))
 }
 
 /// The contents of all zones of a plan.
-fn contents(plan: &ClusterPlan) -> Vec<Contents> {
-    plan.zones()
-        .filter_map(|p| p.zone.current())
-        .map(|v| v.contents.clone())
-        .collect()
+fn contents(plan: &World) -> Vec<Contents> {
+    contents_of(&plan.zones)
+}
+
+/// The contents of zones.
+fn contents_of(zones: &ZoneSet) -> Vec<Contents> {
+    let versions = zones.all().iter().filter_map(|zone| zone.current());
+    versions.map(|version| version.contents.clone()).collect()
+}
+
+/// Renders what is dirty in the only cluster.
+fn rendering_of(pipeline: &Pipeline<NoStore>) -> Rendering {
+    let cluster = &pipeline.clusters[0];
+    render_dirty(
+        &cluster.state,
+        &cluster.plan,
+        &cluster.dirty,
+        false,
+        &cluster.zones,
+    )
 }
 
 fn lines(contents: &[Contents]) -> Vec<String> {
@@ -258,19 +332,14 @@ fn one_change_renders_one_service_however_many_there_are() {
                 origin: Origin::default(),
             })),
         );
-        let cluster = &pipeline.clusters[0];
-        let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, false);
-        assert_eq!(
-            (rendering.services_rendered, rendering.addresses_rendered),
-            (1, 1)
-        );
+        assert_eq!(rendering_of(&pipeline).work[..2], [1, 1]);
     }
 }
 
 #[test]
 fn a_refused_commit_shows_nothing_and_is_made_up_for() {
     let mut pipeline = busy_cluster(1);
-    let zone = Arc::clone(&pipeline.clusters[0].plan.forward[0].zone);
+    let zone = Arc::clone(&pipeline.zones.all()[0]);
     let serial = zone.current().unwrap().serial;
     pipeline.store.refusals = 1;
     feed(&mut pipeline, Change::Listed(Kind::Service, Vec::new()));
@@ -279,7 +348,7 @@ fn a_refused_commit_shows_nothing_and_is_made_up_for() {
     assert!(pipeline.commit());
     assert!(zone.current().unwrap().serial.is_after(serial));
     assert!(
-        !lines(&contents(&pipeline.clusters[0].plan))
+        !lines(&contents_of(&pipeline.zones))
             .iter()
             .any(|line| line.contains("s0.a"))
     );
@@ -304,19 +373,19 @@ fn nothing_is_published_before_every_kind_is_listed() {
     );
     feed(&mut pipeline, Change::Listed(Kind::Service, Vec::new()));
     assert!(pipeline.commit());
-    assert!(plan.forward[0].zone.current().is_none());
+    assert!(plan.zone("cluster.local.").current().is_none());
     feed(
         &mut pipeline,
         Change::Listed(Kind::EndpointSlice, Vec::new()),
     );
     assert!(pipeline.commit());
-    assert!(plan.forward[0].zone.current().is_some());
+    assert!(plan.zone("cluster.local.").current().is_some());
 }
 
 #[test]
 fn what_an_earlier_run_published_stays_stale_until_this_one_has_rendered() {
     let plan = plan();
-    let apex = &plan.forward[0].zone;
+    let apex = plan.zone("cluster.local.");
     apex.set_stale_since_ms(Some(5));
     let mut pipeline = pipeline(plan.clone());
     let (cluster, part) = (0, Part::Cluster);
@@ -353,7 +422,7 @@ fn a_store_that_refuses_does_not_end_the_writer() {
         .build()
         .unwrap();
     let plan = plan();
-    let zone = Arc::clone(&plan.forward[0].zone);
+    let zone = Arc::clone(plan.zone("cluster.local."));
     let mut pipeline = pipeline(plan);
     pipeline.store.refusals = 1;
     let seen = pipeline.clock.now();
@@ -381,7 +450,7 @@ fn a_store_that_refuses_does_not_end_the_writer() {
 }
 
 /// What is at a name below `cluster.local.` or in a reverse zone, as lines.
-fn at(plan: &ClusterPlan, owner: &str) -> Vec<String> {
+fn at(plan: &World, owner: &str) -> Vec<String> {
     let all = lines(&contents(plan));
     let owner = format!("{owner} ");
     all.into_iter()
@@ -390,7 +459,7 @@ fn at(plan: &ClusterPlan, owner: &str) -> Vec<String> {
 }
 
 /// A Service with a cluster IP, its slice with so many endpoints, and the namespace `a`.
-fn one_service(plan: &ClusterPlan, endpoints: u8) -> Pipeline<NoStore> {
+fn one_service(plan: &World, endpoints: u8) -> Pipeline<NoStore> {
     let mut pipeline = pipeline(plan.clone());
     let service = Fact::Service(Service {
         key: ObjectKey::new("a", "s"),
@@ -444,7 +513,7 @@ fn a_namespace_that_goes_and_comes_costs_what_is_in_it() {
     }
     assert!(pipeline.commit());
     let records = |pipeline: &Pipeline<NoStore>| {
-        let zone = &pipeline.clusters[0].plan.forward[0].zone;
+        let zone = &pipeline.zones.all()[0];
         zone.current().unwrap().contents.record_count()
     };
     let before = records(&pipeline);
@@ -454,10 +523,7 @@ fn a_namespace_that_goes_and_comes_costs_what_is_in_it() {
         (Change::Applied(namespace("small")), 0),
     ] {
         feed(&mut pipeline, change);
-        let cluster = &pipeline.clusters[0];
-        let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, false);
-        let work = (rendering.services_rendered, rendering.addresses_rendered);
-        assert_eq!(work, (3, 3));
+        assert_eq!(rendering_of(&pipeline).work[..2], [3, 3]);
         assert!(pipeline.commit());
         assert_eq!(records(&pipeline), before - gone);
     }

@@ -12,7 +12,6 @@ use kubernetes::facts::{Change, Fact, ServiceForm};
 use provenance::ObjectKey;
 
 use crate::cluster::Cluster;
-use crate::guard::Guard;
 
 /// A kind of Service, as CoreDNS's metric tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +70,7 @@ impl Cluster {
     /// has waited for nothing.
     pub(super) fn programmed(&mut self, now: SystemTime) -> Vec<(ServiceKind, Duration)> {
         let triggered = std::mem::take(&mut self.triggered);
-        if self.guards.iter().any(Guard::holds) {
+        if self.zones.iter().any(|zone| zone.guard.holds()) {
             return Vec::new();
         }
         let counted = |(service, at): (ObjectKey, SystemTime)| {

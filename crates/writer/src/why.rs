@@ -33,7 +33,7 @@ impl<S: Store> Pipeline<S> {
     pub(super) fn why(&mut self, apex: &Name, name: &Name) -> Vec<Reason> {
         let mut reasons = Vec::new();
         let clusters = self.clusters.iter();
-        let places = clusters.map(|it| (it, it.plan.zones().position(|it| it.zone.apex() == apex)));
+        let places = clusters.map(|it| (it, it.plan.zones().position(|it| it.name == *apex)));
         for (cluster, place) in places {
             if let Some(place) = place {
                 cluster.why(place, apex, name, &mut reasons);

@@ -5,7 +5,8 @@ use server::{Block, BlockZones, Shape};
 use transfer::Requester;
 
 use super::*;
-use crate::plan::clusters::plan;
+use crate::plan::model::Plan;
+use ops::RequestMetrics;
 
 #[test]
 fn an_address_that_is_excepted_of_an_interface_is_not_bound() {
@@ -30,7 +31,8 @@ fn an_address_that_is_excepted_of_an_interface_is_not_bound() {
 /// The zones that are given away on each listener of a Corefile, with those somebody may have.
 fn given(text: &str) -> Vec<(String, usize)> {
     let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
-    let planned = plan(&loaded.config, &|_| Vec::new());
+    let plan = Plan::new(&loaded.config, &|_| Vec::new());
+    let deployment = Deployment::new(plan, &RequestMetrics::default(), &Deployment::default());
     let of = |(listener, blocks): (Listener, Vec<&ServerBlock>)| {
         let keys = |block: &&ServerBlock| {
             let keys = block.keys_on(&listener).map(|key| key.apex.clone());
@@ -41,7 +43,7 @@ fn given(text: &str) -> Vec<(String, usize)> {
             )
         };
         let router = Router::new(blocks.iter().map(keys).collect());
-        let transfers = transfers((&blocks, &router), &planned, &mut BTreeSet::new());
+        let transfers = transfers((&blocks, &router), &deployment, &mut BTreeSet::new());
         let zones = transfers.zones.iter().map(|zone| zone.apex().to_string());
         let zones = format!("{}: {}", listener.port, zones.collect::<Vec<_>>().join(" "));
         (zones, transfers.access.len())

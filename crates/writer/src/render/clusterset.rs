@@ -32,7 +32,7 @@ impl<'a> Renderer<'a> {
         self.problems
             .insert(Kind::ServiceImport.of(key), Vec::new());
         for (place, zone) in (self.plan.first_clusterset()..).zip(&self.plan.clusterset) {
-            let apex = zone.zone.apex();
+            let apex = &zone.name;
             let nodes = self.import_nodes(key, apex);
             if let Ok(base) = service_name(key, apex) {
                 self.edits[place].put_subtree(&base, nodes, causes);
@@ -64,7 +64,7 @@ impl<'a> Renderer<'a> {
             .filter_map(|key| self.exposed_import(key))
             .map(|import| (import, self.state.slices_of_import(&import.key)))
             .collect();
-        import_pointers(address, &holders, home.zone.apex(), self.plan.ttl)
+        import_pointers(address, &holders, &home.name, self.plan.ttl)
     }
 
     /// Whether the PTRs of a node, left by an earlier run, stay though nothing asks for them: they lead to
@@ -73,7 +73,7 @@ impl<'a> Renderer<'a> {
         let to_import = |data: &[u8]| {
             Name::decode(data, 0).is_ok_and(|(target, _)| {
                 let zones = &mut self.plan.clusterset.iter();
-                zones.any(|zone| target.is_within(zone.zone.apex()))
+                zones.any(|zone| target.is_within(&zone.name))
             })
         };
         !self.state.has_imports()
@@ -103,7 +103,7 @@ impl<'a> Renderer<'a> {
     /// Renders all clusterset zones whole.
     pub(super) fn clusterset_zones(&mut self, dirty: &Dirty, whole: &WholeCauses) {
         for (place, zone) in (self.plan.first_clusterset()..).zip(&self.plan.clusterset) {
-            let apex = zone.zone.apex();
+            let apex = &zone.name;
             let mut nodes = Vec::new();
             for import in self.state.imports() {
                 let causes = dirty.imports.get(&import.key);

@@ -14,7 +14,7 @@ use crate::plan::{ExternalPlan, ZonePlan, closest};
 
 /// The owners of a zone's own records, below its apex.
 fn reserved(plan: &ZonePlan) -> Vec<Name> {
-    let apex = plan.zone.apex();
+    let apex = &plan.name;
     apex_records(apex, &plan.apex)
         .into_iter()
         .map(|record| record.owner)
@@ -44,7 +44,7 @@ impl<'a> Renderer<'a> {
     pub(super) fn external_service(&mut self, key: &ObjectKey, causes: &BTreeSet<u32>) {
         for (first, plan) in self.externals() {
             for (place, zone) in (first..).zip(&plan.forward) {
-                let apex = zone.zone.apex();
+                let apex = &zone.name;
                 let nodes = self.external_nodes(key, plan, apex, &reserved(zone));
                 let Some((base, nodes)) = external_name(key, apex).ok().zip(nodes) else {
                     continue;
@@ -99,11 +99,11 @@ impl<'a> Renderer<'a> {
         let home = plan.forward.first()?;
         let holders = self.state.outer_holders(address);
         let holders = holders.iter().filter_map(|key| self.named_outside(key));
-        let apex = home.zone.apex();
+        let apex = &home.name;
         let own = reserved(home);
         let records = external_pointers(address, holders, apex, &own, &plan.settings);
         pointer_node(address, zone, records, || {
-            apex_records(zone.zone.apex(), &zone.apex)
+            apex_records(&zone.name, &zone.apex)
         })
     }
 
@@ -111,7 +111,7 @@ impl<'a> Renderer<'a> {
     pub(super) fn external_zones(&mut self, dirty: &Dirty, whole: &WholeCauses) {
         for (first, plan) in self.externals() {
             for (place, zone) in (first..).zip(&plan.forward) {
-                let apex = zone.zone.apex();
+                let apex = &zone.name;
                 let own = reserved(zone);
                 let mut nodes = Vec::new();
                 for service in self.state.services() {

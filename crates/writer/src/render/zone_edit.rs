@@ -93,7 +93,7 @@ impl ZoneEdit {
         nodes: Vec<(Node, u32)>,
         whole: &WholeCauses,
     ) {
-        let own = apex_records(plan.zone.apex(), &plan.apex);
+        let own = apex_records(&plan.name, &plan.apex);
         self.put_whole_with(plan, own, nodes, whole);
     }
 
@@ -107,7 +107,7 @@ impl ZoneEdit {
     ) {
         let tag = self.tag(&whole.configured);
         let gone = self.tag(&whole.vanished);
-        let own = nodes_of(own, plan.zone.apex());
+        let own = nodes_of(own, &plan.name);
         nodes.extend(own.into_iter().map(|node| (node, tag)));
         // The sort is stable: an apex that has PTRs stands before the same without.
         nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -119,11 +119,11 @@ impl ZoneEdit {
 
 /// A draft of one zone with the groups of causes its tags name.
 #[derive(Debug)]
-pub struct ZoneDraft {
+pub(crate) struct ZoneDraft {
     /// The next contents and the difference.
-    pub draft: Draft,
+    pub(crate) draft: Draft,
     /// Groups of causes, by tag.
-    pub causes: Vec<Vec<Cause>>,
+    pub(crate) causes: Vec<Vec<Cause>>,
 }
 
 /// Ends one edit and keeps only the groups of causes that a record names.

@@ -7,16 +7,16 @@ use super::*;
 const OURS: &str = "10.0.0.53";
 
 /// A plan whose servers are reached at [`OURS`], port 5353; the second reverse zone is that address alone.
-fn front_plan() -> ClusterPlan {
-    let mut plan = plan();
-    plan.reverse[1].zone = Arc::new(Zone::new(&"53.0.0.10.in-addr.arpa.".parse().unwrap()));
+fn front_plan() -> World {
+    let mut plan = plan().plan;
+    plan.reverse[1].name = "53.0.0.10.in-addr.arpa.".parse().unwrap();
     plan.external.clear();
     plan.front = Front {
         addresses: [OURS.parse().unwrap()].into(),
         ports: [5353].into(),
         zones: [0, 1, 2].into(),
     };
-    plan
+    World::new(plan)
 }
 
 /// A Service in namespace `a`.
@@ -50,7 +50,7 @@ fn slice(service: &str, addresses: &[&str], port: u16) -> Change {
 }
 
 /// What stands at the tops and at `ns.dns`, without what never differs.
-fn tops(plan: &ClusterPlan) -> Vec<String> {
+fn tops(plan: &World) -> Vec<String> {
     let all = lines(&contents(plan));
     let is_top = |line: &&String| line.contains(" NS ") || line.starts_with("ns.dns.");
     let short = |line: &String| line.replace(" 5 IN", "").replace(".svc.cluster.local.", "");
@@ -58,7 +58,7 @@ fn tops(plan: &ClusterPlan) -> Vec<String> {
 }
 
 /// A writer that has listed everything, and nothing was there but the namespace `a`.
-fn listed(plan: &ClusterPlan) -> Pipeline<NoStore> {
+fn listed(plan: &World) -> Pipeline<NoStore> {
     let mut pipeline = pipeline(plan.clone());
     for kind in plan.kinds.iter() {
         feed(&mut pipeline, Change::Listed(kind, Vec::new()));
@@ -145,7 +145,7 @@ fn several_services_and_headless_ones_are_all_named() {
         ]
     );
     // Every name server has an address in the zone.
-    let zone = plan.forward[0].zone.current().unwrap();
+    let zone = plan.zone("cluster.local.").current().unwrap();
     let apex = zone.contents.get(&[]).unwrap();
     for data in apex.rrset(Rtype::NS).unwrap().data() {
         let target = Name::from_wire(data).unwrap();
@@ -164,7 +164,7 @@ fn pointers_at_the_top_of_a_zone_stay_when_its_name_server_changes() {
     feed(&mut pipeline, service("dns", form));
     feed(&mut pipeline, slice("dns", &[OURS], 9153));
     assert!(pipeline.commit());
-    let top = |plan: &ClusterPlan| lines(&contents(plan)[2..]);
+    let top = |plan: &World| lines(&contents(plan)[2..]);
     assert_eq!(
         top(&plan),
         [
@@ -189,8 +189,7 @@ fn a_change_elsewhere_does_not_look_at_the_top() {
     let mut pipeline = listed(&plan);
     let form = ServiceForm::ClusterIp(["10.96.0.99".parse().unwrap()].into());
     feed(&mut pipeline, service("other", form));
-    let cluster = &pipeline.clusters[0];
-    let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, false);
+    let rendering = rendering_of(&pipeline);
     let top = rendering.drafts[0].draft.added.iter();
     assert_eq!(top.count(), 1, "the Service's address alone");
 }
@@ -258,13 +257,14 @@ proptest! {
 
 #[test]
 fn s48_the_name_server_of_an_external_zone_has_the_outer_addresses_of_the_service_in_front_of_us() {
-    let mut plan = front_plan();
-    plan.external = super::plan().external;
+    let mut plan = front_plan().plan;
+    plan.external = super::plan().plan.external;
     let place = plan.first_clusterset() + plan.clusterset.len();
     plan.front.zones.insert(place);
+    let plan = World::new(plan);
     let mut pipeline = listed(&plan);
-    let outer = |plan: &ClusterPlan| {
-        let zone = plan.external[0].forward[0].zone.current().unwrap();
+    let outer = |plan: &World| {
+        let zone = plan.zone("example.org.").current().unwrap();
         let all = lines(std::slice::from_ref(&zone.contents));
         let is_server = |line: &&String| line.contains(" NS ") || line.starts_with("ns1.");
         all.iter().filter(is_server).cloned().collect::<Vec<_>>()

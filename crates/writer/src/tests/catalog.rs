@@ -15,27 +15,37 @@ fn awaited(name: &str) -> Arc<Zone> {
     Arc::new(Zone::new(&name.parse().unwrap()))
 }
 
-/// The plan of a catalog of these zones, which holds what `before` held.
-pub(super) fn catalog(zones: &[&Arc<Zone>], before: Option<&CatalogPlan>) -> CatalogPlan {
+/// A catalog and its zones.
+#[derive(Clone)]
+pub(super) struct Catalog {
+    /// Its plan.
+    pub(super) plan: CatalogPlan,
+    /// Its own zone.
+    pub(super) zone: Arc<Zone>,
+    /// That and those of its members.
+    pub(super) zones: Vec<Arc<Zone>>,
+}
+
+/// A catalog of these zones, which holds what `before` held.
+pub(super) fn catalog(zones: &[&Arc<Zone>], before: Option<&Catalog>) -> Catalog {
     let zone = awaited("catalog.invalid.");
     if let Some(version) = before.and_then(|plan| plan.zone.current()) {
         zone.restore(Version::clone(&version));
     }
-    let member = |zone: &&Arc<Zone>| {
-        let member = CatalogMember {
-            zone: zone.apex().clone(),
-            groups: Vec::new(),
-            moves_to: None,
-        };
-        (Arc::clone(zone), member)
+    catalog_in(zone, zones)
+}
+
+/// A catalog of these zones with this zone as its own.
+fn catalog_in(zone: Arc<Zone>, zones: &[&Arc<Zone>]) -> Catalog {
+    let member = |zone: &&Arc<Zone>| CatalogMember {
+        zone: zone.apex().clone(),
+        groups: Vec::new(),
+        moves_to: None,
     };
     let timer = Ttl::decode(300);
-    CatalogPlan {
-        zone,
-        limits: MemoryLimits {
-            steps: 100,
-            octets: 1 << 20,
-        },
+    let plan = CatalogPlan {
+        zone: zone.apex().clone(),
+        retention: RETENTION,
         soa: Soa {
             mname: invalid(),
             rname: invalid(),
@@ -46,25 +56,27 @@ pub(super) fn catalog(zones: &[&Arc<Zone>], before: Option<&CatalogPlan>) -> Cat
             ttl: CATALOG_TTL,
         },
         members: zones.iter().map(member).collect(),
-    }
+    };
+    let members = zones.iter().map(|zone| Arc::clone(zone));
+    let zones = members.chain([Arc::clone(&zone)]).collect();
+    Catalog { plan, zone, zones }
 }
 
 /// A writer of this catalog, after one commit.
-fn written(plan: &CatalogPlan) -> Pipeline<NoStore> {
-    let clock = HandClock::at(1_000);
-    let pipeline = Pipeline::new(Vec::new(), NoStore::default(), clock, Box::new(Deaf));
-    let mut pipeline = pipeline.with_catalogs(vec![plan.clone()]);
+pub(super) fn written(catalog: &Catalog) -> Pipeline<NoStore> {
+    let pipeline = files::without_clusters(&catalog.zones, NoStore::default());
+    let mut pipeline = pipeline.with_catalogs(vec![catalog.plan.clone()]);
     assert!(pipeline.commit());
     pipeline
 }
 
 /// The records of a catalog but its SOA.
-fn records(plan: &CatalogPlan) -> Vec<String> {
+fn records(plan: &Catalog) -> Vec<String> {
     lines(&[plan.zone.current().unwrap().contents.clone()])
 }
 
 /// The label of a member.
-fn label(plan: &CatalogPlan, member: &str) -> Option<String> {
+fn label(plan: &Catalog, member: &str) -> Option<String> {
     let version = plan.zone.current()?;
     let apex = version.contents.apex().clone();
     let target: Name = member.parse().unwrap();
@@ -78,7 +90,7 @@ fn label(plan: &CatalogPlan, member: &str) -> Option<String> {
 }
 
 /// The serial of a catalog.
-fn serial(plan: &CatalogPlan) -> u32 {
+fn serial(plan: &Catalog) -> u32 {
     plan.zone.current().unwrap().serial.encode()
 }
 
@@ -147,7 +159,7 @@ fn g3_a_restart_changes_neither_labels_nor_serial() {
 #[test]
 fn g5_a_member_keeps_its_label_in_the_catalog_it_moves_to() {
     let (a, b) = (there("a."), there("b."));
-    let first_label = |plan: &CatalogPlan| {
+    let first_label = |plan: &Catalog| {
         let owner = label(plan, "a.")?;
         Some(owner.split('.').next()?.to_owned())
     };
@@ -156,9 +168,8 @@ fn g5_a_member_keeps_its_label_in_the_catalog_it_moves_to() {
     let kept = first_label(&old).unwrap();
     // The old catalog says where it goes, the new one has it; then the old one has it no more.
     let mut moving = catalog(&[&a, &b], Some(&old));
-    moving.members[0].1.moves_to = Some("other.invalid.".parse().unwrap());
-    let mut new = catalog(&[&a], None);
-    new.zone = awaited("other.invalid.");
+    moving.plan.members[0].moves_to = Some("other.invalid.".parse().unwrap());
+    let new = catalog_in(awaited("other.invalid."), &[&a]);
     written(&moving);
     written(&new);
     assert_eq!(first_label(&moving), Some(kept.clone()));
@@ -172,8 +183,8 @@ fn g5_a_member_keeps_its_label_in_the_catalog_it_moves_to() {
 fn g6_groups_and_moves_stand_below_the_member() {
     let a = there("a.");
     let mut plan = catalog(&[&a], None);
-    plan.members[0].1.groups = vec!["internal".into()];
-    plan.members[0].1.moves_to = Some("other.invalid.".parse().unwrap());
+    plan.plan.members[0].groups = vec!["internal".into()];
+    plan.plan.members[0].moves_to = Some("other.invalid.".parse().unwrap());
     written(&plan);
     let label = label(&plan, "a.").unwrap();
     let records = records(&plan);
@@ -255,8 +266,8 @@ fn a_catalog_that_the_store_refused_is_tried_again() {
         refusals: 1,
         ..NoStore::default()
     };
-    let pipeline = Pipeline::new(Vec::new(), store, HandClock::at(1_000), Box::new(Deaf));
-    let mut pipeline = pipeline.with_catalogs(vec![plan.clone()]);
+    let pipeline = files::without_clusters(&plan.zones, store);
+    let mut pipeline = pipeline.with_catalogs(vec![plan.plan.clone()]);
     assert!(!pipeline.commit());
     assert!(plan.zone.current().is_none());
     assert!(pipeline.commit());

@@ -25,9 +25,12 @@ pub(super) fn give(pipeline: &mut Pipeline<NoStore>, place: usize, content: &Arc
 }
 
 /// A writer with files under the forward zone and under the first reverse zone.
-fn over_files(plan: &ClusterPlan) -> Pipeline<NoStore> {
-    let under = |zone| FilePlan::Overlay { cluster: 0, zone };
-    pipeline(plan.clone()).with_files(vec![under(0), under(1)])
+fn over_files(plan: &World) -> Pipeline<NoStore> {
+    let under = |zone: &ZonePlan| FilePlan::Overlay {
+        zone: zone.name.clone(),
+    };
+    let files = plan.plan.zones().take(2).map(under);
+    pipeline(plan.clone()).with_files(files.collect())
 }
 
 /// The names that a file may have: some that the cluster may have, above them, below them, beside them.
@@ -94,7 +97,7 @@ fn layered(cluster: &Contents, file: &ZoneFile) -> Contents {
 }
 
 /// Whether an event is about a kind that was listed, or lists one that the cluster is asked for.
-fn is_told(plan: &ClusterPlan, told: Kinds, event: &Event) -> bool {
+fn is_told(plan: &World, told: Kinds, event: &Event) -> bool {
     match event {
         Event::Apply(fact) => told.contains(fact.kind()),
         Event::Delete(key) => told.contains(key.kind),
@@ -152,8 +155,8 @@ proptest! {
         }
         for (place, file) in files.iter().enumerate() {
             prop_assert!(pipeline.commit());
-            let has_version = |plan: &ZonePlan| plan.zone.current().is_some();
-            let begun = [&plan.forward[0], &plan.reverse[0]].map(has_version);
+            let has_version = |name: &str| plan.zone(name).current().is_some();
+            let begun = ["cluster.local.", "10.in-addr.arpa."].map(has_version);
             prop_assert_eq!(begun, [place > 0, false], "not before their files are read");
             give(&mut pipeline, place, file);
         }
@@ -185,14 +188,14 @@ proptest! {
                     prop_assert_eq!(lines(&contents(&plan)), lines(&want));
                     // A restart renders everything over what the store gave back.
                     let mut again = over_files(&plan);
-                    let versions: Vec<u64> = plan.zones().map(|it| it.zone.current().map_or(0, |version| version.seq)).collect();
+                    let versions: Vec<u64> = plan.zones.all().iter().map(|zone| zone.current().map_or(0, |version| version.seq)).collect();
                     for kind in told.iter() {
                         feed(&mut again, list(&objects, kind));
                     }
                     give(&mut again, 0, &files[0]);
                     give(&mut again, 1, &files[1]);
                     prop_assert!(again.commit());
-                    let after: Vec<u64> = plan.zones().map(|it| it.zone.current().map_or(0, |version| version.seq)).collect();
+                    let after: Vec<u64> = plan.zones.all().iter().map(|zone| zone.current().map_or(0, |version| version.seq)).collect();
                     prop_assert_eq!(versions, after, "no change of content, no version");
                 }
             }
@@ -225,20 +228,22 @@ fn last_causes(zone: &Zone) -> Vec<String> {
         .collect()
 }
 
+/// A writer that has these zones and no cluster.
+pub(super) fn without_clusters(zones: &[Arc<Zone>], store: NoStore) -> Pipeline<NoStore> {
+    let zones = Arc::new(ZoneSet::new(zones.to_vec()));
+    let clock = HandClock::at(1_000);
+    Pipeline::new(zones, Vec::new(), store, clock, Box::new(Deaf))
+}
+
 /// A writer of one zone that is a file.
 pub(super) fn of_file() -> (Arc<Zone>, Pipeline<NoStore>) {
     let zone = Arc::new(Zone::new(&"z.".parse().unwrap()));
-    let plan = FilePlan::Zone {
-        zone: Arc::clone(&zone),
-        limits: MemoryLimits {
-            steps: 100,
-            octets: 1 << 20,
-        },
-    };
-    let empty = Vec::new();
-    let clock = HandClock::at(1_000);
-    let pipeline = Pipeline::new(empty, NoStore::default(), clock, Box::new(Deaf));
-    (zone, pipeline.with_files(vec![plan]))
+    let pipeline = without_clusters(std::slice::from_ref(&zone), NoStore::default());
+    let files = vec![FilePlan::Zone {
+        zone: zone.apex().clone(),
+        retention: RETENTION,
+    }];
+    (zone, pipeline.with_files(files))
 }
 
 /// A zone file with this serial and these lines.
@@ -354,7 +359,7 @@ fn a_change_of_the_cluster_looks_at_few_names_of_a_large_file() {
     assert!(pipeline.commit());
     // The Service's namespace is a name of the cluster now: it hides the file's.
     assert_eq!(
-        last_causes(&plan.forward[0].zone),
+        last_causes(plan.zone("cluster.local.")),
         [
             "-a.svc.cluster.local. 60 IN TXT \"x\" | applied new ",
             "+new.a.svc.cluster.local. 5 IN A 10.9.9.9 | applied new ",

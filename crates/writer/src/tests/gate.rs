@@ -51,7 +51,7 @@ impl Observer for Ears {
 /// A writer of `cluster.local` with a gate, its clock and what it says.
 struct Subject {
     pipeline: Pipeline<NoStore>,
-    plan: ClusterPlan,
+    plan: World,
     clock: Arc<HandClock>,
     heard: Ears,
 }
@@ -76,11 +76,11 @@ fn gated(mut plan: ClusterPlan, gate: GateSettings) -> ClusterPlan {
 
 impl Subject {
     /// A writer that saw nothing yet.
-    fn new(plan: ClusterPlan) -> Self {
+    fn new(plan: World) -> Self {
         let (clock, heard) = (HandClock::at(1_000), Ears::default());
         let observer = Box::new(heard.clone());
-        let plans = vec![plan.clone()];
-        let pipeline = Pipeline::new(plans, NoStore::default(), clock.clone(), observer);
+        let plans = [plan.clone()];
+        let pipeline = writer(&plans, NoStore::default(), clock.clone(), observer);
         Self {
             pipeline,
             plan,
@@ -92,10 +92,10 @@ impl Subject {
     /// A writer that saw `a/s0` to `a/s9`, each with a cluster IP: ten names, ten PTRs.
     fn of_ten() -> Self {
         let plan = ClusterPlan {
-            seen: Some(Arc::default()),
-            ..gated(plan(), GATE)
+            publishes_namespaces: true,
+            ..gated(plan().plan, GATE)
         };
-        let mut subject = Self::new(plan);
+        let mut subject = Self::new(World::new(plan));
         subject.list_all(0..10);
         assert!(subject.pipeline.commit());
         assert_eq!(subject.names(), 10);
@@ -151,7 +151,7 @@ impl Subject {
 
     /// The zone `cluster.local`.
     fn zone(&self) -> &Zone {
-        &self.plan.forward[0].zone
+        self.plan.zone("cluster.local.")
     }
 
     fn serial(&self) -> u32 {
@@ -299,7 +299,7 @@ fn changes_while_something_is_held_are_published_with_it() {
         "{removed:?}"
     );
     // The reverse zone is held by its own rule.
-    assert!(subject.plan.reverse[0].zone.held().is_some());
+    assert!(subject.plan.zone("10.in-addr.arpa.").held().is_some());
     assert!(subject.zone().held().is_none());
 }
 
@@ -366,16 +366,14 @@ fn a_folder_that_loses_its_files_is_held() {
 
 #[test]
 fn the_first_rendering_after_a_restart_is_held_against_the_stored_version() {
-    let plan = ClusterPlan {
-        seen: Some(Arc::default()),
-        ..Subject::of_ten().plan
-    };
-    let mut subject = Subject::new(plan);
+    let before = Subject::of_ten().plan;
+    let plan = before.plan.clone();
+    let mut subject = Subject::new(before.replanned(plan));
     assert_eq!(subject.names(), 10);
     subject.relist(0..0);
     assert_eq!((subject.names(), subject.heard().len()), (10, 2));
     // What is there is known to the live layer meanwhile; what is served may have more.
-    let seen = Arc::clone(subject.plan.seen.as_ref().unwrap());
+    let seen = Arc::clone(subject.plan.handles.live.seen.as_ref().unwrap());
     assert_eq!((seen.contains("a"), seen.contains("b")), (Some(true), None));
     subject.relist(0..10);
     assert_eq!(
@@ -408,7 +406,7 @@ fn a_store_that_refuses_changes_nothing_of_what_is_held() {
 #[test]
 fn the_live_layer_keeps_what_is_served() {
     let mut subject = Subject::of_ten();
-    let seen = Arc::clone(subject.plan.seen.as_ref().unwrap());
+    let seen = Arc::clone(subject.plan.handles.live.seen.as_ref().unwrap());
     feed(
         &mut subject.pipeline,
         Change::Listed(Kind::Namespace, Vec::new()),

@@ -37,7 +37,7 @@ fn imports() -> (Vec<Fact>, Vec<Fact>) {
 }
 
 /// A writer that was told everything but imports.
-fn without_imports(plan: &ClusterPlan) -> Pipeline<NoStore> {
+fn without_imports(plan: &World) -> Pipeline<NoStore> {
     let mut pipeline = pipeline(plan.clone());
     let (_, slices) = imports();
     for (kind, facts) in [
@@ -52,9 +52,9 @@ fn without_imports(plan: &ClusterPlan) -> Pipeline<NoStore> {
 }
 
 /// Serials of the zones, in the plan's order.
-fn serials(plan: &ClusterPlan) -> Vec<Option<u32>> {
-    let serial = |plan: &ZonePlan| plan.zone.current().map(|version| version.serial.encode());
-    plan.zones().map(serial).collect()
+fn serials(plan: &World) -> Vec<Option<u32>> {
+    let serial = |zone: &Arc<Zone>| zone.current().map(|version| version.serial.encode());
+    plan.zones.all().iter().map(serial).collect()
 }
 
 #[test]
@@ -123,12 +123,11 @@ fn a_part_that_is_away_makes_only_its_zones_stale() {
     let mut pipeline = without_imports(&plan);
     // as it is restored from the store
     let restored = Some(5);
-    plan.clusterset[0].zone.set_stale_since_ms(restored);
+    plan.zone("clusterset.local.").set_stale_since_ms(restored);
     let since = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
     let stale = || -> Vec<Option<u64>> {
-        plan.zones()
-            .map(|zone| zone.zone.stale_since_ms())
-            .collect()
+        let zones = plan.zones.all().iter();
+        zones.map(|zone| zone.stale_since_ms()).collect()
     };
     let cluster = 0;
     let fresh = |part| Input::Fresh { cluster, part };

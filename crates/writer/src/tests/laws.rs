@@ -22,8 +22,8 @@ proptest! {
             feed(&mut pipeline, list(&objects, kind));
         }
         prop_assert!(pipeline.commit());
-        let current = |plan: &ZonePlan| plan.zone.current().map(|version| version.contents.clone());
-        let mut before: Vec<Option<Contents>> = plan.zones().map(current).collect();
+        let current = |zone: &Arc<Zone>| zone.current().map(|version| version.contents.clone());
+        let mut before: Vec<Option<Contents>> = plan.zones.all().iter().map(current).collect();
         for event in events {
             match event {
                 // a source that is not asked for a kind says nothing of it
@@ -54,8 +54,8 @@ proptest! {
                     let (want, want_seen) = fresh(&plan, told, &objects);
                     prop_assert_eq!(lines(&now), lines(&want));
                     prop_assert_eq!(seen(&plan), want_seen);
-                    for (plan, before) in plan.zones().zip(&before) {
-                        let (Some(version), Some(before)) = (plan.zone.current(), before) else {
+                    for (zone, before) in plan.zones.all().iter().zip(&before) {
+                        let (Some(version), Some(before)) = (zone.current(), before) else {
                             continue;
                         };
                         if let Some(step) = version.history.last()
@@ -70,7 +70,7 @@ proptest! {
                             prop_assert!(step.revert(&version.contents).unwrap().same_as(before));
                         }
                     }
-                    before = plan.zones().map(current).collect();
+                    before = plan.zones.all().iter().map(current).collect();
                 }
             }
         }

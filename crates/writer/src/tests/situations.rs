@@ -1,13 +1,11 @@
 //! The situations that CoreDNS's own tests have for sets of clusters (72 to 77, 89) and for external zones
 //! (86, 91 to 94), by their numbers; where we differ it is meant, and said.
 
-use kubernetes::facts::ClientPods;
-
 use super::*;
 
 /// What a zone says at a name: its records without owner and TTL, sorted, else `NODATA` where something
 /// is below, else `NXDOMAIN`.
-fn said(plan: &ClusterPlan, name: &str) -> Vec<String> {
+fn said(plan: &World, name: &str) -> Vec<String> {
     let all = lines(&contents(plan));
     let (own, below) = (format!("{name} "), format!(".{name} "));
     let found: Vec<String> = all
@@ -75,7 +73,7 @@ fn slice(name: &str, endpoints: &[(&str, Option<&str>)], port: Option<u16>) -> F
 }
 
 /// A set of clusters: headless imports with and without ports, and one with an address.
-fn set_of_clusters() -> (ClusterPlan, Pipeline<NoStore>) {
+fn set_of_clusters() -> (World, Pipeline<NoStore>) {
     let plan = plan_with_imports();
     let mut pipeline = pipeline(plan.clone());
     let twins = [
@@ -172,7 +170,7 @@ fn s77_an_endpoint_that_is_not_there_has_no_name() {
 #[test]
 fn s89_an_import_that_says_something_else_is_another_version() {
     let (plan, mut pipeline) = set_of_clusters();
-    let zone = Arc::clone(&plan.clusterset[0].zone);
+    let zone = Arc::clone(plan.zone("clusterset.local."));
     let serial = || zone.current().unwrap().serial;
     let with = |last: u8| ImportForm::ClusterSetIp([IpAddr::from([10, 4, 2, last])].into());
     for (fact, is_new) in [
@@ -207,7 +205,7 @@ fn outer(name: &str, addresses: &[&str], hosts: &[&str]) -> Fact {
 }
 
 /// A cluster with Services that are reached from outside.
-fn outside() -> (ClusterPlan, Pipeline<NoStore>) {
+fn outside() -> (World, Pipeline<NoStore>) {
     let plan = plan();
     let mut pipeline = pipeline(plan.clone());
     let services = vec![
@@ -231,8 +229,8 @@ fn outside() -> (ClusterPlan, Pipeline<NoStore>) {
 fn s86_each_zone_has_its_own_serial() {
     let (plan, mut pipeline) = outside();
     let serials = || {
-        let of = |plan: &ZonePlan| plan.zone.current().unwrap().serial;
-        (of(&plan.forward[0]), of(&plan.external[0].forward[0]))
+        let of = |name: &str| plan.zone(name).current().unwrap().serial;
+        (of("cluster.local."), of("example.org."))
     };
     for (fact, want) in [
         // CoreDNS leaves the external serial when a Service comes or goes
@@ -297,13 +295,13 @@ fn s94_the_apex_of_an_external_zone_has_a_name_server_with_its_address() {
 
 #[test]
 fn s11_an_empty_service_that_is_ignored_has_no_name_and_no_pointer() {
-    let plan = ClusterPlan {
+    let plan = World::new(ClusterPlan {
         hides_empty_services: true,
-        ..plan()
-    };
+        ..plan().plan
+    });
     let mut pipeline = one_service(&plan, 0);
     let names = ["s.a.svc.cluster.local.", "9.9.9.10.in-addr.arpa."];
-    let found = |plan: &ClusterPlan| names.map(|name| at(plan, name).len());
+    let found = |plan: &World| names.map(|name| at(plan, name).len());
     assert_eq!(found(&plan), [0, 0]);
     feed(&mut pipeline, Change::Applied(slice_of(1)));
     assert!(pipeline.commit());
@@ -331,10 +329,10 @@ fn pod(name: &str, addresses: &[&str]) -> Fact {
 
 #[test]
 fn s56_pods_of_one_address_are_one_name_until_the_last_is_gone() {
-    let plan = ClusterPlan {
+    let plan = World::new(ClusterPlan {
         kinds: Kinds::BASE.with(Kind::Pod),
-        ..plan()
-    };
+        ..plan().plan
+    });
     let mut pipeline = pipeline(plan.clone());
     for kind in Kinds::BASE.iter() {
         let facts = Vec::from_iter((kind == Kind::Namespace).then(|| namespace("a")));
@@ -369,12 +367,12 @@ fn s56_pods_of_one_address_are_one_name_until_the_last_is_gone() {
 
 #[test]
 fn s97_who_asks_is_known_by_name_and_label_without_a_version() {
-    let clients = Arc::new(ClientPods::default());
-    let plan = ClusterPlan {
-        clients: Some(Arc::clone(&clients)),
+    let plan = World::new(ClusterPlan {
+        publishes_clients: true,
         kinds: Kinds::BASE.with(Kind::Pod),
-        ..plan()
-    };
+        ..plan().plan
+    });
+    let clients = Arc::clone(plan.handles.live.clients.as_ref().unwrap());
     let mut pipeline = pipeline(plan.clone());
     for (kind, facts) in [
         (Kind::Namespace, vec![namespace("a")]),
@@ -415,10 +413,10 @@ fn s97_who_asks_is_known_by_name_and_label_without_a_version() {
 
 #[test]
 fn s87_a_pod_that_keeps_its_address_makes_no_version() {
-    let plan = ClusterPlan {
+    let plan = World::new(ClusterPlan {
         kinds: Kinds::BASE.with(Kind::Pod),
-        ..plan()
-    };
+        ..plan().plan
+    });
     let mut pipeline = pipeline(plan.clone());
     for kind in plan.kinds.iter() {
         let facts = Vec::from_iter((kind == Kind::Namespace).then(|| namespace("a")));
@@ -431,12 +429,8 @@ fn s87_a_pod_that_keeps_its_address_makes_no_version() {
     assert!(pipeline.commit());
     assert_eq!(pipeline.store.commits, commits);
     feed(&mut pipeline, Change::Applied(pod("p", &["10.1.0.2"])));
-    let cluster = &pipeline.clusters[0];
-    let rendering = render_dirty(&cluster.state, &cluster.plan, &cluster.dirty, false);
-    assert_eq!(
-        (rendering.services_rendered, rendering.pods_rendered),
-        (0, 2)
-    );
+    let [services, _, pods] = rendering_of(&pipeline).work;
+    assert_eq!((services, pods), (0, 2));
     assert!(pipeline.commit());
     assert_eq!(pipeline.store.commits, commits + 1);
 }

@@ -17,14 +17,14 @@ impl Observer for Watching {
 
 #[test]
 fn the_live_layer_knows_the_namespaces_before_the_first_version_is_shown() {
-    let (seen, told) = (Arc::new(SeenNamespaces::default()), Arc::default());
-    let plan = ClusterPlan {
-        seen: Some(Arc::clone(&seen)),
-        ..plan()
-    };
+    let plan = World::new(ClusterPlan {
+        publishes_namespaces: true,
+        ..plan().plan
+    });
+    let (seen, told) = (plan.handles.live.seen.clone().unwrap(), Arc::default());
     let observer = Box::new(Watching(seen, Arc::clone(&told)));
     let clock = HandClock::at(1_000);
-    let mut pipeline = Pipeline::new(vec![plan], NoStore::default(), clock, observer);
+    let mut pipeline = writer(&[plan], NoStore::default(), clock, observer);
     for kind in Kinds::BASE.iter() {
         let known = (kind == Kind::Namespace).then(|| namespace("a"));
         feed(
@@ -55,7 +55,7 @@ fn a_latency_is_told_of_what_changed_something_and_once() {
     let told = Arc::default();
     let observer = Box::new(Counting(Arc::clone(&told)));
     let clock = HandClock::at(1_000);
-    let mut pipeline = Pipeline::new(vec![plan()], NoStore::default(), clock, observer);
+    let mut pipeline = writer(&[plan()], NoStore::default(), clock, observer);
     for kind in Kinds::BASE.iter() {
         feed(&mut pipeline, Change::Listed(kind, Vec::new()));
     }
@@ -83,7 +83,12 @@ fn what_changes_while_the_store_refuses_is_kept_with_a_limit_and_names_its_last_
     let observer = Box::new(Counting(Arc::clone(&told)));
     let clock = HandClock::at(1_000);
     let plan = plan();
-    let mut pipeline = Pipeline::new(vec![plan.clone()], NoStore::default(), clock, observer);
+    let mut pipeline = writer(
+        std::slice::from_ref(&plan),
+        NoStore::default(),
+        clock,
+        observer,
+    );
     for kind in Kinds::BASE.iter() {
         feed(&mut pipeline, Change::Listed(kind, Vec::new()));
     }
@@ -115,7 +120,7 @@ fn what_changes_while_the_store_refuses_is_kept_with_a_limit_and_names_its_last_
     assert_eq!(pipeline.seen.len(), SEEN_MOST);
     assert!(pipeline.commit());
     assert_eq!(*told.lock().unwrap().last().unwrap(), SEEN_MOST);
-    let version = plan.forward[0].zone.current().unwrap();
+    let version = plan.zone("cluster.local.").current().unwrap();
     let step = version.history.last().unwrap();
     let newest = (many - 1).to_string();
     let mut causes = step.causes.iter().flatten();
@@ -163,7 +168,7 @@ fn a_store_is_told_before_a_commit_and_again_when_it_wants_to_be_while_nothing_c
     let (said, heard) = std::sync::mpsc::channel();
     let clock = HandClock::at(1_000);
     let store = Saying(said, 3);
-    let mut pipeline = Pipeline::new(vec![plan()], store, clock, Box::new(Deaf));
+    let mut pipeline = writer(&[plan()], store, clock, Box::new(Deaf));
     assert!(pipeline.commit());
     assert!(heard.try_recv().is_err(), "there is nothing to commit");
     for kind in Kinds::BASE.iter() {
@@ -200,17 +205,17 @@ impl Observer for Listing {
 #[test]
 fn the_problems_of_one_cluster_do_not_hide_those_of_another() {
     let told = Listing::default();
-    let mut zone = plan().forward.remove(0);
-    zone.zone = Arc::new(Zone::new(&"other.example.".parse().unwrap()));
+    let mut zone = plan().forward[0].clone();
+    zone.name = "other.example.".parse().unwrap();
     let other = ClusterPlan {
         forward: vec![zone],
         reverse: Vec::new(),
         external: Vec::new(),
-        ..plan()
+        ..plan().plan
     };
     let clock = HandClock::at(1_000);
-    let (plans, observer) = (vec![plan(), other], Box::new(told.clone()));
-    let mut pipeline = Pipeline::new(plans, NoStore::default(), clock, observer);
+    let (plans, observer) = ([plan(), World::new(other)], Box::new(told.clone()));
+    let mut pipeline = writer(&plans, NoStore::default(), clock, observer);
     let seen = pipeline.clock.now();
     let mut feed = |cluster, change| {
         pipeline.take(Input::Change {

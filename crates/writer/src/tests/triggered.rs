@@ -55,11 +55,11 @@ struct Subject {
 
 impl Subject {
     /// It saw everything and published it, unless a kind is still to be listed.
-    fn new(plan: ClusterPlan, unlisted: Option<Kind>) -> Self {
+    fn new(plan: World, unlisted: Option<Kind>) -> Self {
         let (clock, told) = (HandClock::at(1_000), Told::default());
         let observer = Box::new(Hearing(Arc::clone(&told)));
         let store = NoStore::default();
-        let mut pipeline = Pipeline::new(vec![plan], store, clock.clone(), observer);
+        let mut pipeline = writer(&[plan], store, clock.clone(), observer);
         let own = ["10.9.9.9".parse().unwrap()];
         let services = vec![
             service("s", ServiceForm::ClusterIp(own.into())),
@@ -172,7 +172,7 @@ fn what_is_seen_before_everything_was_listed_does_not_count() {
 
 #[test]
 fn what_the_gate_holds_does_not_count() {
-    let mut plan = plan();
+    let mut plan = plan().plan;
     for zone in &mut plan.forward {
         zone.gate = Some(GateSettings {
             shrink_percent: 1,
@@ -180,11 +180,11 @@ fn what_the_gate_holds_does_not_count() {
             hold: None,
         });
     }
-    let mut subject = Subject::new(plan, None);
+    let mut subject = Subject::new(World::new(plan), None);
     let services = Change::Listed(Kind::Service, vec![service("h", ServiceForm::Headless)]);
     subject.take(services, None);
     subject.take(Change::Applied(slice("h", 3)), Some(999));
     assert!(subject.commit().is_empty());
-    let holds = |cluster: &Cluster| cluster.guards.iter().any(Guard::holds);
+    let holds = |cluster: &Cluster| cluster.zones.iter().any(|zone| zone.guard.holds());
     assert!(subject.pipeline.clusters.iter().any(holds));
 }

@@ -239,9 +239,9 @@ pub(super) fn any_options() -> impl Strategy<Value = ClusterPlan> {
                 kinds,
                 namespaces,
                 hides_empty_services,
-                seen: Some(Arc::default()),
-                headless: Some(Arc::default()),
-                ..plan()
+                publishes_namespaces: true,
+                publishes_headless: true,
+                ..plan().plan
             }
         },
     )
@@ -292,22 +292,22 @@ pub(super) fn list(objects: &Objects, kind: Kind) -> Change {
 }
 
 /// The same options for zones of their own.
-pub(super) fn same_options(options: &ClusterPlan) -> ClusterPlan {
+pub(super) fn same_options(options: &ClusterPlan) -> World {
     let with_imports = options.kinds.contains(Kind::ServiceImport);
     let plan = if with_imports {
         plan_with_imports
     } else {
         plan
     };
-    ClusterPlan {
+    World::new(ClusterPlan {
         front: options.front.clone(),
         kinds: options.kinds,
         namespaces: options.namespaces.clone(),
         hides_empty_services: options.hides_empty_services,
-        seen: Some(Arc::default()),
-        headless: Some(Arc::default()),
-        ..plan()
-    }
+        publishes_namespaces: true,
+        publishes_headless: true,
+        ..plan().plan
+    })
 }
 
 /// The zones of a writer that sees these objects for the first time, and what it shows beside them.
@@ -330,9 +330,9 @@ pub(super) fn fresh(
 pub(super) type Beside = ([Option<bool>; 3], Vec<SeenService>);
 
 /// What is published beside the zones.
-pub(super) fn seen(plan: &ClusterPlan) -> Beside {
-    let seen = plan.seen.as_ref().unwrap();
-    let headless = plan.headless.as_ref().unwrap();
+pub(super) fn seen(plan: &World) -> Beside {
+    let seen = plan.handles.live.seen.as_ref().unwrap();
+    let headless = plan.handles.live.headless.as_ref().unwrap();
     let keys = ["a", "b"]
         .into_iter()
         .flat_map(|namespace| ["s", "t", "u"].map(|name| ObjectKey::new(namespace, name)));

@@ -32,8 +32,8 @@ fn spoil(pipeline: &mut Pipeline<NoStore>, file: usize, at: u64) {
 }
 
 /// Since when the zones of a plan are stale, those over the two files alone.
-fn stale(plan: &ClusterPlan) -> [Option<u64>; 2] {
-    [&plan.forward[0], &plan.reverse[0]].map(|it| it.zone.stale_since_ms())
+fn stale(plan: &World) -> [Option<u64>; 2] {
+    ["cluster.local.", "10.in-addr.arpa."].map(|name| plan.zone(name).stale_since_ms())
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_file_that_turned_bad_after_it_was_read_leaves_its_zone_stale() {
 }
 
 /// A writer of a cluster with nothing but the namespace `a`, and with both files.
-fn with_both_files(plan: &ClusterPlan) -> Pipeline<NoStore> {
+fn with_both_files(plan: &World) -> Pipeline<NoStore> {
     let mut pipeline = over_files(plan);
     for kind in plan.kinds.iter() {
         feed(&mut pipeline, Change::Listed(kind, vec![]));
@@ -99,11 +99,11 @@ fn a_file_under_a_zone_that_turned_bad_makes_that_zone_stale_until_it_is_mended(
 fn a_file_that_cannot_be_used_at_a_restart_keeps_back_its_own_zone_alone() {
     let plan = plan();
     drop(with_both_files(&plan));
-    for zone in plan.zones() {
-        zone.zone.set_stale_since_ms(Some(5));
+    for zone in plan.zones.all() {
+        zone.set_stale_since_ms(Some(5));
     }
-    let seq = |plan: &ZonePlan| plan.zone.current().unwrap().seq;
-    let before = [&plan.forward[0], &plan.reverse[0]].map(seq);
+    let seq = |name: &str| plan.zone(name).current().unwrap().seq;
+    let before = ["cluster.local.", "10.in-addr.arpa."].map(seq);
     let mut again = over_files(&plan);
     spoil(&mut again, 0, 2_000);
     let other = file("10.in-addr.arpa.", Role::Overlay, "7.7.8 60 TXT x\n");
@@ -116,7 +116,7 @@ fn a_file_that_cannot_be_used_at_a_restart_keeps_back_its_own_zone_alone() {
     let (cluster, part) = (0, Part::Cluster);
     again.take(Input::Fresh { cluster, part });
     assert!(again.commit());
-    let after = [&plan.forward[0], &plan.reverse[0]].map(seq);
+    let after = ["cluster.local.", "10.in-addr.arpa."].map(seq);
     assert_eq!(after, [before[0], before[1] + 1]);
     assert_eq!(stale(&plan), [Some(5), None]);
     assert_eq!(at(&plan, "9.9.9.10.in-addr.arpa.").len(), 1);

@@ -16,12 +16,16 @@ fn cause() -> String {
 
 /// The zones of a plan in a writer that a change of the configuration made, with this TTL and what `with` adds.
 fn changed_from(
-    plan: ClusterPlan,
+    plan: World,
     ttl: u32,
     with: impl FnOnce(Pipeline<NoStore>) -> Pipeline<NoStore>,
 ) -> Subject {
     let ttl = Ttl::decode(ttl);
-    let mut next = Subject::new(ClusterPlan { ttl, ..plan });
+    let new = ClusterPlan {
+        ttl,
+        ..plan.plan.clone()
+    };
+    let mut next = Subject::new(plan.replanned(new));
     next.pipeline = with(next.pipeline).with_change(Some(WHAT));
     next
 }
@@ -110,7 +114,11 @@ fn changed_again(mut before: Subject, ttl: u32) -> Subject {
     let store = std::mem::take(&mut before.pipeline.store);
     let notes = before.pipeline.end().notes;
     let ttl = Ttl::decode(ttl);
-    let mut next = Subject::new(ClusterPlan { ttl, ..before.plan });
+    let new = ClusterPlan {
+        ttl,
+        ..before.plan.plan.clone()
+    };
+    let mut next = Subject::new(before.plan.replanned(new));
     next.pipeline.clock = clock.clone();
     next.clock = clock;
     next.pipeline.store = store;
@@ -211,13 +219,12 @@ fn a_rollback_is_not_of_the_corefile_but_what_follows_it_is() {
 #[test]
 fn the_first_reading_of_a_file_names_the_corefile_only_where_it_is_the_first_rendering() {
     let under = FilePlan::Overlay {
-        cluster: 0,
-        zone: 0,
+        zone: "cluster.local.".parse().unwrap(),
     };
     let mut next = changed_from(Subject::of_ten().plan, 11, |pipeline| {
         pipeline.with_files(vec![under])
     });
-    let reverse = Arc::clone(&next.plan.reverse[0].zone);
+    let reverse = Arc::clone(next.plan.zone("10.in-addr.arpa."));
     next.relist(0..10);
     let serial = next.serial();
     // The reverse zone is rendered; the other waits for its file.
@@ -254,20 +261,16 @@ fn a_zone_that_is_a_file_and_a_catalog_name_the_corefile() {
     files::give(&mut pipeline, 0, &files::zone_text(1, ""));
     assert!(pipeline.commit());
     let list = catalog::catalog(&[&zone], None);
-    let mut pipeline = pipeline.with_catalogs(vec![list.clone()]);
-    assert!(pipeline.commit());
+    catalog::written(&list);
 
-    let there = Arc::clone(&zone);
-    let limits = list.limits;
-    let clock = HandClock::at(2_000);
     let other = catalog::there("b.");
     let wider = catalog::catalog(&[&zone, &other], Some(&list));
-    let mut next = Pipeline::new(Vec::new(), NoStore::default(), clock, Box::new(Deaf))
+    let mut next = files::without_clusters(&wider.zones, NoStore::default())
         .with_files(vec![FilePlan::Zone {
-            zone: there,
-            limits,
+            zone: zone.apex().clone(),
+            retention: RETENTION,
         }])
-        .with_catalogs(vec![wider.clone()])
+        .with_catalogs(vec![wider.plan.clone()])
         .with_change(Some(WHAT));
     files::give(&mut next, 0, &files::zone_text(2, "a A 192.0.2.2\n"));
     assert!(next.commit());

@@ -13,7 +13,7 @@ proptest! {
         events in prop::collection::vec(any_event(), 1..40),
     ) {
         let gate = GateSettings { shrink_percent: 10, at_least: 2, hold: None };
-        let mut subject = Subject::new(gated(same_options(&options), gate));
+        let mut subject = Subject::new(World::new(gated(same_options(&options).plan, gate)));
         let mut objects: Objects =
             ["a", "b"].map(namespace).into_iter().map(|fact| (key_of(&fact), fact)).collect();
         let told = subject.plan.kinds;
@@ -46,7 +46,7 @@ proptest! {
         }
         prop_assert!(subject.pipeline.commit());
         let before = contents(&subject.plan);
-        let zones: Vec<_> = subject.plan.zones().map(|it| Arc::clone(&it.zone)).collect();
+        let zones: Vec<_> = subject.plan.zones.all().to_vec();
         let held: Vec<bool> = zones.iter().map(|zone| zone.held().is_some()).collect();
         for zone in &zones {
             let _answer = subject.release(&zone.apex().to_string());

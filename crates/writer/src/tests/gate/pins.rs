@@ -58,13 +58,13 @@ impl Subject {
     fn restart(self, restored: Restored) -> Self {
         let mut next = Self::new(self.plan);
         next.clock = self.clock;
-        let plans = vec![next.plan.clone()];
+        let plans = [next.plan.clone()];
         let heard = Box::new(next.heard.clone());
         let store = NoStore {
             pins: self.pipeline.store.pins,
             ..NoStore::default()
         };
-        next.pipeline = Pipeline::new(plans, store, next.clock.clone(), heard).with_pins(
+        next.pipeline = writer(&plans, store, next.clock.clone(), heard).with_pins(
             vec![("cluster.local.".parse().unwrap(), restored)],
             Vec::new(),
         );
@@ -132,7 +132,10 @@ fn a_rollback_gives_the_old_content_a_new_serial_and_ends_with_what_came_meanwhi
         ]
     );
     // Only the zone that was named.
-    assert_eq!(subject.plan.reverse[0].zone.current().unwrap().seq, 5);
+    assert_eq!(
+        subject.plan.zone("10.in-addr.arpa.").current().unwrap().seq,
+        5
+    );
 }
 
 #[test]
@@ -318,10 +321,9 @@ fn an_order_that_a_restart_found_over_is_forgotten_with_the_first_commit() {
         pins,
         ..NoStore::default()
     };
-    let plans = vec![subject.plan.clone()];
+    let plans = [subject.plan.clone()];
     let heard = Box::new(subject.heard.clone());
-    let mut pipeline =
-        Pipeline::new(plans, store, subject.clock, heard).with_pins(Vec::new(), over);
+    let mut pipeline = writer(&plans, store, subject.clock, heard).with_pins(Vec::new(), over);
     assert!(pipeline.commit());
     assert!(pipeline.store.pins.is_empty());
 }

@@ -1,0 +1,267 @@
+//! The difference of two plans: what a reload has to do to what runs.
+//!
+//! Places in the Corefile do not count. Who may transfer, and who is notified, is no part of a plan: servers take that
+//! from the configuration with every reload, and it costs no source anything.
+
+use writer::{CatalogPlan, FilePlan, PlanChange};
+
+use crate::plan::clusters::PlannedCluster;
+use crate::plan::files::PlannedFile;
+use crate::plan::model::Plan;
+
+/// What leads from one plan to another, in the order in which it is to be done: what goes makes room first.
+pub(crate) fn difference(old: &Plan, new: &Plan) -> Vec<PlanChange> {
+    let mut changes = Vec::new();
+    for cluster in &old.clusters {
+        let home = cluster.plan.home();
+        if new.cluster(home).is_none() {
+            changes.push(PlanChange::RemoveCluster(home.clone()));
+        }
+    }
+    for file in &old.files {
+        if new.file(file.plan.zone()).is_none() {
+            changes.push(PlanChange::RemoveFile(file.plan.zone().clone()));
+        }
+    }
+    for catalog in &old.catalogs {
+        if new.catalog(&catalog.zone).is_none() {
+            changes.push(PlanChange::RemoveCatalog(catalog.zone.clone()));
+        }
+    }
+    for cluster in &new.clusters {
+        match old.cluster(cluster.plan.home()) {
+            None => changes.push(PlanChange::AddCluster(cluster.plan.clone())),
+            Some(before) => changes.extend(cluster_changes(before, cluster)),
+        }
+    }
+    for file in &new.files {
+        changes.extend(file_change(old.file(file.plan.zone()), file));
+    }
+    for catalog in &new.catalogs {
+        changes.extend(catalog_change(old.catalog(&catalog.zone), catalog));
+    }
+    changes
+}
+
+/// What is different of a cluster.
+fn cluster_changes(old: &PlannedCluster, new: &PlannedCluster) -> Vec<PlanChange> {
+    if old.source != new.source || old.wanted != new.wanted {
+        return vec![PlanChange::RestartSource(new.plan.clone())];
+    }
+    let mut changes = Vec::new();
+    for zone in new.plan.zones() {
+        let Some(before) = old.plan.zone(&zone.name) else {
+            continue;
+        };
+        let name = || zone.name.clone();
+        if zone.retention != before.retention {
+            let (zone, retention) = (name(), zone.retention);
+            changes.push(PlanChange::SetRetention { zone, retention });
+        }
+        if zone.gate != before.gate {
+            let (zone, gate) = (name(), zone.gate);
+            changes.push(PlanChange::SetGate { zone, gate });
+        }
+        if zone.apex != before.apex {
+            let (zone, apex) = (name(), zone.apex.clone());
+            changes.push(PlanChange::SetApex { zone, apex });
+        }
+    }
+    if new.plan.ttl != old.plan.ttl {
+        let (cluster, ttl) = (new.plan.home().clone(), new.plan.ttl);
+        changes.push(PlanChange::SetTtl { cluster, ttl });
+    }
+    // What these do not say needs the whole plan.
+    let mut reached = old.plan.clone();
+    for change in &changes {
+        reached.set(change);
+    }
+    if reached != new.plan {
+        return vec![PlanChange::SetCluster(new.plan.clone())];
+    }
+    changes
+}
+
+/// What is different of a file.
+fn file_change(old: Option<&PlannedFile>, new: &PlannedFile) -> Option<PlanChange> {
+    let same = old.filter(|old| old.settings == new.settings);
+    match (same.map(|old| &old.plan), &new.plan) {
+        (Some(old), plan) if old == plan => None,
+        (Some(FilePlan::Zone { .. }), FilePlan::Zone { zone, retention }) => {
+            let (zone, retention) = (zone.clone(), *retention);
+            Some(PlanChange::SetRetention { zone, retention })
+        }
+        (_, plan) => Some(PlanChange::SetFile(plan.clone())),
+    }
+}
+
+/// What is different of a catalog.
+fn catalog_change(old: Option<&CatalogPlan>, new: &CatalogPlan) -> Option<PlanChange> {
+    let (zone, retention) = (new.zone.clone(), new.retention);
+    match old {
+        Some(old) if old == new => None,
+        Some(old)
+            if CatalogPlan {
+                retention,
+                ..old.clone()
+            } == *new =>
+        {
+            Some(PlanChange::SetRetention { zone, retention })
+        }
+        Some(_) | None => Some(PlanChange::SetCatalog(new.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use directives::config::{Overrides, parse_text};
+
+    use super::*;
+
+    /// The plan of a Corefile.
+    fn plan(text: &str) -> Plan {
+        let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
+        Plan::new(&loaded.config, &|_| Vec::new())
+    }
+
+    /// A change in short: its word, and the zone or cluster.
+    fn short(change: &PlanChange) -> String {
+        let (word, name) = match change {
+            PlanChange::AddCluster(plan) => ("add cluster", plan.home()),
+            PlanChange::RestartSource(plan) => ("restart", plan.home()),
+            PlanChange::SetCluster(plan) => ("set cluster", plan.home()),
+            PlanChange::RemoveCluster(home) => ("remove cluster", home),
+            PlanChange::SetTtl { cluster, .. } => ("ttl", cluster),
+            PlanChange::SetApex { zone, .. } => ("apex", zone),
+            PlanChange::SetGate { zone, .. } => ("gate", zone),
+            PlanChange::SetRetention { zone, .. } => ("history", zone),
+            PlanChange::SetFile(file) => ("set file", file.zone()),
+            PlanChange::RemoveFile(zone) => ("remove file", zone),
+            PlanChange::SetCatalog(catalog) => ("set catalog", &catalog.zone),
+            PlanChange::RemoveCatalog(zone) => ("remove catalog", zone),
+        };
+        format!("{word} {name}")
+    }
+
+    /// What leads from one Corefile to another.
+    fn changes(old: &str, new: &str) -> Vec<String> {
+        let changes = difference(&plan(old), &plan(new));
+        changes.iter().map(short).collect()
+    }
+
+    /// A cluster with these options, and these directives beside it.
+    fn cluster(options: &str, directives: &str) -> String {
+        format!(
+            "cluster.local 10.in-addr.arpa {{\n kubernetes {{\n  manifests .\n{options}\n }}\n{directives}\n}}\n"
+        )
+    }
+
+    #[test]
+    fn the_same_corefile_with_its_lines_elsewhere_is_no_change() {
+        let text = cluster("", "");
+        assert!(changes(&text, &format!("# a comment\n\n{text}")).is_empty());
+        let log = cluster("fallthrough", "log\ncache 30\ntransfer {\n to 192.0.2.1\n}");
+        assert!(changes(&text, &log).is_empty());
+    }
+
+    #[test]
+    fn settings_of_zones_are_changed_one_by_one() {
+        let text = cluster("", "");
+        let with = |directives: &str| changes(&text, &cluster("", directives));
+        assert_eq!(
+            with("history cluster.local {\n versions 9\n}"),
+            ["history cluster.local."]
+        );
+        assert_eq!(
+            with("gate {\n shrink 40\n}"),
+            ["gate cluster.local.", "gate 10.in-addr.arpa."]
+        );
+        assert_eq!(
+            with("apex 10.in-addr.arpa {\n refresh 99\n}"),
+            ["apex 10.in-addr.arpa."]
+        );
+        let all = "history {\n keep 1h\n}\ngate {\n shrink 50\n}";
+        assert_eq!(with(all).len(), 4);
+    }
+
+    #[test]
+    fn a_ttl_is_of_the_cluster_and_of_the_tops_of_its_zones() {
+        let ttl = changes(&cluster("", ""), &cluster("ttl 60", ""));
+        let want = [
+            "apex cluster.local.",
+            "apex 10.in-addr.arpa.",
+            "ttl cluster.local.",
+        ];
+        assert_eq!(ttl, want);
+    }
+
+    #[test]
+    fn what_is_seen_of_the_same_objects_needs_no_list() {
+        let text = cluster("", "");
+        for options in ["namespaces a", "ignore empty_service", "pods insecure"] {
+            let changed = changes(&text, &cluster(options, ""));
+            assert_eq!(changed, ["set cluster cluster.local."], "{options}");
+        }
+        let wider = text.replace("10.in-addr", "10.in-addr.arpa 11.in-addr");
+        assert_eq!(changes(&text, &wider), ["set cluster cluster.local."]);
+    }
+
+    #[test]
+    fn what_a_source_is_asked_for_and_where_needs_a_list() {
+        let text = cluster("", "");
+        for options in ["labels a=b", "pods verified", "zonal"] {
+            let changed = changes(&text, &cluster(options, ""));
+            assert_eq!(changed, ["restart cluster.local."], "{options}");
+        }
+        let elsewhere = text.replace("manifests .", "manifests ..");
+        assert_eq!(changes(&text, &elsewhere), ["restart cluster.local."]);
+    }
+
+    #[test]
+    fn clusters_files_and_catalogs_come_and_go() {
+        let text = cluster(
+            "",
+            "catalog c.invalid\ntransfer cluster.local c.invalid {\n to 192.0.2.9\n}",
+        );
+        let file = "z.test {\n file db\n}\n";
+        let both = format!("{text}{file}");
+        assert_eq!(
+            changes(". {\n}\n", &both),
+            [
+                "add cluster cluster.local.",
+                "set file z.test.",
+                "set catalog c.invalid."
+            ]
+        );
+        assert_eq!(
+            changes(&both, ". {\n}\n"),
+            [
+                "remove cluster cluster.local.",
+                "remove file z.test.",
+                "remove catalog c.invalid."
+            ]
+        );
+        assert_eq!(changes(&both, &text), ["remove file z.test."]);
+        let other = both.replace("file db", "file other");
+        assert_eq!(changes(&both, &other), ["set file z.test."]);
+        let kept = both.replace("file db", "file db\n history {\n versions 3\n }");
+        assert_eq!(changes(&both, &kept), ["history z.test."]);
+    }
+
+    #[test]
+    fn a_zone_that_moves_to_a_file_leaves_its_cluster_first() {
+        let both = format!("{}z.test {{\n file db\n}}\n", cluster("", ""));
+        let moved = both
+            .replace("cluster.local 10", "z.test 10")
+            .replace("z.test {", "cluster.local {");
+        assert_eq!(
+            changes(&both, &moved),
+            [
+                "remove cluster cluster.local.",
+                "remove file z.test.",
+                "add cluster z.test.",
+                "set file cluster.local.",
+            ]
+        );
+    }
+}

@@ -1,0 +1,227 @@
+//! A plan with the handles of what runs for it: zones, counters, and the tables that handlers read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use directives::config::ServerBlock;
+use dns::Name;
+use kubernetes::facts::ClientPods;
+use kubernetes::source::SourceStats;
+use ops::RequestMetrics;
+use server::{InsecurePods, LiveNames, ZonalNames};
+use writer::{ClusterHandles, LiveTables, service_node};
+use zone::{Zone, ZoneSet};
+use zonefile::follow::FileStats;
+
+use crate::plan::clients::home_of;
+use crate::plan::clusters::PlannedCluster;
+use crate::plan::files::PlannedFile;
+use crate::plan::model::Plan;
+
+/// The handles of one cluster.
+#[derive(Debug, Clone)]
+pub(crate) struct DeployedCluster {
+    /// Counts what its source does.
+    pub(crate) stats: Arc<SourceStats>,
+    /// What its writer fills.
+    pub(crate) handles: ClusterHandles,
+}
+
+/// A plan with its handles.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Deployment {
+    /// The plan.
+    pub(crate) plan: Plan,
+    /// Its zones, in its order.
+    pub(crate) zones: Arc<ZoneSet>,
+    /// By home.
+    clusters: BTreeMap<Name, DeployedCluster>,
+    /// By zone.
+    files: BTreeMap<Name, Arc<FileStats>>,
+    /// The zones whose content comes from where it came from before: it is as good as it was.
+    pub(crate) unmoved: Vec<Name>,
+}
+
+impl Deployment {
+    /// Makes the handles of a plan. Zones that are in `before` stay the same, with their versions and those who
+    /// follow them, and so does what is known of a source that stays.
+    pub(crate) fn new(plan: Plan, requests: &RequestMetrics, before: &Self) -> Self {
+        let zone_of = |name: &Name| match before.zones.get(name) {
+            Some(zone) => Arc::clone(zone),
+            None => Arc::new(Zone::new(name)),
+        };
+        let zones = plan.zones.iter().map(zone_of).collect();
+        let cluster_of = |cluster: &PlannedCluster| {
+            let mut handles = ClusterHandles::new(&cluster.plan);
+            if let Some((old, known)) = before.same_source(cluster) {
+                carry_over(&mut handles.live, cluster, &known.handles.live, old);
+            }
+            let stats = Arc::new(SourceStats::counting(requests.clone()));
+            (
+                cluster.plan.home().clone(),
+                DeployedCluster { stats, handles },
+            )
+        };
+        let file_of = |file: &PlannedFile| (file.plan.zone().clone(), Arc::default());
+        Self {
+            zones: Arc::new(ZoneSet::new(zones)),
+            clusters: plan.clusters.iter().map(cluster_of).collect(),
+            files: plan.files.iter().map(file_of).collect(),
+            unmoved: before.unmoved(&plan),
+            plan,
+        }
+    }
+
+    /// The zones of a new plan whose content comes from where it comes from now.
+    fn unmoved(&self, new: &Plan) -> Vec<Name> {
+        let mut unmoved = Vec::new();
+        for cluster in &new.clusters {
+            if let Some((old, _)) = self.same_source(cluster) {
+                let names = cluster.plan.zones().map(|zone| &zone.name);
+                unmoved.extend(names.filter(|name| old.plan.zone(name).is_some()).cloned());
+            }
+        }
+        let is_same = |new: &&PlannedFile| {
+            let old = self.plan.file(new.plan.zone());
+            old.is_some_and(|old| old.settings == new.settings)
+        };
+        let files = new.files.iter().filter(is_same);
+        unmoved.extend(files.map(|file| file.plan.zone().clone()));
+        let catalogs = new.catalogs.iter().map(|catalog| &catalog.zone);
+        unmoved.extend(
+            catalogs
+                .filter(|zone| self.plan.catalog(zone).is_some())
+                .cloned(),
+        );
+        unmoved
+    }
+
+    /// The same cluster here, seen through the same source.
+    fn same_source(&self, new: &PlannedCluster) -> Option<(&PlannedCluster, &DeployedCluster)> {
+        let home = new.plan.home();
+        let old = self.plan.cluster(home)?;
+        (old.source == new.source).then_some((old, self.clusters.get(home)?))
+    }
+
+    /// The handles of a cluster of the plan.
+    pub(crate) fn cluster(&self, of: &PlannedCluster) -> &DeployedCluster {
+        &self.clusters[of.plan.home()]
+    }
+
+    /// The counters of a file of the plan.
+    pub(crate) fn file_stats(&self, of: &PlannedFile) -> Arc<FileStats> {
+        Arc::clone(&self.files[of.plan.zone()])
+    }
+
+    /// The names of a zone that no version holds.
+    pub(crate) fn live_names(&self, apex: &Name) -> LiveNames {
+        let is_its = |cluster: &&PlannedCluster| {
+            let mut zones = cluster.plan.forward.iter();
+            zones.any(|plan| plan.name == *apex)
+        };
+        let Some(cluster) = self.plan.clusters.iter().find(is_its) else {
+            return LiveNames::default();
+        };
+        let ttl = cluster.plan.ttl;
+        let LiveTables { seen, headless, .. } = self.cluster(cluster).handles.live.clone();
+        LiveNames {
+            pods: seen.map(|seen| InsecurePods { seen, ttl }),
+            zonal: headless.map(|services| ZonalNames::new(services, ttl, service_node)),
+            publishes_version: false,
+        }
+    }
+
+    /// The pods of a block's cluster by address, where they are published.
+    pub(crate) fn clients_of(&self, block: &ServerBlock) -> Option<Arc<ClientPods>> {
+        self.clusters
+            .get(home_of(block)?)?
+            .handles
+            .live
+            .clients
+            .clone()
+    }
+}
+
+/// Whether a zone has a version, be it from the store.
+pub(crate) fn has_version(deployment: &Deployment, zone: &Name) -> bool {
+    let zone = deployment.zones.get(zone);
+    zone.is_some_and(|zone| zone.current().is_some())
+}
+
+/// Keeps the tables that handlers read, unless other objects are to be seen than were: a source may be away for long,
+/// and until it is there the synthesized names are answered as before.
+fn carry_over(
+    live: &mut LiveTables,
+    new: &PlannedCluster,
+    known: &LiveTables,
+    old: &PlannedCluster,
+) {
+    let sees_alike = new.plan.namespaces == old.plan.namespaces
+        && new.wanted.namespace_labels == old.wanted.namespace_labels;
+    let selects_alike = sees_alike
+        && new.wanted.labels == old.wanted.labels
+        && new.wanted.slice_labels == old.wanted.slice_labels
+        && new.plan.kinds == old.plan.kinds
+        && new.plan.hides_empty_services == old.plan.hides_empty_services;
+    if sees_alike {
+        keep(&mut live.seen, known.seen.as_ref());
+    }
+    if selects_alike {
+        keep(&mut live.headless, known.headless.as_ref());
+        keep(&mut live.clients, known.clients.as_ref());
+    }
+}
+
+/// Puts a table in the place of an empty one, where both are wanted.
+fn keep<T>(new: &mut Option<Arc<T>>, old: Option<&Arc<T>>) {
+    if let (Some(new), Some(old)) = (new, old) {
+        *new = Arc::clone(old);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use directives::config::{Overrides, parse_text};
+
+    /// Whether what is known of namespaces and of headless Services goes on, and the zones that stay good.
+    fn taken(before: &str, after: &str) -> (bool, bool, String) {
+        let plan = |lines: &str| {
+            let text = format!("cluster.local example.org {{\n{lines}\n}}\n");
+            let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
+            Plan::new(&loaded.config, &|_| Vec::new())
+        };
+        let requests = RequestMetrics::default();
+        let old = Deployment::new(plan(before), &requests, &Deployment::default());
+        let new = Deployment::new(plan(after), &requests, &old);
+        let [old, live] = [&old, &new].map(|it| &it.cluster(&it.plan.clusters[0]).handles.live);
+        let is_same = |one: Option<*const ()>, other| one.is_some() && one == other;
+        let seen = |live: &LiveTables| live.seen.as_ref().map(|it| Arc::as_ptr(it).cast());
+        let headless = |live: &LiveTables| live.headless.as_ref().map(|it| Arc::as_ptr(it).cast());
+        let unmoved: Vec<String> = new.unmoved.iter().map(ToString::to_string).collect();
+        (
+            is_same(seen(old), seen(live)),
+            is_same(headless(old), headless(live)),
+            unmoved.join(" "),
+        )
+    }
+
+    #[test]
+    fn what_is_known_goes_on_where_the_same_is_seen_of_the_same_source() {
+        let cluster = |dir: &str, lines: &str| {
+            format!(
+                "kubernetes cluster.local {{\nmanifests {dir}\npods insecure\nzonal\n{lines}\n}}"
+            )
+        };
+        let base = cluster(".", "");
+        let zone = "cluster.local.".to_owned();
+        let with = |lines: &str| taken(&base, &cluster(".", lines));
+        assert_eq!(with("ttl 60"), (true, true, zone.clone()));
+        assert_eq!(with("labels a=b"), (true, false, zone.clone()));
+        assert_eq!(with("namespaces a"), (false, false, zone));
+        assert_eq!(
+            taken(&base, &cluster("..", "")),
+            (false, false, String::new())
+        );
+    }
+}
