@@ -5,11 +5,12 @@ use std::io;
 use dns::{Name, Serial};
 use serde::{Deserialize, Serialize};
 
+use crate::error::{AuditError, Output};
 use crate::follow::{self, Cursor, Given};
 use crate::moment::{Moment, TimeText};
-use crate::order::{Order, carry_out, until_ms};
+use crate::order::{carry_out, until_ms};
 use crate::page::Room;
-use crate::past::{AuditError, Output, Past, begins, last_version};
+use crate::past::{Order, Past, begins, last_version};
 use crate::{blame, diff, export, log, show, status, verify, why};
 
 /// What is asked.

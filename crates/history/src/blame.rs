@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use zone::Step;
 use zone::journal::{StepsAtHand, Topic};
 
+use crate::error::{AuditError, Output};
 use crate::log::{cause_json, cause_text};
 use crate::moment::TimeText;
-use crate::past::{AuditError, Output, Past, begins, contents_at, step_of};
+use crate::past::{Past, begins, contents_at, step_of};
 use crate::show::each_record;
 
 /// Writes the reasons of a version's records, or of those at one name; the SOA, which every version

@@ -19,7 +19,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::{Question, answer};
-use crate::past::{AuditError, Past};
+use crate::error::AuditError;
+use crate::past::Past;
 use crate::pieces::Pieces;
 
 const QUESTION_OCTETS: u64 = 64 * 1024;

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use zone::{Net, Step};
 
 use crate::blame::{Reason, one_by_one};
+use crate::error::{AuditError, Output};
 use crate::log::{cause_text, version_json};
 use crate::moment::TimeText;
-use crate::past::{AuditError, Output, Past, step_of, steps_of};
+use crate::past::{Past, step_of, steps_of};
 use crate::pieces::Pieces;
 
 /// The most versions between that are looked at for the causes of many records, the newest first: two versions may be a

@@ -13,10 +13,11 @@ use serde_json::{Value, json};
 use zone::Step;
 use zone::digest::record_wire;
 
+use crate::error::AuditError;
 use crate::log::cause_json;
 use crate::moment::TimeText;
 use crate::page::Room;
-use crate::past::{AuditError, Past, step_of};
+use crate::past::{Past, step_of};
 use crate::show::each_record;
 
 /// What the first line says of the form of all lines.

@@ -11,8 +11,9 @@ use dns::{Name, Serial};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::error::{AuditError, Output};
 use crate::page::Room;
-use crate::past::{AuditError, Output, Past, last_version, step_of};
+use crate::past::{Past, last_version, step_of};
 use crate::{export, log};
 
 /// How many pages of versions are searched at a time, from the oldest on: a page takes no more of what is found, and

@@ -4,6 +4,7 @@ mod answer;
 mod blame;
 mod control;
 mod diff;
+mod error;
 mod export;
 mod follow;
 mod log;
@@ -20,14 +21,13 @@ mod why;
 
 pub use answer::{Follow, Question, Request, answer};
 pub use control::{PastNow, Refused, ask, made, read_at_once, serve_control, socket_path};
+pub use error::{AuditError, Output};
 pub use follow::{Cursor, Given};
 pub use moment::{Moment, MomentError};
-pub use order::Order;
-pub use past::{AuditError, Output, Past};
+pub use past::{BlockLine, Grounds, Order, Past};
 pub use pieces::Pieces;
 pub use show::each_record;
 pub use status::{HeldLine, HistoryLine, OrderLine, SecondaryLine, SourceLine, Status, ZoneLine};
-pub use why::{BlockLine, Grounds};
 
 #[cfg(test)]
 mod tests;

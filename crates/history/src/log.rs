@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use zone::Step;
 use zone::journal::Topic;
 
+use crate::error::{AuditError, Output};
 use crate::moment::TimeText;
-use crate::past::{AuditError, Output, Past, begins, last_version, step_of};
+use crate::past::{Past, begins, last_version, step_of};
 use crate::printable::printable;
 
 /// The most causes a line of text names.

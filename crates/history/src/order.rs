@@ -6,31 +6,11 @@ use std::time::Duration;
 use dns::{Name, Serial};
 use serde_json::json;
 
+use crate::error::{AuditError, Output};
 use crate::moment::{TimeText, parse_age};
-use crate::past::{AuditError, Output, Past};
+use crate::past::{Order, Past};
 use crate::printable::printable;
 use crate::status::OrderLine;
-
-/// What is ordered about a zone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// What waits is to be published, and the zone is to follow its source.
-    Release,
-    /// The zone is to stay as it is.
-    Freeze {
-        /// Until when, milliseconds since 1970 UTC; `None`: until it is released.
-        until_ms: Option<u64>,
-    },
-    /// The zone is to have an old content again.
-    Rollback {
-        /// The number of the version that had it.
-        seq: u64,
-        /// The serial of that version.
-        serial: Serial,
-        /// Until when, milliseconds since 1970 UTC.
-        until_ms: u64,
-    },
-}
 
 /// The longest time of an order: ten years of 365 days.
 const LONGEST: Duration = Duration::from_secs(3650 * 86_400);

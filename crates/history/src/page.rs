@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::past::AuditError;
+use crate::error::AuditError;
 
 /// What still fits into a page.
 #[derive(Debug, Clone, Copy)]

@@ -6,8 +6,9 @@ use dns::{Name, RecordText, RrRef, Rtype, Serial};
 use serde_json::json;
 use zone::Contents;
 
+use crate::error::{AuditError, Output};
 use crate::moment::TimeText;
-use crate::past::{AuditError, Output, Past, contents_at};
+use crate::past::{Past, contents_at};
 
 /// Writes a version, or what it says of one name.
 pub(super) fn write(

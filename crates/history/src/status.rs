@@ -4,8 +4,8 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{AuditError, Output};
 use crate::moment::TimeText;
-use crate::past::{AuditError, Output};
 use crate::printable::printable;
 
 /// How things stand.

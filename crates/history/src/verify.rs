@@ -6,8 +6,9 @@ use dns::Name;
 use serde_json::{Value, json};
 use zone::journal::{Fault, Verdict};
 
+use crate::error::{AuditError, Output};
 use crate::moment::TimeText;
-use crate::past::{AuditError, Output, Past};
+use crate::past::Past;
 
 /// The most faults that text names.
 const FAULTS_SHOWN: usize = 5;

@@ -1,8 +1,6 @@
 //! `why`: which record, rule, object or live step answers a name, or why none does.
 
-use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
 
 use dns::{Name, Record, RecordText, Rtype};
 use serde_json::{Value, json};
@@ -12,38 +10,9 @@ use zone::lookup::{LinkSet, lookup_beside};
 use zone::{Contents, Version, Zone};
 
 use crate::blame;
-use crate::past::{AuditError, Output, Past};
+use crate::error::{AuditError, Output};
+use crate::past::{BlockLine, Grounds, Past};
 use crate::printable::printable;
-
-/// What is known about a name beside the records.
-#[derive(Debug, Default)]
-pub struct Grounds {
-    /// The zone with the longest name that holds it.
-    pub zone: Option<Arc<Zone>>,
-    /// What answers for names that no version of it holds.
-    pub live: LiveNames,
-    /// What stands around the zones where it is asked.
-    pub block: Option<BlockLine>,
-    /// What the facts say.
-    pub reasons: Vec<Reason>,
-}
-
-/// A block of the Corefile, as far as it decides who answers a name.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct BlockLine {
-    /// Where it stands.
-    pub place: String,
-    /// Its keys.
-    pub keys: Vec<Name>,
-    /// Handlers that may answer, change or refuse a question before the zones see it.
-    pub before: Vec<&'static str>,
-    /// Who answers names that no zone has.
-    pub after: Vec<String>,
-    /// The zones whose versions are told at `_version`.
-    pub publishes: Vec<Name>,
-    /// By apex of a zone: the names below which others are asked for what it lacks.
-    pub falls_through: HashMap<Name, Vec<Name>>,
-}
 
 struct Finding {
     outcome: &'static str,

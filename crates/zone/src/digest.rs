@@ -98,6 +98,17 @@ impl fmt::Debug for Hash {
     }
 }
 
+/// The hashes of a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    /// The hash of the version before; zeros for the first of a chain.
+    pub previous: Hash,
+    /// The hash of the content.
+    pub content: Hash,
+    /// The hash of the version.
+    pub hash: Hash,
+}
+
 /// A hash in the making.
 pub(super) struct Hasher(Context);
 

@@ -52,6 +52,7 @@ mod step;
 mod store;
 #[cfg(test)]
 mod tests;
+mod topic;
 mod upkeep;
 mod verify;
 mod wide;
@@ -79,12 +80,12 @@ use wide::WideJob;
 
 pub use at_hand::StepsAtHand;
 pub use floor::Lost;
-pub use index::Topic;
 pub use part_step::PartStep;
 pub use reader::{ReadError, Reader, StoredZone, last_of};
 pub use refusal::OpenError;
 pub use retention::Retention;
 pub use store::StoreError;
+pub use topic::Topic;
 pub use verify::{Fault, Verdict};
 
 /// So many commits in a row may fail by damage before a new database is started.

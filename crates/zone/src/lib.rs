@@ -22,8 +22,7 @@ mod version;
 
 pub use contents::Contents;
 pub use delta::{DeltaError, Net, Step};
-pub use digest::{ContentTree, Hash};
+pub use digest::{ContentTree, Hash, Link};
 pub use edit::{Draft, Edit};
-pub use link::Link;
 pub use node::{Node, RrsetRef, Rrsets};
 pub use version::{Candidate, Journaled, MemoryLimits, Version, Zone, ZoneSet};

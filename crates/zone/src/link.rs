@@ -25,21 +25,10 @@ use dns::{Name, RrList, RrRef, Rtype, Serial, Soa};
 use provenance::{Cause, Kind, ObjectKey, Origin};
 
 use crate::Step;
-use crate::digest::{Hash, Hasher};
+use crate::digest::{Hash, Hasher, Link};
 
 /// Stands before what a version's hash is over.
 const VERSION: u8 = 3;
-
-/// The hashes of a version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Link {
-    /// The hash of the version before; zeros for the first of a chain.
-    pub previous: Hash,
-    /// The hash of the content.
-    pub content: Hash,
-    /// The hash of the version.
-    pub hash: Hash,
-}
 
 impl Link {
     /// The link of the version that a step leads to. What the step says of its link does not matter.

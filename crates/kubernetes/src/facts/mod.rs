@@ -18,10 +18,9 @@ pub use endpoint::{Addresses, Endpoint, EndpointNames};
 pub use headless::{HeadlessService, HeadlessServices, SeenService};
 pub use kinds::{Kinds, Part};
 pub use model::{
-    Change, EndpointSlice, External, Fact, ImportForm, ImportOfSlice, Namespace, Pod, PodLabels,
-    Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm, SlicePort,
+    Change, EndpointSlice, External, Fact, ImportForm, ImportOfSlice, Namespace, Pod, PodAddress,
+    PodLabels, Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm, SlicePort,
 };
 pub use namespaces::SeenNamespaces;
-pub use pods::PodAddress;
 pub use selector::{Selector, SelectorError};
 pub use state::State;

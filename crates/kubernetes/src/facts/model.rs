@@ -163,6 +163,15 @@ pub struct Namespace {
     pub origin: Origin,
 }
 
+/// An address in a namespace: what the name of a pod says.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PodAddress {
+    /// The namespace.
+    pub namespace: Arc<str>,
+    /// The address.
+    pub address: IpAddr,
+}
+
 /// Labels of a pod: keys and values, sorted by key.
 pub type PodLabels = Arc<[(Arc<str>, Arc<str>)]>;
 

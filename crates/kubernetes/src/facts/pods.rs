@@ -6,16 +6,7 @@ use std::sync::Arc;
 
 use provenance::{ObjectKey, Origin};
 
-use crate::facts::{Client, Pod, State};
-
-/// An address in a namespace: what the name of a pod says.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PodAddress {
-    /// The namespace.
-    pub namespace: Arc<str>,
-    /// The address.
-    pub address: IpAddr,
-}
+use crate::facts::{Client, Pod, PodAddress};
 
 /// The pods. Several of a namespace may have one address: those of the host's network.
 #[derive(Debug, Default)]
@@ -63,7 +54,7 @@ impl Pods {
     }
 
     /// The first pod of a namespace that has an address.
-    fn client(&self, at: &PodAddress) -> Option<Client> {
+    pub(super) fn client(&self, at: &PodAddress) -> Option<Client> {
         let name = self.addresses.get(at)?.first()?;
         let key = ObjectKey {
             namespace: Arc::clone(&at.namespace),
@@ -120,25 +111,6 @@ impl Pods {
             *names = all.into();
         }
         before.symmetric_difference(after).cloned().collect()
-    }
-}
-
-impl State {
-    /// Whether a pod of a namespace has an address.
-    #[must_use]
-    pub fn has_pod(&self, at: &PodAddress) -> bool {
-        self.pods.has(at)
-    }
-
-    /// The first pod of a namespace that has an address.
-    #[must_use]
-    pub fn client(&self, at: &PodAddress) -> Option<Client> {
-        self.pods.client(at)
-    }
-
-    /// The addresses of all pods, by namespace.
-    pub fn pods(&self) -> impl Iterator<Item = &PodAddress> {
-        self.pods.addresses()
     }
 }
 

@@ -17,7 +17,9 @@ use self::imports::Imports;
 use self::slices::{SliceNames, same_slice, slice_addresses};
 use crate::facts::holders::Holders;
 use crate::facts::pods::Pods;
-use crate::facts::{Change, Dirty, EndpointSlice, Fact, Kinds, Namespace, Service, ServiceForm};
+use crate::facts::{
+    Change, Client, Dirty, EndpointSlice, Fact, Kinds, Namespace, PodAddress, Service, ServiceForm,
+};
 
 /// All facts of one cluster.
 #[derive(Debug, Default)]
@@ -352,6 +354,25 @@ impl State {
             }
         }
         self.holders.hold(key, after.difference(before));
+    }
+}
+
+impl State {
+    /// Whether a pod of a namespace has an address.
+    #[must_use]
+    pub fn has_pod(&self, at: &PodAddress) -> bool {
+        self.pods.has(at)
+    }
+
+    /// The first pod of a namespace that has an address.
+    #[must_use]
+    pub fn client(&self, at: &PodAddress) -> Option<Client> {
+        self.pods.client(at)
+    }
+
+    /// The addresses of all pods, by namespace.
+    pub fn pods(&self) -> impl Iterator<Item = &PodAddress> {
+        self.pods.addresses()
     }
 }
 

@@ -4,41 +4,8 @@ use std::net::IpAddr;
 
 use dns::{Name, Rdata, Record, Rtype, Soa, Ttl};
 
-use crate::schema::parse_name::{Branch, SCHEMA_VERSION};
-
-/// What a zone holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ZoneForm {
-    /// The names of a cluster.
-    Forward,
-    /// The names of a set of clusters.
-    Clusterset,
-    /// The names of what is reached from outside.
-    External,
-    /// The names of addresses.
-    Reverse,
-}
-
-impl ZoneForm {
-    /// The version of the specification that a zone follows, which stands at `dns-version`: DNS-Based
-    /// Service Discovery for Kubernetes 1.1.0 section 2.2, KEP-1645's specification 1.0.0.
-    const fn schema_version(self) -> Option<&'static str> {
-        match self {
-            Self::Forward => Some("1.1.0"),
-            Self::Clusterset => Some("1.0.0"),
-            Self::External | Self::Reverse => None,
-        }
-    }
-
-    /// The name in a zone below which all names are those of Services or imports; nothing where these may be anywhere.
-    #[must_use]
-    pub fn services(self, zone: &Name) -> Option<Name> {
-        match self {
-            Self::Forward | Self::Clusterset => Branch::Services.name(zone).ok(),
-            Self::External | Self::Reverse => None,
-        }
-    }
-}
+use crate::schema::ZoneForm;
+use crate::schema::parse_name::SCHEMA_VERSION;
 
 /// The TTL of `dns-version`: the specification's example, and CoreDNS's.
 const SCHEMA_VERSION_TTL: Ttl = Ttl::decode(28800);

@@ -14,15 +14,15 @@ mod pod;
 mod reverse;
 mod service;
 
-pub use apex::{ApexSettings, NameServer, ZoneForm, apex_records, soa};
+pub use apex::{ApexSettings, NameServer, apex_records, soa};
 pub use catalog::{CATALOG_TTL, CatalogLabels, CatalogMember, catalog_records, invalid};
 pub use clusterset::{import_pointers, render_import};
 pub use endpoint::endpoint_label;
 pub use external::{ExternalSettings, external_name, external_pointers, render_external};
 pub use front::{Front, outer_addresses_in_front, servers_in_front};
 pub use parse_name::{
-    Below, Branch, NAME_SERVER, ObjectName, ParsedName, TOPOLOGY, TopologyRule, parse_name,
-    topology_text,
+    Below, Branch, NAME_SERVER, ObjectName, ParsedName, TOPOLOGY, TopologyRule, ZoneForm,
+    parse_name, topology_text,
 };
 pub use pod::{pod_address, pod_name, pod_record};
 pub use reverse::pointers;

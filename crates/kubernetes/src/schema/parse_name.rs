@@ -9,7 +9,39 @@ use std::net::IpAddr;
 use dns::{Name, ParseError};
 use provenance::ObjectKey;
 
-use crate::schema::ZoneForm;
+/// What a zone holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZoneForm {
+    /// The names of a cluster.
+    Forward,
+    /// The names of a set of clusters.
+    Clusterset,
+    /// The names of what is reached from outside.
+    External,
+    /// The names of addresses.
+    Reverse,
+}
+
+impl ZoneForm {
+    /// The version of the specification that a zone follows, which stands at `dns-version`: DNS-Based
+    /// Service Discovery for Kubernetes 1.1.0 section 2.2, KEP-1645's specification 1.0.0.
+    pub(super) const fn schema_version(self) -> Option<&'static str> {
+        match self {
+            Self::Forward => Some("1.1.0"),
+            Self::Clusterset => Some("1.0.0"),
+            Self::External | Self::Reverse => None,
+        }
+    }
+
+    /// The name in a zone below which all names are those of Services or imports; nothing where these may be anywhere.
+    #[must_use]
+    pub fn services(self, zone: &Name) -> Option<Name> {
+        match self {
+            Self::Forward | Self::Clusterset => Branch::Services.name(zone).ok(),
+            Self::External | Self::Reverse => None,
+        }
+    }
+}
 
 /// The label below which a zone has names of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

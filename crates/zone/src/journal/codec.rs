@@ -11,6 +11,8 @@ use dns::{Serial, Soa, Ttl};
 
 use crate::journal::store::{Octets, Store, StoreError};
 
+/// The text of the file that names the layout, before its number.
+pub(super) const FORMAT_TEXT: &str = "zonewright state ";
 /// The layout's version. A store with another one is refused, but for [`FORMAT_BEFORE`].
 pub(super) const FORMAT: u32 = 2;
 /// The layout without hashes and indexes. It is read as it stands and becomes [`FORMAT`] at once: what is

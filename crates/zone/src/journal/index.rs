@@ -7,90 +7,16 @@
 //! [`WIDE_RECORDS`] records has one entry that says so instead, and later a list ([`wide`]); the first
 //! version of a large zone is one. Steps from before [`Head::indexed`](super::head::Head) are gone through.
 
-use dns::{Name, RrRef};
-use provenance::{FactKey, Kind, ObjectKey};
-
 use crate::Step;
-use crate::digest::Hasher;
-use crate::journal::codec::{self, BY_NAME, BY_OBJECT, BY_RECORD};
+use crate::journal::codec;
 use crate::journal::store::{Batch, Store, StoreError};
+use crate::journal::topic::Topic;
 use crate::journal::wide::{self, wide_key};
 
 /// The most records and causes of a step with entries of its own.
 const WIDE_RECORDS: usize = 1000;
 /// How many index entries are read at once.
 const PAGE: usize = 64;
-
-/// What steps are found by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Topic {
-    kind: u8,
-    /// The beginning of the hash of what is looked for.
-    hash: [u8; 8],
-}
-
-impl Topic {
-    /// From a kind of keys and what is hashed.
-    fn new(kind: u8, fill: impl FnOnce(&mut Hasher)) -> Self {
-        let mut hasher = Hasher::new(kind);
-        fill(&mut hasher);
-        let mut hash = [0; 8];
-        hash.copy_from_slice(&hasher.finish().as_octets()[..8]);
-        Self { kind, hash }
-    }
-
-    /// Steps that touch a name.
-    #[must_use]
-    pub fn name(name: &Name) -> Self {
-        Self::owner(name.as_wire())
-    }
-
-    /// Steps that touch an owner in wire form.
-    pub(super) fn owner(owner: &[u8]) -> Self {
-        Self::new(BY_NAME, |hasher| {
-            hasher.update(&owner.to_ascii_lowercase());
-        })
-    }
-
-    /// Steps that bring or take a record.
-    #[must_use]
-    pub fn record(rr: RrRef<'_>) -> Self {
-        Self::new(BY_RECORD, |hasher| hasher.record(rr))
-    }
-
-    /// Steps that an object caused; without a kind, what the configuration, a file or the store did under
-    /// this name.
-    #[must_use]
-    pub fn object(kind: Option<Kind>, key: &ObjectKey) -> Self {
-        Self::new(BY_OBJECT, |hasher| {
-            let kind = kind.map_or("", Kind::as_str);
-            for text in [kind, "/", &key.namespace, "/", &key.name] {
-                hasher.update(text.as_bytes());
-            }
-        })
-    }
-
-    /// Steps that an object caused.
-    #[must_use]
-    pub fn fact(key: &FactKey) -> Self {
-        Self::object(Some(key.kind), &key.key)
-    }
-
-    /// The short hash in the list of a wide step.
-    pub(super) const fn print(&self) -> u32 {
-        let [a, b, c, d, ..] = self.hash;
-        u32::from_be_bytes([a, b, c, d])
-    }
-
-    /// The key of the entry for a step.
-    fn key(&self, id: u32, seq: u64) -> [u8; 21] {
-        let mut key = [self.kind; 21];
-        key[1..5].copy_from_slice(&id.to_be_bytes());
-        key[5..13].copy_from_slice(&self.hash);
-        key[13..].copy_from_slice(&seq.to_be_bytes());
-        key
-    }
-}
 
 /// Whether a step is too wide for entries of its own.
 pub(super) fn is_wide(step: &Step) -> bool {

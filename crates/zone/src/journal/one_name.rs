@@ -3,9 +3,10 @@
 use dns::{Name, SortKey};
 
 use crate::journal::codec::{StreamError, Streamed};
-use crate::journal::index::{Finder, Topic};
+use crate::journal::index::Finder;
 use crate::journal::part_step::PartStep;
 use crate::journal::reader::{ReadError, Reader, TRIES, unreadable};
+use crate::journal::topic::Topic;
 use crate::journal::{Stored, load, part_step, seek, step};
 use crate::{Contents, Edit, Version};
 

@@ -9,10 +9,11 @@ use ops::in_parallel;
 use crate::journal::codec::StreamError;
 use crate::journal::floor::Losses;
 use crate::journal::head::Head;
-use crate::journal::index::{Finder, Topic};
+use crate::journal::index::Finder;
 use crate::journal::load::{self, State};
 use crate::journal::part_step::PartStep;
 use crate::journal::store::{Store, StoreError};
+use crate::journal::topic::Topic;
 use crate::journal::{Stored, Zones, part_step, step, wide};
 use crate::{Contents, Step, Version};
 

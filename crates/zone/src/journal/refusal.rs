@@ -3,8 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::journal::codec::FORMAT;
-use crate::journal::repair::FORMAT_TEXT;
+use crate::journal::codec::{FORMAT, FORMAT_TEXT};
 use crate::journal::store::StoreError;
 
 /// Why the state folder cannot be used. Each says what to do.

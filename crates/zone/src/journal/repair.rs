@@ -11,7 +11,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::journal::codec::{self, FORMAT, FORMAT_BEFORE, META_KEY};
+use crate::journal::codec::{self, FORMAT, FORMAT_BEFORE, FORMAT_TEXT, META_KEY};
 use crate::journal::refusal::OpenError;
 use crate::journal::salvage::copy_readable;
 use crate::journal::sidefile::{sync_dir, write_durably};
@@ -21,8 +21,6 @@ use crate::journal::store::{Batch, Store, StoreError};
 const FORMAT_FILE: &str = "format";
 /// Where it is written before it is renamed.
 const FORMAT_NEXT: &str = "format.next";
-/// What the format file says.
-pub(super) const FORMAT_TEXT: &str = "zonewright state ";
 /// The file that is locked while a process uses the folder.
 const LOCK_FILE: &str = "lock";
 const DATABASE: &str = "db";

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use crate::Step;
 use crate::journal::codec::{self, FILTER};
-use crate::journal::index::Topic;
 use crate::journal::store::{Store, StoreError};
+use crate::journal::topic::Topic;
 
 /// Short hashes in one part.
 const PRINTS: usize = 800;
