@@ -61,7 +61,9 @@ fn served(config: &Config) -> String {
     for (listener, blocks) in listeners {
         let scheme = match listener.scheme {
             Scheme::Dns => String::new(),
-            scheme => format!("{}://", scheme.as_str()),
+            encrypted @ (Scheme::Tls | Scheme::Https | Scheme::Https3 | Scheme::Quic) => {
+                format!("{}://", encrypted.as_str())
+            }
         };
         let host = match &listener.host {
             None => String::new(),

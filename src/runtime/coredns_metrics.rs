@@ -18,17 +18,7 @@ pub(crate) fn samples(common: &Common, out: &mut Vec<Sample>) {
             1.0,
         ));
     }
-    for (server, codes) in common.tallies.codes() {
-        let scheme = server.split("://").next();
-        for (code, count) in codes.all() {
-            let (metric, code) = match scheme {
-                Some("https") => (m::HTTPS_RESPONSES, code.to_string()),
-                Some("https3") => (m::HTTPS3_RESPONSES, code.to_string()),
-                Some(_) | None => (m::QUIC_RESPONSES, format!("{code:#x}")),
-            };
-            out.push(Sample::new(metric, &[&server, &code], number(count)));
-        }
-    }
+    status_codes(common, out);
     for (server, zone, tally) in common.tallies.all() {
         let labels = [server.as_str(), zone.as_str(), ""];
         let with = |more: &[&str]| {
@@ -85,6 +75,21 @@ pub(crate) fn samples(common: &Common, out: &mut Vec<Sample>) {
         }
     }
     process(out);
+}
+
+/// The replies of HTTPS by their status, of QUIC by their error code.
+fn status_codes(common: &Common, out: &mut Vec<Sample>) {
+    for (server, codes) in common.tallies.codes() {
+        let scheme = server.split("://").next();
+        for (code, count) in codes.all() {
+            let (metric, code) = match scheme {
+                Some("https") => (m::HTTPS_RESPONSES, code.to_string()),
+                Some("https3") => (m::HTTPS3_RESPONSES, code.to_string()),
+                Some(_) | None => (m::QUIC_RESPONSES, format!("{code:#x}")),
+            };
+            out.push(Sample::new(metric, &[&server, &code], number(count)));
+        }
+    }
 }
 
 /// A whole number as a metric's value.

@@ -9,7 +9,7 @@ use dns::{Name, Rcode};
 use history::{SecondaryLine, SourceLine, Status};
 use kubernetes::source::ErrorClass;
 use ops::metrics as m;
-use ops::metrics::Sample;
+use ops::metrics::{Metric, Sample};
 use ops::{Clock, millis};
 use server::{Common, Proto, Stats};
 use transfer::TransferOutcome;
@@ -346,97 +346,50 @@ fn server_samples(observed: &Observed, out: &mut Vec<Sample>) {
 /// Adds one counter up over all servers.
 type SumOf<'a> = &'a dyn Fn(&dyn Fn(&Stats) -> u64) -> f64;
 
-/// The servers' plain counters; `sum` adds one up over all servers.
+/// A counter of the servers.
+type CounterOf = fn(&Stats) -> u64;
+
+/// The servers' plain counters with their labels.
+const COUNTERS: &[(Metric, &[&str], CounterOf)] = &[
+    (m::TRANSFERS, &["ixfr", "up_to_date"], |it| {
+        it.transfers_up_to_date.get()
+    }),
+    (m::TRANSFERS, &["any", "denied"], |it| {
+        it.transfers_denied.get()
+    }),
+    (m::TRANSFERS, &["any", "over_limit"], |it| {
+        it.transfers_over_limit.get()
+    }),
+    (m::TRANSFER_RECORDS, &[], |it| it.transfer_records.get()),
+    (m::TRANSFER_BYTES, &[], |it| it.transfer_octets.get()),
+    (m::DROPPED, &["not_a_query"], |it| it.ignored.get()),
+    (m::DROPPED, &["send_error"], |it| it.udp_send_errors.get()),
+    (m::TRUNCATED, &[], |it| it.truncated.get()),
+    (m::TSIG_FAILURES, &[], |it| it.tsig_refused.get()),
+    (m::NOTIFY, &["sent"], |it| it.notify_sent.get()),
+    (m::NOTIFY, &["acknowledged"], |it| {
+        it.notify_acknowledged.get()
+    }),
+    (m::NOTIFY, &["refused"], |it| it.notify_refused.get()),
+    (m::NOTIFY, &["given_up"], |it| it.notify_given_up.get()),
+    (m::TCP_CONNECTIONS, &[], |it| it.tcp_open.get()),
+    (m::TCP_ACCEPTED, &[], |it| it.tcp_accepted.get()),
+    (m::QUIC_CONNECTIONS, &[], |it| it.quic_open.get()),
+    (m::QUIC_ACCEPTED, &[], |it| it.quic_accepted.get()),
+    (m::QUIC_CLOSED, &["limit"], |it| it.quic_refused.get()),
+    (m::QUIC_CLOSED, &["timeout"], |it| it.quic_timed_out.get()),
+    (m::TLS_FAILURES, &[], |it| it.tls_failed.get()),
+    (m::TCP_CLOSED, &["limit"], |it| it.tcp_refused.get()),
+    (m::TCP_CLOSED, &["timeout"], |it| it.tcp_timed_out.get()),
+    (m::TCP_CLOSED, &["accept_error"], |it| {
+        it.tcp_accept_errors.get()
+    }),
+];
+
+/// Adds up the plain counters of all servers.
 fn counter_samples(sum: SumOf<'_>, out: &mut Vec<Sample>) {
-    let up_to_date = sum(&|stats| stats.transfers_up_to_date.get());
-    let denied = sum(&|stats| stats.transfers_denied.get());
-    let limited = sum(&|stats| stats.transfers_over_limit.get());
-    for (metric, labels, value) in [
-        (m::TRANSFERS, &["ixfr", "up_to_date"][..], up_to_date),
-        (m::TRANSFERS, &["any", "denied"], denied),
-        (m::TRANSFERS, &["any", "over_limit"], limited),
-        (
-            m::TRANSFER_RECORDS,
-            &[],
-            sum(&|stats| stats.transfer_records.get()),
-        ),
-        (
-            m::TRANSFER_BYTES,
-            &[],
-            sum(&|stats| stats.transfer_octets.get()),
-        ),
-        (
-            m::DROPPED,
-            &["not_a_query"],
-            sum(&|stats| stats.ignored.get()),
-        ),
-        (
-            m::DROPPED,
-            &["send_error"],
-            sum(&|stats| stats.udp_send_errors.get()),
-        ),
-        (m::TRUNCATED, &[], sum(&|stats| stats.truncated.get())),
-        (
-            m::TSIG_FAILURES,
-            &[],
-            sum(&|stats| stats.tsig_refused.get()),
-        ),
-        (m::NOTIFY, &["sent"], sum(&|stats| stats.notify_sent.get())),
-        (
-            m::NOTIFY,
-            &["acknowledged"],
-            sum(&|stats| stats.notify_acknowledged.get()),
-        ),
-        (
-            m::NOTIFY,
-            &["refused"],
-            sum(&|stats| stats.notify_refused.get()),
-        ),
-        (
-            m::NOTIFY,
-            &["given_up"],
-            sum(&|stats| stats.notify_given_up.get()),
-        ),
-        (m::TCP_CONNECTIONS, &[], sum(&|stats| stats.tcp_open.get())),
-        (m::TCP_ACCEPTED, &[], sum(&|stats| stats.tcp_accepted.get())),
-        (
-            m::QUIC_CONNECTIONS,
-            &[],
-            sum(&|stats| stats.quic_open.get()),
-        ),
-        (
-            m::QUIC_ACCEPTED,
-            &[],
-            sum(&|stats| stats.quic_accepted.get()),
-        ),
-        (
-            m::QUIC_CLOSED,
-            &["limit"],
-            sum(&|stats| stats.quic_refused.get()),
-        ),
-        (
-            m::QUIC_CLOSED,
-            &["timeout"],
-            sum(&|stats| stats.quic_timed_out.get()),
-        ),
-        (m::TLS_FAILURES, &[], sum(&|stats| stats.tls_failed.get())),
-        (
-            m::TCP_CLOSED,
-            &["limit"],
-            sum(&|stats| stats.tcp_refused.get()),
-        ),
-        (
-            m::TCP_CLOSED,
-            &["timeout"],
-            sum(&|stats| stats.tcp_timed_out.get()),
-        ),
-        (
-            m::TCP_CLOSED,
-            &["accept_error"],
-            sum(&|stats| stats.tcp_accept_errors.get()),
-        ),
-    ] {
-        out.push(Sample::new(metric, labels, value));
+    for (metric, labels, counter) in COUNTERS {
+        out.push(Sample::new(*metric, labels, sum(counter)));
     }
 }
 
