@@ -1,18 +1,22 @@
 //! What `why` has to know of the Corefile: who decides before the zones, and after them.
 
-use directives::config::{Config, History, ServerBlock};
+use std::sync::Arc;
+
+use directives::config::{Config, ServerBlock};
 use dns::Name;
 use history::BlockLine;
 
 use crate::cli::explain::before_zones;
-use crate::runtime::chain::fallthrough_of;
+use crate::runtime::chain::zones_of;
+use crate::runtime::deployment::Deployment;
 
 /// The handler behind the zones: it answers what they have not.
 const AFTER: &str = "forward";
 
 /// The blocks of a configuration.
-pub(crate) fn blocks(config: &Config) -> Vec<BlockLine> {
-    config.servers.iter().map(block_line).collect()
+pub(crate) fn blocks(config: &Config, deployment: &Deployment) -> Vec<BlockLine> {
+    let blocks = config.servers.iter();
+    blocks.map(|block| block_line(block, deployment)).collect()
 }
 
 /// The block whose key is the longest that holds a name.
@@ -34,7 +38,7 @@ pub(crate) fn block_of<'a>(blocks: &'a [BlockLine], name: &Name) -> Option<&'a B
 }
 
 /// One block.
-fn block_line(block: &ServerBlock) -> BlockLine {
+fn block_line(block: &ServerBlock, deployment: &Deployment) -> BlockLine {
     let is_of = |written: &[String], word: &str| written.first().is_some_and(|it| it == word);
     let after = block.written.iter().filter(|it| is_of(it, AFTER));
     BlockLine {
@@ -42,15 +46,6 @@ fn block_line(block: &ServerBlock) -> BlockLine {
         keys: block.zones.iter().map(|key| key.apex.clone()).collect(),
         before: before_zones(block),
         after: after.map(|words| words.join(" ")).collect(),
-        publishes: block
-            .zones_written()
-            .filter(|zone| {
-                block
-                    .for_zone(zone)
-                    .is_some_and(|it: &History| it.publishes)
-            })
-            .cloned()
-            .collect(),
-        falls_through: fallthrough_of(block),
+        zones: Arc::new(zones_of(block, deployment)),
     }
 }

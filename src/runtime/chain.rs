@@ -8,7 +8,7 @@ use directives::config::{BindHost, Listener, Policy, ServerBlock};
 use directives::handlers::{Any, Cache, Chaos, Hosts, Loadbalance, Loop, UpstreamSockets, Weights};
 use dns::Name;
 use ops::{Clock, HandlerMetrics};
-use server::{Block, BlockZones, Handler, LiveNames, Router, Shape};
+use server::{Beside, Block, BlockZones, Handler, LiveNames, Router, Shape};
 use zone::ZoneSet;
 
 use crate::runtime::deployment::Deployment;
@@ -186,9 +186,10 @@ fn shape_of(block: &ServerBlock) -> Shape {
 }
 
 /// The zones of a block.
-fn zones_of(block: &ServerBlock, deployment: &Deployment) -> BlockZones {
+pub(crate) fn zones_of(block: &ServerBlock, deployment: &Deployment) -> BlockZones {
     let mut zones = Vec::new();
-    let mut live = HashMap::new();
+    let mut beside = HashMap::new();
+    let mut fallthrough = fallthrough_of(block);
     for apex in block.zones_written() {
         if let Some(zone) = deployment.zones.get(apex) {
             zones.push(Arc::clone(zone));
@@ -198,11 +199,10 @@ fn zones_of(block: &ServerBlock, deployment: &Deployment) -> BlockZones {
             publishes_version: history.is_some_and(|history| history.publishes),
             ..deployment.live_names(apex)
         };
-        if !names.is_empty() {
-            live.insert(apex.clone(), names);
-        }
+        let fallthrough = fallthrough.remove(apex).unwrap_or_default();
+        beside.insert(apex.clone(), Beside { names, fallthrough });
     }
-    BlockZones::new(ZoneSet::new(zones), live, fallthrough_of(block))
+    BlockZones::new(ZoneSet::new(zones), beside)
 }
 
 /// The names for which the next is asked when a zone does not have them, by apex.
@@ -312,9 +312,10 @@ mod tests {
              chaos\nany\ndns64\nlocal\nmetadata\n}}\n",
             resolv.display()
         );
-        let (made, _) = router(&text, Kept::default(), &Deployment::default());
+        let deployment = Deployment::default();
+        let (made, _) = router(&text, Kept::default(), &deployment);
         let of = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
-        let told = crate::runtime::blocks::blocks(&of.config).remove(0);
+        let told = crate::runtime::blocks::blocks(&of.config, &deployment).remove(0);
         let words: Vec<_> = made.blocks()[0]
             .handlers()
             .iter()

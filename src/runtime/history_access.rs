@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use directives::config::Config;
-use dns::{Name, Serial};
+use dns::{Name, Rtype, Serial};
 use history::{AuditError, BlockLine, Grounds, HistoryLine, Order, Past, Status};
 use ops::{Clock, SystemClock, millis};
-use server::LiveNames;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use writer::{Input, PinOrder, Released};
@@ -18,7 +17,6 @@ use zone::{Contents, Net, Step, Version, ZoneSet};
 
 use crate::failure::Failure;
 use crate::runtime::blocks::{block_of, blocks};
-use crate::runtime::deployment::Deployment;
 use crate::runtime::holds::{rollback_to, target_of};
 use crate::runtime::http_endpoints::ObservedNow;
 use crate::runtime::ingest::Data;
@@ -43,8 +41,6 @@ pub struct StoredPast {
     status: Option<StatusOf>,
     /// The way to the writer of the running server.
     inputs: Option<mpsc::WeakSender<Input>>,
-    /// What runs.
-    deployment: Option<Arc<Deployment>>,
     /// The blocks of its Corefile.
     blocks: Vec<BlockLine>,
     /// The time.
@@ -72,8 +68,7 @@ impl StoredPast {
         Self {
             status: Some(Arc::new(move || status(&asks.load()))),
             inputs: Some(data.inputs.clone()),
-            deployment: Some(Arc::clone(&data.deployment)),
-            blocks: blocks(config),
+            blocks: blocks(config, &data.deployment),
             ..Self::of_store(data.reader.clone(), zones, Arc::clone(clock))
         }
     }
@@ -87,7 +82,6 @@ impl StoredPast {
             zones,
             status: None,
             inputs: None,
-            deployment: None,
             blocks: Vec::new(),
             clock,
         }
@@ -320,24 +314,18 @@ impl Past for StoredPast {
         }
     }
 
-    fn grounds(&self, name: &Name) -> Result<Grounds, AuditError> {
-        let (Some(inputs), Some(zones)) = (&self.inputs, &self.zones) else {
+    fn grounds(&self, name: &Name, rtype: Rtype) -> Result<Grounds, AuditError> {
+        let Some(inputs) = &self.inputs else {
             return Err(AuditError::NoServer);
         };
-        let block = block_of(&self.blocks, name).cloned();
+        let name = name.to_lower();
         // A question for which no block has a key reaches no zone.
-        let zone = zones.find(name.to_lower().as_wire());
-        let zone = zone.filter(|_| block.is_some()).cloned();
-        let mut live = LiveNames::default();
+        let block = block_of(&self.blocks, &name).cloned().unwrap_or_default();
+        let zone = block.zones.find(name.as_wire(), rtype);
         let mut reasons = Vec::new();
-        if let Some(zone) = &zone {
-            if let Some(deployment) = &self.deployment {
-                live = deployment.live_names(zone.apex());
-            }
-            let published = block.as_ref().map(|block| &block.publishes);
-            live.publishes_version = published.is_some_and(|it| it.contains(zone.apex()));
+        if let Some(zone) = zone {
             let (asked, answer) = oneshot::channel();
-            let (zone, name) = (zone.apex().clone(), name.to_lower());
+            let zone = zone.apex().clone();
             let input = Input::Why { zone, name, asked };
             reasons = match ask(inputs, input, answer, CARRIED_OUT_WITHIN) {
                 Said::Answer(reasons) => reasons,
@@ -345,12 +333,7 @@ impl Past for StoredPast {
                 Said::Late | Said::Busy | Said::Ending => Vec::new(),
             };
         }
-        Ok(Grounds {
-            zone,
-            live,
-            block,
-            reasons,
-        })
+        Ok(Grounds { block, reasons })
     }
 
     fn now_ms(&self) -> u64 {

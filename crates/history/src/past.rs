@@ -1,14 +1,13 @@
 //! Where answers about the past come from, how they look, and why there is none.
 
-use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use dns::{Name, Serial};
-use server::LiveNames;
+use dns::{Name, Rtype, Serial};
+use server::BlockZones;
 use writer::Reason;
 use zone::journal::{PartStep, Topic, Verdict, last_of};
-use zone::{Contents, Net, Step, Zone};
+use zone::{Contents, Net, Step};
 
 use crate::error::AuditError;
 use crate::moment::TimeText;
@@ -89,7 +88,7 @@ pub trait Past {
     ///
     /// # Errors
     /// When no server runs.
-    fn grounds(&self, name: &Name) -> Result<Grounds, AuditError>;
+    fn grounds(&self, name: &Name, rtype: Rtype) -> Result<Grounds, AuditError>;
     /// The time, milliseconds since 1970 UTC.
     fn now_ms(&self) -> u64;
 }
@@ -118,31 +117,25 @@ pub enum Order {
 /// What is known about a name beside the records.
 #[derive(Debug, Default)]
 pub struct Grounds {
-    /// The zone with the longest name that holds it.
-    pub zone: Option<Arc<Zone>>,
-    /// What answers for names that no version of it holds.
-    pub live: LiveNames,
-    /// What stands around the zones where it is asked.
-    pub block: Option<BlockLine>,
+    /// The block where it is asked; one without keys where no block has a key for it.
+    pub block: BlockLine,
     /// What the facts say.
     pub reasons: Vec<Reason>,
 }
 
 /// A block of the Corefile, as far as it decides who answers a name.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct BlockLine {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: String,
     /// Its keys.
     pub keys: Vec<Name>,
     /// Handlers that may answer, change or refuse a question before the zones see it.
     pub before: Vec<&'static str>,
-    /// Who answers names that no zone has.
+    /// Its zones.
+    pub zones: Arc<BlockZones>,
+    /// The handlers that answer names that no zone has.
     pub after: Vec<String>,
-    /// The zones whose versions are told at `_version`.
-    pub publishes: Vec<Name>,
-    /// By apex of a zone: the names below which others are asked for what it lacks.
-    pub falls_through: HashMap<Name, Vec<Name>>,
 }
 
 /// Where the history of a zone begins, in words.

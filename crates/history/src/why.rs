@@ -4,10 +4,10 @@ use std::io;
 
 use dns::{Name, Record, RecordText, Rtype};
 use serde_json::{Value, json};
-use server::{LiveAnswer, LiveNames};
+use server::{Question, Resolution, SynthesizedName, View, ZoneAnswer, resolve};
 use writer::Reason;
-use zone::lookup::{LinkSet, lookup_beside};
-use zone::{Contents, Version, Zone};
+use zone::lookup::{End, LinkSet};
+use zone::{Contents, Zone};
 
 use crate::blame;
 use crate::error::{AuditError, Output};
@@ -31,13 +31,14 @@ pub(super) fn write(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let grounds = past.grounds(name)?;
-    let version = grounds.zone.as_ref().and_then(|zone| zone.current());
-    let found = find(&grounds, version.as_deref(), name, rtype);
-    let causes = match (&grounds.zone, &version) {
-        (Some(zone), Some(version)) => {
-            blame::since(past, zone.apex(), version.seq, &found.records)?
-        }
+    let Grounds { block, reasons } = past.grounds(name, rtype)?;
+    let lower = name.to_lower();
+    let question = Question::of(lower.as_wire(), rtype);
+    let view = View::new(&block.zones, &question, !block.after.is_empty(), false);
+    let found = find(&block, reasons, &view, &question);
+    let (zone, version) = (view.zone().map(|zone| zone.apex()), view.version());
+    let causes = match (zone, version) {
+        (Some(zone), Some(version)) => blame::since(past, zone, version.seq, &found.records)?,
         (_, _) => Vec::new(),
     };
     if output == Output::Json {
@@ -58,8 +59,8 @@ pub(super) fn write(
             "name": name.to_string(),
             "type": rtype.to_string(),
             "outcome": found.outcome,
-            "before": grounds.block.map(|block| block.before).unwrap_or_default(),
-            "zone": grounds.zone.map(|zone| zone.apex().to_string()),
+            "before": block.before,
+            "zone": zone.map(ToString::to_string),
             "serial": version.map(|version| version.serial.encode()),
             "records": records,
             "reasons": reasons,
@@ -78,17 +79,14 @@ pub(super) fn write(
 }
 
 /// Decides what a question gets.
-fn find(grounds: &Grounds, version: Option<&Version>, name: &Name, rtype: Rtype) -> Finding {
-    let Grounds {
-        zone,
-        live,
-        block,
-        reasons,
-    } = grounds;
+fn find(
+    block: &BlockLine,
+    mut facts: Vec<Reason>,
+    view: &View<'_>,
+    question: &Question<'_>,
+) -> Finding {
     let mut notes = Vec::new();
-    if let Some(block) = block
-        && !block.before.is_empty()
-    {
+    if !block.before.is_empty() {
         let words = block.before.join(", ");
         let text = format!(
             "{} of {} may decide before any zone does",
@@ -96,79 +94,85 @@ fn find(grounds: &Grounds, version: Option<&Version>, name: &Name, rtype: Rtype)
         );
         notes.push(Reason::new("handlers", text));
     }
-    let Some(zone) = zone else {
-        return outside(block.as_ref(), notes);
+    let Some(zone) = view.zone() else {
+        return outside(block, notes);
     };
     note_state(zone, &mut notes);
     let apex = zone.apex();
-    let Some(version) = version else {
-        let mut finding = Finding {
-            outcome: "servfail",
-            says: format!("SERVFAIL, for zone {apex} has no version yet"),
-            records: Vec::new(),
-            reasons: reasons.clone(),
-        };
-        finding.reasons.extend(notes);
-        return finding;
+    if view.version().is_none() {
+        let says = format!("SERVFAIL, for zone {apex} has no version yet");
+        facts.extend(notes);
+        return Finding::without_records("servfail", says, facts);
+    }
+    let mut finding = match resolve(view, question, &mut Vec::new()) {
+        Resolution::NoZone => return outside(block, notes),
+        Resolution::NotReady => {
+            let says = "SERVFAIL, for it is not known yet what the cluster has there";
+            Finding::without_records("servfail", says.to_owned(), Vec::new())
+        }
+        Resolution::FallThrough { .. } => {
+            let after = block.after.join(", then ");
+            let text = format!("`fallthrough`: then answered by {after}");
+            let says = format!(
+                "not in zone {apex}: {} has it answered by {after}",
+                block.place
+            );
+            let reasons = vec![Reason::new("fallthrough", text)];
+            Finding::without_records("handler", says, reasons)
+        }
+        Resolution::Answer(answer) => answered(&answer, question),
+        Resolution::FollowAlias { answer, .. } => {
+            let mut finding = answered(&answer, question);
+            if let Some(alias) = finding.records.last() {
+                let alias = RecordText(alias.view());
+                let text = format!("the alias leads out of the zone: {alias}");
+                finding.reasons.push(Reason::new("alias", text));
+            }
+            finding
+        }
     };
-    let mut finding = in_zone(version, live, name, rtype);
-    // A name that is an alias is not missing, wherever the alias leads.
-    if finding.outcome == "nxdomain"
-        && finding.records.is_empty()
-        && let Some(block) = block
-    {
-        fall_through(block, apex, name, &mut finding);
+    if matches!(finding.outcome, "answered" | "referral") {
+        facts.retain(|reason| reason.code == "held" || reason.code == "not-synced");
     }
-    if !matches!(finding.outcome, "answered" | "referral") {
-        finding.reasons.extend(reasons.iter().cloned());
-    } else {
-        let is_note = |reason: &&Reason| reason.code == "held" || reason.code == "not-synced";
-        finding
-            .reasons
-            .extend(reasons.iter().filter(is_note).cloned());
-    }
+    finding.reasons.extend(facts);
     finding.reasons.extend(notes);
-    if let Some(block) = block
-        && !block.before.is_empty()
-    {
+    if !block.before.is_empty() {
         let unless = format!(", unless {} decides before", block.before.join(" or "));
         finding.says.push_str(&unless);
     }
     finding
 }
 
-/// What becomes of a name that lies in no zone.
-fn outside(block: Option<&BlockLine>, notes: Vec<Reason>) -> Finding {
-    let (outcome, says) = match block {
-        None => (
-            "refused",
-            "REFUSED, for no block has a key for it".to_owned(),
-        ),
-        Some(block) if block.after.is_empty() => {
-            let unless = match block.before.join(", ") {
-                words if words.is_empty() => String::new(),
-                words => format!(" unless it is a matter of {words}"),
-            };
-            let place = &block.place;
-            (
-                "refused",
-                format!("refused{unless}: no zone has it, and {place} has nobody to ask"),
-            )
+impl Finding {
+    fn without_records(outcome: &'static str, says: String, reasons: Vec<Reason>) -> Self {
+        Self {
+            outcome,
+            says,
+            records: Vec::new(),
+            reasons,
         }
-        Some(block) => {
-            let after = block.after.join(", then ");
-            (
-                "handler",
-                format!("in no zone: {} has it answered by {after}", block.place),
-            )
-        }
-    };
-    Finding {
-        outcome,
-        says,
-        records: Vec::new(),
-        reasons: notes,
     }
+}
+
+/// What becomes of a name that lies in no zone.
+fn outside(block: &BlockLine, notes: Vec<Reason>) -> Finding {
+    let place = &block.place;
+    let (outcome, says) = if block.keys.is_empty() {
+        let says = "REFUSED, for no block has a key for it".to_owned();
+        ("refused", says)
+    } else if block.after.is_empty() {
+        let unless = match block.before.join(", ") {
+            words if words.is_empty() => String::new(),
+            words => format!(" unless it is a matter of {words}"),
+        };
+        let says = format!("refused{unless}: no zone has it, and {place} has nobody to ask");
+        ("refused", says)
+    } else {
+        let after = block.after.join(", then ");
+        let says = format!("in no zone: {place} has it answered by {after}");
+        ("handler", says)
+    };
+    Finding::without_records(outcome, says, notes)
 }
 
 /// Notes what is special about a zone now.
@@ -186,18 +190,24 @@ fn note_state(zone: &Zone, notes: &mut Vec<Reason>) {
     }
 }
 
-/// What a version of a zone says, and what is live beside it.
-fn in_zone(version: &Version, live: &LiveNames, name: &Name, rtype: Rtype) -> Finding {
+/// What a zone says.
+fn answered(of: &ZoneAnswer<'_>, question: &Question<'_>) -> Finding {
+    let ZoneAnswer {
+        version, answer, ..
+    } = of;
     let contents = &version.contents;
     let (apex, serial) = (contents.apex(), version.serial);
-    let lower = name.to_lower();
-    let is_live = |name: &[u8]| !matches!(live.answer(version, name), LiveAnswer::Missing);
-    let answer = lookup_beside(version, lower.as_wire(), rtype, &mut Vec::new(), is_live);
+    let name_of = |wire: Option<&[u8]>| {
+        let name = Name::from_wire(wire.unwrap_or(question.name));
+        name.expect("the question and the zone have whole names")
+    };
     let mut records: Vec<Record> = Vec::new();
     let mut reasons = Vec::new();
-    for link in answer.links() {
-        let asked = link.owner.and_then(|wire| Name::from_wire(wire).ok());
-        let asked = asked.unwrap_or_else(|| lower.clone());
+    // What is synthesized is no record of the zone.
+    let is_synthesized = of.synthesized.is_some() && matches!(answer.end, End::Data);
+    let held = answer.links().count() - usize::from(is_synthesized);
+    for link in answer.links().take(held) {
+        let asked = name_of(link.owner);
         let LinkSet::Rrset(rrset) = link.set else {
             continue;
         };
@@ -208,47 +218,40 @@ fn in_zone(version: &Version, live: &LiveNames, name: &Name, rtype: Rtype) -> Fi
         }
         records.extend(rrset.records(owner.as_wire(), 0).map(|rr| rr.to_record()));
     }
-    let last = answer.end().and_then(|wire| Name::from_wire(wire).ok());
-    let last = last.unwrap_or_else(|| lower.clone());
     let from = format!("zone {apex} serial {serial}");
-    let (outcome, says) = if let Some(referral) = answer.referral {
-        let text = format!(
-            "{} name servers of a delegation are asked instead",
-            referral.servers.count
-        );
-        reasons.push(Reason::new("delegation", text));
-        ("referral", format!("delegated, by {from}"))
-    } else if answer.negative && !answer.exists {
-        live_at(version, live, &last).unwrap_or_else(|| {
-            let says = format!("NXDOMAIN, for {from} has no name {last}");
+    let (outcome, says) = match (answer.end, of.synthesized) {
+        (_, Some(name)) => ("live", synthesized(&name)),
+        (End::Referral(referral), None) => {
+            let text = format!(
+                "{} name servers of a delegation are asked instead",
+                referral.servers.count
+            );
+            reasons.push(Reason::new("delegation", text));
+            ("referral", format!("delegated, by {from}"))
+        }
+        (End::NxDomain { at }, None) => {
+            let says = format!("NXDOMAIN, for {from} has no name {}", name_of(at));
             ("nxdomain", says)
-        })
-    } else if answer.negative {
-        let key = last.sort_key(apex);
-        let node = key.and_then(|key| contents.get(key.as_bytes()));
-        let types: Vec<String> = node
-            .into_iter()
-            .flat_map(|node| node.rrsets().map(|rrset| rrset.rtype.to_string()))
-            .collect();
-        let what = match types.is_empty() {
-            true => "names below it alone".to_owned(),
-            false => types.join(", "),
-        };
-        (
-            "nodata",
-            format!("no data of this type: in {from} {last} has {what}"),
-        )
-    } else {
-        ("answered", format!("answered from {from}"))
+        }
+        (End::NoData { at }, None) => {
+            let last = name_of(at);
+            let key = last.sort_key(apex);
+            let node = key.and_then(|key| contents.get(key.as_bytes()));
+            let types: Vec<String> = node
+                .into_iter()
+                .flat_map(|node| node.rrsets().map(|rrset| rrset.rtype.to_string()))
+                .collect();
+            let what = match types.is_empty() {
+                true => "names below it alone".to_owned(),
+                false => types.join(", "),
+            };
+            let says = format!("no data of this type: in {from} {last} has {what}");
+            ("nodata", says)
+        }
+        (End::Data | End::Alias(_) | End::Beside { .. }, None) => {
+            ("answered", format!("answered from {from}"))
+        }
     };
-    let leaves = records.last().filter(|last| last.rtype == Rtype::CNAME);
-    if let Some(alias) = leaves.filter(|_| rtype != Rtype::CNAME && outcome == "answered") {
-        let text = format!(
-            "the alias leads out of the zone: {}",
-            RecordText(alias.view())
-        );
-        reasons.push(Reason::new("alias", text));
-    }
     Finding {
         outcome,
         says,
@@ -277,17 +280,9 @@ fn source_of(contents: &Contents, name: &Name) -> Name {
     name.clone()
 }
 
-/// What is live at a name that a version does not hold: the outcome, and the same for people.
-fn live_at(version: &Version, live: &LiveNames, name: &Name) -> Option<(&'static str, String)> {
-    let (node, by) = match live.answer(version, name.to_lower().as_wire()) {
-        LiveAnswer::Missing => return None,
-        LiveAnswer::Unknown => {
-            let says = "SERVFAIL, for it is not known yet what the cluster has there";
-            return Some(("servfail", says.to_owned()));
-        }
-        LiveAnswer::Exists { node, by } => (node, by),
-    };
-    let what = match node {
+/// What a synthesized name says.
+fn synthesized(name: &SynthesizedName<'_>) -> String {
+    let what = match name.node {
         None => "has no records here, but the name exists".to_owned(),
         Some(node) => {
             let mut records = node.records(&[0], 0);
@@ -297,21 +292,5 @@ fn live_at(version: &Version, live: &LiveNames, name: &Name) -> Option<(&'static
             }
         }
     };
-    let says = format!("answered live: {by} {what}; no secondary has it");
-    Some(("live", says))
-}
-
-/// Says whether others are asked for a name that the zone does not have.
-fn fall_through(block: &BlockLine, apex: &Name, name: &Name, finding: &mut Finding) {
-    let mut below = block.falls_through.get(apex).into_iter().flatten();
-    if !block.after.is_empty() && below.any(|zone| name.is_within(zone)) {
-        let after = block.after.join(", then ");
-        let text = format!("`fallthrough`: then answered by {after}");
-        finding.reasons.push(Reason::new("fallthrough", text));
-        finding.outcome = "handler";
-        finding.says = format!(
-            "not in zone {apex}: {} has it answered by {after}",
-            block.place
-        );
-    }
+    format!("answered live: {} {what}; no secondary has it", name.by)
 }

@@ -16,6 +16,7 @@ use prometheus_client::metrics::counter::Counter;
 use tokio_util::sync::CancellationToken;
 
 use crate::message::{END_OF_CHAIN, Outcome, Question, Request};
+use crate::resolve::{View, resolve};
 use crate::zones::BlockZones;
 
 /// How many times the server may ask itself on behalf of one query: for targets of aliases, as CoreDNS.
@@ -132,6 +133,12 @@ impl Block {
         &self.zones
     }
 
+    /// The view of its zones on a question, which may be signed by a key of ours.
+    #[must_use]
+    pub fn view(&self, question: &Question<'_>, is_signed: bool) -> View<'_> {
+        View::new(&self.zones, question, self.after > 0, is_signed)
+    }
+
     /// The handlers, in order.
     #[must_use]
     pub fn handlers(&self) -> &[Arc<dyn Handler>] {
@@ -164,12 +171,6 @@ impl Block {
         for count in &self.passed {
             count.inc();
         }
-    }
-
-    /// Whether something stands behind the zones.
-    #[must_use]
-    pub fn goes_on_after_zones(&self) -> bool {
-        self.after > 0
     }
 
     /// Whether it has nothing but zones, if that.
@@ -377,9 +378,7 @@ impl Next {
             return false;
         };
         between.iter().all(|handler| handler.passes(question))
-            && block
-                .zones
-                .is_missing(question, block.goes_on_after_zones())
+            && resolve(&block.view(question, false), question, &mut Vec::new()).is_missing()
     }
 
     /// All blocks, and the place of this one.

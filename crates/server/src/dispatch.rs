@@ -17,19 +17,18 @@ use dns::{
 use ops::Clock;
 use tracing::{debug, warn};
 use transfer::{Access, Job, SecondaryRequest, SecondaryTable, Slots, TlsPeer, unix_seconds};
-use zone::Version;
 use zone::ZoneSet;
-use zone::lookup::{Additionals, Answer, Link, LinkSet, each_additional, lookup};
+use zone::lookup::{Additionals, Link, LinkSet, each_additional};
 
 use crate::Findings;
 use crate::later::Later;
 use crate::message::CLASS_IN;
 use crate::message::Metadata;
 use crate::reply::{Extended, Said, Signer, write_link, write_negative, write_referral};
+use crate::resolve::{Resolution, ZoneAnswer, resolve};
 use crate::seldom::Seldom;
 use crate::shuffle::Dice;
 use crate::tally::Noted;
-use crate::zones::elsewhere;
 use crate::{ExchangeLog, Question, Router, Shape};
 use crate::{Identity, Proto, Settings, Stats, TlsIdentity};
 
@@ -369,47 +368,30 @@ impl Exchange<'_> {
         if !goes_on {
             return self.later(scratch, place);
         }
-        let zones = block.zones();
-        let Some(zone) = zones.find(&scratch.lower, qtype) else {
-            if block.is_plain() {
+        let view = block.view(&question, self.is_signed());
+        let answer = match resolve(&view, &question, &mut scratch.key) {
+            Resolution::NoZone if block.is_plain() => {
                 return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NOT_AUTHORITATIVE));
             }
-            return self.later(scratch, place);
+            Resolution::NoZone | Resolution::FallThrough { .. } => {
+                return self.later(scratch, place);
+            }
+            Resolution::NotReady => {
+                scratch.noted.by = block.zones().word();
+                scratch.error = Some("the zone has no version yet".to_owned());
+                return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NOT_READY));
+            }
+            Resolution::FollowAlias { target, .. }
+                if shared.router.follows(place, target, qtype) =>
+            {
+                return self.later(scratch, place);
+            }
+            Resolution::FollowAlias { answer, .. } | Resolution::Answer(answer) => answer,
         };
-        let guard = zone.peek();
-        let Some(version) = guard.as_ref() else {
-            scratch.error = Some("the zone has no version yet".to_owned());
-            return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NOT_READY));
-        };
-        scratch.noted.by = zones.word();
-        let mut made = None;
-        let (lower, key) = (&scratch.lower, &mut scratch.key);
-        let seen = if self.is_signed() {
-            Some(lookup(version, lower, qtype, key))
-        } else {
-            zones.look(version, lower, qtype, key, &mut made)
-        };
-        let Some(answer) = seen else {
-            scratch.error = Some("the zone has no version yet".to_owned());
-            return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NOT_READY));
-        };
-        let is_for_next = || {
-            !answer.exists
-                && answer.end().is_none()
-                && block.goes_on_after_zones()
-                && zones.falls_through(zone, &scratch.lower)
-        };
-        let is_followed = || {
-            let target = elsewhere(&answer, qtype);
-            target.is_some_and(|target| shared.router.follows(place, target, qtype))
-        };
-        if !self.is_signed() && (is_for_next() || is_followed()) {
-            return self.later(scratch, place);
-        }
+        scratch.noted.by = block.zones().word();
         block.count_passed();
-        let stale = zone.may_be_old().then_some(Extended::STALE);
         let shape = self.shape_of(place);
-        self.write_answer(scratch, version, &answer, stale, shape)
+        self.write_answer(scratch, &answer, shape)
     }
 
     /// Whether the request is signed by a key of ours: its answer is what a secondary holds, without what is
@@ -427,24 +409,14 @@ impl Exchange<'_> {
     }
 
     /// Writes what a version says.
-    fn write_answer(
-        self,
-        scratch: &mut Scratch,
-        version: &Version,
-        answer: &Answer<'_>,
-        stale: Option<Extended>,
-        shape: Shape,
-    ) -> Outcome {
-        let rcode = if answer.exists {
-            Rcode::NOERROR
-        } else {
-            Rcode::NXDOMAIN
-        };
-        // RFC 1034 section 4.3.2: a referral is not authoritative, an alias in front of it is.
-        let is_ours = answer.referral.is_none() || answer.links().next().is_some();
+    fn write_answer(self, scratch: &mut Scratch, of: &ZoneAnswer<'_>, shape: Shape) -> Outcome {
+        let ZoneAnswer {
+            version, answer, ..
+        } = of;
+        let is_ours = answer.is_authoritative();
         let authority = if is_ours { flags::AA } else { 0 };
         let said = Said {
-            ede: stale,
+            ede: of.is_stale.then_some(Extended::STALE),
             version: is_ours.then_some(version),
             ..Said::default()
         };
@@ -456,10 +428,9 @@ impl Exchange<'_> {
         let fits = answer
             .links()
             .all(|link| write_link(writer, version, link, turn))
-            && (!answer.negative || write_negative(writer, version))
+            && (!answer.is_negative() || write_negative(writer, version))
             && answer
-                .referral
-                .as_ref()
+                .referral()
                 .is_none_or(|it| write_referral(writer, it, self.query.name()));
         if !fits {
             return self.truncated(scratch, after_question, base_flags);
@@ -475,14 +446,14 @@ impl Exchange<'_> {
             // What does not fit can be asked for.
             let _all = each_additional(version, rrset, &mut scratch.additionals, put);
         }
-        if let Some(referral) = &answer.referral {
+        if let Some(referral) = answer.referral() {
             let put = |rr: RrRef<'_>| writer.record(Section::Additional, rr);
             if !each_additional(version, &referral.servers, &mut scratch.additionals, put) {
                 // RFC 9471 section 3.1: glue cannot be asked for elsewhere.
                 return self.truncated(scratch, after_question, base_flags);
             }
         }
-        self.finish(scratch, base_flags, rcode)
+        self.finish(scratch, base_flags, answer.rcode())
     }
 
     /// An answer that did not fit, with TC: empty in a datagram, the client asks again over TCP. A connection

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use dns::{Name, Query, Rcode, Record, Rtype};
 
@@ -102,6 +102,20 @@ pub struct Question<'a> {
     pub dnssec_ok: bool,
     /// Who asks.
     pub client: SocketAddr,
+}
+
+impl<'a> Question<'a> {
+    /// The question of nobody in particular, of class IN, for a lower-case wire name.
+    #[must_use]
+    pub const fn of(name: &'a [u8], qtype: Rtype) -> Self {
+        Self {
+            name,
+            qtype,
+            qclass: CLASS_IN,
+            dnssec_ok: false,
+            client: SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
+        }
+    }
 }
 
 /// Where a request came from, and how. No handler changes it.

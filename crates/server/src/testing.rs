@@ -31,9 +31,9 @@ use zone::{Zone, ZoneSet};
 
 use crate::message::CLASS_IN;
 use crate::{
-    Answering, Block, BlockZones, Common, Handler, Identity, Listener, LiveNames, Next, Origin,
-    Outcome, Parts, Proto, Question, Reply, Request, Router, Server, Settings, Shape, Stats,
-    TlsIdentity,
+    Answering, Beside, Block, BlockZones, Common, Handler, Identity, Listener, LiveNames, Next,
+    Origin, Outcome, Parts, Proto, Question, Reply, Request, Router, Server, Settings, Shape,
+    Stats, TlsIdentity,
 };
 
 /// A server on loopback.
@@ -116,10 +116,13 @@ impl Setup {
         });
         let access = Access::new(rules.chain(self.rules).collect());
         let [before, after] = self.handlers;
-        let below = |zone: &Arc<Zone>| (zone.apex().clone(), self.fallthrough.clone());
-        let fallthrough = self.zones.iter().map(below).collect();
-        let set = ZoneSet::new(self.zones.clone());
-        let zones = BlockZones::new(set, self.live, fallthrough);
+        let mut live = self.live;
+        let beside = self.zones.iter().map(|zone| {
+            let names = live.remove(zone.apex()).unwrap_or_default();
+            let fallthrough = self.fallthrough.clone();
+            (zone.apex().clone(), Beside { names, fallthrough })
+        });
+        let zones = BlockZones::new(ZoneSet::new(self.zones.clone()), beside.collect());
         let block = Block::new(before, zones, after, self.shape);
         Server::new(Parts {
             router: Arc::new(Router::new(vec![(vec![Name::root()], block)])),
@@ -259,9 +262,13 @@ pub fn chain_around(
     zones: Vec<Arc<Zone>>,
     after: Vec<Arc<dyn Handler>>,
 ) -> Arc<Router> {
-    let below = |zone: &Arc<Zone>| (zone.apex().clone(), vec![Name::root()]);
-    let fallthrough = zones.iter().map(below).collect();
-    let zones = BlockZones::new(ZoneSet::new(zones), HashMap::new(), fallthrough);
+    let beside = zones.iter().map(|zone| {
+        let fallthrough = vec![Name::root()];
+        let names = LiveNames::default();
+        (zone.apex().clone(), Beside { names, fallthrough })
+    });
+    let beside = beside.collect();
+    let zones = BlockZones::new(ZoneSet::new(zones), beside);
     let block = Block::new(before, zones, after, Shape::default());
     Arc::new(Router::new(vec![(vec![Name::root()], block)]))
 }

@@ -3,11 +3,11 @@
 use dns::{Name, Rcode, Record, RrRef, Rtype, flags};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use zone::Version;
-use zone::lookup::{Additionals, Answer, LinkSet, each_additional};
+use zone::lookup::{Additionals, LinkSet, each_additional};
 
 use crate::chain::{Handler, Next};
 use crate::message::{CLASS_IN, Failure, Outcome, Question, Reply, Request};
+use crate::resolve::{Resolution, ZoneAnswer, resolve};
 use crate::zones::{BlockZones, NOT_READY, STALE, WORD};
 
 impl Handler for BlockZones {
@@ -27,38 +27,24 @@ impl Handler for BlockZones {
 impl BlockZones {
     /// What the zones say to a request, or what the next does.
     async fn reply(&self, request: &mut Request, next: Next) -> Outcome {
-        let lower = request.name.to_lower();
-        let zone = match self.find(lower.as_wire(), request.qtype) {
-            Some(zone) if request.qclass == CLASS_IN => std::sync::Arc::clone(zone),
-            _ => return next.run(request).await,
-        };
-        let extended = zone.may_be_old().then_some(STALE);
-        let Some(version) = zone.current() else {
-            return unknown();
-        };
-        let reply = {
-            let (mut key, mut made) = (Vec::with_capacity(64), None);
-            match self.look(
-                &version,
-                lower.as_wire(),
-                request.qtype,
-                &mut key,
-                &mut made,
-            ) {
-                None => return unknown(),
-                Some(answer) => {
-                    let is_missing = !answer.exists && answer.end().is_none();
-                    if is_missing && next.is_some() && self.falls_through(&zone, lower.as_wire()) {
-                        None
-                    } else {
-                        Some(reply_of(&version, &answer, &request.name, extended))
-                    }
+        let (reply, target) = {
+            let lower = request.name.to_lower();
+            let question = request.question(&lower);
+            let view = next.block().view(&question, false);
+            let reply = |answer: &ZoneAnswer<'_>| reply_of(answer, &request.name);
+            match resolve(&view, &question, &mut Vec::with_capacity(64)) {
+                Resolution::NoZone | Resolution::FallThrough { .. } => (None, None),
+                Resolution::NotReady => return unknown(),
+                Resolution::Answer(answer) => (Some(reply(&answer)), None),
+                Resolution::FollowAlias { answer, target } => {
+                    (Some(reply(&answer)), Name::from_wire(target).ok())
                 }
             }
         };
-        match reply {
-            None => next.run(request).await,
-            Some(reply) => follow(reply, request, next).await,
+        match (reply, target) {
+            (None, _) => next.run(request).await,
+            (Some(reply), None) => Outcome::Reply(reply),
+            (Some(reply), Some(target)) => follow(reply, target, request, next).await,
         }
     }
 }
@@ -74,17 +60,20 @@ fn unknown() -> Outcome {
 }
 
 /// An answer of a zone, as a reply to a question for a name.
-fn reply_of(version: &Version, answer: &Answer<'_>, asked: &Name, stale: Option<u16>) -> Reply {
-    let rcode = if answer.exists {
-        Rcode::NOERROR
-    } else {
-        Rcode::NXDOMAIN
-    };
-    let mut reply = Reply::empty(WORD, rcode, 0);
-    reply.extended = stale
-        .map(|code| (code, String::new()))
-        .into_iter()
-        .collect();
+fn reply_of(of: &ZoneAnswer<'_>, asked: &Name) -> Reply {
+    let ZoneAnswer {
+        version,
+        answer,
+        is_stale,
+        ..
+    } = of;
+    let mut reply = Reply::empty(WORD, answer.rcode(), 0);
+    if *is_stale {
+        reply.extended = vec![(STALE, String::new())];
+    }
+    if answer.is_authoritative() {
+        reply.flags = flags::AA;
+    }
     let soa_at = |ttl| Record {
         owner: version.contents.apex().clone(),
         rtype: Rtype::SOA,
@@ -101,9 +90,7 @@ fn reply_of(version: &Version, answer: &Answer<'_>, asked: &Name, stale: Option<
             }
         }
     }
-    let is_ours = answer.referral.is_none() || !reply.answers.is_empty();
-    reply.flags = if is_ours { flags::AA } else { 0 };
-    if answer.negative {
+    if answer.is_negative() {
         let ttl = version.contents.soa().negative_ttl();
         reply.authority.push(soa_at(ttl));
     }
@@ -113,7 +100,7 @@ fn reply_of(version: &Version, answer: &Answer<'_>, asked: &Name, stale: Option<
         true
     };
     let mut space = Additionals::default();
-    if let Some(referral) = &answer.referral {
+    if let Some(referral) = answer.referral() {
         let below = referral.below.unwrap_or(asked.as_wire());
         if let Some(cut) = below.get(referral.skip..) {
             let records = referral.servers.records(cut, 0);
@@ -127,23 +114,13 @@ fn reply_of(version: &Version, answer: &Answer<'_>, asked: &Name, stale: Option<
     reply
 }
 
-/// Completes a reply that ends with an alias to a name that is not in its zone, if the server can tell what
-/// stands there. If it cannot, and where blocks have zones alone, the alias stands alone: so says a secondary.
-async fn follow(mut reply: Reply, request: &mut Request, next: Next) -> Outcome {
-    let Some(last) = reply.answers.last() else {
-        return Outcome::Reply(reply);
-    };
-    let open = last.rtype == Rtype::CNAME
-        && ![Rtype::CNAME, Rtype::ANY].contains(&request.qtype)
-        && reply.rcode == Rcode::NOERROR
-        && reply.authority.is_empty();
-    let target = last.rdata.as_octets();
-    let target = Name::from_wire(target).ok().filter(|_| open);
+/// Completes a reply that ends with an alias, if the server can tell what its target has. If it cannot, and where blocks
+/// have zones alone, the alias stands alone: so says a secondary.
+async fn follow(mut reply: Reply, target: Name, request: &mut Request, next: Next) -> Outcome {
     let (router, block) = next.place();
-    let is_followed = |target: &Name| router.follows(block, target.as_wire(), request.qtype);
-    let Some(target) = target.filter(is_followed) else {
+    if !router.follows(block, target.as_wire(), request.qtype) {
         return Outcome::Reply(reply);
-    };
+    }
     let mut asking = request.following(target);
     if let Outcome::Reply(more) = next.again(&mut asking).await
         && more.rcode == Rcode::NOERROR

@@ -12,7 +12,7 @@
 
 use std::collections::HashSet;
 
-use dns::{Rdata, RrRef, Rtype, SortKey};
+use dns::{Rcode, Rdata, RrRef, Rtype, SortKey};
 
 use crate::{Contents, Node, RrsetRef, Version};
 
@@ -24,14 +24,35 @@ pub const MAX_ALIASES: usize = 8;
 pub struct Answer<'v> {
     /// The RRsets of the answer section in order: aliases, then what was asked for.
     links: [Option<Link<'v>>; MAX_ALIASES + 1],
-    /// The last name asked for, when it is the target of an alias.
-    end: Option<&'v [u8]>,
-    /// Whether the last name asked for exists.
-    pub exists: bool,
-    /// Whether the SOA belongs into the authority section: nothing of the type is there.
-    pub negative: bool,
-    /// Where to ask instead: the last name lies at or below a zone cut.
-    pub referral: Option<Referral<'v>>,
+    /// How it ends.
+    pub end: End<'v>,
+}
+
+/// How an answer ends. `at` is the name that it ends at where that is the target of an alias; `None` stands for the name
+/// as it was asked.
+#[derive(Debug, Clone, Copy)]
+pub enum End<'v> {
+    /// With an RRset of the type.
+    Data,
+    /// With an alias to this name, which is not in the zone or was followed already.
+    Alias(&'v [u8]),
+    /// With a name that has nothing of the type.
+    NoData {
+        /// The name.
+        at: Option<&'v [u8]>,
+    },
+    /// With a name that does not exist.
+    NxDomain {
+        /// The name.
+        at: Option<&'v [u8]>,
+    },
+    /// With a name that the version does not hold, but something beside it does.
+    Beside {
+        /// The name.
+        at: Option<&'v [u8]>,
+    },
+    /// With a name that lies at or below a zone cut.
+    Referral(Referral<'v>),
 }
 
 /// The name servers of a zone cut.
@@ -69,66 +90,67 @@ enum Found<'v> {
     /// Nothing, but names below it exist, or it is the apex.
     Empty,
     Missing,
+    /// Nothing, but something beside the version has the name.
+    Beside,
     /// A delegation: the octets of the key that are the cut's, and its NS.
     Cut(usize, RrsetRef<'v>),
 }
 
 impl<'v> Answer<'v> {
-    fn new() -> Self {
-        Self {
-            links: [None; MAX_ALIASES + 1],
-            end: None,
-            exists: true,
-            negative: false,
-            referral: None,
-        }
-    }
-
     /// The RRsets of the answer section.
     pub fn links(&self) -> impl Iterator<Item = &Link<'v>> {
         self.links.iter().flatten()
     }
 
-    /// The last name asked for, of those without the type; `None` stands for the name as it was asked.
+    /// The response code.
     #[must_use]
-    pub const fn end(&self) -> Option<&'v [u8]> {
-        self.end
-    }
-
-    /// The last name asked for exists after all, with this or without anything of the type.
-    pub fn complete(&mut self, set: Option<LinkSet<'v>>) {
-        self.exists = true;
-        let owner = self.end;
-        if let Some(set) = set
-            && let Some(free) = self.links.iter_mut().find(|link| link.is_none())
-        {
-            *free = Some(Link { owner, set });
-            self.negative = false;
+    pub const fn rcode(&self) -> Rcode {
+        match self.end {
+            End::NxDomain { .. } => Rcode::NXDOMAIN,
+            End::Data
+            | End::Alias(_)
+            | End::NoData { .. }
+            | End::Beside { .. }
+            | End::Referral(_) => Rcode::NOERROR,
         }
     }
 
-    /// Ends the answer with an RRset.
-    fn with(mut self, place: usize, owner: Option<&'v [u8]>, set: LinkSet<'v>) -> Self {
-        self.links[place] = Some(Link { owner, set });
-        self
+    /// Whether the SOA belongs into the authority section (RFC 2308 section 3).
+    #[must_use]
+    pub const fn is_negative(&self) -> bool {
+        matches!(self.end, End::NoData { .. } | End::NxDomain { .. })
     }
 
-    /// Ends the answer with what is not there.
-    const fn without(mut self, end: Option<&'v [u8]>, exists: bool) -> Self {
-        self.end = end;
-        self.exists = exists;
-        self.negative = true;
-        self
+    /// Where to ask instead.
+    #[must_use]
+    pub const fn referral(&self) -> Option<&Referral<'v>> {
+        match &self.end {
+            End::Referral(referral) => Some(referral),
+            End::Data
+            | End::Alias(_)
+            | End::NoData { .. }
+            | End::NxDomain { .. }
+            | End::Beside { .. } => None,
+        }
     }
 
-    /// Ends the answer with where to ask instead.
-    fn referred(mut self, below: Option<&'v [u8]>, skip: usize, servers: RrsetRef<'v>) -> Self {
-        self.referral = Some(Referral {
-            below,
-            skip,
-            servers,
-        });
-        self
+    /// Whether the answer is ours: a referral is not, unless an alias is in front of it (RFC 1034 section 4.3.2).
+    #[must_use]
+    pub const fn is_authoritative(&self) -> bool {
+        self.referral().is_none() || self.links[0].is_some()
+    }
+
+    /// Ends it at a name that something beside the version holds, with this or without anything of the type.
+    pub fn end_beside(&mut self, at: Option<&'v [u8]>, set: Option<RrsetRef<'v>>) {
+        let free = self.links.iter_mut().find(|link| link.is_none());
+        self.end = match (set, free) {
+            (Some(set), Some(free)) => {
+                let set = LinkSet::Rrset(set);
+                *free = Some(Link { owner: at, set });
+                End::Data
+            }
+            (_, _) => End::NoData { at },
+        };
     }
 }
 
@@ -143,65 +165,89 @@ pub fn lookup<'v>(
     lookup_beside(version, lower_name, qtype, key, |_| false)
 }
 
-/// As [`lookup`], beside something that has names of its own: one that the version does not hold is missing,
-/// with no wildcard in its place, if `is_live` says so. That is asked only where a wildcard may answer.
+/// As [`lookup`], beside something that has names of its own: `is_beside` says whether it has one that the version does not
+/// hold. Such a name comes before a wildcard.
 #[must_use]
 pub fn lookup_beside<'n, 'v: 'n>(
     version: &'v Version,
     lower_name: &'n [u8],
     qtype: Rtype,
     key: &mut Vec<u8>,
-    mut is_live: impl FnMut(&'n [u8]) -> bool,
+    mut is_beside: impl FnMut(&'n [u8]) -> bool,
 ) -> Answer<'v> {
+    let mut links = [None; MAX_ALIASES + 1];
+    let end = follow(version, lower_name, qtype, key, &mut is_beside, &mut links);
+    Answer { links, end }
+}
+
+/// Follows a name to its end; puts the RRsets on the way into `links`.
+fn follow<'n, 'v: 'n>(
+    version: &'v Version,
+    lower_name: &'n [u8],
+    qtype: Rtype,
+    key: &mut Vec<u8>,
+    is_beside: &mut impl FnMut(&'n [u8]) -> bool,
+    links: &mut [Option<Link<'v>>; MAX_ALIASES + 1],
+) -> End<'v> {
     let contents = &version.contents;
     let apex = contents.apex().as_wire();
-    let mut answer = Answer::new();
     let mut seen: [&[u8]; MAX_ALIASES] = [&[]; MAX_ALIASES];
     let mut owner: Option<&'v [u8]> = None;
-    for place in 0..=MAX_ALIASES {
+    for (place, link) in links.iter_mut().enumerate() {
         let name = owner.unwrap_or(lower_name);
         if !SortKey::write(name, apex, key) {
-            // The target is not in this zone: whoever asks goes on from the CNAME.
-            return answer;
+            return owner.map_or(End::Data, End::Alias);
         }
         if qtype == Rtype::SOA && key.is_empty() {
-            return answer.with(place, owner, LinkSet::Soa);
+            let set = LinkSet::Soa;
+            *link = Some(Link { owner, set });
+            return End::Data;
         }
-        let node = match find(contents, key, qtype, || is_live(name)) {
+        let node = match find(contents, key, qtype, || is_beside(name)) {
             Found::Node(node) => node,
             Found::Cut(end, servers) => {
                 let labels = key[end..].iter().filter(|octet| **octet == 0).count();
-                return answer.referred(owner, octets_of_labels(name, labels), servers);
+                return End::Referral(Referral {
+                    below: owner,
+                    skip: octets_of_labels(name, labels),
+                    servers,
+                });
             }
-            Found::Empty => return answer.without(owner, true),
-            Found::Missing => return answer.without(owner, false),
+            Found::Empty => return End::NoData { at: owner },
+            Found::Missing => return End::NxDomain { at: owner },
+            Found::Beside => return End::Beside { at: owner },
         };
         if let Some(rrset) = rrset_for(node, qtype) {
-            return answer.with(place, owner, LinkSet::Rrset(rrset));
+            let set = LinkSet::Rrset(rrset);
+            *link = Some(Link { owner, set });
+            return End::Data;
         }
         let Some(alias) = node.rrset(Rtype::CNAME) else {
-            return answer.without(owner, true);
+            return End::NoData { at: owner };
         };
-        if place == MAX_ALIASES || seen[..place].contains(&node.key()) {
-            return answer;
+        if let Some(target) = owner
+            && (place == MAX_ALIASES || seen[..place].contains(&node.key()))
+        {
+            return End::Alias(target);
         }
         seen[place] = node.key();
-        answer = answer.with(place, owner, LinkSet::Rrset(alias));
+        let set = LinkSet::Rrset(alias);
+        *link = Some(Link { owner, set });
         let target = alias.data().next();
         owner = target.and_then(|data| Rdata::name_at(Rtype::CNAME, data));
         if owner.is_none() {
-            return answer;
+            return End::Data;
         }
     }
-    answer
+    End::Data
 }
 
-/// What stands at a key, which may grow while a wildcard is looked for: none answers for what is live.
+/// What stands at a key, which may grow while a wildcard is looked for.
 fn find<'v>(
     contents: &'v Contents,
     key: &mut Vec<u8>,
     qtype: Rtype,
-    is_live: impl FnOnce() -> bool,
+    is_beside: impl FnOnce() -> bool,
 ) -> Found<'v> {
     if contents.has_cuts()
         && let Some((end, servers)) = cut_above(contents, key)
@@ -212,7 +258,8 @@ fn find<'v>(
     match contents.get(key) {
         Some(node) => Found::Node(node),
         None if contents.exists(key) => Found::Empty,
-        None if contents.has_wildcards() && !is_live() => wildcard(contents, key),
+        None if is_beside() => Found::Beside,
+        None if contents.has_wildcards() => wildcard(contents, key),
         None => Found::Missing,
     }
 }

@@ -15,7 +15,8 @@ use ops::{Clock, HandlerMetrics};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use server::chain::{Handler, Next};
-use server::message::{CLASS_IN, Outcome, Question, Reply, Request};
+use server::message::{Outcome, Question, Reply, Request};
+use server::{Resolution, resolve};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -403,32 +404,19 @@ impl Cache {
     }
 
     /// Whether what is kept may be given for a name: not for one that a zone of the block has by now.
-    fn may_keep(&self, request: &Request, next: &Next) -> bool {
-        let zones = next.block().zones();
-        if request.qclass != CLASS_IN || zones.set().all().is_empty() {
-            return true;
-        }
+    fn may_keep(request: &Request, next: &Next) -> bool {
         let lower = request.name.to_lower();
-        let Some(zone) = zones.find(lower.as_wire(), request.qtype) else {
-            return true;
-        };
-        let (mut key, mut made) = (Vec::new(), None);
-        zone.current().is_some_and(|version| {
-            let answer = zones.look(
-                &version,
-                lower.as_wire(),
-                request.qtype,
-                &mut key,
-                &mut made,
-            );
-            let is_missing = answer.is_some_and(|it| !it.exists && it.end().is_none());
-            is_missing && zones.falls_through(zone, lower.as_wire())
-        })
+        let question = request.question(&lower);
+        let view = next.block().view(&question, false);
+        match resolve(&view, &question, &mut Vec::new()) {
+            Resolution::NoZone | Resolution::FallThrough { .. } => true,
+            Resolution::NotReady | Resolution::FollowAlias { .. } | Resolution::Answer(_) => false,
+        }
     }
 
     /// Answers a question for one of our names.
     async fn answer_ours(&self, request: &mut Request, next: Next) -> Outcome {
-        if !self.may_keep(request, &next) {
+        if !Self::may_keep(request, &next) {
             return next.run(request).await;
         }
         match self.hit(request, &next).await {

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use dns::{Name, Rdata, RrList, RrRef, Serial, Soa, Ttl};
+use dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, Ttl};
 use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
 use zone::journal::{PartStep, Topic, Verdict};
 use zone::{Contents, Hash, Net, Step};
@@ -261,7 +261,7 @@ impl Past for Fake {
         Err(AuditError::Refused(format!("nothing of {zone} is held")))
     }
 
-    fn grounds(&self, _: &Name) -> Result<Grounds, AuditError> {
+    fn grounds(&self, _: &Name, _: Rtype) -> Result<Grounds, AuditError> {
         Err(AuditError::NoServer)
     }
 

@@ -51,10 +51,13 @@ fn said(
 }
 
 fn end_of(answer: &Answer<'_>) -> String {
-    match (answer.exists, answer.negative) {
-        (true, false) => "end".to_owned(),
-        (true, true) => "nodata".to_owned(),
-        (false, _) => "nxdomain".to_owned(),
+    match answer.end {
+        End::Data => "end".to_owned(),
+        End::Alias(target) => format!("to {}", dns::Name::from_wire(target).unwrap()),
+        End::NoData { .. } => "nodata".to_owned(),
+        End::NxDomain { .. } => "nxdomain".to_owned(),
+        End::Beside { .. } => "beside".to_owned(),
+        End::Referral(_) => "referral".to_owned(),
     }
 }
 
@@ -124,17 +127,47 @@ fn a_missing_target_is_nxdomain_with_the_alias() {
 
 #[test]
 fn a_target_elsewhere_gives_the_bare_alias() {
-    assert_eq!(ask("out.z.", "A"), "? CNAME*1, end");
+    assert_eq!(ask("out.z.", "A"), "? CNAME*1, to www.elsewhere.");
 }
 
 #[test]
 fn alias_loops_and_long_chains_end() {
-    assert_eq!(ask("loop.z.", "A"), "? CNAME*1, pool.z. CNAME*1, end");
-    assert_eq!(ask("self.z.", "A"), "? CNAME*1, end");
+    assert_eq!(
+        ask("loop.z.", "A"),
+        "? CNAME*1, pool.z. CNAME*1, to loop.z."
+    );
+    assert_eq!(ask("self.z.", "A"), "? CNAME*1, to self.z.");
     let long = ask("c1.z.", "A");
     assert_eq!(long.matches("CNAME").count(), MAX_ALIASES, "{long}");
     assert_eq!(ask("c2.z.", "A").matches("CNAME").count(), 8);
     assert!(ask("c2.z.", "A").ends_with("www.z. A*2, end"));
+}
+
+#[test]
+fn names_beside_a_version_come_before_its_wildcards() {
+    let zone = zone(
+        "z.",
+        1,
+        &[
+            "* A 192.0.2.1",
+            "own A 192.0.2.2",
+            "to CNAME x.b",
+            "b TXT b",
+        ],
+    );
+    let version = zone.current().unwrap();
+    let end_of = |qname: &str| {
+        let is_beside = |name: &[u8]| name.ends_with(b"\x01b\x01z\0");
+        let lower = name(qname);
+        let mut key = Vec::new();
+        let answer = lookup_beside(&version, lower.as_wire(), Rtype::A, &mut key, is_beside);
+        (answer.links().count(), end_of(&answer))
+    };
+    assert_eq!(end_of("x.b.z."), (0, "beside".to_owned()));
+    assert_eq!(end_of("to.z."), (1, "beside".to_owned()));
+    assert_eq!(end_of("b.z."), (0, "nodata".to_owned()));
+    assert_eq!(end_of("own.z."), (1, "end".to_owned()));
+    assert_eq!(end_of("x.z."), (1, "end".to_owned()));
 }
 
 #[test]
@@ -194,13 +227,17 @@ fn ask_wild(qname: &str, qtype: &str) -> String {
                 }
             })
             .collect();
-        words.push(answer.referral.map_or_else(
-            || end_of(answer),
-            |referral| {
+        words.push(match answer.end {
+            End::Referral(referral) => {
                 let cut = &referral.below.unwrap_or(lower)[referral.skip..];
                 format!("referral {}*{}", shown(cut), referral.servers.count)
-            },
-        ));
+            }
+            End::Data
+            | End::Alias(_)
+            | End::NoData { .. }
+            | End::NxDomain { .. }
+            | End::Beside { .. } => end_of(answer),
+        });
         words
     };
     said("example.", WILD, qname, qtype, words)
@@ -225,7 +262,7 @@ fn wildcards_answer_as_the_standard_shows() {
         // Section 2.2.2: the wildcard exists by what is below it.
         ("x.ent.example.", "A", "nodata"),
         ("example.", "TXT", "nodata"),
-        ("x.self.example.", "A", "? CNAME, end"),
+        ("x.self.example.", "A", "? CNAME, to x.self.example."),
     ] {
         assert_eq!(ask_wild(qname, qtype), expected, "{qname} {qtype}");
     }

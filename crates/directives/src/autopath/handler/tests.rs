@@ -217,7 +217,6 @@ fn a_walk_through_the_zone_asks_the_chain_for_nothing_but_what_lies_elsewhere() 
     let zones = server::BlockZones::new(
         zone::ZoneSet::new(vec![cluster_zone()]),
         std::collections::HashMap::new(),
-        std::collections::HashMap::new(),
     );
     let block = server::Block::new(
         vec![of_cluster()],
