@@ -1,7 +1,7 @@
 //! Go's text/template, the part of it that Corefiles use.
 //!
 //! Text with actions in `{{` and `}}`: fields, variables, pipelines, `if`, `with`, and the functions of
-//! [`parse::FUNCTIONS`]. Anything else is an error when the template is read, with its place in the text.
+//! `FUNCTIONS` in parse.rs. Anything else is an error when the template is read, with its place in the text.
 //!
 //! # Not implemented
 //! `range`, `define`, `template`, `block`, `break`, `continue`, the functions for other languages (`html`, `js`,
