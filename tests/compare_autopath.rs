@@ -203,8 +203,10 @@ impl Asked {
 /// The lines of the log in our format.
 fn log_lines(process: &Process) -> Vec<String> {
     let log = process.log();
+    // The last line may still be written.
     let lines = log
-        .lines()
+        .split_inclusive('\n')
+        .filter_map(|line| line.strip_suffix('\n'))
         .filter_map(|line| line.find("AP ").map(|at| &line[at..]));
     lines.map(str::to_owned).collect()
 }

