@@ -30,6 +30,7 @@ mod crash_history;
 mod crash_restart;
 mod differences;
 mod docs;
+mod encrypted;
 mod flags;
 mod follow;
 mod followed;

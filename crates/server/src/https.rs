@@ -136,9 +136,14 @@ impl Requests {
 
     /// The reply to a request, or why there is none.
     async fn reply(&self, request: Request<Incoming>) -> Result<Bytes, StatusCode> {
-        let message = match doh::find(&request)? {
-            Carried::InUri(message) => message,
-            Carried::InBody => self.read(request.into_body()).await?,
+        let message = match doh::find(&request) {
+            Ok(Carried::InUri(message)) => message,
+            Ok(Carried::InBody) => self.read(request.into_body()).await?,
+            Err(status) => {
+                // A stream with an unread body is reset, and clients then report an error instead of the status.
+                let _refused_anyway = self.read(request.into_body()).await;
+                return Err(status);
+            }
         };
         self.reply_over_http(&message).await
     }
