@@ -44,18 +44,20 @@ impl Encrypted {
             "$TTL 5\n@ SOA ns h 1 300 30 86400 5\n@ NS ns\nns A 192.0.2.53\nhost A 192.0.2.7\n";
         site.write("zone", zone);
         site.write("Corefile", &text);
-        let mut server = site.start();
-        let port = ports[1].1;
-        server.wait_for("its listeners", START, || {
-            TcpStream::connect(("127.0.0.1", port)).ok()
-        });
-        Self {
+        let started = Self {
+            _server: site.start(),
             site,
             ports,
             certificates,
-            _server: server,
             _upstream: upstream,
+        };
+        for (scheme, way) in WAYS {
+            wait_for(&format!("an answer to {way:?}"), START, String::new, || {
+                let arguments = [way, &["+short", "host.a.test.", "A"]].concat();
+                (started.kdig(scheme, &arguments) == "192.0.2.7\n").then_some(())
+            });
         }
+        started
     }
 
     fn port(&self, scheme: &str) -> u16 {
