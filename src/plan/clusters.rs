@@ -14,7 +14,6 @@ use writer::{ClusterPlan, ExternalPlan, ZonePlan};
 
 use crate::plan::addresses::own_addresses;
 use crate::plan::apex::{ApexDefaults, apex_settings};
-use crate::plan::clients::plan_clients;
 use crate::plan::zone_settings::{gate, retention};
 
 /// The label that leads a slice to its ServiceImport (KEP-1645).
@@ -79,7 +78,6 @@ pub(crate) fn plan_clusters(
             cluster.plan.external.push(plan);
         }
     }
-    plan_clients(config, &mut clusters);
     clusters
 }
 

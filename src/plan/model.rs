@@ -9,6 +9,7 @@ use dns::Name;
 use writer::CatalogPlan;
 
 use crate::plan::catalogs::plan_catalogs;
+use crate::plan::clients::plan_clients;
 use crate::plan::clusters::{PlannedCluster, plan_clusters};
 use crate::plan::files::{PlannedFile, plan_file_zones, plan_overlays};
 
@@ -47,7 +48,8 @@ impl Plan {
     #[must_use]
     pub fn new(config: &Config, local: &dyn Fn(Option<&str>) -> Vec<IpAddr>) -> Self {
         let mut zones = Vec::new();
-        let clusters = plan_clusters(config, &mut zones, local);
+        let mut clusters = plan_clusters(config, &mut zones, local);
+        plan_clients(config, &mut clusters);
         let mut files = Vec::new();
         for cluster in &clusters {
             plan_overlays(config, &cluster.plan, &mut files);

@@ -16,7 +16,8 @@ use provenance::ObjectKey;
 use zone::Node;
 
 use crate::plan::{ExternalPlan, ZonePlan};
-use crate::render::{Renderer, nodes_of};
+use crate::render::Renderer;
+use crate::zone_edit::nodes_of;
 
 impl<'a> Renderer<'a> {
     /// The records at the top of a zone, by its place. Where a Service is in front of us, the name that

@@ -8,7 +8,7 @@ use ops::Clock;
 use provenance::{Cause, Kind, Verb};
 
 use crate::Store;
-use crate::render::ZoneDraft;
+use crate::zone_edit::ZoneDraft;
 
 /// The most records of one commit that are looked up, and how long that may take: the writer must not wait for
 /// whole zones that are gone. The others name the source that lacks them.

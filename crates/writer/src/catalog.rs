@@ -8,29 +8,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use dns::{Name, Serial, Soa};
+use dns::{Name, Serial};
 use kubernetes::schema::{CatalogLabels, CatalogMember, catalog_records};
 use ops::millis;
 use provenance::{Cause, ObjectKey, Origin, Verb};
-use zone::journal::Retention;
 use zone::{Contents, Edit, Zone};
 
 use crate::guard::{Ready, name_version, with_cause};
-use crate::render::{ZoneDraft, ZoneEdit, draft_of, nodes_of};
+use crate::plan::CatalogPlan;
+use crate::zone_edit::{ZoneDraft, ZoneEdit, draft_of, nodes_of};
 use crate::{Pipeline, Store};
-
-/// A catalog and what it may list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CatalogPlan {
-    /// The catalog's own zone.
-    pub zone: Name,
-    /// How much of its past is kept.
-    pub retention: Retention,
-    /// Its SOA.
-    pub soa: Soa,
-    /// The zones that it may list, each once.
-    pub members: Vec<CatalogMember>,
-}
 
 /// A catalog as the writer holds it.
 #[derive(Debug)]

@@ -1,18 +1,22 @@
 //! One cluster in the writer: its facts, its zones, what is to be rendered.
 
+pub(crate) mod zone;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use ::zone::{Zone, ZoneSet};
 use kubernetes::facts::{ClientPods, Dirty, HeadlessServices, SeenNamespaces, State};
 use kubernetes::schema::Problem;
 use provenance::{FactKey, ObjectKey};
-use zone::{Contents, Zone, ZoneSet};
 
+use self::zone::ClusterZone;
 use crate::guard::{Guard, Now, Ready};
 use crate::overlay::Overlay;
-use crate::render::{Rendering, ZoneDraft, render_all, render_dirty};
+use crate::render::{Rendering, render_all, render_dirty};
+use crate::zone_edit::ZoneDraft;
 use crate::{ClusterGauges, ClusterPlan, ZonePlan};
 
 /// The tables of a cluster that handlers read: its writer fills them.
@@ -58,25 +62,6 @@ impl ClusterHandles {
             }),
             live: LiveTables::new(plan),
         }
-    }
-}
-
-/// A zone of a cluster as the writer holds it.
-#[derive(Debug)]
-pub(super) struct ClusterZone {
-    /// The zone as readers know it.
-    pub(super) zone: Arc<Zone>,
-    /// It looks at the zone's drafts.
-    pub(super) guard: Guard,
-    /// The file under it, if there is one.
-    pub(super) overlay: Option<Overlay>,
-}
-
-impl ClusterZone {
-    /// The contents that a rendering starts from; `None` before the first.
-    pub(super) fn base(&self) -> Option<Contents> {
-        let kept = self.guard.base().cloned();
-        kept.or_else(|| Some(self.zone.current()?.contents.clone()))
     }
 }
 

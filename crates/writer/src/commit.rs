@@ -12,7 +12,8 @@ use crate::attribute::{Budget, name_vanished};
 use crate::cluster::Cluster;
 use crate::files::HeldFile;
 use crate::guard::{Now, Ready};
-use crate::render::{Rendering, ZoneDraft};
+use crate::render::Rendering;
+use crate::zone_edit::ZoneDraft;
 use crate::{Pipeline, Store};
 
 impl<S: Store> Pipeline<S> {

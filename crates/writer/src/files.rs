@@ -14,35 +14,9 @@ use zonefile::ZoneFile;
 use crate::cluster::Cluster;
 use crate::guard::{Guard, Now, Ready};
 use crate::overlay::{FileCauses, Overlay};
-use crate::render::{ZoneDraft, ZoneEdit, draft_of};
+use crate::plan::FilePlan;
+use crate::zone_edit::{ZoneDraft, ZoneEdit, draft_of};
 use crate::{Pipeline, Store};
-
-/// What a file is to the writer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FilePlan {
-    /// A zone of its own.
-    Zone {
-        /// The zone.
-        zone: Name,
-        /// How much of its past is kept.
-        retention: Retention,
-    },
-    /// It lies under a zone of a cluster.
-    Overlay {
-        /// That zone.
-        zone: Name,
-    },
-}
-
-impl FilePlan {
-    /// The zone that it is, or lies under.
-    #[must_use]
-    pub const fn zone(&self) -> &Name {
-        match self {
-            Self::Zone { zone, .. } | Self::Overlay { zone } => zone,
-        }
-    }
-}
 
 /// A file as the writer holds it.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use self::kept::{Kept, owners_of};
 use self::pinned::Pinned;
 pub use self::pinned::{PinOrder, Restored, Target};
 use crate::notes::add_note;
-use crate::render::ZoneDraft;
+use crate::zone_edit::ZoneDraft;
 use dns::{Name, Serial};
 use provenance::{Cause, ObjectKey, Origin, Verb};
 use zone::check::{Fault, Findings, Warning, check};

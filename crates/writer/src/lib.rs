@@ -22,6 +22,7 @@ mod render;
 mod triggered;
 mod wait;
 mod why;
+mod zone_edit;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,14 +48,13 @@ use pin::not_guarded;
 use triggered::Triggered;
 use wait::{Next, within};
 
-pub use catalog::CatalogPlan;
 pub use cluster::{ClusterHandles, LiveTables};
-pub use files::{FileInput, FilePlan};
+pub use files::FileInput;
 pub use gauges::ClusterGauges;
 pub use guard::{GateEvent, PinOrder, Released, Restored, Target};
 pub use name::service_node;
 pub use notes::{Ended, Notes};
-pub use plan::{ClusterPlan, ExternalPlan, PlanChange, ZonePlan};
+pub use plan::{CatalogPlan, ClusterPlan, ExternalPlan, FilePlan, PlanChange, ZonePlan};
 pub use triggered::ServiceKind;
 pub use why::Reason;
 

@@ -13,7 +13,7 @@ use provenance::{Cause, ObjectKey, Origin, Verb};
 use zone::{Contents, Edit, Node};
 use zonefile::ZoneFile;
 
-use crate::render::ZoneEdit;
+use crate::zone_edit::ZoneEdit;
 
 /// The most owners of one reading of a file whose lines are named in the history; the others name the
 /// file.

@@ -3,15 +3,12 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use dns::{Name, Ttl};
+use dns::{Name, Soa, Ttl};
 use kubernetes::facts::{HeadlessService, Kinds, Service, ServiceForm, State};
-use kubernetes::schema::{ApexSettings, ExternalSettings, Front};
+use kubernetes::schema::{ApexSettings, CatalogMember, ExternalSettings, Front};
 use provenance::ObjectKey;
 use zone::gate::GateSettings;
 use zone::journal::Retention;
-
-use crate::catalog::CatalogPlan;
-use crate::files::FilePlan;
 
 /// One zone of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +39,46 @@ impl ExternalPlan {
     pub fn zones(&self) -> impl Iterator<Item = &ZonePlan> {
         self.forward.iter().chain(&self.reverse)
     }
+}
+
+/// What a file is to the writer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FilePlan {
+    /// A zone of its own.
+    Zone {
+        /// The zone.
+        zone: Name,
+        /// How much of its past is kept.
+        retention: Retention,
+    },
+    /// It lies under a zone of a cluster.
+    Overlay {
+        /// That zone.
+        zone: Name,
+    },
+}
+
+impl FilePlan {
+    /// The zone that it is, or lies under.
+    #[must_use]
+    pub const fn zone(&self) -> &Name {
+        match self {
+            Self::Zone { zone, .. } | Self::Overlay { zone } => zone,
+        }
+    }
+}
+
+/// A catalog and what it may list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogPlan {
+    /// The catalog's own zone.
+    pub zone: Name,
+    /// How much of its past is kept.
+    pub retention: Retention,
+    /// Its SOA.
+    pub soa: Soa,
+    /// The zones that it may list, each once.
+    pub members: Vec<CatalogMember>,
 }
 
 /// One difference of two plans: what the running writer is to do. Clusters are named by their home.

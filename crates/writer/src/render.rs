@@ -6,22 +6,20 @@
 
 mod clusterset;
 mod external;
-mod zone_edit;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-pub(super) use zone_edit::{ZoneDraft, ZoneEdit, draft_of, nodes_of};
-
-use crate::cluster::ClusterZone;
+use crate::cluster::zone::ClusterZone;
 use crate::overlay::{Layer, merge};
 use crate::plan::{ClusterPlan, ZonePlan};
+use crate::zone_edit::{WholeCauses, ZoneDraft, ZoneEdit, draft_of, nodes_of};
 use dns::{Name, Record};
 use kubernetes::facts::{Dirty, PodAddress, Service, State};
 use kubernetes::schema::{
     Problem, pod_name, pod_record, pointers, render_service, service_name, soa,
 };
-use provenance::{Cause, FactKey, Kind, ObjectKey, Origin, Verb};
+use provenance::{Cause, FactKey, Kind, ObjectKey};
 use zone::{Contents, Edit, Node};
 
 /// What a rendering gives: a draft for each zone, in the plan's order, and what could not be rendered.
@@ -92,35 +90,6 @@ pub(super) fn render_dirty(
         dirty.pods.len(),
     ];
     renderer.finish(causes, work)
-}
-
-/// The causes of a whole rendering that no single object has.
-struct WholeCauses {
-    /// For what comes from the configuration.
-    configured: BTreeSet<u32>,
-    /// For what an earlier run published and no object asks for any more.
-    vanished: BTreeSet<u32>,
-}
-
-impl WholeCauses {
-    /// Puts them beside others; gives their places.
-    fn beside(causes: &mut Vec<Cause>, plan: &ClusterPlan) -> Self {
-        let mut whole = |verb| {
-            let place = u32::try_from(causes.len()).expect("fewer than 2^32 causes in one batch");
-            let key = ObjectKey::new("", &plan.source);
-            causes.push(Cause {
-                verb,
-                kind: None,
-                key,
-                origin: Origin::default(),
-            });
-            BTreeSet::from([place])
-        };
-        Self {
-            configured: whole(Verb::Configured),
-            vanished: whole(Verb::Vanished),
-        }
-    }
 }
 
 /// Renders everything: what is in the current contents and not rendered goes.

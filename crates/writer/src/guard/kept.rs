@@ -13,7 +13,7 @@ use zone::pin::resumed;
 use zone::{Contents, Draft, Node};
 
 use super::{GateEvent, Key, Now, Released};
-use crate::render::ZoneDraft;
+use crate::zone_edit::ZoneDraft;
 
 /// An owner of a kept draft that differs from what is served.
 #[derive(Debug, Clone, Copy)]

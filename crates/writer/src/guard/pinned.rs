@@ -11,7 +11,7 @@ use zone::pin::{Pin, Rollback, draft_to, resumed};
 use zone::{Contents, Hash, Step, Version, Zone};
 
 use super::{GateEvent, Guard, Kept, Key, Now, Released, with_cause};
-use crate::render::ZoneDraft;
+use crate::zone_edit::ZoneDraft;
 
 /// Who ends an order whose time is over.
 const CLOCK: &str = "the clock";

@@ -9,7 +9,8 @@ use kubernetes::schema::{import_pointers, render_import, service_name};
 use provenance::{Kind, ObjectKey};
 use zone::Node;
 
-use super::{Renderer, WholeCauses, ZoneEdit, nodes_of};
+use super::Renderer;
+use crate::zone_edit::{WholeCauses, ZoneEdit, nodes_of};
 
 impl<'a> Renderer<'a> {
     /// An import that may be seen: it exists, its namespace exists and is not hidden, nor is it for

@@ -9,8 +9,9 @@ use kubernetes::schema::{apex_records, external_name, external_pointers, render_
 use provenance::{Kind, ObjectKey};
 use zone::Node;
 
-use super::{Renderer, WholeCauses, nodes_of, pointer_node};
+use super::{Renderer, pointer_node};
 use crate::plan::{ExternalPlan, ZonePlan, closest};
+use crate::zone_edit::{WholeCauses, nodes_of};
 
 /// The owners of a zone's own records, below its apex.
 fn reserved(plan: &ZonePlan) -> Vec<Name> {

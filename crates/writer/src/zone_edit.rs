@@ -5,11 +5,10 @@ use std::net::IpAddr;
 
 use dns::{Name, Rdata, Record, Rtype, Ttl};
 use kubernetes::schema::{apex_records, soa};
-use provenance::{Cause, Kind, Verb};
+use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
 use zone::{Draft, Edit, Node};
 
-use super::WholeCauses;
-use crate::plan::ZonePlan;
+use crate::plan::{ClusterPlan, ZonePlan};
 
 /// The edit of one zone and the groups of causes that its tags name.
 #[derive(Debug)]
@@ -39,7 +38,7 @@ impl ZoneEdit {
     }
 
     /// Sets what stands at and below a name to exactly these nodes.
-    pub(super) fn put_subtree(&mut self, name: &Name, nodes: Vec<Node>, causes: &BTreeSet<u32>) {
+    pub(crate) fn put_subtree(&mut self, name: &Name, nodes: Vec<Node>, causes: &BTreeSet<u32>) {
         let Some(key) = name.sort_key(self.edit.contents().apex()) else {
             return;
         };
@@ -49,7 +48,7 @@ impl ZoneEdit {
     }
 
     /// Sets what stands at the owner of an address.
-    pub(super) fn put_address(
+    pub(crate) fn put_address(
         &mut self,
         address: IpAddr,
         node: Option<Node>,
@@ -69,7 +68,7 @@ impl ZoneEdit {
 
     /// Takes what stands at and below a name and is none of these nodes, which must be in canonical order: it
     /// goes for the causes of what stays there. Costs what stands there.
-    pub(super) fn remove_others(&mut self, base: &Name, nodes: &[Node], tag: u32) {
+    pub(crate) fn remove_others(&mut self, base: &Name, nodes: &[Node], tag: u32) {
         let contents = self.edit.contents();
         let Some(key) = base.sort_key(contents.apex()) else {
             return;
@@ -87,7 +86,7 @@ impl ZoneEdit {
     }
 
     /// Sets the whole zone to its own records and these nodes; an earlier version's others go.
-    pub(super) fn put_whole(
+    pub(crate) fn put_whole(
         &mut self,
         plan: &ZonePlan,
         nodes: Vec<(Node, u32)>,
@@ -98,7 +97,7 @@ impl ZoneEdit {
     }
 
     /// As [`Self::put_whole`], with these records as the zone's own.
-    pub(super) fn put_whole_with(
+    pub(crate) fn put_whole_with(
         &mut self,
         plan: &ZonePlan,
         own: Vec<Record>,
@@ -114,6 +113,35 @@ impl ZoneEdit {
         nodes.dedup_by(|(after, _), (before, _)| after == before);
         self.edit.set_soa(soa(&plan.apex));
         self.edit.replace_subtree(&[], nodes, gone);
+    }
+}
+
+/// The causes of a whole rendering that no single object has.
+pub(crate) struct WholeCauses {
+    /// For what comes from the configuration.
+    pub(crate) configured: BTreeSet<u32>,
+    /// For what an earlier run published and no object asks for any more.
+    pub(crate) vanished: BTreeSet<u32>,
+}
+
+impl WholeCauses {
+    /// Puts them beside others; gives their places.
+    pub(crate) fn beside(causes: &mut Vec<Cause>, plan: &ClusterPlan) -> Self {
+        let mut whole = |verb| {
+            let place = u32::try_from(causes.len()).expect("fewer than 2^32 causes in one batch");
+            let key = ObjectKey::new("", &plan.source);
+            causes.push(Cause {
+                verb,
+                kind: None,
+                key,
+                origin: Origin::default(),
+            });
+            BTreeSet::from([place])
+        };
+        Self {
+            configured: whole(Verb::Configured),
+            vanished: whole(Verb::Vanished),
+        }
     }
 }
 
