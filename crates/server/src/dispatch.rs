@@ -427,7 +427,7 @@ impl Exchange<'_> {
         let turn = scratch.dice.turn(shape.shuffles);
         let fits = answer
             .links()
-            .all(|link| write_link(writer, version, link, turn))
+            .all(|link| write_link(writer, version, &link, turn))
             && (!answer.is_negative() || write_negative(writer, version))
             && answer
                 .referral()
@@ -444,7 +444,7 @@ impl Exchange<'_> {
         {
             let put = |rr: RrRef<'_>| writer.record(Section::Additional, rr);
             // What does not fit can be asked for.
-            let _all = each_additional(version, rrset, &mut scratch.additionals, put);
+            let _all = each_additional(version, &rrset, &mut scratch.additionals, put);
         }
         if let Some(referral) = answer.referral() {
             let put = |rr: RrRef<'_>| writer.record(Section::Additional, rr);

@@ -85,6 +85,9 @@ impl LiveNames {
             let by = "`publish` of `history`";
             return exists(by, name, apex, (Rtype::TXT, Ttl::ZERO, data));
         }
+        if self.pods.is_none() && self.zonal.is_none() {
+            return LiveAnswer::Missing;
+        }
         let parsed = parse_name(ZoneForm::Forward, apex, name);
         if let Some(pods) = &self.pods {
             let by = "`pods insecure`";

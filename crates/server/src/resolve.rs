@@ -12,13 +12,12 @@ use zone::{Node, Version, Zone};
 
 use crate::message::{CLASS_IN, Question};
 use crate::names::LiveAnswer;
-use crate::zones::BlockZones;
+use crate::zones::{Beside, BlockZones};
 
 /// What one question is answered from.
 pub struct View<'b> {
-    zones: &'b BlockZones,
-    /// The zone that the question belongs to.
-    zone: Option<&'b Arc<Zone>>,
+    /// The zone that the question belongs to, and what is beside its versions.
+    zone: Option<(&'b Arc<Zone>, &'b Beside)>,
     /// Its current version, for as long as the view is there.
     version: Option<Guard<Option<Arc<Version>>>>,
     has_next: bool,
@@ -38,12 +37,11 @@ impl<'b> View<'b> {
         has_next: bool,
         is_signed: bool,
     ) -> Self {
-        let zone = zones.find(question.name, question.qtype);
+        let zone = zones.find_with_beside(question.name, question.qtype);
         let zone = zone.filter(|_| question.qclass == CLASS_IN);
         Self {
-            zones,
             zone,
-            version: zone.map(|zone| zone.peek()),
+            version: zone.map(|(zone, _)| zone.peek()),
             has_next,
             is_signed,
             synthesized: OnceCell::new(),
@@ -52,8 +50,8 @@ impl<'b> View<'b> {
 
     /// The zone that the question belongs to.
     #[must_use]
-    pub const fn zone(&self) -> Option<&'b Arc<Zone>> {
-        self.zone
+    pub fn zone(&self) -> Option<&'b Arc<Zone>> {
+        self.zone.map(|(zone, _)| zone)
     }
 
     /// The version that is looked at.
@@ -128,19 +126,17 @@ pub fn resolve<'v>(
     question: &Question<'_>,
     key: &mut Vec<u8>,
 ) -> Resolution<'v> {
-    let Some(zone) = view.zone else {
+    let Some((zone, beside)) = view.zone else {
         return Resolution::NoZone;
     };
     let Some(version) = view.version() else {
         return Resolution::NotReady;
     };
-    let mut beside = None;
     let mut said = LiveAnswer::Missing;
     let mut answer = lookup_beside(version, question.name, question.qtype, key, |name| {
         if !view.is_signed {
-            beside = beside.or_else(|| view.zones.beside(zone));
+            said = beside.names.answer(version, name);
         }
-        said = beside.map_or(LiveAnswer::Missing, |it| it.names.answer(version, name));
         !matches!(said, LiveAnswer::Missing)
     });
     let mut synthesized = None;
@@ -151,9 +147,8 @@ pub fn resolve<'v>(
             synthesized = Some(SynthesizedName { by, node });
         }
         (End::Beside { .. }, _) => return Resolution::NotReady,
-        (End::NxDomain { at: None }, _) => {
-            let beside = beside.filter(|_| view.has_next);
-            if let Some(below) = beside.and_then(|it| it.falls_through(question.name)) {
+        (End::NxDomain { at: None }, _) if view.has_next && !view.is_signed => {
+            if let Some(below) = beside.falls_through(question.name) {
                 return Resolution::FallThrough { below };
             }
         }

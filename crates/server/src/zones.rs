@@ -17,8 +17,8 @@ pub const NOT_READY: u16 = 14;
 #[derive(Debug, Default)]
 pub struct BlockZones {
     zones: ZoneSet,
-    /// By apex in lower case; most zones have nothing.
-    beside: HashMap<Name, Beside>,
+    /// One for each of the zones, in their order.
+    beside: Vec<Beside>,
 }
 
 /// What answers for names that no version of a zone holds.
@@ -31,10 +31,6 @@ pub struct Beside {
 }
 
 impl Beside {
-    fn is_empty(&self) -> bool {
-        self.names.is_empty() && self.fallthrough.is_empty()
-    }
-
     /// The name at or above a missing one, in lower-case wire form, below which the next handler is asked.
     pub(crate) fn falls_through(&self, lower: &[u8]) -> Option<&Name> {
         let mut names = self.fallthrough.iter();
@@ -49,9 +45,10 @@ impl Beside {
 impl BlockZones {
     /// The zones of a block, and by apex what is beside them.
     #[must_use]
-    pub fn new(zones: ZoneSet, beside: HashMap<Name, Beside>) -> Self {
-        let beside = beside.into_iter().filter(|(_, it)| !it.is_empty());
-        let beside = beside.map(|(apex, it)| (apex.to_lower(), it)).collect();
+    pub fn new(zones: ZoneSet, mut beside: HashMap<Name, Beside>) -> Self {
+        let all = zones.all().iter();
+        let beside = all.map(|zone| beside.remove(zone.apex()).unwrap_or_default());
+        let beside = beside.collect();
         Self { zones, beside }
     }
 
@@ -66,14 +63,10 @@ impl BlockZones {
     pub fn is_same(&self, other: &Self) -> bool {
         let (all, others) = (self.zones.all(), other.zones.all());
         let mut pairs = all.iter().zip(others);
-        let same_beside = |(apex, it): (&Name, &Beside)| {
-            let other = other.beside.get(apex);
-            other.is_some_and(|other| it.is_same(other))
-        };
+        let mut besides = self.beside.iter().zip(&other.beside);
         all.len() == others.len()
             && pairs.all(|(zone, other)| Arc::ptr_eq(zone, other))
-            && self.beside.len() == other.beside.len()
-            && self.beside.iter().all(same_beside)
+            && besides.all(|(beside, other)| beside.is_same(other))
     }
 
     /// The zones.
@@ -86,21 +79,25 @@ impl BlockZones {
     /// (RFC 4035 section 3.1.4.1).
     #[must_use]
     pub fn find(&self, lower: &[u8], qtype: Rtype) -> Option<&Arc<Zone>> {
-        let zone = self.zones.find(lower)?;
-        if qtype == Rtype::DS && zone.apex().as_wire() == lower {
-            let parent = lower.get(usize::from(lower[0]) + 1..);
-            return Some(
-                parent
-                    .and_then(|parent| self.zones.find(parent))
-                    .unwrap_or(zone),
-            );
-        }
-        Some(zone)
+        self.find_with_beside(lower, qtype).map(|(zone, _)| zone)
     }
 
-    /// What is beside the versions of a zone.
-    pub(crate) fn beside(&self, zone: &Zone) -> Option<&Beside> {
-        self.beside.get(zone.apex())
+    /// The zone a question belongs to, and what is beside its versions.
+    pub(crate) fn find_with_beside(
+        &self,
+        lower: &[u8],
+        qtype: Rtype,
+    ) -> Option<(&Arc<Zone>, &Beside)> {
+        let place = self.zones.place(lower)?;
+        let is_apex = || self.zones.all()[place].apex().as_wire() == lower;
+        let above = if qtype == Rtype::DS && is_apex() {
+            let parent = lower.get(usize::from(lower[0]) + 1..);
+            parent.and_then(|parent| self.zones.place(parent))
+        } else {
+            None
+        };
+        let place = above.unwrap_or(place);
+        Some((&self.zones.all()[place], &self.beside[place]))
     }
 }
 

@@ -22,8 +22,10 @@ pub const MAX_ALIASES: usize = 8;
 /// What a version says to a question.
 #[derive(Debug)]
 pub struct Answer<'v> {
-    /// The RRsets of the answer section in order: aliases, then what was asked for.
-    links: [Option<Link<'v>>; MAX_ALIASES + 1],
+    /// The nodes whose CNAME was followed, in order.
+    aliases: [Option<&'v Node>; MAX_ALIASES],
+    /// The RRset of the type that was asked for.
+    data: Option<LinkSet<'v>>,
     /// How it ends.
     pub end: End<'v>,
 }
@@ -97,9 +99,15 @@ enum Found<'v> {
 }
 
 impl<'v> Answer<'v> {
-    /// The RRsets of the answer section.
-    pub fn links(&self) -> impl Iterator<Item = &Link<'v>> {
-        self.links.iter().flatten()
+    /// The RRsets of the answer section in order: aliases, then what was asked for.
+    pub fn links(&self) -> impl Iterator<Item = Link<'v>> {
+        let nodes = self.aliases.iter().map_while(|node| *node);
+        let aliases = nodes.filter_map(|node| node.rrset(Rtype::CNAME));
+        let sets = aliases.map(LinkSet::Rrset).chain(self.data);
+        sets.scan(None, |next, set| {
+            let owner = std::mem::replace(next, set.alias_target());
+            Some(Link { owner, set })
+        })
     }
 
     /// The response code.
@@ -137,20 +145,92 @@ impl<'v> Answer<'v> {
     /// Whether the answer is ours: a referral is not, unless an alias is in front of it (RFC 1034 section 4.3.2).
     #[must_use]
     pub const fn is_authoritative(&self) -> bool {
-        self.referral().is_none() || self.links[0].is_some()
+        self.referral().is_none() || self.aliases[0].is_some()
     }
 
     /// Ends it at a name that something beside the version holds, with this or without anything of the type.
     pub fn end_beside(&mut self, at: Option<&'v [u8]>, set: Option<RrsetRef<'v>>) {
-        let free = self.links.iter_mut().find(|link| link.is_none());
-        self.end = match (set, free) {
-            (Some(set), Some(free)) => {
-                let set = LinkSet::Rrset(set);
-                *free = Some(Link { owner: at, set });
-                End::Data
-            }
-            (_, _) => End::NoData { at },
+        self.data = set.map(LinkSet::Rrset);
+        self.end = match set {
+            Some(_) => End::Data,
+            None => End::NoData { at },
         };
+    }
+
+    /// Follows a name to its end.
+    fn follow<'n>(
+        &mut self,
+        version: &'v Version,
+        lower_name: &'n [u8],
+        qtype: Rtype,
+        key: &mut Vec<u8>,
+        is_beside: &mut impl FnMut(&'n [u8]) -> bool,
+    ) -> End<'v>
+    where
+        'v: 'n,
+    {
+        let contents = &version.contents;
+        let apex = contents.apex().as_wire();
+        let mut owner: Option<&'v [u8]> = None;
+        for place in 0..=MAX_ALIASES {
+            let name = owner.unwrap_or(lower_name);
+            if !SortKey::write(name, apex, key) {
+                return owner.map_or(End::Data, End::Alias);
+            }
+            if qtype == Rtype::SOA && key.is_empty() {
+                return self.end_with(LinkSet::Soa);
+            }
+            let node = match find(contents, key, qtype, || is_beside(name)) {
+                Found::Node(node) => node,
+                Found::Cut(end, servers) => {
+                    let labels = key[end..].iter().filter(|octet| **octet == 0).count();
+                    return End::Referral(Referral {
+                        below: owner,
+                        skip: octets_of_labels(name, labels),
+                        servers,
+                    });
+                }
+                Found::Empty => return End::NoData { at: owner },
+                Found::Missing => return End::NxDomain { at: owner },
+                Found::Beside => return End::Beside { at: owner },
+            };
+            if let Some(rrset) = rrset_for(node, qtype) {
+                return self.end_with(LinkSet::Rrset(rrset));
+            }
+            let Some(alias) = node.rrset(Rtype::CNAME) else {
+                return End::NoData { at: owner };
+            };
+            let is_seen = |it: &Option<&Node>| it.is_some_and(|it| it.key() == node.key());
+            if let Some(target) = owner
+                && (place == MAX_ALIASES || self.aliases.iter().any(is_seen))
+            {
+                return End::Alias(target);
+            }
+            self.aliases[place] = Some(node);
+            owner = LinkSet::Rrset(alias).alias_target();
+            if owner.is_none() {
+                return End::Data;
+            }
+        }
+        End::Data
+    }
+
+    /// Ends it with an RRset.
+    fn end_with(&mut self, set: LinkSet<'v>) -> End<'v> {
+        self.data = Some(set);
+        End::Data
+    }
+}
+
+impl<'v> LinkSet<'v> {
+    /// The target of an alias.
+    fn alias_target(&self) -> Option<&'v [u8]> {
+        match self {
+            Self::Rrset(rrset) if rrset.rtype == Rtype::CNAME => {
+                Rdata::name_at(Rtype::CNAME, rrset.data().next()?)
+            }
+            Self::Rrset(_) | Self::Soa => None,
+        }
     }
 }
 
@@ -175,71 +255,13 @@ pub fn lookup_beside<'n, 'v: 'n>(
     key: &mut Vec<u8>,
     mut is_beside: impl FnMut(&'n [u8]) -> bool,
 ) -> Answer<'v> {
-    let mut links = [None; MAX_ALIASES + 1];
-    let end = follow(version, lower_name, qtype, key, &mut is_beside, &mut links);
-    Answer { links, end }
-}
-
-/// Follows a name to its end; puts the RRsets on the way into `links`.
-fn follow<'n, 'v: 'n>(
-    version: &'v Version,
-    lower_name: &'n [u8],
-    qtype: Rtype,
-    key: &mut Vec<u8>,
-    is_beside: &mut impl FnMut(&'n [u8]) -> bool,
-    links: &mut [Option<Link<'v>>; MAX_ALIASES + 1],
-) -> End<'v> {
-    let contents = &version.contents;
-    let apex = contents.apex().as_wire();
-    let mut seen: [&[u8]; MAX_ALIASES] = [&[]; MAX_ALIASES];
-    let mut owner: Option<&'v [u8]> = None;
-    for (place, link) in links.iter_mut().enumerate() {
-        let name = owner.unwrap_or(lower_name);
-        if !SortKey::write(name, apex, key) {
-            return owner.map_or(End::Data, End::Alias);
-        }
-        if qtype == Rtype::SOA && key.is_empty() {
-            let set = LinkSet::Soa;
-            *link = Some(Link { owner, set });
-            return End::Data;
-        }
-        let node = match find(contents, key, qtype, || is_beside(name)) {
-            Found::Node(node) => node,
-            Found::Cut(end, servers) => {
-                let labels = key[end..].iter().filter(|octet| **octet == 0).count();
-                return End::Referral(Referral {
-                    below: owner,
-                    skip: octets_of_labels(name, labels),
-                    servers,
-                });
-            }
-            Found::Empty => return End::NoData { at: owner },
-            Found::Missing => return End::NxDomain { at: owner },
-            Found::Beside => return End::Beside { at: owner },
-        };
-        if let Some(rrset) = rrset_for(node, qtype) {
-            let set = LinkSet::Rrset(rrset);
-            *link = Some(Link { owner, set });
-            return End::Data;
-        }
-        let Some(alias) = node.rrset(Rtype::CNAME) else {
-            return End::NoData { at: owner };
-        };
-        if let Some(target) = owner
-            && (place == MAX_ALIASES || seen[..place].contains(&node.key()))
-        {
-            return End::Alias(target);
-        }
-        seen[place] = node.key();
-        let set = LinkSet::Rrset(alias);
-        *link = Some(Link { owner, set });
-        let target = alias.data().next();
-        owner = target.and_then(|data| Rdata::name_at(Rtype::CNAME, data));
-        if owner.is_none() {
-            return End::Data;
-        }
-    }
-    End::Data
+    let mut answer = Answer {
+        aliases: [None; MAX_ALIASES],
+        data: None,
+        end: End::Data,
+    };
+    answer.end = answer.follow(version, lower_name, qtype, key, &mut is_beside);
+    answer
 }
 
 /// What stands at a key, which may grow while a wildcard is looked for.

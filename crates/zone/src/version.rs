@@ -415,6 +415,12 @@ impl ZoneSet {
     /// The zone with the longest name that the lower-case wire name equals or lies below.
     #[must_use]
     pub fn find(&self, lower_wire: &[u8]) -> Option<&Arc<Zone>> {
-        self.index.find(lower_wire).map(|place| &self.zones[*place])
+        self.place(lower_wire).map(|place| &self.zones[place])
+    }
+
+    /// The place in [`ZoneSet::all`] of the zone that [`ZoneSet::find`] finds.
+    #[must_use]
+    pub fn place(&self, lower_wire: &[u8]) -> Option<usize> {
+        self.index.find(lower_wire).copied()
     }
 }
