@@ -11,8 +11,8 @@ use history::{AuditError, BlockLine, Grounds, HistoryLine, Order, Past, Status};
 use ops::{Clock, SystemClock, millis};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
-use writer::{Input, PinOrder, Released};
-use zone::journal::{Journal, OpenError, PartStep, Reader, Topic, Verdict};
+use writer::{HoldOrder, Input, Released};
+use zone::journal::{Journal, OpenError, PartialStep, Reader, Topic, Verdict};
 use zone::{Contents, Net, Step, Version, ZoneSet};
 
 use crate::failure::Failure;
@@ -156,12 +156,12 @@ impl StoredPast {
                 )
             }
         };
-        let order = Box::new(PinOrder {
+        let order = Box::new(HoldOrder {
             until_ms,
             by,
             rollback,
         });
-        Ok(Input::Pin { zone, order, asked })
+        Ok(Input::Hold { zone, order, asked })
     }
 
     /// The current version of the running server.
@@ -244,7 +244,7 @@ impl Past for StoredPast {
             .map_err(|error| error.to_string())
     }
 
-    fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartStep, String> {
+    fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartialStep, String> {
         self.reader
             .step_of(zone, seq, name)
             .map_err(|error| error.to_string())

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use dns::{Name, Serial};
 use serde::{Deserialize, Serialize};
 use writer::{Restored, Target};
+use zone::hold::{Hold, Rollback, differing};
 use zone::journal::Reader;
-use zone::journal::sidefile::write_durably;
-use zone::pin::{Pin, Rollback, differing};
+use zone::journal::serial_files::write_durably;
 use zone::{ContentTree, Contents, Version, Zone};
 
 /// The file's name.
@@ -58,14 +58,14 @@ struct RollbackLine {
 
 impl Line {
     /// The line of an order.
-    fn of(zone: &Name, pin: &Pin) -> Self {
-        let Pin {
+    fn of(zone: &Name, hold: &Hold) -> Self {
+        let Hold {
             since_ms,
             until_ms,
             by,
             rollback,
             found,
-        } = pin;
+        } = hold;
         let rollback = rollback.map(|rollback| RollbackLine {
             to: rollback.to.encode(),
             content: rollback.content.to_string(),
@@ -83,7 +83,7 @@ impl Line {
     }
 
     /// The order of a line; `None` when it is none.
-    fn read(text: &str) -> Option<(Name, Pin)> {
+    fn read(text: &str) -> Option<(Name, Hold)> {
         let line: Self = serde_json::from_str(text).ok()?;
         let rollback = match line.rollback {
             None => None,
@@ -98,14 +98,14 @@ impl Line {
             None => None,
             Some(hash) => Some(hash.parse().ok()?),
         };
-        let pin = Pin {
+        let hold = Hold {
             since_ms: line.since_ms,
             until_ms: line.until_ms,
             by: line.by.into(),
             rollback,
             found,
         };
-        Some((Name::parse(&line.zone).ok()?.to_lower(), pin))
+        Some((Name::parse(&line.zone).ok()?.to_lower(), hold))
     }
 }
 
@@ -120,14 +120,14 @@ pub(crate) struct Orders {
 
 /// The orders, in memory and on disk.
 #[derive(Debug)]
-pub(crate) struct Pins {
+pub(crate) struct Holds {
     /// The state folder.
     dir: PathBuf,
     /// By lower-case name.
-    pins: BTreeMap<Name, Pin>,
+    holds: BTreeMap<Name, Hold>,
 }
 
-impl Pins {
+impl Holds {
     /// Reads the file; a line that does not read is said and left out.
     pub(crate) fn read(dir: &Path) -> io::Result<Self> {
         let text = match fs::read_to_string(dir.join(FILE)) {
@@ -136,10 +136,10 @@ impl Pins {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => "?".to_owned(),
             Err(error) => return Err(error),
         };
-        let mut pins = BTreeMap::new();
+        let mut holds = BTreeMap::new();
         for line in text.lines() {
             match Line::read(line) {
-                Some((zone, pin)) => drop(pins.insert(zone, pin)),
+                Some((zone, hold)) => drop(holds.insert(zone, hold)),
                 None => tracing::error!(
                     line,
                     "an order in the file {FILE} does not read: its zone follows its source"
@@ -147,23 +147,23 @@ impl Pins {
             }
         }
         let dir = dir.to_owned();
-        Ok(Self { dir, pins })
+        Ok(Self { dir, holds })
     }
 
     /// Keeps an order, or that there is none any more.
-    pub(crate) fn set(&mut self, zone: &Name, pin: Option<&Pin>) -> io::Result<()> {
-        let mut pins = self.pins.clone();
-        match pin {
-            Some(pin) => pins.insert(zone.clone(), pin.clone()),
-            None => pins.remove(zone),
+    pub(crate) fn set(&mut self, zone: &Name, hold: Option<&Hold>) -> io::Result<()> {
+        let mut holds = self.holds.clone();
+        match hold {
+            Some(hold) => holds.insert(zone.clone(), hold.clone()),
+            None => holds.remove(zone),
         };
         let mut text = String::new();
-        for (zone, pin) in &pins {
-            text.push_str(&serde_json::to_string(&Line::of(zone, pin))?);
+        for (zone, hold) in &holds {
+            text.push_str(&serde_json::to_string(&Line::of(zone, hold))?);
             text.push('\n');
         }
         write_durably(&self.dir, FILE, NEXT, text.as_bytes())?;
-        self.pins = pins;
+        self.holds = holds;
         Ok(())
     }
 
@@ -178,12 +178,12 @@ impl Pins {
             .filter_map(|zone| Some((zone.apex(), zone.current()?)))
             .collect();
         let mut orders = Orders::default();
-        for (apex, pin) in &self.pins {
+        for (apex, hold) in &self.holds {
             let restored = match versions.get(apex) {
-                Some(version) => restore(pin, version, reader),
+                Some(version) => restore(hold, version, reader),
                 None => {
                     tracing::warn!(
-                        zone = %apex, order = pin.as_str(),
+                        zone = %apex, order = hold.as_str(),
                         "an order is over: its zone has no version here"
                     );
                     None
@@ -199,18 +199,18 @@ impl Pins {
 }
 
 /// An order as it goes on; `None` when the version that ended it was published already.
-fn restore(pin: &Pin, version: &Version, reader: &Reader) -> Option<Restored> {
+fn restore(hold: &Hold, version: &Version, reader: &Reader) -> Option<Restored> {
     let apex = version.contents.apex();
     let going_on = |target, base| {
-        let by = &*pin.by;
-        tracing::warn!(zone = %apex, order = pin.as_str(), by, "an order goes on");
-        let pin = pin.clone();
-        Some(Restored { pin, target, base })
+        let by = &*hold.by;
+        tracing::warn!(zone = %apex, order = hold.as_str(), by, "an order goes on");
+        let hold = hold.clone();
+        Some(Restored { hold, target, base })
     };
-    let Some(rollback) = pin.rollback else {
+    let Some(rollback) = hold.rollback else {
         // A frozen zone keeps its content: where another is served the order was over, and a crash came before
         // that was noted. A serial would not tell, for it rises where a secondary is ahead.
-        if pin
+        if hold
             .found
             .is_some_and(|found| found != version.content_hash())
         {
@@ -301,8 +301,8 @@ mod tests {
         let found = next(None, 7);
         let apex: Name = APEX.parse().unwrap();
         let zone = Arc::new(Zone::new(&apex));
-        let mut pins = Pins::read(state.path()).unwrap();
-        let freeze = |found| Pin {
+        let mut holds = Holds::read(state.path()).unwrap();
+        let freeze = |found| Hold {
             since_ms: 1,
             until_ms: None,
             by: "someone".into(),
@@ -318,9 +318,9 @@ mod tests {
             // As an older release wrote it.
             (None, true),
         ] {
-            pins.set(&apex, Some(&freeze(found))).unwrap();
-            let read = Pins::read(state.path()).unwrap();
-            assert_eq!(read.pins, pins.pins);
+            holds.set(&apex, Some(&freeze(found))).unwrap();
+            let read = Holds::read(state.path()).unwrap();
+            assert_eq!(read.holds, holds.holds);
             let orders = read.restore([&zone].into_iter(), &journal.reader());
             assert_eq!(orders.going_on.len(), usize::from(goes_on), "{found:?}");
             // What does not go on is to be forgotten, or it would where that content comes again.
@@ -329,7 +329,7 @@ mod tests {
         // A zone that is gone, or has no version, does not bring its order back one day.
         let without = Arc::new(Zone::new(&apex));
         for zones in [Vec::new(), vec![&without]] {
-            let orders = pins.restore(zones.into_iter(), &journal.reader());
+            let orders = holds.restore(zones.into_iter(), &journal.reader());
             assert_eq!(
                 (orders.going_on.len(), &*orders.over),
                 (0, &[apex.clone()][..])
@@ -340,9 +340,9 @@ mod tests {
     #[test]
     fn an_order_of_an_older_release_reads() {
         let line = r#"{"zone":"z.","sinceMs":5,"untilMs":null,"by":"me","rollback":null}"#;
-        let (zone, pin) = Line::read(line).unwrap();
+        let (zone, hold) = Line::read(line).unwrap();
         assert_eq!(
-            (zone, pin.since_ms, pin.found),
+            (zone, hold.since_ms, hold.found),
             ("z.".parse().unwrap(), 5, None)
         );
     }

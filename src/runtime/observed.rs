@@ -216,24 +216,24 @@ fn zone_samples(observed: &Observed, out: &mut Vec<Sample>) {
         let held = zone.held();
         let lost = match held.as_deref().map(|held| &held.why) {
             Some(Why::Shrinks { lost, before: _ }) => *lost as u64,
-            Some(Why::Unsound { .. } | Why::Pinned { .. }) | None => 0,
+            Some(Why::Unsound { .. } | Why::OnHold { .. }) | None => 0,
         };
         out.push(Sample::new(m::ZONE_HELD_RECORDS, &[&name], number(lost)));
         for (label, is_so) in [
             (
                 "frozen",
-                zone.pin().is_some_and(|pin| pin.rollback.is_none()),
+                zone.hold().is_some_and(|hold| hold.rollback.is_none()),
             ),
             (
                 "rolled_back",
-                zone.pin().is_some_and(|pin| pin.rollback.is_some()),
+                zone.hold().is_some_and(|hold| hold.rollback.is_some()),
             ),
         ] {
             let is_so = u64::from(is_so);
             out.push(Sample::new(m::ZONE_ORDERED, &[&name, label], number(is_so)));
         }
         // What an operator ordered to wait is no alarm: `zonewright_zone_ordered` says it.
-        let held = held.is_some_and(|held| !matches!(held.why, Why::Pinned { .. }));
+        let held = held.is_some_and(|held| !matches!(held.why, Why::OnHold { .. }));
         let held = u64::from(held);
         out.push(Sample::new(m::ZONE_HELD, &[&name], number(held)));
         let Some(version) = zone.current() else {

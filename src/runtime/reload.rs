@@ -10,7 +10,7 @@ use ops::metrics as m;
 use ops::metrics::Sample;
 use ops::watch::FileWatch;
 use ring::rand::{SecureRandom, SystemRandom};
-use zone::journal::sidefile::write_durably;
+use zone::journal::serial_files::write_durably;
 
 /// The file in the state folder that holds the digest.
 const FILE: &str = "corefile";

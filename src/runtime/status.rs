@@ -23,11 +23,11 @@ pub(crate) fn zone_line(zone: &Arc<Zone>) -> ZoneLine {
             .as_ref()
             .and_then(|version| version.link.map(|link| link.hash.to_string())),
         held: zone.held().map(|held| held_line(&held)),
-        order: zone.pin().map(|pin| OrderLine {
-            rolled_back_to: pin.rollback.map(|it| it.to.encode()),
-            since_ms: pin.since_ms,
-            until_ms: pin.until_ms,
-            by: pin.by.to_string(),
+        order: zone.hold().map(|hold| OrderLine {
+            rolled_back_to: hold.rollback.map(|it| it.to.encode()),
+            since_ms: hold.since_ms,
+            until_ms: hold.until_ms,
+            by: hold.by.to_string(),
         }),
         history: None,
     }
@@ -74,7 +74,7 @@ fn held_line(held: &HeldChange) -> HeldLine {
         since_ms: held.since_ms,
         until_ms: held.until_ms,
         is_releasable: match held.why {
-            Why::Shrinks { .. } | Why::Pinned { .. } => true,
+            Why::Shrinks { .. } | Why::OnHold { .. } => true,
             Why::Unsound { .. } => false,
         },
         loses: held.why.loses(),

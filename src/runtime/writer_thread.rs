@@ -15,13 +15,13 @@ use tokio::sync::{mpsc, oneshot};
 use writer::{Ended, FilePlan, GateEvent, Input, Notes, Observer, Pipeline, ServiceKind, Store};
 use zone::check::Warning;
 use zone::gate::Why;
+use zone::hold::Hold;
 use zone::journal::next_serial;
-use zone::journal::{Journal, ReadError, Reader, Retention, StepsAtHand, Topic};
-use zone::pin::Pin;
+use zone::journal::{Journal, ReadError, Reader, Retention, StepCache, Topic};
 use zone::{Candidate, Edit, Journaled, MemoryLimits, Version, Zone};
 
 use crate::runtime::deployment::Deployment;
-use crate::runtime::holds::{Orders, Pins};
+use crate::runtime::holds::{Holds, Orders};
 use crate::runtime::observed::Warnings;
 
 /// The journal as the pipeline's store.
@@ -29,9 +29,9 @@ struct JournalStore {
     /// The journal.
     journal: Journal,
     /// What operators ordered.
-    pins: Pins,
+    holds: Holds,
     /// Steps that records were looked up in since the last commit, with their zone.
-    at_hand: Option<(Name, StepsAtHand)>,
+    at_hand: Option<(Name, StepCache)>,
 }
 
 impl Store for JournalStore {
@@ -59,7 +59,7 @@ impl Store for JournalStore {
         let known = self.at_hand.take().filter(|(zone, _)| zone == apex);
         let (_, at_hand) = self
             .at_hand
-            .insert(known.unwrap_or_else(|| (apex.clone(), StepsAtHand::default())));
+            .insert(known.unwrap_or_else(|| (apex.clone(), StepCache::default())));
         let mut causes = Vec::new();
         let mut look = |seq| -> Result<bool, ReadError> {
             let step = at_hand.get(&owner, seq, || reader.step_of(apex, seq, &owner))?;
@@ -73,8 +73,8 @@ impl Store for JournalStore {
         causes
     }
 
-    fn keep_pin(&mut self, apex: &Name, pin: Option<&Pin>) -> Result<(), Self::Error> {
-        Ok(self.pins.set(apex, pin)?)
+    fn save_hold(&mut self, apex: &Name, hold: Option<&Hold>) -> Result<(), Self::Error> {
+        Ok(self.holds.set(apex, hold)?)
     }
 
     fn prepare(&mut self) {
@@ -98,7 +98,7 @@ enum StoreError {
     Commit(zone::journal::CommitError),
     /// An order.
     #[error(transparent)]
-    Pin(#[from] std::io::Error),
+    Hold(#[from] std::io::Error),
 }
 
 /// Where versions become durable.
@@ -167,11 +167,11 @@ impl Writer {
         } = open(store, &clock)?;
         restore_all(&mut journal, &deployment, millis(clock.wall()))?;
         let reader = journal.reader();
-        let pins = Pins::read(&state).context("the file of orders cannot be read")?;
+        let holds = Holds::read(&state).context("the file of orders cannot be read")?;
         let Deployment { plan, zones, .. } = &*deployment;
         let orderly = zones.all().iter();
         let orderly = orderly.filter(|zone| plan.catalog(zone.apex()).is_none());
-        let Orders { going_on, over } = pins.restore(orderly, &reader);
+        let Orders { going_on, over } = holds.restore(orderly, &reader);
         let observer = Box::new(Ears {
             metrics,
             problems,
@@ -184,7 +184,7 @@ impl Writer {
         let files = plan.files.iter().map(|file| file.plan.clone());
         let store = JournalStore {
             journal,
-            pins,
+            holds,
             at_hand: None,
         };
         let pipeline = Pipeline::new(
@@ -197,7 +197,7 @@ impl Writer {
         let pipeline = pipeline
             .with_files(files.collect())
             .with_catalogs(plan.catalogs.clone())
-            .with_pins(going_on, over)
+            .with_holds(going_on, over)
             .with_notes(notes)
             .with_change(change.as_deref());
         let pipeline = match awaits_secondaries {
@@ -336,7 +336,7 @@ impl Observer for Ears {
                         format!("see why; to publish it: zonewright release {zone}")
                     }
                     Why::Unsound { .. } => "mend it; it is published then".to_owned(),
-                    Why::Pinned { .. } => "nothing: it was ordered".to_owned(),
+                    Why::OnHold { .. } => "nothing: it was ordered".to_owned(),
                 };
                 tracing::error!(
                     %zone, why = %held.why, mend,
@@ -353,9 +353,9 @@ impl Observer for Ears {
                 %zone,
                 "what was held is published, with all its losses: nobody released it in time"
             ),
-            GateEvent::Pinned(pin) => {
-                let until = pin.until_ms.map(TimeText).map(tracing::field::display);
-                let (by, to) = (&*pin.by, pin.rollback.map(|it| it.to.to_string()));
+            GateEvent::OnHold(hold) => {
+                let until = hold.until_ms.map(TimeText).map(tracing::field::display);
+                let (by, to) = (&*hold.by, hold.rollback.map(|it| it.to.to_string()));
                 match to {
                     None => {
                         tracing::warn!(%zone, by, until, "the zone is frozen: no version follows")
@@ -365,7 +365,7 @@ impl Observer for Ears {
                     }
                 }
             }
-            GateEvent::Resumed { pin: _, by } => {
+            GateEvent::Resumed { hold: _, by } => {
                 tracing::warn!(%zone, by = &**by, "the zone follows its sources again");
             }
         }

@@ -9,7 +9,7 @@ use dns::{Name, Record, RecordText, RrList, RrRef, Rtype};
 use provenance::Cause;
 use serde_json::{Value, json};
 use zone::Step;
-use zone::journal::{StepsAtHand, Topic};
+use zone::journal::{StepCache, Topic};
 
 use crate::error::{AuditError, Output};
 use crate::log::{cause_json, cause_text};
@@ -129,7 +129,7 @@ pub(super) fn one_by_one(
     records: &[Record],
     records_of: impl Fn(&Step) -> &RrList,
 ) -> Result<Vec<Option<Reason>>, AuditError> {
-    let mut at_hand = StepsAtHand::default();
+    let mut at_hand = StepCache::default();
     let mut reasons = Vec::with_capacity(records.len());
     for record in records {
         let (mut reason, topic) = (None, Topic::record(record.view()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dns::{Name, Rtype, Serial};
 use server::BlockZones;
 use writer::Reason;
-use zone::journal::{PartStep, Topic, Verdict, last_of};
+use zone::journal::{PartialStep, Topic, Verdict, last_of};
 use zone::{Contents, Net, Step};
 
 use crate::error::AuditError;
@@ -37,7 +37,7 @@ pub trait Past {
     ///
     /// # Errors
     /// When the store cannot read it, with the reason.
-    fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartStep, String>;
+    fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartialStep, String>;
     /// Serial and time of a version whose step is kept, milliseconds since 1970 UTC.
     ///
     /// # Errors

@@ -181,12 +181,12 @@ fn note_state(zone: &Zone, notes: &mut Vec<Reason>) {
         let text = "the source of the zone is away: this is what it said last";
         notes.push(Reason::new("stale", text));
     }
-    if let Some(pin) = zone.pin() {
-        let text = match pin.rollback {
+    if let Some(hold) = zone.hold() {
+        let text = match hold.rollback {
             Some(rollback) => format!("the zone is rolled back to serial {}", rollback.to),
             None => "the zone is frozen".to_owned(),
         };
-        notes.push(Reason::new("ordered", format!("{text} by {}", pin.by)));
+        notes.push(Reason::new("ordered", format!("{text} by {}", hold.by)));
     }
 }
 
@@ -248,7 +248,7 @@ fn answered(of: &ZoneAnswer<'_>, question: &Question<'_>) -> Finding {
             let says = format!("no data of this type: in {from} {last} has {what}");
             ("nodata", says)
         }
-        (End::Data | End::Alias(_) | End::Beside { .. }, None) => {
+        (End::Data | End::Alias(_) | End::Synthesized { .. }, None) => {
             ("answered", format!("answered from {from}"))
         }
     };

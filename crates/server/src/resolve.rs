@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::Guard;
 use dns::Name;
-use zone::lookup::{Answer, End, lookup_beside, rrset_for};
+use zone::lookup::{Answer, End, lookup_with_synthesized, rrset_for};
 use zone::{Node, Version, Zone};
 
 use crate::message::{CLASS_IN, Question};
@@ -133,7 +133,7 @@ pub fn resolve<'v>(
         return Resolution::NotReady;
     };
     let mut said = LiveAnswer::Missing;
-    let mut answer = lookup_beside(version, question.name, question.qtype, key, |name| {
+    let mut answer = lookup_with_synthesized(version, question.name, question.qtype, key, |name| {
         if !view.is_signed {
             said = beside.names.answer(version, name);
         }
@@ -141,12 +141,12 @@ pub fn resolve<'v>(
     });
     let mut synthesized = None;
     match (answer.end, said) {
-        (End::Beside { at }, LiveAnswer::Exists { node, by }) => {
+        (End::Synthesized { at }, LiveAnswer::Exists { node, by }) => {
             let node = view.synthesized.get_or_init(|| node).as_ref();
-            answer.end_beside(at, node.and_then(|it| rrset_for(it, question.qtype)));
+            answer.end_synthesized(at, node.and_then(|it| rrset_for(it, question.qtype)));
             synthesized = Some(SynthesizedName { by, node });
         }
-        (End::Beside { .. }, _) => return Resolution::NotReady,
+        (End::Synthesized { .. }, _) => return Resolution::NotReady,
         (End::NxDomain { at: None }, _) if view.has_next && !view.is_signed => {
             if let Some(below) = beside.falls_through(question.name) {
                 return Resolution::FallThrough { below };
@@ -166,7 +166,7 @@ pub fn resolve<'v>(
         | End::Alias(_)
         | End::NoData { .. }
         | End::NxDomain { .. }
-        | End::Beside { .. }
+        | End::Synthesized { .. }
         | End::Referral(_) => Resolution::Answer(answer),
     }
 }

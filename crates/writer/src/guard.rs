@@ -4,8 +4,8 @@
 //! it: so a change while something is held costs what the change costs, too. Kept are the contents to be
 //! and which owners differ from the version that is served; the difference is made when it leaves.
 
+mod active_hold;
 mod kept;
-mod pinned;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use self::active_hold::ActiveHold;
+pub use self::active_hold::{HoldOrder, Restored, Target};
 use self::kept::{Kept, owners_of};
-use self::pinned::Pinned;
-pub use self::pinned::{PinOrder, Restored, Target};
 use crate::notes::add_note;
 use crate::zone_edit::ZoneDraft;
 use dns::{Name, Serial};
 use provenance::{Cause, ObjectKey, Origin, Verb};
 use zone::check::{Fault, Findings, Warning, check};
 use zone::gate::{GateSettings, HeldChange, TOGETHER, Why, counts, lost};
-use zone::pin::Pin;
+use zone::hold::Hold;
 use zone::{Contents, Draft, MemoryLimits, Zone};
 
 type Key = Box<[u8]>;
@@ -45,11 +45,11 @@ pub enum GateEvent {
     /// Nobody came: it is published.
     Expired,
     /// An operator's order holds from now on.
-    Pinned(Pin),
+    OnHold(Hold),
     /// It is over.
     Resumed {
         /// The order.
-        pin: Pin,
+        hold: Hold,
         /// Who ended it.
         by: Arc<str>,
     },
@@ -64,8 +64,8 @@ impl GateEvent {
             Self::Released { by: _ } => "released",
             Self::Recovered => "recovered",
             Self::Expired => "expired",
-            Self::Pinned(pin) => pin.as_str(),
-            Self::Resumed { pin: _, by: _ } => "resumed",
+            Self::OnHold(hold) => hold.as_str(),
+            Self::Resumed { hold: _, by: _ } => "resumed",
         }
     }
 }
@@ -106,7 +106,7 @@ pub(super) struct Guard {
     /// What is held; `None` for nothing.
     pub(super) gate: Option<GateSettings>,
     kept: Option<Kept>,
-    pinned: Option<Pinned>,
+    active_hold: Option<ActiveHold>,
     passed: Vec<Passed>,
     /// The loss of the draft that is being committed; `None` when it has none.
     passing: Option<Passed>,
@@ -156,8 +156,8 @@ impl Guard {
 
     /// When something that is kept aside leaves by itself.
     pub(super) fn deadline(&self, now: Now) -> Option<Instant> {
-        if let Some(pin) = self.standing() {
-            let left = Duration::from_millis(pin.until_ms?.saturating_sub(now.ms));
+        if let Some(hold) = self.standing() {
+            let left = Duration::from_millis(hold.until_ms?.saturating_sub(now.ms));
             return now.at.checked_add(left);
         }
         let kept = self.kept.as_ref().filter(|kept| kept.faults.is_empty())?;
@@ -199,7 +199,7 @@ impl Guard {
             let empty = Contents::empty(zone.apex(), draft.draft.contents.soa().clone());
             return self.keep(&empty, zone, draft, faults, now);
         };
-        if self.kept.is_some() || self.pinned.is_some() || !faults.is_empty() {
+        if self.kept.is_some() || self.active_hold.is_some() || !faults.is_empty() {
             return self.keep(contents, zone, draft, faults, now);
         }
         let is_together = |at: Instant| now.at.saturating_duration_since(at) < TOGETHER;
@@ -260,7 +260,7 @@ impl Guard {
         if let Some(draft) = served.and_then(|served| self.roll_back(served)) {
             return Some(draft);
         }
-        let is_pinned = self.is_pinned();
+        let is_on_hold = self.is_on_hold();
         let again = |contents: &Contents| {
             let draft = Draft::between(contents, contents.clone(), []);
             with_cause(ZoneDraft {
@@ -273,8 +273,8 @@ impl Guard {
         };
         let before = served.map_or(0, Contents::record_count) + kept.carried;
         let was_held = zone.held();
-        let verdict = match is_pinned {
-            true => Err(Why::Pinned {
+        let verdict = match is_on_hold {
+            true => Err(Why::OnHold {
                 loses: kept.stopped(self.gate, before),
             }),
             false => kept.why_not(self.gate, before, now),
@@ -283,7 +283,7 @@ impl Guard {
             Ok(event) => {
                 let until = was_held.as_deref().and_then(|held| held.until_ms);
                 let of_gate = kept.let_out(&event, until);
-                let of_order = self.pinned.as_ref().and_then(Pinned::end);
+                let of_order = self.active_hold.as_ref().and_then(ActiveHold::end);
                 kept.leaves = Some(event);
                 let empty = Contents::empty(zone.apex(), kept.contents.soa().clone());
                 let mut draft = kept.draft(served.unwrap_or(&empty));
@@ -301,8 +301,8 @@ impl Guard {
                 }
                 let hold = self.gate.and_then(|gate| gate.hold);
                 let hold = hold.filter(|_| kept.faults.is_empty());
-                let until_ms = match &self.pinned {
-                    Some(pinned) if is_pinned => pinned.pin.until_ms,
+                let until_ms = match &self.active_hold {
+                    Some(active_hold) if is_on_hold => active_hold.hold.until_ms,
                     Some(_) | None => {
                         hold.map(|hold| kept.since.ms.saturating_add(millis_of(hold)))
                     }
@@ -314,7 +314,7 @@ impl Guard {
                 };
                 // An order alone holds nothing.
                 let differs = served.is_none_or(|served| kept.is_different(served));
-                let held = (differs || !is_pinned).then_some(held);
+                let held = (differs || !is_on_hold).then_some(held);
                 if was_held.as_deref() != held.as_ref() {
                     zone.set_held(held);
                 }
@@ -327,7 +327,7 @@ impl Guard {
     pub(super) fn settle(&mut self, zone: &Zone) -> Vec<GateEvent> {
         let mut events = Vec::new();
         events.extend(self.settle_gate(zone));
-        self.settle_pin(zone, &mut events);
+        self.settle_hold(zone, &mut events);
         if self.is_checked && self.kept.is_none() {
             self.notes.clear();
         }
@@ -336,7 +336,7 @@ impl Guard {
 
     /// Tells what the gate did.
     fn settle_gate(&mut self, zone: &Zone) -> Option<GateEvent> {
-        let is_pinned = self.is_pinned();
+        let is_on_hold = self.is_on_hold();
         if let Some(version) = zone.current() {
             let is_above = |other: &Serial| version.serial.is_after(*other);
             if self.ahead.as_ref().is_some_and(is_above) {
@@ -346,7 +346,7 @@ impl Guard {
         self.passed.extend(self.passing.take());
         let kept = self.kept.as_mut()?;
         let Some(event) = kept.leaves.take() else {
-            let held = zone.held().filter(|_| !is_pinned)?;
+            let held = zone.held().filter(|_| !is_on_hold)?;
             let is_new = !kept.is_told;
             kept.is_told = true;
             return is_new.then(|| GateEvent::Held(HeldChange::clone(&held)));

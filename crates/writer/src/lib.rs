@@ -13,10 +13,10 @@ mod commit;
 mod files;
 mod gauges;
 mod guard;
+mod hold;
 mod name;
 mod notes;
 mod overlay;
-mod pin;
 mod plan;
 mod render;
 mod triggered;
@@ -37,21 +37,21 @@ use kubernetes::schema::Problem;
 use ops::{Clock, millis};
 use provenance::{Cause, Kind};
 use zone::check::Warning;
-use zone::pin::Pin;
+use zone::hold::Hold;
 use zone::{Candidate, Journaled, Version, Zone, ZoneSet};
 
 use catalog::HeldCatalog;
 use cluster::Cluster;
 use files::HeldFile;
 use guard::Guard;
-use pin::not_guarded;
+use hold::not_guarded;
 use triggered::Triggered;
 use wait::{Next, within};
 
 pub use cluster::{ClusterHandles, LiveTables};
 pub use files::FileInput;
 pub use gauges::ClusterGauges;
-pub use guard::{GateEvent, PinOrder, Released, Restored, Target};
+pub use guard::{GateEvent, HoldOrder, Released, Restored, Target};
 pub use name::service_node;
 pub use notes::{Ended, Notes};
 pub use plan::{CatalogPlan, ClusterPlan, ExternalPlan, FilePlan, PlanChange, ZonePlan};
@@ -113,11 +113,11 @@ pub enum Input {
         asked: oneshot::Sender<Released>,
     },
     /// Someone wants a zone to stay as it is or to go back to an old content.
-    Pin {
+    Hold {
         /// The zone.
         zone: Name,
         /// What is wanted.
-        order: Box<PinOrder>,
+        order: Box<HoldOrder>,
         /// Where to say what came of it.
         asked: oneshot::Sender<Released>,
     },
@@ -171,8 +171,8 @@ pub trait Store {
     ///
     /// # Errors
     /// When it is not durable.
-    fn keep_pin(&mut self, apex: &Name, pin: Option<&Pin>) -> Result<(), Self::Error> {
-        let (_apex, _pin) = (apex, pin);
+    fn save_hold(&mut self, apex: &Name, hold: Option<&Hold>) -> Result<(), Self::Error> {
+        let (_apex, _hold) = (apex, hold);
         Ok(())
     }
 
@@ -387,7 +387,7 @@ impl<S: Store> Pipeline<S> {
             Input::Release { zone, by, asked } => self.release(&zone, &by, asked),
             // Who asked may be gone.
             Input::Why { zone, name, asked } => drop(asked.send(self.why(&zone, &name))),
-            Input::Pin { zone, order, asked } => self.pin(&zone, *order, asked),
+            Input::Hold { zone, order, asked } => self.hold(&zone, *order, asked),
             Input::Secondaries(serials) => self.take_serials(&serials),
         }
     }

@@ -49,7 +49,7 @@ struct NoStore {
     refusals: usize,
     commits: usize,
     /// The orders that are kept.
-    pins: BTreeMap<Name, Pin>,
+    holds: BTreeMap<Name, Hold>,
 }
 
 impl Store for NoStore {
@@ -68,13 +68,13 @@ impl Store for NoStore {
         None
     }
 
-    fn keep_pin(&mut self, apex: &Name, pin: Option<&Pin>) -> Result<(), String> {
+    fn save_hold(&mut self, apex: &Name, hold: Option<&Hold>) -> Result<(), String> {
         if self.refusals > 0 {
             return Err("disk full".into());
         }
-        match pin {
-            Some(pin) => self.pins.insert(apex.clone(), pin.clone()),
-            None => self.pins.remove(apex),
+        match hold {
+            Some(hold) => self.holds.insert(apex.clone(), hold.clone()),
+            None => self.holds.remove(apex),
         };
         Ok(())
     }

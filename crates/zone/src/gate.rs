@@ -58,7 +58,7 @@ pub enum Why {
         faults: usize,
     },
     /// An operator wants the zone to stay as it is.
-    Pinned {
+    OnHold {
         /// What the gate would hold without that: the records that are lost, and those there were.
         loses: Option<(usize, usize)>,
     },
@@ -71,7 +71,7 @@ impl Why {
         match self {
             Self::Shrinks { lost, before } => Some((*lost, *before)),
             Self::Unsound { .. } => None,
-            Self::Pinned { loses } => *loses,
+            Self::OnHold { loses } => *loses,
         }
     }
 }
@@ -87,8 +87,8 @@ impl std::fmt::Display for Why {
                 let more = faults - 1;
                 write!(f, "secondaries would refuse it: {fault} ({more} more)")
             }
-            Self::Pinned { loses: None } => f.write_str("an operator ordered it to wait"),
-            Self::Pinned {
+            Self::OnHold { loses: None } => f.write_str("an operator ordered it to wait"),
+            Self::OnHold {
                 loses: Some((lost, before)),
             } => write!(
                 f,

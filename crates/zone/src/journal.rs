@@ -1,7 +1,7 @@
 //! The journal: versions made durable before anyone sees them, and read back after a restart.
 //!
 //! One sled database for all zones, in its own folder of the state folder; beside it the serials' ceilings
-//! ([`sidefile`]). Layout, in one tree, keys big-endian:
+//! ([`serial_files`]). Layout, in one tree, keys big-endian:
 //!
 //! ```text
 //! m                            the layout's version
@@ -12,8 +12,8 @@
 //! n | zone id (4) | hash of a name (8) | seq (8)     a step that touches the name ([`index`])
 //! r | zone id (4) | hash of a record (8) | seq (8)   a step that brings or takes the record
 //! o | zone id (4) | hash of an object (8) | seq (8)  a step that the object caused
-//! w | zone id (4) | seq (8)              a step that is too wide for these
-//! x | zone id (4) | seq (8) | part (4)   what such a step has instead ([`wide`])
+//! w | zone id (4) | seq (8)              a step that is too large for these
+//! x | zone id (4) | seq (8) | part (4)   what such a step has instead ([`large_steps`])
 //! b | zone id (4) | seq (8)              an older snapshot that is kept
 //! ```
 //!
@@ -26,36 +26,36 @@
 //!
 //! The journal belongs to one thread; [`Reader`]s may be used from others.
 
-mod at_hand;
 mod causes;
 mod codec;
 mod commit;
 mod difference;
-mod floor;
 mod head;
 mod index;
+mod large_steps;
 mod load;
-mod one_name;
-mod part_step;
+mod name_contents;
+mod open_error;
+mod partial_step;
 mod reader;
 mod recover;
-mod refusal;
 mod reopening;
 mod repair;
 mod retention;
 mod salvage;
 mod scan;
-mod seek;
-pub mod sidefile;
+pub mod serial_files;
+mod serial_floor;
 mod snapshot;
 mod step;
+mod step_cache;
 mod store;
+mod stream_seek;
 #[cfg(test)]
 mod tests;
 mod topic;
 mod upkeep;
 mod verify;
-mod wide;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -66,24 +66,24 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::{Candidate, Journaled, MemoryLimits, Version};
 use codec::HEAD;
 use dns::{Name, Serial};
-use floor::{Losses, floors, lost_note};
 use head::Head;
+use large_steps::LargeStepJob;
 use reopening::Reopening;
 use repair::StateDir;
 use scan::{Garbage, scan};
-use sidefile::{Newest, Serials};
+use serial_files::{Newest, Serials};
+use serial_floor::{Losses, floors, lost_note};
 use snapshot::SnapshotJob;
 use step::StepSize;
 use store::{Batch, Store};
 use upkeep::{LISTS_AT_HAND_OCTETS, Occasion};
-use wide::WideJob;
 
-pub use at_hand::StepsAtHand;
-pub use floor::Lost;
-pub use part_step::PartStep;
+pub use open_error::OpenError;
+pub use partial_step::PartialStep;
 pub use reader::{ReadError, Reader, StoredZone, last_of};
-pub use refusal::OpenError;
 pub use retention::Retention;
+pub use serial_floor::Lost;
+pub use step_cache::StepCache;
 pub use store::StoreError;
 pub use topic::Topic;
 pub use verify::{Fault, Verdict};
@@ -213,8 +213,8 @@ pub struct Journal {
     /// Zones with a commit since the journal was opened.
     committed: BTreeMap<Name, Serial>,
     jobs: VecDeque<SnapshotJob>,
-    /// Lists of wide steps being written.
-    lists: VecDeque<WideJob>,
+    /// Lists of large steps being written.
+    lists: VecDeque<LargeStepJob>,
     /// The octets of the steps that are kept at hand for them.
     lists_at_hand_octets: usize,
     garbage: VecDeque<Garbage>,
@@ -258,7 +258,7 @@ impl Journal {
         }
         let mut floors = floors(&serials, &scan.zones);
         let (newest, known) = Newest::open(dir.path()).map_err(unusable("opening a file in it"))?;
-        floor::lower(&mut floors, &known, &scan.zones);
+        serial_floor::lower(&mut floors, &known, &scan.zones);
         let losses = Losses::found(&serials, &known, &scan.zones);
         let lost = losses.all().into_iter();
         notes.extend(lost.filter_map(|(apex, lost)| lost_note(&apex, lost)));

@@ -3,19 +3,19 @@
 //! This folder knows records and serials, never Kubernetes objects beyond the causes it carries.
 
 pub mod check;
-mod condensed;
 mod contents;
 mod delta;
 pub mod digest;
 mod edit;
 pub mod gate;
+pub mod hold;
 pub mod journal;
 #[cfg(test)]
 mod laws;
 mod link;
 pub mod lookup;
+mod net_cache;
 mod node;
-pub mod pin;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod version;

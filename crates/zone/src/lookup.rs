@@ -49,7 +49,7 @@ pub enum End<'v> {
         at: Option<&'v [u8]>,
     },
     /// With a name that the version does not hold, but something beside it does.
-    Beside {
+    Synthesized {
         /// The name.
         at: Option<&'v [u8]>,
     },
@@ -93,7 +93,7 @@ enum Found<'v> {
     Empty,
     Missing,
     /// Nothing, but something beside the version has the name.
-    Beside,
+    Synthesized,
     /// A delegation: the octets of the key that are the cut's, and its NS.
     Cut(usize, RrsetRef<'v>),
 }
@@ -118,7 +118,7 @@ impl<'v> Answer<'v> {
             End::Data
             | End::Alias(_)
             | End::NoData { .. }
-            | End::Beside { .. }
+            | End::Synthesized { .. }
             | End::Referral(_) => Rcode::NOERROR,
         }
     }
@@ -138,7 +138,7 @@ impl<'v> Answer<'v> {
             | End::Alias(_)
             | End::NoData { .. }
             | End::NxDomain { .. }
-            | End::Beside { .. } => None,
+            | End::Synthesized { .. } => None,
         }
     }
 
@@ -149,7 +149,7 @@ impl<'v> Answer<'v> {
     }
 
     /// Ends it at a name that something beside the version holds, with this or without anything of the type.
-    pub fn end_beside(&mut self, at: Option<&'v [u8]>, set: Option<RrsetRef<'v>>) {
+    pub fn end_synthesized(&mut self, at: Option<&'v [u8]>, set: Option<RrsetRef<'v>>) {
         self.data = set.map(LinkSet::Rrset);
         self.end = match set {
             Some(_) => End::Data,
@@ -164,7 +164,7 @@ impl<'v> Answer<'v> {
         lower_name: &'n [u8],
         qtype: Rtype,
         key: &mut Vec<u8>,
-        is_beside: &mut impl FnMut(&'n [u8]) -> bool,
+        is_synthesized: &mut impl FnMut(&'n [u8]) -> bool,
     ) -> End<'v>
     where
         'v: 'n,
@@ -180,7 +180,7 @@ impl<'v> Answer<'v> {
             if qtype == Rtype::SOA && key.is_empty() {
                 return self.end_with(LinkSet::Soa);
             }
-            let node = match find(contents, key, qtype, || is_beside(name)) {
+            let node = match find(contents, key, qtype, || is_synthesized(name)) {
                 Found::Node(node) => node,
                 Found::Cut(end, servers) => {
                     let labels = key[end..].iter().filter(|octet| **octet == 0).count();
@@ -192,7 +192,7 @@ impl<'v> Answer<'v> {
                 }
                 Found::Empty => return End::NoData { at: owner },
                 Found::Missing => return End::NxDomain { at: owner },
-                Found::Beside => return End::Beside { at: owner },
+                Found::Synthesized => return End::Synthesized { at: owner },
             };
             if let Some(rrset) = rrset_for(node, qtype) {
                 return self.end_with(LinkSet::Rrset(rrset));
@@ -242,25 +242,25 @@ pub fn lookup<'v>(
     qtype: Rtype,
     key: &mut Vec<u8>,
 ) -> Answer<'v> {
-    lookup_beside(version, lower_name, qtype, key, |_| false)
+    lookup_with_synthesized(version, lower_name, qtype, key, |_| false)
 }
 
-/// As [`lookup`], beside something that has names of its own: `is_beside` says whether it has one that the version does not
+/// As [`lookup`], beside something that has names of its own: `is_synthesized` says whether it has one that the version does not
 /// hold. Such a name comes before a wildcard.
 #[must_use]
-pub fn lookup_beside<'n, 'v: 'n>(
+pub fn lookup_with_synthesized<'n, 'v: 'n>(
     version: &'v Version,
     lower_name: &'n [u8],
     qtype: Rtype,
     key: &mut Vec<u8>,
-    mut is_beside: impl FnMut(&'n [u8]) -> bool,
+    mut is_synthesized: impl FnMut(&'n [u8]) -> bool,
 ) -> Answer<'v> {
     let mut answer = Answer {
         aliases: [None; MAX_ALIASES],
         data: None,
         end: End::Data,
     };
-    answer.end = answer.follow(version, lower_name, qtype, key, &mut is_beside);
+    answer.end = answer.follow(version, lower_name, qtype, key, &mut is_synthesized);
     answer
 }
 
@@ -269,7 +269,7 @@ fn find<'v>(
     contents: &'v Contents,
     key: &mut Vec<u8>,
     qtype: Rtype,
-    is_beside: impl FnOnce() -> bool,
+    is_synthesized: impl FnOnce() -> bool,
 ) -> Found<'v> {
     if contents.has_cuts()
         && let Some((end, servers)) = cut_above(contents, key)
@@ -280,7 +280,7 @@ fn find<'v>(
     match contents.get(key) {
         Some(node) => Found::Node(node),
         None if contents.exists(key) => Found::Empty,
-        None if is_beside() => Found::Beside,
+        None if is_synthesized() => Found::Synthesized,
         None if contents.has_wildcards() => wildcard(contents, key),
         None => Found::Missing,
     }

@@ -14,9 +14,9 @@ use imbl::Vector;
 use provenance::Cause;
 use tokio::sync::watch;
 
-use crate::condensed::Condensed;
 use crate::gate::HeldChange;
-use crate::pin::Pin;
+use crate::hold::Hold;
+use crate::net_cache::NetCache;
 use crate::{ContentTree, Contents, Draft, Hash, Link, Net, Step};
 
 /// One version of a zone: contents under a serial, for ever.
@@ -41,7 +41,7 @@ pub struct Version {
     /// What the content's hash is made of.
     tree: ContentTree,
     /// Differences to this version that secondaries asked for.
-    condensed: Condensed,
+    condensed: NetCache,
 }
 
 impl Version {
@@ -81,7 +81,7 @@ impl Version {
             history_octets,
             link,
             tree,
-            condensed: Condensed::default(),
+            condensed: NetCache::default(),
         }
     }
 
@@ -276,7 +276,7 @@ pub struct Zone {
     /// The change that is held back, if one is.
     held: ArcSwapOption<HeldChange>,
     /// An operator's order, while there is one.
-    pin: ArcSwapOption<Pin>,
+    hold: ArcSwapOption<Hold>,
     /// Tells of each new version, by its number.
     published: watch::Sender<u64>,
 }
@@ -290,7 +290,7 @@ impl Zone {
             current: ArcSwapOption::empty(),
             stale_since_ms: AtomicU64::new(0),
             held: ArcSwapOption::empty(),
-            pin: ArcSwapOption::empty(),
+            hold: ArcSwapOption::empty(),
             published: watch::Sender::new(0),
         }
     }
@@ -357,13 +357,13 @@ impl Zone {
 
     /// An operator's order, while there is one.
     #[must_use]
-    pub fn pin(&self) -> Option<Arc<Pin>> {
-        self.pin.load_full()
+    pub fn hold(&self) -> Option<Arc<Hold>> {
+        self.hold.load_full()
     }
 
     /// Says which order there is.
-    pub fn set_pin(&self, pin: Option<Pin>) {
-        self.pin.store(pin.map(Arc::new));
+    pub fn set_hold(&self, hold: Option<Hold>) {
+        self.hold.store(hold.map(Arc::new));
     }
 
     /// Whether what is served may be old: the source is away, or a change is held back.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, Ttl};
 use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
-use zone::journal::{PartStep, Topic, Verdict};
+use zone::journal::{PartialStep, Topic, Verdict};
 use zone::{Contents, Hash, Net, Step};
 
 use crate::{
@@ -174,9 +174,9 @@ impl Past for Fake {
         steps.filter_map(Result::transpose).collect()
     }
 
-    fn step_of(&self, zone: &Name, seq: u64, _: &Name) -> Result<PartStep, String> {
+    fn step_of(&self, zone: &Name, seq: u64, _: &Name) -> Result<PartialStep, String> {
         let step = self.step(zone, seq)?.ok_or("no such version")?;
-        Ok(PartStep {
+        Ok(PartialStep {
             step: (*step).clone(),
             removed: step.removed.len(),
             added: step.added.len(),

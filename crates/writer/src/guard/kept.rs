@@ -9,7 +9,7 @@ use provenance::{Cause, Verb};
 use tokio::sync::oneshot;
 use zone::check::Fault;
 use zone::gate::{GateSettings, Why, counts, lost};
-use zone::pin::resumed;
+use zone::hold::resumed;
 use zone::{Contents, Draft, Node};
 
 use super::{GateEvent, Key, Now, Released};
@@ -207,7 +207,7 @@ impl Kept {
             GateEvent::Expired => "the clock",
             GateEvent::Held(_)
             | GateEvent::Recovered
-            | GateEvent::Pinned(_)
+            | GateEvent::OnHold(_)
             | GateEvent::Resumed { .. } => return None,
         };
         let lost = self.lost + self.carried;

@@ -2,8 +2,8 @@
 
 mod change;
 mod checks;
+mod holds;
 mod law;
-mod pins;
 
 use zone::gate::{GateSettings, Why};
 
@@ -32,8 +32,8 @@ impl Observer for Ears {
     fn gate(&self, zone: &Name, event: &GateEvent) {
         let text = match event {
             GateEvent::Held(held) => format!("{zone} held: {}", held.why),
-            GateEvent::Pinned(pin) => format!("{zone} {} by {}", pin.as_str(), pin.by),
-            GateEvent::Resumed { pin: _, by } => format!("{zone} resumed by {by}"),
+            GateEvent::OnHold(hold) => format!("{zone} {} by {}", hold.as_str(), hold.by),
+            GateEvent::Resumed { hold: _, by } => format!("{zone} resumed by {by}"),
             GateEvent::Released { by: _ } | GateEvent::Recovered | GateEvent::Expired => {
                 format!("{zone} {}", event.as_str())
             }

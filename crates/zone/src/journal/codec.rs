@@ -40,15 +40,15 @@ pub(super) const BY_NAME: u8 = b'n';
 pub(super) const BY_RECORD: u8 = b'r';
 /// The kind of index keys by object.
 pub(super) const BY_OBJECT: u8 = b'o';
-/// The kind of keys that name steps too wide for the indexes.
-pub(super) const WIDE: u8 = b'w';
-/// The kind of keys that hold the lists of wide steps.
+/// The kind of keys that name steps too large for the indexes.
+pub(super) const LARGE: u8 = b'w';
+/// The kind of keys that hold the lists of large steps.
 pub(super) const FILTER: u8 = b'x';
 /// The kind of keys that name older snapshots.
 pub(super) const OLDER: u8 = b'b';
 /// The kinds of keys that stand below a zone's id and are many.
 pub(super) const MANY: [u8; 8] = [
-    STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, WIDE, FILTER, OLDER,
+    STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, LARGE, FILTER, OLDER,
 ];
 
 /// The key of a record there is one of per zone.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use dns::Name;
 
 use crate::journal::codec::{self, Entry, HEAD, PartWriter, STEP, ZONE};
-use crate::journal::floor::Lost;
 use crate::journal::head::{Base, Head, put_older};
-use crate::journal::refusal::OpenError;
+use crate::journal::open_error::OpenError;
 use crate::journal::repair::Keep;
 use crate::journal::scan::{garbage_of, scan};
-use crate::journal::sidefile::Line;
+use crate::journal::serial_files::Line;
+use crate::journal::serial_floor::Lost;
 use crate::journal::store::{Batch, Store, StoreError};
 use crate::journal::upkeep::snapshot_job;
 use crate::journal::{
@@ -127,7 +127,7 @@ impl Journal {
             let stored = self.write_candidate(candidate, plan.stored, &mut entries)?;
             if stored.head.base.seq == candidate.step().seq {
                 self.reopening.bulk_octets += stored.head.base.octets;
-            } else if index::is_wide(candidate.step()) {
+            } else if index::is_large(candidate.step()) {
                 self.reopening.bulk_octets += candidate.step().octets() as u64;
             }
             if let Some(known) = known.filter(|known| known.id == stored.id) {

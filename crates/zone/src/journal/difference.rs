@@ -18,7 +18,7 @@ use crate::journal::codec::{SNAPSHOT, STEP, StreamError, Streamed};
 use crate::journal::head::Base;
 use crate::journal::reader::{ReadError, Reader, TRIES, no_version, unreadable};
 use crate::journal::store::Store;
-use crate::journal::{Stored, load, seek, step};
+use crate::journal::{Stored, load, step, stream_seek};
 use crate::{Net, Node, Version};
 
 /// So many steps are condensed rather than looked for from both ends.
@@ -90,7 +90,7 @@ pub(super) fn net(
     let before = Side::new(apex, stored_at(start), before.as_ref(), older < start.seq)?;
     let at_end = served.map_or_else(|| stored_at(end), AtHand::Served);
     let after = Side::new(apex, at_end, after.as_ref(), newer < end_seq)?;
-    let middle = seek::middle(store, stream_of(stored, start))?;
+    let middle = stream_seek::middle(store, stream_of(stored, start))?;
     let room = MOST_RESERVED.min(LIST_OCTETS * start.octets);
     let room = usize::try_from(room).unwrap_or_default();
     let (removed, added) = match &middle {
@@ -215,12 +215,12 @@ impl AtHand<'_> {
             Self::Stored(store, stored, base) => (store, stored, base),
         };
         let (kind, id, seq) = stream_of(stored, base);
-        if !base.snapshot && !seek::can_seek(store, kind, id, seq)? {
+        if !base.snapshot && !stream_seek::can_seek(store, kind, id, seq)? {
             let first = load::read_snapshot(store, stored, base)?;
             let nodes: Vec<_> = first.contents.nodes().cloned().collect();
             return Ok(owners.among(nodes.into_iter().map(Ok)));
         }
-        let nodes = seek::nodes_from(store, (kind, id, seq), None, owners.from)?;
+        let nodes = stream_seek::nodes_from(store, (kind, id, seq), None, owners.from)?;
         Ok(owners.among(nodes.map(|node| node.map(|(node, _)| node))))
     }
 }

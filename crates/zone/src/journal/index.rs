@@ -4,30 +4,30 @@
 //! Index entries are written in the batch that moves the head, with the step they are about, and go with
 //! it. They say where to look, no more: hashes of 8 octets may meet, and an entry may be left from a commit
 //! that failed, so whoever finds a step by them reads it. A step with more than
-//! [`WIDE_RECORDS`] records has one entry that says so instead, and later a list ([`wide`]); the first
+//! [`LARGE_RECORDS`] records has one entry that says so instead, and later a list ([`large_steps`]); the first
 //! version of a large zone is one. Steps from before [`Head::indexed`](super::head::Head) are gone through.
 
 use crate::Step;
 use crate::journal::codec;
+use crate::journal::large_steps::{self, large_key};
 use crate::journal::store::{Batch, Store, StoreError};
 use crate::journal::topic::Topic;
-use crate::journal::wide::{self, wide_key};
 
 /// The most records and causes of a step with entries of its own.
-const WIDE_RECORDS: usize = 1000;
+const LARGE_RECORDS: usize = 1000;
 /// How many index entries are read at once.
 const PAGE: usize = 64;
 
-/// Whether a step is too wide for entries of its own.
-pub(super) fn is_wide(step: &Step) -> bool {
+/// Whether a step is too large for entries of its own.
+pub(super) fn is_large(step: &Step) -> bool {
     let causes: usize = step.causes.iter().map(Vec::len).sum();
-    step.removed.len() + step.added.len() + causes > WIDE_RECORDS
+    step.removed.len() + step.added.len() + causes > LARGE_RECORDS
 }
 
 /// The keys of a step's index entries, sorted: entries next to each other are written cheaper.
 pub(super) fn keys_of(step: &Step, id: u32) -> Vec<IndexKey> {
-    if is_wide(step) {
-        return vec![IndexKey::Wide(wide_key(id, step.seq))];
+    if is_large(step) {
+        return vec![IndexKey::Large(large_key(id, step.seq))];
     }
     let mut keys = Vec::new();
     let mut last: &[u8] = &[];
@@ -52,7 +52,7 @@ pub(super) fn keys_of(step: &Step, id: u32) -> Vec<IndexKey> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum IndexKey {
     Topic([u8; 21]),
-    Wide([u8; 13]),
+    Large([u8; 13]),
 }
 
 impl std::ops::Deref for IndexKey {
@@ -61,7 +61,7 @@ impl std::ops::Deref for IndexKey {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Topic(key) => key,
-            Self::Wide(key) => key,
+            Self::Large(key) => key,
         }
     }
 }
@@ -80,8 +80,8 @@ pub(super) fn has(store: &Store, key: &[u8]) -> Result<bool, StoreError> {
     let Some(value) = value else {
         return Ok(false);
     };
-    Ok(if key.first() == Some(&codec::WIDE) {
-        wide::parts_in(key, &value).is_some()
+    Ok(if key.first() == Some(&codec::LARGE) {
+        large_steps::parts_in(key, &value).is_some()
     } else {
         codec::unseal(key, &value) == Some(&[])
     })
@@ -96,7 +96,7 @@ pub(super) struct Finder {
     indexed: u64,
     low: u64,
     topic_source: Source,
-    wide_source: Source,
+    large_source: Source,
     /// The next number below the indexed ones; `low - 1` or lower at the end.
     plain: Option<u64>,
 }
@@ -126,7 +126,7 @@ impl Source {
                 .iter()
                 .rev()
                 .filter_map(|(key, value)| {
-                    Some((seq_of(key)?, wide::parts_in(key, value).unwrap_or(0)))
+                    Some((seq_of(key)?, large_steps::parts_in(key, value).unwrap_or(0)))
                 })
                 .collect();
             let lowest = self.page.first().map(|(seq, _)| *seq);
@@ -149,7 +149,7 @@ impl Finder {
             indexed,
             low,
             topic_source: source(),
-            wide_source: source(),
+            large_source: source(),
             plain: Some(high.min(indexed.saturating_sub(1))),
         }
     }
@@ -163,20 +163,22 @@ impl Finder {
                 .peek(store, &topic.key(id, first), |seq| {
                     topic.key(id, seq).to_vec()
                 })?;
-            let wide = self.wide_source.peek(store, &wide_key(id, first), |seq| {
-                wide_key(id, seq).to_vec()
-            })?;
-            match (by_topic, wide) {
-                (Some((seq, _)), wide) if wide.is_none_or(|(wide, _)| wide <= seq) => {
+            let large = self
+                .large_source
+                .peek(store, &large_key(id, first), |seq| {
+                    large_key(id, seq).to_vec()
+                })?;
+            match (by_topic, large) {
+                (Some((seq, _)), large) if large.is_none_or(|(large, _)| large <= seq) => {
                     self.topic_source.page.pop();
-                    if wide.is_some_and(|(wide, _)| wide == seq) {
-                        self.wide_source.page.pop();
+                    if large.is_some_and(|(large, _)| large == seq) {
+                        self.large_source.page.pop();
                     }
                     return Ok(Some(seq));
                 }
                 (_, Some((seq, parts))) => {
-                    self.wide_source.page.pop();
-                    if wide::may_concern(store, id, seq, parts, &topic)? {
+                    self.large_source.page.pop();
+                    if large_steps::may_concern(store, id, seq, parts, &topic)? {
                         return Ok(Some(seq));
                     }
                 }

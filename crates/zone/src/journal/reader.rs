@@ -7,14 +7,14 @@ use dns::{Name, Serial};
 use ops::in_parallel;
 
 use crate::journal::codec::StreamError;
-use crate::journal::floor::Losses;
 use crate::journal::head::Head;
 use crate::journal::index::Finder;
 use crate::journal::load::{self, State};
-use crate::journal::part_step::PartStep;
+use crate::journal::partial_step::PartialStep;
+use crate::journal::serial_floor::Losses;
 use crate::journal::store::{Store, StoreError};
 use crate::journal::topic::Topic;
-use crate::journal::{Stored, Zones, part_step, step, wide};
+use crate::journal::{Stored, Zones, large_steps, partial_step, step};
 use crate::{Contents, Step, Version};
 
 /// How many steps back from a version at hand cost less than reading the zone's base.
@@ -137,14 +137,14 @@ impl Reader {
         }
     }
 
-    /// What one step does to one name. Of a wide step nothing else is read; of others all is given.
+    /// What one step does to one name. Of a large step nothing else is read; of others all is given.
     ///
     /// # Errors
     /// [`ReadError`] when there is no such step, or it cannot be read.
-    pub fn step_of(&self, apex: &Name, seq: u64, name: &Name) -> Result<PartStep, ReadError> {
+    pub fn step_of(&self, apex: &Name, seq: u64, name: &Name) -> Result<PartialStep, ReadError> {
         let stored = self.stored(apex)?;
-        if wide::entry(&self.store, stored.id, seq)?.is_some() && seq >= stored.head.oldest {
-            let part = part_step::read_part(&self.store, &stored.apex, stored.id, seq, name);
+        if large_steps::entry(&self.store, stored.id, seq)?.is_some() && seq >= stored.head.oldest {
+            let part = partial_step::read_part(&self.store, &stored.apex, stored.id, seq, name);
             if let Ok(part) = part {
                 return Ok(part);
             }
@@ -152,7 +152,7 @@ impl Reader {
         // Also what moved or is damaged: this knows which.
         let step = self.step(apex, seq)?;
         let (removed, added) = (step.removed.len(), step.added.len());
-        Ok(PartStep {
+        Ok(PartialStep {
             step,
             removed,
             added,

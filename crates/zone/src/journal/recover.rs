@@ -3,7 +3,7 @@
 use dns::{Name, Serial};
 
 use crate::journal::codec::{self, HEAD, STEP, StreamError, ZONE};
-use crate::journal::refusal::OpenError;
+use crate::journal::open_error::OpenError;
 use crate::journal::repair::Keep;
 use crate::journal::scan::{garbage_of, scan};
 use crate::journal::store::{Batch, StoreError};

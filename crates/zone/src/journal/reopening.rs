@@ -2,7 +2,7 @@
 //!
 //! sled keeps what it wrote and read, whatever its cache should hold: it looks for what to let go of after 64 accesses
 //! of one of the cache's 256 parts, which a zone of 26 MB is too few pages for. So the octets of whole zones and of
-//! wide steps that went through the database are counted: those that are loaded at the start, and those that commits
+//! large steps that went through the database are counted: those that are loaded at the start, and those that commits
 //! and snapshots write. What [`Reader`](super::Reader)s read for a question is not; the next time takes it along.
 
 use std::time::Duration;
@@ -22,7 +22,7 @@ const DOUBLED_MOST: u32 = 6;
 /// What went through the database, and how it opens.
 #[derive(Debug)]
 pub(super) struct Reopening {
-    /// The octets of whole zones and wide steps that went through it since it was opened anew.
+    /// The octets of whole zones and large steps that went through it since it was opened anew.
     pub(super) bulk_octets: u64,
     /// How many of them are too many to be kept in memory.
     pub(super) bulk_octets_most: u64,

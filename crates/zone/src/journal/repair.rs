@@ -12,9 +12,9 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::journal::codec::{self, FORMAT, FORMAT_BEFORE, FORMAT_TEXT, META_KEY};
-use crate::journal::refusal::OpenError;
+use crate::journal::open_error::OpenError;
 use crate::journal::salvage::copy_readable;
-use crate::journal::sidefile::{sync_dir, write_durably};
+use crate::journal::serial_files::{sync_dir, write_durably};
 use crate::journal::store::{Batch, Store, StoreError};
 
 /// The file that says that the folder is ours, and in which layout.

@@ -6,8 +6,8 @@ use dns::Name;
 
 use crate::journal::codec::{self, HEAD, MANY, SNAPSHOT, ZONE};
 use crate::journal::head::{Head, read_older};
+use crate::journal::large_steps::{self, LargeStepJob};
 use crate::journal::store::{Store, StoreError};
-use crate::journal::wide::{self, WideJob};
 use crate::journal::{BATCH_ENTRIES, Stored, Zones, load};
 
 /// Keys that nobody needs any more.
@@ -25,8 +25,8 @@ pub(super) struct Scan {
     pub(super) zones: Zones,
     /// The id of the next new zone.
     pub(super) next_id: u32,
-    /// Wide steps without a list.
-    pub(super) lists: Vec<WideJob>,
+    /// Large steps without a list.
+    pub(super) lists: Vec<LargeStepJob>,
     pub(super) garbage: Vec<Garbage>,
     pub(super) notes: Vec<String>,
 }
@@ -96,10 +96,10 @@ pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
         }
     }
     for stored in scan.zones.values() {
-        let due = wide::without_list(store, stored.id)?;
+        let due = large_steps::without_list(store, stored.id)?;
         let jobs = due
             .into_iter()
-            .map(|seq| WideJob::new(stored.id, seq, None));
+            .map(|seq| LargeStepJob::new(stored.id, seq, None));
         scan.lists.extend(jobs);
     }
     find_garbage(store, &mut scan)?;

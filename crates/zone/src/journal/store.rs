@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use ops::yield_to_others;
 
-use crate::journal::sidefile::sync_dir;
+use crate::journal::serial_files::sync_dir;
 
 /// How much of the database sled may keep in memory. Its default is 1 GiB; what we read at run time is
 /// the newest end of each zone. sled splits it into 256 parts, and

@@ -10,11 +10,11 @@ use tempfile::TempDir;
 mod damage;
 mod far;
 mod fuzz;
+mod large_steps;
 mod lost;
 mod power;
 mod reopening;
 mod tamper;
-mod wide;
 
 use super::codec::{SNAPSHOT, STEP, StreamError};
 use super::*;

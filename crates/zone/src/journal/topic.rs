@@ -61,7 +61,7 @@ impl Topic {
         Self::object(Some(key.kind), &key.key)
     }
 
-    /// The short hash in the list of a wide step.
+    /// The short hash in the list of a large step.
     pub(super) const fn print(&self) -> u32 {
         let [a, b, c, d, ..] = self.hash;
         u32::from_be_bytes([a, b, c, d])

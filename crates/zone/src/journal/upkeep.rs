@@ -5,15 +5,15 @@ use std::sync::Arc;
 use crate::journal::codec::{self, FILTER, SNAPSHOT, STEP, StreamError};
 use crate::journal::head::{Base, older_key, put_older};
 use crate::journal::index::IndexKey;
+use crate::journal::large_steps::{self, LargeStepJob};
 use crate::journal::scan::Garbage;
 use crate::journal::snapshot::SnapshotJob;
 use crate::journal::store::{Batch, StoreError};
-use crate::journal::wide::{self, WideJob};
 use crate::journal::{DAMAGED_COMMITS, Journal, Stored, put_head};
 use crate::journal::{index, load, step};
 use crate::{Candidate, Version};
 
-/// The octets of the wide steps that are kept at hand until their lists are made, but for the first.
+/// The octets of the large steps that are kept at hand until their lists are made, but for the first.
 pub(super) const LISTS_AT_HAND_OCTETS: usize = 32 << 20;
 /// The most steps one commit may drop from a zone's history.
 const DROPPED_STEPS: usize = 64;
@@ -137,7 +137,7 @@ impl Journal {
                 self.jobs.push_front(job);
             }
         }
-        let is_at_hand = |job: &WideJob| job.step.is_some();
+        let is_at_hand = |job: &LargeStepJob| job.step.is_some();
         if occasion == Occasion::Idle || self.lists.front().is_some_and(is_at_hand) {
             self.write_list(portion)?;
         }
@@ -161,22 +161,23 @@ impl Journal {
         Ok(!self.jobs.is_empty() || !self.lists.is_empty() || room == 0)
     }
 
-    /// Begins the list of a step, if it is wide.
+    /// Begins the list of a step, if it is large.
     pub(super) fn start_list(&mut self, candidate: &Candidate) {
         let (step, apex) = (candidate.step(), candidate.version().contents.apex());
         let id = self.zones().get(apex).map(|stored| stored.id);
-        if let Some(id) = id.filter(|_| index::is_wide(step)) {
+        if let Some(id) = id.filter(|_| index::is_large(step)) {
             // The first versions of a cluster's zones come in one commit. Many whole steps would fill the memory,
             // though: what does not fit is read when its turn comes.
             let held = self.lists.iter().filter_map(|job| job.step.as_ref());
             let octets = held.map(|step| step.octets()).sum::<usize>() + step.octets();
             let fits = self.lists.is_empty() || octets <= self.lists_at_hand_octets;
             let at_hand = fits.then(|| Arc::clone(step));
-            self.lists.push_back(WideJob::new(id, step.seq, at_hand));
+            self.lists
+                .push_back(LargeStepJob::new(id, step.seq, at_hand));
         }
     }
 
-    /// Does a portion of the list of a wide step.
+    /// Does a portion of the list of a large step.
     fn write_list(&mut self, portion: usize) -> Result<(), StoreError> {
         let Some(mut job) = self.lists.pop_front() else {
             return Ok(());
@@ -262,7 +263,7 @@ impl Journal {
     }
 
     /// Removes entries of steps that left a zone's history; gives how many. A step goes with its index
-    /// entries; a wide one, which has but one, in portions.
+    /// entries; a large one, which has but one, in portions.
     pub(super) fn remove_steps(
         &mut self,
         stored: &Stored,
@@ -284,11 +285,11 @@ impl Journal {
         Ok(removed)
     }
 
-    /// Removes a step, or of a wide one a portion; gives how many entries.
+    /// Removes a step, or of a large one a portion; gives how many entries.
     fn remove_step(&mut self, stored: &Stored, seq: u64, room: usize) -> Result<usize, StoreError> {
         let low = codec::part_key(STEP, stored.id, seq, 0);
         let high = codec::part_key(STEP, stored.id, seq + 1, 0);
-        let keys = match wide::entry(&self.store, stored.id, seq)? {
+        let keys = match large_steps::entry(&self.store, stored.id, seq)? {
             // From before there were indexes: it has none, and goes in portions.
             _ if seq < stored.head.indexed => Vec::new(),
             Some(_) => {
@@ -297,7 +298,7 @@ impl Journal {
                 if self.garbage.back().is_none_or(|last| last.low != list.low) {
                     self.garbage.push_back(list);
                 }
-                vec![IndexKey::Wide(wide::wide_key(stored.id, seq))]
+                vec![IndexKey::Large(large_steps::large_key(stored.id, seq))]
             }
             None => match load::read_step(&self.store, &stored.apex, stored.id, seq) {
                 Ok(step) => index::keys_of(&step, stored.id),
@@ -340,7 +341,7 @@ impl Journal {
     }
 }
 
-/// The keys of a wide step's list.
+/// The keys of a large step's list.
 fn list_of_step(id: u32, seq: u64) -> Garbage {
     Garbage {
         low: codec::part_key(FILTER, id, seq, 0).to_vec(),

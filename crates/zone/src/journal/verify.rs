@@ -15,13 +15,13 @@ use dns::{Name, Serial, Soa};
 
 use crate::journal::codec::{self, Entry, HEAD, PartWriter, SNAPSHOT, STEP};
 use crate::journal::codec::{StreamError, Streamed};
-use crate::journal::floor::Lost;
 use crate::journal::head::{Base, Head};
 use crate::journal::load::{self, State};
 use crate::journal::reader::{ReadError, Reader};
+use crate::journal::serial_floor::Lost;
 use crate::journal::snapshot::SnapshotJob;
 use crate::journal::store::{Store, StoreError};
-use crate::journal::{Stored, index, seek, step, wide};
+use crate::journal::{Stored, index, large_steps, step, stream_seek};
 use crate::{ContentTree, Contents, Hash, Link, Step, Version};
 
 /// The most faults that are kept.
@@ -220,8 +220,8 @@ impl<'a> Walk<'a> {
                     self.fault(seq, Some(step.serial), "the index does not know it");
                 }
             }
-            let is_wide = matches!(wide::entry(self.store, *id, seq)?, Some(1..));
-            if is_wide && !wide::is_stored(self.store, &step, *id)? {
+            let is_large = matches!(large_steps::entry(self.store, *id, seq)?, Some(1..));
+            if is_large && !large_steps::is_stored(self.store, &step, *id)? {
                 self.fault(seq, Some(step.serial), "the index does not know it");
             }
             before = Some(Before {
@@ -415,7 +415,7 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        let begins = seek::can_seek(self.store, SNAPSHOT, *id, base.seq)?;
+        let begins = stream_seek::can_seek(self.store, SNAPSHOT, *id, base.seq)?;
         let mut job = SnapshotJob::new(*id, base.seq, (serial, time_ms), contents, begins);
         let mut exact = true;
         while exact && !job.is_complete() {

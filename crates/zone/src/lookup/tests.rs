@@ -56,7 +56,7 @@ fn end_of(answer: &Answer<'_>) -> String {
         End::Alias(target) => format!("to {}", dns::Name::from_wire(target).unwrap()),
         End::NoData { .. } => "nodata".to_owned(),
         End::NxDomain { .. } => "nxdomain".to_owned(),
-        End::Beside { .. } => "beside".to_owned(),
+        End::Synthesized { .. } => "beside".to_owned(),
         End::Referral(_) => "referral".to_owned(),
     }
 }
@@ -157,10 +157,16 @@ fn names_beside_a_version_come_before_its_wildcards() {
     );
     let version = zone.current().unwrap();
     let end_of = |qname: &str| {
-        let is_beside = |name: &[u8]| name.ends_with(b"\x01b\x01z\0");
+        let is_synthesized = |name: &[u8]| name.ends_with(b"\x01b\x01z\0");
         let lower = name(qname);
         let mut key = Vec::new();
-        let answer = lookup_beside(&version, lower.as_wire(), Rtype::A, &mut key, is_beside);
+        let answer = lookup_with_synthesized(
+            &version,
+            lower.as_wire(),
+            Rtype::A,
+            &mut key,
+            is_synthesized,
+        );
         (answer.links().count(), end_of(&answer))
     };
     assert_eq!(end_of("x.b.z."), (0, "beside".to_owned()));
@@ -236,7 +242,7 @@ fn ask_wild(qname: &str, qtype: &str) -> String {
             | End::Alias(_)
             | End::NoData { .. }
             | End::NxDomain { .. }
-            | End::Beside { .. } => end_of(answer),
+            | End::Synthesized { .. } => end_of(answer),
         });
         words
     };

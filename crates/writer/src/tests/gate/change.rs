@@ -3,7 +3,7 @@
 use provenance::Verb;
 use zonefile::{Role, read_text};
 
-use super::pins::{HOUR, causes_of};
+use super::holds::{HOUR, causes_of};
 use super::*;
 
 /// What the configuration changed to.
@@ -104,12 +104,12 @@ fn a_zone_that_is_frozen_while_the_corefile_changes_names_it_at_the_end() {
 
 /// The writer of the next change of the configuration, with another TTL, and what the one before left.
 fn changed_again(mut before: Subject, ttl: u32) -> Subject {
-    let pin = before.zone().pin().map(|pin| Restored {
-        pin: Pin::clone(&pin),
+    let hold = before.zone().hold().map(|hold| Restored {
+        hold: Hold::clone(&hold),
         target: None,
         base: None,
     });
-    let pins = pin.map(|pin| (before.zone().apex().clone(), pin));
+    let holds = hold.map(|hold| (before.zone().apex().clone(), hold));
     let clock = Arc::clone(&before.clock);
     let store = std::mem::take(&mut before.pipeline.store);
     let notes = before.pipeline.end().notes;
@@ -123,7 +123,7 @@ fn changed_again(mut before: Subject, ttl: u32) -> Subject {
     next.clock = clock;
     next.pipeline.store = store;
     next.pipeline = (next.pipeline)
-        .with_pins(pins.into_iter().collect(), Vec::new())
+        .with_holds(holds.into_iter().collect(), Vec::new())
         .with_notes(notes)
         .with_change(Some("the next Corefile"));
     next
@@ -156,7 +156,7 @@ fn a_freeze_that_ended_at_the_gate_is_named_by_the_writer_that_lets_the_change_o
     next.relist(0..0);
     let _answer = next.release("cluster.local.");
     assert!(next.pipeline.commit());
-    assert!(next.zone().pin().is_none() && next.names() == 10);
+    assert!(next.zone().hold().is_none() && next.names() == 10);
     let mut last = changed_again(next, 12);
     last.relist(0..0);
     let _answer = last.release("cluster.local.");

@@ -6,7 +6,7 @@ use ops::times_yielded;
 use super::*;
 use crate::journal::codec::{self, PartWriter, SNAPSHOT, STEP};
 use crate::journal::store::{Batch, Store};
-use crate::journal::{difference, load, seek};
+use crate::journal::{difference, load, stream_seek};
 use crate::{Edit, Net, Node};
 
 /// Owners that come and go.
@@ -157,7 +157,7 @@ fn write_as_of_old(store: &Store, id: u32, seq: u64) {
         batch.put(&key, value);
     }
     store.write(batch).unwrap();
-    assert!(!seek::can_seek(store, SNAPSHOT, id, seq).unwrap());
+    assert!(!stream_seek::can_seek(store, SNAPSHOT, id, seq).unwrap());
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_snapshot_that_lacks_a_part_gives_no_difference() {
     let store = bench.journal().store.clone();
     let base = stored.head.nearest(30);
     let stream = (SNAPSHOT, stored.id, base.seq);
-    assert!(base.snapshot && seek::middle(&store, stream).unwrap().is_some());
+    assert!(base.snapshot && stream_seek::middle(&store, stream).unwrap().is_some());
     let parts = {
         let low = codec::part_key(SNAPSHOT, stored.id, base.seq, 0);
         let high = codec::part_key(SNAPSHOT, stored.id, base.seq, u32::MAX);

@@ -1,14 +1,14 @@
 //! The database is opened anew, or again: when it is, when it is not, and what becomes of it when it does not open.
 
-use super::wide::with_owners;
+use super::large_steps::with_owners;
 use super::*;
 
 /// A store of a zone with 3000 names, with a limit of 9000 octets, to be opened anew.
 fn due() -> Bench {
     let mut bench = Bench::new();
     bench.journal().reopening.bulk_octets_most = 9000;
-    let wide = with_owners(None, 0..3000, 1);
-    bench.put(wide);
+    let large = with_owners(None, 0..3000, 1);
+    bench.put(large);
     assert!(bench.journal().reopening.bulk_octets > 9000);
     bench
 }
@@ -82,8 +82,8 @@ fn the_pauses_begin_anew_when_a_commit_opened_the_store() {
     }
     bench.journal().prepare();
     assert_eq!(bench.journal().again_after(), None, "it is open");
-    let wide = with_owners(bench.version.as_ref(), 0..3000, 2);
-    bench.put(wide);
+    let large = with_owners(bench.version.as_ref(), 0..3000, 2);
+    bench.put(large);
     bench.journal().store.refuse_openings(1);
     bench.settle();
     let after = bench.journal().again_after().unwrap();
@@ -101,13 +101,13 @@ fn a_store_that_is_too_large_stays_open() {
 }
 
 #[test]
-fn wide_steps_and_snapshots_count_as_what_went_through_the_store() {
+fn large_steps_and_snapshots_count_as_what_went_through_the_store() {
     let mut bench = due();
     bench.settle();
     assert_eq!(openings(&mut bench), 2);
-    let wide = with_owners(bench.version.as_ref(), 0..3000, 2);
-    bench.put(wide);
-    assert!(bench.journal().reopening.bulk_octets > 9000, "a wide step");
+    let large = with_owners(bench.version.as_ref(), 0..3000, 2);
+    bench.put(large);
+    assert!(bench.journal().reopening.bulk_octets > 9000, "a large step");
     bench.settle();
     assert_eq!(openings(&mut bench), 3);
     let version = bench.version.clone().unwrap();

@@ -1,7 +1,7 @@
 //! Hashes, indexes and `verify`: what is altered is found, what is not is not accused.
 
 use super::*;
-use crate::journal::codec::{BY_NAME, BY_OBJECT, BY_RECORD, FORMAT_BEFORE, META_KEY, WIDE};
+use crate::journal::codec::{BY_NAME, BY_OBJECT, BY_RECORD, FORMAT_BEFORE, LARGE, META_KEY};
 use crate::journal::verify::Walk;
 use crate::{ContentTree, Hash};
 
@@ -76,7 +76,7 @@ proptest! {
         let needed: usize = kept_in_store(&mut bench)
             .map(|step| index::keys_of(&step, reader_id).len())
             .sum();
-        let there: usize = [BY_NAME, BY_RECORD, BY_OBJECT, WIDE]
+        let there: usize = [BY_NAME, BY_RECORD, BY_OBJECT, LARGE]
             .into_iter()
             .map(|kind| entries(bench.journal(), kind))
             .sum();
@@ -390,7 +390,7 @@ fn into_layout_before(bench: &mut Bench) {
     let meta = codec::seal(META_KEY, FORMAT_BEFORE.to_be_bytes().to_vec());
     old.push((META_KEY.to_vec(), meta));
     overwrite(bench.journal(), &old);
-    for kind in [BY_NAME, BY_RECORD, BY_OBJECT, WIDE] {
+    for kind in [BY_NAME, BY_RECORD, BY_OBJECT, LARGE] {
         let (low, high) = ([kind], [kind + 1]);
         while bench.journal().remove_some(&low, &high, 100).unwrap() > 0 {}
     }

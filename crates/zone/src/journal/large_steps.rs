@@ -1,9 +1,9 @@
-//! The index of wide steps: for each of them a sorted list of short hashes, made in the background.
+//! The index of large steps: for each of them a sorted list of short hashes, made in the background.
 //!
 //! A step that touches thousands of names would write as many index entries, in the way of its commit. It has
 //! one that says so; upkeep later writes the first four octets of the hashes that the entries would have had,
 //! in order, cut into parts of equal count ([`FILTER`]). As hashes are even, the part that would hold one is
-//! known at once, so a search reads one or two parts for a wide step instead of all of it. Four octets meet by
+//! known at once, so a search reads one or two parts for a large step instead of all of it. Four octets meet by
 //! chance once in a while: then the step is read for nothing. Until the list is there the step is read always.
 
 use std::sync::Arc;
@@ -22,15 +22,15 @@ const ENTRIES_PER_PART: usize = 8;
 /// Hashes are gathered by so many of their first bits, and sorted a heap at a time.
 const HEAP_BITS: u32 = 10;
 
-/// The key that says that a step is wide.
-pub(super) fn wide_key(id: u32, seq: u64) -> [u8; 13] {
-    let mut key = [codec::WIDE; 13];
+/// The key that says that a step is large.
+pub(super) fn large_key(id: u32, seq: u64) -> [u8; 13] {
+    let mut key = [codec::LARGE; 13];
     key[1..5].copy_from_slice(&id.to_be_bytes());
     key[5..].copy_from_slice(&seq.to_be_bytes());
     key
 }
 
-/// What the entry of a wide step says: how many parts its list has, 0 while there is none.
+/// What the entry of a large step says: how many parts its list has, 0 while there is none.
 pub(super) fn parts_in(key: &[u8], value: &[u8]) -> Option<u32> {
     match codec::unseal(key, value)? {
         [] => Some(0),
@@ -38,14 +38,14 @@ pub(super) fn parts_in(key: &[u8], value: &[u8]) -> Option<u32> {
     }
 }
 
-/// The entry of a wide step, if the store has it, sound.
+/// The entry of a large step, if the store has it, sound.
 pub(super) fn entry(store: &Store, id: u32, seq: u64) -> Result<Option<u32>, StoreError> {
-    let key = wide_key(id, seq);
+    let key = large_key(id, seq);
     let value = store.get(&key)?;
     Ok(value.and_then(|value| parts_in(&key, &value)))
 }
 
-/// Whether a wide step with so many parts may concern a topic. What is damaged rules nothing out.
+/// Whether a large step with so many parts may concern a topic. What is damaged rules nothing out.
 pub(super) fn may_concern(
     store: &Store,
     id: u32,
@@ -81,9 +81,9 @@ pub(super) fn may_concern(
     Ok(parts == 0)
 }
 
-/// The list of a wide step in the making.
+/// The list of a large step in the making.
 #[derive(Debug)]
-pub(super) struct WideJob {
+pub(super) struct LargeStepJob {
     pub(super) id: u32,
     pub(super) seq: u64,
     /// The step; `None` when it is to be read.
@@ -100,7 +100,7 @@ pub(super) struct WideJob {
     next: Option<u32>,
 }
 
-impl WideJob {
+impl LargeStepJob {
     /// The list of a step that is to be made.
     pub(super) fn new(id: u32, seq: u64, step: Option<Arc<Step>>) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl WideJob {
     }
 
     /// Does a portion, which is to be written in one batch; says whether the list is complete: the last entry
-    /// makes it count. What a portion costs does not depend on how wide the step is.
+    /// makes it count. What a portion costs does not depend on how large the step is.
     pub(super) fn portion(
         &mut self,
         step: &Step,
@@ -130,7 +130,7 @@ impl WideJob {
         for _ in 0..entries.div_ceil(ENTRIES_PER_PART) {
             let prints = self.next_part();
             if prints.is_empty() {
-                let key = wide_key(self.id, self.seq);
+                let key = large_key(self.id, self.seq);
                 put(&key, codec::seal(&key, part.to_be_bytes().to_vec()));
                 return true;
             }
@@ -194,7 +194,7 @@ impl WideJob {
 
 /// Whether the list of a step is stored as it would be written.
 pub(super) fn is_stored(store: &Store, step: &Step, id: u32) -> Result<bool, StoreError> {
-    let mut job = WideJob::new(id, step.seq, None);
+    let mut job = LargeStepJob::new(id, step.seq, None);
     let mut same = Ok(true);
     let mut complete = false;
     while !complete && matches!(same, Ok(true)) {
@@ -208,10 +208,10 @@ pub(super) fn is_stored(store: &Store, step: &Step, id: u32) -> Result<bool, Sto
     same
 }
 
-/// The numbers of a zone's wide steps that have no list yet.
+/// The numbers of a zone's large steps that have no list yet.
 pub(super) fn without_list(store: &Store, id: u32) -> Result<Vec<u64>, StoreError> {
-    let (mut found, end) = (Vec::new(), codec::zone_key(codec::WIDE, id + 1));
-    let mut from = wide_key(id, 0).to_vec();
+    let (mut found, end) = (Vec::new(), codec::zone_key(codec::LARGE, id + 1));
+    let mut from = large_key(id, 0).to_vec();
     loop {
         let page = store.range(&from, &end, 64)?;
         let Some((last, _)) = page.last() else {

@@ -4,10 +4,10 @@ use dns::{Name, SortKey};
 
 use crate::journal::codec::{StreamError, Streamed};
 use crate::journal::index::Finder;
-use crate::journal::part_step::PartStep;
+use crate::journal::partial_step::PartialStep;
 use crate::journal::reader::{ReadError, Reader, TRIES, unreadable};
 use crate::journal::topic::Topic;
-use crate::journal::{Stored, load, part_step, seek, step};
+use crate::journal::{Stored, load, partial_step, step, stream_seek};
 use crate::{Contents, Edit, Version};
 
 impl Reader {
@@ -60,8 +60,8 @@ impl Reader {
         let near = near.filter(|near| near.seq.abs_diff(seq) <= base.seq.abs_diff(seq));
         let (start, node) = match near {
             Some(near) => (near.seq, near.contents.get(key).cloned()),
-            None if seek::can_seek(store, base.kind(), id, base.seq)? => {
-                let node = seek::node_at(store, (base.kind(), id, base.seq), None, key)?;
+            None if stream_seek::can_seek(store, base.kind(), id, base.seq)? => {
+                let node = stream_seek::node_at(store, (base.kind(), id, base.seq), None, key)?;
                 (base.seq, node.map(|(node, _)| node))
             }
             None => {
@@ -88,7 +88,8 @@ impl Reader {
             seqs.reverse();
         }
         for found in seqs {
-            let PartStep { step, .. } = part_step::read_part(store, &stored.apex, id, found, name)?;
+            let PartialStep { step, .. } =
+                partial_step::read_part(store, &stored.apex, id, found, name)?;
             let next = if forward {
                 step.apply(&contents)
             } else {

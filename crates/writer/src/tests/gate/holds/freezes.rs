@@ -10,18 +10,18 @@ fn a_frozen_zone_makes_no_version_until_its_time_is_over() {
     assert!(subject.pipeline.commit());
     assert_eq!(answer.blocking_recv().unwrap().unwrap().encode(), serial);
     assert!(!subject.zone().may_be_old(), "nothing waits yet");
-    assert_eq!(subject.zone().pin().unwrap().as_str(), "frozen");
+    assert_eq!(subject.zone().hold().unwrap().as_str(), "frozen");
     subject.add(10);
     feed(&mut subject.pipeline, deletion(0, ""));
     assert!(subject.pipeline.commit());
     assert_eq!((subject.names(), subject.serial()), (10, serial));
     assert_eq!(
         subject.zone().held().unwrap().why,
-        Why::Pinned { loses: None }
+        Why::OnHold { loses: None }
     );
     let end = subject.deadline().unwrap() - subject.clock.now();
     assert_eq!(end, Duration::from_secs(HOUR));
-    assert_eq!(subject.pipeline.store.pins.len(), 1);
+    assert_eq!(subject.pipeline.store.holds.len(), 1);
     subject.clock.advance(HOUR);
     assert!(subject.pipeline.commit());
     assert_eq!(subject.names(), 10);
@@ -34,8 +34,8 @@ fn a_frozen_zone_makes_no_version_until_its_time_is_over() {
         ]
         .into()
     );
-    assert!(subject.zone().pin().is_none() && subject.zone().held().is_none());
-    assert!(subject.pipeline.store.pins.is_empty());
+    assert!(subject.zone().hold().is_none() && subject.zone().held().is_none());
+    assert!(subject.pipeline.store.holds.is_empty());
     assert_eq!(subject.deadline(), None);
     let heard = subject.heard();
     assert_eq!(
@@ -56,7 +56,7 @@ fn a_frozen_zone_in_which_nothing_changed_ends_without_a_version() {
     let answer = subject.release("cluster.local.");
     assert!(subject.pipeline.commit());
     assert_eq!(answer.blocking_recv().unwrap().unwrap().encode(), serial);
-    assert!(subject.zone().pin().is_none());
+    assert!(subject.zone().hold().is_none());
     subject.add(10);
     assert_eq!(subject.names(), 11);
 }
@@ -73,7 +73,7 @@ fn a_freeze_over_a_rollback_that_is_not_served_yet_leaves_it_to_be() {
         );
     }
     assert_eq!(subject.names(), 8);
-    assert_eq!(subject.zone().pin().unwrap().as_str(), "rolled_back");
+    assert_eq!(subject.zone().hold().unwrap().as_str(), "rolled_back");
     // Another old content takes its place, though.
     let ten = Subject::of_ten().zone().current().unwrap();
     let _answer = subject.order(Some(&ten));
@@ -88,7 +88,7 @@ fn a_release_that_ends_a_freeze_leaves_a_mass_loss_to_the_gate_and_to_a_second_r
     let _answer = subject.order(None);
     subject.relist(0..0);
     let why = subject.zone().held().unwrap().why.clone();
-    let Why::Pinned {
+    let Why::OnHold {
         loses: Some((10, before)),
     } = why
     else {
@@ -103,7 +103,7 @@ fn a_release_that_ends_a_freeze_leaves_a_mass_loss_to_the_gate_and_to_a_second_r
     );
     assert!(why.ends_with(&ends), "{why}");
     assert_eq!((subject.names(), subject.serial()), (10, serial));
-    assert!(subject.zone().pin().is_none());
+    assert!(subject.zone().hold().is_none());
     let answer = subject.release("cluster.local.");
     assert!(subject.pipeline.commit());
     assert_eq!(

@@ -8,7 +8,7 @@ use dns::{Name, Serial};
 use provenance::{Cause, ObjectKey, Origin, Verb};
 
 use crate::journal::Zones;
-use crate::journal::sidefile::{Known, Serials};
+use crate::journal::serial_files::{Known, Serials};
 
 /// Where a version comes from that stands in the place of lost ones.
 const STORE: &str = "the store";

@@ -6,9 +6,9 @@ use dns::Name;
 use ops::millis;
 use tokio::sync::oneshot;
 use zone::Zone;
-use zone::pin::Pin;
+use zone::hold::Hold;
 
-use crate::guard::{Guard, Now, PinOrder, Released, Restored, Target};
+use crate::guard::{Guard, HoldOrder, Now, Released, Restored, Target};
 use crate::{Pipeline, Store};
 
 impl<S: Store> Pipeline<S> {
@@ -22,7 +22,7 @@ impl<S: Store> Pipeline<S> {
     /// Goes on with orders that were made before this run; those about the zones in `over` are over, and forgotten
     /// with the first commit.
     #[must_use]
-    pub fn with_pins(mut self, restored: Vec<(Name, Restored)>, over: Vec<Name>) -> Self {
+    pub fn with_holds(mut self, restored: Vec<(Name, Restored)>, over: Vec<Name>) -> Self {
         self.over.extend(over.into_iter().map(|apex| (apex, false)));
         let now = self.now();
         for (apex, restored) in restored {
@@ -34,11 +34,11 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// Takes an order in; the next commit carries it out.
-    pub(super) fn pin(&mut self, apex: &Name, order: PinOrder, asked: oneshot::Sender<Released>) {
-        let answer = self.try_pin(apex, order);
+    pub(super) fn hold(&mut self, apex: &Name, order: HoldOrder, asked: oneshot::Sender<Released>) {
+        let answer = self.try_hold(apex, order);
         let now = self.now();
         match (answer, self.guard_of(apex)) {
-            (Ok((pin, target)), Some((zone, guard))) => guard.pin(zone, pin, target, asked, now),
+            (Ok((hold, target)), Some((zone, guard))) => guard.hold(zone, hold, target, asked, now),
             // Who asked may be gone.
             (Ok(_), None) => drop(asked.send(Err(not_guarded(apex)))),
             (Err(why), _) => drop(asked.send(Err(why))),
@@ -46,11 +46,11 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// Makes an order durable; gives why it cannot be.
-    fn try_pin(
+    fn try_hold(
         &mut self,
         apex: &Name,
-        mut order: PinOrder,
-    ) -> Result<(Pin, Option<Target>), String> {
+        mut order: HoldOrder,
+    ) -> Result<(Hold, Option<Target>), String> {
         let now = self.now();
         let (zone, guard) = self.guard_of(apex).ok_or_else(|| not_guarded(apex))?;
         let version = zone
@@ -63,16 +63,16 @@ impl<S: Store> Pipeline<S> {
             rollback.from = version.serial;
             rollback.before = version.serial;
         }
-        let (pin, target) = order.resolve(guard.standing(), version.content_hash(), now);
-        if pin.is_over(now.ms) {
+        let (hold, target) = order.resolve(guard.standing(), version.content_hash(), now);
+        if hold.is_over(now.ms) {
             return Err("that time is over already".to_owned());
         }
         self.store
-            .keep_pin(apex, Some(&pin))
+            .save_hold(apex, Some(&hold))
             .map_err(|error| format!("the order cannot be kept: {error}"))?;
         // What was kept before it is overwritten.
         self.over.remove(apex);
-        Ok((pin, target))
+        Ok((hold, target))
     }
 
     /// A zone with its guard.
@@ -93,7 +93,7 @@ impl<S: Store> Pipeline<S> {
         }
         let (store, observer) = (&mut self.store, &self.observer);
         self.over
-            .retain(|apex, is_said| match store.keep_pin(apex, None) {
+            .retain(|apex, is_said| match store.save_hold(apex, None) {
                 Ok(()) => false,
                 Err(error) => {
                     if !std::mem::replace(is_said, true) {

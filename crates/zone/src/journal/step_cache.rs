@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dns::Name;
 
 use crate::Step;
-use crate::journal::part_step::PartStep;
+use crate::journal::partial_step::PartialStep;
 
 /// The most steps at hand.
 const MOST: usize = 64;
@@ -14,13 +14,13 @@ const MOST: usize = 64;
 /// Steps of one zone, as far as one name needs them: the records of a name stand together. Those that were read
 /// whole serve other names too.
 #[derive(Debug, Default)]
-pub struct StepsAtHand {
+pub struct StepCache {
     name: Option<Name>,
     /// By number; whether all of it is there.
     steps: HashMap<u64, (Arc<Step>, bool)>,
 }
 
-impl StepsAtHand {
+impl StepCache {
     /// What a step does to a name: at hand, or else read.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl StepsAtHand {
         &mut self,
         name: &Name,
         seq: u64,
-        read: impl FnOnce() -> Result<PartStep, E>,
+        read: impl FnOnce() -> Result<PartialStep, E>,
     ) -> Result<Arc<Step>, E> {
         if self.name.as_ref() != Some(name) {
             self.name = Some(name.clone());
@@ -56,7 +56,7 @@ mod tests {
     use dns::{Rdata, RrList, RrRef, Serial, Ttl};
 
     /// A step that adds an address to these names; of it that of one name alone, where there is one.
-    fn part(names: &[&Name], only: Option<&Name>) -> PartStep {
+    fn part(names: &[&Name], only: Option<&Name>) -> PartialStep {
         let mut added = RrList::default();
         let (rtype, data) = Rdata::address([192, 0, 2, 1].into());
         let wanted = names
@@ -84,7 +84,7 @@ mod tests {
             records: names.len() + 1,
             link: None,
         };
-        PartStep {
+        PartialStep {
             step,
             removed: 0,
             added: names.len(),
@@ -95,7 +95,7 @@ mod tests {
     fn a_step_is_read_once_for_a_name_and_once_for_all_where_it_was_read_whole() {
         let [a, b]: [Name; 2] = ["a.z.", "b.z."].map(|text| text.parse().unwrap());
         let names = [&a, &b];
-        let mut at_hand = StepsAtHand::default();
+        let mut at_hand = StepCache::default();
         let mut reads = Vec::new();
         for (name, seq) in [
             (&a, 1),

@@ -12,7 +12,7 @@ use crate::{Contents, Draft, Edit, Hash, Node};
 
 /// The order as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pin {
+pub struct Hold {
     /// Since when, milliseconds since 1970 UTC.
     pub since_ms: u64,
     /// Until when, milliseconds since 1970 UTC; `None`: until it is released.
@@ -38,7 +38,7 @@ pub struct Rollback {
     pub before: Serial,
 }
 
-impl Pin {
+impl Hold {
     /// Whether its time is over.
     #[must_use]
     pub const fn is_over(&self, now_ms: u64) -> bool {
@@ -58,11 +58,11 @@ impl Pin {
 impl Rollback {
     /// The cause of the version that has the old content.
     #[must_use]
-    pub fn cause(&self, pin: &Pin) -> Cause {
-        let until = pin.until_ms.map(TimeText);
+    pub fn cause(&self, hold: &Hold) -> Cause {
+        let until = hold.until_ms.map(TimeText);
         let until = until.map_or("it is released".to_owned(), |time| time.to_string());
         let what = format!("serial {} until {until}", self.to);
-        cause(Verb::RolledBack, &what, &pin.by)
+        cause(Verb::RolledBack, &what, &hold.by)
     }
 
     /// The cause of records that are as the sources say again.

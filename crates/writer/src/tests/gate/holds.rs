@@ -3,7 +3,7 @@
 mod freezes;
 
 use zone::ContentTree;
-use zone::pin::{Rollback, differing};
+use zone::hold::{Rollback, differing};
 
 use super::*;
 
@@ -22,14 +22,14 @@ impl Subject {
             };
             (rollback, self.target(old))
         });
-        let order = Box::new(PinOrder {
+        let order = Box::new(HoldOrder {
             until_ms: Some(self.pipeline.now().ms + HOUR * 1000),
             by: "someone".into(),
             rollback,
         });
         let (asked, answer) = oneshot::channel();
         let zone = "cluster.local.".parse().unwrap();
-        self.pipeline.take(Input::Pin { zone, order, asked });
+        self.pipeline.take(Input::Hold { zone, order, asked });
         answer
     }
 
@@ -61,10 +61,10 @@ impl Subject {
         let plans = [next.plan.clone()];
         let heard = Box::new(next.heard.clone());
         let store = NoStore {
-            pins: self.pipeline.store.pins,
+            holds: self.pipeline.store.holds,
             ..NoStore::default()
         };
-        next.pipeline = writer(&plans, store, next.clock.clone(), heard).with_pins(
+        next.pipeline = writer(&plans, store, next.clock.clone(), heard).with_holds(
             vec![("cluster.local.".parse().unwrap(), restored)],
             Vec::new(),
         );
@@ -182,7 +182,10 @@ fn a_release_ends_a_rollback_and_names_who() {
     let answer = subject.release("cluster.local.");
     subject.pipeline.store.refusals = 1;
     assert!(!subject.pipeline.commit());
-    assert_eq!((subject.names(), subject.pipeline.store.pins.len()), (8, 1));
+    assert_eq!(
+        (subject.names(), subject.pipeline.store.holds.len()),
+        (8, 1)
+    );
     assert!(subject.pipeline.commit());
     let serial = answer.blocking_recv().unwrap().unwrap().encode();
     assert_eq!((subject.names(), subject.serial()), (10, serial));
@@ -227,7 +230,7 @@ fn a_rollback_that_ended_at_the_gate_is_named_once_when_the_change_is_let_out() 
     subject.relist(0..0);
     let _answer = subject.release("cluster.local.");
     assert!(subject.pipeline.commit());
-    assert!(subject.zone().pin().is_none() && subject.names() == 8);
+    assert!(subject.zone().hold().is_none() && subject.names() == 8);
     let _answer = subject.release("cluster.local.");
     assert!(subject.pipeline.commit());
     assert_eq!(subject.names(), 0);
@@ -248,7 +251,7 @@ fn an_order_that_cannot_be_kept_is_not_carried_out() {
     subject.pipeline.store.refusals = 0;
     assert!(subject.pipeline.commit());
     assert_eq!(subject.names(), 10);
-    assert!(subject.zone().pin().is_none());
+    assert!(subject.zone().hold().is_none());
 }
 
 #[test]
@@ -265,7 +268,7 @@ fn one_order_takes_the_place_of_another() {
     let _answer = subject.order(Some(&first));
     assert!(subject.pipeline.commit());
     assert_eq!(subject.names(), 10);
-    let rollback = subject.zone().pin().unwrap().rollback.unwrap();
+    let rollback = subject.zone().hold().unwrap().rollback.unwrap();
     assert_eq!((rollback.before, rollback.from), (before, rolled));
     // A freeze makes it longer.
     subject.clock.advance(HOUR / 2);
@@ -273,7 +276,7 @@ fn one_order_takes_the_place_of_another() {
     assert!(subject.pipeline.commit());
     subject.clock.advance(HOUR / 2);
     assert!(subject.pipeline.commit());
-    assert_eq!(subject.zone().pin().unwrap().rollback, Some(rollback));
+    assert_eq!(subject.zone().hold().unwrap().rollback, Some(rollback));
     subject.clock.advance(HOUR / 2);
     assert!(subject.pipeline.commit());
     assert_eq!(subject.names(), 11);
@@ -292,7 +295,7 @@ fn a_rollback_goes_on_after_a_restart_and_ends_as_if_there_had_been_none() {
     assert!(subject.pipeline.commit());
     let owners = differing(&old.contents, &before.contents);
     let restored = Restored {
-        pin: Pin::clone(&subject.zone().pin().unwrap()),
+        hold: Hold::clone(&subject.zone().hold().unwrap()),
         target: None,
         base: Some((before.contents.clone(), owners)),
     };
@@ -307,25 +310,25 @@ fn a_rollback_goes_on_after_a_restart_and_ends_as_if_there_had_been_none() {
     let causes = subject.causes();
     assert!(causes.contains("listed a/s10 by "), "{causes:?}");
     assert_eq!(causes.len(), 2, "{causes:?}");
-    assert!(subject.pipeline.store.pins.is_empty());
+    assert!(subject.pipeline.store.holds.is_empty());
 }
 
 #[test]
 fn an_order_that_a_restart_found_over_is_forgotten_with_the_first_commit() {
     let (mut subject, _) = grown();
     let _answer = subject.order(None);
-    let pins = std::mem::take(&mut subject.pipeline.store.pins);
-    assert_eq!(pins.len(), 1);
-    let over = pins.keys().cloned().collect();
+    let holds = std::mem::take(&mut subject.pipeline.store.holds);
+    assert_eq!(holds.len(), 1);
+    let over = holds.keys().cloned().collect();
     let store = NoStore {
-        pins,
+        holds,
         ..NoStore::default()
     };
     let plans = [subject.plan.clone()];
     let heard = Box::new(subject.heard.clone());
-    let mut pipeline = writer(&plans, store, subject.clock, heard).with_pins(Vec::new(), over);
+    let mut pipeline = writer(&plans, store, subject.clock, heard).with_holds(Vec::new(), over);
     assert!(pipeline.commit());
-    assert!(pipeline.store.pins.is_empty());
+    assert!(pipeline.store.holds.is_empty());
 }
 
 #[test]
@@ -333,7 +336,7 @@ fn a_rollback_that_a_crash_cut_off_is_made_up_for() {
     let (mut subject, old) = grown();
     let _answer = subject.order(Some(&old));
     let restored = Restored {
-        pin: Pin::clone(&subject.zone().pin().unwrap()),
+        hold: Hold::clone(&subject.zone().hold().unwrap()),
         target: Some(subject.target(&old)),
         base: None,
     };
@@ -362,14 +365,14 @@ fn a_rollback_costs_what_differs_even_when_versions_came_meanwhile() {
             from: served.serial,
             before: served.serial,
         };
-        let order = Box::new(PinOrder {
+        let order = Box::new(HoldOrder {
             until_ms: Some(subject.pipeline.now().ms + 1),
             by: "someone".into(),
             rollback: Some((rollback, target)),
         });
         let (asked, answer) = oneshot::channel();
         let zone = "cluster.local.".parse().unwrap();
-        subject.pipeline.take(Input::Pin { zone, order, asked });
+        subject.pipeline.take(Input::Hold { zone, order, asked });
         answer
     };
     assert!(subject.pipeline.commit());
@@ -388,8 +391,8 @@ fn an_order_that_is_over_is_forgotten_as_soon_as_the_store_takes_it() {
     subject.pipeline.store.refusals = 1;
     assert!(!subject.pipeline.commit(), "it is to be tried again");
     assert!(answer.blocking_recv().unwrap().is_ok());
-    assert!(subject.zone().pin().is_none());
-    assert_eq!(subject.pipeline.store.pins.len(), 1);
+    assert!(subject.zone().hold().is_none());
+    assert_eq!(subject.pipeline.store.holds.len(), 1);
     assert!(!subject.pipeline.commit());
     let heard = subject.heard();
     let of_store = heard.iter().filter(|said| said.contains("disk full"));
@@ -401,7 +404,7 @@ fn an_order_that_is_over_is_forgotten_as_soon_as_the_store_takes_it() {
     );
     subject.pipeline.store.refusals = 0;
     assert!(subject.pipeline.commit());
-    assert!(subject.pipeline.store.pins.is_empty());
+    assert!(subject.pipeline.store.holds.is_empty());
     // What is ordered meanwhile is not forgotten with it.
     let _answer = subject.order(None);
     assert!(subject.pipeline.commit());
@@ -411,7 +414,7 @@ fn an_order_that_is_over_is_forgotten_as_soon_as_the_store_takes_it() {
     subject.pipeline.store.refusals = 0;
     let _answer = subject.order(None);
     assert!(subject.pipeline.commit());
-    assert_eq!(subject.pipeline.store.pins.len(), 1);
+    assert_eq!(subject.pipeline.store.holds.len(), 1);
 }
 
 #[test]
@@ -426,5 +429,5 @@ fn nothing_wakes_the_writer_before_it_is_known_what_secondaries_have() {
     subject.pipeline.take(Input::Secondaries(Vec::new()));
     assert_eq!(subject.deadline(), Some(subject.clock.now()));
     assert!(subject.pipeline.commit());
-    assert!(subject.zone().pin().is_none());
+    assert!(subject.zone().hold().is_none());
 }

@@ -23,15 +23,15 @@ type Kept = Vec<(Serial, Made)>;
 
 /// Net differences by the serial they start from, the latest asked for last. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct Condensed(Arc<Mutex<Kept>>);
+pub(super) struct NetCache(Arc<Mutex<Kept>>);
 
-impl fmt::Debug for Condensed {
+impl fmt::Debug for NetCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Condensed(..)")
+        f.write_str("NetCache(..)")
     }
 }
 
-impl Condensed {
+impl NetCache {
     /// The net difference of these steps, which lead from this serial; `None` as for [`Net::of`].
     pub(super) fn net(&self, from: Serial, steps: &[Arc<Step>]) -> Option<Arc<Net>> {
         let made = self.made(from);

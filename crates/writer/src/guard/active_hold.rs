@@ -7,7 +7,7 @@ use ops::TimeText;
 use provenance::Cause;
 use tokio::sync::oneshot;
 use zone::gate::Why;
-use zone::pin::{Pin, Rollback, draft_to, resumed};
+use zone::hold::{Hold, Rollback, draft_to, resumed};
 use zone::{Contents, Hash, Step, Version, Zone};
 
 use super::{GateEvent, Guard, Kept, Key, Now, Released, with_cause};
@@ -29,8 +29,8 @@ pub struct Target {
 
 /// An order and how far it came.
 #[derive(Debug)]
-pub(super) struct Pinned {
-    pub(super) pin: Pin,
+pub(super) struct ActiveHold {
+    pub(super) hold: Hold,
     /// What is to be served with the next commit; `None` once it is, or where nothing is.
     target: Option<Target>,
     /// Who ended it: it is over with the next commit.
@@ -44,27 +44,27 @@ pub(super) struct Pinned {
 #[derive(Debug)]
 pub struct Restored {
     /// The order.
-    pub pin: Pin,
+    pub hold: Hold,
     /// What is still to be served of it.
     pub target: Option<Target>,
     /// Where the old content is served already: what the sources led to, and where the two differ.
     pub base: Option<(Contents, BTreeSet<Key>)>,
 }
 
-impl Pinned {
+impl ActiveHold {
     /// How it ended, as a cause of the version that follows it; `None` while it holds. Of a rollback records may say it
     /// themselves, and not all do: those that changed meanwhile name what changed them.
     pub(super) fn end(&self) -> Option<Cause> {
         let by = self.ended_by.as_deref()?;
-        if let Some(rollback) = &self.pin.rollback {
+        if let Some(rollback) = &self.hold.rollback {
             // One that was never served leads to nothing.
             return self.is_told.then(|| rollback.end(by));
         }
-        let Pin {
+        let Hold {
             since_ms,
             by: ordered_by,
             ..
-        } = &self.pin;
+        } = &self.hold;
         let since = TimeText(*since_ms);
         let what = format!("the freeze of {ordered_by} since {since}");
         Some(resumed(&what, by))
@@ -73,26 +73,26 @@ impl Pinned {
 
 impl Guard {
     /// Whether an order holds and goes on to.
-    pub(crate) fn is_pinned(&self) -> bool {
-        let pinned = self.pinned.as_ref();
-        pinned.is_some_and(|pinned| pinned.ended_by.is_none())
+    pub(crate) fn is_on_hold(&self) -> bool {
+        let active_hold = self.active_hold.as_ref();
+        active_hold.is_some_and(|active_hold| active_hold.ended_by.is_none())
     }
 
     /// Whether an order is over with this commit.
     pub(crate) fn unpins(&self) -> bool {
-        self.pinned.is_some() && !self.is_pinned()
+        self.active_hold.is_some() && !self.is_on_hold()
     }
 
     /// Takes an order in. Whoever asked hears of it when it is carried out.
-    pub(crate) fn pin(
+    pub(crate) fn hold(
         &mut self,
         zone: &Zone,
-        pin: Pin,
+        hold: Hold,
         target: Option<Target>,
         asked: oneshot::Sender<Released>,
         now: Now,
     ) {
-        zone.set_pin(Some(pin.clone()));
+        zone.set_hold(Some(hold.clone()));
         if target.is_some()
             && let Some(version) = zone.current()
         {
@@ -101,16 +101,16 @@ impl Guard {
             self.kept.get_or_insert_with(kept);
         }
         let (mut waiting, mut target) = (Vec::new(), target);
-        if let Some(old) = self.pinned.take() {
+        if let Some(old) = self.active_hold.take() {
             waiting = old.asked;
             // A freeze over a rollback that is not served yet: that is still to be.
-            if old.pin.rollback == pin.rollback {
+            if old.hold.rollback == hold.rollback {
                 target = target.or(old.target);
             }
         }
         waiting.push(asked);
-        self.pinned = Some(Pinned {
-            pin,
+        self.active_hold = Some(ActiveHold {
+            hold,
             target,
             ended_by: None,
             asked: waiting,
@@ -120,17 +120,17 @@ impl Guard {
 
     /// Goes on with an order from before this run.
     pub(crate) fn restore(&mut self, zone: &Zone, restored: Restored, now: Now) {
-        let Restored { pin, target, base } = restored;
-        zone.set_pin(Some(pin.clone()));
-        if let (Some(rollback), Some(version)) = (pin.rollback, zone.current()) {
+        let Restored { hold, target, base } = restored;
+        zone.set_hold(Some(hold.clone()));
+        if let (Some(rollback), Some(version)) = (hold.rollback, zone.current()) {
             let served = &version.contents;
             let (contents, owners) = base.unwrap_or_else(|| (served.clone(), BTreeSet::new()));
             let mut kept = Kept::new(now, contents, 0);
             kept.rebase(served, &owners, &rollback.end(CLOCK));
             self.kept = Some(kept);
         }
-        self.pinned = Some(Pinned {
-            pin,
+        self.active_hold = Some(ActiveHold {
+            hold,
             target,
             ended_by: None,
             asked: Vec::new(),
@@ -139,8 +139,10 @@ impl Guard {
     }
 
     /// The order that stands, to put another in its place.
-    pub(crate) fn standing(&self) -> Option<&Pin> {
-        self.pinned.as_ref().map(|pinned| &pinned.pin)
+    pub(crate) fn standing(&self) -> Option<&Hold> {
+        self.active_hold
+            .as_ref()
+            .map(|active_hold| &active_hold.hold)
     }
 
     /// Someone ends the order; gives the sender back where there is none.
@@ -149,27 +151,29 @@ impl Guard {
         by: &Arc<str>,
         asked: oneshot::Sender<Released>,
     ) -> Option<oneshot::Sender<Released>> {
-        let Some(pinned) = &mut self.pinned else {
+        let Some(active_hold) = &mut self.active_hold else {
             return Some(asked);
         };
-        pinned.ended_by = Some(Arc::clone(by));
-        pinned.asked.push(asked);
+        active_hold.ended_by = Some(Arc::clone(by));
+        active_hold.asked.push(asked);
         None
     }
 
     /// Ends an order whose time is over. From here on the gate counts how long it holds something.
     pub(super) fn end_in_time(&mut self, now: Now) {
-        let Some(pinned) = &mut self.pinned else {
+        let Some(active_hold) = &mut self.active_hold else {
             return;
         };
-        if pinned.pin.is_over(now.ms) {
-            pinned.ended_by.get_or_insert_with(|| CLOCK.into());
+        if active_hold.hold.is_over(now.ms) {
+            active_hold.ended_by.get_or_insert_with(|| CLOCK.into());
         }
-        let Some(by) = &pinned.ended_by else { return };
-        pinned.target = None;
+        let Some(by) = &active_hold.ended_by else {
+            return;
+        };
+        active_hold.target = None;
         if let Some(kept) = &mut self.kept {
             kept.since = now;
-            if let Some(rollback) = &pinned.pin.rollback {
+            if let Some(rollback) = &active_hold.hold.rollback {
                 kept.name_end(&rollback.end(by));
             }
         }
@@ -177,52 +181,55 @@ impl Guard {
 
     /// The old content, if it is to be served with this commit.
     pub(super) fn roll_back(&self, served: &Contents) -> Option<ZoneDraft> {
-        let pinned = self.pinned.as_ref()?;
-        let (target, rollback) = (pinned.target.as_ref()?, pinned.pin.rollback?);
+        let active_hold = self.active_hold.as_ref()?;
+        let (target, rollback) = (active_hold.target.as_ref()?, active_hold.hold.rollback?);
         let draft = draft_to(served, &target.contents, &target.owners);
-        let causes = vec![vec![rollback.cause(&pinned.pin)]];
+        let causes = vec![vec![rollback.cause(&active_hold.hold)]];
         (!draft.is_empty() || self.ahead.is_some()).then(|| with_cause(ZoneDraft { draft, causes }))
     }
 
     /// The commit worked: what the order did is told, once, and who asked hears of it.
-    pub(super) fn settle_pin(&mut self, zone: &Zone, events: &mut Vec<GateEvent>) {
-        let (Some(pinned), Some(version)) = (&mut self.pinned, zone.current()) else {
+    pub(super) fn settle_hold(&mut self, zone: &Zone, events: &mut Vec<GateEvent>) {
+        let (Some(active_hold), Some(version)) = (&mut self.active_hold, zone.current()) else {
             return;
         };
-        if let (Some(target), Some(kept), Some(rollback)) =
-            (pinned.target.take(), &mut self.kept, pinned.pin.rollback)
-        {
-            let end = rollback.end(pinned.ended_by.as_deref().unwrap_or(CLOCK));
+        if let (Some(target), Some(kept), Some(rollback)) = (
+            active_hold.target.take(),
+            &mut self.kept,
+            active_hold.hold.rollback,
+        ) {
+            let end = rollback.end(active_hold.ended_by.as_deref().unwrap_or(CLOCK));
             kept.rebase(&version.contents, &target.owners, &end);
         }
-        if !pinned.is_told {
-            pinned.is_told = true;
-            events.push(GateEvent::Pinned(pinned.pin.clone()));
+        if !active_hold.is_told {
+            active_hold.is_told = true;
+            events.push(GateEvent::OnHold(active_hold.hold.clone()));
         }
         let mut answer = Ok(version.serial);
         // What waits on, for the gate or a fault, is told of the order when it leaves.
-        let end = pinned.end().filter(|_| self.kept.is_some());
-        if let Some(by) = pinned.ended_by.take() {
+        let end = active_hold.end().filter(|_| self.kept.is_some());
+        if let Some(by) = active_hold.ended_by.take() {
             if let Some(end) = end {
                 self.note(end);
             }
-            let Pinned { pin, asked, .. } = self.pinned.take().expect("it was there a moment ago");
-            zone.set_pin(None);
+            let ActiveHold { hold, asked, .. } =
+                self.active_hold.take().expect("it was there a moment ago");
+            zone.set_hold(None);
             if let Some(held) = zone.held() {
                 let apex = zone.apex();
                 let why = &held.why;
                 let again = match why {
                     Why::Shrinks { .. } => format!("; to publish it: zonewright release {apex}"),
-                    Why::Unsound { .. } | Why::Pinned { .. } => String::new(),
+                    Why::Unsound { .. } | Why::OnHold { .. } => String::new(),
                 };
                 answer = Err(format!(
                     "{apex} follows its sources again, but waits: {why}{again}"
                 ));
             }
-            events.push(GateEvent::Resumed { pin, by });
+            events.push(GateEvent::Resumed { hold, by });
             tell(asked, &answer);
         } else {
-            tell(std::mem::take(&mut pinned.asked), &answer);
+            tell(std::mem::take(&mut active_hold.asked), &answer);
         }
     }
 }
@@ -253,7 +260,7 @@ impl Target {
 
 /// What an operator orders.
 #[derive(Debug)]
-pub struct PinOrder {
+pub struct HoldOrder {
     /// Until when, milliseconds since 1970 UTC; `None`: until it is released.
     pub until_ms: Option<u64>,
     /// Who orders it.
@@ -262,20 +269,20 @@ pub struct PinOrder {
     pub rollback: Option<(Rollback, Target)>,
 }
 
-impl PinOrder {
+impl HoldOrder {
     /// The order and its content, over one that stands, where this content is served.
     pub(crate) fn resolve(
         self,
-        standing: Option<&Pin>,
+        standing: Option<&Hold>,
         found: Hash,
         now: Now,
-    ) -> (Pin, Option<Target>) {
+    ) -> (Hold, Option<Target>) {
         let Self {
             until_ms,
             by,
             rollback,
         } = self;
-        let before = standing.and_then(|pin| pin.rollback);
+        let before = standing.and_then(|hold| hold.rollback);
         let (rollback, target) = match rollback {
             // A freeze of a zone that was rolled back makes that longer.
             None => (before, None),
@@ -284,13 +291,13 @@ impl PinOrder {
                 (Some(Rollback { before, ..rollback }), Some(target))
             }
         };
-        let pin = Pin {
+        let hold = Hold {
             since_ms: now.ms,
             until_ms,
             by,
             rollback,
             found: Some(found),
         };
-        (pin, target)
+        (hold, target)
     }
 }

@@ -1,4 +1,4 @@
-//! Wide steps: searches read their lists, not them.
+//! Large steps: searches read their lists, not them.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use dns::{Rdata, Ttl};
 
 use super::*;
-use crate::journal::codec::{FILTER, WIDE};
-use crate::journal::wide;
+use crate::journal::codec::{FILTER, LARGE};
+use crate::journal::large_steps;
 use crate::{Edit, Node};
 
 /// A version in which these owners have another address.
@@ -29,7 +29,7 @@ pub(super) fn with_owners(
     finished(previous, edit, Serial::decode(turn))
 }
 
-/// A store with so many versions, of which 1 and 3 are wide, 2 and 4 are not.
+/// A store with so many versions, of which 1 and 3 are large, 2 and 4 are not.
 fn bench(versions: usize) -> Bench {
     let mut bench = Bench::new();
     let owners = [0..3000, 7..8, 1000..3000, 2000..2001];
@@ -58,7 +58,7 @@ fn found_among(bench: &mut Bench, number: u32, seqs: RangeInclusive<u64>) -> Vec
 }
 
 #[test]
-fn a_wide_step_is_looked_at_where_its_list_says_so_and_always_without_one() {
+fn a_large_step_is_looked_at_where_its_list_says_so_and_always_without_one() {
     let mut bench = bench(3);
     assert_eq!(found(&mut bench, 7), [3, 2, 1]);
     bench.settle();
@@ -94,7 +94,7 @@ fn a_wide_step_is_looked_at_where_its_list_says_so_and_always_without_one() {
 }
 
 #[test]
-fn what_a_wide_step_does_to_a_name_has_the_causes_of_the_version_too() {
+fn what_a_large_step_does_to_a_name_has_the_causes_of_the_version_too() {
     use provenance::{Cause, ObjectKey, Origin, Verb};
 
     let cause = |verb, what: &str| Cause {
@@ -164,7 +164,7 @@ fn a_damaged_list_rules_nothing_out_and_is_seen() {
     let mut batch = Batch::default();
     batch.put(&key, value);
     journal.store.write(batch).unwrap();
-    let parts = wide::entry(&journal.store, id, 3).unwrap().unwrap();
+    let parts = large_steps::entry(&journal.store, id, 3).unwrap().unwrap();
     assert!(parts > 1);
     let looked_at = (0..1000).filter(|number| found(&mut bench, *number).contains(&3));
     assert!(looked_at.count() > 10);
@@ -182,10 +182,10 @@ fn with_entries(journal: &Journal, kind: u8) -> BTreeSet<u64> {
 }
 
 #[test]
-fn a_wide_step_that_leaves_takes_its_list_along() {
+fn a_large_step_that_leaves_takes_its_list_along() {
     let mut bench = bench(4);
     bench.settle();
-    for kind in [WIDE, FILTER, STEP] {
+    for kind in [LARGE, FILTER, STEP] {
         let have = with_entries(bench.journal(), kind);
         assert!(have.is_superset(&[1, 3].into()), "{kind}: {have:?}");
     }
@@ -203,14 +203,14 @@ fn a_wide_step_that_leaves_takes_its_list_along() {
     let head = bench.journal().zones()[&apex()].head.clone();
     assert_eq!(head.oldest, 68);
     assert!(head.base.snapshot && head.base.seq > 4, "{head:?}");
-    for kind in [WIDE, FILTER, STEP] {
+    for kind in [LARGE, FILTER, STEP] {
         let left = with_entries(bench.journal(), kind);
         assert!(left.first().is_none_or(|seq| *seq > 4), "{kind}: {left:?}");
     }
     assert_eq!(bench.journal().reader().verify(&apex()).unwrap().faults, []);
 }
 
-/// A bench with five wide steps that nothing was done for yet; two of them may be kept at hand.
+/// A bench with five large steps that nothing was done for yet; two of them may be kept at hand.
 fn waiting() -> Bench {
     let mut bench = Bench::new();
     for turn in 1..6 {
@@ -231,7 +231,7 @@ fn at_hand(bench: &mut Bench) -> Vec<bool> {
 }
 
 #[test]
-fn wide_steps_stay_in_memory_until_their_lists_are_made_as_far_as_they_fit() {
+fn large_steps_stay_in_memory_until_their_lists_are_made_as_far_as_they_fit() {
     let mut bench = waiting();
     assert_eq!(at_hand(&mut bench), [true, true, false, false, false]);
     bench.settle();
@@ -240,7 +240,7 @@ fn wide_steps_stay_in_memory_until_their_lists_are_made_as_far_as_they_fit() {
     let id = journal.zones()[&apex()].id;
     for seq in 1..6 {
         assert!(
-            wide::entry(&journal.store, id, seq).unwrap() > Some(0),
+            large_steps::entry(&journal.store, id, seq).unwrap() > Some(0),
             "{seq}"
         );
     }
@@ -301,7 +301,7 @@ fn a_commit_takes_away_as_much_as_it_brings() {
 }
 
 #[test]
-fn what_a_wide_step_does_to_one_name_is_read_without_the_rest() {
+fn what_a_large_step_does_to_one_name_is_read_without_the_rest() {
     let mut bench = bench(4);
     let reader = bench.journal().reader();
     for seq in 1..=4 {
@@ -317,9 +317,9 @@ fn what_a_wide_step_does_to_one_name_is_read_without_the_rest() {
             };
             assert_eq!(of_name(&part.step.removed), of_name(&whole.removed));
             assert_eq!(of_name(&part.step.added), of_name(&whole.added));
-            let wide = seq == 1 || seq == 3;
+            let large = seq == 1 || seq == 3;
             let of_others = part.step.added.len() - of_name(&whole.added).len();
-            assert!(!wide || of_others == 0, "{of_others} in {seq}");
+            assert!(!large || of_others == 0, "{of_others} in {seq}");
         }
     }
 }
@@ -331,8 +331,8 @@ fn a_store_that_was_filled_or_read_at_once_is_opened_anew_and_holds_what_it_held
     bench.journal().reopening.bulk_octets_most = 9000;
     let openings = |bench: &mut Bench| bench.journal().store.openings();
     assert_eq!(openings(&mut bench), 1);
-    let wide = with_owners(None, 0..3000, 1);
-    bench.put(wide);
+    let large = with_owners(None, 0..3000, 1);
+    bench.put(large);
     assert!(bench.journal().reopening.bulk_octets > 9000);
     bench.settle();
     assert_eq!(bench.journal().reopening.bulk_octets, 0);

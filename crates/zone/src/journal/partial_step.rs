@@ -6,7 +6,7 @@ use provenance::Verb;
 use crate::Step;
 use crate::journal::codec::{STEP, Stream, Streamed};
 use crate::journal::store::Store;
-use crate::journal::{seek, step};
+use crate::journal::{step, stream_seek};
 
 /// What a step does to one name, with the causes of that and of the version; and how many records go and come in all.
 pub(super) fn read_part(
@@ -15,7 +15,7 @@ pub(super) fn read_part(
     id: u32,
     seq: u64,
     name: &Name,
-) -> Streamed<PartStep> {
+) -> Streamed<PartialStep> {
     let mut stream = Stream::new(store, STEP, id, seq);
     let (mut step, causes, as_nodes) = step::take_head(&mut stream, seq)?;
     let (removed, added);
@@ -25,8 +25,8 @@ pub(super) fn read_part(
     if as_nodes {
         let key = SortKey::of_wire(name.as_wire(), apex.as_wire());
         let key = key.as_ref().map_or(&[][..], SortKey::as_bytes);
-        let found = if seek::can_seek(store, STEP, id, seq)? {
-            seek::node_at(store, (STEP, id, seq), Some(stream), key)?
+        let found = if stream_seek::can_seek(store, STEP, id, seq)? {
+            stream_seek::node_at(store, (STEP, id, seq), Some(stream), key)?
         } else {
             let mut found = None;
             for _ in 0..stream.count()? {
@@ -53,7 +53,7 @@ pub(super) fn read_part(
     of_version.extend(of_name.map(|rr| rr.tag));
     step.causes =
         causes.groups(|tag| u32::try_from(tag).is_ok_and(|it| of_version.contains(&it)))?;
-    Ok(PartStep {
+    Ok(PartialStep {
         step,
         removed,
         added,
@@ -62,7 +62,7 @@ pub(super) fn read_part(
 
 /// A step of which only the records of one name and their causes are there.
 #[derive(Debug, Clone)]
-pub struct PartStep {
+pub struct PartialStep {
     /// The step; groups of causes that are neither of the name nor of the version are empty.
     pub step: Step,
     /// How many records go in all.
@@ -71,7 +71,7 @@ pub struct PartStep {
     pub added: usize,
 }
 
-impl PartStep {
+impl PartialStep {
     /// Whether nothing of the step is left out.
     #[must_use]
     pub fn is_whole(&self) -> bool {
