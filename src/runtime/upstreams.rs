@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use directives::config::{Config, Target, TargetHost, TargetScheme, TlsFiles};
-use directives::handlers::{Forward, Https, Upstream, UpstreamTls, resolve};
+use directives::handlers::{Forward, Https, Secured, Upstream, UpstreamTls, resolve};
 use dns::Name;
 use futures_util::future::join_all;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use tokio_rustls::TlsConnector;
 
 use crate::runtime::chain::Surroundings;
 
@@ -34,15 +33,10 @@ pub(crate) fn forward(
         ..
     } = surroundings;
     let place = || format!("{}: forward", config.place);
-    let connector = |scheme: TargetScheme| {
-        let is_used = config.targets.iter().any(|target| target.scheme == scheme);
-        let connector = is_used.then(|| connector(&config.tls, scheme));
-        connector.transpose().with_context(place)
-    };
-    let [tls, https] = [
-        connector(TargetScheme::Tls)?,
-        connector(TargetScheme::Https)?,
-    ];
+    let needs_tls = |target: &Target| target.scheme != TargetScheme::Dns;
+    let tls = config.targets.iter().any(needs_tls);
+    let tls = tls.then(|| tls_config(&config.tls)).transpose();
+    let tls = tls.with_context(place)?;
     let mut upstreams = Vec::new();
     let mut known: Vec<SocketAddr> = Vec::new();
     for target in &config.targets {
@@ -51,13 +45,9 @@ pub(crate) fn forward(
                 continue;
             }
             known.push(address);
-            let connector = match target.scheme {
-                TargetScheme::Dns => None,
-                TargetScheme::Tls => tls.as_ref(),
-                TargetScheme::Https => https.as_ref(),
-            };
-            let over = |connector| upstream_tls(config, target, address, connector);
-            let tls = connector.map(over).transpose().with_context(place)?;
+            let over = |tls: &ClientConfig| upstream_tls(config, target, address, tls.clone());
+            let tls = tls.as_ref().filter(|_| needs_tls(target)).map(over);
+            let tls = tls.transpose().with_context(place)?;
             let upstream = Upstream::new(address, tls, config, metrics);
             upstreams.push(upstream.with_sockets(sockets));
         }
@@ -155,18 +145,27 @@ fn upstream_tls(
     config: &directives::config::Forward,
     target: &Target,
     address: SocketAddr,
-    connector: &TlsConnector,
+    mut tls: ClientConfig,
 ) -> anyhow::Result<UpstreamTls> {
     let name = server_name(config, target, address.ip())?;
     let host = host(&name, address);
-    let https = Https {
-        method: config.doh_method,
-        host: host.parse().context("no name of a server")?,
+    let https = || -> anyhow::Result<Https> {
+        Ok(Https {
+            method: config.doh_method,
+            host: host.parse().context("no name of a server")?,
+        })
     };
+    let (protocol, offered) = match target.scheme {
+        TargetScheme::Dns | TargetScheme::Tls => (Secured::Tls, &[][..]),
+        TargetScheme::Https => (Secured::Https(https()?), &["h2", "http/1.1"][..]),
+        TargetScheme::Https3 => (Secured::Https3(https()?), &["h3"][..]),
+        TargetScheme::Quic => (Secured::Quic, &["doq"][..]),
+    };
+    tls.alpn_protocols = offered.iter().map(|it| it.as_bytes().to_vec()).collect();
     Ok(UpstreamTls {
-        connector: connector.clone(),
+        config: Arc::new(tls),
         name,
-        https: (target.scheme == TargetScheme::Https).then_some(https),
+        protocol,
     })
 }
 
@@ -204,7 +203,7 @@ fn server_name(
 }
 
 /// TLS towards upstreams that are asked so.
-fn connector(files: &TlsFiles, scheme: TargetScheme) -> anyhow::Result<TlsConnector> {
+fn tls_config(files: &TlsFiles) -> anyhow::Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     match &files.authorities {
         Some(file) => {
@@ -227,7 +226,7 @@ fn connector(files: &TlsFiles, scheme: TargetScheme) -> anyhow::Result<TlsConnec
     let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots);
-    let mut config = match &files.identity {
+    Ok(match &files.identity {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
             let wrong = || format!("no certificate can be read from {}", certificate.display());
@@ -238,18 +237,14 @@ fn connector(files: &TlsFiles, scheme: TargetScheme) -> anyhow::Result<TlsConnec
                 .with_context(|| format!("no private key can be read from {}", key.display()))?;
             builder.with_client_auth_cert(chain.with_context(wrong)?, secret)?
         }
-    };
-    if scheme == TargetScheme::Https {
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    }
-    Ok(TlsConnector::from(Arc::new(config)))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
     use rustls::ServerConfig;
-    use tokio_rustls::TlsAcceptor;
+    use tokio_rustls::{TlsAcceptor, TlsConnector};
 
     use super::*;
     use directives::config::{Overrides, parse_text};
@@ -264,7 +259,7 @@ mod tests {
             authorities: Some(file),
             identity: None,
         };
-        let connector = connector(&files, TargetScheme::Tls).unwrap();
+        let connector = TlsConnector::from(Arc::new(tls_config(&files).unwrap()));
         let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
         let server = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()

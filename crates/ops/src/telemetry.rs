@@ -54,8 +54,7 @@ where
     }
 }
 
-const DEFAULT_FILTER: &str =
-    "info,hickory_server=warn,hickory_proto=warn,kube_client=off,tower=warn,hyper=warn";
+const DEFAULT_FILTER: &str = "info,kube_client=off,tower=warn,hyper=warn";
 
 /// The filter of log lines, unless the command line chose one.
 static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();

@@ -12,7 +12,6 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use hyper::rt::Executor;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -23,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::doh::{self, Carried, MOST_OCTETS};
-use crate::own_tasks::{OwnTasks, Starter};
+use crate::own_tasks::OwnTasks;
 use crate::requests::{Client, Requests};
 use crate::{Answering, Stats};
 
@@ -158,15 +157,6 @@ impl Requests {
             Ok(Err(_)) => Err(StatusCode::BAD_REQUEST),
             Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
         }
-    }
-}
-
-impl<F> Executor<F> for Starter
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    fn execute(&self, stream: F) {
-        self.start(stream);
     }
 }
 

@@ -15,12 +15,16 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::debug;
 
-use self::bounded::{Bounded, BoundedConnection};
+use self::bounded::Bounded;
 use crate::doh::{self, Carried, MOST_OCTETS};
 use crate::own_tasks::log_end;
 use crate::quic::QuicConnection;
 use crate::requests::Requests;
 
+pub use self::bounded::BoundedConnection;
+
+/// The most octets of a stream: a header, a message, and what frames them.
+const STREAM_OCTETS: usize = 32 << 10;
 /// The most octets of a request's header.
 const HEADER_OCTETS: u64 = 16 << 10;
 /// The most requests of a connection: h3 keeps a note of each that broke off.
@@ -47,7 +51,7 @@ async fn serve_streams(of: &QuicConnection) -> Result<(), ConnectionError> {
     let mut leave = std::pin::pin!(of.leave());
     let mut builder = h3::server::builder();
     builder.max_field_section_size(HEADER_OCTETS);
-    let building = builder.build(BoundedConnection::new(of.connection.clone()));
+    let building = builder.build(BoundedConnection::new(of.connection.clone(), STREAM_OCTETS));
     let mut connection: H3 = tokio::select! {
         () = &mut leave => return Ok(()),
         built = building => built?,

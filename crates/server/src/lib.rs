@@ -40,10 +40,12 @@ pub mod zones;
 
 pub use chain::{Block, Found, Handler, Next, Router, Shape};
 pub use exchange::{ExchangeLog, Findings, LoggedExchange};
+pub use https3::BoundedConnection;
 pub use listener::{Answering, BindError, Listener, NamedTask, Standing, overlap};
 pub use message::{Failure, Origin, Outcome, Proto, Question, Reply, Request};
 pub use names::{LiveAnswer, LiveNames};
 pub use options::Identity;
+pub use own_tasks::{OwnTasks, Starter};
 pub use pods::InsecurePods;
 pub use resolve::{Resolution, SynthesizedName, View, ZoneAnswer, resolve};
 pub use server::{Common, Parts, Server, Told};

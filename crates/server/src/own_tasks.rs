@@ -1,34 +1,61 @@
 //! Tasks that a library starts on behalf of a connection or a socket: they end with it, and their panics are logged.
 
 use std::future::Future;
+use std::io;
+use std::net::UdpSocket;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
+use hyper::rt::Executor;
+use quinn::{AsyncTimer, AsyncUdpSocket, Runtime, TokioRuntime};
 use tokio::task::{JoinError, JoinSet};
 
 /// Starts tasks.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Starter(Arc<Mutex<JoinSet<()>>>);
+pub struct Starter(Arc<Mutex<JoinSet<()>>>);
 
 /// The tasks that were started: dropping this ends them.
 #[derive(Debug, Default)]
-pub(crate) struct OwnTasks(Starter);
+pub struct OwnTasks(Starter);
 
 impl OwnTasks {
     /// Starts tasks that end with these.
-    pub(crate) fn starter(&self) -> Starter {
+    #[must_use]
+    pub fn starter(&self) -> Starter {
         self.0.clone()
     }
 }
 
 impl Starter {
     /// Starts a task.
-    pub(crate) fn start(&self, task: impl Future<Output = ()> + Send + 'static) {
+    pub fn start(&self, task: impl Future<Output = ()> + Send + 'static) {
         // Locked for a look at those that ended, and one that begins.
         let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(ended) = tasks.try_join_next() {
             log_end(ended);
         }
         tasks.spawn(task);
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Starter {
+    fn execute(&self, task: F) {
+        self.start(task);
+    }
+}
+
+impl Runtime for Starter {
+    fn new_timer(&self, at: Instant) -> Pin<Box<dyn AsyncTimer>> {
+        TokioRuntime.new_timer(at)
+    }
+
+    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        self.start(task);
+    }
+
+    fn wrap_udp_socket(&self, socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
+        TokioRuntime.wrap_udp_socket(socket)
     }
 }
 

@@ -10,13 +10,12 @@
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quinn::{
-    AsyncTimer, AsyncUdpSocket, Connecting, Endpoint, EndpointConfig, IdleTimeout, Incoming,
-    Runtime, ServerConfig, TokioRuntime, TransportConfig, VarInt,
+    Connecting, Endpoint, EndpointConfig, IdleTimeout, Incoming, ServerConfig, TransportConfig,
+    VarInt,
 };
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -51,24 +50,6 @@ pub(crate) struct QuicConnection {
     pub stats: Arc<Stats>,
     /// Says when to end.
     pub cancel: CancellationToken,
-}
-
-/// The tasks of quinn are ours.
-#[derive(Debug)]
-struct OwnRuntime(Starter);
-
-impl Runtime for OwnRuntime {
-    fn new_timer(&self, at: Instant) -> Pin<Box<dyn AsyncTimer>> {
-        TokioRuntime.new_timer(at)
-    }
-
-    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>) {
-        self.0.start(task);
-    }
-
-    fn wrap_udp_socket(&self, socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
-        TokioRuntime.wrap_udp_socket(socket)
-    }
 }
 
 /// A socket, as its connections are accepted.
@@ -167,7 +148,7 @@ fn open(
         EndpointConfig::default(),
         Some(listening.config(&tls)),
         socket,
-        Arc::new(OwnRuntime(starter)),
+        Arc::new(starter),
     )?;
     Ok((listening, endpoint))
 }

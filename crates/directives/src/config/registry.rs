@@ -215,7 +215,7 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::forward::Forward>(),
     refused(
         "grpc",
-        "servers behind are asked over UDP, TCP, TLS and HTTPS: `forward`",
+        "servers behind are asked over UDP, TCP, TLS, HTTPS and QUIC: `forward`",
     ),
     refused("erratic", "it answers wrongly on purpose, for tests"),
     refused("whoami", "it tells clients their own address, for tests"),

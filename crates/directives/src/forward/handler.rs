@@ -27,19 +27,23 @@ mod failure;
 mod health;
 mod https;
 mod query;
+mod quic;
 mod resolve;
+mod route;
 mod sockets;
+mod stream;
 mod upstream;
 
 pub use failure::AskError;
 pub use https::Https;
 pub use query::random_id;
 pub use resolve::{ResolveError, resolve};
+pub use route::{Secured, UpstreamTls};
 pub use sockets::UpstreamSockets;
-pub use upstream::{Upstream, UpstreamTls};
+pub use upstream::Upstream;
 
-use self::connection::Transport;
 use self::query::message;
+use self::route::Transport;
 
 /// How long a query has in all.
 const BUDGET: Duration = Duration::from_secs(5);
@@ -336,9 +340,12 @@ impl Handler for Forward {
         };
         let addresses = |of: &Self| -> Vec<SocketAddr> {
             let upstreams = of.upstreams.iter();
-            upstreams.map(|upstream| upstream.address).collect()
+            upstreams.map(|upstream| upstream.route.address).collect()
         };
-        let is_tls = self.upstreams.iter().any(|upstream| upstream.tls.is_some());
+        let is_tls = self
+            .upstreams
+            .iter()
+            .any(|upstream| upstream.route.tls.is_some());
         !is_tls
             && config == new.config
             && self.has_next == new.has_next

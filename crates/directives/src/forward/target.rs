@@ -8,7 +8,7 @@ use corefile::lexer::Token;
 use corefile::place::{Place, Report};
 use dns::Name;
 
-/// The port of DNS over TLS (RFC 7858 section 3.1).
+/// The port of DNS over TLS (RFC 7858 section 3.1), and of that over QUIC (RFC 9250 section 4.1.1).
 const TLS_PORT: u16 = 853;
 /// The port of DNS over HTTPS (RFC 8484 section 8.2).
 const HTTPS_PORT: u16 = 443;
@@ -20,8 +20,12 @@ pub enum TargetScheme {
     Dns,
     /// Over TLS.
     Tls,
-    /// Over HTTPS.
+    /// Over HTTPS: HTTP/2, or HTTP/1.1 if the server has no other.
     Https,
+    /// Over HTTP/3.
+    Https3,
+    /// Over QUIC.
+    Quic,
 }
 
 /// Who is asked.
@@ -88,27 +92,27 @@ pub(super) fn all(tokens: &[Token], has_server_name: bool, report: &mut Report) 
 
 /// Reads one TO: several when it is a file. `None` is reported.
 fn one(token: &Token, report: &mut Report) -> Option<Vec<Target>> {
-    let mend = "write IP[:PORT], tls://IP[%SERVERNAME][:PORT], https://IP[:PORT], a host name, or a file like /etc/resolv.conf";
+    let mend = "write IP[:PORT], tls://IP[%SERVERNAME][:PORT], https://, https3:// or quic:// likewise, a host name, or a file like /etc/resolv.conf";
     let (scheme, rest) = token.text.split_once("://").unwrap_or(("dns", &token.text));
     let (scheme, default_port) = match scheme {
         "dns" => (TargetScheme::Dns, DNS_PORT),
         "tls" => (TargetScheme::Tls, TLS_PORT),
-        "https" if rest.contains('/') => {
+        "https" | "https3" if rest.contains('/') => {
             let message = format!("{}: there is no path, /dns-query is asked", token.shown());
-            report.error(&token.place, message, "write https://IP[:PORT]");
-            return None;
-        }
-        "https" => (TargetScheme::Https, HTTPS_PORT),
-        "https3" | "quic" | "grpc" => {
-            let message = format!(
-                "{}: upstreams are asked by DNS, and DNS over TLS and HTTPS, alone",
-                token.shown()
-            );
             report.error(
                 &token.place,
                 message,
-                "ask the same server with tls://, if it can",
+                "write https://IP[:PORT] or https3://IP[:PORT]",
             );
+            return None;
+        }
+        "https" => (TargetScheme::Https, HTTPS_PORT),
+        "https3" => (TargetScheme::Https3, HTTPS_PORT),
+        "quic" => (TargetScheme::Quic, TLS_PORT),
+        "grpc" => {
+            let message = format!("{}: upstreams are not asked over gRPC", token.shown());
+            let mend = "ask the same server with tls:// or https://, if it can";
+            report.error(&token.place, message, mend);
             return None;
         }
         _ => {
@@ -123,7 +127,7 @@ fn one(token: &Token, report: &mut Report) -> Option<Vec<Target>> {
     let (text, server_name, name_port) = split_server_name(rest);
     if server_name.is_some() && scheme == TargetScheme::Dns {
         let message = format!(
-            "{}: upstreams have no zone behind '%' but with tls://",
+            "{}: upstreams have no zone behind '%' but with tls://, https://, https3:// and quic://",
             token.shown()
         );
         report.error(&token.place, message, mend);

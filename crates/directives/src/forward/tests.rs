@@ -32,7 +32,7 @@ fn everything_has_coredns_s_default() {
     assert_eq!((read.max_concurrent, read.max_connect_attempts), (0, None));
 }
 
-/// A target as `[tls ]HOST PORT[ SERVERNAME]`.
+/// A target as `[SCHEME ]HOST PORT[ SERVERNAME]`.
 fn shown(target: &Target) -> String {
     let host = match &target.host {
         TargetHost::Address(address) => address.to_string(),
@@ -42,6 +42,8 @@ fn shown(target: &Target) -> String {
         TargetScheme::Dns => "",
         TargetScheme::Tls => "tls ",
         TargetScheme::Https => "https ",
+        TargetScheme::Https3 => "https3 ",
+        TargetScheme::Quic => "quic ",
     };
     let name = target
         .server_name
@@ -71,6 +73,10 @@ fn targets_are_addresses_names_and_files() {
             "tls://[2001:db8::1%dns.test]:8853",
             "tls 2001:db8::1 8853 dns.test",
         ),
+        ("https://192.0.2.1%dns.test", "https 192.0.2.1 443 dns.test"),
+        ("https3://192.0.2.1:8443", "https3 192.0.2.1 8443"),
+        ("https3://dns.test", "https3 'dns.test' 443"),
+        ("quic://192.0.2.1", "quic 192.0.2.1 853"),
         ("dns.test", "'dns.test' 53"),
         ("tls://dns.test:99", "tls 'dns.test' 99"),
         (
@@ -145,10 +151,7 @@ fn faults_of_arguments_say_where_they_are() {
     for (arguments, want) in [
         ("", "2:1: forward needs FROM and TO"),
         (".", "2:1: forward '.' has no TO"),
-        (
-            ". quic://192.0.2.1",
-            "upstreams are asked by DNS, and DNS over TLS and HTTPS, alone",
-        ),
+        (". grpc://192.0.2.1", "upstreams are not asked over gRPC"),
         (
             ". https://192.0.2.1/path",
             "there is no path, /dns-query is asked",

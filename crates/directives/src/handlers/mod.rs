@@ -16,8 +16,8 @@ pub use crate::chaos::handler::Chaos;
 pub use crate::dns64::handler::Dns64;
 pub use crate::errors::consolidate::Consolidated;
 pub use crate::forward::handler::{
-    AskError, Forward, Https, ResolveError, Upstream, UpstreamSockets, UpstreamTls, random_id,
-    resolve,
+    AskError, Forward, Https, ResolveError, Secured, Upstream, UpstreamSockets, UpstreamTls,
+    random_id, resolve,
 };
 pub use crate::hosts::handler::Hosts;
 pub use crate::loadbalance::handler::{BadWeights, Loadbalance, Weights};

@@ -1,4 +1,4 @@
-//! Bounds what a client may send in one stream of HTTP/3. The crate h3 holds a frame until it is whole, whatever its length.
+//! Bounds what the other side may send in one stream of HTTP/3. The crate h3 holds a frame until it is whole, whatever its length.
 
 use std::task::{Context, Poll};
 
@@ -9,17 +9,25 @@ use h3::quic::{
     StreamId, WriteBuf,
 };
 
-/// The most octets of a stream: a header, a message, and what frames them.
-const MOST_OCTETS: usize = 32 << 10;
-
 /// A connection whose streams are bounded.
-pub(super) struct BoundedConnection(h3_quinn::Connection);
+pub struct BoundedConnection {
+    /// The connection.
+    connection: h3_quinn::Connection,
+    /// The most octets of a stream: its header, its message, and what frames them.
+    most_octets: usize,
+}
 
 /// What opens streams of it.
-pub(super) struct BoundedOpener(h3_quinn::OpenStreams);
+#[derive(Clone)]
+pub struct BoundedOpener {
+    /// Opens streams without a bound.
+    connection: h3_quinn::OpenStreams,
+    /// The most octets of a stream.
+    most_octets: usize,
+}
 
 /// A bounded stream.
-pub(super) struct Bounded<S> {
+pub struct Bounded<S> {
     /// The stream.
     stream: S,
     /// Octets that may still come.
@@ -28,22 +36,23 @@ pub(super) struct Bounded<S> {
 
 /// A stream has more octets than it may have.
 #[derive(Debug, thiserror::Error)]
-#[error("a stream is larger than {MOST_OCTETS} octets")]
+#[error("a stream is larger than it may be")]
 struct TooLarge;
 
 impl BoundedConnection {
-    /// Bounds the streams of a connection.
-    pub(super) fn new(connection: quinn::Connection) -> Self {
-        Self(h3_quinn::Connection::new(connection))
+    /// Bounds what the other side may send in each stream of a connection.
+    #[must_use]
+    pub fn new(connection: quinn::Connection, most_octets: usize) -> Self {
+        Self {
+            connection: h3_quinn::Connection::new(connection),
+            most_octets,
+        }
     }
 }
 
 /// Bounds a stream.
-const fn bounded<S>(stream: S) -> Bounded<S> {
-    Bounded {
-        stream,
-        left: MOST_OCTETS,
-    }
+const fn bounded<S>(stream: S, left: usize) -> Bounded<S> {
+    Bounded { stream, left }
 }
 
 impl Connection<Bytes> for BoundedConnection {
@@ -54,18 +63,25 @@ impl Connection<Bytes> for BoundedConnection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::RecvStream, ConnectionErrorIncoming>> {
-        Connection::<Bytes>::poll_accept_recv(&mut self.0, cx).map_ok(bounded)
+        let most_octets = self.most_octets;
+        Connection::<Bytes>::poll_accept_recv(&mut self.connection, cx)
+            .map_ok(|stream| bounded(stream, most_octets))
     }
 
     fn poll_accept_bidi(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::BidiStream, ConnectionErrorIncoming>> {
-        Connection::<Bytes>::poll_accept_bidi(&mut self.0, cx).map_ok(bounded)
+        let most_octets = self.most_octets;
+        Connection::<Bytes>::poll_accept_bidi(&mut self.connection, cx)
+            .map_ok(|stream| bounded(stream, most_octets))
     }
 
     fn opener(&self) -> Self::OpenStreams {
-        BoundedOpener(Connection::<Bytes>::opener(&self.0))
+        BoundedOpener {
+            connection: Connection::<Bytes>::opener(&self.connection),
+            most_octets: self.most_octets,
+        }
     }
 }
 
@@ -80,18 +96,20 @@ macro_rules! opens_streams {
                 &mut self,
                 cx: &mut Context<'_>,
             ) -> Poll<Result<Self::BidiStream, StreamErrorIncoming>> {
-                OpenStreams::<Bytes>::poll_open_bidi(&mut self.0, cx).map_ok(bounded)
+                let most_octets = self.most_octets;
+                OpenStreams::<Bytes>::poll_open_bidi(&mut self.connection, cx)
+                    .map_ok(|stream| bounded(stream, most_octets))
             }
 
             fn poll_open_send(
                 &mut self,
                 cx: &mut Context<'_>,
             ) -> Poll<Result<Self::SendStream, StreamErrorIncoming>> {
-                OpenStreams::<Bytes>::poll_open_send(&mut self.0, cx)
+                OpenStreams::<Bytes>::poll_open_send(&mut self.connection, cx)
             }
 
             fn close(&mut self, code: Code, reason: &[u8]) {
-                OpenStreams::<Bytes>::close(&mut self.0, code, reason);
+                OpenStreams::<Bytes>::close(&mut self.connection, code, reason);
             }
         }
     };

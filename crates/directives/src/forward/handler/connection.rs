@@ -1,56 +1,24 @@
 //! One connection or socket towards an upstream: how a query goes out and its reply comes in.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 use dns::{BadReply, Response, flags};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::forward::handler::https::HttpsConnection;
 use crate::forward::handler::query::Message;
+use crate::forward::handler::quic::QuicConnection;
+use crate::forward::handler::route::{Route, Secured, Transport, UpstreamTls};
 use crate::forward::handler::sockets::SocketPermit;
-use crate::forward::handler::upstream::UpstreamTls;
+use crate::forward::handler::stream::{self, bad};
 
-/// Over what a query goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Transport {
-    /// A datagram.
-    Udp,
-    /// A connection.
-    Tcp,
-    /// A connection over TLS.
-    Tls,
-    /// HTTP over TLS.
-    Https,
-}
-
-impl Transport {
-    /// All of them, in the order of their places.
-    pub(super) const ALL: [Self; 4] = [Self::Udp, Self::Tcp, Self::Tls, Self::Https];
-
-    /// Its name in metrics.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Udp => "udp",
-            Self::Tcp => "tcp",
-            Self::Tls => "tcp-tls",
-            Self::Https => "https",
-        }
-    }
-
-    /// Its place among all.
-    pub(super) const fn place(self) -> usize {
-        match self {
-            Self::Udp => 0,
-            Self::Tcp => 1,
-            Self::Tls => 2,
-            Self::Https => 3,
-        }
-    }
-}
+/// The most queries at once on one connection: servers of HTTP/2 take as many (RFC 9113 section 6.5.2).
+const MOST_STREAMS: usize = 100;
 
 /// What goes out through it.
 #[derive(Debug)]
@@ -63,6 +31,8 @@ enum Channel {
     Tls(Box<TlsStream<TcpStream>>),
     /// HTTP over TLS.
     Https(Box<HttpsConnection>),
+    /// QUIC.
+    Quic(Box<QuicConnection>),
 }
 
 /// A connection, with its age.
@@ -76,45 +46,36 @@ pub(super) struct Connection {
     pub(super) used: Instant,
     /// Whether it was used before.
     pub(super) is_used: bool,
-    /// One of the sockets that there may be; a check of health needs none.
-    _permit: Option<SocketPermit>,
+    /// One of the sockets that there may be; a check of health needs none. All queries of the connection hold it.
+    permit: Arc<Option<SocketPermit>>,
 }
 
 impl Connection {
     /// Opens one.
     pub(super) async fn open(
-        address: SocketAddr,
-        source: Option<IpAddr>,
+        route: &Route,
         transport: Transport,
-        tls: Option<&UpstreamTls>,
         permit: Option<SocketPermit>,
     ) -> io::Result<Self> {
-        let any: IpAddr = match address {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let channel = match (transport, tls) {
-            (Transport::Udp, _) => {
-                // Port 0: the kernel chooses one that nobody can guess.
-                let socket = UdpSocket::bind((source.unwrap_or(any), 0)).await?;
-                socket.connect(address).await?;
+        let channel = match &route.tls {
+            None if transport == Transport::Udp => {
+                let socket = UdpSocket::bind(route.local_address()).await?;
+                socket.connect(route.address).await?;
                 Channel::Udp(socket)
             }
-            (Transport::Tls | Transport::Https, Some(tls)) => {
-                let stream = stream(address, source).await?;
-                let name = tls.name.clone();
-                let stream = tls.connector.connect(name, stream).await?;
-                match &tls.https {
-                    None => Channel::Tls(Box::new(stream)),
-                    Some(https) => {
-                        let https = HttpsConnection::open(https.clone(), stream).await?;
-                        Channel::Https(Box::new(https))
-                    }
+            None => Channel::Tcp(tcp(route).await?),
+            Some(tls) => match &tls.protocol {
+                Secured::Tls => Channel::Tls(Box::new(shake_hands(route, tls).await?)),
+                Secured::Https(https) => {
+                    let stream = shake_hands(route, tls).await?;
+                    let tasks = route.tasks.starter();
+                    let https = HttpsConnection::open(https.clone(), stream, &tasks).await?;
+                    Channel::Https(Box::new(https))
                 }
-            }
-            (Transport::Tcp | Transport::Tls | Transport::Https, _) => {
-                Channel::Tcp(stream(address, source).await?)
-            }
+                Secured::Https3(_) | Secured::Quic => {
+                    Channel::Quic(Box::new(QuicConnection::open(route, tls).await?))
+                }
+            },
         };
         let now = Instant::now();
         Ok(Self {
@@ -122,17 +83,47 @@ impl Connection {
             created: now,
             used: now,
             is_used: false,
-            _permit: permit,
+            permit: Arc::new(permit),
         })
     }
 
-    /// Our address, if it can be told.
+    /// The same connection for one more query, if it carries several at once.
+    pub(super) fn share(&self) -> Option<Self> {
+        let channel = match &self.channel {
+            Channel::Udp(_) | Channel::Tcp(_) | Channel::Tls(_) => return None,
+            Channel::Https(https) => Channel::Https(Box::new(https.share()?)),
+            Channel::Quic(quic) => Channel::Quic(quic.clone()),
+        };
+        Some(Self {
+            channel,
+            permit: Arc::clone(&self.permit),
+            ..*self
+        })
+    }
+
+    /// Whether this is the same connection.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.permit, &other.permit)
+    }
+
+    /// Whether other queries have it too, or may take it.
+    pub(super) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.permit) > 1
+    }
+
+    /// Whether it carries as many queries as it may.
+    pub(super) fn is_full(&self) -> bool {
+        Arc::strong_count(&self.permit) > MOST_STREAMS
+    }
+
+    /// Our address, if it is known.
     pub(super) fn local_address(&self) -> Option<SocketAddr> {
         match &self.channel {
             Channel::Udp(socket) => socket.local_addr().ok(),
             Channel::Tcp(stream) => stream.local_addr().ok(),
             Channel::Tls(stream) => stream.get_ref().0.local_addr().ok(),
             Channel::Https(https) => https.local,
+            Channel::Quic(_) => None,
         }
     }
 
@@ -141,6 +132,7 @@ impl Connection {
         match &self.channel {
             Channel::Udp(_) | Channel::Tcp(_) | Channel::Tls(_) => true,
             Channel::Https(https) => https.is_open(),
+            Channel::Quic(quic) => quic.is_open(),
         }
     }
 
@@ -148,56 +140,43 @@ impl Connection {
     pub(super) async fn send(&mut self, query: &Message) -> io::Result<()> {
         match &mut self.channel {
             Channel::Udp(socket) => socket.send(&query.octets).await.map(drop),
-            Channel::Tcp(stream) => write(stream, &query.octets).await,
-            Channel::Tls(stream) => write(stream, &query.octets).await,
+            Channel::Tcp(stream) => stream::write(stream, &query.octets).await,
+            Channel::Tls(stream) => stream::write(stream, &query.octets).await,
             // It goes out when the reply is waited for.
-            Channel::Https(_) => Ok(()),
+            Channel::Https(_) | Channel::Quic(_) => Ok(()),
         }
     }
 
-    /// Takes the reply with this ID. Others are passed over: of earlier queries, or made up by somebody.
+    /// Takes the reply with this ID. Others are ignored: of earlier queries, or made up by somebody.
     pub(super) async fn receive(&mut self, query: &Message, id: u16) -> io::Result<Response> {
         match &mut self.channel {
             Channel::Udp(socket) => datagram(socket, query, id).await,
-            Channel::Tcp(stream) => from_stream(stream, id).await,
-            Channel::Tls(stream) => from_stream(stream, id).await,
+            Channel::Tcp(stream) => stream::read(stream, id).await,
+            Channel::Tls(stream) => stream::read(stream, id).await,
             Channel::Https(https) => https.exchange(query, id).await,
+            Channel::Quic(quic) => quic.exchange(query, id).await,
         }
     }
 }
 
 /// Opens a connection.
-async fn stream(address: SocketAddr, source: Option<IpAddr>) -> io::Result<TcpStream> {
-    let socket = match address {
+async fn tcp(route: &Route) -> io::Result<TcpStream> {
+    let socket = match route.address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    if let Some(source) = source {
-        socket.bind((source, 0).into())?;
+    if route.source.is_some() {
+        socket.bind(route.local_address())?;
     }
-    let stream = socket.connect(address).await?;
+    let stream = socket.connect(route.address).await?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }
 
-/// Writes a message with its length in front.
-async fn write<S: AsyncWriteExt + Unpin>(stream: &mut S, octets: &[u8]) -> io::Result<()> {
-    let length = u16::try_from(octets.len()).map_err(io::Error::other)?;
-    let framed = [&length.to_be_bytes(), octets].concat();
-    stream.write_all(&framed).await?;
-    stream.flush().await
-}
-
-/// Reads messages until the one with this ID.
-async fn from_stream<S: AsyncReadExt + Unpin>(stream: &mut S, id: u16) -> io::Result<Response> {
-    loop {
-        let mut octets = vec![0; usize::from(stream.read_u16().await?)];
-        stream.read_exact(&mut octets).await?;
-        let response = Response::decode(&octets).map_err(bad)?;
-        if response.id == id {
-            return Ok(response);
-        }
-    }
+/// Opens a connection over TLS.
+async fn shake_hands(route: &Route, tls: &UpstreamTls) -> io::Result<TlsStream<TcpStream>> {
+    let connector = TlsConnector::from(Arc::clone(&tls.config));
+    connector.connect(tls.name.clone(), tcp(route).await?).await
 }
 
 /// Takes datagrams until the one with this ID. One that was cut, as it is larger than was asked for, is a
@@ -238,9 +217,4 @@ fn as_reply(query: &Message) -> Vec<u8> {
     let mut octets = query.octets[..query.question_end].to_vec();
     octets[6..12].fill(0);
     octets
-}
-
-/// A reply that cannot be read, as an error of a connection.
-fn bad(error: BadReply) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error)
 }

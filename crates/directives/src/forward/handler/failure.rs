@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::forward::handler::connection::Transport;
+use crate::forward::handler::route::Transport;
 
 /// From where to where something went.
 #[derive(Debug, Clone, Copy)]
@@ -21,11 +21,7 @@ pub struct Way {
 
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let network = match self.transport {
-            Transport::Udp => "udp",
-            Transport::Tcp | Transport::Tls | Transport::Https => "tcp",
-        };
-        write!(f, "{network} ")?;
+        write!(f, "{} ", self.transport.network())?;
         if let Some(from) = self.from {
             write!(f, "{from}->")?;
         }

@@ -10,8 +10,9 @@ use tokio::sync::mpsc;
 use tokio::time::{interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::forward::handler::connection::{Connection, Transport};
+use crate::forward::handler::connection::Connection;
 use crate::forward::handler::query::check;
+use crate::forward::handler::route::Transport;
 use crate::forward::handler::{Forward, Upstream};
 
 /// How long each step of a check may take.
@@ -54,13 +55,12 @@ impl Forward {
     async fn is_well(&self, upstream: &Upstream) -> bool {
         let health = &self.config.health;
         let mut query = check(&health.domain, health.recursion_desired);
-        let transport = upstream.transport(if self.config.force_tcp {
+        let transport = upstream.route.transport(if self.config.force_tcp {
             Transport::Tcp
         } else {
             Transport::Udp
         });
-        let tls = upstream.tls.as_ref();
-        let open = Connection::open(upstream.address, upstream.source, transport, tls, None);
+        let open = Connection::open(&upstream.route, transport, None);
         let Ok(Ok(mut connection)) = timeout(2 * LIMIT, open).await else {
             return false;
         };

@@ -27,6 +27,13 @@ impl Message {
         id
     }
 
+    /// The octets with the ID 0, where a stream tells replies apart.
+    pub(super) fn without_id(&self) -> Vec<u8> {
+        let mut octets = self.octets.clone();
+        octets[..2].fill(0);
+        octets
+    }
+
     /// The octets of its question.
     pub(super) fn question(&self) -> &[u8] {
         &self.octets[HEADER_OCTETS..self.question_end]

@@ -6,9 +6,9 @@ use dns::{Name, Response, Rtype, flags};
 use ops::HandlerMetrics;
 use server::message::CLASS_IN;
 
-use crate::forward::handler::connection::Transport;
 use crate::forward::handler::failure::AskError;
 use crate::forward::handler::query::plain;
+use crate::forward::handler::route::Transport;
 use crate::forward::handler::upstream::Upstream;
 
 /// Why a resolver gives no address.
@@ -62,7 +62,7 @@ async fn ask(upstream: &Upstream, name: &Name, qtype: Rtype) -> Result<Vec<IpAdd
     }
     let question = response.question.as_ref().map(|it| (&it.0, it.1));
     if question != Some((name, qtype)) {
-        return Err(ResolveError::Other(upstream.address));
+        return Err(ResolveError::Other(upstream.route.address));
     }
     Ok(addresses(&response, qtype))
 }

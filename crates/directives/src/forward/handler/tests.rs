@@ -2,16 +2,18 @@
 
 use std::net::SocketAddr;
 
-use rustls::pki_types::{PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use server::Router;
 use server::testing::{Counting, chain, request, text};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
-use tokio_rustls::{TlsAcceptor, TlsConnector};
+use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
 mod kept;
+mod shared;
 
 /// What a block with these lines says of its first `forward`.
 fn config(lines: &str) -> crate::config::Forward {
@@ -60,28 +62,30 @@ fn reply_to(query: &[u8]) -> Vec<u8> {
 }
 
 /// Both ends of TLS with a certificate for `dns.test`.
-fn tls() -> (TlsConnector, TlsAcceptor) {
+fn tls() -> (ClientConfig, ServerConfig) {
     let made = rcgen::generate_simple_self_signed(vec!["dns.test".to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let provider = || Arc::new(rustls::crypto::ring::default_provider());
-    let server = ServerConfig::builder_with_provider(provider())
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let server = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
         .with_single_cert(vec![certificate.clone()], key)
         .unwrap();
+    (trusting(certificate), server)
+}
+
+/// A client that trusts this certificate.
+fn trusting(certificate: CertificateDer<'static>) -> ClientConfig {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();
     roots.add(certificate).unwrap();
-    let client = ClientConfig::builder_with_provider(provider())
+    ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
-        .with_no_client_auth();
-    (
-        TlsConnector::from(Arc::new(client)),
-        TlsAcceptor::from(Arc::new(server)),
-    )
+        .with_no_client_auth()
 }
 
 #[test]
@@ -157,7 +161,8 @@ async fn datagrams_of_another_id_or_source_are_passed_over() {
 
 #[tokio::test]
 async fn over_tls_the_certificate_must_have_the_name() {
-    let (connector, acceptor) = tls();
+    let (config, server) = tls();
+    let acceptor = TlsAcceptor::from(Arc::new(server));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serve = async {
@@ -183,9 +188,9 @@ async fn over_tls_the_certificate_must_have_the_name() {
             ("other.test", "SERVFAIL: dial tcp 127.0.0.1:"),
         ] {
             let tls = UpstreamTls {
-                connector: connector.clone(),
+                config: Arc::new(config.clone()),
                 name: ServerName::try_from(name.to_owned()).unwrap(),
-                https: None,
+                protocol: Secured::Tls,
             };
             let lines = "forward . tls://192.0.2.1 {\n max_connect_attempts 1\n}";
             let answer = said(forward(lines, &[address], Some(&tls)), "a.t. A").await;

@@ -1,24 +1,22 @@
 //! One upstream: its connections, its health, and how it is asked.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dns::{Rcode, Response};
 use ops::HandlerMetrics;
 use prometheus_client::metrics::counter::Counter;
-use rustls::pki_types::ServerName;
+use server::OwnTasks;
 use tokio::time::{Instant, timeout};
-use tokio_rustls::TlsConnector;
 
-use crate::forward::handler::connection::{Connection, Transport};
+use crate::forward::handler::connection::Connection;
 use crate::forward::handler::failure::{AskError, Way};
-use crate::forward::handler::https::Https;
 use crate::forward::handler::query::Message;
+use crate::forward::handler::route::{Route, Transport, UpstreamTls};
 use crate::forward::handler::sockets::UpstreamSockets;
 
 /// How long it may take to send a query.
@@ -30,37 +28,19 @@ const TLS_LIMIT: Duration = Duration::from_millis(2500);
 /// What a new measure of opening counts against those before.
 const DIAL_WEIGHT: u64 = 4;
 
-/// How an upstream is asked over TLS.
-#[derive(Clone)]
-pub struct UpstreamTls {
-    /// Makes connections.
-    pub connector: TlsConnector,
-    /// The name in its certificate.
-    pub name: ServerName<'static>,
-    /// How queries are put, if it is asked over HTTPS.
-    pub https: Option<Https>,
-}
-
-impl fmt::Debug for UpstreamTls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UpstreamTls({:?})", self.name)
-    }
-}
-
 /// One upstream.
 #[derive(Debug)]
 pub struct Upstream {
-    /// Where it is.
-    pub(super) address: SocketAddr,
+    /// How it is reached.
+    pub(super) route: Route,
     /// Its address as text.
     label: String,
-    /// How it is asked over TLS, if it is.
-    pub(super) tls: Option<UpstreamTls>,
-    /// Our address towards it.
-    pub(super) source: Option<IpAddr>,
-    /// Connections that wait for the next query, the oldest first, by transport. Held to take one or to put
-    /// one back.
-    idle: [Mutex<VecDeque<Connection>>; 4],
+    /// Connections that take another query, the oldest first, by transport. Locked to take one or to put one back.
+    kept: [Mutex<VecDeque<Connection>>; Transport::ALL.len()],
+    /// Held while a connection opens that other queries may share.
+    opening: tokio::sync::Mutex<()>,
+    /// Whether a connection carries one query at a time, as far as is known.
+    is_alone: AtomicBool,
     /// Failed health checks since it was well.
     fails: AtomicU32,
     /// Whether its health is being checked.
@@ -76,9 +56,9 @@ pub struct Upstream {
     /// Idle connections of each kind; 0 is without limit.
     max_idle: usize,
     /// Connections used again, by transport.
-    hits: [Counter; 4],
+    hits: [Counter; Transport::ALL.len()],
     /// Connections made, by transport.
-    misses: [Counter; 4],
+    misses: [Counter; Transport::ALL.len()],
     /// How many sockets there may be, in the process.
     sockets: UpstreamSockets,
     /// What else is counted.
@@ -106,11 +86,21 @@ impl Upstream {
         let [shortest, longest] = DIAL_LIMITS;
         debug_assert!(shortest < longest);
         let half = u64::try_from((longest / 2).as_micros()).unwrap_or(u64::MAX);
-        Self {
+        let route = Route {
             address,
-            tls,
             source: config.source_address,
-            idle: Default::default(),
+            tls,
+            tasks: OwnTasks::default(),
+        };
+        let may_share = match route.transport(Transport::Udp) {
+            Transport::Udp | Transport::Tcp | Transport::Tls => false,
+            Transport::Https | Transport::Https3 | Transport::Quic => true,
+        };
+        Self {
+            route,
+            kept: Default::default(),
+            opening: tokio::sync::Mutex::default(),
+            is_alone: AtomicBool::new(!may_share),
             fails: AtomicU32::new(0),
             is_checked: AtomicBool::new(false),
             dial_micros: AtomicU64::new(half),
@@ -177,28 +167,34 @@ impl Upstream {
         seconds.observe(took.as_secs_f64());
     }
 
-    /// Over what it is asked: without TLS as is wanted.
-    pub(super) fn transport(&self, wanted: Transport) -> Transport {
-        match &self.tls {
-            None => wanted,
-            Some(UpstreamTls { https: None, .. }) => Transport::Tls,
-            Some(UpstreamTls { https: Some(_), .. }) => Transport::Https,
-        }
-    }
-
-    /// Asks, over a connection that is kept if there is one.
+    /// Asks, over a connection that is open if there is one.
     pub(super) async fn ask(
         &self,
         query: &mut Message,
         transport: Transport,
     ) -> Result<Response, AskError> {
-        let transport = self.transport(transport);
+        let transport = self.route.transport(transport);
         let mut connection = self.connection(transport).await?;
+        let exchanged = self.exchange(&mut connection, query, transport).await;
+        match &exchanged {
+            Ok(_) => self.keep(connection, transport),
+            Err(_) => self.give_up(&connection, transport),
+        }
+        exchanged
+    }
+
+    /// Sends a query and takes its reply.
+    async fn exchange(
+        &self,
+        connection: &mut Connection,
+        query: &mut Message,
+        transport: Transport,
+    ) -> Result<Response, AskError> {
         let id = query.renew_id();
         let way = Way {
             transport,
             from: connection.local_address(),
-            to: self.address,
+            to: self.route.address,
         };
         let is_used = connection.is_used;
         match timeout(SEND_LIMIT, connection.send(query)).await {
@@ -219,88 +215,118 @@ impl Upstream {
                 Err(AskError::Malformed(error))
             }
             Ok(Err(error)) => Err(AskError::Read(way, error)),
-            Ok(Ok(response)) => {
-                self.keep(connection, transport);
-                Ok(response)
-            }
+            Ok(Ok(response)) => Ok(response),
         }
     }
 
     /// A connection: the oldest of those that are kept, or a new one.
     async fn connection(&self, transport: Transport) -> Result<Connection, AskError> {
-        let place = transport.place();
-        if let Some(connection) = self.kept(place) {
-            self.hits[place].inc();
+        if let Some(connection) = self.take(transport) {
             return Ok(connection);
         }
-        let permit = self.sockets.take().ok_or(AskError::NoSocket)?;
-        self.misses[place].inc();
-        let began = Instant::now();
-        let limit = match transport {
-            Transport::Udp | Transport::Tcp => self.dial_limit(),
-            Transport::Tls | Transport::Https => self.dial_limit().min(TLS_LIMIT),
+        let limit = if transport.is_encrypted() {
+            self.dial_limit().min(TLS_LIMIT)
+        } else {
+            self.dial_limit()
         };
-        let open = Connection::open(
-            self.address,
-            self.source,
-            transport,
-            self.tls.as_ref(),
-            Some(permit),
-        );
-        let opened = timeout(limit, open).await;
-        self.note_dial(began.elapsed());
         let way = Way {
             transport,
             from: None,
-            to: self.address,
+            to: self.route.address,
         };
-        match opened {
-            Err(_) => Err(AskError::DialTimeout(way)),
-            Ok(Err(error)) => Err(AskError::Dial(way, error)),
-            Ok(Ok(connection)) => Ok(connection),
-        }
+        let Ok(opened) = timeout(limit, self.open(way)).await else {
+            self.note_dial(limit);
+            return Err(AskError::DialTimeout(way));
+        };
+        opened
     }
 
-    /// The oldest connection that is still good.
-    fn kept(&self, place: usize) -> Option<Connection> {
-        let mut idle = self.idle[place]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        while let Some(connection) = idle.pop_front() {
-            if self.is_good(&connection) {
-                return Some(connection);
+    /// Opens a connection. Where queries may share one, the first query opens it and the others wait.
+    async fn open(&self, way: Way) -> Result<Connection, AskError> {
+        let transport = way.transport;
+        let is_alone = self.is_alone.load(Ordering::Relaxed);
+        let _turn = if is_alone {
+            None
+        } else {
+            let turn = self.opening.lock().await;
+            if let Some(connection) = self.take(transport) {
+                return Ok(connection);
             }
+            Some(turn)
+        };
+        let permit = self.sockets.take().ok_or(AskError::NoSocket)?;
+        self.misses[transport.place()].inc();
+        let began = Instant::now();
+        let opened = Connection::open(&self.route, transport, Some(permit)).await;
+        self.note_dial(began.elapsed());
+        let connection = opened.map_err(|error| AskError::Dial(way, error))?;
+        match connection.share() {
+            Some(shared) => self.put(shared, &mut self.kept(transport)),
+            None => self.is_alone.store(true, Ordering::Relaxed),
+        }
+        Ok(connection)
+    }
+
+    /// The oldest connection that is still good and takes another query.
+    fn take(&self, transport: Transport) -> Option<Connection> {
+        let mut kept = self.kept(transport);
+        let mut place = 0;
+        while let Some(connection) = kept.get(place) {
+            if !self.is_good(connection) {
+                kept.remove(place);
+                continue;
+            }
+            if !connection.is_full() {
+                self.hits[transport.place()].inc();
+                return connection.share().or_else(|| kept.remove(place));
+            }
+            place += 1;
         }
         None
     }
 
-    /// Whether a connection is neither idle nor alive for too long.
+    /// The connections that are kept.
+    fn kept(&self, transport: Transport) -> MutexGuard<'_, VecDeque<Connection>> {
+        let kept = self.kept[transport.place()].lock();
+        kept.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a connection is open, and neither idle nor alive for too long.
     fn is_good(&self, connection: &Connection) -> bool {
-        connection.used.elapsed() <= self.expire
+        connection.is_open()
+            && connection.used.elapsed() <= self.expire
             && (self.max_age.is_zero() || connection.created.elapsed() <= self.max_age)
     }
 
-    /// Puts a connection back, if it is still open and there is room.
+    /// Keeps a connection after a reply.
     fn keep(&self, mut connection: Connection, transport: Transport) {
-        if !connection.is_open() {
-            return;
-        }
         connection.used = Instant::now();
         connection.is_used = true;
-        let mut idle = self.idle[transport.place()]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let has_room = self.max_idle == 0 || idle.len() < self.max_idle;
-        if has_room && self.sockets.has_plenty() {
-            idle.push_back(connection);
+        let mut kept = self.kept(transport);
+        let is_shared = connection.is_shared();
+        match kept.iter_mut().find(|it| is_shared && it.is(&connection)) {
+            Some(shared) => *shared = connection,
+            None => self.put(connection, &mut kept),
         }
+    }
+
+    /// Puts a connection where the next query takes it, if it is still open and there is room.
+    fn put(&self, connection: Connection, kept: &mut VecDeque<Connection>) {
+        let has_room = self.max_idle == 0 || kept.len() < self.max_idle;
+        if has_room && connection.is_open() && self.sockets.has_plenty() {
+            kept.push_back(connection);
+        }
+    }
+
+    /// Gives no further query to a connection: those that wait for its replies go on.
+    fn give_up(&self, connection: &Connection, transport: Transport) {
+        self.kept(transport).retain(|it| !it.is(connection));
     }
 
     /// Closes the connections that are no longer good.
     pub(super) fn close_old(&self) {
-        for idle in &self.idle {
-            let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
-            idle.retain(|connection| self.is_good(connection));
+        for transport in Transport::ALL {
+            self.kept(transport).retain(|it| self.is_good(it));
         }
     }
 
@@ -329,6 +355,7 @@ fn is_closed(transport: Transport, error: &io::Error) -> bool {
     let kinds = [
         io::ErrorKind::UnexpectedEof,
         io::ErrorKind::ConnectionReset,
+        io::ErrorKind::NotConnected,
         io::ErrorKind::BrokenPipe,
     ];
     transport != Transport::Udp && kinds.contains(&error.kind())

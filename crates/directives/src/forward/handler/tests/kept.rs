@@ -2,7 +2,7 @@
 
 use std::io;
 
-use http::HeaderValue;
+use http::uri::Authority;
 use ops::testing::soon;
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
@@ -52,15 +52,16 @@ async fn serve_one(stream: &mut TlsStream<TcpStream>, ending: Ending) -> io::Res
 #[tokio::test]
 async fn over_https_a_kept_connection_that_has_ended_costs_no_attempt() {
     for ending in [Ending::Said, Ending::Closed, Ending::Reset] {
-        let (connector, acceptor) = tls();
+        let (config, server) = tls();
+        let acceptor = TlsAcceptor::from(Arc::new(server));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let over = UpstreamTls {
-            connector,
+            config: Arc::new(config),
             name: ServerName::try_from("dns.test").unwrap(),
-            https: Some(Https {
+            protocol: Secured::Https(Https {
                 method: DohMethod::Post,
-                host: HeaderValue::from_static("dns.test"),
+                host: Authority::from_static("dns.test"),
             }),
         };
         let lines = "forward . https://192.0.2.1 {\n max_connect_attempts 1\n}";
