@@ -24,7 +24,7 @@ use tracing::debug;
 use crate::doh::{self, Carried, MOST_OCTETS};
 use crate::own_tasks::OwnTasks;
 use crate::requests::{Client, Requests};
-use crate::{Answering, Stats};
+use crate::{Answering, Proto, Stats};
 
 /// The most octets of a request's header.
 const HEADER_OCTETS: u32 = 16 << 10;
@@ -70,7 +70,7 @@ impl HttpsConnection {
             let streams = OwnTasks::default();
             let connection = http2::Builder::new(streams.starter())
                 .timer(TokioTimer::new())
-                .max_concurrent_streams(settings.https.max_streams)
+                .max_concurrent_streams(settings.stream_limits(Proto::Https).max_streams)
                 .max_header_list_size(HEADER_OCTETS)
                 .initial_stream_window_size(WINDOWS[0])
                 .initial_connection_window_size(WINDOWS[1])

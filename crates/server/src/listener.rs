@@ -26,12 +26,12 @@ const UDP_BUFFER_OCTETS: usize = 1 << 20;
 
 /// An address cannot be served.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address} ({}): {source}; {}", proto.to_uppercase(), mend(source))]
+#[error("cannot listen on {address} ({}): {source}; {}", proto.name().to_uppercase(), mend(source))]
 pub struct BindError {
     /// The address.
     pub address: SocketAddr,
-    /// What is spoken on it.
-    pub proto: &'static str,
+    /// The protocol.
+    pub proto: Proto,
     /// Why.
     #[source]
     pub source: io::Error,
@@ -122,7 +122,7 @@ impl Now {
                 router: &self.shared.router,
                 peer,
                 local,
-                proto: crate::tally::PROTOS[usize::from(!proto.is_over_udp())],
+                proto: crate::tally::PROTOS[proto.counted_as()],
                 took,
                 now,
             });
@@ -242,11 +242,11 @@ impl Listener {
                 source,
             }
         };
-        let tcp = tcp_listener(address, beside).map_err(fail("TCP"))?;
-        let address = tcp.local_addr().map_err(fail("TCP"))?;
+        let tcp = tcp_listener(address, beside).map_err(fail(Proto::Tcp))?;
+        let address = tcp.local_addr().map_err(fail(Proto::Tcp))?;
         let mut udp = Vec::new();
         for _ in 0..udp_sockets.max(1) {
-            udp.push(udp_socket(address).map_err(fail("UDP"))?);
+            udp.push(udp_socket(address).map_err(fail(Proto::Udp))?);
         }
         Ok(Self {
             address,
@@ -280,7 +280,7 @@ impl Listener {
             Ok((address, sockets)) => Ok(Self { address, sockets }),
             Err(source) => Err(BindError {
                 address,
-                proto: proto.name(),
+                proto,
                 source,
             }),
         }
@@ -408,7 +408,7 @@ mod tests {
     fn error(number: i32) -> BindError {
         BindError {
             address: "[::]:53".parse().unwrap(),
-            proto: "TCP",
+            proto: Proto::Tcp,
             source: io::Error::from_raw_os_error(number),
         }
     }

@@ -64,7 +64,7 @@ impl Proto {
         }
     }
 
-    /// Whether zones are transferred over it, or differences in a datagram.
+    /// Whether AXFR or IXFR is answered over it.
     #[must_use]
     pub const fn has_transfers(self) -> bool {
         match self {
@@ -80,6 +80,11 @@ impl Proto {
             Self::Udp | Self::Https3 | Self::Quic => true,
             Self::Tcp | Self::Tls | Self::Https => false,
         }
+    }
+
+    /// The place in [`PROTOS`](crate::tally::PROTOS) under which it is counted and logged.
+    pub(crate) fn counted_as(self) -> usize {
+        usize::from(!self.is_over_udp())
     }
 }
 

@@ -133,7 +133,7 @@ fn open(
         .clone()
         .ok_or_else(|| io::Error::other("there is no certificate"))?;
     drop(now);
-    let limits = limits(&settings, proto);
+    let limits = settings.stream_limits(proto);
     let listening = Listening {
         address: socket.local_addr()?,
         transport: Arc::new(transport(&settings, limits, proto)?),
@@ -151,14 +151,6 @@ fn open(
         Arc::new(starter),
     )?;
     Ok((listening, endpoint))
-}
-
-/// The limits of what is spoken.
-const fn limits(settings: &Settings, proto: Proto) -> StreamLimits {
-    match proto {
-        Proto::Https3 => settings.https3,
-        Proto::Udp | Proto::Tcp | Proto::Tls | Proto::Https | Proto::Quic => settings.quic,
-    }
 }
 
 /// How connections are carried.
@@ -192,7 +184,7 @@ fn transport(
 impl Listening {
     /// How connections are accepted with these certificates.
     fn config(&self, tls: &TlsIdentity) -> ServerConfig {
-        let mut config = ServerConfig::with_crypto(tls.quic(self.proto == Proto::Https3));
+        let mut config = ServerConfig::with_crypto(tls.quic(self.proto));
         config
             .transport_config(Arc::clone(&self.transport))
             .migration(false)

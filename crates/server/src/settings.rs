@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use transfer::{NotifySettings, TransferSettings};
 
+use crate::Proto;
+
 /// Limits and times of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
@@ -11,7 +13,7 @@ pub struct Settings {
     pub udp_octets: u16,
     /// Sockets for each UDP address.
     pub udp_sockets: usize,
-    /// TCP; its times hold for all connections.
+    /// TCP. Its times, `max_per_client` and `max_queries` hold for all connections.
     pub tcp: TcpSettings,
     /// HTTPS.
     pub https: StreamLimits,
@@ -19,7 +21,7 @@ pub struct Settings {
     pub https3: StreamLimits,
     /// DNS over QUIC.
     pub quic: StreamLimits,
-    /// The most requests over QUIC that one listener reads or answers at once.
+    /// The most requests of DNS over QUIC that one listener answers at once.
     pub quic_workers: usize,
     /// Transfers.
     pub transfer: TransferSettings,
@@ -70,6 +72,22 @@ impl StreamLimits {
         max_connections: 200,
         max_streams: 256,
     };
+}
+
+impl Settings {
+    /// The limits of the connections of a protocol. Over TCP and TLS a connection is a single stream.
+    #[must_use]
+    pub const fn stream_limits(&self, proto: Proto) -> StreamLimits {
+        match proto {
+            Proto::Udp | Proto::Tcp | Proto::Tls => StreamLimits {
+                max_connections: self.tcp.max_connections,
+                max_streams: 1,
+            },
+            Proto::Https => self.https,
+            Proto::Https3 => self.https3,
+            Proto::Quic => self.quic,
+        }
+    }
 }
 
 impl Default for Settings {

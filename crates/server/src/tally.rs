@@ -197,7 +197,7 @@ impl ZoneTally {
         // Clients of one socket share a shard more often than not; ports tell connections apart.
         let place = usize::from(counted.peer.port()) % self.shards.len();
         let shard = self.shards[place].get_or_init(Box::default);
-        let of_proto = &shard.protos[usize::from(!counted.proto.is_over_udp())];
+        let of_proto = &shard.protos[counted.proto.counted_as()];
         let family = usize::from(counted.peer.ip().to_canonical().is_ipv6());
         of_proto.requests[family][type_place(qtype)].increase();
         let size = counted.request;

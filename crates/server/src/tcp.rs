@@ -34,7 +34,7 @@ use crate::own_tasks::log_end;
 use crate::places::{Place, Places};
 use crate::requests::Client;
 use crate::tls::Shaken;
-use crate::{Answering, Proto, Settings, Stats, TlsIdentity};
+use crate::{Answering, Proto, Stats, TlsIdentity};
 
 /// Messages that wait for the writer of a connection, and that it writes at once.
 const QUEUE: usize = 4;
@@ -52,12 +52,10 @@ pub(crate) async fn serve(
     cancel: CancellationToken,
 ) {
     // How many connections there may be is settled when the listener starts.
-    let Settings { tcp, https, .. } = answering.now().settings;
+    let settings = answering.now().settings;
+    let most = settings.stream_limits(proto).max_connections;
+    let tcp = settings.tcp;
     let stats = Arc::clone(&answering.now().stats);
-    let most = match proto {
-        Proto::Https => https.max_connections,
-        Proto::Udp | Proto::Tcp | Proto::Tls | Proto::Https3 | Proto::Quic => tcp.max_connections,
-    };
     let places = Places::new(most, tcp.max_per_client);
     let mut connections = JoinSet::new();
     loop {
@@ -222,7 +220,7 @@ impl Connection {
         let patience = self.answering.now().settings.tcp.first_request_timeout;
         tokio::select! {
             () = self.cancel.cancelled() => None,
-            shaken = timeout(patience, tls.accept(stream, self.proto == Proto::Https)) => {
+            shaken = timeout(patience, tls.accept(stream, self.proto)) => {
                 let error = match shaken {
                     Ok(Ok(done)) => return Some(done),
                     Ok(Err(error)) => error,
@@ -377,7 +375,7 @@ impl Connection {
         scratch: &Scratch,
     ) {
         let ends = (self.peer, self.local);
-        shared.note(start, (request, &[]), scratch, ends, self.asker().proto);
+        shared.note(start, (request, &[]), scratch, ends, self.proto);
     }
 
     /// Logs a reply and hands it to the writer; false when there is none any more.
@@ -392,7 +390,7 @@ impl Connection {
         // The first two octets are the length.
         let reply = octets.get(2..).unwrap_or_default();
         let ends = (self.peer, self.local);
-        shared.note(start, (request, reply), scratch, ends, self.asker().proto);
+        shared.note(start, (request, reply), scratch, ends, self.proto);
         let written = None;
         queue.send(Outgoing { octets, written }).await.is_ok()
     }

@@ -23,6 +23,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use transfer::TlsPeer;
 
+use crate::Proto;
+
 /// The ALPN token of DNS over TLS (RFC 7858, registered by RFC 9103 section 12).
 const DOT: &[u8] = b"dot";
 /// The ALPN token of HTTP/2 (RFC 9113 section 3.1).
@@ -126,11 +128,13 @@ impl TlsIdentity {
         Ok(())
     }
 
-    /// The handshake of a listener for DNS over TLS, or for HTTPS.
-    pub(crate) async fn accept(&self, stream: TcpStream, is_https: bool) -> io::Result<Shaken> {
+    /// The handshake of a connection over TCP: for HTTPS, or for DNS over TLS.
+    pub(crate) async fn accept(&self, stream: TcpStream, proto: Proto) -> io::Result<Shaken> {
         let offers = self.0.load();
-        let offer = if is_https { &offers.https } else { &offers.dot };
-        let acceptor = TlsAcceptor::from(Arc::clone(offer));
+        let acceptor = TlsAcceptor::from(Arc::clone(match proto {
+            Proto::Https => &offers.https,
+            Proto::Udp | Proto::Tcp | Proto::Tls | Proto::Https3 | Proto::Quic => &offers.dot,
+        }));
         drop(offers);
         let stream = acceptor.accept(stream).await?;
         let (_, session) = stream.get_ref();
@@ -151,12 +155,11 @@ impl TlsIdentity {
     }
 
     /// TLS within QUIC, for HTTP/3 or for DNS over QUIC.
-    pub(crate) fn quic(&self, is_https: bool) -> Arc<QuicServerConfig> {
+    pub(crate) fn quic(&self, proto: Proto) -> Arc<QuicServerConfig> {
         let offers = self.0.load();
-        Arc::clone(if is_https {
-            &offers.https3
-        } else {
-            &offers.doq
+        Arc::clone(match proto {
+            Proto::Https3 => &offers.https3,
+            Proto::Udp | Proto::Tcp | Proto::Tls | Proto::Https | Proto::Quic => &offers.doq,
         })
     }
 }

@@ -43,7 +43,7 @@ impl Secure {
         let identity = Arc::new(TlsIdentity::new(material).unwrap());
         setup.tls = Some(Arc::clone(&identity));
         let listener =
-            Listener::bind_encrypted(([127, 0, 0, 1], 0).into(), crate::Proto::Tls, &[]).unwrap();
+            Listener::bind_encrypted(([127, 0, 0, 1], 0).into(), Proto::Tls, &[]).unwrap();
         let address = listener.address();
         Self {
             running: testing::run_also_on(&setup.server(), vec![listener]),
@@ -252,7 +252,7 @@ async fn f08_ordinary_queries_on_the_tls_port_are_answered() {
     let replies = secure
         .running
         .stats
-        .replies(crate::Proto::Tls, dns::Rcode::NOERROR);
+        .replies(Proto::Tls, dns::Rcode::NOERROR);
     assert_eq!(replies.get(), 1);
 }
 
