@@ -5,6 +5,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
+use std::os::fd::AsFd;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -177,23 +178,6 @@ pub enum Standing {
     Quic(Weak<std::net::UdpSocket>),
 }
 
-impl Standing {
-    /// Lets another socket of ours stand beside it, one whose address overlaps. Connections go on.
-    ///
-    /// # Errors
-    /// Those of setsockopt(2).
-    fn let_beside(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(socket) => socket
-                .upgrade()
-                .map_or(Ok(()), |it| SockRef::from(&*it).set_reuse_port(true)),
-            Self::Quic(socket) => socket
-                .upgrade()
-                .map_or(Ok(()), |it| SockRef::from(&*it).set_reuse_port(true)),
-        }
-    }
-}
-
 /// The sockets of one address, bound.
 #[derive(Debug)]
 pub struct Listener {
@@ -351,8 +335,9 @@ fn tcp_listener(address: SocketAddr, beside: &[Standing]) -> io::Result<TcpListe
     // A restart must not wait for connections of the process before to die.
     socket.set_reuse_address(true)?;
     for other in beside {
-        other.let_beside()?;
-        socket.set_reuse_port(true)?;
+        if let Standing::Tcp(other) = other {
+            share_address(&socket, other)?;
+        }
     }
     prepare(&socket, address)?;
     socket.listen(BACKLOG)?;
@@ -382,12 +367,21 @@ fn quic_socket(address: SocketAddr, beside: &[Standing]) -> io::Result<std::net:
         Some(Protocol::UDP),
     )?;
     for other in beside {
-        other.let_beside()?;
-        socket.set_reuse_port(true)?;
+        if let Standing::Quic(other) = other {
+            share_address(&socket, other)?;
+        }
     }
     socket.set_recv_buffer_size(UDP_BUFFER_OCTETS)?;
     prepare(&socket, address)?;
     Ok(socket.into())
+}
+
+/// Lets two sockets of ours of one kind have addresses that overlap. Connections of the one that is served continue.
+fn share_address(socket: &Socket, served: &Weak<impl AsFd>) -> io::Result<()> {
+    if let Some(served) = served.upgrade() {
+        SockRef::from(&*served).set_reuse_port(true)?;
+    }
+    socket.set_reuse_port(true)
 }
 
 /// What all kinds need.
@@ -437,21 +431,50 @@ mod tests {
         }
     }
 
+    /// Binds an address.
+    type Bind = fn(SocketAddr, &[Standing]) -> Result<Listener, BindError>;
+    /// All kinds of listeners.
+    const BINDS: [Bind; 3] = [
+        |address, beside| Listener::bind(address, 1, beside),
+        |address, beside| Listener::bind_encrypted(address, Proto::Https, beside),
+        |address, beside| Listener::bind_encrypted(address, Proto::Quic, beside),
+    ];
+
     /// In whichever order they come, and never with somebody else's.
     #[tokio::test]
     async fn sockets_stand_beside_those_of_ours_that_are_served_and_no_others() {
         let (all, one) = ([0, 0, 0, 0], [127, 0, 0, 1]);
-        for (first, second) in [(all, one), (one, all)] {
-            let kept = Listener::bind((first, 0).into(), 1, &[]).unwrap();
+        for bind in BINDS {
+            for (first, second) in [(all, one), (one, all)] {
+                let kept = bind((first, 0).into(), &[]).unwrap();
+                let port = kept.address().port();
+                let second: SocketAddr = (second, port).into();
+                let taken = |it: Result<Listener, BindError>| {
+                    it.is_err_and(|it| it.source.kind() == io::ErrorKind::AddrInUse)
+                };
+                assert!(taken(bind(second, &[])), "{second}");
+                let beside = bind(second, &[kept.standing()]).unwrap();
+                for address in [kept.address(), beside.address()] {
+                    assert!(taken(bind(address, &[])), "{address}");
+                }
+            }
+        }
+    }
+
+    /// TCP and UDP have ports of their own.
+    #[tokio::test]
+    async fn a_socket_of_another_kind_is_not_shared() {
+        let is_shared = |listener: &Listener| match &listener.sockets {
+            Sockets::Dns(_, tcp) | Sockets::Stream(tcp, _) => SockRef::from(&**tcp).reuse_port(),
+            Sockets::Quic(quic, _) => SockRef::from(&quic.socket).reuse_port(),
+        };
+        let [_, https, quic] = BINDS;
+        for (first, second) in [(https, quic), (quic, https)] {
+            let kept = first(([0, 0, 0, 0], 0).into(), &[]).unwrap();
             let port = kept.address().port();
-            let second: SocketAddr = (second, port).into();
-            let taken = |it: Result<Listener, BindError>| {
-                it.is_err_and(|it| it.source.kind() == io::ErrorKind::AddrInUse)
-            };
-            assert!(taken(Listener::bind(second, 1, &[])), "{second}");
-            let beside = Listener::bind(second, 1, &[kept.standing()]).unwrap();
-            for address in [kept.address(), beside.address()] {
-                assert!(taken(Listener::bind(address, 1, &[])), "{address}");
+            let beside = second(([127, 0, 0, 1], port).into(), &[kept.standing()]).unwrap();
+            for listener in [&kept, &beside] {
+                assert!(!is_shared(listener).unwrap(), "{listener:?}");
             }
         }
     }
