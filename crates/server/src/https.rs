@@ -21,15 +21,20 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::doh::{self, Carried, MOST_OCTETS};
+use crate::doh::{self, Carried};
 use crate::own_tasks::OwnTasks;
 use crate::requests::{Client, Requests};
+use crate::udp::REQUEST_OCTETS;
 use crate::{Answering, Proto, Stats};
 
 /// The most octets of a request's header.
 const HEADER_OCTETS: u32 = 16 << 10;
 /// Octets of requests that a client may send before they are read: in one stream, and in all of a connection.
 const WINDOWS: [u32; 2] = [8 << 10, 64 << 10];
+
+/// How much longer than our own timeouts hyper waits for a header. It ends connections that are to end and have sent half
+/// a header.
+const HEADER_MARGIN: Duration = Duration::from_secs(1);
 
 /// A connection.
 pub(crate) struct HttpsConnection {
@@ -63,7 +68,6 @@ impl HttpsConnection {
             })
         };
         let leave = requests.leave(&settings.tcp, &stats.tcp_timed_out, &cancel);
-        let patience = settings.tcp.first_request_timeout;
         let stall = settings.tcp.stall_timeout;
         let io = TokioIo::new(stream);
         let ended = if is_h2 {
@@ -83,9 +87,12 @@ impl HttpsConnection {
             )
             .await
         } else {
+            // hyper measures from the reply before on, and counts nothing: ours comes first.
+            let header_timeout = settings.tcp.unused_timeout();
+            let header_timeout = header_timeout.saturating_add(HEADER_MARGIN);
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(patience)
+                .header_read_timeout(header_timeout)
                 .max_buf_size(HEADER_OCTETS as usize)
                 .serve_connection(io, service);
             run(
@@ -150,7 +157,7 @@ impl Requests {
     /// The message in a body.
     async fn read(&self, body: Incoming) -> Result<Vec<u8>, StatusCode> {
         let patience = self.patience();
-        let reading = Limited::new(body, MOST_OCTETS).collect();
+        let reading = Limited::new(body, REQUEST_OCTETS).collect();
         match timeout(patience, reading).await {
             Ok(Ok(body)) => Ok(body.to_bytes().into()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(StatusCode::PAYLOAD_TOO_LARGE),

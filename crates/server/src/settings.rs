@@ -106,6 +106,13 @@ impl Default for Settings {
     }
 }
 
+impl TcpSettings {
+    /// The longest time that a connection may stay without a request, the first or a further one.
+    pub(crate) fn unused_timeout(&self) -> Duration {
+        self.idle_timeout.max(self.first_request_timeout)
+    }
+}
+
 impl Default for TcpSettings {
     fn default() -> Self {
         Self {

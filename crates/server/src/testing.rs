@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use dns::testing::{answers, is_whole, key, name};
+use dns::testing::{answers, is_whole, key, name, query};
 use dns::tsig::{KeyRing, Keys};
 use dns::{CookieSecret, Name, RecordText, Rtype};
 use futures_util::FutureExt;
@@ -23,6 +23,7 @@ use ops::Clock;
 use ops::testing::{TestClock, soon};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use transfer::testing::peers;
@@ -79,6 +80,11 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// A small zone; [`www`] asks for its record.
+    pub fn small() -> Self {
+        Self::new(vec![zone::testing::zone("z.", 5, &["www A 10.0.0.1"])])
+    }
+
     /// Zones that anyone may transfer.
     pub fn new(zones: Vec<Arc<Zone>>) -> Self {
         Self {
@@ -155,6 +161,11 @@ impl Setup {
     pub fn start(self) -> Running {
         run(&self.server())
     }
+}
+
+/// The question for the record of [`Setup::small`].
+pub fn www() -> Vec<u8> {
+    query(0, "www.z.", Rtype::A)
 }
 
 /// Starts a server on a free port of 127.0.0.1.
@@ -339,6 +350,66 @@ pub fn text(outcome: &Outcome, class: u16) -> String {
             }
             text
         }
+    }
+}
+
+/// A handler whose answers wait for permits. It drops questions for TXT, and panics at those for MX.
+#[derive(Debug)]
+pub struct Waiting {
+    /// One permit is enough for any number of answers, one after the other.
+    pub permits: Semaphore,
+    /// The number of questions that came.
+    arrived: watch::Sender<usize>,
+}
+
+impl Waiting {
+    /// A server of this handler alone, and the handler.
+    pub fn setup() -> (Setup, Arc<Self>) {
+        let waiting = Arc::new(Self {
+            permits: Semaphore::new(0),
+            arrived: watch::Sender::default(),
+        });
+        let mut setup = Setup::new(vec![]);
+        setup.handlers[0].push(Arc::<Self>::clone(&waiting));
+        (setup, waiting)
+    }
+
+    /// The number of questions that came.
+    pub fn arrived(&self) -> usize {
+        *self.arrived.borrow()
+    }
+
+    /// Waits until so many questions came, and those that were on their way with them.
+    pub async fn until_arrived(&self, count: usize) {
+        let mut arrived = self.arrived.subscribe();
+        let came = soon(arrived.wait_for(|arrived| *arrived >= count)).await;
+        drop(came.expect("the handler has the sender"));
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Handler for Waiting {
+    fn name(&self) -> &'static str {
+        "waiting"
+    }
+
+    fn passes(&self, _question: &Question<'_>) -> bool {
+        false
+    }
+
+    fn answer<'a>(&'a self, request: &'a mut Request, _next: Next) -> BoxFuture<'a, Outcome> {
+        self.arrived.send_modify(|arrived| *arrived += 1);
+        async move {
+            let _permit = self.permits.acquire().await;
+            assert_ne!(request.qtype, Rtype::MX, "a fault of a handler");
+            match request.qtype {
+                Rtype::TXT => Outcome::Dropped,
+                _ => Outcome::Reply(Reply::empty("waiting", dns::Rcode::NOERROR, 0)),
+            }
+        }
+        .boxed()
     }
 }
 
