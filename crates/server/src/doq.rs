@@ -83,12 +83,10 @@ struct Stream {
 }
 
 impl Stream {
-    /// Answers the request of the stream, once there is a place for it.
+    /// Answers the request of the stream.
     async fn serve(mut self, workers: Arc<Semaphore>) {
         let _in_progress = self.requests.begin();
-        // They are never closed.
-        let _worker = workers.acquire().await;
-        let Err(fault) = self.exchange().await else {
+        let Err(fault) = self.exchange(&workers).await else {
             self.requests.count_code(NO_ERROR);
             return;
         };
@@ -108,8 +106,8 @@ impl Stream {
         }
     }
 
-    /// Reads the request, and sends the reply until it has arrived.
-    async fn exchange(&mut self) -> Result<(), Fault> {
+    /// Reads the request, answers it once there is a place for it, and sends the reply until it has arrived.
+    async fn exchange(&mut self, workers: &Semaphore) -> Result<(), Fault> {
         let reading = read(&mut self.receive);
         let request = timeout(self.requests.patience(), reading)
             .await
@@ -117,7 +115,11 @@ impl Stream {
         if !is_proper(&request) {
             return Err(Fault::Connection(PROTOCOL_ERROR));
         }
-        let reply = self.requests.reply_to(&request).await;
+        let reply = {
+            // The semaphore is never closed, so this cannot fail. A slow client does not hold a place.
+            let _worker = workers.acquire().await;
+            self.requests.reply_to(&request).await
+        };
         let reply = reply.ok_or(Fault::Stream(INTERNAL_ERROR))?;
         let sending = async {
             self.send.write_all(&reply).await.map_err(|_| Fault::Gone)?;
@@ -148,8 +150,8 @@ async fn read(receive: &mut RecvStream) -> Result<Vec<u8>, Fault> {
     Ok(message)
 }
 
-/// Whether a request is none that ends the connection: readable, of ID 0, without a wish for how long the connection may
-/// stay (sections 4.2.1 and 4.3.3).
+/// Whether a request keeps to the protocol: it can be read, its ID is 0, and it has no keepalive option (sections 4.2.1,
+/// 4.3.3). Any other ends the connection.
 fn is_proper(message: &[u8]) -> bool {
     let Ok(query) = Query::parse(message) else {
         return false;

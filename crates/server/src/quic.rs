@@ -20,12 +20,12 @@ use quinn::{
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error, warn};
+use tracing::{debug, error};
 
 use crate::own_tasks::{OwnTasks, Starter, log_end};
 use crate::places::{Place, Places};
 use crate::requests::{Client, Requests};
-use crate::{Answering, Proto, Settings, Stats, StreamLimits, TlsIdentity, doq, https3, tls};
+use crate::{Answering, Proto, Settings, Stats, doq, https3, tls};
 
 /// Octets that a client may send before they are read: in one stream, and in all of a connection.
 const WINDOWS: [u32; 2] = [16 << 10, 128 << 10];
@@ -33,7 +33,7 @@ const WINDOWS: [u32; 2] = [16 << 10, 128 << 10];
 const SEND_OCTETS: u64 = 256 << 10;
 /// Streams in one direction that HTTP/3 needs: control, two of QPACK, and one that means nothing (RFC 9114 section 6.2).
 const ONE_WAY_STREAMS: u32 = 4;
-/// Connections that begin and were not looked at.
+/// The most connections that wait to be accepted.
 const MAX_INCOMING: usize = 1024;
 /// Octets that may come early for them.
 const INCOMING_OCTETS: u64 = 4 << 20;
@@ -56,17 +56,16 @@ pub(crate) struct QuicConnection {
 struct Listening {
     /// What answers.
     answering: Answering,
-    /// What is spoken.
+    /// The protocol on it.
     proto: Proto,
-    /// Where.
     address: SocketAddr,
-    /// How.
-    transport: Arc<TransportConfig>,
+    /// The configuration of all connections, but for certificates and transport.
+    base: ServerConfig,
     /// Counts.
     stats: Arc<Stats>,
     /// For connections.
     places: Places,
-    /// For requests, all connections together.
+    /// For requests of DNS over QUIC, all connections together.
     workers: Arc<tokio::sync::Semaphore>,
     /// Says when to end.
     cancel: CancellationToken,
@@ -105,7 +104,7 @@ pub(crate) async fn serve(
             },
         }
     }
-    // Who comes now is refused.
+    // New connections are refused from here on.
     endpoint.set_server_config(None);
     let drained = async {
         while let Some(ended) = connections.join_next().await {
@@ -133,10 +132,14 @@ fn open(
         .clone()
         .ok_or_else(|| io::Error::other("there is no certificate"))?;
     drop(now);
+    let mut base = ServerConfig::with_crypto(tls.quic(proto));
+    base.migration(false)
+        .max_incoming(MAX_INCOMING)
+        .incoming_buffer_size_total(INCOMING_OCTETS);
     let limits = settings.stream_limits(proto);
     let listening = Listening {
         address: socket.local_addr()?,
-        transport: Arc::new(transport(&settings, limits, proto)?),
+        base: base.clone(),
         places: Places::new(limits.max_connections, settings.tcp.max_per_client),
         workers: Arc::new(tokio::sync::Semaphore::new(settings.quic_workers)),
         answering,
@@ -146,7 +149,7 @@ fn open(
     };
     let endpoint = Endpoint::new(
         EndpointConfig::default(),
-        Some(listening.config(&tls)),
+        Some(base),
         socket,
         Arc::new(starter),
     )?;
@@ -154,16 +157,11 @@ fn open(
 }
 
 /// How connections are carried.
-fn transport(
-    settings: &Settings,
-    limits: StreamLimits,
-    proto: Proto,
-) -> io::Result<TransportConfig> {
-    let idle = settings
-        .tcp
-        .idle_timeout
-        .max(settings.tcp.first_request_timeout);
-    let idle = IdleTimeout::try_from(idle).map_err(io::Error::other)?;
+fn transport(settings: &Settings, proto: Proto) -> TransportConfig {
+    // Longer than our own timeout, which is counted and says goodbye: this one is for clients that are gone.
+    let idle = settings.tcp.unused_timeout();
+    let idle = idle.saturating_add(settings.tcp.stall_timeout);
+    let max_streams = settings.stream_limits(proto).max_streams;
     let one_way = if proto == Proto::Https3 {
         ONE_WAY_STREAMS
     } else {
@@ -171,26 +169,26 @@ fn transport(
     };
     let mut transport = TransportConfig::default();
     transport
-        .max_idle_timeout(Some(idle))
-        .max_concurrent_bidi_streams(VarInt::from_u32(limits.max_streams))
+        // Longer ones than the wire has room for are none.
+        .max_idle_timeout(IdleTimeout::try_from(idle).ok())
+        .max_concurrent_bidi_streams(VarInt::from_u32(max_streams))
         .max_concurrent_uni_streams(VarInt::from_u32(one_way))
         .stream_receive_window(VarInt::from_u32(WINDOWS[0]))
         .receive_window(VarInt::from_u32(WINDOWS[1]))
         .send_window(SEND_OCTETS)
         .datagram_receive_buffer_size(None);
-    Ok(transport)
+    transport
 }
 
 impl Listening {
-    /// How connections are accepted with these certificates.
-    fn config(&self, tls: &TlsIdentity) -> ServerConfig {
-        let mut config = ServerConfig::with_crypto(tls.quic(self.proto));
-        config
-            .transport_config(Arc::clone(&self.transport))
-            .migration(false)
-            .max_incoming(MAX_INCOMING)
-            .incoming_buffer_size_total(INCOMING_OCTETS);
-        config
+    /// How a connection is accepted with the current certificates and settings; `None` without certificates.
+    fn config(&self) -> Option<ServerConfig> {
+        let now = self.answering.now();
+        let tls = now.tls.as_ref()?;
+        let mut config = self.base.clone();
+        config.crypto = tls.quic(self.proto);
+        config.transport_config(Arc::new(transport(&now.settings, self.proto)));
+        Some(config)
     }
 
     /// Lets a connection in, if there is a place for it. Gives what serves it.
@@ -210,10 +208,9 @@ impl Listening {
             incoming.refuse();
             return None;
         };
-        // Without a certificate nobody is served.
-        let tls = self.answering.now().tls.clone()?;
+        let config = self.config()?;
         let local = incoming.local_ip().unwrap_or(self.address.ip());
-        match incoming.accept_with(Arc::new(self.config(&tls))) {
+        match incoming.accept_with(Arc::new(config)) {
             Ok(connecting) => {
                 self.stats.quic_accepted.increase();
                 let local = SocketAddr::new(local, self.address.port());
@@ -309,7 +306,8 @@ impl QuicConnection {
             .await
             .is_err()
         {
-            warn!(peer = %self.requests.client.peer, "requests over QUIC are cut off");
+            // Any client can cause this.
+            debug!(peer = %self.requests.client.peer, "requests over QUIC are cut off");
         }
     }
 }

@@ -6,19 +6,15 @@ use std::sync::atomic::Ordering;
 use bytes::{Buf, Bytes};
 use dns::Rtype;
 use dns::testing::{answers, query, with_opt};
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use http::Request;
 use ops::testing::soon;
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, ConnectionError, ReadError, ReadToEndError};
-use zone::testing::zone;
 
 use super::*;
-use crate::message::Outcome;
-use crate::testing::{Running, Setup, run_also_on};
+use crate::testing::{Running, Setup, Waiting, run_also_on, www};
 use crate::tls::testing::Authority;
-use crate::{Handler, Listener, Next, Question, Reply};
+use crate::{Listener, TlsIdentity};
 
 /// A server with a listener for QUIC.
 struct Site {
@@ -116,19 +112,9 @@ async fn closed(connection: &quinn::Connection) -> u64 {
     close.error_code.into_inner()
 }
 
-/// A small zone.
-fn small() -> Setup {
-    Setup::new(vec![zone("z.", 5, &["www A 10.0.0.1"])])
-}
-
-/// The question of the small zone.
-fn www() -> Vec<u8> {
-    query(0, "www.z.", Rtype::A)
-}
-
 #[tokio::test]
 async fn each_stream_has_a_query_and_its_reply() {
-    let site = Site::start(small(), Proto::Quic);
+    let site = Site::start(Setup::small(), Proto::Quic);
     let connection = site.connect().await;
     for _ in 0..3 {
         let reply = ask(&connection, &www()).await;
@@ -151,7 +137,7 @@ async fn each_stream_has_a_query_and_its_reply() {
 /// RFC 9250 section 4.3.3, and 4.2.1 for the ID.
 #[tokio::test]
 async fn a_protocol_error_ends_the_connection_and_not_others() {
-    let site = Site::start(small(), Proto::Quic);
+    let site = Site::start(Setup::small(), Proto::Quic);
     let other = site.connect().await;
     let mut response = www();
     response[2] |= 0x80;
@@ -182,7 +168,7 @@ async fn a_protocol_error_ends_the_connection_and_not_others() {
 
 #[tokio::test]
 async fn connections_are_limited_in_all_and_for_each_client() {
-    let mut setup = small();
+    let mut setup = Setup::small();
     setup.settings.tcp.max_per_client = 2;
     setup.settings.quic.max_connections = 3;
     let site = Site::start(setup, Proto::Quic);
@@ -212,7 +198,7 @@ async fn connections_are_limited_in_all_and_for_each_client() {
 #[tokio::test]
 async fn idle_connections_and_unfinished_requests_are_ended() {
     for proto in [Proto::Quic, Proto::Https3] {
-        let mut setup = small();
+        let mut setup = Setup::small();
         setup.settings.tcp.first_request_timeout = Duration::from_millis(100);
         setup.settings.tcp.idle_timeout = Duration::from_millis(200);
         let site = Site::start(setup, proto);
@@ -226,70 +212,85 @@ async fn idle_connections_and_unfinished_requests_are_ended() {
         let (mut send, mut receive) = begun.open_bi().await.unwrap();
         send.write_all(&[0]).await.unwrap();
         let got = soon(receive.read_to_end(10)).await;
-        assert!(got.is_ok_and(|got| got.is_empty()) || proto == Proto::Quic);
+        let reset = ReadError::Reset(VarInt::from_u32(1));
+        let want = if proto == Proto::Quic {
+            Err(ReadToEndError::Read(reset))
+        } else {
+            Ok(vec![])
+        };
+        assert_eq!(got, want);
         site.until_empty().await;
-    }
-}
-
-/// Answers when it is told to.
-struct Waiting(Arc<tokio::sync::Semaphore>);
-
-impl Handler for Waiting {
-    fn name(&self) -> &'static str {
-        "waiting"
-    }
-
-    fn passes(&self, _question: &Question<'_>) -> bool {
-        false
-    }
-
-    fn answer<'a>(
-        &'a self,
-        request: &'a mut crate::Request,
-        _next: Next,
-    ) -> BoxFuture<'a, Outcome> {
-        let waited = Arc::clone(&self.0);
-        async move {
-            let _passed = waited.acquire().await;
-            if request.qtype == Rtype::TXT {
-                return Outcome::Dropped;
-            }
-            assert_ne!(request.qtype, Rtype::MX, "a fault of a handler");
-            Outcome::Reply(Reply::empty("waiting", dns::Rcode::NOERROR, 0))
-        }
-        .boxed()
+        assert_eq!(site.running.stats.quic_timed_out.get(), 2);
     }
 }
 
 #[tokio::test]
 async fn streams_wait_side_by_side_and_a_dropped_query_ends_its_stream() {
-    let waits = Arc::new(tokio::sync::Semaphore::new(0));
-    let mut setup = Setup::new(vec![]);
-    setup.handlers[0].push(Arc::new(Waiting(Arc::clone(&waits))));
-    setup.settings.quic_workers = 3;
+    for (workers, max_streams, inside) in [(3, 256, 3), (1024, 2, 2)] {
+        let (mut setup, waiting) = Waiting::setup();
+        setup.settings.quic_workers = workers;
+        setup.settings.quic.max_streams = max_streams;
+        let site = Site::start(setup, Proto::Quic);
+        let connection = site.connect().await;
+        let mut asking = JoinSet::new();
+        for qtype in [Rtype::A, Rtype::MX, Rtype::TXT, Rtype::AAAA, Rtype::A] {
+            let connection = connection.clone();
+            asking.spawn(async move {
+                let reply = exchange(&connection, &framed(&query(0, "x.", qtype))).await;
+                reply.map_or(u8::MAX, |reply| reply[5] & 15)
+            });
+        }
+        waiting.until_arrived(inside).await;
+        assert_eq!(waiting.arrived(), inside);
+        waiting.permits.add_permits(1);
+        let mut rcodes = Vec::new();
+        while let Some(ended) = soon(asking.join_next()).await {
+            rcodes.push(ended.unwrap());
+        }
+        rcodes.sort_unstable();
+        assert_eq!(rcodes, [0, 0, 0, 2, u8::MAX]);
+        assert_eq!(site.running.stats.panics.get(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_is_slow_to_ask_holds_no_worker() {
+    let mut setup = Setup::small();
+    setup.settings.quic_workers = 1;
+    setup.settings.tcp.first_request_timeout = Duration::from_secs(3600);
     let site = Site::start(setup, Proto::Quic);
-    let connection = site.connect().await;
-    let mut asking = JoinSet::new();
-    for qtype in [Rtype::A, Rtype::MX, Rtype::TXT, Rtype::AAAA, Rtype::A] {
-        let connection = connection.clone();
-        asking.spawn(async move {
-            let reply = exchange(&connection, &framed(&query(0, "x.", qtype))).await;
-            reply.map_or(u8::MAX, |reply| reply[5] & 15)
-        });
+    let slow = site.connect().await;
+    let (mut send, _receive) = slow.open_bi().await.unwrap();
+    send.write_all(&framed(&www())[..1]).await.unwrap();
+    // Streams of a connection are accepted in their order.
+    let reply = ask(&slow, &www()).await;
+    assert_eq!(answers(&[reply]).len(), 1);
+    let other = site.connect().await;
+    assert_eq!(answers(&[ask(&other, &www()).await]).len(), 1);
+}
+
+#[tokio::test]
+async fn a_reload_changes_the_limits_of_new_connections() {
+    let site = Site::start(Setup::small(), Proto::Quic);
+    let before = site.connect().await;
+    let mut setup = Setup::small();
+    setup.settings.quic.max_streams = 1;
+    let material = site.authority.material("dns.example", None);
+    setup.tls = Some(Arc::new(TlsIdentity::new(&material).unwrap()));
+    site.running.answering.replace(&setup.server(), None);
+    let after = site.connect().await;
+    for (connection, is_limited) in [(before, false), (after, true)] {
+        assert_eq!(answers(&[ask(&connection, &www()).await]).len(), 1);
+        let _first = soon(connection.open_bi()).await.unwrap();
+        let mut second = std::pin::pin!(connection.open_bi());
+        let opened = std::future::poll_fn(|cx| std::task::Poll::Ready(second.as_mut().poll(cx)));
+        assert_eq!(opened.await.is_pending(), is_limited);
     }
-    waits.add_permits(1);
-    let mut rcodes = Vec::new();
-    while let Some(ended) = soon(asking.join_next()).await {
-        rcodes.push(ended.unwrap());
-    }
-    rcodes.sort_unstable();
-    assert_eq!(rcodes, [0, 0, 0, 2, u8::MAX]);
-    assert_eq!(site.running.stats.panics.get(), 1);
 }
 
 #[tokio::test]
 async fn a_connection_ends_with_its_last_request_and_with_the_server() {
-    let mut setup = small();
+    let mut setup = Setup::small();
     setup.settings.tcp.max_queries = Some(2);
     let site = Site::start(setup, Proto::Quic);
     let connection = site.connect().await;
@@ -370,7 +371,7 @@ fn head(method: &str, path: &str, content_type: &str) -> Request<()> {
 
 #[tokio::test]
 async fn requests_over_http_3_are_answered_or_have_their_status() {
-    let site = Site::start(small(), Proto::Https3);
+    let site = Site::start(Setup::small(), Proto::Https3);
     let mut client = H3::begin(site.connect().await).await;
     let message = "application/dns-message";
     let mut cut = www();
@@ -407,7 +408,7 @@ async fn requests_over_http_3_are_answered_or_have_their_status() {
 /// The codec holds a frame until it is whole: here one of 16 MB.
 #[tokio::test]
 async fn a_stream_that_is_too_large_is_ended() {
-    let site = Site::start(small(), Proto::Https3);
+    let site = Site::start(Setup::small(), Proto::Https3);
     let connection = site.connect().await;
     let (mut send, _receive) = connection.open_bi().await.unwrap();
     // A frame HEADERS (1) with a length of four octets (RFC 9000 section 16).
@@ -427,7 +428,7 @@ async fn a_stream_that_is_too_large_is_ended() {
 
 #[tokio::test]
 async fn the_last_reply_over_http_3_arrives() {
-    let mut setup = small();
+    let mut setup = Setup::small();
     setup.settings.tcp.max_queries = Some(2);
     let site = Site::start(setup, Proto::Https3);
     let mut client = H3::begin(site.connect().await).await;
