@@ -8,7 +8,7 @@
 use crate::ordered::{MAX_LABELS, OrderedTrail, OwnerRef, POINTER_END, UNKNOWN};
 use crate::wire_name::{MAX_NAME_OCTETS, wire_name_len};
 
-/// The places of the table, after the first, that a suffix may be in.
+/// How many further places of the table are tried for a suffix.
 const PROBES: usize = 8;
 
 /// The use of a name. Names of one use follow each other in order, so each use has its own trail.

@@ -96,10 +96,10 @@ impl<'a> Opt<'a> {
 }
 
 /// An option: its code and its data.
-type RawOption<'a> = (u16, &'a [u8]);
+pub(crate) type RawOption<'a> = (u16, &'a [u8]);
 
 /// The first option, and the rest.
-fn split(options: &[u8]) -> Option<(RawOption<'_>, &[u8])> {
+pub(crate) fn split(options: &[u8]) -> Option<(RawOption<'_>, &[u8])> {
     let ([c0, c1, l0, l1], rest) = options.split_first_chunk()?;
     let length = usize::from(u16::from_be_bytes([*l0, *l1]));
     let (data, rest) = rest.split_at_checked(length)?;

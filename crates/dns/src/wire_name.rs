@@ -4,6 +4,7 @@
 pub(crate) const MAX_NAME_OCTETS: usize = 255;
 /// The most octets a label may have (RFC 1035 section 2.3.4).
 pub(crate) const MAX_LABEL_OCTETS: usize = 63;
+
 /// The labels of an uncompressed wire name.
 pub(crate) struct Labels<'a>(pub(crate) &'a [u8]);
 
@@ -54,8 +55,8 @@ pub(crate) fn skip_name(raw: &[u8], at: usize) -> Option<usize> {
     loop {
         let length = usize::from(*raw.get(at)?);
         match length {
-            0 => return (at - start < 255).then_some(at + 1),
-            1..=63 => at += length + 1,
+            0 => return (at - start < MAX_NAME_OCTETS).then_some(at + 1),
+            1..=MAX_LABEL_OCTETS => at += length + 1,
             0xc0.. => {
                 let target = (length & 0x3f) << 8 | usize::from(*raw.get(at + 1)?);
                 return (target < at).then_some(at + 2);

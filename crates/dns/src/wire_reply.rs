@@ -8,7 +8,9 @@
 //! Records of other classes than the question's are left out: a record here has no class of its own. Names
 //! in the data of types that none may compress (RFC 3597 section 4) are left as they are.
 
+use crate::edns::{self, EXTENDED_ERROR};
 use crate::name::{DecodeError, Name};
+use crate::wire::HEADER_OCTETS;
 use crate::{Rcode, Rdata, Record, Rtype, Ttl};
 
 /// A reply as read.
@@ -50,9 +52,6 @@ pub enum BadReply {
     },
 }
 
-const HEADER: usize = 12;
-/// The EDNS option of extended errors.
-const EXTENDED_ERROR: u16 = 15;
 /// The longest text of an extended error that is kept.
 const MOST_TEXT: usize = 255;
 
@@ -62,7 +61,7 @@ impl Response {
     /// # Errors
     /// [`BadReply`].
     pub fn decode(octets: &[u8]) -> Result<Self, BadReply> {
-        let header = octets.get(..HEADER).ok_or(BadReply::NoHeader)?;
+        let header = octets.get(..HEADER_OCTETS).ok_or(BadReply::NoHeader)?;
         let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
         let mut response = Self {
             id: number(0),
@@ -70,7 +69,10 @@ impl Response {
             rcode: Rcode(number(2) & 15),
             ..Self::default()
         };
-        let mut reader = Reader { octets, at: HEADER };
+        let mut reader = Reader {
+            octets,
+            at: HEADER_OCTETS,
+        };
         let counts = [4, 6, 8, 10].map(number);
         let read = reader.read(counts, &mut response);
         let (id, flags) = (response.id, response.flags);
@@ -259,17 +261,13 @@ fn layout(rtype: Rtype) -> Layout {
 /// The extended errors among EDNS options; malformed ones are ignored.
 fn extended_errors(options: &[u8]) -> Vec<(u16, String)> {
     let (mut found, mut rest) = (Vec::new(), options);
-    while let [a, b, c, d, more @ ..] = rest {
-        let length = usize::from(u16::from_be_bytes([*c, *d]));
-        let Some(data) = more.get(..length) else {
-            break;
-        };
-        if let (EXTENDED_ERROR, [high, low, text @ ..]) = (u16::from_be_bytes([*a, *b]), data) {
+    while let Some(((code, data), tail)) = edns::split(rest) {
+        rest = tail;
+        if let (EXTENDED_ERROR, [high, low, text @ ..]) = (code, data) {
             let text = &text[..text.len().min(MOST_TEXT)];
             let text = String::from_utf8_lossy(text).into_owned();
             found.push((u16::from_be_bytes([*high, *low]), text));
         }
-        rest = &more[length..];
     }
     found
 }
