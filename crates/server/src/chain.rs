@@ -386,12 +386,6 @@ impl Next {
         (&self.router, self.block)
     }
 
-    /// Whether anything stands behind.
-    #[must_use]
-    pub fn is_some(&self) -> bool {
-        self.at < self.block().handlers.len()
-    }
-
     /// Asks the whole server, as a client would: for the target of an alias, for one. What was asked for already on
     /// the way here would go the same way again.
     pub fn again(self, request: &mut Request) -> BoxFuture<'_, Outcome> {

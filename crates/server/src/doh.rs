@@ -1,6 +1,6 @@
 //! DNS over HTTPS (RFC 8484): which request carries which message, and what goes back with its reply.
 //!
-//! As CoreDNS has it, but that a method is refused with 405 and a type with 415, as RFC 9110 says; there both are 400.
+//! As in CoreDNS, with two exceptions: an unknown method gets 405 and an unknown type 415 (RFC 9110). CoreDNS says 400.
 //!
 //! # Not implemented
 //! Paths other than `/dns-query`, and `Accept`: there is one type of replies (section 4.1).
@@ -20,8 +20,6 @@ const PATH: &str = "/dns-query";
 const MESSAGE: &str = "application/dns-message";
 /// The variable of the URI that has the message (section 4.1).
 const VARIABLE: &str = "dns=";
-/// The largest message of a request. Transfers aside, none is larger.
-pub(crate) const MOST_OCTETS: usize = REQUEST_OCTETS;
 /// How long a client may keep a reply that says nothing about it, as in CoreDNS.
 const SHORTEST_LIFETIME: u32 = 5;
 /// The longest it may keep one, as in CoreDNS.
@@ -68,7 +66,7 @@ fn of_query(query: &str) -> Result<Vec<u8>, StatusCode> {
     let (Some(text), None) = (found.next(), found.next()) else {
         return Err(StatusCode::BAD_REQUEST);
     };
-    let mut message = vec![0; MOST_OCTETS];
+    let mut message = vec![0; REQUEST_OCTETS];
     match BASE64.decode_slice(text, &mut message) {
         Ok(octets) => {
             message.truncate(octets);
@@ -151,7 +149,7 @@ mod tests {
         };
         let query = Query::parse(&message).unwrap();
         assert_eq!(query.name(), b"\x03www\x07example\x03com\0");
-        let larger = BASE64.encode(vec![0; MOST_OCTETS + 1]);
+        let larger = BASE64.encode(vec![0; REQUEST_OCTETS + 1]);
         for (uri, want) in [
             ("/dns-query".to_owned(), 400),
             ("/dns-query?dn=AAAB".to_owned(), 400),

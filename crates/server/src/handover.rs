@@ -190,14 +190,14 @@ impl Exchange<'_> {
         }
     }
 
-    /// Notes what a secondary asked for.
-    pub(crate) fn note_asked(&self, zone: &Zone, asked: SecondaryRequest) {
+    /// Notes the request of a secondary.
+    pub(crate) fn note_asked(&self, zone: &Zone, request: SecondaryRequest) {
         let shared = self.shared;
         if shared.secondaries.knows(self.asker.address) {
             let id = self.peer_id();
             shared
                 .secondaries
-                .requested(zone.apex(), &id, asked, shared.clock.wall());
+                .requested(zone.apex(), &id, request, shared.clock.wall());
         }
     }
 }

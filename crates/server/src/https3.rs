@@ -16,10 +16,11 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use self::bounded::Bounded;
-use crate::doh::{self, Carried, MOST_OCTETS};
+use crate::doh::{self, Carried};
 use crate::own_tasks::log_end;
 use crate::quic::QuicConnection;
 use crate::requests::Requests;
+use crate::udp::REQUEST_OCTETS;
 
 pub use self::bounded::BoundedConnection;
 
@@ -90,7 +91,7 @@ impl Requests {
         resolver: RequestResolver<BoundedConnection, Bytes>,
     ) -> Result<(), StreamError> {
         let _in_progress = self.begin();
-        // Who sends no header gets no response.
+        // A client that sends no header gets no response.
         let Ok(resolved) = timeout(self.patience(), resolver.resolve_request()).await else {
             return Ok(());
         };
@@ -132,7 +133,7 @@ async fn read(exchange: &mut Exchange) -> Result<Vec<u8>, StatusCode> {
     let mut message = Vec::new();
     loop {
         match exchange.recv_data().await {
-            Ok(Some(data)) if message.len() + data.remaining() > MOST_OCTETS => {
+            Ok(Some(data)) if message.len() + data.remaining() > REQUEST_OCTETS => {
                 return Err(StatusCode::PAYLOAD_TOO_LARGE);
             }
             Ok(Some(mut data)) => {

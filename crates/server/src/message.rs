@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use dns::{Name, Query, Rcode, Record, Rtype};
 
-/// What is said when a handler counts on another and there is none; CoreDNS's words.
+/// The error when a handler needs a next one and there is none, in CoreDNS's words.
 pub(super) const END_OF_CHAIN: &str = "no next plugin found";
 
 /// How a request came.

@@ -1,6 +1,6 @@
 //! The requests of a connection that has many at once, each with a reply of its own: in HTTP, or in streams of QUIC.
 //!
-//! Transfers are not among them: they are refused before anything else is done.
+//! Transfers are not among them: they are refused before access or zones are looked at.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Counts queries as CoreDNS does: by server, zone of the block, protocol, type, response code and handler.
 //!
-//! Nothing is locked or allocated for a query. Each counter stands in several shards, so that the threads of
+//! Nothing is allocated for a query, and nothing is locked but for the codes of HTTP and QUIC. Each counter stands in several shards, so that the threads of
 //! several sockets seldom write to one place; they are added up at scrape. Sizes are those on the wire.
 
 use std::collections::BTreeMap;
@@ -335,7 +335,7 @@ impl Codes {
 /// The counters of all servers and zones: they outlast a configuration.
 #[derive(Debug, Default)]
 pub struct Tallies {
-    /// Of each server what is no message of DNS. The lock is held for one look or one scrape.
+    /// The HTTP statuses and QUIC codes of each server. The lock is held for one look or one scrape.
     codes: Mutex<BTreeMap<String, Arc<Codes>>>,
     /// By server and zone. The lock is held for one look or one scrape.
     zones: Mutex<BTreeMap<(String, String), Arc<ZoneTally>>>,

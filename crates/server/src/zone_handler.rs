@@ -1,6 +1,6 @@
 //! The zones of a block as a part of its chain: what they say to a request, as a reply.
 
-use dns::{Name, Rcode, Record, RrRef, Rtype, flags};
+use dns::{Name, Rcode, RrRef, flags};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use zone::lookup::{Additionals, LinkSet, each_additional};
@@ -74,11 +74,9 @@ fn reply_of(of: &ZoneAnswer<'_>, asked: &Name) -> Reply {
     if answer.is_authoritative() {
         reply.flags = flags::AA;
     }
-    let soa_at = |ttl| Record {
-        owner: version.contents.apex().clone(),
-        rtype: Rtype::SOA,
-        ttl,
-        rdata: version.soa_rdata.clone(),
+    let soa_at = |ttl| {
+        let soa = version.soa_record();
+        RrRef { ttl, ..soa }.to_record()
     };
     for link in answer.links() {
         match link.set {
