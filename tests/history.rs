@@ -335,7 +335,7 @@ fn exported_master_files_are_the_versions() {
     );
     // A Service from the first version, which is not kept any more.
     let blamed = site.ask(&["blame", "cluster.local", "s7.test.svc.cluster.local."]);
-    assert!(blamed.contains("from before what is kept"), "{blamed}");
+    assert!(blamed.contains("from before the kept history"), "{blamed}");
 }
 
 #[test]

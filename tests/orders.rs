@@ -206,7 +206,7 @@ fn a_frozen_zone_stays_over_a_restart_until_it_is_released() {
         ),
         (
             &["rollback", ZONE, "now", "--for", "1h"],
-            "is no serial and no time",
+            "is neither a serial nor a time",
         ),
         (&["freeze", ZONE, "--for", "soon"], "\"soon\" is no time"),
     ] {

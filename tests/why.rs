@@ -177,7 +177,7 @@ const CASES: [(&str, &str, &str, &str); 35] = [
         "svc.cluster.local",
         "nodata",
         "handlers",
-        "names below it alone",
+        "only names below it",
     ),
     (
         "1.7.96.10.in-addr.arpa PTR",
@@ -265,7 +265,7 @@ fn why_names_what_answers_and_why_nothing_does() {
     }
     let said = site.ask(&["why", "web.test.svc.cluster.local", "TXT"]);
     let first = said.lines().next().unwrap_or_default();
-    assert!(first.ends_with(", unless hosts decides before"), "{said}");
+    assert!(first.ends_with(", unless hosts decides first"), "{said}");
     for (name, before) in [
         ("web.test.svc.cluster.local", "hosts"),
         ("alias.example.org", ""),

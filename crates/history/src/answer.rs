@@ -1,4 +1,4 @@
-//! Questions about the past, and which command answers them.
+//! Answers questions about the past: finds the zones, versions and names that a question means, and runs its command.
 
 use std::io;
 
@@ -13,96 +13,96 @@ use crate::page::Room;
 use crate::past::{Order, Past, begins, last_version};
 use crate::{blame, diff, export, log, show, status, verify, why};
 
-/// What is asked.
+/// A question about the past, or a command for the running server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Request {
-    /// Versions, newest first.
+    /// Lists versions, newest first.
     Log {
-        /// Only of this zone.
+        /// Only this zone.
         zone: Option<String>,
-        /// Only from this time on.
+        /// Only versions from this time on.
         since: Option<String>,
-        /// Only up to this time.
+        /// Only versions up to this time.
         until: Option<String>,
-        /// Only those that changed this name.
+        /// Only versions that changed this name.
         name: Option<String>,
-        /// Only those this object caused: `KIND/NAMESPACE/NAME`.
+        /// Only versions caused by this object: `KIND/NAMESPACE/NAME`.
         object: Option<String>,
     },
-    /// Versions after those that were given last, oldest first.
+    /// Lists the versions after those already sent, oldest first.
     Follow(Follow),
-    /// A version as a master file.
+    /// Prints a version as a master file.
     Show {
         /// `ZONE[@SERIAL|@TIME]`.
         zone: String,
         /// Only this name.
         name: Option<String>,
     },
-    /// What differs between two versions.
+    /// Compares two versions.
     Diff {
         /// The zone.
         zone: String,
         /// Serial or time.
         from: String,
-        /// Serial or time; now when absent.
+        /// Serial or time; the newest version when absent.
         to: Option<String>,
     },
-    /// Why the records of a version are there.
+    /// Explains why the records of a version exist.
     Blame {
         /// `ZONE[@SERIAL|@TIME]`.
         zone: String,
         /// Only this name.
         name: Option<String>,
     },
-    /// Whether the history is as it was written.
+    /// Verifies that the history is as it was written.
     Verify {
-        /// Only of this zone.
+        /// Only this zone.
         zone: Option<String>,
     },
-    /// The history with all hashes, a page at a time.
+    /// Exports the history with all hashes, a page at a time.
     History {
         /// The zone.
         zone: String,
-        /// The number of the version that was given last; the beginning when absent.
+        /// The number of the last version already sent; absent for the first page.
         after: Option<u64>,
     },
-    /// How things stand.
+    /// Reports zones, sources and secondaries, with the extent of stored histories.
     Status,
-    /// The same, but for what the store keeps: nothing is read.
+    /// Like `Status`, without the stored histories: reads nothing from the store.
     Standing,
-    /// Why a name has the answer that it has.
+    /// Explains the answer that a name gets.
     Why {
         /// The name.
         name: String,
         /// The type; A when absent.
         rtype: Option<String>,
     },
-    /// What is held of a zone is to be published.
+    /// Publishes the change that is held back in a zone.
     Release {
         /// The zone.
         zone: String,
     },
-    /// A zone is to stay as it is.
+    /// Freezes a zone.
     Freeze {
         /// The zone.
         zone: String,
-        /// For how long; until it is released when absent.
+        /// How long; until it is released when absent.
         time: Option<String>,
     },
-    /// A zone is to have an old content again.
+    /// Rolls a zone back to an old version.
     Rollback {
         /// The zone.
         zone: String,
         /// Serial or time.
         to: String,
-        /// For how long.
+        /// How long.
         time: String,
     },
 }
 
 impl Request {
-    /// Whether much of the store may be read for it.
+    /// Whether the answer may read much of the store.
     pub(super) const fn reads_much(&self) -> bool {
         match self {
             Self::Log { .. }
@@ -111,7 +111,7 @@ impl Request {
             | Self::Blame { .. }
             | Self::Verify { .. }
             | Self::History { .. } => true,
-            // A little of it at most; a follower comes again and again.
+            // At most a little of the store; followers ask again and again.
             Self::Follow(_)
             | Self::Status
             | Self::Standing
@@ -123,33 +123,33 @@ impl Request {
     }
 }
 
-/// Which versions are to follow.
+/// A request for the versions that follow.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Follow {
-    /// Only of this zone.
+    /// Only this zone.
     pub zone: Option<String>,
-    /// Only from this time on, or after this serial; without it only what is new.
+    /// Only versions from this time on, or after this serial. When absent, only new versions.
     pub since: Option<String>,
-    /// Only those that changed this name.
+    /// Only versions that changed this name.
     pub name: Option<String>,
-    /// Only those this object caused.
+    /// Only versions caused by this object.
     pub object: Option<String>,
-    /// Whether each line has all that a check of the hashes needs.
+    /// Whether each line has everything needed to check the hashes.
     pub is_whole: bool,
-    /// Where the answer before ended.
+    /// The position at the end of the previous answer.
     pub cursor: Option<Cursor>,
 }
 
-/// A request and how its answer is to look.
+/// A request and its output format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// What is asked.
+    /// The request.
     pub request: Request,
-    /// How the answer looks.
+    /// The format of the answer.
     pub output: Output,
 }
 
-/// Writes the answer to a question that someone asks.
+/// Writes the answer to a question. `asker` is recorded as the operator of a hold or release.
 ///
 /// # Errors
 /// [`AuditError`]; part of the answer may be written already.
@@ -231,7 +231,7 @@ pub fn answer(
     }
 }
 
-/// How things stand, with what is kept of histories.
+/// The status, with the extent of the stored histories.
 fn status_with_histories(past: &dyn Past) -> Result<status::Status, AuditError> {
     let mut status = past.status().ok_or(AuditError::NoServer)?;
     for line in &mut status.zones {
@@ -258,19 +258,19 @@ pub(super) fn answer_follow(
     } = followed;
     let zones = zones_of(past, zone)?;
     let start = match cursor {
-        // A stream that began goes on, though its beginning may have left the history.
+        // A stream that was started continues, even if its start has left the history.
         Some(cursor) => cursor.clone(),
         None => match since_followed(past, zone, since)? {
             None => Cursor::at_newest(past, &zones)?,
             Some(Since::Time(since_ms)) => Cursor::before(past, &zones, since_ms)?,
-            // What has this serial was seen.
+            // The version with this serial is known to the caller.
             Some(Since::Version { given, time_ms: _ }) => Cursor {
                 given: zones.iter().map(|it| (it.to_string(), given)).collect(),
                 is_more: false,
             },
         },
     };
-    // Where no zone is named, others may come.
+    // Without a zone in the request, new zones can appear.
     let named = if zone.is_some() { &zones[..] } else { &[] };
     let filter = filter_of(named, name, object)?;
     let followed = follow::Followed {
@@ -281,13 +281,12 @@ pub(super) fn answer_follow(
     follow::write(past, &followed, start, room, output, out)
 }
 
-/// A time that is named.
 fn time_of(past: &dyn Past, text: &Option<String>) -> Result<Option<u64>, AuditError> {
     let time = |text| Moment::parse_time(text, past.now_ms());
     Ok(text.as_deref().map(time).transpose()?)
 }
 
-/// The order to go back to an old content.
+/// The rollback to an old version.
 fn rollback_of(
     past: &dyn Past,
     zone: &str,
@@ -306,7 +305,6 @@ fn rollback_of(
     Ok((zone, order))
 }
 
-/// Which names and objects are wanted.
 fn filter_of(
     zones: &[Name],
     name: &Option<String>,
@@ -320,7 +318,8 @@ fn filter_of(
     })
 }
 
-/// A name that is asked for in some zones, in any where none is given; elsewhere nothing is known of it, which is not to read as if it were absent.
+/// Parses a name and checks that it is in one of these zones. For a name elsewhere, an empty answer would look as if
+/// the name did not exist. With no zones, any name is accepted.
 fn name_in(zones: &[Name], name: &Option<String>) -> Result<Option<Name>, AuditError> {
     let name = name.as_deref().map(Name::parse).transpose()?;
     match name {
@@ -333,14 +332,14 @@ fn name_in(zones: &[Name], name: &Option<String>) -> Result<Option<Name>, AuditE
 }
 
 enum Since {
-    /// A time, milliseconds since 1970 UTC.
+    /// In milliseconds since 1970 UTC.
     Time(u64),
-    /// A version that is named by its serial.
+    /// The version with a serial.
     Version { given: Given, time_ms: u64 },
 }
 
 impl Since {
-    /// The time, milliseconds since 1970 UTC.
+    /// In milliseconds since 1970 UTC.
     const fn time_ms(&self) -> u64 {
         match self {
             Self::Time(time_ms) | Self::Version { given: _, time_ms } => *time_ms,
@@ -368,7 +367,7 @@ fn since_of(
     }))
 }
 
-/// Reads from when on a stream is wanted: what a serial named that is not kept any more was seen, nevertheless.
+/// Finds the start of a stream. If a serial is no longer kept, its version counts as sent.
 fn since_followed(
     past: &dyn Past,
     zone: &Option<String>,
@@ -383,7 +382,7 @@ fn since_followed(
     }
 }
 
-/// The zone that is named, or all.
+/// The zone with this name, or all zones.
 fn zones_of(past: &dyn Past, zone: &Option<String>) -> Result<Vec<Name>, AuditError> {
     match zone {
         Some(zone) => Ok(vec![known_zone(past, zone)?]),
@@ -391,7 +390,7 @@ fn zones_of(past: &dyn Past, zone: &Option<String>) -> Result<Vec<Name>, AuditEr
     }
 }
 
-/// What is to be verified: also zones of which nothing is left.
+/// The zones to verify, including zones that lost all versions.
 fn verified(past: &dyn Past, zone: &Option<String>) -> Result<Vec<Name>, AuditError> {
     let lost = past.lost();
     if let Some(zone) = zone {
@@ -411,7 +410,7 @@ fn verified(past: &dyn Past, zone: &Option<String>) -> Result<Vec<Name>, AuditEr
     Ok(zones)
 }
 
-/// A zone that is in the store.
+/// A zone of the store.
 fn known_zone(past: &dyn Past, text: &str) -> Result<Name, AuditError> {
     let zone = Name::parse(text)?.to_lower();
     let known = past.zones();
@@ -422,7 +421,6 @@ fn known_zone(past: &dyn Past, text: &str) -> Result<Name, AuditError> {
     }
 }
 
-/// `ZONE[@SERIAL|@TIME]`.
 fn zone_and_moment(past: &dyn Past, text: &str) -> Result<(Name, Option<Moment>), AuditError> {
     match text.split_once('@') {
         None => Ok((known_zone(past, text)?, None)),
@@ -433,8 +431,8 @@ fn zone_and_moment(past: &dyn Past, text: &str) -> Result<(Name, Option<Moment>)
     }
 }
 
-/// The number of the version that is meant; the newest for `None`. Costs a binary search, for serials and
-/// times rise with numbers.
+/// The number of the version that `moment` means; the newest for `None`. Costs a binary search, because serials and
+/// times ascend.
 fn version_at(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<u64, AuditError> {
     let (oldest, newest) = past.range(zone).ok_or_else(|| AuditError::NoZone {
         zone: zone.clone(),

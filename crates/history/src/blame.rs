@@ -1,4 +1,4 @@
-//! `blame`: for each record since which version it stands, and by which object.
+//! `blame`: for each record, the version that added it, and its causes.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,8 +17,8 @@ use crate::moment::TimeText;
 use crate::past::{Past, begins, contents_at, step_of};
 use crate::show::each_record;
 
-/// Writes the reasons of a version's records, or of those at one name; the SOA, which every version
-/// changes, aside.
+/// Writes the reasons of a version's records, or of those at one name. The SOA is left out, because every version
+/// changes it.
 pub(super) fn write(
     past: &dyn Past,
     zone: &Name,
@@ -64,11 +64,9 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Since when a record stands, and why; or since when it does not.
+/// The step that added a record, or removed it.
 pub(super) struct Reason {
-    /// The step that brought it, or took it.
     pub(super) step: Arc<Step>,
-    /// The group of its causes.
     pub(super) tag: u32,
 }
 
@@ -88,7 +86,7 @@ impl Reason {
     }
 }
 
-/// Since when each of some records stands, and why.
+/// The reasons of some records in a version.
 pub(super) fn since(
     past: &dyn Past,
     zone: &Name,
@@ -104,9 +102,9 @@ pub(super) fn since(
     Ok(reasons.into_iter().map(since).collect())
 }
 
-/// Since when a record stands, for others who tell of it.
+/// The reason of a record, or the start of the history if the reason is older.
 pub(super) struct Since {
-    /// `None` where that is not kept any more.
+    /// `None` when the step is no longer kept.
     reason: Option<Reason>,
     begins: String,
 }
@@ -121,7 +119,8 @@ impl Since {
     }
 }
 
-/// Looks each record up by the index: the last of these steps that has it among `records_of`. For few.
+/// Looks up each record in the index and finds the last of these steps that has it among `records_of`. For few
+/// records.
 pub(super) fn one_by_one(
     past: &dyn Past,
     zone: &Name,
@@ -187,7 +186,7 @@ fn write_text(
     write_reason(reason, begins, out)
 }
 
-/// Since when and why, for people.
+/// Writes a reason as text.
 fn write_reason(
     reason: Option<&Reason>,
     begins: &str,
@@ -196,7 +195,7 @@ fn write_reason(
     let Some(reason) = reason else {
         return Ok(writeln!(
             out,
-            "    from before what is kept: history begins at {begins}"
+            "    from before the kept history, which begins at {begins}"
         )?);
     };
     let step = &reason.step;

@@ -1,8 +1,8 @@
-//! The control socket: questions to a running server, over a unix socket in the state folder.
+//! The control socket answers questions to a running server over a unix socket in the state folder.
 //!
-//! One question a connection: a line of JSON; the answer is a line `ok`, then the text; or a line `wrong …`
-//! (the question is at fault) or `error …`, or `broken …` and then the text.
-//! File permissions are the access control: the socket is the owner's alone.
+//! Each connection carries one question, a line of JSON. The answer is a line `ok` and then text, or a line `broken
+//! …` (the history is damaged) and then text, or only a line `wrong …` (the question is at fault) or `error …`. File
+//! permissions are the access control: only the owner can use the socket.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -24,23 +24,23 @@ use crate::past::Past;
 use crate::pieces::Pieces;
 
 const QUESTION_OCTETS: u64 = 64 * 1024;
-/// How long a question may take to arrive.
+/// The time within which a question must arrive.
 const QUESTION_TIME: Duration = Duration::from_secs(10);
-/// The most questions that are heard at once.
+/// The most open connections.
 const QUESTIONS_AT_ONCE: usize = 16;
-/// The most of those that read much of the store that are answered at once.
+/// The most questions answered at once that read much of the store.
 const MOST_READ_AT_ONCE: usize = 4;
 
-/// How many questions that read much of the store are answered at once, the others after them: one less than there are
-/// processors, where there is more than one. Some of them are answered by two threads for a while; commits and answers to
-/// queries come first all the same ([`ops::yield_to_others`]).
+/// The number of questions answered at once that read much of the store; others wait. It is one less than the number
+/// of processors, but at least one. An answer can use two threads for a while. Commits and queries have priority
+/// anyway ([`ops::yield_to_others`]).
 #[must_use]
 pub fn read_at_once() -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     processors.saturating_sub(1).clamp(1, MOST_READ_AT_ONCE)
 }
 
-/// Where the socket lies.
+/// The path of the socket.
 #[must_use]
 pub fn socket_path(state: &Path) -> PathBuf {
     state.join("control.sock")
@@ -51,14 +51,14 @@ pub fn socket_path(state: &Path) -> PathBuf {
 pub enum Refused {
     /// The question is at fault.
     Question(String),
-    /// The server or the way to it.
+    /// The server, or the connection to it, is at fault.
     Server(String),
 }
 
-/// Asks a running server; `None` when none runs.
+/// Asks a running server; `None` when none is running.
 ///
 /// # Errors
-/// What the server says, or the connection's failure.
+/// The server's error, or that of the connection.
 pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Result<(), Refused>> {
     let mut stream = UnixStream::connect(socket_path(state)).ok()?;
     let mut exchange = || -> io::Result<Result<(), Refused>> {
@@ -76,7 +76,11 @@ pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Res
                 return Ok(Err(Refused::Server(text.to_owned())));
             }
             _ if head.trim_end() == "ok" => {}
-            _ => return Ok(Err(Refused::Server("the server broke off".to_owned()))),
+            _ => {
+                return Ok(Err(Refused::Server(
+                    "the server closed the connection".to_owned(),
+                )));
+            }
         }
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -89,20 +93,20 @@ pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Res
     Some(exchange().unwrap_or_else(|error| Err(Refused::Server(error.to_string()))))
 }
 
-/// Gives what answers come from now.
+/// Returns the current source of answers.
 pub type PastNow = Arc<dyn Fn() -> Arc<dyn Past + Send + Sync> + Send + Sync>;
 
 /// Listens on the socket and answers until cancelled.
 ///
 /// # Errors
-/// When the socket cannot be made.
+/// When the socket cannot be created.
 pub async fn serve_control(
     state: PathBuf,
     past: PastNow,
     cancel: CancellationToken,
 ) -> io::Result<()> {
     let path = socket_path(&state);
-    // Who holds the state folder's lock owns the socket: one left over is dead.
+    // This process holds the lock of the state folder, so an existing socket is left over.
     match std::fs::remove_file(&path) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -122,7 +126,7 @@ pub async fn serve_control(
                         connections.spawn(connection(stream, past(), Arc::clone(&reading)));
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "control socket accepts nothing for a moment");
+                        tracing::warn!(%error, "the control socket cannot accept connections for a moment");
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
                 }
@@ -132,7 +136,7 @@ pub async fn serve_control(
     std::fs::remove_file(&path)
 }
 
-/// Answers one question. What goes wrong with one connection concerns nobody else.
+/// Answers one question. An error affects only its own connection.
 async fn connection(
     mut stream: tokio::net::UnixStream,
     past: Arc<dyn Past + Send + Sync>,
@@ -158,11 +162,10 @@ async fn connection(
         }
     };
     if let Err(error) = sent {
-        tracing::debug!(%error, "a question's asker went away");
+        tracing::debug!(%error, "the client closed the control connection before the answer");
     }
 }
 
-/// Sends an answer: its first line and its text.
 async fn send(writer: &mut (impl AsyncWrite + Unpin), head: &str, text: Pieces) -> io::Result<()> {
     writer.write_all(head.as_bytes()).await?;
     for piece in text {
@@ -171,11 +174,11 @@ async fn send(writer: &mut (impl AsyncWrite + Unpin), head: &str, text: Pieces) 
     Ok(())
 }
 
-/// Makes the answer to a question, its first line apart, on a thread of its own: it delays no commit and no answer to a
-/// query.
+/// Computes the answer to a question on a thread of its own, so that it delays no commit and no query. Returns its
+/// first line and its text.
 ///
 /// # Errors
-/// The first line alone, where there is no answer.
+/// The first line alone, if there is no answer.
 pub async fn made(
     line: String,
     past: Arc<dyn Past + Send + Sync>,
@@ -189,7 +192,7 @@ pub async fn made(
         false => None,
     };
     let made = in_background("history", move || {
-        // The next one's turn comes when this answer is made, not when it was taken.
+        // The turn ends when this answer is complete.
         let _turn = turn;
         let mut text = Pieces::default();
         match answer(&question, &*past, &asker, &mut text) {

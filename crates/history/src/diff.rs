@@ -1,4 +1,4 @@
-//! `diff`: what changed between two versions, and why.
+//! `diff`: the changes between two versions, and their causes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -18,20 +18,19 @@ use crate::moment::TimeText;
 use crate::past::{Past, step_of, steps_of};
 use crate::pieces::Pieces;
 
-/// The most versions between that are looked at for the causes of many records, the newest first: two versions may be a
-/// million apart.
+/// The most versions that are searched for the causes of many records, newest first: there may be a million versions
+/// in between.
 const VERSIONS_SHOWN: u64 = 1000;
-/// So many are looked at where all records have their causes: for what is of a version and of no record.
+/// The number of versions searched when all records have their causes, for causes of whole versions.
 const VERSIONS_SEEN: u64 = 50;
-/// Octets of text that are made before they are written.
+/// Bytes of text that are collected before they are written.
 const WRITTEN_AT_ONCE: usize = 32 << 10;
-/// What is said of records that no version which was looked at took or brought.
-const NOT_FOUND: &str =
-    "; by an older version than those that were looked at: `log --name` names who\n";
-/// So many records are looked up each by the index, however far the versions lie apart.
+/// The text for records whose cause was not found in the searched versions.
+const NOT_FOUND: &str = "; by a version older than those searched: `log --name` finds its cause\n";
+/// Up to this many records are looked up in the index one by one, however far apart the versions are.
 const FEW: usize = 64;
 
-/// Writes the net difference between two versions, the later one second, whichever way they are given.
+/// Writes the net difference of two versions, the later one second, in whichever order they are given.
 pub(super) fn write(
     past: &dyn Past,
     zone: &Name,
@@ -84,7 +83,7 @@ pub(super) fn write(
     write_records(lists, &reasons, out)
 }
 
-/// What goes and comes with who made it so, for machines.
+/// The removed and added records with their causes, as JSON.
 fn json_of([minus, plus]: [(char, bool, &RrList); 2], reasons: &Reasons<'_>) -> Value {
     let lines = |list: &RrList| -> Vec<String> {
         list.iter().map(|rr| RecordText(rr).to_string()).collect()
@@ -127,7 +126,7 @@ fn write_head(
     Ok(())
 }
 
-/// Writes what goes and comes, each with its causes; then the causes that no record has.
+/// Writes the removed and added records with their causes, then the causes of whole versions.
 fn write_records(
     lists: [(char, bool, &RrList); 2],
     reasons: &Reasons<'_>,
@@ -151,13 +150,13 @@ fn write_records(
     }
     write_causes(&reasons.of_versions, &mut text);
     if !reasons.is_all {
-        text.push_str("; and maybe more: `log` names all\n");
+        text.push_str("; there may be more: `log` lists all\n");
     }
     Ok(out.write_all(text.as_bytes())?)
 }
 
-/// Writes a list, each record with its causes, which stand once under those that share them; where they were not found,
-/// that is said, so that no record seems to have those of another.
+/// Writes a list of records with their causes. Consecutive records with the same causes share one text. Unknown
+/// causes are reported, so that no record seems to have those of another.
 fn write_list<'a>(
     sign: char,
     list: &RrList,
@@ -187,7 +186,7 @@ fn write_list<'a>(
     out.write_all(text.as_bytes())
 }
 
-/// The causes of records, each on a line; or that they are not known.
+/// Writes the causes of records, each on a line, or that they are not known.
 fn write_reason(causes: Option<&[Cause]>, text: &mut String) {
     match causes {
         None => text.push_str(NOT_FOUND),
@@ -196,7 +195,7 @@ fn write_reason(causes: Option<&[Cause]>, text: &mut String) {
     }
 }
 
-/// What to say when both versions are one.
+/// Writes that both versions are the same.
 fn same_version(
     past: &dyn Past,
     zone: &Name,
@@ -220,22 +219,22 @@ fn same_version(
     Ok(())
 }
 
-/// The step that took or brought a record, and the group of its causes.
+/// The step that added or removed a record, and the group of its causes.
 type Brought<'a> = (&'a Arc<Step>, u32);
 
-/// Who made the difference: for each record of it the last version that took or brought it.
+/// The causes of a difference: for each record the last version that added or removed it.
 struct Reasons<'a> {
     few: Few,
-    /// What some versions did, the newest.
+    /// The changes of the newest versions.
     last: Changes<'a>,
-    /// Causes of these versions that no record has.
+    /// Causes of whole versions.
     of_versions: Vec<Cause>,
-    /// Whether these are all versions between.
+    /// Whether all versions in between were searched.
     is_all: bool,
 }
 
 impl Reasons<'_> {
-    /// That of a record that goes, or comes, with its place in the list; `None` where it is not known.
+    /// The reason of a removed or added record at this position of its list; `None` when it is not known.
     fn of(&self, is_removed: bool, place: usize, rr: RrRef<'_>) -> Option<Brought<'_>> {
         let few = if is_removed {
             &self.few.removed
@@ -247,7 +246,6 @@ impl Reasons<'_> {
         found.or_else(|| self.last.get(&(is_removed, rr.untagged())).copied())
     }
 
-    /// Those of a list, for machines.
     fn json(&self, is_removed: bool, list: &RrList) -> Vec<Value> {
         let json = |(place, rr)| {
             let (step, tag) = self.of(is_removed, place, rr)?;
@@ -259,11 +257,11 @@ impl Reasons<'_> {
     }
 }
 
-/// Who made a difference of few records, looked up by the index, however far the versions lie apart.
+/// The reasons of few records, found through the index.
 struct Few {
-    /// Those of the records that go, in the order of their list; empty where they are many.
+    /// For the removed records, in the order of their list; empty if there are many.
     removed: Vec<Option<Reason>>,
-    /// Those of the ones that come.
+    /// For the added records.
     added: Vec<Option<Reason>>,
     is_all: bool,
 }
@@ -292,11 +290,10 @@ impl Few {
     }
 }
 
-/// Records that went (`true`) or came: each with the step that did it last, and its group of causes.
+/// Removed (`true`) or added records, each with the last step that changed it and its group of causes.
 type Changes<'a> = HashMap<(bool, RrRef<'a>), Brought<'a>, RandomState>;
 
-/// The last change of each record that some steps name, the oldest step first; and the causes that no record has, the
-/// newest first.
+/// The last change of each record in some steps, given oldest first; and the causes of whole versions, newest first.
 fn last_changes(steps: &[Arc<Step>]) -> (Changes<'_>, Vec<Cause>) {
     let mut last = Changes::default();
     let mut of_versions: Vec<Cause> = Vec::new();
@@ -320,7 +317,6 @@ fn last_changes(steps: &[Arc<Step>]) -> (Changes<'_>, Vec<Cause>) {
     (last, of_versions)
 }
 
-/// Some causes, each on a line.
 fn write_causes(causes: &[Cause], text: &mut String) {
     for cause in causes {
         text.push_str("; ");

@@ -1,4 +1,4 @@
-//! The format of answers, and the errors.
+//! Output formats and errors.
 
 use std::io;
 
@@ -8,44 +8,44 @@ use zone::journal::ReadError;
 
 use crate::moment::MomentError;
 
-/// How an answer looks.
+/// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Output {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For machines: one JSON object a line.
+    /// JSON, one object per line.
     Json,
 }
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
-    /// A name is none.
+    /// A name is malformed.
     #[error(transparent)]
     Name(#[from] ParseError),
-    /// A moment is none.
+    /// A serial or time is malformed.
     #[error(transparent)]
     Moment(#[from] MomentError),
     /// The zone is not in the store.
     #[error("no zone {zone} here; there {are}", are = there_are(.known))]
     NoZone {
-        /// The zone asked for.
+        /// The requested zone.
         zone: Name,
-        /// The zones there are.
+        /// The zones in the store.
         known: Vec<Name>,
     },
-    /// There is nothing to verify.
+    /// The store is empty.
     #[error("no zone is stored here")]
     NothingStored,
-    /// No version has the serial.
+    /// No kept version has the serial.
     #[error("no version of {zone} with serial {serial} is kept: {ends}")]
     NoSerial {
         /// The zone.
         zone: Name,
-        /// The serial asked for.
+        /// The requested serial.
         serial: u32,
-        /// Where the history begins, or what is newest.
+        /// Where the history begins, or its newest version.
         ends: String,
     },
     /// A serial without a zone.
@@ -62,23 +62,23 @@ pub enum AuditError {
     /// The version has no record at the name.
     #[error("{name} has no record in the version with serial {serial}")]
     NoName {
-        /// The name asked for.
+        /// The requested name.
         name: Name,
         /// The serial of the version.
         serial: u32,
     },
-    /// A name that is asked for is not one of the zone's.
+    /// The name is not in any of the requested zones.
     #[error("{name} is not a name of {}", .zones.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or "))]
     Outside {
-        /// The name asked for.
+        /// The requested name.
         name: Name,
-        /// The zones asked for.
+        /// The requested zones.
         zones: Vec<Name>,
     },
-    /// An object was not written as it should.
+    /// An object is malformed.
     #[error("\"{0}\" names no object; write KIND/NAMESPACE/NAME, such as Service/shop/web")]
     Object(String),
-    /// The history is not as it was written; what was found is written already.
+    /// The history is damaged. The report is written already.
     #[error("the history of {} is not as it was written", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     Broken(Vec<Name>),
     /// The store failed.
@@ -87,16 +87,16 @@ pub enum AuditError {
     /// The answer could not be written.
     #[error("the answer cannot be written: {0}")]
     Write(#[from] io::Error),
-    /// What is ordered cannot be.
+    /// A freeze, rollback or release is not possible.
     #[error("{0}")]
     Refused(String),
-    /// A type is none.
+    /// A type is unknown.
     #[error(transparent)]
     Type(#[from] UnknownType),
-    /// A time is none.
-    #[error("\"{0}\" is no time up to 3650d; write 90s, 30m, 2h or 1d")]
+    /// A duration is malformed or too long.
+    #[error("\"{0}\" is not a time up to 3650d; write 90s, 30m, 2h or 1d")]
     Time(String),
-    /// A server is needed.
+    /// The command needs a running server.
     #[error(
         "no server runs on this state folder; name its folder with --state, or start one with `zonewright run`"
     )]
@@ -104,7 +104,7 @@ pub enum AuditError {
 }
 
 impl AuditError {
-    /// Whether the question is at fault: it names what is not there, or nothing that can be named.
+    /// Whether the question is at fault: it names something that does not exist, or is malformed.
     #[must_use]
     pub const fn is_the_question(&self) -> bool {
         match self {
@@ -132,7 +132,7 @@ impl From<ReadError> for AuditError {
     }
 }
 
-/// The zones there are, in words.
+/// Lists the zones in the store.
 fn there_are(known: &[Name]) -> String {
     if known.is_empty() {
         return "are none yet".to_owned();

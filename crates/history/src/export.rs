@@ -1,10 +1,10 @@
-//! `export --history`: the whole history of a zone, so that a third party can check it without us.
+//! `export --history`: the whole history of a zone, so that a third party can check it without zonewright.
 //!
-//! JSON, one object a line: first the zone, then the records that stood before the oldest kept version, then
-//! the versions, oldest first. `wire` and `soa` are records in uncompressed wire form, hexadecimal: what the
-//! hashes are over ([`zone::Link`], [`zone::digest`]).
+//! The output is JSON, one object per line: first the zone, then the records from before the oldest kept version,
+//! then the versions, oldest first. `wire` and `soa` are records in uncompressed wire form, hexadecimal, as they are
+//! hashed ([`zone::Link`], [`zone::digest`]).
 //!
-//! It is asked for a page at a time, so that neither side holds all of it.
+//! The client asks for one page at a time, so that neither side holds the whole history.
 
 use std::io;
 
@@ -20,10 +20,10 @@ use crate::page::Room;
 use crate::past::{Past, step_of};
 use crate::show::each_record;
 
-/// What the first line says of the form of all lines.
+/// The format that the first line names.
 const FORM: &str = "zonewright history 1";
 
-/// Writes the beginning, or the versions after this number: some of them; nothing when there are none.
+/// Writes the beginning, or some of the versions after this number; nothing when there are none.
 pub(super) fn write(
     past: &dyn Past,
     zone: &Name,
@@ -40,15 +40,15 @@ pub(super) fn write(
         let line = version_json(zone, &*step_of(past, zone, seq)?);
         Ok(writeln!(out, "{line}")?)
     };
-    // What left the history since the page before is missing, and the numbers show it.
+    // Versions that left the history since the previous page are missing. The numbers show this.
     let first = after.saturating_add(1).max(oldest);
     let mut room = Room::PAGE;
-    // Whoever asks goes on after the last that arrived.
+    // The client continues after the last version that it received.
     let _rest = room.fill(first..=newest, &one, out)?;
     Ok(())
 }
 
-/// The zone, and what stood before its oldest version.
+/// Writes the zone and the records from before its oldest version.
 fn write_beginning(
     past: &dyn Past,
     zone: &Name,
@@ -110,7 +110,7 @@ fn soa_hex(zone: &Name, soa: &Soa, serial: Serial) -> String {
     }))
 }
 
-/// A version with all there is in it.
+/// A version as JSON, with everything that is hashed.
 pub(super) fn version_json(zone: &Name, step: &Step) -> Value {
     let records = |list: &RrList| -> Vec<Value> {
         let line = |rr: RrRef<'_>| {

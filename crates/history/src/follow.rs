@@ -1,7 +1,7 @@
-//! `log --follow` and `export --follow`: versions after those that were given last, oldest first, a page at a time.
+//! `log --follow` and `export --follow`: the versions after those already sent, oldest first, a page at a time.
 //!
-//! The last line of a page is for the one who asks: where to go on. So a stream outlives the server, and one
-//! that was cut off goes on where it stopped, by the serial it saw last.
+//! The last line of a page tells the client where to continue. So a stream survives a restart of the server. A stream
+//! that was cut off continues where it stopped, after the last serial that the client saw.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,33 +16,33 @@ use crate::page::Room;
 use crate::past::{Past, last_version, step_of};
 use crate::{export, log};
 
-/// How many pages of versions are searched at a time, from the oldest on: a page takes no more of what is found, and
-/// the index gives it falling.
+/// How many pages of versions are searched at a time, from the oldest on. A page has no room for more, and the index
+/// finds versions in descending order.
 const PAGES_SEARCHED: u64 = 10;
 
-/// Where to go on: the version of each zone that was given last.
+/// The position of a stream: the last version sent of each zone.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Cursor {
-    /// By zone; a zone that is not in it is given from its oldest version on.
+    /// By zone. A zone that is missing here starts at its oldest version.
     pub given: BTreeMap<String, Given>,
-    /// Whether there may be more at once.
+    /// Whether more versions may be available now.
     pub is_more: bool,
 }
 
-/// A version that was given.
+/// A version that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
     /// Its number.
     pub seq: u64,
-    /// Its serial. A zone whose store was lost, or its newest versions, has its numbers again, but no serial.
+    /// Its serial. When a zone's store was lost, wholly or at its end, the numbers come again, but serials do not.
     pub serial: u32,
 }
 
-/// The number of a version that is not known; they begin with 1.
+/// The number of an unknown version; real numbers begin at 1.
 const UNKNOWN: u64 = 0;
 
 impl Given {
-    /// A version that was given some time ago and is not kept.
+    /// A version that was sent some time ago and is no longer kept.
     pub(super) const fn unknown(serial: u32) -> Self {
         Self {
             seq: UNKNOWN,
@@ -54,19 +54,19 @@ impl Given {
 #[derive(Debug)]
 pub(super) struct Followed<'a> {
     pub(super) zones: &'a [Name],
-    /// Which versions, their time aside.
+    /// Selects versions, ignoring their time.
     pub(super) filter: &'a log::Filter,
-    /// Whether each line has all that a check of the hashes needs.
+    /// Whether each line has everything needed to check the hashes.
     pub(super) is_whole: bool,
 }
 
 impl Cursor {
-    /// Behind the newest version of each zone.
+    /// The position after the newest version of each zone.
     pub(super) fn at_newest(past: &dyn Past, zones: &[Name]) -> Result<Self, AuditError> {
         Self::behind(past, zones, &|_| true)
     }
 
-    /// Behind the versions of each zone that were made before a time, milliseconds since 1970 UTC.
+    /// The position after each zone's versions from before a time, milliseconds since 1970 UTC.
     pub(super) fn before(
         past: &dyn Past,
         zones: &[Name],
@@ -75,7 +75,7 @@ impl Cursor {
         Self::behind(past, zones, &|time_ms| time_ms < since_ms)
     }
 
-    /// Behind the last version of each zone for whose time this holds.
+    /// The position after the last version of each zone for which `holds` is true.
     fn behind(
         past: &dyn Past,
         zones: &[Name],
@@ -97,14 +97,13 @@ impl Cursor {
     }
 }
 
-/// A version as one that was given.
 fn given(past: &dyn Past, zone: &Name, seq: u64) -> Result<Given, AuditError> {
     let (serial, _) = past.moment(zone, seq).map_err(AuditError::Store)?;
     let serial = serial.encode();
     Ok(Given { seq, serial })
 }
 
-/// Writes a page, and where to go on.
+/// Writes a page and the position to continue from.
 pub(super) fn write(
     past: &dyn Past,
     followed: &Followed<'_>,
@@ -123,7 +122,7 @@ pub(super) fn write(
             continue;
         };
         if !room.is_left() {
-            // Nobody looked: it is another page's.
+            // This zone was not searched; the next page does.
             next.is_more = true;
             break;
         }
@@ -152,7 +151,7 @@ pub(super) fn write(
     Ok(writeln!(out, "{line}")?)
 }
 
-/// The versions of these that may be wanted, oldest first.
+/// The versions in this range that may be selected, oldest first.
 fn wanted(
     past: &dyn Past,
     zone: &Name,
@@ -170,7 +169,7 @@ fn wanted(
     Ok(Box::new(found.into_iter().rev()))
 }
 
-/// Writes a version, if it is wanted.
+/// Writes a version if it is selected.
 fn one(
     past: &dyn Past,
     zone: &Name,
@@ -190,17 +189,17 @@ fn one(
     Ok(())
 }
 
-/// What is missing between the version that was given last and those that follow.
+/// The versions missing between the last one sent and those that follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lost {
     None,
-    /// So many versions left the history.
+    /// This many versions left the history.
     Versions(u64),
-    /// The numbers do not tell: what was given is not in this history.
+    /// Unknown, because the version sent last is not in this history.
     Unknown,
 }
 
-/// The version to go on with.
+/// The version to continue with.
 fn first_after(
     past: &dyn Past,
     zone: &Name,
@@ -232,7 +231,7 @@ fn first_after(
     Ok((last + 1, lost))
 }
 
-/// Says that versions left the history before they were given.
+/// Writes that versions left the history before they were sent.
 fn write_gap(
     zone: &Name,
     lost: Lost,
@@ -246,11 +245,11 @@ fn write_gap(
     };
     match (output, lost) {
         (Output::Text, Some(lost)) => {
-            writeln!(out, "{zone}: {lost} versions are not kept any more")?;
+            writeln!(out, "{zone}: {lost} versions are no longer kept")?;
         }
         (Output::Text, None) => writeln!(
             out,
-            "{zone}: its history was lost in part; versions may be missing here"
+            "{zone}: part of its history was lost; versions may be missing here"
         )?,
         (Output::Json, lost) => {
             let line = json!({ "type": "gap", "zone": zone.to_string(), "versions": lost });

@@ -1,4 +1,5 @@
-//! The past, for people: log, show, diff, blame, verify, export, status, from the store or over the control socket.
+//! Commands about the past: log, show, diff, blame, verify, export, status, from the store or over the control
+//! socket.
 
 mod answer;
 mod blame;

@@ -1,4 +1,4 @@
-//! `log`: versions, newest first, with what they changed and why.
+//! `log`: versions, newest first, with their changes and causes.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,32 +14,32 @@ use crate::moment::TimeText;
 use crate::past::{Past, begins, last_version, step_of};
 use crate::printable::printable;
 
-/// The most causes a line of text names.
+/// The most causes in a line of text.
 const CAUSES_SHOWN: usize = 5;
-/// The most records that a version's JSON lists; a larger one says how many it left out.
+/// The most records in a version's JSON. For a larger version, the number of omitted records is given.
 const RECORDS_SHOWN: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Filter {
-    /// Made at or after, milliseconds since 1970 UTC.
+    /// In milliseconds since 1970 UTC.
     pub(super) since_ms: Option<u64>,
     pub(super) until_ms: Option<u64>,
-    /// Changed a record at this name.
+    /// Only versions that changed a record at this name.
     pub(super) name: Option<Name>,
     pub(super) object: Option<ObjectFilter>,
 }
 
-/// An object as people name it.
+/// An object as users name it.
 #[derive(Debug)]
 pub(super) struct ObjectFilter {
     kind: String,
-    /// Its namespace, empty for a Namespace.
+    /// Empty for a Namespace.
     namespace: String,
     name: String,
 }
 
 impl ObjectFilter {
-    /// Reads `KIND/NAMESPACE/NAME`, or `KIND/NAME` for what has no namespace.
+    /// Parses `KIND/NAMESPACE/NAME`, or `KIND/NAME` for objects without a namespace.
     pub(super) fn parse(text: &str) -> Result<Self, AuditError> {
         let parts: Vec<&str> = text.split('/').collect();
         let (kind, namespace, name) = match parts[..] {
@@ -57,7 +57,6 @@ impl ObjectFilter {
         })
     }
 
-    /// Whether a cause is this object.
     fn fits(&self, cause: &Cause) -> bool {
         cause
             .kind
@@ -68,7 +67,7 @@ impl ObjectFilter {
 }
 
 impl Filter {
-    /// What the versions that are wanted can be found by.
+    /// The topic that finds these versions in the index.
     pub(super) fn topic(&self) -> Option<Topic> {
         let by_object = || {
             let ObjectFilter {
@@ -83,7 +82,7 @@ impl Filter {
         self.name.as_ref().map(Topic::name).or_else(by_object)
     }
 
-    /// Whether a step is wanted, its time aside.
+    /// Whether a step is selected, ignoring its time.
     pub(super) fn fits(&self, step: &Step) -> bool {
         let by_name = self.name.as_ref().is_none_or(|name| {
             let at = |list: &RrList| {
@@ -100,7 +99,7 @@ impl Filter {
     }
 }
 
-/// Writes the versions that are wanted, zone by zone.
+/// Writes the selected versions, zone by zone.
 pub(super) fn write(
     past: &dyn Past,
     zones: &[Name],
@@ -145,12 +144,12 @@ pub(super) fn write(
         }
     }
     if output == Output::Text && !is_any {
-        writeln!(out, "; no version fits")?;
+        writeln!(out, "; no version matches")?;
     }
     Ok(())
 }
 
-/// Says where the history begins, if what was wanted may have stood before it.
+/// Writes where the history begins, if older versions could have been selected.
 fn write_beginning(
     past: &dyn Past,
     zone: &Name,
@@ -166,7 +165,7 @@ fn write_beginning(
     Ok(())
 }
 
-/// Writes a version, if it is wanted, whenever it was made; whether it was.
+/// Writes a version if it is selected, ignoring its time. Returns whether it was.
 pub(super) fn write_version(
     past: &dyn Past,
     zone: &Name,
@@ -203,7 +202,7 @@ pub(super) fn write_version(
     Ok(is_wanted)
 }
 
-/// One version for people, with how many records come and go.
+/// Writes one version as text, with the number of removed and added records.
 fn write_text(
     zone: &Name,
     (step, added, removed): (&Step, usize, usize),
@@ -224,7 +223,7 @@ fn write_text(
     let records = || step.removed.iter().chain(&step.added);
     let shown: BTreeSet<u32> = records().filter(is_shown).map(|rr| rr.tag).collect();
     let named: BTreeSet<u32> = records().map(|rr| rr.tag).collect();
-    // What no record names is of the version, and so of all its records.
+    // Causes that no record names belong to the whole version, and so to all its records.
     let is_of_version =
         |tag: &u32, group: &[Cause]| !named.contains(tag) && group.iter().all(Cause::is_of_version);
     let groups = (0..).zip(&step.causes);

@@ -1,4 +1,4 @@
-//! Which version is meant: a serial, a time, an age.
+//! Parses the version that a user means: a serial, a time or an age.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use jiff::{Timestamp, civil};
 
 pub(super) use ops::TimeText;
 
-/// A version as people name it after `@`, or in `--since`.
+/// A version as users name it, after `@` or in `--since`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// The version with this serial.
@@ -16,24 +16,23 @@ pub enum Moment {
     Time(u64),
 }
 
-/// The text does not name what it should.
+/// The text is not a serial or time as needed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MomentError {
-    /// No serial and no time.
+    /// Neither a serial nor a time.
     #[error(
-        "\"{0}\" is no serial and no time; write 1795286401, 2026-11-21T14:03:00Z, 2026-11-21 or \"2h ago\""
+        "\"{0}\" is neither a serial nor a time; write 1795286401, 2026-11-21T14:03:00Z, 2026-11-21 or \"2h ago\""
     )]
     Neither(String),
-    /// A serial where only a time is taken.
+    /// A serial instead of a time.
     #[error(
-        "\"{0}\" is a serial, here a time is wanted; write 2026-11-21T14:03:00Z, 2026-11-21 or \"2h ago\""
+        "\"{0}\" is a serial, but a time is needed; write 2026-11-21T14:03:00Z, 2026-11-21 or \"2h ago\""
     )]
     Serial(String),
 }
 
 impl Moment {
-    /// Reads a serial (digits alone), an RFC 3339 time, a date (its midnight, UTC) or an age such as
-    /// `2h ago`.
+    /// Parses a serial (only digits), an RFC 3339 time, a date (midnight UTC) or an age such as `2h ago`.
     ///
     /// # Errors
     /// [`MomentError`] with the text.
@@ -62,10 +61,10 @@ impl Moment {
             .map_err(|_| wrong())
     }
 
-    /// The time meant by a text that has to be a time.
+    /// Parses a time, a date or an age, in milliseconds since 1970 UTC.
     ///
     /// # Errors
-    /// [`MomentError`] when it is a serial or nothing.
+    /// [`MomentError`] when the text is a serial or malformed.
     pub fn parse_time(text: &str, now_ms: u64) -> Result<u64, MomentError> {
         match Self::parse(text, now_ms)? {
             Self::Time(ms) => Ok(ms),
@@ -74,7 +73,7 @@ impl Moment {
     }
 }
 
-/// Reads `90s`, `15m`, `2h`, `3d`, `1w`, also several in a row.
+/// Parses `90s`, `15m`, `2h`, `3d`, `1w`, also several in a row.
 pub(super) fn parse_age(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut total = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! `freeze`, `rollback`, `release`: what operators order, and the answer.
+//! `freeze`, `rollback`, `release`: carries out operators' commands and writes the result.
 
 use std::io;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::past::{Order, Past};
 use crate::printable::printable;
 use crate::status::OrderLine;
 
-/// The longest time of an order: ten years of 365 days.
+/// The longest hold: ten years of 365 days.
 const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
 
-/// When a time such as `30m` is over that begins now.
+/// The end of a time such as `30m` that begins now.
 pub(super) fn until_ms(past: &dyn Past, text: &str) -> Result<u64, AuditError> {
     let wrong = || AuditError::Time(text.to_owned());
     let time = parse_age(text.trim()).filter(|time| !time.is_zero() && *time <= LONGEST);
@@ -24,7 +24,7 @@ pub(super) fn until_ms(past: &dyn Past, text: &str) -> Result<u64, AuditError> {
     until.ok_or_else(wrong)
 }
 
-/// Has an order carried out and writes what came of it.
+/// Carries out an order and writes the result.
 pub(super) fn carry_out(
     past: &dyn Past,
     zone: &Name,
@@ -94,7 +94,7 @@ pub(super) fn carry_out(
     end_of(standing.as_ref(), out)
 }
 
-/// An order that stood before, in words.
+/// Describes an earlier hold.
 fn standing_text(order: &OrderLine) -> String {
     let OrderLine {
         rolled_back_to,
@@ -110,7 +110,7 @@ fn standing_text(order: &OrderLine) -> String {
     format!("{what}{} by {by}", until.unwrap_or_default())
 }
 
-/// Says which order ends with what was ordered now.
+/// Writes which earlier hold the new order ends.
 fn end_of(standing: Option<&OrderLine>, out: &mut dyn io::Write) -> Result<(), AuditError> {
     if let Some(order) = standing {
         writeln!(out, "    this ends {}", printable(&standing_text(order)))?;

@@ -1,15 +1,15 @@
-//! A page of versions: bounded in versions and in octets, so that neither side holds a whole history.
+//! A page of versions, limited in versions and bytes, so that neither side holds a whole history.
 
 use std::io;
 
 use crate::error::AuditError;
 
-/// What still fits into a page.
+/// The space left in a page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
-    /// Versions that may be looked at.
+    /// The number of versions that may be read.
     pub(super) versions: usize,
-    /// Octets that may be written; the page ends with the version that makes it so long.
+    /// The bytes that may be written. The page ends with the version that reaches the limit.
     pub(super) octets: usize,
 }
 
@@ -23,7 +23,7 @@ impl Room {
         self.versions > 0 && self.octets > 0
     }
 
-    /// Writes versions, which `each` puts into words, as long as they fit; gives the first that did not.
+    /// Writes versions with `each` while there is room. Returns the first one that did not fit.
     pub(super) fn fill(
         &mut self,
         seqs: impl IntoIterator<Item = u64>,

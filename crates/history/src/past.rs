@@ -1,4 +1,4 @@
-//! Where answers about the past come from, how they look, and why there is none.
+//! The source of answers about the past, and helpers that read it.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -13,41 +13,41 @@ use crate::error::AuditError;
 use crate::moment::TimeText;
 use crate::status;
 
-/// Where answers come from.
+/// The source of answers about the past: the store, or a running server.
 pub trait Past {
-    /// The zones there are, in order.
+    /// The zones in the store, in order.
     fn zones(&self) -> Vec<Name>;
-    /// The zones of which all that was announced is lost.
+    /// The zones that lost all their published versions.
     fn lost(&self) -> Vec<Name> {
         Vec::new()
     }
-    /// Numbers of the oldest and the newest version whose step is kept.
+    /// The numbers of the oldest and the newest version whose step is kept.
     fn range(&self, zone: &Name) -> Option<(u64, u64)>;
-    /// The step that led to a version.
+    /// The step that leads to a version.
     ///
     /// # Errors
-    /// When the store cannot read it, with the reason.
+    /// The reason, when the store cannot read it.
     fn step(&self, zone: &Name, seq: u64) -> Result<Option<Arc<Step>>, String>;
-    /// The steps that led to these versions, as far as they are kept, the oldest first.
+    /// The kept steps that lead to these versions, oldest first.
     ///
     /// # Errors
-    /// When the store cannot read one, with the reason.
+    /// The reason, when the store cannot read one.
     fn steps(&self, zone: &Name, seqs: RangeInclusive<u64>) -> Result<Vec<Arc<Step>>, String>;
-    /// What the step that led to a version does to one name; more of it may be there.
+    /// What the step that leads to a version does to one name. It may contain more than that.
     ///
     /// # Errors
-    /// When the store cannot read it, with the reason.
+    /// The reason, when the store cannot read it.
     fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartialStep, String>;
-    /// Serial and time of a version whose step is kept, milliseconds since 1970 UTC.
+    /// The serial and time (milliseconds since 1970 UTC) of a version whose step is kept.
     ///
     /// # Errors
-    /// When the store cannot read it, with the reason.
+    /// The reason, when the store cannot read it.
     fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), String>;
-    /// Calls with the numbers of the kept versions among these that may concern a topic, falling, until it gives
-    /// false or an error.
+    /// Calls `call` with the numbers of the kept versions in this range that may concern a topic, in descending
+    /// order, until it returns false or an error.
     ///
     /// # Errors
-    /// What the call gives, or that the store cannot be read.
+    /// The error of `call`, or the reason why the store cannot be read.
     fn find(
         &self,
         zone: &Name,
@@ -58,87 +58,87 @@ pub trait Past {
     /// The contents of a version.
     ///
     /// # Errors
-    /// When the store cannot read it, with the reason.
+    /// The reason, when the store cannot read it.
     fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, String>;
-    /// As [`Self::contents`], of which only the records at one name have to be there.
+    /// Like [`Self::contents`]; only the records at one name are required.
     ///
     /// # Errors
-    /// When the store cannot read it, with the reason.
+    /// The reason, when the store cannot read it.
     fn contents_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<Contents, String>;
-    /// What two versions differ in, the older one first; `None` when they are one.
+    /// The difference between two versions, the older one first; `None` when they are the same.
     ///
     /// # Errors
-    /// When the store cannot read it, with the reason.
+    /// The reason, when the store cannot read it.
     fn difference(&self, zone: &Name, older: u64, newer: u64) -> Result<Option<Net>, String>;
-    /// Goes through all that is kept of a zone.
+    /// Verifies the kept history of a zone.
     ///
     /// # Errors
-    /// When the store cannot be read, with the reason; damage is no error.
+    /// The reason, when the store cannot be read. Damage is no error.
     fn verify(&self, zone: &Name) -> Result<Verdict, String>;
-    /// How things stand, but for what is kept of histories; `None` when no server runs.
+    /// The status without the stored histories; `None` when no server is running.
     fn status(&self) -> Option<status::Status>;
-    /// What is kept of a zone's history; `None` when nothing is stored, or it cannot be read.
+    /// The extent of a zone's stored history; `None` when nothing is stored or it cannot be read.
     fn history(&self, zone: &Name) -> Option<status::HistoryLine>;
-    /// Has an order about a zone carried out that someone gives; gives the serial that is served then.
+    /// Carries out an operator's order about a zone. Returns the serial that is served afterwards.
     ///
     /// # Errors
-    /// When no server runs, or when it cannot be carried out.
+    /// When no server is running, or the order is not possible.
     fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError>;
-    /// What is known about a name beside its records.
+    /// Everything about a name that its records do not show.
     ///
     /// # Errors
-    /// When no server runs.
+    /// When no server is running.
     fn grounds(&self, name: &Name, rtype: Rtype) -> Result<Grounds, AuditError>;
-    /// The time, milliseconds since 1970 UTC.
+    /// The current time, milliseconds since 1970 UTC.
     fn now_ms(&self) -> u64;
 }
 
-/// What is ordered about a zone.
+/// An operator's order about a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// What waits is to be published, and the zone is to follow its source.
+    /// End a hold, or publish the change that the gate holds.
     Release,
-    /// The zone is to stay as it is.
+    /// Freeze the zone.
     Freeze {
-        /// Until when, milliseconds since 1970 UTC; `None`: until it is released.
+        /// The end of the freeze, milliseconds since 1970 UTC; `None`: until it is released.
         until_ms: Option<u64>,
     },
-    /// The zone is to have an old content again.
+    /// Serve an old version again.
     Rollback {
-        /// The number of the version that had it.
+        /// The number of that version.
         seq: u64,
         /// The serial of that version.
         serial: Serial,
-        /// Until when, milliseconds since 1970 UTC.
+        /// The end of the rollback, milliseconds since 1970 UTC.
         until_ms: u64,
     },
 }
 
-/// What is known about a name beside the records.
+/// Everything about a name that its records do not show.
 #[derive(Debug, Default)]
 pub struct Grounds {
-    /// The block where it is asked; one without keys where no block has a key for it.
+    /// The server block that answers the name. It has no keys when no block is configured for the name.
     pub block: BlockLine,
-    /// What the facts say.
+    /// The reasons found in the cluster's facts.
     pub reasons: Vec<Reason>,
 }
 
-/// A block of the Corefile, as far as it decides who answers a name.
+/// The parts of a server block that decide which handler answers a name.
 #[derive(Debug, Clone, Default)]
 pub struct BlockLine {
-    /// Its place in the Corefile.
+    /// Its position in the Corefile.
     pub place: String,
     /// Its keys.
     pub keys: Vec<Name>,
-    /// Handlers that may answer, change or refuse a question before the zones see it.
+    /// Handlers that may answer, change or refuse a question before the zones.
     pub before: Vec<&'static str>,
     /// Its zones.
     pub zones: Arc<BlockZones>,
-    /// The handlers that answer names that no zone has.
+    /// Handlers that answer names outside all zones.
     pub after: Vec<String>,
 }
 
-/// Where the history of a zone begins, in words.
+/// Describes where the history of a zone begins.
 pub(super) fn begins(past: &dyn Past, zone: &Name) -> Result<String, AuditError> {
     let (oldest, _) = past.range(zone).ok_or_else(|| AuditError::NoZone {
         zone: zone.clone(),
@@ -148,8 +148,8 @@ pub(super) fn begins(past: &dyn Past, zone: &Name) -> Result<String, AuditError>
     Ok(format!("serial {serial}, {}", TimeText(time_ms)))
 }
 
-/// The last version of a zone for whose serial and time this holds; the one before the oldest when it holds
-/// for none. Costs a binary search: both rise with numbers, so it holds for all before it, too.
+/// The last version of a zone for whose serial and time `holds` is true; the one before the oldest when there is
+/// none. Costs a binary search: serials and times ascend, so `holds` is true for all earlier versions too.
 pub(super) fn last_version(
     past: &dyn Past,
     zone: &Name,
@@ -162,14 +162,14 @@ pub(super) fn last_version(
     })
 }
 
-/// A step that must be there.
+/// A step; its absence is an error.
 pub(super) fn step_of(past: &dyn Past, zone: &Name, seq: u64) -> Result<Arc<Step>, AuditError> {
     past.step(zone, seq)
         .map_err(AuditError::Store)?
         .ok_or_else(|| AuditError::Store(format!("version {seq} of {zone} is missing")))
 }
 
-/// Steps that must be there, the oldest first.
+/// Steps, oldest first; their absence is an error.
 pub(super) fn steps_of(
     past: &dyn Past,
     zone: &Name,
@@ -185,7 +185,7 @@ pub(super) fn steps_of(
     Ok(steps)
 }
 
-/// A version's records: all, or those that a name needs.
+/// A version's records, at least those of `name`.
 pub(super) fn contents_at(
     past: &dyn Past,
     zone: &Name,

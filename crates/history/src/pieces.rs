@@ -1,8 +1,8 @@
-//! An answer of any length, in pieces: what was written is not moved again while it grows.
+//! Text of any length in pieces, so that written text is not moved while it grows.
 
 use std::io;
 
-/// The octets of a piece.
+/// The bytes of a piece.
 const PIECE: usize = 64 << 10;
 
 /// Text in pieces.
@@ -10,13 +10,13 @@ const PIECE: usize = 64 << 10;
 pub struct Pieces(Vec<Vec<u8>>);
 
 impl Pieces {
-    /// The octets of all.
+    /// The total size in bytes.
     #[must_use]
     pub fn octets(&self) -> usize {
         self.0.iter().map(Vec::len).sum()
     }
 
-    /// Writes them, and gives their memory back one by one.
+    /// Writes the pieces and frees each one after it is written.
     pub(super) fn write_to(self, out: &mut dyn io::Write) -> io::Result<()> {
         self.into_iter().try_for_each(|piece| out.write_all(&piece))
     }

@@ -1,9 +1,9 @@
-//! Text of others for a terminal: what controls it, or what could pass for another line, is shown and not done.
+//! Makes foreign text safe for a terminal: control characters are escaped.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character is not shown as one, or turns the order of those around it.
+/// Whether a character is invisible or changes the order of the characters around it.
 fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -12,7 +12,7 @@ fn is_hidden(character: char) -> bool {
         )
 }
 
-/// A text on one line that does nothing but be read.
+/// Escapes line breaks, control characters and invisible characters.
 pub(super) fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);

@@ -10,7 +10,7 @@ use crate::error::{AuditError, Output};
 use crate::moment::TimeText;
 use crate::past::{Past, contents_at};
 
-/// Writes a version, or what it says of one name.
+/// Writes a version, or the records of one name.
 pub(super) fn write(
     past: &dyn Past,
     zone: &Name,
@@ -50,7 +50,7 @@ pub(super) fn write(
     }
 }
 
-/// Calls for each record of a version, the SOA first, then in canonical order.
+/// Calls `each` for each record of a version: the SOA, then the others in canonical order.
 pub fn each_record<E>(
     contents: &Contents,
     serial: Serial,

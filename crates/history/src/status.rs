@@ -1,4 +1,4 @@
-//! `status`: zones, sources, secondaries and how they stand.
+//! `status`: the state of zones, sources and secondaries.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::error::{AuditError, Output};
 use crate::moment::TimeText;
 use crate::printable::printable;
 
-/// How things stand.
+/// The state of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
@@ -20,11 +20,11 @@ pub struct Status {
     pub sources: Vec<SourceLine>,
     /// The secondaries, by zone.
     pub secondaries: Vec<SecondaryLine>,
-    /// What objects asked for and DNS cannot hold.
+    /// Objects whose wishes cannot be expressed in DNS.
     pub problems: Vec<String>,
 }
 
-/// A zone.
+/// The state of a zone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ZoneLine {
@@ -36,44 +36,44 @@ pub struct ZoneLine {
     pub time_ms: Option<u64>,
     /// Its records.
     pub records: usize,
-    /// Since when its source is away, milliseconds since 1970 UTC.
+    /// When its source was lost, milliseconds since 1970 UTC; absent while it is connected.
     pub stale_since_ms: Option<u64>,
-    /// The hash of the version, hexadecimal: it stands for the whole history up to it.
+    /// The hash of the version, hexadecimal. It covers the whole history up to this version.
     pub hash: Option<String>,
     /// A change that is held back.
     pub held: Option<HeldLine>,
-    /// What an operator ordered.
+    /// The freeze or rollback by an operator.
     pub order: Option<OrderLine>,
-    /// What is kept of its history; absent where nothing is stored.
+    /// The extent of its stored history; absent when nothing is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<HistoryLine>,
 }
 
-/// What is kept of a zone's history.
+/// The extent of a zone's stored history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryLine {
     /// The serial of the oldest version whose changes are kept.
     pub begins: u32,
-    /// When that was made, milliseconds since 1970 UTC.
+    /// The time of that version, milliseconds since 1970 UTC.
     pub begins_ms: u64,
-    /// How many versions there are from it on.
+    /// The number of versions from that one on.
     pub versions: u64,
-    /// What they take in the store, octets; the indexes aside.
+    /// Their size in the store in bytes, without the indexes.
     pub octets: u64,
 }
 
-/// What an operator ordered about a zone.
+/// A freeze or rollback by an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderLine {
-    /// The serial whose content stands again; absent when the zone is frozen as it was.
+    /// The serial whose content is served again; absent for a freeze.
     pub rolled_back_to: Option<u32>,
-    /// Since when, milliseconds since 1970 UTC.
+    /// When it began, milliseconds since 1970 UTC.
     pub since_ms: u64,
-    /// Until when, milliseconds since 1970 UTC; absent: until it is released.
+    /// When it ends, milliseconds since 1970 UTC; absent: when it is released.
     pub until_ms: Option<u64>,
-    /// Who ordered it.
+    /// The operator.
     pub by: String,
 }
 
@@ -81,34 +81,34 @@ pub struct OrderLine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldLine {
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// Since when, milliseconds since 1970 UTC.
+    /// When it was first held, milliseconds since 1970 UTC.
     pub since_ms: u64,
-    /// Until when at most, milliseconds since 1970 UTC; absent: until it is released or mended.
+    /// When it is published at the latest, milliseconds since 1970 UTC; absent: when it is released or fixed.
     pub until_ms: Option<u64>,
-    /// Whether it can be released; else it has to be mended.
+    /// Whether it can be released. Otherwise it must be fixed.
     pub is_releasable: bool,
-    /// The records that it would lose, and those there were, where the gate looks at that.
+    /// The number of lost records and of records before, if the gate holds the change for its loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loses: Option<(usize, usize)>,
 }
 
-/// A source.
+/// The state of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceLine {
     /// Its name.
     pub source: String,
-    /// Whether everything was listed in this run.
+    /// Whether everything was listed since the start.
     pub synced: bool,
-    /// Since when it is away, milliseconds since 1970 UTC.
+    /// When it was lost, milliseconds since 1970 UTC; absent while it is connected.
     pub stale_since_ms: Option<u64>,
-    /// Objects by kind.
+    /// The number of objects by kind.
     pub objects: Vec<(String, u64)>,
 }
 
-/// A secondary of one zone.
+/// The state of a secondary for one zone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SecondaryLine {
@@ -116,20 +116,20 @@ pub struct SecondaryLine {
     pub zone: String,
     /// Its address.
     pub secondary: String,
-    /// The serial it was last told.
+    /// The serial it was last notified of.
     pub told: Option<u32>,
-    /// The serial it acknowledged.
+    /// The serial it last acknowledged.
     pub acknowledged: Option<u32>,
-    /// The serial it refused to hear of, where that is its last answer, and its response code.
+    /// The serial and response code of its last answer, if it refused the notification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// The serial it last took.
+    /// The serial it last transferred.
     pub took: Option<u32>,
-    /// How it took it.
+    /// The kind of that transfer.
     pub by: Option<String>,
-    /// Versions it is behind; absent when unknown.
+    /// How many versions it is behind; absent when unknown.
     pub lag_versions: Option<u64>,
-    /// Seconds since the oldest version that it lacks; absent when unknown.
+    /// The seconds since the oldest version that it lacks; absent when unknown.
     pub lag_seconds: Option<u64>,
 }
 
@@ -203,7 +203,6 @@ pub(super) fn write(
     Ok(())
 }
 
-/// What is kept of a history, for people.
 fn history_text(history: &HistoryLine) -> String {
     let HistoryLine {
         begins,
@@ -215,7 +214,6 @@ fn history_text(history: &HistoryLine) -> String {
     format!("history begins at serial {begins}, {time}; versions: {versions}, {kib} KiB")
 }
 
-/// What an operator ordered, for people.
 fn order_text(line: &ZoneLine, order: &OrderLine) -> String {
     let OrderLine {
         rolled_back_to,
@@ -237,7 +235,7 @@ fn order_text(line: &ZoneLine, order: &OrderLine) -> String {
     format!("{what} since {since} by {by}, {until}until: zonewright release {zone}{waits}")
 }
 
-/// What waits for the end of an order, for people: also what the gate would say of it.
+/// Describes the changes that wait for the end of a hold, with the loss that the gate would report.
 fn waits_text(loses: Option<(usize, usize)>) -> String {
     match loses {
         Some((lost, before)) => {
@@ -247,7 +245,6 @@ fn waits_text(loses: Option<(usize, usize)>) -> String {
     }
 }
 
-/// A change that is held, for people.
 fn held_text(zone: &str, held: &HeldLine) -> String {
     let HeldLine {
         why,
@@ -317,7 +314,7 @@ mod tests {
         };
         let text = |loses| {
             let held = HeldLine {
-                why: "an operator ordered it to wait".into(),
+                why: "an operator holds the zone".into(),
                 since_ms: 0,
                 until_ms: None,
                 is_releasable: true,

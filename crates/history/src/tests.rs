@@ -122,7 +122,7 @@ fn an_order_says_what_holds_until_when() {
     assert_eq!(freeze(Some("30m")).as_deref(), Ok(want));
     for wrong in ["soon", "0s", "30", "3651d", "99999999999999w"] {
         let refusal = freeze(Some(wrong)).unwrap_err();
-        let want = format!("\"{wrong}\" is no time up to 3650d; write 90s, 30m, 2h or 1d");
+        let want = format!("\"{wrong}\" is not a time up to 3650d; write 90s, 30m, 2h or 1d");
         assert_eq!(refusal, want);
     }
     let rollback = |to: &str, output| {

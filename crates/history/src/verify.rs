@@ -1,4 +1,4 @@
-//! `verify`: whether the history is as it was written, zone by zone.
+//! `verify`: checks that the history is as it was written, zone by zone.
 
 use std::io;
 
@@ -10,13 +10,13 @@ use crate::error::{AuditError, Output};
 use crate::moment::TimeText;
 use crate::past::Past;
 
-/// The most faults that text names.
+/// The most faults in the text.
 const FAULTS_SHOWN: usize = 5;
 
-/// Goes through the zones and writes what was found.
+/// Verifies the zones and writes the results.
 ///
 /// # Errors
-/// [`AuditError::Broken`] after all was written, when a chain does not hold.
+/// [`AuditError::Broken`] after everything was written, when a history is damaged.
 pub(super) fn write(
     past: &dyn Past,
     zones: &[Name],
@@ -41,7 +41,6 @@ pub(super) fn write(
     }
 }
 
-/// The hash of the newest version in words.
 fn head_text(verdict: &Verdict) -> String {
     verdict
         .head
@@ -77,13 +76,13 @@ fn write_text(zone: &Name, verdict: &Verdict, out: &mut dyn io::Write) -> Result
     if let (Some(serial), 2..) = (first_serial, oldest) {
         writeln!(
             out,
-            "    history begins at serial {serial}, {since}: what was before was dropped, as `history` says"
+            "    history begins at serial {serial}, {since}: older versions were dropped, as `history` says"
         )?;
     }
     if *unhashed > 0 {
         writeln!(
             out,
-            "    the oldest {unhashed} were stored before there were hashes: they read well, no more is known"
+            "    the oldest {unhashed} were stored before there were hashes: they can be read, nothing else can be checked"
         )?;
     }
     Ok(())
@@ -92,7 +91,7 @@ fn write_text(zone: &Name, verdict: &Verdict, out: &mut dyn io::Write) -> Result
 fn fault_text(fault: &Fault) -> String {
     let Fault { seq, serial, what } = fault;
     match serial {
-        // Of no version that is there.
+        // For a version that does not exist.
         Some(serial) if *seq == 0 => format!("serial {serial}: {what}"),
         Some(serial) => format!("serial {serial} (version {seq}): {what}"),
         None => format!("version {seq}: {what}"),

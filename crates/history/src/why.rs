@@ -1,4 +1,4 @@
-//! `why`: which record, rule, object or live step answers a name, or why none does.
+//! `why`: the record, rule, object or handler that answers a name, or the reason why none does.
 
 use std::io;
 
@@ -17,13 +17,13 @@ use crate::printable::printable;
 struct Finding {
     outcome: &'static str,
     says: String,
-    /// The records of the answer, with the owners that they have in the zone.
+    /// The records of the answer, with their owners in the zone.
     records: Vec<Record>,
-    /// What else is to be known.
+    /// Further remarks.
     reasons: Vec<Reason>,
 }
 
-/// Writes why a name has the answer that it has.
+/// Writes why a name has its answer.
 pub(super) fn write(
     past: &dyn Past,
     name: &Name,
@@ -78,7 +78,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Decides what a question gets.
+/// Finds out what a question is answered with.
 fn find(
     block: &BlockLine,
     mut facts: Vec<Reason>,
@@ -100,23 +100,20 @@ fn find(
     note_state(zone, &mut notes);
     let apex = zone.apex();
     if view.version().is_none() {
-        let says = format!("SERVFAIL, for zone {apex} has no version yet");
+        let says = format!("SERVFAIL: zone {apex} has no version yet");
         facts.extend(notes);
         return Finding::without_records("servfail", says, facts);
     }
     let mut finding = match resolve(view, question, &mut Vec::new()) {
         Resolution::NoZone => return outside(block, notes),
         Resolution::NotReady => {
-            let says = "SERVFAIL, for it is not known yet what the cluster has there";
+            let says = "SERVFAIL: the names of the cluster there are not known yet";
             Finding::without_records("servfail", says.to_owned(), Vec::new())
         }
         Resolution::FallThrough { .. } => {
             let after = block.after.join(", then ");
             let text = format!("`fallthrough`: then answered by {after}");
-            let says = format!(
-                "not in zone {apex}: {} has it answered by {after}",
-                block.place
-            );
+            let says = format!("not in zone {apex}: {after} of {} answers it", block.place);
             let reasons = vec![Reason::new("fallthrough", text)];
             Finding::without_records("handler", says, reasons)
         }
@@ -137,7 +134,7 @@ fn find(
     finding.reasons.extend(facts);
     finding.reasons.extend(notes);
     if !block.before.is_empty() {
-        let unless = format!(", unless {} decides before", block.before.join(" or "));
+        let unless = format!(", unless {} decides first", block.before.join(" or "));
         finding.says.push_str(&unless);
     }
     finding
@@ -154,31 +151,32 @@ impl Finding {
     }
 }
 
-/// What becomes of a name that lies in no zone.
+/// The answer to a name outside all zones.
 fn outside(block: &BlockLine, notes: Vec<Reason>) -> Finding {
     let place = &block.place;
     let (outcome, says) = if block.keys.is_empty() {
-        let says = "REFUSED, for no block has a key for it".to_owned();
+        let says = "REFUSED: no block has a key for it".to_owned();
         ("refused", says)
     } else if block.after.is_empty() {
         let unless = match block.before.join(", ") {
             words if words.is_empty() => String::new(),
-            words => format!(" unless it is a matter of {words}"),
+            words => format!(" unless {words} answers it"),
         };
-        let says = format!("refused{unless}: no zone has it, and {place} has nobody to ask");
+        let says =
+            format!("refused{unless}: no zone has it, and {place} has no handler for other names");
         ("refused", says)
     } else {
         let after = block.after.join(", then ");
-        let says = format!("in no zone: {place} has it answered by {after}");
+        let says = format!("in no zone: {after} of {place} answers it");
         ("handler", says)
     };
     Finding::without_records(outcome, says, notes)
 }
 
-/// Notes what is special about a zone now.
+/// Adds remarks about the state of a zone.
 fn note_state(zone: &Zone, notes: &mut Vec<Reason>) {
     if zone.stale_since_ms().is_some() {
-        let text = "the source of the zone is away: this is what it said last";
+        let text = "the source of the zone is lost: this is its last known state";
         notes.push(Reason::new("stale", text));
     }
     if let Some(hold) = zone.hold() {
@@ -190,7 +188,7 @@ fn note_state(zone: &Zone, notes: &mut Vec<Reason>) {
     }
 }
 
-/// What a zone says.
+/// The answer of a zone.
 fn answered(of: &ZoneAnswer<'_>, question: &Question<'_>) -> Finding {
     let ZoneAnswer {
         version, answer, ..
@@ -203,7 +201,7 @@ fn answered(of: &ZoneAnswer<'_>, question: &Question<'_>) -> Finding {
     };
     let mut records: Vec<Record> = Vec::new();
     let mut reasons = Vec::new();
-    // What is synthesized is no record of the zone.
+    // A synthesized name is no record of the zone.
     let is_synthesized = of.synthesized.is_some() && matches!(answer.end, End::Data);
     let held = answer.links().count() - usize::from(is_synthesized);
     for link in answer.links().take(held) {
@@ -230,7 +228,7 @@ fn answered(of: &ZoneAnswer<'_>, question: &Question<'_>) -> Finding {
             ("referral", format!("delegated, by {from}"))
         }
         (End::NxDomain { at }, None) => {
-            let says = format!("NXDOMAIN, for {from} has no name {}", name_of(at));
+            let says = format!("NXDOMAIN: {from} has no name {}", name_of(at));
             ("nxdomain", says)
         }
         (End::NoData { at }, None) => {
@@ -242,7 +240,7 @@ fn answered(of: &ZoneAnswer<'_>, question: &Question<'_>) -> Finding {
                 .flat_map(|node| node.rrsets().map(|rrset| rrset.rtype.to_string()))
                 .collect();
             let what = match types.is_empty() {
-                true => "names below it alone".to_owned(),
+                true => "only names below it".to_owned(),
                 false => types.join(", "),
             };
             let says = format!("no data of this type: in {from} {last} has {what}");
@@ -260,7 +258,7 @@ fn answered(of: &ZoneAnswer<'_>, question: &Question<'_>) -> Finding {
     }
 }
 
-/// The name whose records answer for a name: itself, or the wildcard of its closest encloser.
+/// The owner whose records answer a name: the name itself, or the wildcard of its closest encloser.
 fn source_of(contents: &Contents, name: &Name) -> Name {
     let apex = contents.apex();
     let has = |name: &Name| {
@@ -280,7 +278,7 @@ fn source_of(contents: &Contents, name: &Name) -> Name {
     name.clone()
 }
 
-/// What a synthesized name says.
+/// Describes a synthesized name.
 fn synthesized(name: &SynthesizedName<'_>) -> String {
     let what = match name.node {
         None => "has no records here, but the name exists".to_owned(),

@@ -1,8 +1,8 @@
-//! What a zone must hold to be taken by secondaries, owner by owner, before a version is published.
+//! Checks each owner of a zone before a version is published, so that secondaries accept it.
 //!
-//! A fault stops the version: no secondary would take it, or it would break a transfer. A warning names
-//! the server that refuses the zone in its default configuration. Nothing outside the zone, duplicate
-//! records and mixed TTLs cannot be written in a [`Node`] at all; a serial that goes back not in a journal.
+//! A fault stops the version: every secondary would refuse it, or it would break a transfer. A warning names the
+//! server that refuses the zone in its default configuration. Records outside the zone, duplicates and mixed TTLs
+//! need no check: a [`Node`] cannot hold them. Nor do serials that go back: the journal cannot hold them.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use dns::{MAX_MESSAGE_OCTETS, Name, Rtype};
 
 use crate::Node;
 
-/// Octets of a message beside its question and records: header (12), OPT without options (11).
+/// Bytes of a message besides its question and records: header (12), OPT without options (11).
 const HEADER_AND_OPT: usize = 12 + 11;
-/// The most octets of a TSIG record: owner, type, class, TTL and length, algorithm, fixed fields, the MAC
-/// of the longest hash, the server's time (RFC 8945 section 4.2).
+/// The largest TSIG record: owner, type, class, TTL and length, algorithm, fixed fields, the MAC of the longest hash,
+/// the server's time (RFC 8945 section 4.2).
 const TSIG: usize = 255 + 10 + 13 + 16 + 64 + 6;
 /// The most records of an RRset, and types of a name, that BIND 9.18.28 and later take: its
 /// `max-records-per-type` and `max-types-per-name`.
@@ -21,17 +21,17 @@ const BIND_LIMIT: usize = 100;
 /// The most records of an RRset that NSD holds.
 const NSD_LIMIT: usize = 65_535;
 
-/// Something that no secondary would take.
+/// A reason why every secondary would refuse the zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// An alias beside other records (RFC 2181 section 10.1), or at the apex.
+    /// A CNAME or DNAME beside other records (RFC 2181 section 10.1), or a CNAME at the apex.
     AliasBeside {
         /// The owner.
         owner: String,
-        /// The type that stands alone: CNAME or DNAME.
+        /// CNAME or DNAME.
         alias: Rtype,
     },
-    /// A second SOA.
+    /// A SOA below the apex.
     Soa {
         /// The owner.
         owner: String,
@@ -41,15 +41,15 @@ pub enum Fault {
         /// The zone.
         zone: String,
     },
-    /// A record that fits no message with its question, OPT and TSIG.
+    /// A record that does not fit into a message together with its question, OPT and TSIG.
     TooLarge {
         /// The owner.
         owner: String,
         /// The type.
         rtype: Rtype,
-        /// The octets of the record.
+        /// The size of the record.
         octets: usize,
-        /// The octets there are for it.
+        /// The space that a message has for it.
         room: usize,
     },
 }
@@ -58,10 +58,13 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AliasBeside { owner, alias } => {
-                write!(f, "{owner} has {alias} beside what may not stand beside it")
+                write!(
+                    f,
+                    "{owner} has {alias} beside records that may not be beside it"
+                )
             }
             Self::Soa { owner } => write!(f, "{owner} has a SOA of its own"),
-            Self::NoNameServer { zone } => write!(f, "{zone} has no NS at its top"),
+            Self::NoNameServer { zone } => write!(f, "{zone} has no NS at its apex"),
             Self::TooLarge {
                 owner,
                 rtype,
@@ -69,16 +72,16 @@ impl fmt::Display for Fault {
                 room,
             } => write!(
                 f,
-                "a {rtype} record of {owner} takes {octets} octets, and a message has room for {room}"
+                "a {rtype} record of {owner} has {octets} bytes, but a message has room for {room}"
             ),
         }
     }
 }
 
-/// Something that some secondaries do not take.
+/// A reason why some secondaries refuse the zone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Warning {
-    /// More records in an RRset than a server takes.
+    /// More records in an RRset than BIND or NSD takes.
     Records {
         /// The owner.
         owner: String,
@@ -102,7 +105,7 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// Whether it is the same matter, whatever the numbers: that is said once.
+    /// Whether both are the same warning apart from its numbers. Such a warning is logged once.
     #[must_use]
     pub fn is_about_the_same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -166,23 +169,23 @@ impl fmt::Display for Warning {
             ),
             Self::WildcardCut { owner } => write!(
                 f,
-                "{owner} is a wildcard with NS: servers differ in what that means"
+                "{owner} is a wildcard with NS records: servers differ in how they treat it"
             ),
         }
     }
 }
 
-/// What is to be said of one owner.
+/// The faults and warnings of one owner.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Findings {
-    /// What is wrong.
+    /// Reasons why every secondary would refuse the zone.
     pub faults: Vec<Fault>,
-    /// What some secondaries refuse.
+    /// Reasons why some secondaries refuse it.
     pub warnings: Vec<Warning>,
 }
 
-/// Looks at the records of one owner, none when it is gone; `key` is its sort key. An apex is looked at
-/// without records too: it lacks its NS. Costs a pass over the owner's records.
+/// Checks the records of one owner. `node` is `None` when the owner has none; `key` is its sort key. An apex without
+/// records is checked too: it lacks its NS. Costs a pass over the owner's records.
 #[must_use]
 pub fn check(apex: &Name, key: &[u8], node: Option<&Node>) -> Findings {
     let mut findings = Findings::default();
@@ -281,29 +284,29 @@ mod tests {
     fn what_no_secondary_takes_is_named() {
         for (owner, records, want) in [
             ("z.", &[(2, 1, 4)][..], None),
-            ("z.", &[], Some("z. has no NS at its top")),
-            ("z.", &[(1, 1, 4)], Some("z. has no NS at its top")),
+            ("z.", &[], Some("z. has no NS at its apex")),
+            ("z.", &[(1, 1, 4)], Some("z. has no NS at its apex")),
             (
                 "z.",
                 &[(2, 1, 4), (5, 1, 4)],
-                Some("z. has CNAME beside what may not stand beside it"),
+                Some("z. has CNAME beside records that may not be beside it"),
             ),
             ("a.z.", &[(5, 1, 4)], None),
             (
                 "a.z.",
                 &[(5, 2, 4)],
-                Some("a.z. has CNAME beside what may not stand beside it"),
+                Some("a.z. has CNAME beside records that may not be beside it"),
             ),
             (
                 "a.z.",
                 &[(1, 1, 4), (5, 1, 4)],
-                Some("a.z. has CNAME beside what may not stand beside it"),
+                Some("a.z. has CNAME beside records that may not be beside it"),
             ),
             ("a.z.", &[(39, 1, 4), (1, 1, 4)], None),
             (
                 "a.z.",
                 &[(39, 2, 4)],
-                Some("a.z. has DNAME beside what may not stand beside it"),
+                Some("a.z. has DNAME beside records that may not be beside it"),
             ),
             ("a.z.", &[(6, 1, 4)], Some("a.z. has a SOA of its own")),
         ] {
@@ -325,7 +328,7 @@ mod tests {
         assert_eq!(
             too_large,
             [format!(
-                "a TXT record of a.z. takes {} octets, and a message has room for {room}",
+                "a TXT record of a.z. has {} bytes, but a message has room for {room}",
                 room + 1
             )]
         );

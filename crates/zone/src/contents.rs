@@ -1,7 +1,7 @@
-//! The contents of a zone at one moment: immutable, in canonical order, shared with its neighbours.
+//! The contents of a zone at one moment: immutable, in canonical order, sharing memory with the versions around them.
 //!
-//! An `imbl::OrdSet` of nodes: a change copies O(log n) of the tree, a reader's copy is one pointer.
-//! The SOA stands beside the nodes without its serial: a serial alone is no change of contents.
+//! The nodes are an `imbl::OrdSet`: a change copies O(log n) of the tree, a reader's copy is one pointer. The SOA is
+//! kept beside the nodes without its serial, because a new serial alone is no change of contents.
 
 use dns::{Name, Soa};
 use imbl::OrdSet;
@@ -11,22 +11,22 @@ use crate::Node;
 /// All records of a zone but the SOA's serial.
 #[derive(Clone, Debug)]
 pub struct Contents {
-    /// The zone's name, in lower case.
+    /// In lower case.
     apex: Name,
     soa: Soa,
     nodes: OrdSet<Node>,
-    /// How many records there are, the SOA not counted.
+    /// The number of records without the SOA.
     records: usize,
-    /// The records' octets uncompressed on the wire, the SOA not counted.
+    /// The size of the records, uncompressed on the wire, without the SOA.
     octets: usize,
-    /// How many owners are wildcards (RFC 4592 section 2.1.1): zones without pay nothing for them.
+    /// The number of wildcards (RFC 4592 section 2.1.1), so that zones without them pay nothing for them.
     wildcards: usize,
-    /// How many owners below the apex have NS records: zone cuts.
+    /// The number of zone cuts: owners below the apex with NS records.
     cuts: usize,
 }
 
 impl Contents {
-    /// A zone without any record but its SOA.
+    /// A zone with only a SOA.
     #[must_use]
     pub fn empty(apex: &Name, soa: Soa) -> Self {
         Self {
@@ -40,8 +40,8 @@ impl Contents {
         }
     }
 
-    /// A zone from nodes in canonical order, as a store kept them; `None` when two stand in the wrong
-    /// order or share an owner.
+    /// A zone from nodes in canonical order, as they are stored; `None` when two are in the wrong order or share an
+    /// owner.
     #[must_use]
     pub fn from_sorted(
         apex: &Name,
@@ -60,62 +60,62 @@ impl Contents {
         Some(contents)
     }
 
-    /// Builds the tree of nodes anew, its leaves full. For contents that were put together from nothing: costs what
-    /// they cost.
+    /// Rebuilds the tree of nodes with full leaves. For contents that were built from nothing; costs a pass over all
+    /// nodes.
     pub(super) fn pack(&mut self) {
         let nodes: Vec<Node> = self.nodes.iter().cloned().collect();
         self.nodes = OrdSet::new();
         self.nodes = packed(&nodes);
     }
 
-    /// The zone's name.
+    /// The zone's name, in lower case.
     #[must_use]
     pub const fn apex(&self) -> &Name {
         &self.apex
     }
 
-    /// The SOA's fields but for the serial.
+    /// The SOA without its serial.
     #[must_use]
     pub const fn soa(&self) -> &Soa {
         &self.soa
     }
 
-    /// Other SOA fields.
+    /// Replaces the SOA.
     pub fn set_soa(&mut self, soa: Soa) {
         self.soa = soa;
     }
 
-    /// How many records there are, the SOA counted.
+    /// The number of records, including the SOA.
     #[must_use]
     pub const fn record_count(&self) -> usize {
         self.records + 1
     }
 
-    /// How many owners have records (the apex counts when it has some besides the SOA).
+    /// The number of owners that have records. The apex counts only when it has records besides the SOA.
     #[must_use]
     pub fn owner_count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The octets of all records uncompressed on the wire, the SOA not counted.
+    /// The size of all records, uncompressed on the wire, without the SOA.
     #[must_use]
     pub const fn wire_octets(&self) -> usize {
         self.octets
     }
 
-    /// Whether some owner is a wildcard.
+    /// Whether the zone has wildcards.
     #[must_use]
     pub const fn has_wildcards(&self) -> bool {
         self.wildcards > 0
     }
 
-    /// Whether some owner below the apex is delegated.
+    /// Whether the zone has delegations.
     #[must_use]
     pub const fn has_cuts(&self) -> bool {
         self.cuts > 0
     }
 
-    /// The node with this key.
+    /// The node with this sort key.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<&Node> {
         self.nodes.get(key)
@@ -149,13 +149,13 @@ impl Contents {
             .range::<_, [u8]>((std::ops::Bound::Included(key), std::ops::Bound::Unbounded))
     }
 
-    /// The nodes after a key, for a reader that goes on where it stopped.
+    /// The nodes after a key, in canonical order, for a reader that continues where it stopped.
     pub fn nodes_after<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Node> {
         self.nodes
             .range::<_, [u8]>((std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded))
     }
 
-    /// Puts a node in; gives the one that was there.
+    /// Inserts a node and returns the one that it replaces.
     pub fn insert(&mut self, node: Node) -> Option<Node> {
         self.count_in(&node);
         let old = self.nodes.insert(node);
@@ -163,14 +163,13 @@ impl Contents {
         old
     }
 
-    /// Takes the node with this key out.
+    /// Removes and returns the node with this sort key.
     pub fn remove(&mut self, key: &[u8]) -> Option<Node> {
         let old = self.nodes.remove(key);
         self.count_out(old.as_ref());
         old
     }
 
-    /// Adds a node's records to the counts.
     fn count_in(&mut self, node: &Node) {
         self.records += node.record_count();
         self.octets += node.wire_octets(&self.apex);
@@ -178,7 +177,6 @@ impl Contents {
         self.cuts += usize::from(node.is_cut());
     }
 
-    /// Takes a node's records off the counts.
     fn count_out(&mut self, node: Option<&Node>) {
         if let Some(node) = node {
             self.records -= node.record_count();
@@ -188,7 +186,7 @@ impl Contents {
         }
     }
 
-    /// Whether two zones hold the same records, serials aside. Costs a pass over both.
+    /// Whether two zones hold the same records, apart from their serials. Costs a pass over both.
     #[must_use]
     pub fn same_as(&self, other: &Self) -> bool {
         self.apex == other.apex
@@ -202,11 +200,12 @@ impl Contents {
     }
 }
 
-/// How many nodes a leaf of the tree has room for. Another number in a later `imbl` costs memory, no more.
+/// The number of nodes in a leaf of the tree. If a later `imbl` has another number, this costs memory and nothing
+/// else.
 const LEAF: usize = 16;
 
-/// A tree of these nodes, which are in order, with full leaves. What is put in in order leaves each leaf half empty,
-/// so every second half leaf's nodes come first, and the others fill them up.
+/// A tree with full leaves from nodes in canonical order. Inserting in order leaves every leaf half empty, so the
+/// nodes of every second half leaf are inserted first, and the others fill them up.
 fn packed(nodes: &[Node]) -> OrdSet<Node> {
     let mut set = OrdSet::new();
     for is_second in [false, true] {

@@ -1,4 +1,4 @@
-//! What two versions differ in: one step, or many steps condensed into their net effect.
+//! The difference of two versions: one step, or many steps condensed into their net effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use provenance::Cause;
 
 use crate::{Contents, Edit, Link, Node};
 
-/// The step from one version to the next, with its reasons. The first step of a zone comes from
-/// nothing and adds everything.
+/// The step from one version to the next, with its causes. The first step of a zone starts from nothing and adds
+/// everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The number of the version it leads to: dense, process-independent, never on the wire.
+    /// The number of the version it leads to: without gaps, the same for all processes, never on the wire.
     pub seq: u64,
     /// When the version was made, milliseconds since 1970 UTC.
     pub time_ms: u64,
@@ -22,26 +22,26 @@ pub struct Step {
     pub serial: Serial,
     /// The SOA fields of the version it leads to.
     pub soa: Soa,
-    /// Records that go, SOA not among them.
+    /// Records that are removed, without the SOA.
     pub removed: RrList,
-    /// Records that come, SOA not among them.
+    /// Records that are added, without the SOA.
     pub added: RrList,
     /// Groups of causes; a record's tag is an index into them.
     pub causes: Vec<Vec<Cause>>,
-    /// How many records the version has, SOA counted.
+    /// The number of records in the version, including the SOA.
     pub records: usize,
-    /// The hashes of the version it leads to; `None` when it was stored before there were any.
+    /// The hashes of the version it leads to; `None` for versions stored before there were hashes.
     pub link: Option<Link>,
 }
 
 impl Step {
-    /// The octets of the step's records, about what it takes in memory and in the store.
+    /// The size of the step's records, about as much as it takes in memory and in the store.
     #[must_use]
     pub fn octets(&self) -> usize {
         self.removed.as_octets().len() + self.added.as_octets().len()
     }
 
-    /// The causes of a group.
+    /// The causes of a record with this tag.
     #[must_use]
     pub fn causes_of(&self, tag: u32) -> &[Cause] {
         let group = usize::try_from(tag).ok();
@@ -50,7 +50,7 @@ impl Step {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// The sort keys of the owners whose records come or go; one may stand several times.
+    /// The sort keys of the owners whose records change. A key can come more than once.
     pub fn touched<'a>(&'a self, apex: &'a Name) -> impl Iterator<Item = Vec<u8>> + 'a {
         let owners = self.removed.iter().chain(&self.added).map(|rr| rr.owner);
         owners.filter_map(|owner| {
@@ -60,13 +60,13 @@ impl Step {
     }
 }
 
-/// A delta does not fit the contents it is applied to.
+/// A step or delta that does not fit the contents it is applied to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeltaError {
-    /// A record that is to go is not there.
+    /// A record to be removed is missing.
     #[error("a record that is to be removed is not in the zone: {0}")]
     Absent(String),
-    /// A record that is to come is there already.
+    /// A record to be added exists already.
     #[error("a record that is to be added is in the zone already: {0}")]
     Present(String),
     /// An owner is not within the zone.
@@ -74,25 +74,22 @@ pub enum DeltaError {
     Outside(String),
 }
 
-/// Which way a step is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
-    /// From the older to the newer version.
     Forward,
-    /// From the newer to the older.
     Backward,
 }
 
 impl Step {
-    /// The contents after the step, from those before it.
+    /// Returns the contents after the step, given those before it.
     ///
     /// # Errors
-    /// [`DeltaError`] when the step was not made from these contents; they are left as they were.
+    /// [`DeltaError`] when the step was not made from these contents. They are left unchanged.
     pub fn apply(&self, before: &Contents) -> Result<Contents, DeltaError> {
         self.run(before, Direction::Forward, self.soa.clone())
     }
 
-    /// The contents before the step, from those after it.
+    /// Returns the contents before the step, given those after it.
     ///
     /// # Errors
     /// [`DeltaError`] when the step did not lead to these contents.
@@ -104,7 +101,7 @@ impl Step {
         self.run(after, Direction::Backward, soa)
     }
 
-    /// Applies the step one way or the other, owner by owner.
+    /// Applies the step in one direction, owner by owner.
     fn run(&self, start: &Contents, way: Direction, soa: Soa) -> Result<Contents, DeltaError> {
         let (remove, add) = match way {
             Direction::Forward => (&self.removed, &self.added),
@@ -117,7 +114,6 @@ impl Step {
     }
 }
 
-/// Removes and adds records, owner by owner.
 fn apply_lists(edit: &mut Edit, remove: &RrList, add: &RrList) -> Result<(), DeltaError> {
     let apex = edit.contents().apex().clone();
     for (key, change) in by_owner(&apex, remove, add)? {
@@ -129,17 +125,18 @@ fn apply_lists(edit: &mut Edit, remove: &RrList, add: &RrList) -> Result<(), Del
     Ok(())
 }
 
-/// What a delta does to one owner.
+/// The change of one owner's records.
 #[derive(Debug, Default)]
 pub(crate) struct OwnerChange<'a> {
     gone: Vec<RrRef<'a>>,
     come: Vec<RrRef<'a>>,
 }
 
-/// What a delta does, by the owners' sort keys.
+/// The changes by the owners' sort keys.
 pub(crate) type OwnerChanges<'a> = BTreeMap<Vec<u8>, OwnerChange<'a>>;
 
-/// What two lists do, owner by owner. One may go in one spelling and come in another: sort keys do not tell them apart.
+/// Groups two lists by owner. A record may be removed in one spelling of its owner and added in another: sort keys do
+/// not tell them apart.
 fn by_owner<'a>(
     apex: &Name,
     remove: &'a RrList,
@@ -168,7 +165,7 @@ fn by_owner<'a>(
 }
 
 impl OwnerChange<'_> {
-    /// The owner's node afterwards, from that before; `None` where it has no records.
+    /// Returns the owner's node after the change, given the one before; `None` when no records are left.
     ///
     /// # Errors
     /// [`DeltaError`] when the change was not made from this node.
@@ -177,7 +174,7 @@ impl OwnerChange<'_> {
         apex: &Name,
         before: Option<&Node>,
     ) -> Result<Option<Node>, DeltaError> {
-        // The spelling of what comes counts; what only goes has the node's.
+        // The spelling of the added records counts. An owner that only loses records keeps the spelling of its node.
         let Some(first) = self.come.first().or(self.gone.first()) else {
             return Ok(before.cloned());
         };
@@ -208,22 +205,22 @@ impl OwnerChange<'_> {
     }
 }
 
-/// Whether two records are the same but for owner and tag.
+/// Whether two records are the same apart from owner and tag.
 fn is_same(a: &RrRef<'_>, b: &RrRef<'_>) -> bool {
     a.rtype == b.rtype && a.ttl == b.ttl && a.data == b.data
 }
 
-/// The net effect of a chain of steps: nothing is removed that was not there at its start, nothing
-/// added that is not there at its end.
+/// The net effect of a chain of steps: it removes nothing that was not there at the start, and adds nothing that is
+/// not there at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Net {
-    /// Serial and SOA fields at the start.
+    /// Serial and SOA of the first version.
     pub from: (Serial, Soa),
-    /// Serial and SOA fields at the end.
+    /// Serial and SOA of the last version.
     pub to: (Serial, Soa),
-    /// Records that go.
+    /// Records that are removed, without the SOA.
     pub removed: RrList,
-    /// Records that come.
+    /// Records that are added, without the SOA.
     pub added: RrList,
 }
 
@@ -231,8 +228,8 @@ pub struct Net {
 type RecordKey<'a> = (&'a [u8], Rtype, u32, &'a [u8]);
 
 impl Net {
-    /// Condenses consecutive steps, oldest first; `None` when there are none, when they do not follow
-    /// each other, or when they start from nothing.
+    /// Condenses consecutive steps, oldest first; `None` when there are none, when they are not consecutive, or when
+    /// they start from nothing.
     #[must_use]
     pub fn of(steps: &[Arc<Step>]) -> Option<Self> {
         let first = steps.first()?;
@@ -272,7 +269,7 @@ impl Net {
 }
 
 impl Net {
-    /// What it does, by the owners' sort keys; or where it is gone `back`, what leads from its end to its start.
+    /// The changes by the owners' sort keys. With `back`, the changes that lead from the end to the start.
     ///
     /// # Errors
     /// [`DeltaError`] when an owner is not within the apex.
@@ -285,7 +282,6 @@ impl Net {
     }
 }
 
-/// A list from a set of keys.
 fn list_of(keys: &BTreeSet<RecordKey<'_>>) -> RrList {
     let mut list = RrList::default();
     for (owner, rtype, ttl, data) in keys {

@@ -1,26 +1,27 @@
-//! The hash of a zone's content: a tree of SHA-256 that a change updates at its own cost.
+//! The hash of a zone's content: a tree of SHA-256 hashes; updating it costs what the change costs.
 //!
 //! # Definition
 //!
-//! Whoever has all records of a version can compute it without this program. `|` joins octets, `H` is
-//! SHA-256. A record is its uncompressed wire form (RFC 1035 section 3.2.1): owner, type, class IN, TTL,
-//! length, data; names are spelled as they are served.
+//! Anyone who has all records of a version can compute the hash without this program. `|` concatenates, `H` is
+//! SHA-256. A record is its uncompressed wire form (RFC 1035 section 3.2.1): owner, type, class IN, TTL, length,
+//! data; names are spelled as they are served.
 //!
-//! 1. The owners that have records besides the SOA are put in canonical order (RFC 4034 section 6.1).
-//!    Each gives one value: `H(0x00 | its records but the SOA, by rising type, then by rising data)`.
-//! 2. The height of an owner is how many `0` digits the hexadecimal `H(owner in lower case, wire form)`
-//!    begins with, but at most 4.
-//! 3. Four rounds, `round` = 1 to 4: the row of values is cut after each value whose last owner has a
-//!    height of at least `round`, and every piece becomes one value: `H(0x01 | the piece's values)`. The
-//!    piece becomes one value of the next row and ends with the same owner.
+//! 1. Put the owners that have records besides the SOA in canonical order (RFC 4034 section 6.1). Each gives one
+//!    value: `H(0x00 | its records but the SOA, by rising type, then by rising data)`.
+//! 2. The height of an owner is the number of `0` digits at the start of the hexadecimal `H(owner in lower case, wire
+//!    form)`, but at most 4.
+//! 3. Four rounds, `round` = 1 to 4: cut the row of values after each value whose last owner has a height of at least
+//!    `round`. Every piece becomes one value, `H(0x01 | the piece's values)`, of the next row, and ends with the same
+//!    owner.
 //! 4. The content's hash is `H(0x02 | the SOA with serial 0 | the values that are left)`.
 //!
-//! Where the row is cut depends on names alone, so equal contents have equal hashes however they came
-//! about, and a change touches about 16 values in each round. Two contents with one hash would be a
-//! collision of SHA-256. The serial is left out: the same content under another serial has the same hash;
-//! the chain of versions binds serials ([`crate::Link`]).
+//! The names alone decide where a row is cut. So equal contents have equal hashes, whatever led to them, and a change
+//! touches about 16 values in each round. Two contents with the same hash would be a collision of SHA-256. The serial
+//! is left out: the same content under another serial has the same hash. The chain of versions adds the serials
+//! ([`crate::Link`]).
 //!
-//! Whoever makes names on purpose can make a piece long: it costs an update in proportion, no more.
+//! A person who chooses names on purpose can make a piece long. Then an update costs more in proportion, and nothing
+//! else happens.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -32,32 +33,32 @@ use ring::digest::{Context, SHA256};
 
 use crate::{Contents, Node};
 
-/// How often the row of values is cut.
+/// The number of times that the row of values is cut.
 const ROUNDS: usize = 4;
-/// Stands before the records of an owner.
+/// The first byte of the hash of an owner's records.
 const LEAF: u8 = 0;
-/// Stands before the values of a piece.
+/// The first byte of the hash of a piece.
 const PIECE: u8 = 1;
-/// Stands before SOA and last values.
+/// The first byte of the hash of SOA and last values.
 const CONTENT: u8 = 2;
-/// Ends the piece that no owner ends: above every sort key, for a label has at most 63 octets.
+/// The end of the last piece. It is above every sort key, because a label has at most 63 bytes.
 const END: [u8; 64] = [0xff; 64];
 
-/// A SHA-256.
+/// A SHA-256 hash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Hash([u8; 32]);
 
 impl Hash {
-    /// Thirty-two zeros: before the first version.
+    /// The hash before the first version: 32 zeros.
     pub const ZERO: Self = Self([0; 32]);
 
-    /// A hash from its octets.
+    /// A hash from its bytes.
     #[must_use]
     pub const fn from_octets(octets: [u8; 32]) -> Self {
         Self(octets)
     }
 
-    /// The octets.
+    /// The bytes.
     #[must_use]
     pub const fn as_octets(&self) -> &[u8; 32] {
         &self.0
@@ -81,7 +82,7 @@ impl std::str::FromStr for Hash {
     }
 }
 
-/// The text is no hash.
+/// The text is not a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a hash is 64 hexadecimal digits")]
 pub struct NoHash;
@@ -101,7 +102,7 @@ impl fmt::Debug for Hash {
 /// The hashes of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
-    /// The hash of the version before; zeros for the first of a chain.
+    /// The hash of the previous version; zeros for the first of a chain.
     pub previous: Hash,
     /// The hash of the content.
     pub content: Hash,
@@ -109,11 +110,11 @@ pub struct Link {
     pub hash: Hash,
 }
 
-/// A hash in the making.
+/// A hash that is being computed.
 pub(super) struct Hasher(Context);
 
 impl Hasher {
-    /// Begins with the octet that tells what is hashed.
+    /// Starts with the byte that says what is hashed.
     pub(super) fn new(what: u8) -> Self {
         let mut context = Context::new(&SHA256);
         context.update(&[what]);
@@ -138,7 +139,7 @@ impl Hasher {
     }
 }
 
-/// What stands between owner and data on the wire: type, class IN, TTL, length.
+/// The fields between owner and data on the wire: type, class IN, TTL, length.
 fn fixed_part(rr: &RrRef<'_>) -> [u8; 10] {
     let mut fixed = [0; 10];
     fixed[..2].copy_from_slice(&rr.rtype.0.to_be_bytes());
@@ -155,10 +156,10 @@ pub fn record_wire(rr: RrRef<'_>) -> Vec<u8> {
     [rr.owner, &fixed_part(&rr), rr.data].concat()
 }
 
-/// Ends of pieces with their values.
+/// The values of pieces by the owners that end them.
 type Row = OrdMap<Arc<[u8]>, Hash>;
 
-/// The tree over a zone's owners. A copy shares all that does not differ.
+/// The tree over a zone's owners. Copies share the parts that do not differ.
 #[derive(Debug, Clone, Default)]
 pub struct ContentTree {
     /// The pieces of each round, by the sort key of the owner that ends them.
@@ -166,7 +167,7 @@ pub struct ContentTree {
 }
 
 impl ContentTree {
-    /// The tree of whole contents: costs what the zone costs.
+    /// Builds the tree of whole contents. Costs a pass over the zone.
     #[must_use]
     pub fn of(contents: &Contents) -> Self {
         let mut tree = Self::default();
@@ -197,11 +198,11 @@ impl ContentTree {
         }
     }
 
-    /// The tree of contents that differ at these owners, by sort key, from those of this tree.
+    /// The tree of `contents`, which differ from those of this tree only at the owners with these sort keys.
     #[must_use]
     pub fn updated(&self, contents: &Contents, touched: &BTreeSet<Vec<u8>>) -> Self {
         let mut tree = self.clone();
-        // Ends of the pieces of the round that are to be hashed again.
+        // The ends of each round's pieces that have to be hashed again.
         let mut due: [BTreeSet<Arc<[u8]>>; ROUNDS] = Default::default();
         let mut ending = Vec::new();
         for key in touched {
@@ -218,7 +219,7 @@ impl ContentTree {
             }
             ending.push((key, height));
         }
-        // An owner that comes or goes cuts or joins pieces: what follows it is due too.
+        // An owner that is added or removed cuts or joins pieces, so the piece after it has to be hashed again too.
         for (key, height) in ending {
             due[0].insert(tree.end_from(0, key));
             for (round, due) in due.iter_mut().enumerate().take(height) {
@@ -243,21 +244,21 @@ impl ContentTree {
         tree
     }
 
-    /// The end of the piece of a round that holds a key.
+    /// The end of the piece that contains a key.
     fn end_from(&self, round: usize, key: &[u8]) -> Arc<[u8]> {
         let found = self.rows[round]
             .range::<_, [u8]>((std::ops::Bound::Included(key), std::ops::Bound::Unbounded));
         end_or_last(found)
     }
 
-    /// The end of the piece of a round that follows a key.
+    /// The end of the piece after a key.
     fn end_after(&self, round: usize, key: &[u8]) -> Arc<[u8]> {
         let found = self.rows[round]
             .range::<_, [u8]>((std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded));
         end_or_last(found)
     }
 
-    /// The value of the piece of a round with this end; `None` when nothing is in it.
+    /// The value of the piece with this end; `None` when it is empty.
     fn piece_at(&self, round: usize, end: &[u8], contents: &Contents) -> Option<Hash> {
         let before = self.rows[round]
             .range::<_, [u8]>((std::ops::Bound::Unbounded, std::ops::Bound::Excluded(end)))
@@ -286,7 +287,7 @@ impl ContentTree {
         (!values.is_empty()).then(|| piece(values))
     }
 
-    /// The hash of the content, the SOA's serial aside.
+    /// The hash of the content, without the SOA's serial.
     #[must_use]
     pub fn content_hash(&self, contents: &Contents) -> Hash {
         let soa = contents.soa().rdata(Serial::decode(0));
@@ -312,7 +313,6 @@ fn end_or_last<'a>(mut found: impl Iterator<Item = (&'a Arc<[u8]>, &'a Hash)>) -
         .map_or_else(|| END.as_slice().into(), |(key, _)| Arc::clone(key))
 }
 
-/// The value of an owner.
 fn leaf(node: &Node, apex: &Name) -> Hash {
     let owner = node.owner_wire(apex);
     let mut hasher = Hasher::new(LEAF);
@@ -322,7 +322,6 @@ fn leaf(node: &Node, apex: &Name) -> Hash {
     hasher.finish()
 }
 
-/// The value of a piece.
 fn piece(values: impl IntoIterator<Item = Hash>) -> Hash {
     let mut hasher = Hasher::new(PIECE);
     for value in values {
@@ -331,7 +330,7 @@ fn piece(values: impl IntoIterator<Item = Hash>) -> Hash {
     hasher.finish()
 }
 
-/// The height of the owner with a sort key.
+/// The height of the owner with this sort key.
 fn height(key: &[u8], apex: &Name) -> usize {
     let mut wire = Vec::with_capacity(key.len() + apex.as_wire().len());
     dns::SortKey::write_wire(key, &mut wire);

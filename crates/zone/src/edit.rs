@@ -1,7 +1,7 @@
-//! An edit: from the contents of one version to those of the next, remembering what it touched.
+//! Builds the contents of the next version from those of the previous one and records what changed.
 //!
-//! Each owner may be set as often as wanted; what counts for the delta is the node before the first
-//! touch against the node at the end. So a batch of changes that undo each other leaves nothing.
+//! An owner can be set more than once. The delta compares the node before the first change with the node at the end,
+//! so a batch of changes that undo each other leaves no difference.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,28 @@ use dns::{Name, RrList, RrRef, Rtype, Soa};
 
 use crate::{Contents, Node, RrsetRef};
 
-/// What became of an edit: the next contents and what differs, ready to become a version.
+/// The result of an edit: the next contents and the difference, ready to become a version.
 #[derive(Debug)]
 pub struct Draft {
     /// The contents after the edit.
     pub contents: Contents,
-    /// Records that go, in canonical order.
+    /// Removed records, in canonical order.
     pub removed: RrList,
-    /// Records that come, in canonical order.
+    /// Added records, in canonical order.
     pub added: RrList,
-    /// Whether the SOA's fields (serial aside) differ.
+    /// Whether the SOA differs in more than its serial.
     pub soa_changed: bool,
 }
 
 impl Draft {
-    /// Whether nothing differs: no new version is due.
+    /// Whether nothing differs: no new version is needed.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.removed.is_empty() && self.added.is_empty() && !self.soa_changed
     }
 
-    /// The difference of two contents of one zone that differ nowhere but at these owners, given by rising
-    /// sort keys, each with the tag of its records. Costs what the owners cost.
+    /// The difference of two contents of one zone that differ only at these owners, given by rising sort keys, each
+    /// with the tag for its records. Costs what the owners cost.
     #[must_use]
     pub fn between<'a>(
         before: &Contents,
@@ -59,10 +59,10 @@ impl Draft {
 pub struct Edit {
     contents: Contents,
     old_soa: Soa,
-    /// What [`list_octets`] said before.
+    /// The result of [`list_octets`] before the edit.
     old_octets: usize,
-    /// Touched owners, each by a node that stands there or stood there: the node before the first touch,
-    /// and the tag of the last. A first version touches every owner, so a key is shared, not copied.
+    /// Changed owners: the node before the first change, and the tag of the last. Any node of the owner is the key. A
+    /// first version changes every owner, so the key is shared, not copied.
     touched: BTreeMap<Node, (Option<Node>, u32)>,
 }
 
@@ -84,12 +84,12 @@ impl Edit {
         &self.contents
     }
 
-    /// Other SOA fields.
+    /// Replaces the SOA.
     pub fn set_soa(&mut self, soa: Soa) {
         self.contents.set_soa(soa);
     }
 
-    /// Sets the node of its owner. The tag goes to each record that differs in the end.
+    /// Sets the node of its owner. Each record that differs at the end gets the tag.
     pub fn set(&mut self, node: Node, tag: u32) {
         let known = self.contents.get(node.key());
         if known.is_some_and(|known| known.as_octets() == node.as_octets()) {
@@ -102,7 +102,7 @@ impl Edit {
             .or_insert((old, tag));
     }
 
-    /// Takes an owner with all its records away.
+    /// Removes an owner with all its records.
     pub fn remove(&mut self, key: &[u8], tag: u32) {
         if let Some(old) = self.contents.remove(key) {
             self.touched
@@ -112,8 +112,8 @@ impl Edit {
         }
     }
 
-    /// Sets the nodes at and below a key to exactly these, which must come in canonical order, each
-    /// with its tag; `gone` is the tag of records that go with their owner.
+    /// Replaces the nodes at and below a key by these, which must be in canonical order, each with its tag. Records
+    /// of owners that disappear get the tag `gone`.
     pub fn replace_subtree(&mut self, key: &[u8], nodes: Vec<(Node, u32)>, gone: u32) {
         let leaving: Vec<Node> = {
             let mut new = nodes.iter().map(|(node, _)| node).peekable();
@@ -136,30 +136,30 @@ impl Edit {
         }
     }
 
-    /// How many owners were touched so far.
+    /// The number of owners changed so far.
     #[must_use]
     pub fn touched_count(&self) -> usize {
         self.touched.len()
     }
 
-    /// The keys of the owners touched so far, in canonical order.
+    /// The keys of the owners changed so far, in canonical order.
     pub fn touched_keys(&self) -> impl Iterator<Item = &[u8]> {
         self.touched.keys().map(Node::key)
     }
 
-    /// The keys of the owners touched so far, in canonical order, each with its tag.
+    /// The keys of the owners changed so far, in canonical order, each with its tag.
     pub fn touched(&self) -> impl Iterator<Item = (&[u8], u32)> {
         let touched = self.touched.iter();
         touched.map(|(node, (_, tag))| (node.key(), *tag))
     }
 
-    /// Ends an edit whose difference is not wanted.
+    /// Ends the edit without computing the difference.
     #[must_use]
     pub fn into_contents(self) -> Contents {
         self.contents
     }
 
-    /// Ends the edit: the minimal difference, record by record.
+    /// Ends the edit and computes the minimal difference, record by record.
     #[must_use]
     pub fn finish(self) -> Draft {
         let Self {
@@ -172,7 +172,7 @@ impl Edit {
             contents.pack();
         }
         let mut removed = RrList::default();
-        // Exact for a first version, whose list is larger than the zone: nothing grows by doubling.
+        // Exact for a first version, whose list is larger than the zone: the list does not grow by doubling.
         let mut added = RrList::with_capacity(list_octets(&contents).saturating_sub(old_octets));
         for (node, (old, tag)) in touched {
             let new = contents.get(node.key());
@@ -197,13 +197,13 @@ impl Edit {
     }
 }
 
-/// The octets of a list of all records but the SOA.
+/// The size of a list of all records without the SOA.
 fn list_octets(contents: &Contents) -> usize {
     contents.wire_octets() + (contents.record_count() - 1) * RrList::MORE_THAN_WIRE
 }
 
-/// The difference of two nodes of one owner. An RRset whose TTL differs goes and comes whole: some
-/// secondaries refuse a record whose TTL is not its RRset's.
+/// Adds the difference of two nodes of one owner to the lists. An RRset whose TTL changed is removed and added as a
+/// whole: some secondaries refuse a record whose TTL differs from its RRset's.
 pub(super) fn diff_nodes<'a>(
     apex: &Name,
     old: Option<&'a Node>,
@@ -243,12 +243,11 @@ pub(super) fn diff_nodes<'a>(
     }
 }
 
-/// The lower type of two RRsets.
+/// The lower of the next types.
 fn lower(one: Option<&RrsetRef<'_>>, other: Option<&RrsetRef<'_>>) -> Option<Rtype> {
     one.into_iter().chain(other).map(|rrset| rrset.rtype).min()
 }
 
-/// Adds one record of an RRset to a list.
 fn push(list: &mut RrList, owner: &[u8], rrset: Option<RrsetRef<'_>>, data: &[u8], tag: u32) {
     if let Some(rrset) = rrset {
         list.push(RrRef {
@@ -261,7 +260,7 @@ fn push(list: &mut RrList, owner: &[u8], rrset: Option<RrsetRef<'_>>, data: &[u8
     }
 }
 
-/// The data of the first RRset that the second lacks; both are sorted.
+/// The data in the first RRset that the second lacks. Both are sorted.
 fn data_not_in<'a>(
     of: Option<RrsetRef<'a>>,
     other: Option<RrsetRef<'a>>,

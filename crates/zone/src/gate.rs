@@ -1,8 +1,8 @@
-//! The publish gate: whether a change takes so much from a zone that a person should look at it first.
+//! The publish gate decides whether a change removes so much of a zone that a person should look at it first.
 //!
-//! Only what a list, a reload or a restart takes away is counted: an API server with an empty store, half
-//! a cluster missing from a list, a folder emptied by a broken mount. Who deletes objects while we
-//! watch means it. A record that another of its owner and type replaces is not lost.
+//! Only losses through a list, a reload or a restart count: an API server with an empty store, half a cluster missing
+//! from a list, a folder emptied by a broken mount. An object whose deletion we watched was deleted on purpose. A
+//! record replaced by another of the same owner and type is not lost.
 
 use std::time::Duration;
 
@@ -10,29 +10,30 @@ use provenance::{Cause, Verb};
 
 use crate::Node;
 
-/// For how long losses count together: the kinds of a cluster are listed one after the other.
+/// Losses within this time are added up, because the kinds of a cluster are listed one after the other.
 pub const TOGETHER: Duration = Duration::from_secs(60);
 
-/// What is held, and how long.
+/// The settings of the publish gate: it holds a change that loses more than `shrink_percent` of the records and at
+/// least `at_least` of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GateSettings {
-    /// More than so many per cent of the zone's records.
+    /// The gate holds a change only if it loses more than this percentage of the records,
     pub shrink_percent: u8,
-    /// And at least so many records.
+    /// and at least this many records.
     pub at_least: usize,
-    /// A change is held so long at most; `None`: until someone releases it.
+    /// The longest time that a change is held; `None`: until an operator releases it.
     pub hold: Option<Duration>,
 }
 
 impl GateSettings {
-    /// What holds where nothing is said.
+    /// The settings when the configuration has none.
     pub const DEFAULT: Self = Self {
         shrink_percent: 30,
         at_least: 50,
         hold: Some(Duration::from_secs(3600)),
     };
 
-    /// Whether a change may not pass that takes `lost` of `before` records.
+    /// Whether the gate holds a change that loses `lost` of `before` records.
     #[must_use]
     pub const fn stops(&self, before: usize, lost: usize) -> bool {
         let shares = before.saturating_mul(self.shrink_percent as usize);
@@ -43,29 +44,30 @@ impl GateSettings {
 /// Why a version is not published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// It loses too much.
+    /// It loses too many records.
     Shrinks {
         /// The records that it loses.
         lost: usize,
         /// The records there were.
         before: usize,
     },
-    /// It is no zone that a secondary would take.
+    /// Secondaries would refuse it.
     Unsound {
-        /// The first thing that is wrong.
+        /// The first fault.
         fault: String,
-        /// How many there are.
+        /// The number of faults.
         faults: usize,
     },
-    /// An operator wants the zone to stay as it is.
+    /// An operator froze the zone or rolled it back.
     OnHold {
-        /// What the gate would hold without that: the records that are lost, and those there were.
+        /// The loss that the gate would hold without the operator's hold: lost records and records before.
         loses: Option<(usize, usize)>,
     },
 }
 
 impl Why {
-    /// The records that are lost, and those there were, where the gate holds that or would.
+    /// Lost records and records before, if the gate holds the change for its loss, or would without an operator's
+    /// hold.
     #[must_use]
     pub const fn loses(&self) -> Option<(usize, usize)> {
         match self {
@@ -87,33 +89,34 @@ impl std::fmt::Display for Why {
                 let more = faults - 1;
                 write!(f, "secondaries would refuse it: {fault} ({more} more)")
             }
-            Self::OnHold { loses: None } => f.write_str("an operator ordered it to wait"),
+            Self::OnHold { loses: None } => f.write_str("an operator holds the zone"),
             Self::OnHold {
                 loses: Some((lost, before)),
             } => write!(
                 f,
-                "an operator ordered it to wait, and it would lose {lost} of {before} records"
+                "an operator holds the zone, and it would lose {lost} of {before} records"
             ),
         }
     }
 }
 
-/// A change that is held, for those who look.
+/// A change that is held back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldChange {
     /// Why.
     pub why: Why,
-    /// Since when, milliseconds since 1970 UTC.
+    /// When it was first held, milliseconds since 1970 UTC.
     pub since_ms: u64,
-    /// Until when at most, milliseconds since 1970 UTC; `None`: until it is released or mended.
+    /// When it is published at the latest, milliseconds since 1970 UTC; `None`: when an operator releases it or its
+    /// fault is fixed.
     pub until_ms: Option<u64>,
 }
 
-/// Whether a loss with these causes counts: a list, a reload or a restart took part, and no object was
-/// deleted before our eyes.
+/// Whether a loss with these causes counts: a list, a reload or a restart took part in it, and we watched no
+/// deletion.
 #[must_use]
 pub fn counts(causes: &[Cause]) -> bool {
-    // Objects of manifests, and no others, have a place. Each reading of a folder is a reload.
+    // Only objects from manifests have a place. Each reading of a folder is a reload.
     let is_reread = |cause: &Cause| cause.kind.is_some() && !cause.origin.place.is_empty();
     let unseen = |cause: &Cause| match cause.verb {
         Verb::Listed | Verb::Vanished | Verb::Configured => true,
@@ -125,7 +128,7 @@ pub fn counts(causes: &[Cause]) -> bool {
     causes.iter().any(unseen) && !causes.iter().any(on_purpose)
 }
 
-/// How many records an owner loses: for each type what there are less of.
+/// The number of records that an owner loses, summed over the types that get fewer records.
 #[must_use]
 pub fn lost(before: Option<&Node>, after: Option<&Node>) -> usize {
     let rrsets = before.into_iter().flat_map(Node::rrsets);

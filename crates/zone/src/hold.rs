@@ -1,4 +1,4 @@
-//! An operator's order that a zone stays as it is, or goes back to an old content, for a time.
+//! An operator's hold: a freeze or rollback of a zone, for a time or until it is released.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -10,29 +10,29 @@ use provenance::{Cause, ObjectKey, Origin, Verb};
 
 use crate::{Contents, Draft, Edit, Hash, Node};
 
-/// The order as it stands.
+/// A freeze or rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    /// Since when, milliseconds since 1970 UTC.
+    /// When it began, milliseconds since 1970 UTC.
     pub since_ms: u64,
-    /// Until when, milliseconds since 1970 UTC; `None`: until it is released.
+    /// When it ends, milliseconds since 1970 UTC; `None`: when it is released.
     pub until_ms: Option<u64>,
-    /// Who ordered it.
+    /// The operator.
     pub by: Arc<str>,
-    /// The old content, where it is not just the one that was served.
+    /// The old content that is served; `None` for a freeze.
     pub rollback: Option<Rollback>,
-    /// The hash of the content that was served when it was ordered; `None` where an older release kept none.
+    /// The hash of the content that was served when the hold began; `None` when an older release stored the hold.
     pub found: Option<Hash>,
 }
 
-/// Which old content stands.
+/// The content that a rollback serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rollback {
-    /// The serial that it had.
+    /// The serial under which the content was first published.
     pub to: Serial,
     /// The hash of the content.
     pub content: Hash,
-    /// The serial that was served when it was ordered.
+    /// The serial that was served when the rollback began.
     pub from: Serial,
     /// The serial of the last version that followed the sources.
     pub before: Serial,
@@ -45,7 +45,7 @@ impl Hold {
         matches!(self.until_ms, Some(until_ms) if until_ms <= now_ms)
     }
 
-    /// The order as a label.
+    /// The kind of hold as a label.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self.rollback {
@@ -56,7 +56,7 @@ impl Hold {
 }
 
 impl Rollback {
-    /// The cause of the version that has the old content.
+    /// The cause of the version that serves the old content.
     #[must_use]
     pub fn cause(&self, hold: &Hold) -> Cause {
         let until = hold.until_ms.map(TimeText);
@@ -65,7 +65,7 @@ impl Rollback {
         cause(Verb::RolledBack, &what, &hold.by)
     }
 
-    /// The cause of records that are as the sources say again.
+    /// The cause of records that follow the sources again.
     #[must_use]
     pub fn end(&self, by: &str) -> Cause {
         let what = format!("the rollback to serial {}", self.to);
@@ -73,7 +73,7 @@ impl Rollback {
     }
 }
 
-/// The cause of a version that something waited for.
+/// The cause of a version that was held back until now.
 #[must_use]
 pub fn resumed(what: &str, by: &str) -> Cause {
     cause(Verb::Resumed, what, by)
@@ -91,7 +91,7 @@ fn cause(verb: Verb, what: &str, by: &str) -> Cause {
     }
 }
 
-/// What leads from one content to another, at these owners: costs what they cost.
+/// The draft that leads from one content to another. They differ only at these owners; costs what the owners cost.
 #[must_use]
 pub fn draft_to(served: &Contents, old: &Contents, owners: &BTreeSet<Box<[u8]>>) -> Draft {
     let mut edit = Edit::new(served);

@@ -1,6 +1,6 @@
-//! The journal: versions made durable before anyone sees them, and read back after a restart.
+//! The journal makes versions durable before they are visible, and reads them back after a restart.
 //!
-//! One sled database for all zones, in its own folder of the state folder; beside it the serials' ceilings
+//! One sled database holds all zones, in its own folder of the state folder. Beside it are the serials' ceilings
 //! ([`serial_files`]). Layout, in one tree, keys big-endian:
 //!
 //! ```text
@@ -10,21 +10,21 @@
 //! d | zone id (4) | seq (8) | part (4)   a step
 //! s | zone id (4) | seq (8) | part (4)   a snapshot
 //! n | zone id (4) | hash of a name (8) | seq (8)     a step that touches the name ([`index`])
-//! r | zone id (4) | hash of a record (8) | seq (8)   a step that brings or takes the record
+//! r | zone id (4) | hash of a record (8) | seq (8)   a step that adds or removes the record
 //! o | zone id (4) | hash of an object (8) | seq (8)  a step that the object caused
-//! w | zone id (4) | seq (8)              a step that is too large for these
-//! x | zone id (4) | seq (8) | part (4)   what such a step has instead ([`large_steps`])
+//! w | zone id (4) | seq (8)              a step that is too large for these entries
+//! x | zone id (4) | seq (8) | part (4)   the list of hashes that such a step has instead ([`large_steps`])
 //! b | zone id (4) | seq (8)              an older snapshot that is kept
 //! ```
 //!
-//! A zone rests on a base, which is its first step (written as the nodes it makes) or a snapshot, and on
-//! the steps after it; some older snapshots stay for whoever looks far back. Only what the head names
-//! counts: steps and snapshots of any size are written before the batch that moves the head, so nothing half is ever visible. When the steps outgrow the base
-//! a new snapshot is written a portion at a time between commits; a commit never costs what the zone
-//! costs. What a commit cannot link to (the history was lost or damaged) starts the zone anew under a
-//! new id; the old id's entries are removed a portion at a time.
+//! A zone is restored from a base and the steps after it. The base is the first step (stored as the nodes of its
+//! version) or a snapshot. Some older snapshots are kept so that old versions are found fast. Only what the head
+//! names counts: steps and snapshots of any size are written before the batch that moves the head, so no half-written
+//! version is ever visible. When the steps outgrow the base, a new snapshot is written in portions between commits,
+//! so a commit never costs what the zone costs. When a commit cannot continue the stored history, because it was lost
+//! or damaged, the zone starts again under a new id. The old id's entries are removed in portions.
 //!
-//! The journal belongs to one thread; [`Reader`]s may be used from others.
+//! The journal belongs to one thread. [`Reader`]s can be used from other threads.
 
 mod causes;
 mod codec;
@@ -88,34 +88,34 @@ pub use store::StoreError;
 pub use topic::Topic;
 pub use verify::{Fault, Verdict};
 
-/// So many commits in a row may fail by damage before a new database is started.
+/// After this many commits in a row that failed because of damage, a new database is started.
 const DAMAGED_COMMITS: u32 = 2;
-/// Entries that one commit may write or remove for the upkeep of history.
+/// Entries that one commit may write or remove for the upkeep of the history.
 const COMMIT_PORTION: usize = 16;
-/// The same after a commit that wrote a lot.
+/// The same after a large commit.
 const COMMIT_PORTION_MOST: usize = 512;
 /// Entries that one call of [`Journal::idle`] may write or remove.
 const IDLE_PORTION: usize = 64;
 
-/// Tells the time of day in milliseconds since 1970 UTC.
+/// Returns the time of day in milliseconds since 1970 UTC.
 pub type WallClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// Entries of a large version in one batch, about 900 KiB.
 const BATCH_ENTRIES: usize = 256;
 
-/// What opening the store came upon.
+/// The findings of opening the store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenReport {
-    /// What was repaired or lost, in sentences for an operator; empty when all was well.
+    /// What was repaired or lost, in sentences for an operator; empty when nothing was wrong.
     pub notes: Vec<String>,
 }
 
-/// What the store had of a zone.
+/// A zone read from the store.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The newest sound version; `None` when there is none.
+    /// The newest undamaged version, if there is one.
     pub version: Option<Version>,
-    /// What was lost, in sentences for an operator; empty when all was well.
+    /// What was lost, in sentences for an operator; empty when nothing was lost.
     pub notes: Vec<String>,
 }
 
@@ -127,18 +127,18 @@ pub enum LoadError {
     Store {
         /// The zone.
         apex: Name,
-        /// What the store said.
+        /// The error of the database.
         source: StoreError,
     },
-    /// The database is damaged, and what can be read of it could not be brought to a new one.
+    /// The database is damaged, and its readable part could not be copied to a new one.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
 
-/// Why versions could not be made durable. They can be tried again.
+/// Why versions could not be made durable. The commit can be tried again.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// The file of serials could not be written.
+    /// The file `serials` could not be written.
     #[error(
         "the file of serials could not be written: {0}; the last version is served until it can"
     )]
@@ -151,16 +151,16 @@ pub enum CommitError {
     Open(#[from] OpenError),
 }
 
-/// What is known of a zone in the store.
+/// A zone as memory knows it.
 #[derive(Debug, Clone)]
 struct Stored {
-    /// Its name, in lower case.
+    /// In lower case.
     apex: Name,
     id: u32,
     head: Head,
-    /// The number of the first step that may still stand in the database.
+    /// The number of the first step that may still be in the database.
     first_stored: u64,
-    /// Size and time of the oldest kept step, once read.
+    /// Size and time of the oldest kept step, once it was read.
     oldest_size: Option<StepSize>,
 }
 
@@ -176,11 +176,10 @@ impl Stored {
     }
 }
 
-/// The zones of the store.
 type Zones = BTreeMap<Name, Stored>;
 
-/// The serial of the next version: after the previous one and after the floor ([`Journal::floor`]), and
-/// the clock when it is ahead of both.
+/// Returns the serial of the next version: above the previous one and above the floor ([`Journal::floor`]), or the
+/// clock when it is ahead of both.
 #[must_use]
 pub fn next_serial(previous: Option<Serial>, floor: Option<Serial>, unix_seconds: u64) -> Serial {
     let lowest = match (floor, previous) {
@@ -195,34 +194,33 @@ pub struct Journal {
     dir: StateDir,
     store: Store,
     clock: WallClock,
-    /// What the store holds, shared with readers. Only what is durable stands here.
+    /// The zones of the store, shared with readers. Holds only durable versions.
     zones: Arc<RwLock<Zones>>,
     /// The id of the next new zone.
     next_id: u32,
-    /// What is kept, where it is not the default.
+    /// For zones whose retention is not the default.
     retention: BTreeMap<Name, Retention>,
     serials: Serials,
-    /// What is newest, for whoever finds less than that.
+    /// The file `newest`, which shows later how much was lost.
     newest: Newest,
-    /// Whether that tells of this run or one before it since the machine was started.
+    /// Whether the file was written since the machine was booted.
     is_noted: bool,
-    /// The ceilings as they were found, of zones without a commit since.
+    /// The ceilings as they were found, for zones without a commit since.
     floors: BTreeMap<Name, Serial>,
-    /// What is lost and no version says yet, shared with readers.
+    /// Lost versions that no later version has recorded yet, shared with readers.
     losses: Losses,
     /// Zones with a commit since the journal was opened.
     committed: BTreeMap<Name, Serial>,
     jobs: VecDeque<SnapshotJob>,
-    /// Lists of large steps being written.
+    /// The lists of large steps that are being written.
     lists: VecDeque<LargeStepJob>,
-    /// The octets of the steps that are kept at hand for them.
+    /// The size of the steps that are kept in memory for them.
     lists_at_hand_octets: usize,
     garbage: VecDeque<Garbage>,
-    /// What went through the database, and how it opens.
     reopening: Reopening,
-    /// How many commits in a row failed by damage.
+    /// How many commits in a row failed because of damage.
     damaged_commits: u32,
-    /// How often upkeep failed by damage in a row.
+    /// How often in a row the upkeep failed because of damage.
     damaged_upkeep: u32,
 }
 
@@ -235,11 +233,11 @@ impl fmt::Debug for Journal {
 }
 
 impl Journal {
-    /// Opens the state folder, creating it where there is none.
+    /// Opens the state folder, creating it if it does not exist.
     ///
     /// # Errors
-    /// [`OpenError`] when the folder is locked, foreign or cannot be used; damage is no error: what can
-    /// be repaired is, and the report says what was done.
+    /// [`OpenError`] when the folder is locked, belongs to another program or cannot be used. Damage is no error: it
+    /// is repaired as far as possible, and the report says what was done.
     pub fn open(dir: &Path, clock: WallClock) -> Result<(Self, OpenReport), OpenError> {
         let dir = StateDir::take(dir)?;
         let unusable = |doing| {
@@ -253,8 +251,9 @@ impl Journal {
         notes.extend(scan.notes);
         let mut serials = found.serials;
         if !found.present && !scan.zones.is_empty() {
-            notes
-                .push("the file of serials is missing: serials go on from the database".to_owned());
+            notes.push(
+                "the file of serials is missing: serials continue from the database".to_owned(),
+            );
         }
         let mut floors = floors(&serials, &scan.zones);
         let (newest, known) = Newest::open(dir.path()).map_err(unusable("opening a file in it"))?;
@@ -262,7 +261,7 @@ impl Journal {
         let losses = Losses::found(&serials, &known, &scan.zones);
         let lost = losses.all().into_iter();
         notes.extend(lost.filter_map(|(apex, lost)| lost_note(&apex, lost)));
-        // A zone whose line was lost gets one again; a ceiling that stands is left alone.
+        // A zone whose line was lost gets one again. Ceilings that are still there are not changed.
         let heads: Vec<_> = scan
             .zones
             .values()
@@ -295,7 +294,8 @@ impl Journal {
         Ok((journal, OpenReport { notes }))
     }
 
-    /// Whether a folder, which is there, is none that a journal was ever opened in, and holds nothing else.
+    /// Whether this existing folder is empty apart from files that do no harm, so that no journal was ever opened in
+    /// it.
     #[must_use]
     pub fn is_unused(dir: &Path) -> bool {
         repair::is_unused(dir)
@@ -306,21 +306,22 @@ impl Journal {
         self.retention.insert(apex.to_lower(), retention);
     }
 
-    /// A serial that the zone's next one must be above, whatever became of the database; `None` when
-    /// the version before says enough.
+    /// A serial that the zone's next one must be above, even if the database was lost; `None` when the previous
+    /// version is enough.
     #[must_use]
     pub fn floor(&self, apex: &Name) -> Option<Serial> {
         self.floors.get(apex).copied()
     }
 
-    /// What a zone lost and no version of it says yet: the next one has to ([`Lost::cause`]). Where one is left, the
-    /// next is due even when nothing differs from it, for it does from what others may have.
+    /// The versions that a zone lost and that no version has recorded yet. The next version has to ([`Lost::cause`]).
+    /// It is needed even if nothing differs from the version that is left, because secondaries may have another
+    /// content.
     #[must_use]
     pub fn lost(&self, apex: &Name) -> Option<Lost> {
         self.losses.get(apex)
     }
 
-    /// Reads the history from any thread.
+    /// A reader of the history for any thread.
     #[must_use]
     pub fn reader(&self) -> Reader {
         Reader {
@@ -338,11 +339,11 @@ impl Journal {
         self.zones.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Restores the newest sound version of a zone, with as much history as the limits allow. What is
-    /// damaged after it is dropped from the store.
+    /// Restores the newest undamaged version of a zone, with as much history as the limits allow. Damaged versions
+    /// after it are removed from the store.
     ///
     /// # Errors
-    /// [`LoadError`] when the database cannot be read or written, damage aside.
+    /// [`LoadError`] when the database cannot be read or written for another reason than damage.
     pub fn load(&mut self, apex: &Name, limits: MemoryLimits) -> Result<Loaded, LoadError> {
         let apex = apex.to_lower();
         let failed = |source| LoadError::Store {
@@ -364,11 +365,11 @@ impl Journal {
         }
     }
 
-    /// Makes candidates durable, all or none: after this they may be shown.
+    /// Makes candidates durable, all or none. After this they may be published.
     ///
     /// # Errors
-    /// [`CommitError`] with the candidates: nothing of them is or will be visible, and they can be
-    /// given again, or others in their place.
+    /// [`CommitError`] with the candidates. None of them is or will become visible; they can be committed again, or
+    /// others in their place.
     pub fn commit(
         &mut self,
         candidates: Vec<Candidate>,
@@ -380,16 +381,16 @@ impl Journal {
         if let Err(error) = self.write(&candidates) {
             return Err((error, candidates));
         }
-        // Upkeep comes after: its failure costs the commit nothing. Where commits leave no time for more it
-        // has to take away as much as they bring, in the long run.
+        // Upkeep comes after the commit, so its failure does not fail the commit. When commits leave no idle time,
+        // upkeep must still remove as much as commits add, in the long run.
         let written = self.store.keys_written().saturating_sub(before);
         let portion = COMMIT_PORTION.max(written.saturating_mul(2));
         self.try_upkeep(portion.min(COMMIT_PORTION_MOST), Occasion::Commit);
         Ok(candidates.into_iter().map(Candidate::journaled).collect())
     }
 
-    /// Does a portion of the work that is not urgent: snapshots, removal of old entries. Says whether
-    /// there is more to do. A database that is closed is opened again.
+    /// Does a portion of background work: writes snapshots, removes old entries, reopens a closed database. Returns
+    /// whether there is more to do.
     pub fn idle(&mut self) -> bool {
         if !self.store.is_open() {
             self.open_again();
@@ -404,10 +405,10 @@ impl Journal {
         more
     }
 
-    /// Ends the journal: everything written out, ceilings set to the newest serials.
+    /// Closes the journal: writes everything and sets the ceilings to the newest serials.
     ///
     /// # Errors
-    /// [`CommitError`] when something could not be written; nothing that was announced is lost by it.
+    /// [`CommitError`] when something could not be written. No published version is lost by this.
     pub fn close(mut self) -> Result<(), CommitError> {
         let newest: Vec<_> = std::mem::take(&mut self.committed).into_iter().collect();
         let synced = self.store.sync();
@@ -417,14 +418,13 @@ impl Journal {
     }
 }
 
-/// Readers may outlive the journal; the database does not: the folder is free for the next process.
+/// Readers may outlive the journal, but the database is closed, so that the folder is free for the next process.
 impl Drop for Journal {
     fn drop(&mut self) {
         self.store.close();
     }
 }
 
-/// Puts a zone's head into a batch.
 fn put_head(batch: &mut Batch, stored: &Stored) {
     let key = codec::zone_key(HEAD, stored.id);
     batch.put(&key, stored.head.encode(&key));

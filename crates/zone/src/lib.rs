@@ -1,6 +1,6 @@
-//! Zones: immutable contents, what two versions differ in, versions with their history.
+//! Zones: immutable contents, the differences between versions, and the versions with their history.
 //!
-//! This folder knows records and serials, never Kubernetes objects beyond the causes it carries.
+//! This crate knows records and serials. It does not know Kubernetes, apart from the causes that it stores.
 
 pub mod check;
 mod contents;

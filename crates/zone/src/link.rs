@@ -1,25 +1,24 @@
-//! What binds a version to the one before it: a chain of SHA-256.
+//! Links a version to the one before it: a chain of SHA-256 hashes.
 //!
 //! # Definition
 //!
-//! The hash of a version is `H(0x03 | …)` over these, one after the other. Numbers are big-endian, of 4
-//! octets where it says so and else of 8; a *text* is its length (4) and its octets; a *record* is its
-//! uncompressed wire form.
+//! The hash of a version is `H(0x03 | …)` over the following fields in this order. Numbers are big-endian and have 8
+//! bytes, or 4 where the field says `(4)`. A *text* is its length (4) and its bytes; a *record* is its uncompressed
+//! wire form.
 //!
-//! 1. the hash of the version before (32 octets, zeros for the first)
-//! 2. the content's hash ([`crate::ContentTree`]), 32 octets
-//! 3. the version's number in the zone's history; its time in milliseconds since 1970 UTC; how many
-//!    records it has, the SOA counted
-//! 4. the SOA of the version before, as a record, 1 of them, or the number 0 (4) when there is none;
-//!    before it the number 1 (4)
+//! 1. the hash of the version before (32 bytes, zeros for the first)
+//! 2. the content's hash ([`crate::ContentTree`]), 32 bytes
+//! 3. the version's number in the zone's history; its time in milliseconds since 1970 UTC; its number of records,
+//!    including the SOA
+//! 4. the number 1 (4) and the SOA of the version before, as a record; or the number 0 (4) when there is none
 //! 5. the SOA of this version, as a record
-//! 6. how many groups of causes there are (4); for each group how many causes (4); for each cause the texts
-//!    verb, kind, namespace, name, uid, resourceVersion, manager, operation, place (empty when unknown)
-//! 7. how many records go (4); for each the number of its group (4) and the record
-//! 8. how many records come (4); likewise
+//! 6. the number of groups of causes (4); for each group its number of causes (4); for each cause the texts verb,
+//!    kind, namespace, name, uid, resourceVersion, manager, operation, place (empty when unknown)
+//! 7. the number of removed records (4); for each the number of its group (4) and the record
+//! 8. the number of added records (4); likewise
 //!
-//! So whoever knows one hash of the chain, printed, logged or exported some day, can tell whether any
-//! version up to it was altered since, in content, time or cause.
+//! So a person who noted one hash of the chain, printed, logged or exported some day, can tell whether any version up
+//! to it was altered since, in content, time or cause.
 
 use dns::{Name, RrList, RrRef, Rtype, Serial, Soa};
 use provenance::{Cause, Kind, ObjectKey, Origin};
@@ -27,11 +26,11 @@ use provenance::{Cause, Kind, ObjectKey, Origin};
 use crate::Step;
 use crate::digest::{Hash, Hasher, Link};
 
-/// Stands before what a version's hash is over.
+/// The first byte of the data that a version's hash covers.
 const VERSION: u8 = 3;
 
 impl Link {
-    /// The link of the version that a step leads to. What the step says of its link does not matter.
+    /// Computes the link of the version that a step leads to. `step.link` is ignored.
     #[must_use]
     pub fn of(step: &Step, apex: &Name, previous: Hash, content: Hash) -> Self {
         let mut hasher = Hasher::new(VERSION);
@@ -109,7 +108,7 @@ fn put_cause(hasher: &mut Hasher, cause: &Cause) {
     }
 }
 
-/// Adds records with the numbers of their groups.
+/// Adds the number of records, then each record with the number of its group.
 fn put_list(hasher: &mut Hasher, list: &RrList) {
     put_count(hasher, list.len());
     for rr in list {

@@ -1,11 +1,11 @@
 //! Looks a name up in one version of a zone: pure, without allocation.
 //!
-//! The answer is what a secondary that holds the same records gives. Names that exist only because a
-//! name below them does are NODATA (RFC 8020). A CNAME answers every type and is followed within the
-//! zone; a target that is missing gives the CNAME with NXDOMAIN (RFC 6604 section 3), one elsewhere the
-//! bare CNAME. At and below a zone cut the answer is a referral, but for DS at the cut itself (RFC 4035
-//! section 3.1.4.1). A wildcard answers for names that do not exist below its closest encloser (RFC 4592),
-//! unless something else that has names of its own answers for them.
+//! The answer is the one of a secondary that holds the same records. A name that exists only because a name below it
+//! exists is NODATA (RFC 8020). A CNAME answers every type and is followed within the zone. If its target is missing,
+//! the answer is the CNAME with NXDOMAIN (RFC 6604 section 3); if its target is outside the zone, the CNAME alone. At
+//! and below a zone cut the answer is a referral, except for DS at the cut itself (RFC 4035 section 3.1.4.1). A
+//! wildcard answers for names that do not exist below its closest encloser (RFC 4592), unless the name is a
+//! synthesized name.
 //!
 //! # Not implemented
 //! DNAME: zone files that have it are refused.
@@ -16,53 +16,53 @@ use dns::{Rcode, Rdata, RrRef, Rtype, SortKey};
 
 use crate::{Contents, Node, RrsetRef, Version};
 
-/// The most aliases that are followed for one question.
+/// The most aliases followed for one question.
 pub const MAX_ALIASES: usize = 8;
 
-/// What a version says to a question.
+/// The answer of a version to a question.
 #[derive(Debug)]
 pub struct Answer<'v> {
     /// The nodes whose CNAME was followed, in order.
     aliases: [Option<&'v Node>; MAX_ALIASES],
-    /// The RRset of the type that was asked for.
+    /// The RRset of the requested type.
     data: Option<LinkSet<'v>>,
-    /// How it ends.
+    /// How the answer ends.
     pub end: End<'v>,
 }
 
-/// How an answer ends. `at` is the name that it ends at where that is the target of an alias; `None` stands for the name
-/// as it was asked.
+/// How an answer ends. `at` is the last name that was looked up: the target of an alias, or `None` for the name in
+/// the question.
 #[derive(Debug, Clone, Copy)]
 pub enum End<'v> {
-    /// With an RRset of the type.
+    /// With an RRset of the requested type.
     Data,
-    /// With an alias to this name, which is not in the zone or was followed already.
+    /// With an alias to this name, which is outside the zone or was followed already.
     Alias(&'v [u8]),
-    /// With a name that has nothing of the type.
+    /// With a name that has no records of the requested type.
     NoData {
-        /// The name.
+        /// The last name.
         at: Option<&'v [u8]>,
     },
     /// With a name that does not exist.
     NxDomain {
-        /// The name.
+        /// The last name.
         at: Option<&'v [u8]>,
     },
-    /// With a name that the version does not hold, but something beside it does.
+    /// With a synthesized name.
     Synthesized {
-        /// The name.
+        /// The last name.
         at: Option<&'v [u8]>,
     },
-    /// With a name that lies at or below a zone cut.
+    /// With a name at or below a zone cut.
     Referral(Referral<'v>),
 }
 
 /// The name servers of a zone cut.
 #[derive(Debug, Clone, Copy)]
 pub struct Referral<'v> {
-    /// The name that lies at or below the cut; `None` stands for the name as it was asked.
+    /// The name at or below the cut; `None` for the name in the question.
     pub below: Option<&'v [u8]>,
-    /// Octets of that name in front of the cut's.
+    /// The length of that name's labels below the cut, in bytes of its wire form.
     pub skip: usize,
     /// The NS records.
     pub servers: RrsetRef<'v>,
@@ -71,7 +71,7 @@ pub struct Referral<'v> {
 /// One RRset of an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Link<'v> {
-    /// The owner; `None` stands for the name as it was asked.
+    /// The owner; `None` for the name in the question.
     pub owner: Option<&'v [u8]>,
     /// The records.
     pub set: LinkSet<'v>,
@@ -80,26 +80,26 @@ pub struct Link<'v> {
 /// The records of one RRset of an answer.
 #[derive(Debug, Clone, Copy)]
 pub enum LinkSet<'v> {
-    /// As the zone holds them.
+    /// An RRset of the zone.
     Rrset(RrsetRef<'v>),
     /// The zone's SOA.
     Soa,
 }
 
-/// What stands at a name.
+/// The result of looking up one name.
 enum Found<'v> {
     Node(&'v Node),
-    /// Nothing, but names below it exist, or it is the apex.
+    /// No records, but names below it exist, or it is the apex.
     Empty,
     Missing,
-    /// Nothing, but something beside the version has the name.
+    /// No records, but a synthesized name.
     Synthesized,
-    /// A delegation: the octets of the key that are the cut's, and its NS.
+    /// A delegation: the length of the cut's key, and its NS.
     Cut(usize, RrsetRef<'v>),
 }
 
 impl<'v> Answer<'v> {
-    /// The RRsets of the answer section in order: aliases, then what was asked for.
+    /// The RRsets of the answer section in order: aliases, then the RRset of the requested type.
     pub fn links(&self) -> impl Iterator<Item = Link<'v>> {
         let nodes = self.aliases.iter().map_while(|node| *node);
         let aliases = nodes.filter_map(|node| node.rrset(Rtype::CNAME));
@@ -123,13 +123,13 @@ impl<'v> Answer<'v> {
         }
     }
 
-    /// Whether the SOA belongs into the authority section (RFC 2308 section 3).
+    /// Whether the SOA belongs in the authority section (RFC 2308 section 3).
     #[must_use]
     pub const fn is_negative(&self) -> bool {
         matches!(self.end, End::NoData { .. } | End::NxDomain { .. })
     }
 
-    /// Where to ask instead.
+    /// The delegation that ends the answer, if one does.
     #[must_use]
     pub const fn referral(&self) -> Option<&Referral<'v>> {
         match &self.end {
@@ -142,13 +142,14 @@ impl<'v> Answer<'v> {
         }
     }
 
-    /// Whether the answer is ours: a referral is not, unless an alias is in front of it (RFC 1034 section 4.3.2).
+    /// Whether the answer is authoritative: a referral is not, unless an alias comes before it (RFC 1034 section
+    /// 4.3.2).
     #[must_use]
     pub const fn is_authoritative(&self) -> bool {
         self.referral().is_none() || self.aliases[0].is_some()
     }
 
-    /// Ends it at a name that something beside the version holds, with this or without anything of the type.
+    /// Ends the answer at a synthesized name, with its RRset of the requested type if it has one.
     pub fn end_synthesized(&mut self, at: Option<&'v [u8]>, set: Option<RrsetRef<'v>>) {
         self.data = set.map(LinkSet::Rrset);
         self.end = match set {
@@ -157,7 +158,7 @@ impl<'v> Answer<'v> {
         };
     }
 
-    /// Follows a name to its end.
+    /// Follows aliases from a name and returns how the answer ends.
     fn follow<'n>(
         &mut self,
         version: &'v Version,
@@ -215,7 +216,6 @@ impl<'v> Answer<'v> {
         End::Data
     }
 
-    /// Ends it with an RRset.
     fn end_with(&mut self, set: LinkSet<'v>) -> End<'v> {
         self.data = Some(set);
         End::Data
@@ -223,7 +223,6 @@ impl<'v> Answer<'v> {
 }
 
 impl<'v> LinkSet<'v> {
-    /// The target of an alias.
     fn alias_target(&self) -> Option<&'v [u8]> {
         match self {
             Self::Rrset(rrset) if rrset.rtype == Rtype::CNAME => {
@@ -234,7 +233,7 @@ impl<'v> LinkSet<'v> {
     }
 }
 
-/// Looks up a name of the zone, in lower-case wire form, and a type. `key` is scratch space.
+/// Looks up a type at a name of the zone. The name is in wire form and lower case; `key` is scratch space.
 #[must_use]
 pub fn lookup<'v>(
     version: &'v Version,
@@ -245,8 +244,8 @@ pub fn lookup<'v>(
     lookup_with_synthesized(version, lower_name, qtype, key, |_| false)
 }
 
-/// As [`lookup`], beside something that has names of its own: `is_synthesized` says whether it has one that the version does not
-/// hold. Such a name comes before a wildcard.
+/// Like [`lookup`], with synthesized names: `is_synthesized` says whether a name that the version does not hold is
+/// one. Such a name takes precedence over a wildcard.
 #[must_use]
 pub fn lookup_with_synthesized<'n, 'v: 'n>(
     version: &'v Version,
@@ -264,7 +263,7 @@ pub fn lookup_with_synthesized<'n, 'v: 'n>(
     answer
 }
 
-/// What stands at a key, which may grow while a wildcard is looked for.
+/// Looks up a key. The key may grow when a wildcard is looked for.
 fn find<'v>(
     contents: &'v Contents,
     key: &mut Vec<u8>,
@@ -286,7 +285,7 @@ fn find<'v>(
     }
 }
 
-/// The ends of the keys of a name's ancestors below the apex and of itself, the highest first.
+/// The ends of the keys of a name and of its ancestors below the apex, the highest ancestor first.
 fn ends(key: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
     let octets = key.iter().enumerate();
     octets
@@ -302,7 +301,7 @@ fn cut_above<'v>(contents: &'v Contents, key: &[u8]) -> Option<(usize, RrsetRef<
     })
 }
 
-/// What the wildcard below the closest encloser of a missing name says (RFC 4592 section 3.3.1).
+/// Looks up the wildcard below the closest encloser of a missing name (RFC 4592 section 3.3.1).
 fn wildcard<'v>(contents: &'v Contents, key: &mut Vec<u8>) -> Found<'v> {
     let encloser = ends(key)
         .rev()
@@ -312,20 +311,20 @@ fn wildcard<'v>(contents: &'v Contents, key: &mut Vec<u8>) -> Found<'v> {
     key.extend_from_slice(b"*\0");
     match contents.get(key) {
         Some(node) => Found::Node(node),
-        // RFC 4592 section 2.2.2: a wildcard that exists by what is below it has no data.
+        // RFC 4592 section 2.2.2: a wildcard that exists only because of names below it has no data.
         None if contents.exists(key) => Found::Empty,
         None => Found::Missing,
     }
 }
 
-/// The octets of the first labels of a wire name.
+/// The length of the first labels of a wire name.
 fn octets_of_labels(name: &[u8], labels: usize) -> usize {
     (0..labels).fold(0, |at, _| {
         at + name.get(at).map_or(0, |length| usize::from(*length) + 1)
     })
 }
 
-/// The RRset that answers a type: for ANY the first there is (RFC 8482 section 4.1).
+/// The RRset that answers a type; for ANY the first one (RFC 8482 section 4.1).
 #[must_use]
 pub fn rrset_for(node: &Node, qtype: Rtype) -> Option<RrsetRef<'_>> {
     if qtype == Rtype::ANY {
@@ -335,10 +334,10 @@ pub fn rrset_for(node: &Node, qtype: Rtype) -> Option<RrsetRef<'_>> {
     }
 }
 
-/// Calls `put` for the addresses of the names within the zone that an RRset of type NS, SRV or MX points
-/// to, each name once, until it says false. `scratch` is space to work in.
+/// Calls `put` for the addresses of each name in the zone that an NS, SRV or MX RRset points to, once per name, until
+/// it returns false. `scratch` is reused memory.
 ///
-/// Says whether all of them were taken.
+/// Returns whether `put` took all addresses.
 pub fn each_additional(
     version: &Version,
     rrset: &RrsetRef<'_>,
@@ -375,11 +374,11 @@ pub fn each_additional(
     true
 }
 
-/// Space to find additional records in.
+/// Memory that [`each_additional`] reuses.
 #[derive(Debug, Default)]
 pub struct Additionals {
     key: Vec<u8>,
-    /// Nodes that were given already, by the address of their key.
+    /// Nodes whose addresses were given already, by the address of their key.
     seen: HashSet<usize>,
 }
 

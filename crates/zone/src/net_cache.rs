@@ -1,7 +1,7 @@
-//! The net differences that lead to one version, kept while secondaries ask for them.
+//! Caches the net differences that lead to one version while secondaries ask for them.
 //!
-//! When a version is published, secondaries ask for it at the same moment, most from the same few serials:
-//! each chain is condensed once, by the first; the others wait for it.
+//! When a version is published, its secondaries ask for it at the same moment, most of them from the same few
+//! serials. The first request for a serial condenses its chain of steps; the others wait for the result.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,18 +10,17 @@ use dns::Serial;
 
 use crate::{Net, Step};
 
-/// The most differences that are kept.
 const MOST: usize = 32;
-/// The most octets of one that is kept: what is larger is rarely asked for, and condensed anew.
+/// The largest difference that is cached, in bytes. Larger ones are rarely asked for and are computed again.
 const OCTETS: usize = 1 << 20;
 
-/// One difference, made by the first who asks; `None` as for [`Net::of`].
+/// One difference, computed by the first request; `None` as for [`Net::of`].
 type Made = Arc<OnceLock<Option<Arc<Net>>>>;
 
-/// Differences with the serials they start from.
+/// Differences with the serials they start from, the least recently used first.
 type Kept = Vec<(Serial, Made)>;
 
-/// Net differences by the serial they start from, the latest asked for last. Clones share them.
+/// Net differences by the serial they start from. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct NetCache(Arc<Mutex<Kept>>);
 
@@ -32,10 +31,10 @@ impl fmt::Debug for NetCache {
 }
 
 impl NetCache {
-    /// The net difference of these steps, which lead from this serial; `None` as for [`Net::of`].
+    /// The net difference of these steps, which start at serial `from`; `None` as for [`Net::of`].
     pub(super) fn net(&self, from: Serial, steps: &[Arc<Step>]) -> Option<Arc<Net>> {
         let made = self.made(from);
-        // Not under the lock: others that ask for another serial do not wait.
+        // Not under the lock: requests for another serial do not wait.
         let net = made.get_or_init(|| Net::of(steps).map(Arc::new)).clone();
         let octets_of =
             |net: &Arc<Net>| net.removed.as_octets().len() + net.added.as_octets().len();
@@ -45,7 +44,7 @@ impl NetCache {
         net
     }
 
-    /// The place of the difference from a serial, as the last to go.
+    /// The entry for a serial, marked as the most recently used.
     fn made(&self, from: Serial) -> Made {
         let mut kept = self.lock();
         let known = kept.iter().position(|(serial, _)| *serial == from);
@@ -57,7 +56,6 @@ impl NetCache {
         made
     }
 
-    /// What is kept. The lock is held to look and to put in.
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,9 +1,8 @@
 //! A node: one owner name of a zone with all its RRsets, in one allocation.
 //!
-//! A lookup that hits touches the index and this allocation, nothing else. Layout: key length (2), key,
-//! length of the relative owner (1, 0 when the key gives it back as it is in lower case), relative
-//! owner, then RRsets by rising type: type (2), TTL (4), count (4), octets (4), then each record's data
-//! length (2) and data, by rising data.
+//! A lookup that hits touches the index and this allocation, nothing else. Layout: key length (2), key, length of the
+//! relative owner (1; 0 when the key gives the owner back unchanged), relative owner, then RRsets by rising type:
+//! type (2), TTL (4), count (4), length (4), then each record's data length (2) and data, by rising data.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -12,17 +11,17 @@ use std::sync::Arc;
 
 use dns::{Name, OwnerRef, Rdata, RrBlock, RrRef, Rtype, Ttl};
 
-/// Octets in front of the records of an RRset.
+/// Bytes before the records of an RRset.
 const RRSET_HEAD: usize = 14;
 
-/// One owner name and its RRsets; at least one record.
+/// One owner name and its RRsets, with at least one record.
 #[derive(Clone)]
 pub struct Node(Arc<[u8]>);
 
 impl Node {
-    /// Builds the node of an owner within `apex`. Records are sorted, duplicates dropped, and the TTLs
-    /// within an RRset made equal to the lowest (RFC 2181 section 5.2). `None` when there is no record
-    /// or the owner is not within the apex.
+    /// Builds the node of an owner within `apex`. Sorts the records, drops duplicates and sets the TTLs within an
+    /// RRset to the lowest (RFC 2181 section 5.2). `None` when there is no record or the owner is not within the
+    /// apex.
     #[must_use]
     pub fn build(
         owner: &Name,
@@ -57,7 +56,7 @@ impl Node {
         Some(Self(octets.into()))
     }
 
-    /// Takes the octets a store kept of a node.
+    /// A node from its stored bytes; `None` when they are malformed.
     #[must_use]
     pub fn decode(octets: &[u8]) -> Option<Self> {
         let node = Self(octets.into());
@@ -85,7 +84,7 @@ impl Node {
         Some(node)
     }
 
-    /// The octets, for a store.
+    /// The bytes to store.
     #[must_use]
     pub fn as_octets(&self) -> &[u8] {
         &self.0
@@ -98,7 +97,7 @@ impl Node {
         &self.0[2..2 + len]
     }
 
-    /// The owner, below an apex in wire form.
+    /// The owner, given the apex in wire form.
     pub fn owner<'a>(&'a self, apex: &'a [u8]) -> OwnerRef<'a> {
         let key = self.key();
         let at = 2 + key.len();
@@ -117,7 +116,7 @@ impl Node {
         wire
     }
 
-    /// Whether its owner is that of another node of the zone, in the same spelling.
+    /// Whether both nodes have the same owner in the same spelling.
     pub(super) fn has_owner_of(&self, other: &Self) -> bool {
         let (owner, others) = (self.owner(&[]), other.owner(&[]));
         (owner.key, owner.relative) == (others.key, others.relative)
@@ -138,7 +137,7 @@ impl Node {
             .find(|rrset| rrset.rtype == rtype)
     }
 
-    /// Whether the owner's first label is `*` (RFC 4592 section 2.1.1).
+    /// Whether the owner is a wildcard: its first label is `*` (RFC 4592 section 2.1.1).
     #[must_use]
     pub fn is_wildcard(&self) -> bool {
         self.key()
@@ -146,19 +145,19 @@ impl Node {
             .is_some_and(|parent| parent.is_empty() || parent.ends_with(b"\0"))
     }
 
-    /// Whether the owner is delegated: it has NS records and is not the apex.
+    /// Whether the owner is a zone cut: it has NS records and is not the apex.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         !self.key().is_empty() && self.rrset(Rtype::NS).is_some()
     }
 
-    /// How many records the node holds.
+    /// The number of records.
     #[must_use]
     pub fn record_count(&self) -> usize {
         self.rrsets().map(|rrset| rrset.count).sum()
     }
 
-    /// The octets of the node's records uncompressed on the wire.
+    /// The size of the node's records, uncompressed on the wire.
     #[must_use]
     pub fn wire_octets(&self, apex: &Name) -> usize {
         let owner_len = self.owner_len() + apex.as_wire().len();
@@ -167,7 +166,7 @@ impl Node {
             .sum()
     }
 
-    /// The octets of the relative owner in wire form.
+    /// The length of the relative owner in wire form.
     fn owner_len(&self) -> usize {
         let key = self.key();
         let at = 2 + key.len();
@@ -177,7 +176,7 @@ impl Node {
         }
     }
 
-    /// Every record of the node, its owner written once into `owner`.
+    /// The records of the node. `owner` is their owner in wire form.
     pub fn records<'a>(&'a self, owner: &'a [u8], tag: u32) -> impl Iterator<Item = RrRef<'a>> {
         self.rrsets()
             .flat_map(move |rrset| rrset.records(owner, tag))
@@ -209,21 +208,21 @@ fn write_rrset(octets: &mut Vec<u8>, rrset: &[(Rtype, Ttl, Rdata)]) {
     }
 }
 
-/// One RRset within a node.
+/// One RRset of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RrsetRef<'a> {
     /// The type.
     pub rtype: Rtype,
     /// The TTL.
     pub ttl: Ttl,
-    /// How many records.
+    /// The number of records.
     pub count: usize,
     /// Length and data of each record.
     octets: &'a [u8],
 }
 
 impl<'a> RrsetRef<'a> {
-    /// The data of each record, by rising octets.
+    /// The data of each record, in ascending order.
     pub fn data(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut rest = self.block();
         std::iter::from_fn(move || {
@@ -233,7 +232,7 @@ impl<'a> RrsetRef<'a> {
         })
     }
 
-    /// The records, as a message takes them.
+    /// The records in the form in which a message takes them.
     pub const fn block(self) -> RrBlock<'a> {
         RrBlock {
             rtype: self.rtype,
@@ -281,7 +280,7 @@ impl Borrow<[u8]> for Node {
     }
 }
 
-/// Order and equality are those of the owner: a node is a map entry whose key is its owner. Compare
+/// Order and equality are those of the owner, because a node is a map entry whose key is its owner. Compare
 /// [`Node::as_octets`] to compare contents.
 impl Ord for Node {
     fn cmp(&self, other: &Self) -> Ordering {

@@ -28,7 +28,7 @@ pub fn contents(apex: &str, soa_ttl: u32, lines: &[&str]) -> Contents {
     contents
 }
 
-/// Makes contents the zone's next version.
+/// Publishes contents as the zone's next version.
 pub fn publish(zone: &Zone, serial: u32, next: &Contents) -> Arc<Version> {
     let current = zone.current();
     let empty = Contents::empty(zone.apex(), next.soa().clone());
@@ -53,7 +53,7 @@ pub fn zone(apex: &str, serial: u32, lines: &[&str]) -> Arc<Zone> {
     zone
 }
 
-/// All lines of a version, SOA first.
+/// All records of a version as text, SOA first.
 pub fn lines_of(version: &Version) -> Vec<String> {
     let apex = version.contents.apex();
     let mut lines = vec![RecordText(version.soa_record()).to_string()];

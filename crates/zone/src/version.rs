@@ -1,8 +1,8 @@
-//! Versions of a zone and the place where readers find the current one.
+//! Versions of a zone, and the place where readers find the current one.
 //!
-//! The order of a commit is in the types: a [`Candidate`] is built from a draft, the journal turns it
-//! into a [`Journaled`], and only that can be published. Readers hold an `Arc<Version>` for a whole
-//! answer or a whole transfer; it carries the history that leads to it.
+//! The types enforce the order of a commit: a [`Candidate`] is built from a draft, the journal turns it into a
+//! [`Journaled`], and only that can be published. Readers hold an `Arc<Version>` for a whole answer or a whole
+//! transfer. It carries the steps that lead to it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,30 +22,29 @@ use crate::{ContentTree, Contents, Draft, Hash, Link, Net, Step};
 /// One version of a zone: contents under a serial, for ever.
 #[derive(Debug, Clone)]
 pub struct Version {
-    /// Dense number of the version, from 1; never on the wire.
+    /// The number of the version: from 1, without gaps, never on the wire.
     pub seq: u64,
     /// The serial.
     pub serial: Serial,
     /// When it was made, milliseconds since 1970 UTC.
     pub time_ms: u64,
-    /// The records.
+    /// The records without the SOA's serial.
     pub contents: Contents,
-    /// The SOA's data with the serial.
+    /// The SOA's data, including the serial.
     pub soa_rdata: Rdata,
-    /// The latest steps up to this version, oldest first, as far as they are kept in memory.
+    /// The latest steps up to this version that are kept in memory, oldest first.
     pub history: Vector<Arc<Step>>,
-    /// The octets of the steps in `history`.
+    /// The size of the steps in `history`.
     history_octets: usize,
-    /// Its hashes; `None` when it was stored before there were any.
+    /// Its hashes; `None` for versions stored before there were hashes.
     pub link: Option<Link>,
-    /// What the content's hash is made of.
+    /// The tree that gives the content's hash.
     tree: ContentTree,
-    /// Differences to this version that secondaries asked for.
     condensed: NetCache,
 }
 
 impl Version {
-    /// A version from what a store kept of it. Costs what the zone costs.
+    /// A version read from the store. Costs a pass over the zone.
     #[must_use]
     pub fn restore(
         seq: u64,
@@ -61,7 +60,6 @@ impl Version {
         Self::with_history(seq, serial, time_ms, contents, (history, octets), hashes)
     }
 
-    /// A version whose history's octets are known.
     fn with_history(
         seq: u64,
         serial: Serial,
@@ -97,40 +95,40 @@ impl Version {
         }
     }
 
-    /// The hash of the content as it stands.
+    /// The hash of the content.
     #[must_use]
     pub fn content_hash(&self) -> Hash {
         self.tree.content_hash(&self.contents)
     }
 
-    /// The octets of the steps that are kept in memory.
+    /// The size of the steps that are kept in memory.
     #[must_use]
     pub const fn history_octets(&self) -> usize {
         self.history_octets
     }
 
-    /// The net of these steps, which lead from this serial to this version: condensed once for all who
-    /// ask. `None` as for [`Net::of`].
+    /// The net difference of these steps, which lead from serial `from` to this version. It is computed once for all
+    /// secondaries that ask. `None` as for [`Net::of`].
     #[must_use]
     pub fn net_of(&self, from: Serial, steps: &[Arc<Step>]) -> Option<Arc<Net>> {
         self.condensed.net(from, steps)
     }
 
-    /// How many versions this one is after that with this serial; `None` when the history in memory does not reach
-    /// back to it. Costs that many steps, at most the history.
+    /// How many versions the one with this serial is behind; `None` when the history in memory does not reach back to
+    /// it. Costs a search through that many steps.
     #[must_use]
     pub fn behind(&self, serial: Serial) -> Option<usize> {
         if serial == self.serial {
             return Some(0);
         }
-        // Newest first: a serial names one version, so the first hit is the only one.
+        // Newest first. A serial names one version, so the first hit is the only one.
         let leads_from = |step: &Arc<Step>| step.from.as_ref().is_some_and(|it| it.0 == serial);
         let place = self.history.iter().rev().position(leads_from)?;
         Some(place + 1)
     }
 
-    /// The steps from the version with this serial to this one, oldest first; `None` when the history
-    /// in memory does not reach back to it. Empty for the own serial.
+    /// The steps from the version with this serial to this one, oldest first; `None` when the history in memory does
+    /// not reach back to it. Empty for the version's own serial.
     #[must_use]
     pub fn steps_from(&self, serial: Serial) -> Option<Vec<Arc<Step>>> {
         let latest = self.history.iter().rev().take(self.behind(serial)?);
@@ -140,26 +138,25 @@ impl Version {
     }
 }
 
-/// A version that is built and not yet durable.
+/// A version that is built but not durable yet.
 #[derive(Debug)]
 pub struct Candidate {
     version: Version,
-    /// The step that leads to it.
     step: Arc<Step>,
 }
 
-/// How much history a version carries in memory.
+/// The limits of the history that a version carries in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLimits {
     /// The most steps.
     pub steps: usize,
-    /// The most octets of their records.
+    /// The largest size of their records, in bytes.
     pub octets: usize,
 }
 
 impl Candidate {
-    /// The version after `previous` (the first when there is none) from a draft that is not empty. Times rise
-    /// with numbers: where the clock was set back it has the time of the one before.
+    /// Builds the version after `previous`, or the first, from a draft that is not empty. Times never go back: after
+    /// the clock was set back, the version has the time of the one before.
     #[must_use]
     pub fn new(
         previous: Option<&Version>,
@@ -209,32 +206,31 @@ impl Candidate {
         Self { version, step }
     }
 
-    /// The version to be.
+    /// The version.
     #[must_use]
     pub const fn version(&self) -> &Version {
         &self.version
     }
 
-    /// The step to it.
+    /// The step that leads to it.
     #[must_use]
     pub const fn step(&self) -> &Arc<Step> {
         &self.step
     }
 
-    /// Says that the candidate is durable. For the journal, and for tests without one.
+    /// Marks the candidate as durable. For the journal, and for tests without one.
     #[must_use]
     pub fn journaled(self) -> Journaled {
         Journaled(self)
     }
 }
 
-/// The tree of the contents that a step leads to.
 fn tree_after(previous: Option<&Version>, step: &Step, contents: &Contents) -> ContentTree {
     let Some(previous) = previous else {
         return ContentTree::of(contents);
     };
     let touched: BTreeSet<Vec<u8>> = step.touched(contents.apex()).collect();
-    // A piece has about 16 owners: where most are touched, all of them cost less.
+    // A piece has about 16 owners: when most pieces are touched, hashing all of them costs less.
     if touched.len() > contents.owner_count() / 16 + 1 {
         ContentTree::of(contents)
     } else {
@@ -242,7 +238,6 @@ fn tree_after(previous: Option<&Version>, step: &Step, contents: &Contents) -> C
     }
 }
 
-/// Drops the oldest steps until the limits hold.
 fn trim(history: &mut Vector<Arc<Step>>, octets: &mut usize, limits: MemoryLimits) {
     while history.len() > limits.steps || *octets > limits.octets {
         match history.pop_front() {
@@ -252,7 +247,7 @@ fn trim(history: &mut Vector<Arc<Step>>, octets: &mut usize, limits: MemoryLimit
     }
 }
 
-/// A version that is durable and not yet seen by anyone.
+/// A version that is durable but not published yet.
 #[derive(Debug)]
 pub struct Journaled(Candidate);
 
@@ -267,17 +262,15 @@ impl Journaled {
 /// A zone as readers know it: its name and its current version.
 #[derive(Debug)]
 pub struct Zone {
-    /// The zone's name, in lower case.
+    /// In lower case.
     apex: Name,
-    /// The current version; none before the first.
+    /// `None` before the first version.
     current: ArcSwapOption<Version>,
-    /// When the source went away, milliseconds since 1970 UTC; 0 while it is there.
+    /// When the source was lost, milliseconds since 1970 UTC; 0 while it is connected.
     stale_since_ms: AtomicU64,
-    /// The change that is held back, if one is.
     held: ArcSwapOption<HeldChange>,
-    /// An operator's order, while there is one.
     hold: ArcSwapOption<Hold>,
-    /// Tells of each new version, by its number.
+    /// Receives the number of each new version.
     published: watch::Sender<u64>,
 }
 
@@ -295,37 +288,36 @@ impl Zone {
         }
     }
 
-    /// The zone's name.
+    /// The zone's name, in lower case.
     #[must_use]
     pub const fn apex(&self) -> &Name {
         &self.apex
     }
 
-    /// The current version, to be held as long as wanted.
+    /// The current version, for as long as the caller needs it.
     #[must_use]
     pub fn current(&self) -> Option<Arc<Version>> {
         self.current.load_full()
     }
 
-    /// The current version for the time of one lookup: cheaper than [`Self::current`].
+    /// The current version for one lookup: cheaper than [`Self::current`].
     #[must_use]
     pub fn peek(&self) -> arc_swap::Guard<Option<Arc<Version>>> {
         self.current.load()
     }
 
-    /// Makes a durable version the current one, then tells who waits.
+    /// Makes a durable version the current one, then wakes subscribers.
     pub fn publish(&self, version: Journaled) -> Arc<Version> {
         let version = Arc::new(version.0.version);
         self.show(Arc::clone(&version));
         version
     }
 
-    /// Makes a version that the store held already the current one.
+    /// Makes a version that was read from the store the current one.
     pub fn restore(&self, version: Version) {
         self.show(Arc::new(version));
     }
 
-    /// Swaps the pointer and tells who waits.
     fn show(&self, version: Arc<Version>) {
         let seq = version.seq;
         self.current.store(Some(version));
@@ -338,57 +330,57 @@ impl Zone {
         self.published.subscribe()
     }
 
-    /// Since when the source is away, milliseconds since 1970 UTC.
+    /// When the source was lost, milliseconds since 1970 UTC; `None` while it is connected.
     #[must_use]
     pub fn stale_since_ms(&self) -> Option<u64> {
         Some(self.stale_since_ms.load(Ordering::Relaxed)).filter(|since| *since > 0)
     }
 
-    /// The change that is held back, if one is.
+    /// The change that the gate or an operator holds back.
     #[must_use]
     pub fn held(&self) -> Option<Arc<HeldChange>> {
         self.held.load_full()
     }
 
-    /// Says which change is held back.
+    /// Sets the change that is held back.
     pub fn set_held(&self, held: Option<HeldChange>) {
         self.held.store(held.map(Arc::new));
     }
 
-    /// An operator's order, while there is one.
+    /// The operator's freeze or rollback.
     #[must_use]
     pub fn hold(&self) -> Option<Arc<Hold>> {
         self.hold.load_full()
     }
 
-    /// Says which order there is.
+    /// Sets the operator's freeze or rollback.
     pub fn set_hold(&self, hold: Option<Hold>) {
         self.hold.store(hold.map(Arc::new));
     }
 
-    /// Whether what is served may be old: the source is away, or a change is held back.
+    /// Whether the served version may be outdated: the source is lost, or a change is held back.
     #[must_use]
     pub fn may_be_old(&self) -> bool {
         self.stale_since_ms.load(Ordering::Relaxed) > 0 || self.held.load().is_some()
     }
 
-    /// Says since when the source is away, or that it is there.
+    /// Sets when the source was lost; `None` when it is connected.
     pub fn set_stale_since_ms(&self, since: Option<u64>) {
         self.stale_since_ms
             .store(since.unwrap_or(0), Ordering::Relaxed);
     }
 }
 
-/// The zones of the process, found by the longest name that fits. Fixed once the configuration is read.
+/// The zones of the process, found by the longest matching name. They do not change once the configuration is read.
 #[derive(Debug, Default)]
 pub struct ZoneSet {
     zones: Vec<Arc<Zone>>,
-    /// Lower-case wire name to place in `zones`.
+    /// Lower-case wire names to positions in `zones`.
     index: SuffixMap<usize>,
 }
 
 impl ZoneSet {
-    /// A set of zones; of two with one name the first counts.
+    /// A set of zones. Of two zones with the same name, the first counts.
     #[must_use]
     pub fn new(zones: Vec<Arc<Zone>>) -> Self {
         let mut index = SuffixMap::default();
@@ -398,13 +390,13 @@ impl ZoneSet {
         Self { zones, index }
     }
 
-    /// All zones, in configuration order.
+    /// All zones, in the order of the configuration.
     #[must_use]
     pub fn all(&self) -> &[Arc<Zone>] {
         &self.zones
     }
 
-    /// The zone of exactly this name.
+    /// The zone with exactly this name.
     #[must_use]
     pub fn get(&self, apex: &Name) -> Option<&Arc<Zone>> {
         self.index
@@ -412,7 +404,7 @@ impl ZoneSet {
             .map(|place| &self.zones[*place])
     }
 
-    /// The zone with the longest name that the lower-case wire name equals or lies below.
+    /// The zone with the longest name that is equal to or above this name, given in lower-case wire form.
     #[must_use]
     pub fn find(&self, lower_wire: &[u8]) -> Option<&Arc<Zone>> {
         self.place(lower_wire).map(|place| &self.zones[place])

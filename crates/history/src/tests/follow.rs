@@ -113,16 +113,13 @@ fn a_stream_goes_on_by_serial_where_numbers_were_given_anew() {
         cursor: Some(cursor),
         ..Follow::default()
     };
-    let lost = "z.: its history was lost in part; versions may be missing here";
+    let lost = "z.: part of its history was lost; versions may be missing here";
     for (versions, said) in [
         // Nothing happened; the oldest left; more than was given left.
         (&[(3, 103), (4, 104)][..], &[][..]),
         (&[(4, 104), (5, 105)], &["105"]),
         (&[(5, 105)], &["105"]),
-        (
-            &[(7, 107)],
-            &["z.: 2 versions are not kept any more", "107"],
-        ),
+        (&[(7, 107)], &["z.: 2 versions are no longer kept", "107"]),
         // The newest two were lost, and others took their numbers.
         (&[(1, 101), (2, 102)], &[lost]),
         (&[(1, 101), (2, 102), (3, 105)], &[lost, "105"]),
@@ -201,7 +198,7 @@ fn a_page_that_ends_with_a_zone_is_followed_by_one_of_the_next() {
 fn a_stream_from_a_serial_that_is_not_kept_begins_with_a_gap() {
     // Each version of this past says that it follows serial 100.
     let past = past_of(&[(7, 107), (8, 108)]);
-    let lost = "z.: its history was lost in part; versions may be missing here";
+    let lost = "z.: part of its history was lost; versions may be missing here";
     for (serial, said) in [
         ("100", &["107", "108"][..]),
         ("99", &[lost, "107", "108"]),

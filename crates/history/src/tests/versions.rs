@@ -141,7 +141,7 @@ fn log_is_filtered_by_time_name_and_object() {
     let shown = log([None, Some("2026-11-21T14:00:01Z"), Some("web.z."), None]);
     let shown = shown.expect("it is answered");
     let none = log([None, None, None, Some("Service/cart")]);
-    assert_eq!(none.as_deref(), Ok("; no version fits\n"));
+    assert_eq!(none.as_deref(), Ok("; no version matches\n"));
     let only = log([None, None, Some("db.z."), None]).expect("it is answered");
     let want = "\
 z. 200 2026-11-21T14:00:02.000Z +1 -1 (2 records)
@@ -263,7 +263,7 @@ fn a_diff_of_many_records_says_of_which_it_does_not_know_who_brought_them() {
     mallorys.causes = vec![vec![cause(Verb::Applied, "mallorys", "", "6")]];
     past.steps[1302] = Arc::new(mallorys);
     let said = diff_of(&past, "200", Some("1500")).expect("it is answered");
-    let unknown = "; by an older version than those that were looked at: `log --name` names who";
+    let unknown = "; by a version older than those searched: `log --name` finds its cause";
     let mallory = "; applied Service shop/mallorys (resourceVersion 6, by kubectl, Update)";
     for part in [
         format!("+s5.z. 5 IN A 192.0.2.1\n{mallory}\n"),
@@ -335,7 +335,7 @@ fn a_diff_of_versions_far_apart_names_the_causes_of_a_few_records() {
     let said = diff_of(&past, "100", Some("5200")).expect("it is answered");
     for line in [
         "-web.z. 5 IN A 192.0.2.1\n; applied Service shop/web",
-        "+db.z. 5 IN A 192.0.2.3\n; applied Service shop/db (shop.yaml:9)\n; and maybe more: `log` names all",
+        "+db.z. 5 IN A 192.0.2.3\n; applied Service shop/db (shop.yaml:9)\n; there may be more: `log` lists all",
     ] {
         assert!(said.contains(line), "{said}");
     }

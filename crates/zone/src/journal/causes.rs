@@ -1,4 +1,4 @@
-//! How the causes of a step are stored: groups of them, each distinct string once.
+//! Stores the causes of a step in groups, each distinct string once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
 
 use crate::journal::codec::{Stream, StreamError, Streamed, put_counted, put_number};
 
-/// The number that stands for a verb in the store, for ever.
+/// The stored number of a verb; never changed.
 const fn verb_code(verb: Verb) -> u8 {
     match verb {
         Verb::Applied => 1,
@@ -21,7 +21,6 @@ const fn verb_code(verb: Verb) -> u8 {
     }
 }
 
-/// The verb a number stands for.
 const fn verb_of(code: u8) -> Option<Verb> {
     Some(match code {
         1 => Verb::Applied,
@@ -36,7 +35,7 @@ const fn verb_of(code: u8) -> Option<Verb> {
     })
 }
 
-/// The number that stands for a kind in the store, for ever; never 0.
+/// The stored number of a kind; never changed and never 0.
 const fn kind_code(kind: Kind) -> u8 {
     match kind {
         Kind::Namespace => 1,
@@ -47,12 +46,11 @@ const fn kind_code(kind: Kind) -> u8 {
     }
 }
 
-/// The kind a number stands for.
 fn kind_of(code: u8) -> Option<Kind> {
     Kind::ALL.into_iter().find(|kind| kind_code(*kind) == code)
 }
 
-/// Writes groups of causes, each distinct string once. Steps without hashes have no operations.
+/// Writes groups of causes, each distinct string once. Steps without hashes have no `operation`.
 pub(super) fn put_causes(out: &mut Vec<u8>, groups: &[Vec<Cause>], operations: bool) {
     let texts = if operations { TEXTS } else { OLD_TEXTS };
     let mut places: HashMap<&str, u64> = HashMap::new();
@@ -79,12 +77,12 @@ pub(super) fn put_causes(out: &mut Vec<u8>, groups: &[Vec<Cause>], operations: b
     out.extend_from_slice(&body);
 }
 
-/// How many strings a cause has.
+/// The number of strings of a cause.
 const TEXTS: usize = 7;
-/// How many it had when there were no hashes: the operation is missing.
+/// The number of strings of a cause in steps without hashes: `operation` is missing.
 const OLD_TEXTS: usize = 6;
 
-/// The strings of a cause, in the order they are stored.
+/// The strings of a cause in the order in which they are stored.
 fn cause_texts(cause: &Cause) -> [&str; TEXTS] {
     let Cause {
         verb: _,
@@ -110,17 +108,16 @@ fn cause_texts(cause: &Cause) -> [&str; TEXTS] {
     ]
 }
 
-/// Groups of causes as they stand in the store: those of a large step are many, and few are asked for.
+/// Groups of causes in stored form. A large step has many, and few of them are needed.
 pub(super) struct CauseTable {
-    /// All strings, one after the other.
+    /// All strings, concatenated.
     octets: Vec<u8>,
     ends: Vec<usize>,
-    /// Verb, kind and strings of each cause.
+    /// Verb, kind and positions of the strings of each cause.
     causes: Vec<(u8, u8, [usize; TEXTS])>,
     groups: Vec<usize>,
 }
 
-/// What is said of causes that cannot be read.
 const MALFORMED: StreamError = StreamError::Damaged("a cause is malformed");
 
 impl CauseTable {
@@ -139,7 +136,7 @@ impl CauseTable {
         for _ in 0..stream.count()? {
             for _ in 0..stream.count()? {
                 let (verb, kind) = (stream.octet()?, stream.octet()?);
-                // A string that is not stored is none of the table's.
+                // A position outside the table stands for a string that is not stored.
                 let mut texts = [usize::MAX; TEXTS];
                 for text in &mut texts[..stored] {
                     *text = stream.count()?;
@@ -154,7 +151,7 @@ impl CauseTable {
         Ok(table)
     }
 
-    /// The groups; those whose number is not wanted are left empty.
+    /// Returns the groups. Those whose number is not wanted stay empty.
     pub(super) fn groups(&self, wanted: impl Fn(usize) -> bool) -> Streamed<Vec<Vec<Cause>>> {
         let mut strings: Vec<Option<Arc<str>>> = vec![None; self.ends.len()];
         let mut groups = Vec::with_capacity(self.groups.len());
@@ -169,7 +166,7 @@ impl CauseTable {
         Ok(groups)
     }
 
-    /// The tags of the groups all of whose causes may be of a version, with such verbs.
+    /// The tags of the groups whose causes all have such a verb and can apply to a whole version.
     pub(super) fn of_version(&self, is_such: impl Fn(Verb) -> bool) -> BTreeSet<u32> {
         let fits = |(verb, kind, _): &(u8, u8, _)| {
             let verb = verb_of(*verb).filter(|verb| verb.is_of_version() && is_such(*verb));

@@ -1,9 +1,9 @@
-//! How records of the store are laid out: keys, checks, numbers, streams.
+//! The layout of stored values: keys, checksums, numbers, streams.
 //!
-//! Keys are big-endian, so that entries of a zone stand in order: kind, zone id, seq, part. Every value
-//! ends with a CRC-32 over key and payload, so a value that was damaged or put elsewhere is seen. Steps
-//! and snapshots are octet streams cut into parts; each part's check goes on from the one before, and
-//! the last part says that it is the last: parts of different writings never join.
+//! Keys are big-endian, so that the entries of a zone are in order: kind, zone id, seq, part. Every value ends with a
+//! CRC-32 over key and payload, which detects values that were damaged or moved to another key. Steps and snapshots
+//! are byte streams that are cut into parts. The checksum of each part continues the one of the part before, and the
+//! last part is marked as the last, so parts of different writes never join.
 
 use std::ops::RangeInclusive;
 
@@ -11,22 +11,22 @@ use dns::{Serial, Soa, Ttl};
 
 use crate::journal::store::{Octets, Store, StoreError};
 
-/// The text of the file that names the layout, before its number.
+/// The text of the file that names the layout, without the layout's number.
 pub(super) const FORMAT_TEXT: &str = "zonewright state ";
-/// The layout's version. A store with another one is refused, but for [`FORMAT_BEFORE`].
+/// The number of the layout. A store with another layout is refused, except [`FORMAT_BEFORE`].
 pub(super) const FORMAT: u32 = 2;
-/// The layout without hashes and indexes. It is read as it stands and becomes [`FORMAT`] at once: what is
-/// new is written from then on, its steps are found by going through them.
+/// The layout without hashes and indexes. It is read and turned into [`FORMAT`] at once. Only new steps get hashes
+/// and index entries; searches read its old steps one by one.
 pub(super) const FORMAT_BEFORE: u32 = 1;
-/// Octets of a stream in one part. A value stays under 3.5 KiB: sled writes pages above 128 KiB as
-/// files of their own, unsynced and leaking, and a page is about 16 values.
+/// The bytes of a stream in one part. A value stays below 3.5 KiB: sled writes pages above 128 KiB as files of their
+/// own, which it neither syncs nor removes, and a page holds about 16 values.
 pub(super) const PART_OCTETS: usize = 3500;
-/// How many parts are read at once.
+/// The number of parts that are read at once.
 const READ_AHEAD: usize = 32;
 
-/// The key of the store's own record.
+/// The key of the store's own entry.
 pub(super) const META_KEY: &[u8] = b"m";
-/// The kind of keys that give a zone id its name.
+/// The kind of keys that map a zone id to its name.
 pub(super) const ZONE: u8 = b'z';
 /// The kind of keys that hold a zone's head.
 pub(super) const HEAD: u8 = b'h';
@@ -40,25 +40,24 @@ pub(super) const BY_NAME: u8 = b'n';
 pub(super) const BY_RECORD: u8 = b'r';
 /// The kind of index keys by object.
 pub(super) const BY_OBJECT: u8 = b'o';
-/// The kind of keys that name steps too large for the indexes.
+/// The kind of keys for steps that are too large for the indexes.
 pub(super) const LARGE: u8 = b'w';
 /// The kind of keys that hold the lists of large steps.
 pub(super) const FILTER: u8 = b'x';
-/// The kind of keys that name older snapshots.
+/// The kind of keys for older snapshots.
 pub(super) const OLDER: u8 = b'b';
-/// The kinds of keys that stand below a zone's id and are many.
+/// The kinds of keys that a zone has many of.
 pub(super) const MANY: [u8; 8] = [
     STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, LARGE, FILTER, OLDER,
 ];
 
-/// The key of a record there is one of per zone.
+/// The key of an entry that a zone has once.
 pub(super) fn zone_key(kind: u8, id: u32) -> [u8; 5] {
     let mut key = [kind; 5];
     key[1..].copy_from_slice(&id.to_be_bytes());
     key
 }
 
-/// The key of a part.
 pub(super) fn part_key(kind: u8, id: u32, seq: u64, part: u32) -> [u8; 17] {
     let mut key = [kind; 17];
     key[1..5].copy_from_slice(&id.to_be_bytes());
@@ -67,17 +66,15 @@ pub(super) fn part_key(kind: u8, id: u32, seq: u64, part: u32) -> [u8; 17] {
     key
 }
 
-/// The zone id in a key.
 pub(super) fn id_of(key: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(key.get(1..5)?.try_into().ok()?))
 }
 
-/// The seq in a part's key.
 pub(super) fn seq_of(key: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(key.get(5..13)?.try_into().ok()?))
 }
 
-/// The check of a payload under its key, going on from another check.
+/// The checksum of a payload under its key, continuing another checksum.
 fn check(before: u32, key: &[u8], payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(before);
     hasher.update(key);
@@ -85,50 +82,47 @@ fn check(before: u32, key: &[u8], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// A payload with its check.
+/// Appends its checksum to a payload.
 pub(super) fn seal(key: &[u8], mut payload: Vec<u8>) -> Vec<u8> {
     let sum = check(0, key, &payload);
     payload.extend_from_slice(&sum.to_be_bytes());
     payload
 }
 
-/// The payload of a value whose check holds.
+/// The payload of a value; `None` when its checksum is wrong.
 pub(super) fn unseal<'a>(key: &[u8], value: &'a [u8]) -> Option<&'a [u8]> {
     let (payload, sum) = value.split_last_chunk::<4>()?;
     (check(0, key, payload) == u32::from_be_bytes(*sum)).then_some(payload)
 }
 
-/// The flag of the part that is the last.
+/// The flag of the last part.
 const LAST: u8 = 1;
 /// The flag of a part that begins with a record.
 const BEGINS: u8 = 2;
 
-/// Whether a part's payload begins with a record: then the stream can be read from there.
+/// Whether a part begins with a record. Then the stream can be read from there.
 pub(super) fn begins_with_record(payload: &[u8]) -> bool {
     payload.first().is_some_and(|flags| flags & BEGINS != 0)
 }
 
-/// Cuts a stream into parts.
 #[derive(Debug, Clone)]
 pub(super) struct PartWriter {
     kind: u8,
     id: u32,
     seq: u64,
-    /// The number of the next part.
     part: u32,
-    /// The check of the part before.
+    /// The checksum of the previous part.
     chain: u32,
-    /// Octets that do not fill a part yet, behind the flag octet.
+    /// Bytes that do not fill a part yet, after the flag byte.
     pending: Vec<u8>,
-    /// Octets of the stream so far.
+    /// The bytes of the stream so far.
     octets: u64,
 }
 
-/// A key and its value.
 pub(super) type Entry = ([u8; 17], Vec<u8>);
 
 impl PartWriter {
-    /// A stream of this kind for a version of a zone.
+    /// Starts a stream of this kind for a version of a zone.
     pub(super) fn new(kind: u8, id: u32, seq: u64) -> Self {
         Self {
             kind,
@@ -141,13 +135,13 @@ impl PartWriter {
         }
     }
 
-    /// Octets of the stream so far.
+    /// The bytes of the stream so far.
     pub(super) const fn octets(&self) -> u64 {
         self.octets
     }
 
-    /// Says that a record of so many octets comes: one that does not fit what is left of a part begins the
-    /// next, which says so. For streams that are to be read from their middle.
+    /// Announces a record of this length. If it does not fit into the current part, it begins the next, which is
+    /// marked with [`BEGINS`]. For streams that are read from the middle.
     pub(super) fn begin(&mut self, len: usize, out: &mut Vec<Entry>) {
         if self.pending.len() > 1 && self.pending.len() + len > PART_OCTETS + 1 {
             self.emit(out);
@@ -157,7 +151,7 @@ impl PartWriter {
         }
     }
 
-    /// Adds octets; parts that are full go out.
+    /// Adds bytes. Full parts are added to `out`.
     pub(super) fn push(&mut self, mut octets: &[u8], out: &mut Vec<Entry>) {
         self.octets += octets.len() as u64;
         loop {
@@ -172,13 +166,13 @@ impl PartWriter {
         }
     }
 
-    /// Ends the stream: the last part goes out.
+    /// Ends the stream and adds its last part to `out`.
     pub(super) fn finish(mut self, out: &mut Vec<Entry>) {
         self.pending[0] |= LAST;
         self.emit(out);
     }
 
-    /// Gives the pending part out.
+    /// Adds the pending part to `out`.
     fn emit(&mut self, out: &mut Vec<Entry>) {
         let key = part_key(self.kind, self.id, self.seq, self.part);
         let mut value = std::mem::replace(&mut self.pending, vec![0]);
@@ -189,45 +183,40 @@ impl PartWriter {
     }
 }
 
-/// Why a stream cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StreamError {
-    /// A part is missing, damaged or malformed.
     #[error("{0}")]
     Damaged(&'static str),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// The result of reading from a stream.
 pub(super) type Streamed<T> = Result<T, StreamError>;
 
-/// Reads a stream part by part, checking each.
+/// Reads a stream part by part and checks each part.
 pub(super) struct Stream<'a> {
     store: &'a Store,
     kind: u8,
     id: u32,
     seq: u64,
-    /// The last version of which parts are read ahead.
+    /// The last version whose parts are read ahead.
     last: u64,
-    /// The number of the next part.
     part: u32,
-    /// The check of the part before.
+    /// The checksum of the previous part.
     chain: u32,
     /// Whether the last part was read.
     ended: bool,
-    /// Parts read ahead, in reverse order.
+    /// Parts that were read ahead, in reverse order.
     ahead: Vec<(Octets, Octets)>,
-    /// How many parts to read at once.
+    /// The number of parts to read at once.
     pub(super) window: usize,
-    /// Octets read and not taken.
+    /// Bytes that were read.
     buffer: Vec<u8>,
-    /// How many octets of the buffer were taken.
+    /// How many bytes of the buffer were taken.
     taken: usize,
 }
 
 impl<'a> Stream<'a> {
-    /// The stream of this kind for a version of a zone.
     pub(super) const fn new(store: &'a Store, kind: u8, id: u32, seq: u64) -> Self {
         Self {
             store,
@@ -245,8 +234,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// The streams of this kind for versions that follow each other, one after the other: parts are read ahead as if they
-    /// were one stream.
+    /// Opens the streams of consecutive versions. Parts are read ahead as if it were one stream.
     pub(super) const fn through(
         store: &'a Store,
         kind: u8,
@@ -259,8 +247,8 @@ impl<'a> Stream<'a> {
         stream
     }
 
-    /// Goes on with the stream of the next version. This one must end here; behind its end there may be parts of a longer
-    /// one that it was written over.
+    /// Continues with the stream of the next version. This stream must end here. After its end there may be left-over
+    /// parts of a longer stream with the same key.
     pub(super) fn go_on(&mut self) -> Streamed<()> {
         self.end()?;
         self.seq += 1;
@@ -270,7 +258,7 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Goes on with another part, which begins with a record; what the part before has as its check is given.
+    /// Continues with another part, which begins with a record. `chain` is the checksum of the part before it.
     pub(super) fn go_to(&mut self, part: u32, chain: u32) {
         (self.part, self.chain) = (part, chain);
         self.ahead.clear();
@@ -282,10 +270,9 @@ impl<'a> Stream<'a> {
         self.ended && self.taken == self.buffer.len()
     }
 
-    /// Reads the next part into the buffer.
     fn fill(&mut self) -> Streamed<()> {
         if self.ended {
-            return Err(StreamError::Damaged("a record ends too early"));
+            return Err(StreamError::Damaged("a stream ends too early"));
         }
         let key = part_key(self.kind, self.id, self.seq, self.part);
         if self.ahead.is_empty() {
@@ -306,7 +293,7 @@ impl<'a> Stream<'a> {
             .ok_or(StreamError::Damaged("a part is too short"))?;
         self.chain = check(self.chain, &key, payload);
         if self.chain != u32::from_be_bytes(*sum) {
-            return Err(StreamError::Damaged("a part's check does not hold"));
+            return Err(StreamError::Damaged("a part has a wrong checksum"));
         }
         let (flag, octets) = payload
             .split_first()
@@ -319,7 +306,7 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// The next so many octets.
+    /// Takes the next `len` bytes.
     pub(super) fn take(&mut self, len: usize) -> Streamed<&[u8]> {
         while self.buffer.len() - self.taken < len {
             self.fill()?;
@@ -333,7 +320,7 @@ impl<'a> Stream<'a> {
         Ok(self.take(1)?[0])
     }
 
-    /// A number of seven-bit groups, lowest first.
+    /// Takes a number, stored in groups of seven bits, lowest first.
     pub(super) fn number(&mut self) -> Streamed<u64> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
@@ -346,17 +333,16 @@ impl<'a> Stream<'a> {
         Err(StreamError::Damaged("a number is too long"))
     }
 
-    /// A number that counts something in memory.
+    /// Takes a number that counts something in memory.
     pub(super) fn count(&mut self) -> Streamed<usize> {
         usize::try_from(self.number()?).map_err(|_| StreamError::Damaged("a count is too large"))
     }
 
-    /// A number of 32 bits.
     pub(super) fn number32(&mut self) -> Streamed<u32> {
         u32::try_from(self.number()?).map_err(|_| StreamError::Damaged("a number is too large"))
     }
 
-    /// A length and so many octets.
+    /// Takes a length and as many bytes.
     pub(super) fn counted(&mut self) -> Streamed<&[u8]> {
         let len = self.count()?;
         if len > 64 << 20 {
@@ -365,23 +351,23 @@ impl<'a> Stream<'a> {
         self.take(len)
     }
 
-    /// SOA fields with their serial.
+    /// Takes a SOA and its serial.
     pub(super) fn soa(&mut self) -> Streamed<(Soa, Serial)> {
         let ttl = Ttl::decode(self.number32()?);
         Soa::decode(self.counted()?, ttl).ok_or(StreamError::Damaged("a SOA is malformed"))
     }
 
-    /// The stream must end here.
+    /// Checks that the stream ends here.
     pub(super) fn end(&self) -> Streamed<()> {
         if self.is_at_end() {
             Ok(())
         } else {
-            Err(StreamError::Damaged("a record is longer than it says"))
+            Err(StreamError::Damaged("a stream is longer than it says"))
         }
     }
 }
 
-/// Appends a number of seven-bit groups, lowest first.
+/// Appends a number in groups of seven bits, lowest first.
 pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(u8::try_from(number & 0x7f).expect("seven bits fit an octet") | 0x80);
@@ -390,13 +376,13 @@ pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(u8::try_from(number).expect("seven bits fit an octet"));
 }
 
-/// Appends a length and the octets.
+/// Appends a length and the bytes.
 pub(super) fn put_counted(out: &mut Vec<u8>, octets: &[u8]) {
     put_number(out, octets.len() as u64);
     out.extend_from_slice(octets);
 }
 
-/// Appends SOA fields with their serial.
+/// Appends a SOA with its serial.
 pub(super) fn put_soa(out: &mut Vec<u8>, soa: &Soa, serial: Serial) {
     put_number(out, u64::from(soa.ttl.seconds()));
     put_counted(out, soa.rdata(serial).as_octets());

@@ -1,4 +1,4 @@
-//! The commit itself: entries first, heads last, one sync; and what to do when the database fails.
+//! Commits versions: entries first, heads last, one sync. Also recovers when the database fails.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,18 +20,17 @@ use crate::journal::{
 use crate::journal::{index, step};
 use crate::{Candidate, MemoryLimits};
 
-/// What a step counts towards the limits besides its records' octets: numbers, causes, hashes, keys.
+/// What a step counts towards the limits besides its records: numbers, causes, hashes, keys.
 const STEP_OCTETS: u64 = 256;
 
 struct Plan {
-    /// What will be known of the zone.
+    /// The zone after the commit.
     stored: Stored,
-    /// The id it had before, when it starts anew.
+    /// The zone's previous id, when its history starts again.
     replaces: Option<u32>,
 }
 
 impl Journal {
-    /// Writes candidates, heads last, and syncs.
     pub(super) fn write(&mut self, candidates: &[Candidate]) -> Result<(), CommitError> {
         self.heal()?;
         let serials: Vec<_> = candidates
@@ -42,13 +41,13 @@ impl Journal {
             })
             .collect();
         if !self.is_noted {
-            // What never reaches the database is then known not to have been announced.
+            // Only then is a version that never reached the database known to be unpublished.
             self.note_newest();
         }
         self.serials.cover(&serials).map_err(CommitError::Serials)?;
         while let Err(error) = self.write_database(candidates) {
-            // sled refuses all work after a failed write. Damage may lie where nobody looked so far:
-            // try again with the database opened anew, then with a new one.
+            // After a failed write, sled refuses all work. There may be damage in a part that was not read so far, so
+            // try again with the database reopened, then with a new one.
             let again = error.is_damage() && self.damaged_commits < DAMAGED_COMMITS;
             self.damaged_commits += u32::from(again);
             match self.heal() {
@@ -56,7 +55,7 @@ impl Journal {
                 Ok(()) => return Err(error.into()),
                 Err(closed) if again => return Err(closed.into()),
                 Err(closed) => {
-                    // The next commit tries once more.
+                    // The next commit tries again.
                     tracing::warn!(error = %closed, "the database does not open again yet");
                     return Err(error.into());
                 }
@@ -81,7 +80,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Notes beside the database what is newest in it, and what is lost: that stays so until a version says it.
+    /// Writes the file `newest` beside the database: the newest serials, and the losses that no version has recorded
+    /// yet.
     fn note_newest(&mut self) {
         let mut newest: Vec<_> = self
             .zones()
@@ -97,7 +97,8 @@ impl Journal {
             }
         }
         let unsure = unsure.into_iter().map(|(apex, lost)| (apex, lost.newest));
-        // What the machine lost before it was started anew may have been announced: nothing said so far that it was not.
+        // Versions that the machine lost in its last crash may have been published: no commit since the boot proves
+        // the opposite.
         let lines = newest.into_iter().map(|(apex, serial)| Line {
             is_newest: !self.floors.contains_key(&apex),
             apex,
@@ -106,8 +107,8 @@ impl Journal {
         let newest: Vec<_> = lines.collect();
         match self.newest.write(&newest, &unsure.collect::<Vec<_>>()) {
             Ok(()) => self.is_noted = true,
-            // Nothing rests on it.
-            Err(error) => tracing::debug!(%error, "the newest serials could not be noted"),
+            // Nothing depends on this file.
+            Err(error) => tracing::debug!(%error, "cannot write the file of the newest serials"),
         }
     }
 
@@ -166,7 +167,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Decides where a candidate goes.
+    /// Decides under which id and base a candidate is stored.
     fn plan(&mut self, candidate: &Candidate, known: Option<&Stored>) -> Plan {
         let step = candidate.step();
         let apex = candidate.version().contents.apex();
@@ -195,7 +196,7 @@ impl Journal {
             serial: step.serial,
             seq: step.seq,
             oldest: step.seq,
-            // A first step counts once it is no longer the base.
+            // A first step counts only when it is no longer the base.
             kept_octets: if first { 0 } else { counted },
             base: Base {
                 seq: step.seq,
@@ -220,8 +221,8 @@ impl Journal {
         }
     }
 
-    /// Writes a candidate's step, and its contents where nothing else gives them. What does not fit a
-    /// batch is written at once; the rest is left in `entries`.
+    /// Writes a candidate's step, and its contents when no earlier entry gives them. Full batches are written at
+    /// once; the rest stays in `entries`.
     fn write_candidate(
         &self,
         candidate: &Candidate,
@@ -264,7 +265,7 @@ impl Journal {
         Ok(stored)
     }
 
-    /// Writes entries when there are enough of them for a batch.
+    /// Writes the entries when they fill a batch.
     fn write_full(&self, entries: &mut Vec<Entry>) -> Result<(), StoreError> {
         if entries.len() < BATCH_ENTRIES {
             return Ok(());
@@ -276,12 +277,12 @@ impl Journal {
         self.store.write(batch)
     }
 
-    /// Opens the database again when a write has failed.
+    /// Opens the database again after a failed write.
     pub(super) fn heal(&mut self) -> Result<(), OpenError> {
         if !self.store.is_poisoned() {
             return Ok(());
         }
-        // Portions that were not synced may be gone.
+        // Portions that were not synced may be lost.
         self.jobs.clear();
         let mut notes = Vec::new();
         let damaged = self.damaged_commits.max(self.damaged_upkeep) >= DAMAGED_COMMITS;
@@ -299,9 +300,9 @@ impl Journal {
         self.garbage = scan.garbage.into();
         self.lists = scan.lists.into();
         self.next_id = self.next_id.max(scan.next_id);
-        // What memory says was durable and announced. A head that is further on belongs to a commit that
-        // failed: the next commit writes over it. A head that is missing or behind means that history
-        // is lost: the zone starts anew with its next commit.
+        // Memory knows what was durable and published. A stored head that is further ahead belongs to a failed
+        // commit; the next commit overwrites it. If the head is missing or behind, history is lost, and the zone
+        // starts again with its next commit.
         let store = self.store.clone();
         self.zones_mut().retain(|apex, stored| {
             let kept =
@@ -309,11 +310,11 @@ impl Journal {
                     found.id == stored.id && found.head.seq >= stored.head.seq
                 }) && (!damaged || is_whole(&store, stored));
             if let Some(found) = scan.zones.get(apex) {
-                // What a failed commit let go of is being removed.
+                // The entries that a failed commit dropped are being removed.
                 stored.head.older = Arc::clone(&found.head.older);
             }
             if !kept {
-                tracing::warn!(zone = %apex, "the zone's history is lost and starts anew");
+                tracing::warn!(zone = %apex, "the zone's history is lost and starts again");
             }
             kept
         });
@@ -321,7 +322,7 @@ impl Journal {
     }
 }
 
-/// Whether all that a zone's newest version is made of can be read.
+/// Whether everything that a zone's newest version is built from can be read.
 fn is_whole(store: &Store, stored: &Stored) -> bool {
     let limits = MemoryLimits {
         steps: 0,
@@ -330,12 +331,11 @@ fn is_whole(store: &Store, stored: &Stored) -> bool {
     load::restore(store, stored, limits).is_ok_and(|sound| sound.fault.is_none())
 }
 
-/// What a step counts towards the limits.
+/// The size of a step as it counts towards the limits.
 fn counted_octets(octets: usize) -> u64 {
     octets as u64 + STEP_OCTETS
 }
 
-/// Puts a zone's name into a batch.
 fn put_zone(batch: &mut Batch, stored: &Stored) {
     let key = codec::zone_key(ZONE, stored.id);
     batch.put(&key, codec::seal(&key, stored.apex.as_wire().to_vec()));

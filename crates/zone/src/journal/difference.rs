@@ -1,9 +1,9 @@
-//! What two versions differ in, however far apart they are.
+//! Computes the difference of two versions, however far apart they are.
 //!
-//! Steps of versions that are near are condensed. Versions that are far apart each have a snapshot near them:
-//! what leads from it to the version is condensed and applied to each owner as the snapshot is read, and so the
-//! owners of both versions are compared in one pass. It costs two snapshots and the steps near them, not all
-//! that happened between. Two threads do it, one for each half of the older snapshot where that can be sought in.
+//! When the versions are near each other, their steps are condensed. Otherwise each has a snapshot near it. The steps
+//! between snapshot and version are condensed and applied to each owner while the snapshot is read, so both versions
+//! are compared in one pass over their owners. This costs two snapshots and the steps near them, not all steps in
+//! between. Two threads share the work, one for each half of the older snapshot, if it can be read from the middle.
 
 use std::cmp::Ordering;
 use std::iter::Peekable;
@@ -21,19 +21,20 @@ use crate::journal::store::Store;
 use crate::journal::{Stored, load, step, stream_seek};
 use crate::{Net, Node, Version};
 
-/// So many steps are condensed rather than looked for from both ends.
+/// Up to this many steps are condensed directly.
 const CONDENSED_STEPS: u64 = 2000;
-/// Octets that a list of records may take for one of their nodes: an owner stands before each.
+/// The size of a list of records relative to their nodes, at most: each record of a list has its owner.
 const LIST_OCTETS: u64 = 3;
-/// Room of a list that is not moved while it grows, at the most. What is not used costs addresses, no memory.
+/// The most bytes reserved for a list so that it does not move while it grows. Unused bytes cost addresses, not
+/// memory.
 const MOST_RESERVED: u64 = 32 << 20;
 
 impl Reader {
-    /// What two versions differ in; both are kept, or the older is the one before the oldest step, and the
-    /// newer is not older. `near` is the version that is served. `None` when they are one.
+    /// The difference of two kept versions; `None` when they are the same. `older` may also be the version before the
+    /// oldest step; `newer` must not be older than `older`. `near` is the version that is served.
     ///
     /// # Errors
-    /// [`ReadError`] when one is not kept, or cannot be read.
+    /// [`ReadError`] when a version is not kept or cannot be read.
     pub fn difference(
         &self,
         apex: &Name,
@@ -56,7 +57,7 @@ impl Reader {
             let near = near.filter(|near| near.seq <= stored.head.seq);
             match net(&self.store, &stored, (older, newer), near, CONDENSED_STEPS) {
                 Ok(net) => return Ok(Some(net)),
-                // The history may have moved meanwhile.
+                // The history may have changed during the read.
                 Err(StreamError::Damaged(_)) if tries < TRIES => {}
                 Err(error) => return Err(unreadable(apex, newer, error)),
             }
@@ -64,7 +65,7 @@ impl Reader {
     }
 }
 
-/// The net difference of two versions, of which so many steps are condensed.
+/// The net difference of two versions. Up to `condensed` steps are condensed directly.
 pub(super) fn net(
     store: &Store,
     stored: &Stored,
@@ -113,13 +114,13 @@ pub(super) fn net(
     })
 }
 
-/// Where a snapshot, or a first step, stands.
+/// The stream of a snapshot or first step.
 const fn stream_of(stored: &Stored, base: Base) -> (u8, u32, u64) {
     let kind = if base.snapshot { SNAPSHOT } else { STEP };
     (kind, stored.id, base.seq)
 }
 
-/// What the steps between two versions come to, whichever is the older; `None` where they are one.
+/// The net effect of the steps between two versions, in ascending order; `None` when the versions are the same.
 fn steps_between(store: &Store, stored: &Stored, one: u64, other: u64) -> Streamed<Option<Net>> {
     let seqs = one.min(other) + 1..=one.max(other);
     (one != other)
@@ -127,13 +128,12 @@ fn steps_between(store: &Store, stored: &Stored, one: u64, other: u64) -> Stream
         .transpose()
 }
 
-/// What some steps come to.
 fn condensed_steps(store: &Store, stored: &Stored, seqs: RangeInclusive<u64>) -> Streamed<Net> {
     let steps = load::read_steps(store, stored, seqs, false)?;
     Net::of(&steps).ok_or(StreamError::Damaged("steps do not follow each other"))
 }
 
-/// Serial and SOA fields of a version.
+/// Serial and SOA of a version.
 fn version_of(store: &Store, stored: &Stored, seq: u64) -> Streamed<(Serial, Soa)> {
     if seq >= stored.head.oldest {
         let (serial, _, soa) = step::peek_version(store, stored.id, seq)?;
@@ -144,12 +144,12 @@ fn version_of(store: &Store, stored: &Stored, seq: u64) -> Streamed<(Serial, Soa
         .ok_or(StreamError::Damaged("a step comes from no version"))
 }
 
-/// Owners of a zone that follow each other.
+/// A range of a zone's owners.
 #[derive(Clone, Copy)]
 struct Owners<'a> {
-    /// The sort key from which they stand; the apex has the empty one.
+    /// The first sort key; the apex has the empty one.
     from: &'a [u8],
-    /// The one before which they end.
+    /// The sort key that ends the range.
     below: Option<&'a [u8]>,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Owners<'a> {
         below: None,
     };
 
-    /// Those before a key, and those from it on.
+    /// Two ranges, split at a key.
     const fn halves(middle: &'a [u8]) -> [Self; 2] {
         let (all, below) = (Self::ALL, Some(middle));
         [
@@ -171,7 +171,7 @@ impl<'a> Owners<'a> {
         ]
     }
 
-    /// Those of some nodes in canonical order. What cannot be read stays.
+    /// Limits nodes in canonical order to this range. Errors are kept.
     fn among(
         self,
         nodes: impl Iterator<Item = Streamed<Node>> + 'a,
@@ -193,16 +193,14 @@ impl<'a> Owners<'a> {
     }
 }
 
-/// Contents that are at hand.
+/// Contents from which a version is computed.
 enum AtHand<'a> {
-    /// A snapshot, or a first step.
+    /// A snapshot or first step.
     Stored(&'a Store, &'a Stored, Base),
-    /// The version that is served.
     Served(&'a Version),
 }
 
 impl AtHand<'_> {
-    /// Its nodes, in canonical order.
     fn nodes<'a>(
         &'a self,
         owners: Owners<'a>,
@@ -225,20 +223,18 @@ impl AtHand<'_> {
     }
 }
 
-/// A version: contents at hand, and what leads from them to it.
+/// A version: stored or served contents, and the changes that lead to the version.
 struct Side<'a> {
     apex: &'a Name,
     at_hand: AtHand<'a>,
-    /// What is done to them.
     changes: OwnerChanges<'a>,
 }
 
-/// What is said when steps were not made from what is at hand.
 const UNFIT: StreamError = StreamError::Damaged("steps do not fit the versions around them");
 
 impl<'a> Side<'a> {
-    /// A version and what the steps between it and contents at hand come to, which are taken `back` where it is the
-    /// older.
+    /// Computes the changes that lead from the contents to the version. If the version is the older one, they go
+    /// `back`.
     fn new(
         apex: &'a Name,
         at_hand: AtHand<'a>,
@@ -280,7 +276,8 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Records that go and that come from one version to another, in canonical order, each list with so much room at first.
+/// The removed and added records between two versions, in canonical order. `reserved` is the initial capacity of each
+/// list.
 fn compare(
     before: &Side<'_>,
     after: &Side<'_>,
@@ -307,7 +304,7 @@ fn compare(
     Ok((removed, added))
 }
 
-/// What comes next in two rows of one order: from either, or where their first are equal from both.
+/// The next items of two sorted iterators: from one of them, or from both when they are equal.
 fn next_of<A, B>(
     one: &mut Peekable<impl Iterator<Item = A>>,
     other: &mut Peekable<impl Iterator<Item = B>>,

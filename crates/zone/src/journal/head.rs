@@ -1,4 +1,4 @@
-//! A zone's head: where its history stands, and what contents are built from.
+//! A zone's head: the range of its history, and what contents are built from.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::Hash;
 use crate::journal::codec::{self, OLDER, SNAPSHOT, STEP, seal, unseal};
 use crate::journal::store::{Batch, Store, StoreError};
 
-/// How many records of older snapshots are read at once.
+/// The number of older snapshots' entries read at once.
 const PAGE: usize = 64;
 
-/// What a zone's history rests on.
+/// The start of the replay that gives a zone's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Base {
     pub(super) seq: u64,
-    /// Whether it is a snapshot; else it is the first step.
+    /// Whether it is a snapshot; otherwise it is the first step.
     pub(super) snapshot: bool,
     pub(super) octets: u64,
 }
@@ -27,28 +27,27 @@ impl Base {
     }
 }
 
-/// Where a zone's history stands.
+/// The entry that says which part of a zone's history counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
     /// The serial of the newest version.
     pub(super) serial: Serial,
     pub(super) seq: u64,
-    /// The number of the oldest step that is kept.
+    /// The number of the oldest kept step.
     pub(super) oldest: u64,
-    /// The octets of the kept steps.
+    /// The size of the kept steps.
     pub(super) kept_octets: u64,
-    /// What contents are built from.
     pub(super) base: Base,
-    /// The octets of the steps after the base.
+    /// The size of the steps after the base.
     pub(super) since_base: u64,
-    /// The first step that the indexes know.
+    /// The first step in the indexes.
     pub(super) indexed: u64,
-    /// The hash of the newest version; `None` when it was stored before there were any.
+    /// The hash of the newest version; `None` for versions stored before there were hashes.
     pub(super) hash: Option<Hash>,
-    /// The octets of the steps from the last of the older snapshots to the base.
+    /// The size of the steps from the newest of the older snapshots to the base.
     pub(super) since_older: u64,
-    /// Snapshots older than the base that are kept, oldest first. Each has a record of its own: a commit
-    /// writes the head, and there may be hundreds of them.
+    /// Kept snapshots that are older than the base, oldest first. Each has an entry of its own, because every commit
+    /// writes the head and there may be hundreds of them.
     pub(super) older: Arc<Vec<Base>>,
 }
 
@@ -63,20 +62,19 @@ impl Head {
         })
     }
 
-    /// What is nearest to a version: the base or an older snapshot.
+    /// The base or older snapshot that is nearest to a version.
     pub(super) fn nearest(&self, seq: u64) -> Base {
         let all = self.older.iter().copied().chain([self.base]);
         let nearest = all.min_by_key(|base| base.seq.abs_diff(seq));
         nearest.unwrap_or(self.base)
     }
 
-    /// The octets of what is kept, the indexes aside.
+    /// The size of what is kept, without the indexes.
     pub(super) fn octets(&self) -> u64 {
         let snapshots = self.older.iter().chain([&self.base]);
         self.kept_octets + snapshots.map(|base| base.octets).sum::<u64>()
     }
 
-    /// The record under its key.
     pub(super) fn encode(&self, key: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(61);
         out.extend_from_slice(&self.serial.encode().to_be_bytes());
@@ -98,7 +96,7 @@ impl Head {
         seal(key, out)
     }
 
-    /// Reads the record; older snapshots are found elsewhere.
+    /// Decodes the entry. Older snapshots have entries of their own.
     pub(super) fn decode(key: &[u8], value: &[u8]) -> Option<Self> {
         let payload = unseal(key, value)?;
         let (serial, rest) = payload.split_first_chunk::<4>()?;
@@ -109,7 +107,7 @@ impl Head {
         };
         let (snapshot, rest) = snapshot.split_first()?;
         let (indexed, hash, since_older) = match rest {
-            // As the layout before had it.
+            // From the previous layout.
             [] => (number(0) + 1, None, 0),
             rest => {
                 let (indexed, rest) = rest.split_first_chunk::<8>()?;
@@ -141,7 +139,7 @@ impl Head {
     }
 }
 
-/// The key of an older snapshot's record.
+/// The key of an older snapshot's entry.
 pub(super) fn older_key(id: u32, seq: u64) -> [u8; 13] {
     let mut key = [OLDER; 13];
     key[1..5].copy_from_slice(&id.to_be_bytes());
@@ -149,7 +147,7 @@ pub(super) fn older_key(id: u32, seq: u64) -> [u8; 13] {
     key
 }
 
-/// Says in a batch which older snapshots are kept, where it was otherwise before.
+/// Adds the changes of the list of older snapshots to a batch.
 pub(super) fn put_older(batch: &mut Batch, id: u32, before: &Arc<Vec<Base>>, now: &Arc<Vec<Base>>) {
     if Arc::ptr_eq(before, now) {
         return;
@@ -164,7 +162,7 @@ pub(super) fn put_older(batch: &mut Batch, id: u32, before: &Arc<Vec<Base>>, now
     }
 }
 
-/// Reads which older snapshots of a zone are kept.
+/// Reads the list of a zone's older snapshots.
 pub(super) fn read_older(store: &Store, id: u32) -> Result<Arc<Vec<Base>>, StoreError> {
     let mut older = Vec::new();
     let mut from = older_key(id, 0).to_vec();

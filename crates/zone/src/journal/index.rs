@@ -1,11 +1,11 @@
-//! Which steps touch a name, bring or take a record, or come from an object: found without going through
-//! the history.
+//! Finds the steps that touch a name, add or remove a record, or come from an object, without reading the whole
+//! history.
 //!
-//! Index entries are written in the batch that moves the head, with the step they are about, and go with
-//! it. They say where to look, no more: hashes of 8 octets may meet, and an entry may be left from a commit
-//! that failed, so whoever finds a step by them reads it. A step with more than
-//! [`LARGE_RECORDS`] records has one entry that says so instead, and later a list ([`large_steps`]); the first
-//! version of a large zone is one. Steps from before [`Head::indexed`](super::head::Head) are gone through.
+//! A step's index entries are written in the batch that moves the head, and are removed with the step. They are only
+//! hints: two hashes of 8 bytes can be equal, and a failed commit can leave entries behind. So every step found this
+//! way is read and checked. A step with more than [`LARGE_RECORDS`] records, such as the first version of a large
+//! zone, has a single entry that marks it as large, and later a list ([`large_steps`]). Steps from before
+//! [`Head::indexed`](super::head::Head) are read one by one.
 
 use crate::Step;
 use crate::journal::codec;
@@ -13,18 +13,18 @@ use crate::journal::large_steps::{self, large_key};
 use crate::journal::store::{Batch, Store, StoreError};
 use crate::journal::topic::Topic;
 
-/// The most records and causes of a step with entries of its own.
+/// The most records and causes of a step with index entries of its own.
 const LARGE_RECORDS: usize = 1000;
-/// How many index entries are read at once.
+/// The number of index entries read at once.
 const PAGE: usize = 64;
 
-/// Whether a step is too large for entries of its own.
+/// Whether a step is too large for index entries of its own.
 pub(super) fn is_large(step: &Step) -> bool {
     let causes: usize = step.causes.iter().map(Vec::len).sum();
     step.removed.len() + step.added.len() + causes > LARGE_RECORDS
 }
 
-/// The keys of a step's index entries, sorted: entries next to each other are written cheaper.
+/// The keys of a step's index entries, sorted: neighbouring entries are cheaper to write.
 pub(super) fn keys_of(step: &Step, id: u32) -> Vec<IndexKey> {
     if is_large(step) {
         return vec![IndexKey::Large(large_key(id, step.seq))];
@@ -48,7 +48,6 @@ pub(super) fn keys_of(step: &Step, id: u32) -> Vec<IndexKey> {
     keys
 }
 
-/// The key of an index entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum IndexKey {
     Topic([u8; 21]),
@@ -66,7 +65,6 @@ impl std::ops::Deref for IndexKey {
     }
 }
 
-/// Puts a step's index entries into a batch.
 pub(super) fn put(batch: &mut Batch, step: &Step, id: u32) {
     for key in keys_of(step, id) {
         let value = codec::seal(&key, Vec::new());
@@ -74,7 +72,7 @@ pub(super) fn put(batch: &mut Batch, step: &Step, id: u32) {
     }
 }
 
-/// Whether the store has an index entry, sound.
+/// Whether the store has an undamaged index entry with this key.
 pub(super) fn has(store: &Store, key: &[u8]) -> Result<bool, StoreError> {
     let value = store.get(key)?;
     let Some(value) = value else {
@@ -87,26 +85,26 @@ pub(super) fn has(store: &Store, key: &[u8]) -> Result<bool, StoreError> {
     })
 }
 
-/// Numbers of steps that may concern a topic, falling, found a page at a time.
+/// Finds the numbers of steps that may concern a topic, in descending order, a page at a time.
 #[derive(Debug)]
 pub(super) struct Finder {
     topic: Topic,
     id: u32,
-    /// The first step that the indexes know.
+    /// The first step in the indexes.
     indexed: u64,
     low: u64,
     topic_source: Source,
     large_source: Source,
-    /// The next number below the indexed ones; `low - 1` or lower at the end.
+    /// The next step that is not in the indexes; below `low` at the end.
     plain: Option<u64>,
 }
 
-/// One falling row of numbers.
+/// Numbers of steps from one kind of index entries, in descending order.
 #[derive(Debug)]
 struct Source {
-    /// Numbers read ahead, rising, each with what its entry says of a list.
+    /// Numbers read ahead, in ascending order, each with the number of parts of its list.
     page: Vec<(u64, u32)>,
-    /// The lowest number read so far; what is below is still to be read. `None` at the end.
+    /// The lowest number read so far; `None` when all were read.
     below: Option<u64>,
 }
 
@@ -137,7 +135,7 @@ impl Source {
 }
 
 impl Finder {
-    /// Looks for a topic among the steps numbered `low` to `high`.
+    /// Searches the steps from `low` to `high` for a topic.
     pub(super) fn new(topic: Topic, id: u32, indexed: u64, low: u64, high: u64) -> Self {
         let source = || Source {
             page: Vec::new(),

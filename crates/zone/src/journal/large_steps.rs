@@ -1,10 +1,11 @@
-//! The index of large steps: for each of them a sorted list of short hashes, made in the background.
+//! The index of large steps: for each of them a sorted list of short hashes, written in the background.
 //!
-//! A step that touches thousands of names would write as many index entries, in the way of its commit. It has
-//! one that says so; upkeep later writes the first four octets of the hashes that the entries would have had,
-//! in order, cut into parts of equal count ([`FILTER`]). As hashes are even, the part that would hold one is
-//! known at once, so a search reads one or two parts for a large step instead of all of it. Four octets meet by
-//! chance once in a while: then the step is read for nothing. Until the list is there the step is read always.
+//! A step that touches thousands of names would have as many index entries, which would slow down its commit. It has
+//! one entry instead that marks it as large. Later, upkeep writes the first four bytes of the hashes that its entries
+//! would have had, in order, cut into parts of equal count ([`FILTER`]). Hashes are evenly distributed, so the
+//! position of a hash tells which part would hold it, and a search reads one or two parts instead of the whole step.
+//! Two short hashes can be equal by chance; then the step is read without need. As long as there is no list, every
+//! search reads the step.
 
 use std::sync::Arc;
 
@@ -13,16 +14,16 @@ use crate::journal::codec::{self, FILTER};
 use crate::journal::store::{Store, StoreError};
 use crate::journal::topic::Topic;
 
-/// Short hashes in one part.
+/// The number of short hashes in a part.
 const PRINTS: usize = 800;
-/// Records that are hashed for each entry that upkeep may write.
+/// The number of records hashed for each entry that upkeep may write.
 const RECORDS_PER_ENTRY: usize = 16;
-/// Entries that upkeep may write for each part, which is longer than others.
+/// A part costs as much as this many entries, because it is longer.
 const ENTRIES_PER_PART: usize = 8;
-/// Hashes are gathered by so many of their first bits, and sorted a heap at a time.
+/// Hashes are collected in heaps by this many of their first bits, and sorted one heap at a time.
 const HEAP_BITS: u32 = 10;
 
-/// The key that says that a step is large.
+/// The key of the entry that marks a step as large.
 pub(super) fn large_key(id: u32, seq: u64) -> [u8; 13] {
     let mut key = [codec::LARGE; 13];
     key[1..5].copy_from_slice(&id.to_be_bytes());
@@ -30,7 +31,7 @@ pub(super) fn large_key(id: u32, seq: u64) -> [u8; 13] {
     key
 }
 
-/// What the entry of a large step says: how many parts its list has, 0 while there is none.
+/// The number of parts in the list of a large step, from its entry; 0 while there is no list.
 pub(super) fn parts_in(key: &[u8], value: &[u8]) -> Option<u32> {
     match codec::unseal(key, value)? {
         [] => Some(0),
@@ -38,14 +39,14 @@ pub(super) fn parts_in(key: &[u8], value: &[u8]) -> Option<u32> {
     }
 }
 
-/// The entry of a large step, if the store has it, sound.
+/// The number of parts in the list of a large step, if the store has an undamaged entry.
 pub(super) fn entry(store: &Store, id: u32, seq: u64) -> Result<Option<u32>, StoreError> {
     let key = large_key(id, seq);
     let value = store.get(&key)?;
     Ok(value.and_then(|value| parts_in(&key, &value)))
 }
 
-/// Whether a large step with so many parts may concern a topic. What is damaged rules nothing out.
+/// Whether a large step with this many parts may concern a topic. Damage excludes nothing.
 pub(super) fn may_concern(
     store: &Store,
     id: u32,
@@ -77,31 +78,30 @@ pub(super) fn may_concern(
             return Ok(prints.binary_search(&print.to_be_bytes()).is_ok());
         }
     }
-    // No list yet, or the hash lies between two parts.
+    // There is no list yet, or the hash is between two parts.
     Ok(parts == 0)
 }
 
-/// The list of a large step in the making.
+/// The list of a large step that is being written.
 #[derive(Debug)]
 pub(super) struct LargeStepJob {
     pub(super) id: u32,
     pub(super) seq: u64,
-    /// The step; `None` when it is to be read.
+    /// `None` when the step must be read.
     pub(super) step: Option<Arc<Step>>,
-    /// How many octets of the removed and of the added records were hashed.
+    /// How many bytes of the removed and of the added records were hashed.
     at: [usize; 2],
     /// The short hashes so far, in heaps by their first bits.
     heaps: Vec<Vec<u32>>,
-    /// The next heap to be sorted.
+    /// The next heap to sort.
     heap: usize,
-    /// Hashes that are sorted and not written yet.
+    /// Sorted hashes that are not written yet.
     sorted: Vec<u32>,
-    /// The next part to be written; `None` while records are hashed.
+    /// The next part to write; `None` while records are hashed.
     next: Option<u32>,
 }
 
 impl LargeStepJob {
-    /// The list of a step that is to be made.
     pub(super) fn new(id: u32, seq: u64, step: Option<Arc<Step>>) -> Self {
         Self {
             id,
@@ -115,8 +115,8 @@ impl LargeStepJob {
         }
     }
 
-    /// Does a portion, which is to be written in one batch; says whether the list is complete: the last entry
-    /// makes it count. What a portion costs does not depend on how large the step is.
+    /// Adds a portion to a batch. Returns whether the list is complete: its last entry makes it valid. The cost of a
+    /// portion does not depend on the size of the step.
     pub(super) fn portion(
         &mut self,
         step: &Step,
@@ -146,7 +146,7 @@ impl LargeStepJob {
         false
     }
 
-    /// The next hashes in order, as many as a part has; none at the end.
+    /// The next hashes in order, as many as fit into a part; none at the end.
     fn next_part(&mut self) -> Vec<u32> {
         while self.sorted.len() < PRINTS {
             let Some(heap) = self.heaps.get_mut(self.heap) else {
@@ -162,7 +162,7 @@ impl LargeStepJob {
         std::mem::replace(&mut self.sorted, rest)
     }
 
-    /// Hashes some records; the causes, which are fewer, with the last.
+    /// Hashes some records. The causes, which are fewer, are hashed after the last record.
     fn hash(&mut self, step: &Step, records: usize) {
         let heaps = &mut self.heaps;
         heaps.resize(1 << HEAP_BITS, Vec::new());

@@ -1,4 +1,4 @@
-//! From the store back to versions: the base, the steps after it, each checked.
+//! Builds versions from the store: the base, then the steps after it, each of them checked.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -12,30 +12,29 @@ use crate::journal::store::{Store, StoreError};
 use crate::journal::{Stored, step};
 use crate::{Contents, Link, MemoryLimits, Step, Version};
 
-/// What a zone's version is made of.
+/// A version that is being built.
 #[derive(Debug, Clone)]
 pub(super) struct State {
     pub(super) seq: u64,
     pub(super) serial: Serial,
     pub(super) time_ms: u64,
     pub(super) contents: Contents,
-    /// Its hashes; `None` when the step that leads to it has none or was not looked at.
+    /// Its hashes; `None` when its step has none or was not read.
     pub(super) link: Option<Link>,
 }
 
-/// The newest sound version and what was wrong after it.
+/// The newest undamaged version, and the fault after it.
 pub(super) struct Sound {
     pub(super) version: Version,
     /// Why the steps after it cannot be used; `None` when there are none.
     pub(super) fault: Option<String>,
 }
 
-/// Reads the base of a zone.
 pub(super) fn read_base(store: &Store, stored: &Stored) -> Streamed<State> {
     read_snapshot(store, stored, stored.head.base)
 }
 
-/// Reads what is nearest to a version: the base or an older snapshot.
+/// Reads the base or older snapshot that is nearest to a version.
 pub(super) fn read_near(store: &Store, stored: &Stored, seq: u64) -> Streamed<State> {
     read_snapshot(store, stored, stored.head.nearest(seq))
 }
@@ -50,7 +49,7 @@ pub(super) fn read_snapshot(store: &Store, stored: &Stored, base: Base) -> Strea
         let first = step::read_raw_step(store, stored.id, base.seq)?;
         let link = first.link();
         let read = first.into_contents(apex).ok_or(StreamError::Damaged(
-            "the first version's records do not fit together",
+            "the first version's records are inconsistent",
         ))?;
         (read, link)
     };
@@ -68,7 +67,7 @@ pub(super) fn read_step(store: &Store, apex: &Name, id: u32, seq: u64) -> Stream
     Ok(step::read_raw_step(store, id, seq)?.into_step(apex))
 }
 
-/// Reads steps that follow each other, their causes only where they are wanted.
+/// Reads consecutive steps. Causes are left out unless they are wanted.
 pub(super) fn read_steps(
     store: &Store,
     stored: &Stored,
@@ -85,7 +84,7 @@ pub(super) fn read_steps(
 }
 
 impl State {
-    /// Goes one step on. A step that does not fit leaves the state as it was.
+    /// Applies the next step. The state is unchanged when the step does not fit.
     pub(super) fn advance(&mut self, step: &Step) -> Streamed<()> {
         const UNFIT: StreamError =
             StreamError::Damaged("a step does not fit the version before it");
@@ -110,7 +109,7 @@ impl State {
         Ok(())
     }
 
-    /// Goes one step back. The time of the version before is not known: 0.
+    /// Reverts the newest step. The time of the version before is unknown: 0.
     pub(super) fn retreat(&mut self, step: &Step) -> Streamed<()> {
         const UNFIT: StreamError = StreamError::Damaged("a step does not fit the version after it");
         let (serial, _) = step.from.as_ref().ok_or(UNFIT)?;
@@ -137,7 +136,7 @@ struct History {
 }
 
 impl History {
-    /// Adds the newest step and drops what is too much.
+    /// Adds the newest step and drops the oldest until the limits hold.
     fn push(&mut self, step: Arc<Step>) {
         self.octets += step.octets();
         self.steps.push_back(step);
@@ -149,7 +148,7 @@ impl History {
         }
     }
 
-    /// Adds a step before the oldest, if it fits.
+    /// Adds a step before the oldest; false when there is no room.
     fn unshift(&mut self, step: Arc<Step>) -> bool {
         let fits = self.steps.len() < self.limits.steps
             && self.octets + step.octets() <= self.limits.octets;
@@ -161,8 +160,7 @@ impl History {
     }
 }
 
-/// Restores the newest sound version of a zone. Damage of the base is an error; damage after it ends
-/// the replay.
+/// Restores the newest undamaged version of a zone. Damage of the base is an error; damage after it ends the replay.
 pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> Streamed<Sound> {
     let Stored { apex, head, .. } = stored;
     let mut state = read_base(store, stored)?;
@@ -177,7 +175,7 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
             .and_then(|step| state.advance(&step).map(|()| step));
         match next {
             Ok(step) if step.seq >= head.oldest => history.push(Arc::new(step)),
-            // The base needs it, but it has left the history.
+            // Needed from the base on, but no longer part of the history.
             Ok(_) => {}
             Err(StreamError::Damaged(what)) => {
                 fault = Some(what.to_owned());
@@ -191,7 +189,7 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
             "the newest version has another serial",
         ));
     }
-    // Nothing was dropped, so there may be room for steps from before the base.
+    // No step was dropped, so there may be room for steps from before the base.
     if history.steps.len() as u64 == state.seq.saturating_sub(head.base.seq) {
         extend_back(store, stored, &mut history);
     }
@@ -203,11 +201,11 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
         link,
     } = state;
     let link = match link {
-        // A snapshot says nothing of hashes: its step does.
+        // A snapshot has no hashes; its step has them.
         None if seq == head.base.seq && head.base.snapshot => {
             match step::peek_link(store, stored.id, seq) {
                 Ok(link) => link,
-                // The step has left the history, or cannot be read.
+                // The step has left the history or cannot be read.
                 Err(StreamError::Damaged(_)) => None,
                 Err(error @ StreamError::Store(_)) => return Err(error),
             }
@@ -218,7 +216,7 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
     Ok(Sound { version, fault })
 }
 
-/// Fills the history with steps from before the base, as far as they are sound.
+/// Adds undamaged steps from before the base to the history.
 fn extend_back(store: &Store, stored: &Stored, history: &mut History) {
     let Head { oldest, base, .. } = stored.head;
     let mut after = history.steps.front().and_then(|step| step.from.clone());
@@ -239,7 +237,7 @@ fn extend_back(store: &Store, stored: &Stored, history: &mut History) {
     }
 }
 
-/// The number of the first step of a zone that stands in the store.
+/// The number of the first step of a zone in the store.
 pub(super) fn first_stored(store: &Store, id: u32) -> Result<Option<u64>, StoreError> {
     let low = codec::part_key(STEP, id, 0, 0);
     let high = codec::part_key(STEP, id, u64::MAX, u32::MAX);

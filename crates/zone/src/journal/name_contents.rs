@@ -1,4 +1,4 @@
-//! What a version said of one name: its records, without going through what happened to all others.
+//! Reads the records of one name in an old version, without building the whole version.
 
 use dns::{Name, SortKey};
 
@@ -11,12 +11,12 @@ use crate::journal::{Stored, load, partial_step, step, stream_seek};
 use crate::{Contents, Edit, Version};
 
 impl Reader {
-    /// The records at one name in a version that is kept, as contents with nothing else in them. `near` as
-    /// for [`Self::contents_at`]. Costs the changes of the name between the version and what is nearest:
-    /// `near`, or a snapshot, of which only the name is read.
+    /// The records of one name in a kept version, as contents with nothing else in them. `near` is as for
+    /// [`Self::contents_at`]. Costs the changes of the name since the nearest contents: `near`, or a snapshot, of
+    /// which only the name is read.
     ///
     /// # Errors
-    /// [`ReadError`] when the version is not kept, or cannot be read.
+    /// [`ReadError`] when the version is not kept or cannot be read.
     pub fn contents_of(
         &self,
         apex: &Name,
@@ -30,7 +30,7 @@ impl Reader {
         let Some(key) = SortKey::of_wire(name.as_wire(), apex.as_wire()) else {
             return plain();
         };
-        // Steps that the indexes do not know are not looked up: the plain way checks more.
+        // For steps that are not in the indexes: building the version also checks more.
         if seq < stored.head.oldest || seq < stored.head.indexed {
             return plain();
         }
@@ -40,14 +40,14 @@ impl Reader {
             tries += 1;
             match self.name_at(&stored, seq, (name, key.as_bytes()), near) {
                 Ok(contents) => return Ok(contents),
-                // The history may have moved meanwhile.
+                // The history may have changed during the read.
                 Err(StreamError::Damaged(_)) if tries < TRIES => {}
                 Err(error) => return Err(unreadable(apex, seq, error)),
             }
         }
     }
 
-    /// The records at a name, from what is nearest.
+    /// Builds the records of a name from the nearest contents.
     fn name_at(
         &self,
         stored: &Stored,

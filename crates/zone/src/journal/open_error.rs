@@ -1,4 +1,4 @@
-//! Why a state folder cannot be used, and what to do about it.
+//! The reasons why a state folder cannot be used.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,55 +6,55 @@ use std::path::PathBuf;
 use crate::journal::codec::{FORMAT, FORMAT_TEXT};
 use crate::journal::store::StoreError;
 
-/// Why the state folder cannot be used. Each says what to do.
+/// Why the state folder cannot be used. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another process uses it.
+    /// Another process uses the folder.
     #[error("the state folder {} is in use by {holder}: stop that process, or give another folder with --state", dir.display())]
     Locked {
         /// The folder.
         dir: PathBuf,
-        /// Who holds it, as far as it can be told.
+        /// The other process, if it is known.
         holder: String,
     },
-    /// It holds other files.
+    /// The folder holds other files.
     #[error("the state folder {} holds other files ({found}): give an empty or a new folder with --state", dir.display())]
     Foreign {
         /// The folder.
         dir: PathBuf,
-        /// The first of them by name.
+        /// The first of these files by name.
         found: String,
     },
-    /// It was written in another layout.
+    /// The folder was written in another layout.
     #[error("the state folder {} has the layout {found:?}, this zonewright reads \"{FORMAT_TEXT}{FORMAT}\": use the zonewright that wrote it, or give another folder with --state", dir.display())]
     OtherFormat {
         /// The folder.
         dir: PathBuf,
-        /// What its format file says.
+        /// The text of its format file.
         found: String,
     },
-    /// It is no folder.
+    /// The path is a file.
     #[error("{} is a file, not a state folder: give a folder with --state", dir.display())]
     File {
-        /// What was given.
+        /// The path.
         dir: PathBuf,
     },
-    /// It cannot be written, created or read.
+    /// The folder cannot be written, created or read.
     #[error("the state folder {} cannot be used, {doing} failed: {source}; make it writable for this user, or give another folder with --state", dir.display())]
     Unusable {
         /// The folder.
         dir: PathBuf,
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The database in it does not open, and not because it is damaged.
+    /// The database in the folder does not open, and it is not damaged.
     #[error("the database in {} does not open: {source}; free disk space or memory, or give another folder with --state", dir.display())]
     Database {
         /// The folder.
         dir: PathBuf,
-        /// What the store said.
+        /// The error of the database.
         source: StoreError,
     },
 }

@@ -1,4 +1,4 @@
-//! What a step does to one name, read without the rest where that can be found.
+//! Reads the part of a step that concerns one name, if possible without reading the rest.
 
 use dns::{Name, SortKey};
 use provenance::Verb;
@@ -8,7 +8,7 @@ use crate::journal::codec::{STEP, Stream, Streamed};
 use crate::journal::store::Store;
 use crate::journal::{step, stream_seek};
 
-/// What a step does to one name, with the causes of that and of the version; and how many records go and come in all.
+/// Reads the records of one name, their causes and those of the whole version, and counts all records of the step.
 pub(super) fn read_part(
     store: &Store,
     apex: &Name,
@@ -19,8 +19,8 @@ pub(super) fn read_part(
     let mut stream = Stream::new(store, STEP, id, seq);
     let (mut step, causes, as_nodes) = step::take_head(&mut stream, seq)?;
     let (removed, added);
-    // Of the version are groups that no record names. The records of a first one are not all read: those with this
-    // verb have its causes.
+    // Groups that no record names belong to the whole version. The records of a first step are not all read; its
+    // groups with this verb belong to records.
     let mut of_version = causes.of_version(|verb| !as_nodes || verb != Verb::Configured);
     if as_nodes {
         let key = SortKey::of_wire(name.as_wire(), apex.as_wire());
@@ -60,19 +60,19 @@ pub(super) fn read_part(
     })
 }
 
-/// A step of which only the records of one name and their causes are there.
+/// A step with the records of one name and their causes only.
 #[derive(Debug, Clone)]
 pub struct PartialStep {
-    /// The step; groups of causes that are neither of the name nor of the version are empty.
+    /// The step. Groups of causes that belong neither to the name nor to the whole version are empty.
     pub step: Step,
-    /// How many records go in all.
+    /// The number of removed records in the whole step.
     pub removed: usize,
-    /// How many come in all.
+    /// The number of added records in the whole step.
     pub added: usize,
 }
 
 impl PartialStep {
-    /// Whether nothing of the step is left out.
+    /// Whether the step is complete.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         (self.step.removed.len(), self.step.added.len()) == (self.removed, self.added)

@@ -1,4 +1,4 @@
-//! Reading the history while the journal goes on: for log, show, diff and blame.
+//! Reads the history while the journal continues to write: for log, show, diff and blame.
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,39 +17,39 @@ use crate::journal::topic::Topic;
 use crate::journal::{Stored, Zones, large_steps, partial_step, step};
 use crate::{Contents, Step, Version};
 
-/// How many steps back from a version at hand cost less than reading the zone's base.
+/// Going back this many steps from a version in memory costs less than reading the zone's base.
 const NEAR_STEPS: u64 = 2000;
-/// So many steps are read by two threads.
+/// From this many steps on, two threads read them.
 const MANY_STEPS: u64 = 100;
-/// How often a read is tried again when the history moved under it.
+/// How often a read is tried again when the history changed during it.
 pub(super) const TRIES: usize = 3;
 
-/// Why something of the history cannot be read.
+/// Why a part of the history cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The store has no such zone.
+    /// The store does not have this zone.
     #[error("the store has no zone {0}")]
     NoZone(Name),
-    /// The version is not kept, or not there yet.
+    /// The version is no longer kept, or does not exist yet.
     #[error("zone {apex} has versions {oldest} to {newest} in its history, not {seq}")]
     NoVersion {
         /// The zone.
         apex: Name,
-        /// The version asked for.
+        /// The requested version.
         seq: u64,
-        /// The oldest that is kept.
+        /// The oldest kept version.
         oldest: u64,
-        /// The newest.
+        /// The newest version.
         newest: u64,
     },
-    /// What is stored is damaged.
+    /// The version is damaged in the store.
     #[error("version {seq} of zone {apex} cannot be read: {what}")]
     Damaged {
         /// The zone.
         apex: Name,
-        /// The version asked for.
+        /// The requested version.
         seq: u64,
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
     /// The database failed.
@@ -57,26 +57,26 @@ pub enum ReadError {
     Store(#[from] StoreError),
 }
 
-/// A zone as the store knows it.
+/// A zone in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredZone {
-    /// Its name, in lower case.
+    /// The zone's name, in lower case.
     pub apex: Name,
     /// The serial of the newest version.
     pub serial: Serial,
     /// The number of the newest version.
     pub newest: u64,
-    /// The number of the oldest step that is kept.
+    /// The number of the oldest kept step.
     pub oldest: u64,
-    /// The octets that are kept: steps and snapshots, the indexes aside.
+    /// The size of the kept steps and snapshots, without the indexes.
     pub octets: u64,
 }
 
-/// Reads the history. Cheap to clone; each call sees what was durable when it was made.
+/// Reads the history. Cheap to clone; each call sees the versions that were durable when it started.
 #[derive(Clone)]
 pub struct Reader {
     pub(super) store: Store,
-    /// The zones' heads, as the journal keeps them.
+    /// The zones, shared with the journal.
     pub(super) zones: Arc<RwLock<Zones>>,
     pub(super) losses: Losses,
 }
@@ -88,27 +88,26 @@ impl std::fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// The zones in the store, by name.
+    /// The zones in the store, ordered by name.
     #[must_use]
     pub fn zones(&self) -> Vec<StoredZone> {
         let zones = self.zones.read().unwrap_or_else(PoisonError::into_inner);
         zones.values().map(Stored::describe).collect()
     }
 
-    /// A zone in the store.
+    /// A zone in the store, if it has one with this name.
     #[must_use]
     pub fn zone(&self, apex: &Name) -> Option<StoredZone> {
         self.stored(apex).ok().map(|stored| stored.describe())
     }
 
-    /// The zones of which all is lost and no version tells.
+    /// The zones that lost all versions, and have no version that records this.
     #[must_use]
     pub fn lost(&self) -> Vec<Name> {
         let lost = self.losses.all().into_iter().map(|(apex, _)| apex);
         lost.filter(|apex| self.stored(apex).is_err()).collect()
     }
 
-    /// What the journal knows of a zone.
     pub(super) fn stored(&self, apex: &Name) -> Result<Stored, ReadError> {
         let zones = self.zones.read().unwrap_or_else(PoisonError::into_inner);
         zones
@@ -117,10 +116,10 @@ impl Reader {
             .ok_or_else(|| ReadError::NoZone(apex.clone()))
     }
 
-    /// One step of a zone.
+    /// Reads a step of a zone.
     ///
     /// # Errors
-    /// [`ReadError`] when there is no such step, or it cannot be read.
+    /// [`ReadError`] when the step does not exist or cannot be read.
     pub fn step(&self, apex: &Name, seq: u64) -> Result<Step, ReadError> {
         let mut tries = 0;
         loop {
@@ -137,10 +136,10 @@ impl Reader {
         }
     }
 
-    /// What one step does to one name. Of a large step nothing else is read; of others all is given.
+    /// Reads what one step does to one name. Of a large step only this part is read; other steps come complete.
     ///
     /// # Errors
-    /// [`ReadError`] when there is no such step, or it cannot be read.
+    /// [`ReadError`] when the step does not exist or cannot be read.
     pub fn step_of(&self, apex: &Name, seq: u64, name: &Name) -> Result<PartialStep, ReadError> {
         let stored = self.stored(apex)?;
         if large_steps::entry(&self.store, stored.id, seq)?.is_some() && seq >= stored.head.oldest {
@@ -149,7 +148,7 @@ impl Reader {
                 return Ok(part);
             }
         }
-        // Also what moved or is damaged: this knows which.
+        // Also for a step that is gone or damaged: this returns the right error.
         let step = self.step(apex, seq)?;
         let (removed, added) = (step.removed.len(), step.added.len());
         Ok(PartialStep {
@@ -159,10 +158,10 @@ impl Reader {
         })
     }
 
-    /// Serial and time of a version whose step is kept: cheaper than the step.
+    /// The serial and time of a version whose step is kept. Cheaper than reading the step.
     ///
     /// # Errors
-    /// [`ReadError`] when there is no such step, or it cannot be read.
+    /// [`ReadError`] when the step does not exist or cannot be read.
     pub fn moment(&self, apex: &Name, seq: u64) -> Result<(Serial, u64), ReadError> {
         let stored = self.stored(apex)?;
         if !(stored.head.oldest..=stored.head.seq).contains(&seq) {
@@ -173,10 +172,10 @@ impl Reader {
             .map_err(|error| unreadable(apex, seq, error))
     }
 
-    /// The number of the version with a serial, where its step is kept. Costs a binary search.
+    /// The number of the version with a serial, if its step is kept. Costs a binary search.
     ///
     /// # Errors
-    /// [`ReadError`] when there is no such zone, or it cannot be read.
+    /// [`ReadError`] when the zone does not exist or cannot be read.
     pub fn seq_of(&self, apex: &Name, serial: Serial) -> Result<Option<u64>, ReadError> {
         let Head { oldest, seq, .. } = self.stored(apex)?.head;
         let serial_of = |seq| Ok::<_, ReadError>(self.moment(apex, seq)?.0);
@@ -187,11 +186,11 @@ impl Reader {
         Ok(is_it.then_some(last))
     }
 
-    /// Calls with the numbers of the kept steps among these that may concern a topic, falling, until it gives
-    /// false or an error. Costs what is found, not what is kept, but for steps from before the indexes.
+    /// Calls `call` with the numbers of kept steps in `seqs` that may concern a topic, in descending order, until it
+    /// returns false or an error. Costs the steps found, plus the steps from before the indexes.
     ///
     /// # Errors
-    /// What the call gives, or [`ReadError`].
+    /// The error of `call`, or [`ReadError`].
     pub fn find<E: From<ReadError>>(
         &self,
         apex: &Name,
@@ -218,11 +217,11 @@ impl Reader {
         Ok(())
     }
 
-    /// The kept steps of a zone whose numbers lie within `seqs`, the oldest first: cheaper than one by one. Of a zone that is
-    /// not there, none.
+    /// The kept steps of a zone in `seqs`, oldest first: cheaper than reading them one by one. Empty for a zone that
+    /// is not in the store.
     ///
     /// # Errors
-    /// [`ReadError`] when one cannot be read.
+    /// [`ReadError`] when a step cannot be read.
     pub fn steps(
         &self,
         apex: &Name,
@@ -246,17 +245,17 @@ impl Reader {
             })
         };
         all.or_else(|_| {
-            // The history may have moved meanwhile; and this knows which one is damaged.
+            // The history may have changed during the read. This also finds out which step is damaged.
             let one = |seq| self.step(apex, seq).map(Arc::new);
             seqs.map(one).collect()
         })
     }
 
-    /// The contents of a version that is kept. `near` is a later version of the same history, such as
-    /// the one being served: going back from it is cheaper when it is not far.
+    /// The contents of a kept version. `near` is a later version of the same history, such as the served one: going
+    /// back from it costs less when it is near.
     ///
     /// # Errors
-    /// [`ReadError`] when the version is not kept, or cannot be read.
+    /// [`ReadError`] when the version is not kept or cannot be read.
     pub fn contents_at(
         &self,
         apex: &Name,
@@ -314,11 +313,11 @@ impl Reader {
     }
 }
 
-/// The last of some versions for which this holds; the one before the oldest when it holds for none. Costs a
-/// binary search: it has to hold for all before one for which it holds, as serials and times rise with numbers.
+/// The last version for which `holds` is true; the one before the oldest when there is none. Costs a binary search:
+/// if `holds` is true for a version, it must be true for all before it, as with serials and times.
 ///
 /// # Errors
-/// What `holds` gives.
+/// The error of `holds`.
 pub fn last_of<E>(
     (oldest, newest): (u64, u64),
     mut holds: impl FnMut(u64) -> Result<bool, E>,
@@ -335,7 +334,6 @@ pub fn last_of<E>(
     Ok(low - 1)
 }
 
-/// The error for a version that is not there.
 pub(super) fn no_version(apex: &Name, seq: u64, stored: &Stored) -> ReadError {
     ReadError::NoVersion {
         apex: apex.clone(),
@@ -345,7 +343,6 @@ pub(super) fn no_version(apex: &Name, seq: u64, stored: &Stored) -> ReadError {
     }
 }
 
-/// The error for a version that does not read.
 pub(super) fn unreadable(apex: &Name, seq: u64, error: StreamError) -> ReadError {
     match error {
         StreamError::Damaged(what) => ReadError::Damaged {

@@ -1,4 +1,4 @@
-//! From the store to the newest sound version of a zone; what is damaged after it is cut off.
+//! Restores the newest undamaged version of a zone and removes the damaged ones after it.
 
 use dns::{Name, Serial};
 
@@ -11,7 +11,7 @@ use crate::journal::{BATCH_ENTRIES, Journal, Loaded, Stored, load, put_head, ste
 use crate::{MemoryLimits, Version};
 
 impl Journal {
-    /// Brings what can be read to a new database.
+    /// Copies what can be read to a new database.
     pub(super) fn salvage(&mut self, notes: &mut Vec<String>) -> Result<(), OpenError> {
         self.jobs.clear();
         let scan = self
@@ -25,7 +25,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Loads a zone and cuts off what is damaged.
+    /// Loads a zone and removes its damaged versions.
     pub(super) fn restore(
         &mut self,
         apex: &Name,
@@ -70,7 +70,7 @@ impl Journal {
         Ok(Loaded { version, notes })
     }
 
-    /// The next serial of a zone has to be above this one.
+    /// Makes sure that the next serial of a zone is above this one.
     fn pass_over(&mut self, apex: &Name, serial: Serial) {
         let floor = self
             .floors
@@ -89,7 +89,7 @@ impl Journal {
         head.oldest = head.oldest.min(newest.seq);
         (head.kept_octets, head.since_base) = (0, 0);
         for seq in head.oldest..=newest.seq {
-            // A step before the base may be damaged too; it counts nothing.
+            // A step before the base may be damaged too; then it counts nothing.
             if let Ok(size) = step::peek_step(&self.store, id, seq) {
                 head.kept_octets += size.octets;
                 head.since_base += if seq > head.base.seq { size.octets } else { 0 };
@@ -102,12 +102,12 @@ impl Journal {
         let low = codec::part_key(STEP, id, newest.seq + 1, 0);
         let high = codec::part_key(STEP, id, last, u32::MAX);
         self.zones_mut().insert(stored.apex.clone(), stored);
-        // Removed now: the next commits write under these keys.
+        // Removed at once, because the next commits write under these keys.
         while self.remove_some(&low, &high, BATCH_ENTRIES)? > 0 {}
         self.store.sync()
     }
 
-    /// Drops a zone of which nothing is sound.
+    /// Removes a zone of which nothing can be read.
     fn forget(&mut self, stored: &Stored) -> Result<(), StoreError> {
         let mut batch = Batch::default();
         batch.delete(&codec::zone_key(ZONE, stored.id));

@@ -1,38 +1,38 @@
-//! The database is opened anew when much went through it, and opened again where it did not open.
+//! Reopens the database when much data went through it, and opens it again after a failure.
 //!
-//! sled keeps what it wrote and read, whatever its cache should hold: it looks for what to let go of after 64 accesses
-//! of one of the cache's 256 parts, which a zone of 26 MB is too few pages for. So the octets of whole zones and of
-//! large steps that went through the database are counted: those that are loaded at the start, and those that commits
-//! and snapshots write. What [`Reader`](super::Reader)s read for a question is not; the next time takes it along.
+//! sled keeps in memory what it wrote and read, however small its cache is. It looks for pages to drop only after 64
+//! accesses to one of the cache's 256 parts, and a zone of 26 MB has too few pages for that. So this module counts
+//! the bytes of whole zones and large steps that go through the database: those loaded at start-up, and those written
+//! by commits and snapshots. Reads of [`Reader`](super::Reader)s are not counted; the next reopening frees their
+//! memory too.
 
 use std::time::Duration;
 
 use crate::journal::Journal;
 use crate::journal::store::Renewal;
 
-/// When so many octets went through the database it is opened anew, once there is nothing else to do.
+/// The database is reopened when this many bytes went through it, as soon as there is nothing else to do.
 pub(super) const BULK_OCTETS: u64 = 4 << 20;
-/// A database that takes more on the disk stays open: opening it would keep commits waiting for more than a second.
+/// A larger database stays open: opening it would delay commits by more than a second.
 pub(super) const RENEWED_OCTETS: u64 = 256 << 20;
-/// How long after a failure the database is tried again for the first time; each time later it is twice that.
+/// The pause before the first new attempt after a failure; it doubles with each further failure.
 const AGAIN_AFTER_MS: u64 = 1000;
-/// It is doubled so often: 64 seconds at most.
+/// It is doubled this often at most: 64 seconds.
 const DOUBLED_MOST: u32 = 6;
 
-/// What went through the database, and how it opens.
 #[derive(Debug)]
 pub(super) struct Reopening {
-    /// The octets of whole zones and large steps that went through it since it was opened anew.
+    /// The bytes of whole zones and large steps that went through the database since it was opened.
     pub(super) bulk_octets: u64,
-    /// How many of them are too many to be kept in memory.
+    /// The database is reopened above this many bytes.
     pub(super) bulk_octets_most: u64,
-    /// How much it may take on the disk to be opened anew.
+    /// The database is not reopened when it takes more bytes on the disk.
     pub(super) renewed_octets: u64,
-    /// Whether it was said that it takes more.
+    /// Whether it was logged that the database is too large.
     is_told: bool,
-    /// How often in a row it did not open while nobody wrote.
+    /// How often in a row it did not open while nothing was written.
     failed: u32,
-    /// When it is tried again, milliseconds since 1970 UTC.
+    /// The time of the next attempt, milliseconds since 1970 UTC.
     again_ms: u64,
 }
 
@@ -56,7 +56,7 @@ impl Reopening {
         self.again_ms = now_ms.saturating_add(pause);
     }
 
-    /// How long it is not tried; a clock that was set back does not make it longer than it may be.
+    /// The time until the next attempt. A clock that was set back does not make it longer than the longest pause.
     fn pause(&self, now_ms: u64) -> Duration {
         let most = AGAIN_AFTER_MS << DOUBLED_MOST;
         Duration::from_millis(self.again_ms.saturating_sub(now_ms).min(most))
@@ -64,7 +64,7 @@ impl Reopening {
 }
 
 impl Journal {
-    /// Opens the database anew where much went through it.
+    /// Reopens the database if much data went through it.
     pub(super) fn renew(&mut self) {
         if self.store.is_poisoned() || self.reopening.bulk_octets <= self.reopening.bulk_octets_most
         {
@@ -77,20 +77,20 @@ impl Journal {
                 if !std::mem::replace(&mut self.reopening.is_told, true) {
                     tracing::warn!(
                         octets,
-                        "the database is too large to be opened anew: more of it stays in memory"
+                        "the database is too large to be reopened: it keeps more memory"
                     );
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "the database could not be opened anew; it is tried again");
-                // It was open: earlier failures are over, whoever opened it.
+                tracing::warn!(%error, "cannot reopen the database; retrying");
+                // The database was open, so earlier failures do not count.
                 self.reopening.failed = 0;
                 self.reopening.fail((self.clock)());
             }
         }
     }
 
-    /// Tries to open a database that is closed, where it is time to.
+    /// Tries to open a closed database, if the pause is over.
     pub(super) fn open_again(&mut self) {
         let now_ms = (self.clock)();
         if !self.reopening.pause(now_ms).is_zero() {
@@ -103,22 +103,22 @@ impl Journal {
             }
             Err(error) => {
                 if self.reopening.failed == 0 {
-                    tracing::warn!(%error, "the database does not open; it is tried again");
+                    tracing::warn!(%error, "the database does not open; retrying");
                 }
                 self.reopening.fail(now_ms);
             }
         }
     }
 
-    /// Opens a database that failed, for whoever reads before a commit. One that does not open is left to the commit
-    /// to say.
+    /// Opens the database again after a failure, for a caller that reads before a commit. If it does not open, the
+    /// commit reports it.
     pub fn prepare(&mut self) {
         if let Err(error) = self.heal() {
             tracing::debug!(%error, "the database does not open yet");
         }
     }
 
-    /// When [`Self::idle`] wants to be called again though it had nothing to do: the database is closed. `None` where
+    /// When to call [`Self::idle`] again although it had nothing to do, because the database is closed; `None` when
     /// it is open.
     #[must_use]
     pub fn again_after(&self) -> Option<Duration> {

@@ -1,11 +1,11 @@
-//! Opening the state folder: is it ours, is it free, and what to do when sled cannot open its files.
+//! Opens the state folder: checks that it is ours and free, and repairs the database when sled cannot open it.
 //!
-//! Rungs, each tried only when the one before failed by damage (never when the disk is full or the
-//! folder read-only): as it is, without left-over `snap.*.generating` files, which make sled 0.34 fail
-//! for good; without its snapshots and settings file, so that it reads its log from the start; at last
-//! the database goes aside, in one piece for whoever wants to look at it, and a new one starts with what
-//! can be read of the old.
-//! A file `opening` counts opens that did not come to an end; after some the next rung is tried at once.
+//! There are three attempts. Each follows only when the one before failed because of damage, never because the disk
+//! is full or the folder is read-only. The first opens the database as it is, without left-over `snap.*.generating`
+//! files, which make sled 0.34 fail for good. The second removes its snapshots and settings file, so that it reads
+//! its log from the start. The third moves the database aside, in one piece for later study, and starts a new one
+//! with the readable part of the old one. The file `opening` counts opens that did not finish; after several of them
+//! the next attempt starts at once.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -17,38 +17,38 @@ use crate::journal::salvage::copy_readable;
 use crate::journal::serial_files::{sync_dir, write_durably};
 use crate::journal::store::{Batch, Store, StoreError};
 
-/// The file that says that the folder is ours, and in which layout.
+/// The file that marks the folder as ours and names its layout.
 const FORMAT_FILE: &str = "format";
-/// Where it is written before it is renamed.
+/// The name under which it is written before it is renamed.
 const FORMAT_NEXT: &str = "format.next";
 /// The file that is locked while a process uses the folder.
 const LOCK_FILE: &str = "lock";
 const DATABASE: &str = "db";
-/// Where damaged files go: this, a dash and a number.
+/// Damaged files are moved to a folder with this name, a dash and a number.
 const DAMAGED: &str = "damaged";
-/// How many such folders are kept.
+/// The number of such folders that are kept.
 const DAMAGED_KEPT: u32 = 4;
-/// Counts opens that did not come to an end.
+/// The file that counts opens that did not finish.
 const OPENING: &str = "opening";
-/// After so many of them sled's snapshots are left out.
+/// After this many of them, sled's snapshots are removed.
 const OPENS_WITHOUT_SNAPSHOT: u32 = 5;
-/// After so many of them the database goes aside.
+/// After this many of them, the database is moved aside.
 const OPENS_WITHOUT_DATABASE: u32 = 10;
-/// What may stand in a folder that is not ours yet.
+/// Files that may be in a new folder.
 const HARMLESS: [&str; 4] = [LOCK_FILE, FORMAT_NEXT, "control.sock", "lost+found"];
-/// What is written to find out whether the disk takes anything.
+/// The bytes written to find out whether the disk is full.
 const PROBE_OCTETS: usize = 1 << 20;
 
 /// A folder that is ours and locked.
 #[derive(Debug)]
 pub(super) struct StateDir {
     path: PathBuf,
-    /// Keeps the lock while it is open.
+    /// Holds the lock.
     _lock: File,
 }
 
 impl StateDir {
-    /// Takes a folder, or creates it.
+    /// Takes an existing folder, or creates it.
     pub(super) fn take(path: &Path) -> Result<Self, OpenError> {
         let unusable = |doing| {
             move |source| OpenError::Unusable {
@@ -84,7 +84,7 @@ impl StateDir {
         self.path.join(DATABASE)
     }
 
-    /// Opens the database, repairing what can be. `check` reads what must be readable.
+    /// Opens the database and repairs it if necessary. `check` reads what must be readable.
     pub(super) fn open_database<T>(
         &self,
         store: &Store,
@@ -95,20 +95,22 @@ impl StateDir {
         let (first, keep) = match failed {
             ..OPENS_WITHOUT_SNAPSHOT => (Rung::AsItIs, Keep::Readable),
             OPENS_WITHOUT_SNAPSHOT..OPENS_WITHOUT_DATABASE => (Rung::FromLog, Keep::Readable),
-            // Who died of reading it must not read it again.
+            // Reading it ended the process, so do not read it again.
             _ => (Rung::Anew, Keep::Nothing),
         };
         if first != Rung::AsItIs {
-            notes.push(format!("{failed} opens did not come to an end"));
+            notes.push(format!(
+                "{failed} attempts to open the database did not finish"
+            ));
         }
         let opened = self.climb(store, first, keep, notes, check);
         if let Err(error) = fs::remove_file(self.path.join(OPENING)) {
-            tracing::debug!(%error, "the opening marker could not be removed");
+            tracing::debug!(%error, "cannot remove the opening marker");
         }
         opened
     }
 
-    /// Puts the database aside and starts a new one with what is to be kept.
+    /// Moves the database aside and starts a new one.
     pub(super) fn start_anew<T>(
         &self,
         store: &Store,
@@ -157,7 +159,7 @@ impl StateDir {
         }
     }
 
-    /// Copies what can be read of a database that was put aside.
+    /// Copies the readable part of a database that was moved aside.
     fn take_over(&self, aside: &Path, store: &Store) -> Result<(), StoreError> {
         let old = Store::at(&aside.join(DATABASE));
         let copied = match old.open() {
@@ -169,7 +171,7 @@ impl StateDir {
         copied
     }
 
-    /// Puts out of the way what a rung leaves out; gives the folder a whole database was moved to.
+    /// Moves away the files that an attempt opens without. Returns the folder to which a whole database was moved.
     fn prepare(
         &self,
         rung: Rung,
@@ -183,12 +185,12 @@ impl StateDir {
         };
         done.map_err(|source| OpenError::Unusable {
             dir: self.path.clone(),
-            doing: "putting damaged files aside",
+            doing: "moving damaged files aside",
             source,
         })
     }
 
-    /// Removes index files sled was still writing.
+    /// Removes index files that sled did not finish.
     fn remove_unfinished(&self, notes: &mut Vec<String>) -> io::Result<()> {
         let unfinished = files_named(&self.database(), |name| name.ends_with(".generating"))?;
         for path in &unfinished {
@@ -196,7 +198,7 @@ impl StateDir {
         }
         if !unfinished.is_empty() {
             notes.push(format!(
-                "{} unfinished index files of the database were removed; nothing is lost by it",
+                "{} unfinished index files of the database were removed; nothing is lost",
                 unfinished.len()
             ));
         }
@@ -238,17 +240,17 @@ impl StateDir {
         fs::rename(&database, aside.join(DATABASE))?;
         sync_dir(&self.path)?;
         let taken = match keep {
-            Keep::Readable => "what can be read of it is taken over",
-            Keep::Nothing => "nothing of it is taken over",
+            Keep::Readable => "its readable part is copied to a new one",
+            Keep::Nothing => "nothing of it is copied",
         };
         notes.push(format!(
-            "the damaged database was moved to {}; {taken}, serials go on",
+            "the damaged database was moved to {}; {taken}, serials continue",
             aside.display()
         ));
         Ok(Some(aside))
     }
 
-    /// Whether the disk takes anything: a full disk must not look like damage.
+    /// Tests whether the disk is full, because a full disk must not look like damage.
     fn probe(&self) -> io::Result<()> {
         let path = self.path.join("probe");
         let written = File::create(&path).and_then(|mut file| {
@@ -259,14 +261,14 @@ impl StateDir {
         written.and(removed)
     }
 
-    /// A new folder for damaged files; the oldest of too many goes.
+    /// Creates a folder for damaged files, and removes the oldest but one if there are too many.
     fn damaged_folder(&self) -> io::Result<PathBuf> {
         let mut number = 1;
         while self.path.join(format!("{DAMAGED}-{number}")).exists() {
             number += 1;
         }
         if number > DAMAGED_KEPT {
-            // The first is kept: it is nearest to the cause. The others move up.
+            // The first is kept, because it is nearest to the cause. The others move up.
             fs::remove_dir_all(self.path.join(format!("{DAMAGED}-2")))?;
             for later in 3..number {
                 fs::rename(
@@ -281,16 +283,16 @@ impl StateDir {
         Ok(folder)
     }
 
-    /// Counts this open; gives how many before it did not come to an end.
+    /// Counts this open. Returns how many before it did not finish.
     fn count_opening(&self) -> u32 {
         let path = self.path.join(OPENING);
         let failed = fs::read_to_string(&path)
             .ok()
             .and_then(|text| text.trim().parse().ok())
             .unwrap_or(0_u32);
-        // A marker that cannot be written costs the guard against crash loops, no more.
+        // Without the marker, crash loops are not noticed. Everything else works.
         if let Err(error) = fs::write(&path, failed.saturating_add(1).to_string()) {
-            tracing::debug!(%error, "the opening marker could not be written");
+            tracing::debug!(%error, "cannot write the opening marker");
         }
         failed
     }
@@ -302,20 +304,19 @@ enum Rung {
     AsItIs,
     /// Without sled's snapshots, from its log.
     FromLog,
-    /// A new one, the old one aside.
+    /// A new database; the old one is moved aside.
     Anew,
 }
 
 /// What a new database takes from the old one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// All that can be read.
     Readable,
     Nothing,
 }
 
 impl Rung {
-    /// What to try after this.
+    /// The attempt after this one.
     const fn next(self) -> Option<Self> {
         match self {
             Self::AsItIs => Some(Self::FromLog),
@@ -325,12 +326,12 @@ impl Rung {
     }
 }
 
-/// Whether a folder that is there has nothing of ours and nothing else.
+/// Whether an existing folder contains neither our files nor others.
 pub(super) fn is_unused(path: &Path) -> bool {
     matches!(check_format(path), Ok(false)) && !path.join(FORMAT_FILE).exists()
 }
 
-/// Whether the folder has our format file; an error when it is another's.
+/// Whether the folder has our format file. Fails for the file of another layout.
 fn check_format(path: &Path) -> Result<bool, OpenError> {
     let unusable = |source| OpenError::Unusable {
         dir: path.to_owned(),
@@ -339,7 +340,7 @@ fn check_format(path: &Path) -> Result<bool, OpenError> {
     };
     match fs::read_to_string(path.join(FORMAT_FILE)) {
         Ok(text) if text.trim_end() == format!("{FORMAT_TEXT}{FORMAT}") => return Ok(true),
-        // Written anew as the present one before anything else is: what follows the old one cannot read.
+        // The format file is rewritten before anything else, because older releases cannot read the new entries.
         Ok(text) if text.trim_end() == format!("{FORMAT_TEXT}{FORMAT_BEFORE}") => return Ok(false),
         Ok(text) => {
             return Err(OpenError::OtherFormat {
@@ -367,7 +368,7 @@ fn check_format(path: &Path) -> Result<bool, OpenError> {
     }
 }
 
-/// Locks the folder and leaves our process id for whoever finds it locked.
+/// Locks the folder and writes our process id into the lock file, for the message of the next process.
 fn take_lock(path: &Path) -> Result<File, OpenError> {
     let unusable = |source| OpenError::Unusable {
         dir: path.to_owned(),
@@ -401,13 +402,13 @@ fn take_lock(path: &Path) -> Result<File, OpenError> {
         .set_len(0)
         .and_then(|()| writeln!(file, "{}", std::process::id()));
     if let Err(error) = named {
-        // The lock holds without the number too (a full disk): only the message would be poorer.
-        tracing::debug!(%error, "the lock file does not name its holder");
+        // The lock holds without the process id too (full disk); only the next process's message is less exact.
+        tracing::debug!(%error, "cannot write the process id to the lock file");
     }
     Ok(file)
 }
 
-/// The files of a folder whose names fit; none when there is no folder.
+/// The files of a folder whose names match; none when the folder does not exist.
 fn files_named(folder: &Path, fits: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -424,7 +425,7 @@ fn files_named(folder: &Path, fits: impl Fn(&str) -> bool) -> io::Result<Vec<Pat
     Ok(found)
 }
 
-/// Reads or writes the database's own record.
+/// Checks the database's own entry. A new database gets one.
 fn check_meta(store: &Store) -> Result<(), StoreError> {
     const DOING: &str = "reading the database";
     let broken = |what: &str| StoreError::Broken {
@@ -448,7 +449,6 @@ fn check_meta(store: &Store) -> Result<(), StoreError> {
     write_meta(store)
 }
 
-/// Writes the database's own record.
 fn write_meta(store: &Store) -> Result<(), StoreError> {
     let mut batch = Batch::default();
     batch.put(

@@ -1,20 +1,20 @@
-//! How much of the past is kept.
+//! How much history is kept.
 
 use std::time::Duration;
 
 use crate::MemoryLimits;
 
-/// The most octets of history that stay in memory for IXFR, whatever is kept on disk.
+/// The largest part of the history that stays in memory for IXFR.
 const MEMORY_OCTETS: u64 = 16 << 20;
 
 /// How much history of a zone is kept on disk. The newest step is always kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// How old the oldest step may be.
+    /// The greatest age of the oldest step.
     pub keep: Duration,
-    /// How many steps are kept.
+    /// The most steps.
     pub versions: u64,
-    /// The most octets of their records.
+    /// The largest size of their records, in bytes.
     pub octets: u64,
 }
 
@@ -26,7 +26,7 @@ impl Retention {
         octets: 64 << 20,
     };
 
-    /// How much of it the versions carry in memory.
+    /// The limits for the history that versions carry in memory.
     #[must_use]
     pub fn memory_limits(&self) -> MemoryLimits {
         let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);

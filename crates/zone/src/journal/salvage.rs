@@ -1,7 +1,7 @@
-//! What can still be read of a damaged database, copied into an empty one.
+//! Copies the readable part of a damaged database into an empty one.
 //!
-//! Only what heads name is copied, entry by entry, each stream until its first unreadable entry. Nothing
-//! is judged here: loading checks every part and cuts off what does not hold.
+//! It copies only what heads name, entry by entry, each stream up to its first unreadable entry. It does not check
+//! the contents: loading checks every part and removes what is damaged.
 
 use crate::journal::codec::{self, HEAD, OLDER, SNAPSHOT, STEP, ZONE};
 use crate::journal::head::{Head, read_older};
@@ -10,8 +10,8 @@ use crate::journal::store::{Batch, Store, StoreError};
 const PAGE: usize = 32;
 const BATCH_ENTRIES: usize = 256;
 
-/// Copies what is readable. Errors of the damaged database end the stream they are met in; those of the
-/// new one end the copy.
+/// Copies what is readable. An error of the damaged database ends the current stream; an error of the new one ends
+/// the copy.
 pub(super) fn copy_readable(from: &Store, to: &Store) -> Result<(), StoreError> {
     let mut copy = Copy {
         from,
@@ -30,7 +30,6 @@ pub(super) fn copy_readable(from: &Store, to: &Store) -> Result<(), StoreError> 
 struct Copy<'a> {
     from: &'a Store,
     to: &'a Store,
-    /// What is not written yet.
     batch: Batch,
 }
 
@@ -54,7 +53,7 @@ impl Copy<'_> {
             self.stream(SNAPSHOT, id, head.base.seq, head.base.seq)?;
         }
         self.stream(STEP, id, head.first_needed(), head.seq)?;
-        // The indexes are not copied: what was copied is found by going through it.
+        // The indexes are not copied, so searches read the copied steps one by one.
         head.indexed = head.seq + 1;
         self.batch.put(&key, head.encode(&key));
         let name = codec::zone_key(ZONE, id);
@@ -64,8 +63,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Copies the parts of some versions. What cannot be read is left out, and the reading goes on with
-    /// the version after it.
+    /// Copies the parts of some versions. After an unreadable part it continues with the next version.
     fn stream(&mut self, kind: u8, id: u32, first: u64, last: u64) -> Result<(), StoreError> {
         let end = codec::part_key(kind, id, last, u32::MAX);
         let mut from = codec::part_key(kind, id, first, 0).to_vec();
@@ -91,7 +89,7 @@ impl Copy<'_> {
         }
     }
 
-    /// The keys of a range, as far as they can be read.
+    /// The readable keys of a range.
     fn read_range(&self, low: &[u8], high: &[u8]) -> Vec<Vec<u8>> {
         let mut keys: Vec<Vec<u8>> = Vec::new();
         let mut from = low.to_vec();

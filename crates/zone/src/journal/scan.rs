@@ -1,4 +1,4 @@
-//! A look at the database when it is opened: zones, heads, and what nobody needs any more.
+//! Scans the database when it is opened: zones, heads and left-over entries.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,19 @@ use crate::journal::large_steps::{self, LargeStepJob};
 use crate::journal::store::{Store, StoreError};
 use crate::journal::{BATCH_ENTRIES, Stored, Zones, load};
 
-/// Keys that nobody needs any more.
+/// A range of keys that are no longer needed.
 #[derive(Debug)]
 pub(super) struct Garbage {
     pub(super) low: Vec<u8>,
-    /// The first key that stays.
+    /// The end of the range, exclusive.
     pub(super) high: Vec<u8>,
 }
 
-/// What a look at the database found.
+/// The findings of a scan.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    /// The zones with their heads.
     pub(super) zones: Zones,
-    /// The id of the next new zone.
+    /// The id for the next new zone.
     pub(super) next_id: u32,
     /// Large steps without a list.
     pub(super) lists: Vec<LargeStepJob>,
@@ -31,7 +30,7 @@ pub(super) struct Scan {
     pub(super) notes: Vec<String>,
 }
 
-/// All entries of an id but name and head.
+/// All entries of an id except its name and head.
 pub(super) fn garbage_of(id: u32) -> [Garbage; 8] {
     MANY.map(|kind| Garbage {
         low: codec::zone_key(kind, id).to_vec(),
@@ -39,7 +38,6 @@ pub(super) fn garbage_of(id: u32) -> [Garbage; 8] {
     })
 }
 
-/// Looks at what the database holds: zones, heads, leftovers.
 pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
     let mut scan = Scan::default();
     let mut ids = BTreeMap::new();
@@ -85,7 +83,7 @@ pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
             first_stored,
             oldest_size: None,
         };
-        // Ids rise: a lower one of the same name is left from a commit that failed half-way.
+        // Ids ascend: the lower one of the same name is left from a failed commit.
         if let Some(older) = scan.zones.insert(apex, stored) {
             for kind in [ZONE, HEAD] {
                 scan.garbage.push(Garbage {
@@ -106,7 +104,7 @@ pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
     Ok(scan)
 }
 
-/// Finds entries of ids and snapshots that no head names. Costs a look per id and snapshot, not per entry.
+/// Finds entries of ids and snapshots that no head names. Costs one read per id and snapshot, not per entry.
 fn find_garbage(store: &Store, scan: &mut Scan) -> Result<(), StoreError> {
     let known: BTreeMap<u32, Head> = scan
         .zones

@@ -1,10 +1,10 @@
-//! The file `serials` beside the database: for each zone a ceiling, at or above every serial announced.
+//! The file `serials` beside the database holds a ceiling for each zone, at or above every published serial.
 //!
-//! It is written (to a new file, synced, renamed, folder synced) before a serial above the ceiling is
-//! published, and then some way ahead, so that it is rarely written. When the database is lost, wholly
-//! or at its end, the next serial starts above the ceiling. Text, so that a person can read it: a head
-//! line, then `NAME CEILING CHECK` per zone, each line with its own check, so that a damaged line costs
-//! one zone.
+//! The file is written (to a new file, synced, renamed, folder synced) before a serial above the ceiling is
+//! published. The new ceiling is some way ahead, so that the file is rarely written. When the database is lost,
+//! completely or at its end, the next serial is above the ceiling. The file is text, so that an operator can read it:
+//! a first line, then `NAME CEILING CHECKSUM` per zone. Each line has its own checksum, so that a damaged line
+//! affects one zone only.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -14,30 +14,28 @@ use std::path::{Path, PathBuf};
 use dns::{Name, Serial};
 
 const FILE: &str = "serials";
-/// Where it is written before it is renamed.
+/// The name under which it is written before it is renamed.
 const NEXT: &str = "serials.next";
-/// The file that says what is newest.
+/// The file with the newest serials.
 const NEWEST: &str = "newest";
 const HEAD_LINE: &str = "zonewright serials 1";
-/// How far above a serial its ceiling is set: serials follow the clock, so the file is written at most
-/// once in so many seconds, and a crash costs at most so many serials.
+/// How far a ceiling is set above the serial. Serials follow the clock, so the file is written at most once in as
+/// many seconds, and a crash skips at most as many serials.
 const AHEAD: u32 = 256;
 
-/// The ceilings, in memory and on disk.
 #[derive(Debug)]
 pub(super) struct Serials {
     dir: PathBuf,
-    /// By lower-case name: the ceiling as it is on disk.
+    /// The ceilings on disk, by lower-case name.
     ceilings: BTreeMap<Name, Serial>,
 }
 
-/// What was found on disk.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) serials: Serials,
-    /// What is wrong with the file, in words.
+    /// What is wrong with the file, in sentences for an operator.
     pub(super) notes: Vec<String>,
-    /// Whether there is a file.
+    /// Whether the file exists.
     pub(super) present: bool,
 }
 
@@ -69,13 +67,13 @@ impl Serials {
                 None => bad += 1,
             }
         }
-        // A truncated file may have lost whole lines without a trace but for this.
+        // Only this shows that a truncated file lost whole lines.
         if !octets.ends_with(b"\n") {
             bad = bad.max(1);
         }
         if bad > 0 {
             found.notes.push(format!(
-                "the file {FILE} is damaged ({bad} lines): serials go on from the database"
+                "the file {FILE} is damaged ({bad} lines): serials continue from the database"
             ));
         }
         Ok(found)
@@ -101,7 +99,7 @@ impl Serials {
         if changed { self.replace(next) } else { Ok(()) }
     }
 
-    /// Sets ceilings to exactly these serials: for a clean end, when nothing above was announced.
+    /// Sets ceilings to exactly these serials, on shutdown, when nothing above them was published.
     pub(super) fn settle(&mut self, serials: &[(Name, Serial)]) -> io::Result<()> {
         let mut next = self.ceilings.clone();
         for (apex, serial) in serials {
@@ -124,14 +122,13 @@ impl Serials {
     }
 }
 
-/// One line of the file.
 fn write_line(apex: &Name, ceiling: Serial) -> String {
     let body = format!("{apex} {ceiling}");
     let sum = crc32fast::hash(body.as_bytes());
     format!("{body} {sum:08x}\n")
 }
 
-/// Reads one line; `None` when it is damaged.
+/// Parses a line; `None` when it is damaged.
 fn read_line(line: &[u8]) -> Option<(Name, Serial)> {
     let line = std::str::from_utf8(line).ok()?;
     let (body, sum) = line.rsplit_once(' ')?;
@@ -143,47 +140,49 @@ fn read_line(line: &[u8]) -> Option<(Name, Serial)> {
     Some((apex.to_lower(), Serial::decode(ceiling.parse().ok()?)))
 }
 
-/// The file `newest`: the serial and number of each zone's newest version, written in place with each
-/// commit and not synced. It promises nothing; when it is whole and ahead of the database, it tells what
-/// was lost. While the machine was not started anew since, it is exact: then nothing is lost where it
-/// agrees with the database, and no serial has to be passed over. A line that begins with [`UNSURE`] is of a zone
-/// of which nothing is left, and nobody knows what there was; one that begins with [`NOT_SINCE`] tells of no more than
-/// was found after the machine was started, so that later serials may have been announced before.
+/// The file `newest`: the serial and number of each zone's newest version, written in place with each commit and not
+/// synced.
+///
+/// Nothing relies on it: when it is undamaged and ahead of the database, it shows which versions were lost. As long
+/// as the machine was not rebooted, it is exact: if it agrees with the database, nothing is lost and no serial has to
+/// be skipped. A line that begins with [`UNSURE`] is for a zone that lost everything, with an unknown history. A line
+/// that begins with [`NOT_SINCE`] is for a zone without a commit since the boot; later serials may have been
+/// published before.
 #[derive(Debug)]
 pub(super) struct Newest {
     file: File,
     len: u64,
-    /// Names this start of the machine; empty where the system does not tell.
+    /// Identifies this boot of the machine; empty when the system does not say.
     boot: String,
 }
 
-/// What stands before the line of a zone that may have lost all its versions, with the highest serial that they may
-/// have had.
+/// The prefix of the line of a zone that may have lost all its versions, with the highest serial that they can have
+/// had.
 const UNSURE: &[u8] = b"? ";
-/// What stands before the line of a zone without a commit since a start that did not know what was announced.
+/// The prefix of the line of a zone without a commit since a start that did not know the newest published serial.
 const NOT_SINCE: &[u8] = b"+ ";
 
-/// What is newest of a zone.
+/// The newest serial of a zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) apex: Name,
-    /// Its newest serial that is known.
+    /// The newest known serial.
     pub(super) serial: Serial,
-    /// Whether no later one was announced.
+    /// Whether no later serial was published.
     pub(super) is_newest: bool,
 }
 
-/// What the file `newest` said.
+/// The contents of the file `newest`.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) serials: Vec<Line>,
-    /// Zones that may have lost all they had, with the highest serial that it may have been.
+    /// Zones that may have lost all versions, with the highest serial that they can have had.
     pub(super) unsure: Vec<(Name, Serial)>,
-    /// Whether it was written since the machine was started, so that nothing of it can be lost.
+    /// Whether the file was written since the machine was booted, so that it is complete.
     pub(super) is_exact: bool,
 }
 
-/// Reads one line of what is newest; `None` when it is damaged.
+/// Parses a line; `None` when it is damaged.
 fn read_newest(line: &[u8]) -> Option<Line> {
     let rest = line.strip_prefix(NOT_SINCE);
     let (apex, serial) = read_line(rest.unwrap_or(line))?;
@@ -195,11 +194,11 @@ fn read_newest(line: &[u8]) -> Option<Line> {
     })
 }
 
-/// What names this start of the machine on Linux.
+/// Identifies the current boot on Linux.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 impl Newest {
-    /// Opens the file and reads what it says; nothing when it is torn or new.
+    /// Opens the file and reads it. A damaged or new file has no contents.
     pub(super) fn open(dir: &Path) -> io::Result<(Self, Known)> {
         let boot = fs::read_to_string(BOOT_ID)
             .unwrap_or_default()
@@ -234,7 +233,7 @@ impl Newest {
         Ok((Self { file, len, boot }, known))
     }
 
-    /// Writes what is newest, and what may be lost.
+    /// Writes the newest serials, and the zones that may have lost all versions.
     pub(super) fn write(&mut self, serials: &[Line], unsure: &[(Name, Serial)]) -> io::Result<()> {
         let mut text = format!("boot {}\n", self.boot).into_bytes();
         for line in serials {
@@ -258,7 +257,7 @@ impl Newest {
     }
 }
 
-/// Replaces a file so that after a crash it has its old or its new content, whole.
+/// Replaces a file so that after a crash it has its old or its new content, never a part.
 pub fn write_durably(dir: &Path, name: &str, next: &str, octets: &[u8]) -> io::Result<()> {
     let aside = dir.join(next);
     let mut file = File::create(&aside)?;
@@ -269,7 +268,7 @@ pub fn write_durably(dir: &Path, name: &str, next: &str, octets: &[u8]) -> io::R
     sync_dir(dir)
 }
 
-/// Brings a folder's entries to the disk.
+/// Syncs a folder, so that the names in it are on disk.
 pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }

@@ -1,4 +1,5 @@
-//! What the serials beside the database say: what is lost, and above which serials the next ones have to be.
+//! Finds out from the files beside the database which versions are lost, and above which serials the next ones must
+//! be.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,17 +11,17 @@ use provenance::{Cause, ObjectKey, Origin, Verb};
 use crate::journal::Zones;
 use crate::journal::serial_files::{Known, Serials};
 
-/// Where a version comes from that stands in the place of lost ones.
+/// The key of causes that record lost versions.
 const STORE: &str = "the store";
 
-/// Versions that were announced and are not in the store any more.
+/// Versions that were published but are no longer in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost {
-    /// The newest serial that is left; `None` for nothing.
+    /// The newest serial that is left, if any.
     pub kept: Option<Serial>,
-    /// The newest serial that there was.
+    /// The newest serial that is lost.
     pub newest: Serial,
-    /// Whether that one was announced: otherwise nothing above it was.
+    /// Whether `newest` was published. Otherwise it is only known that no higher serial was.
     pub is_exact: bool,
 }
 
@@ -39,14 +40,14 @@ impl fmt::Display for Lost {
             (None, true) => write!(f, "all versions up to serial {newest} are lost"),
             (None, false) => write!(
                 f,
-                "all versions are lost, of serials up to {newest} at most"
+                "all versions are lost, with serials up to {newest} at most"
             ),
         }
     }
 }
 
 impl Lost {
-    /// The cause of the version that stands in their place, so that the chain says it for good.
+    /// The cause that the next version records, so that the history shows the loss for good.
     #[must_use]
     pub fn cause(&self) -> Cause {
         Cause {
@@ -57,28 +58,28 @@ impl Lost {
         }
     }
 
-    /// What a cause says of lost versions; `None` where it is of something else.
+    /// The loss that a cause records; `None` for other causes.
     pub(super) fn told_by(cause: &Cause) -> Option<String> {
         let is_it = cause.verb == Verb::Restored && cause.kind.is_none();
         let rest = cause.key.name.strip_prefix(STORE).filter(|_| is_it)?;
         Some(match rest.strip_prefix(": ") {
-            Some(what) => format!("{what}: it stands in their place"),
-            // As older releases wrote it.
-            None => "versions before it are lost: it stands in their place".to_owned(),
+            Some(what) => format!("{what}: this version replaces them"),
+            // Written by older releases.
+            None => "versions before it are lost: this version replaces them".to_owned(),
         })
     }
 }
 
-/// What is lost, by zone, until a version says so.
+/// Lost versions by zone, until a version records the loss.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Losses(Arc<RwLock<BTreeMap<Name, Lost>>>);
 
 impl Losses {
-    /// What the files beside the database tell of it.
+    /// Finds losses by comparing the files beside the database with its zones.
     pub(super) fn found(serials: &Serials, known: &Known, zones: &Zones) -> Self {
         let mut lost = BTreeMap::new();
         let unsure = (known.unsure.iter()).map(|(apex, newest)| (apex, *newest));
-        // Nobody tells whether the first version of such a zone was ever announced.
+        // It is unknown whether the first version of such a zone was ever published.
         let covered = serials.all().filter(|_| !known.is_exact);
         let missing = unsure.chain(covered);
         let missing = missing.filter(|(apex, _)| !zones.contains_key(*apex));
@@ -119,7 +120,7 @@ impl Losses {
             .collect()
     }
 
-    /// A zone lost its newest versions, perhaps not for the first time.
+    /// Records that a zone lost its newest versions, perhaps not for the first time.
     pub(super) fn add(&self, apex: &Name, kept: Option<Serial>, newest: Serial) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let known = all.get(apex).filter(|known| known.newest.is_after(newest));
@@ -132,27 +133,27 @@ impl Losses {
         all.insert(apex.clone(), lost);
     }
 
-    /// A version says it now.
+    /// A version has recorded the loss.
     pub(super) fn remove(&self, apex: &Name) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         all.remove(apex);
     }
 }
 
-/// The sentence about what a zone lost, where that is known for sure.
+/// The sentence for an operator about the loss; `None` when it is not certain.
 pub(super) fn lost_note(apex: &Name, lost: Lost) -> Option<String> {
     match lost.kept {
         Some(_) => Some(format!(
             "zone {apex}: {lost}, the next serial is above them"
         )),
         None if lost.is_exact => Some(format!(
-            "zone {apex}: {lost}, its history starts anew above it"
+            "zone {apex}: {lost}, its history starts again above it"
         )),
         None => None,
     }
 }
 
-/// The ceilings that say more than the heads do.
+/// The ceilings that are above the serials of the heads.
 pub(super) fn floors(serials: &Serials, zones: &Zones) -> BTreeMap<Name, Serial> {
     serials
         .all()
@@ -165,7 +166,7 @@ pub(super) fn floors(serials: &Serials, zones: &Zones) -> BTreeMap<Name, Serial>
         .collect()
 }
 
-/// Takes the ceilings away of zones that have lost nothing: their next serial need not pass them.
+/// Removes the ceilings of zones that have lost nothing: their next serial need not be above them.
 pub(super) fn lower(floors: &mut BTreeMap<Name, Serial>, known: &Known, zones: &Zones) {
     if !known.is_exact {
         return;

@@ -1,4 +1,4 @@
-//! A snapshot: the whole contents of one version, written a portion at a time between commits.
+//! Writes a snapshot, the whole contents of one version, in portions between commits.
 
 use dns::{Name, Serial};
 
@@ -6,27 +6,26 @@ use crate::Contents;
 use crate::journal::codec::{Entry, PartWriter, SNAPSHOT};
 use crate::journal::step;
 
-/// A snapshot being written. It holds its version's contents, so commits go on beside it.
+/// A snapshot that is being written. It holds its version's contents, so commits do not wait for it.
 #[derive(Debug)]
 pub(super) struct SnapshotJob {
     pub(super) apex: Name,
     pub(super) id: u32,
     pub(super) seq: u64,
     contents: Contents,
-    /// The stream; `None` once it is at its end.
+    /// The stream; `None` when it is complete.
     parts: Option<PartWriter>,
-    /// Whether parts say where records begin: those of the layout before did not.
+    /// Whether parts say where records begin. Those of the previous layout do not.
     begins: bool,
     /// The key of the last owner written; `None` before the first.
     last: Option<Box<[u8]>>,
-    /// The octets of the stream so far.
+    /// The bytes of the stream so far.
     pub(super) octets: u64,
-    /// The octets the zone's steps had since their base when the snapshot began.
+    /// The size of the steps since the zone's base when the snapshot was started.
     pub(super) since_base: u64,
 }
 
 impl SnapshotJob {
-    /// A snapshot of a version.
     pub(super) fn new(
         id: u32,
         seq: u64,
@@ -39,7 +38,7 @@ impl SnapshotJob {
         if begins {
             parts.begin(head.len(), &mut Vec::new());
         }
-        // The head is far below a part, so nothing comes out yet.
+        // The head is much smaller than a part, so no part is complete yet.
         parts.push(&head, &mut Vec::new());
         Self {
             apex: contents.apex().clone(),
@@ -54,12 +53,12 @@ impl SnapshotJob {
         }
     }
 
-    /// Whether all of it was given out.
+    /// Whether all parts were returned.
     pub(super) const fn is_complete(&self) -> bool {
         self.parts.is_none()
     }
 
-    /// The next parts: at least `parts` of them unless it ends before.
+    /// Returns the next parts: at least `parts` of them, fewer at the end.
     pub(super) fn portion(&mut self, parts: usize) -> Vec<Entry> {
         let mut out = Vec::new();
         let Some(mut writer) = self.parts.take() else {

@@ -1,7 +1,7 @@
-//! Steps and snapshots as octet streams.
+//! Encodes and decodes steps and snapshots as byte streams.
 //!
-//! A step carries everything there is in it, causes included; strings that repeat are written once. A
-//! first step is written as the nodes of its version, like a snapshot.
+//! A stream contains the whole step, including its causes; repeated strings are written once. A first step is written
+//! as the nodes of its version, like a snapshot.
 
 use dns::{Name, RrList, RrRef, Rtype, Serial, Soa, Ttl};
 
@@ -12,18 +12,18 @@ use crate::journal::codec::{
 use crate::journal::store::Store;
 use crate::{Contents, Hash, Link, Node, Step};
 
-/// The step comes from a version before.
+/// The step starts from an earlier version.
 const HAS_FROM: u8 = 1;
-/// The SOA fields are those of the version before.
+/// The SOA is the one of the previous version.
 const SAME_SOA: u8 = 2;
-/// The added records are written as nodes: all of them, each node with one tag.
+/// The added records are written as nodes, each node with one tag.
 const AS_NODES: u8 = 4;
-/// The version's hashes stand behind the causes.
+/// The version's hashes come after the causes.
 const HAS_LINK: u8 = 8;
 
-/// Writes a step. `contents` are those of its version: a first step is written as their nodes, which is
-/// smaller and reads back without sorting anything. `out` is told of octets with which a record begins that can
-/// be looked for ([`PartWriter::begin`]); steps without hashes were written before there was that.
+/// Writes a step. `contents` are those of its version: a first step is written as their nodes, which is smaller and
+/// can be read without sorting. The flag passed to `out` says whether these bytes begin a record that can be searched
+/// for ([`PartWriter::begin`]); steps without hashes are older than such searches.
 pub(super) fn write_step(
     step: &Step,
     contents: &Contents,
@@ -87,7 +87,7 @@ pub(super) fn write_step(
     }
 }
 
-/// The tag of each node, when the step adds exactly the nodes of the contents, in their order.
+/// The tag of each node, if the step adds exactly the nodes of the contents in their order.
 fn node_tags(step: &Step, contents: &Contents) -> Option<Vec<u32>> {
     if step.from.is_some() || !step.removed.is_empty() {
         return None;
@@ -109,7 +109,7 @@ fn node_tags(step: &Step, contents: &Contents) -> Option<Vec<u32>> {
     added.next().is_none().then_some(tags)
 }
 
-/// Writes a list of records; an owner that repeats is written once.
+/// Writes a list of records. Consecutive records of one owner share it.
 fn put_list(list: &RrList, out: &mut impl FnMut(&[u8])) {
     let mut octets = Vec::new();
     put_number(&mut octets, list.len() as u64);
@@ -127,7 +127,8 @@ fn put_list(list: &RrList, out: &mut impl FnMut(&[u8])) {
     out(&octets);
 }
 
-/// Reads a list of records, or those of one owner; gives also how many there are in all. Each tag is `named`.
+/// Reads a list of records, or those of one owner. Adds each tag to `named`. Returns the records and the number of
+/// all records.
 pub(super) fn take_list(
     stream: &mut Stream<'_>,
     only: Option<&Name>,
@@ -168,16 +169,15 @@ pub(super) fn take_list(
     Ok((list, count))
 }
 
-/// What stands at the beginning of a step's record.
+/// The values at the beginning of a step's stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StepSize {
-    /// When the version was made.
+    /// The time of the version.
     pub(super) time_ms: u64,
-    /// What the step counts towards the limits.
+    /// The size of the step as it counts towards the limits.
     pub(super) octets: u64,
 }
 
-/// Reads only the beginning of a step.
 pub(super) fn peek_step(store: &Store, id: u32, seq: u64) -> Streamed<StepSize> {
     let mut stream = Stream::new(store, STEP, id, seq);
     stream.window = 1;
@@ -189,7 +189,7 @@ pub(super) fn peek_step(store: &Store, id: u32, seq: u64) -> Streamed<StepSize> 
     })
 }
 
-/// Reads of a step only serial, time and SOA fields of its version.
+/// Reads only serial, time and SOA of a step's version.
 pub(super) fn peek_version(store: &Store, id: u32, seq: u64) -> Streamed<(Serial, u64, Soa)> {
     let mut stream = Stream::new(store, STEP, id, seq);
     stream.window = 1;
@@ -210,15 +210,15 @@ pub(super) fn peek_version(store: &Store, id: u32, seq: u64) -> Streamed<(Serial
     Ok((serial, time_ms, soa))
 }
 
-/// A step as read, its nodes apart when it was written so.
+/// A step as read. If it was written as nodes, they are separate.
 #[derive(Clone)]
 pub(super) struct RawStep {
-    /// The step; `added` is empty when there are nodes.
+    /// The step; `added` is empty if there are nodes.
     step: Step,
     nodes: Option<Vec<(Node, u32)>>,
 }
 
-/// Reads of a step only the hashes of its version.
+/// Reads only the hashes of a step's version.
 pub(super) fn peek_link(store: &Store, id: u32, seq: u64) -> Streamed<Option<Link>> {
     let mut stream = Stream::new(store, STEP, id, seq);
     stream.window = 1;
@@ -229,7 +229,7 @@ pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawSte
     take_raw_step(&mut Stream::new(store, STEP, id, seq), seq, true)
 }
 
-/// Reads a step to the end of its stream, its causes only where they are wanted.
+/// Reads a step to the end of its stream. Causes are left out unless they are wanted.
 pub(super) fn take_raw_step(stream: &mut Stream<'_>, seq: u64, why: bool) -> Streamed<RawStep> {
     let (mut step, causes, as_nodes) = take_head(stream, seq)?;
     step.causes = causes.groups(|_| why)?;
@@ -248,7 +248,7 @@ pub(super) fn take_raw_step(stream: &mut Stream<'_>, seq: u64, why: bool) -> Str
     Ok(RawStep { step, nodes })
 }
 
-/// Reads what stands before a step's records, its causes apart; says whether the records are nodes.
+/// Reads the part of a step before its records, with undecoded causes. The flag says whether the records are nodes.
 pub(super) fn take_head(stream: &mut Stream<'_>, seq: u64) -> Streamed<(Step, CauseTable, bool)> {
     let flags = stream.octet()?;
     if stream.number()? != seq {
@@ -293,14 +293,13 @@ pub(super) fn take_head(stream: &mut Stream<'_>, seq: u64) -> Streamed<(Step, Ca
     Ok((step, causes, flags & AS_NODES != 0))
 }
 
-/// Reads a node of a step, with its tag.
 pub(super) fn take_tagged_node(stream: &mut Stream<'_>) -> Streamed<(Node, u32)> {
     let tag = stream.number32()?;
     Ok((take_node(stream)?, tag))
 }
 
 impl RawStep {
-    /// The hashes of its version.
+    /// The hashes of the step's version.
     pub(super) const fn link(&self) -> Option<Link> {
         self.step.link
     }
@@ -317,7 +316,7 @@ impl RawStep {
         step
     }
 
-    /// The contents a first step leads to.
+    /// The contents that a first step leads to.
     pub(super) fn into_contents(self, apex: &Name) -> Option<(Contents, Serial, u64)> {
         let Self { step, nodes } = self;
         if step.from.is_some() {
@@ -345,7 +344,7 @@ pub(super) fn take_node(stream: &mut Stream<'_>) -> Streamed<Node> {
     Node::decode(stream.counted()?).ok_or(StreamError::Damaged("a node is malformed"))
 }
 
-/// The beginning of a snapshot.
+/// The part of a snapshot before its nodes.
 pub(super) fn snapshot_head(contents: &Contents, serial: Serial, time_ms: u64) -> Vec<u8> {
     let mut head = Vec::new();
     put_soa(&mut head, contents.soa(), serial);
@@ -355,22 +354,20 @@ pub(super) fn snapshot_head(contents: &Contents, serial: Serial, time_ms: u64) -
     head
 }
 
-/// One node of a snapshot.
 pub(super) fn put_node(out: &mut Vec<u8>, node: &Node) {
     put_counted(out, node.as_octets());
 }
 
-/// What stands before the nodes of a snapshot.
+/// The part of a snapshot before its nodes.
 pub(super) struct SnapshotHead {
     pub(super) soa: Soa,
     pub(super) serial: Serial,
     pub(super) time_ms: u64,
-    /// How many records it has.
+    /// The number of records.
     pub(super) records: usize,
     pub(super) owners: usize,
 }
 
-/// Reads the beginning of a snapshot.
 pub(super) fn take_snapshot_head(stream: &mut Stream<'_>) -> Streamed<SnapshotHead> {
     let (soa, serial) = stream.soa()?;
     Ok(SnapshotHead {
@@ -414,7 +411,7 @@ pub(super) fn read_snapshot(
     ))?;
     if contents.record_count() != records || contents.owner_count() != owners {
         return Err(StreamError::Damaged(
-            "a snapshot has not the records it says",
+            "a snapshot has another number of records than it says",
         ));
     }
     Ok((contents, serial, time_ms))

@@ -1,4 +1,4 @@
-//! Steps at hand while the same names are looked up again and again.
+//! Caches steps while the same names are looked up again and again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,23 +8,22 @@ use dns::Name;
 use crate::Step;
 use crate::journal::partial_step::PartialStep;
 
-/// The most steps at hand.
+/// The most cached steps.
 const MOST: usize = 64;
 
-/// Steps of one zone, as far as one name needs them: the records of a name stand together. Those that were read
-/// whole serve other names too.
+/// Steps of one zone, as far as one name needs them. Steps that were read whole serve other names too.
 #[derive(Debug, Default)]
 pub struct StepCache {
     name: Option<Name>,
-    /// By number; whether all of it is there.
+    /// Steps by number, each with a flag that says whether it is whole.
     steps: HashMap<u64, (Arc<Step>, bool)>,
 }
 
 impl StepCache {
-    /// What a step does to a name: at hand, or else read.
+    /// Returns what a step does to a name, from the cache or from `read`.
     ///
     /// # Errors
-    /// What `read` gives.
+    /// The error of `read`.
     pub fn get<E>(
         &mut self,
         name: &Name,

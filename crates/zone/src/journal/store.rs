@@ -1,9 +1,9 @@
-//! The database: the one file that knows sled 0.34.
+//! The database: the only file that uses sled 0.34.
 //!
-//! sled is fenced in. Every call runs under `catch_unwind`, because sled panics on some damage; an
-//! error of the environment (disk full, no permission) is told apart from damage; after a failed write
-//! sled refuses all work, so the database is dropped and opened again. `flush` alone does not reach the
-//! disk on Linux (sled uses `sync_file_range`), so [`Store::sync`] calls `fdatasync` on the log itself.
+//! Every call runs under `catch_unwind`, because sled panics on some damage. Errors of the environment (disk full, no
+//! permission) are told apart from damage. After a failed write sled refuses all work, so the database is dropped and
+//! opened again. On Linux `flush` alone does not reach the disk (sled uses `sync_file_range`), so [`Store::sync`]
+//! calls `fdatasync` on the log.
 
 use std::fs::File;
 use std::io;
@@ -18,51 +18,50 @@ use ops::yield_to_others;
 
 use crate::journal::serial_files::sync_dir;
 
-/// How much of the database sled may keep in memory. Its default is 1 GiB; what we read at run time is
-/// the newest end of each zone. sled splits it into 256 parts, and
-/// each should hold a page of 16 values of 3.5 KiB, hence not less. Reasoned, not compared with 32 MiB.
+/// The memory for sled's cache. Its default is 1 GiB; at run time we read only the newest end of each zone. sled
+/// splits the cache into 256 parts, and each should hold a page of 16 values of 3.5 KiB, hence this minimum.
+/// Reasoned, not compared with 32 MiB.
 const CACHE_OCTETS: u64 = 16 << 20;
-/// How often sled's own thread writes out, syncs and collects garbage.
+/// The interval in which sled's own thread writes, syncs and collects garbage.
 const FLUSH_EVERY_MS: u64 = 500;
-/// How often and how long to wait for sled's threads to let go of a database that was dropped.
+/// How often to wait for sled's threads to release a dropped database.
 const RELEASE_TRIES: u32 = 250;
-/// The pause between two such tries.
+/// The pause between two attempts.
 const RELEASE_PAUSE: Duration = Duration::from_millis(20);
 
-/// What went wrong in the database.
+/// An error of the database.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The environment refused: disk full, read-only, no permission. The data are as they were.
+    /// The environment refused: disk full, read-only, no permission. The data are unchanged.
     #[error("{doing} failed: {source}")]
     Io {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The database is damaged.
     #[error("{doing} failed, the database is damaged: {what}")]
     Broken {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
-        /// What sled said.
+        /// The message of sled.
         what: String,
     },
 }
 
 impl StoreError {
-    /// An error of the environment.
     pub(super) const fn io(doing: &'static str, source: io::Error) -> Self {
         Self::Io { doing, source }
     }
 
-    /// Whether the data are damaged, as against a refusal of the environment.
+    /// Whether the data are damaged. Otherwise the environment refused.
     #[must_use]
     pub const fn is_damage(&self) -> bool {
         matches!(self, Self::Broken { .. })
     }
 
-    /// Sorts an error of sled: what it reports of its own file's content is damage.
+    /// Classifies an error of sled. If sled complains about the content of its own file, that is damage.
     fn of(doing: &'static str, error: sled::Error) -> Self {
         match error {
             sled::Error::Io(source) => {
@@ -88,7 +87,7 @@ impl StoreError {
     }
 }
 
-/// Runs a call of sled; a panic becomes damage.
+/// Calls sled. A panic becomes damage.
 fn guarded<T>(
     doing: &'static str,
     call: impl FnOnce() -> Result<T, sled::Error>,
@@ -107,7 +106,7 @@ fn guarded<T>(
     }
 }
 
-/// Octets the database holds, without a copy.
+/// Bytes of the database, not copied.
 #[derive(Clone)]
 pub(super) struct Octets(sled::IVec);
 
@@ -137,7 +136,7 @@ impl Batch {
         self.keys += 1;
     }
 
-    /// How many keys it touches.
+    /// The number of changed keys.
     pub(super) const fn keys(&self) -> usize {
         self.keys
     }
@@ -149,16 +148,16 @@ struct Open {
     log: File,
 }
 
-/// The database, shared with readers. It can be closed and opened again under them.
+/// The database, shared with readers. It can be closed and opened again while they hold it.
 struct Shared {
     path: PathBuf,
-    /// The handle; `None` between closing and opening.
+    /// `None` while the database is closed.
     open: RwLock<Option<Open>>,
-    /// A write failed: sled refuses further work until it is opened again.
+    /// Set when a write failed: sled refuses all work until it is opened again.
     poisoned: AtomicBool,
-    /// How many keys were set or removed.
+    /// The number of keys that were set or removed.
     keys_written: AtomicUsize,
-    /// How many openings are to be refused.
+    /// The number of openings to refuse.
     #[cfg(test)]
     refused: AtomicUsize,
     /// How often it was opened.
@@ -166,22 +165,21 @@ struct Shared {
     openings: AtomicUsize,
 }
 
-/// What came of opening the database anew.
+/// The result of reopening the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Renewal {
     Done,
-    /// It was not: it takes so many octets on the disk.
+    /// Not reopened: it takes this many bytes on the disk.
     TooLarge {
         octets: u64,
     },
 }
 
-/// A handle of the database.
 #[derive(Clone)]
 pub(super) struct Store(Arc<Shared>);
 
 impl Store {
-    /// The database in a folder, not open yet.
+    /// A handle of the database in a folder, not open yet.
     pub(super) fn at(path: &Path) -> Self {
         Self(Arc::new(Shared {
             path: path.to_owned(),
@@ -195,12 +193,12 @@ impl Store {
         }))
     }
 
-    /// Whether a write failed since the database was opened, or it is not open.
+    /// Whether a write failed since the database was opened, or it is closed.
     pub(super) fn is_poisoned(&self) -> bool {
         self.0.poisoned.load(Ordering::Acquire)
     }
 
-    /// Whether it is open: otherwise readers get an error.
+    /// Whether the database is open. Otherwise readers get an error.
     pub(super) fn is_open(&self) -> bool {
         let open = self.0.open.read().unwrap_or_else(PoisonError::into_inner);
         open.is_some()
@@ -215,8 +213,8 @@ impl Store {
         let_go(last);
     }
 
-    /// Closes the database and opens it again, so that what sled kept of it in memory goes, unless it takes more than
-    /// `most` octets on the disk. Readers wait meanwhile. After a failure it is closed, until it is opened.
+    /// Closes the database and opens it again to free sled's memory, unless it takes more than `most` bytes on the
+    /// disk. Readers wait meanwhile. After a failure it stays closed until [`Self::open`] succeeds.
     pub(super) fn renew(&self, most: u64) -> Result<Renewal, StoreError> {
         self.sync()?;
         let octets = self.with("measuring the database", |open| open.db.size_on_disk())?;
@@ -231,14 +229,14 @@ impl Store {
         Ok(Renewal::Done)
     }
 
-    /// The next call is refused, as by a disk that is full.
+    /// Makes the next call fail, as on a full disk.
     #[cfg(test)]
     pub(super) fn refuse_next(&self) {
         let mut open = self.0.open.write().unwrap_or_else(PoisonError::into_inner);
         drop(open.take());
     }
 
-    /// The next openings are refused, so many of them.
+    /// Makes the next openings fail.
     #[cfg(test)]
     pub(super) fn refuse_openings(&self, openings: usize) {
         self.0.refused.store(openings, Ordering::Relaxed);
@@ -272,7 +270,6 @@ impl Store {
         open_db(&self.0.path)
     }
 
-    /// Runs a call with the open database.
     fn with<T>(
         &self,
         doing: &'static str,
@@ -286,14 +283,13 @@ impl Store {
         }
     }
 
-    /// The value of a key.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Octets>, StoreError> {
         self.with("reading the database", |open| {
             Ok(open.db.get(key)?.map(Octets))
         })
     }
 
-    /// At most `limit` entries from `low` up to but not `high`, in order of keys.
+    /// At most `limit` entries from `low` to `high` (exclusive), in ascending order of keys.
     pub(super) fn range(
         &self,
         low: &[u8],
@@ -309,7 +305,7 @@ impl Store {
         })
     }
 
-    /// At most `limit` entries from `low` to before `high`, in falling order of keys.
+    /// At most `limit` entries from `low` to `high` (exclusive), in descending order of keys.
     pub(super) fn range_back(
         &self,
         low: &[u8],
@@ -326,7 +322,7 @@ impl Store {
         })
     }
 
-    /// Applies a batch: all of it or nothing survives a crash. Not on disk before [`Self::sync`].
+    /// Applies a batch. After a crash, all of it or nothing is there. Durable only after [`Self::sync`].
     pub(super) fn write(&self, batch: Batch) -> Result<(), StoreError> {
         self.0
             .keys_written
@@ -337,7 +333,7 @@ impl Store {
         self.note(done)
     }
 
-    /// How many keys were set or removed so far, those of writes that failed among them.
+    /// The number of keys that were set or removed so far, including failed writes.
     pub(super) fn keys_written(&self) -> usize {
         self.0.keys_written.load(Ordering::Relaxed)
     }
@@ -362,13 +358,13 @@ impl Store {
 
 /// Drops the handle of the database, which closes it.
 fn let_go(open: Option<Open>) {
-    // sled unwraps a failed sync while it is dropped; what was not synced was not announced.
+    // sled panics when a sync fails while it is dropped. Data that were not synced were not published.
     if catch_unwind(AssertUnwindSafe(|| drop(open))).is_err() {
         tracing::warn!("the database did not close cleanly");
     }
 }
 
-/// Opens sled. A handle that was dropped a moment ago may still be held by sled's threads: wait for it.
+/// Opens sled. sled's threads may still hold a handle that was dropped a moment ago; this waits for them.
 fn open_db(path: &Path) -> Result<Open, StoreError> {
     const DOING: &str = "opening the database";
     let mut tries = 0;
@@ -394,8 +390,8 @@ fn open_db(path: &Path) -> Result<Open, StoreError> {
     };
     let failed = |error| StoreError::io(DOING, error);
     let log = File::open(path.join("db")).map_err(failed)?;
-    // sled syncs what it writes to its files, but not the folder that names them: without this a log that
-    // was synced many times may be gone with its name after a loss of power.
+    // sled syncs its files, but not the folder with their names. Without this, a log that was synced many times can
+    // disappear after a loss of power.
     for folder in [Some(path), path.parent()].into_iter().flatten() {
         sync_dir(folder).map_err(failed)?;
     }

@@ -1,7 +1,7 @@
-//! Owners in a snapshot or a first step: one, found by halving, or those from one on, without reading the rest.
+//! Reads owners from the middle of a snapshot or first step: one owner, found by binary search, or all from one on.
 //!
-//! Parts of such streams say whether they begin with a record, and records stand in canonical order. What was
-//! written before they said so has to be read whole.
+//! The parts of such a stream say whether they begin with a record, and records are in canonical order. Streams from
+//! before parts said so have to be read from the start.
 
 use crate::Node;
 use crate::journal::codec::{self, SNAPSHOT, Stream, StreamError, Streamed};
@@ -14,8 +14,8 @@ pub(super) fn can_seek(store: &Store, kind: u8, id: u32, seq: u64) -> Result<boo
     Ok(first.is_some_and(|value| codec::begins_with_record(&value)))
 }
 
-/// The node with a sort key, and its tag, in a stream that [`can_seek`]. `before` is that stream
-/// where its beginning was read, up to the number of its nodes: of a step only.
+/// The node with a sort key, and its tag, in a stream that [`can_seek`]. If the stream of a step was read up to the
+/// number of its nodes, it is passed as `before`.
 pub(super) fn node_at(
     store: &Store,
     stream: (u8, u32, u64),
@@ -28,8 +28,8 @@ pub(super) fn node_at(
     Ok(next.transpose()?.filter(|(node, _)| node.key() == key))
 }
 
-/// The nodes of a stream, each with its tag, in canonical order: from one at or before a sort key, or from the first;
-/// from the first where the stream cannot be sought in. `before` as for [`node_at`].
+/// The nodes of a stream with their tags, in canonical order, from the part that contains a sort key, or from the
+/// start if the stream cannot be read from the middle. `before` as for [`node_at`].
 pub(super) fn nodes_from<'a>(
     store: &'a Store,
     (kind, id, seq): (u8, u32, u64),
@@ -42,7 +42,7 @@ pub(super) fn nodes_from<'a>(
         id,
         seq,
     };
-    // The apex stands first.
+    // The apex is the first node.
     let start = if key.is_empty() {
         0
     } else {
@@ -73,7 +73,8 @@ pub(super) fn nodes_from<'a>(
     Ok(std::iter::from_fn(next))
 }
 
-/// The sort key of a node about in the middle of a stream; `None` where it has no second half, or cannot be sought in.
+/// The sort key of a node near the middle of a stream; `None` when there is none, or the stream cannot be read from
+/// the middle.
 pub(super) fn middle(store: &Store, (kind, id, seq): (u8, u32, u64)) -> Streamed<Option<Vec<u8>>> {
     let parts = Parts {
         store,
@@ -93,7 +94,6 @@ pub(super) fn middle(store: &Store, (kind, id, seq): (u8, u32, u64)) -> Streamed
     Ok(None)
 }
 
-/// The parts of one stream.
 struct Parts<'a> {
     store: &'a Store,
     kind: u8,
@@ -108,7 +108,7 @@ impl Parts<'_> {
         value.ok_or(StreamError::Damaged("a part is missing"))
     }
 
-    /// The check at a part's end.
+    /// The checksum at the end of a part.
     fn sum_of(&self, part: u32) -> Streamed<u32> {
         let value = self.value(part)?;
         let sum = value
@@ -117,7 +117,6 @@ impl Parts<'_> {
         Ok(u32::from_be_bytes(*sum))
     }
 
-    /// The number of the last part.
     fn last(&self) -> Streamed<u32> {
         let low = codec::part_key(self.kind, self.id, self.seq, 0);
         let high = codec::part_key(self.kind, self.id, self.seq, u32::MAX);
@@ -128,12 +127,12 @@ impl Parts<'_> {
         part.ok_or(StreamError::Damaged("a part is missing"))
     }
 
-    /// The last part that begins with a node whose key is not above this one; the first part when none does.
+    /// The last part that begins with a node whose key is not above `key`; the first part when there is none.
     fn last_before(&self, key: &[u8]) -> Streamed<u32> {
         let (mut start, mut low, mut high) = (0, 0, self.last()? + 1);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            // A long record fills parts that begin with none.
+            // A long record fills parts that do not begin with a record.
             let mut at = middle;
             let mut below = None;
             while at > low && below.is_none() {
@@ -149,7 +148,8 @@ impl Parts<'_> {
         Ok(start)
     }
 
-    /// The sort key of the node with which a part, not the first, begins; `None` when it begins with none.
+    /// The sort key of the node with which a part begins; `None` when it does not begin with a node. Not for the
+    /// first part.
     fn first_key(&self, part: u32) -> Streamed<Option<Vec<u8>>> {
         const MALFORMED: StreamError = StreamError::Damaged("a node is malformed");
         let value = self.value(part)?;

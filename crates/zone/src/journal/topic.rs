@@ -6,16 +6,16 @@ use provenance::{FactKey, Kind, ObjectKey};
 use crate::digest::Hasher;
 use crate::journal::codec::{BY_NAME, BY_OBJECT, BY_RECORD};
 
-/// What steps are found by.
+/// The subject of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Topic {
     kind: u8,
-    /// The beginning of the hash of what is looked for.
+    /// The first bytes of the hash of the subject.
     hash: [u8; 8],
 }
 
 impl Topic {
-    /// From a kind of keys and what is hashed.
+    /// A topic of a kind of keys, with the hash of the bytes that `fill` adds.
     fn new(kind: u8, fill: impl FnOnce(&mut Hasher)) -> Self {
         let mut hasher = Hasher::new(kind);
         fill(&mut hasher);
@@ -30,20 +30,20 @@ impl Topic {
         Self::owner(name.as_wire())
     }
 
-    /// Steps that touch an owner in wire form.
+    /// Steps that touch an owner, given in wire form.
     pub(super) fn owner(owner: &[u8]) -> Self {
         Self::new(BY_NAME, |hasher| {
             hasher.update(&owner.to_ascii_lowercase());
         })
     }
 
-    /// Steps that bring or take a record.
+    /// Steps that add or remove a record.
     #[must_use]
     pub fn record(rr: RrRef<'_>) -> Self {
         Self::new(BY_RECORD, |hasher| hasher.record(rr))
     }
 
-    /// Steps that an object caused; without a kind, what the configuration, a file or the store did under
+    /// Steps that an object caused. Without a kind: steps that the configuration, a file or the store caused under
     /// this name.
     #[must_use]
     pub fn object(kind: Option<Kind>, key: &ObjectKey) -> Self {
@@ -67,7 +67,7 @@ impl Topic {
         u32::from_be_bytes([a, b, c, d])
     }
 
-    /// The key of the entry for a step.
+    /// The key of a step's index entry.
     pub(super) fn key(&self, id: u32, seq: u64) -> [u8; 21] {
         let mut key = [self.kind; 21];
         key[1..5].copy_from_slice(&id.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Upkeep of history: limits, snapshots, removal, each a portion at a time.
+//! Upkeep of the history: limits, snapshots, removal of old entries, all in portions.
 
 use std::sync::Arc;
 
@@ -13,24 +13,24 @@ use crate::journal::{DAMAGED_COMMITS, Journal, Stored, put_head};
 use crate::journal::{index, load, step};
 use crate::{Candidate, Version};
 
-/// The octets of the large steps that are kept at hand until their lists are made, but for the first.
+/// The size of the large steps that stay in memory until their lists are written, not counting the first.
 pub(super) const LISTS_AT_HAND_OCTETS: usize = 32 << 20;
-/// The most steps one commit may drop from a zone's history.
+/// The most steps that one commit drops from a zone's history.
 const DROPPED_STEPS: usize = 64;
-/// No snapshot is written before the steps since the base have so many octets.
+/// No snapshot is written until the steps since the base have this size, in bytes.
 const SNAPSHOT_MIN_OCTETS: u64 = 1 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Occasion {
-    /// With a commit: nothing large is read.
+    /// After a commit: nothing large is read.
     Commit,
-    /// While nothing else is to be done.
+    /// When there is nothing else to do.
     Idle,
 }
 
 impl Journal {
-    /// Does a portion of upkeep; says whether there is more to do. After a failure the next commit opens
-    /// the database again, and a new one when it was damage again and again.
+    /// Does a portion of upkeep. Returns whether there is more to do. After a failure the next commit opens the
+    /// database again; after several failures because of damage, it starts a new one.
     pub(super) fn try_upkeep(&mut self, portion: usize, occasion: Occasion) -> bool {
         match self.upkeep(portion, occasion) {
             Ok(more) => {
@@ -38,7 +38,7 @@ impl Journal {
                 more
             }
             Err(error) => {
-                tracing::warn!(%error, "the upkeep of history failed");
+                tracing::warn!(%error, "the upkeep of the history failed");
                 self.damaged_upkeep += u32::from(error.is_damage());
                 if self.damaged_upkeep >= DAMAGED_COMMITS {
                     self.store.close();
@@ -48,7 +48,7 @@ impl Journal {
         }
     }
 
-    /// Moves the oldest step of a zone's history on, as far as the limits say.
+    /// Drops the oldest steps of a zone's history until the limits hold.
     pub(super) fn retain(&self, stored: &mut Stored) {
         let limits = self
             .retention
@@ -66,7 +66,7 @@ impl Journal {
                 Some(size) => Some(size),
                 None => match step::peek_step(&self.store, stored.id, head.oldest) {
                     Ok(size) => Some(size),
-                    // What cannot be read is no history.
+                    // A step that cannot be read is dropped.
                     Err(StreamError::Damaged(_)) => None,
                     Err(StreamError::Store(_)) => return,
                 },
@@ -90,7 +90,7 @@ impl Journal {
         }
     }
 
-    /// Older snapshots that a head names no more.
+    /// Older snapshots that the new head no longer names.
     pub(super) fn snapshots_left(&self, stored: &Stored) -> Vec<Garbage> {
         let before = self.zones().get(&stored.apex).cloned();
         let left = before.into_iter().filter(|it| it.id == stored.id);
@@ -101,7 +101,7 @@ impl Journal {
             .collect()
     }
 
-    /// Begins a snapshot when the steps have outgrown the base.
+    /// Starts a snapshot when the steps have outgrown the base.
     pub(super) fn start_snapshot(&mut self, version: &Version) {
         let apex = version.contents.apex();
         let Some(stored) = self.zones().get(apex).cloned() else {
@@ -119,7 +119,7 @@ impl Journal {
         self.jobs.push_back(job);
     }
 
-    /// Does a portion of upkeep; says whether there is more.
+    /// Does a portion of upkeep. Returns whether there is more to do.
     pub(super) fn upkeep(
         &mut self,
         portion: usize,
@@ -161,13 +161,13 @@ impl Journal {
         Ok(!self.jobs.is_empty() || !self.lists.is_empty() || room == 0)
     }
 
-    /// Begins the list of a step, if it is large.
+    /// Starts the list of a large step.
     pub(super) fn start_list(&mut self, candidate: &Candidate) {
         let (step, apex) = (candidate.step(), candidate.version().contents.apex());
         let id = self.zones().get(apex).map(|stored| stored.id);
         if let Some(id) = id.filter(|_| index::is_large(step)) {
-            // The first versions of a cluster's zones come in one commit. Many whole steps would fill the memory,
-            // though: what does not fit is read when its turn comes.
+            // The first versions of a cluster's zones come in one commit. Keeping all their steps would take too much
+            // memory, so steps that do not fit are read when their turn comes.
             let held = self.lists.iter().filter_map(|job| job.step.as_ref());
             let octets = held.map(|step| step.octets()).sum::<usize>() + step.octets();
             let fits = self.lists.is_empty() || octets <= self.lists_at_hand_octets;
@@ -177,7 +177,7 @@ impl Journal {
         }
     }
 
-    /// Does a portion of the list of a large step.
+    /// Writes a portion of the list of a large step.
     fn write_list(&mut self, portion: usize) -> Result<(), StoreError> {
         let Some(mut job) = self.lists.pop_front() else {
             return Ok(());
@@ -188,7 +188,7 @@ impl Journal {
             .find(|stored| stored.id == job.id && stored.head.oldest <= job.seq)
             .map(|stored| stored.apex.clone());
         let Some(apex) = zone else {
-            // It left the history meanwhile.
+            // It has left the history meanwhile.
             self.garbage.push_back(list_of_step(job.id, job.seq));
             return Ok(());
         };
@@ -196,7 +196,7 @@ impl Journal {
             Some(step) => step,
             None => match load::read_step(&self.store, &apex, job.id, job.seq) {
                 Ok(step) => Arc::new(step),
-                // What cannot be read is looked at in every search, and found damaged there.
+                // Every search looks at a step that cannot be read, and finds the damage.
                 Err(StreamError::Damaged(_)) => return Ok(()),
                 Err(StreamError::Store(error)) => return Err(error),
             },
@@ -229,8 +229,8 @@ impl Journal {
         {
             stored.head.kept_octets += size.octets;
         }
-        // An older one is kept where the steps since the last kept one outgrow it: what is far back is
-        // found from near, and all snapshots together take no more than the steps.
+        // An older snapshot is kept when the steps since the last kept one are larger than it. So old versions are
+        // found fast, and all snapshots together are no larger than the steps.
         let keeps_old = old.snapshot
             && old.seq + 1 >= stored.head.oldest
             && stored.head.since_older >= old.octets.max(SNAPSHOT_MIN_OCTETS);
@@ -249,7 +249,7 @@ impl Journal {
         put_head(&mut batch, &stored);
         put_older(&mut batch, stored.id, &known_older, &stored.head.older);
         if old.snapshot && !keeps_old {
-            // It may be named by what a commit that failed left.
+            // An entry left by a failed commit may name it.
             batch.delete(&older_key(stored.id, old.seq));
         }
         self.store.write(batch)?;
@@ -262,8 +262,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes entries of steps that left a zone's history; gives how many. A step goes with its index
-    /// entries; a large one, which has but one, in portions.
+    /// Removes the entries of steps that left a zone's history. Returns their number. A step is removed together with
+    /// its index entries; a large step in portions.
     pub(super) fn remove_steps(
         &mut self,
         stored: &Stored,
@@ -285,16 +285,16 @@ impl Journal {
         Ok(removed)
     }
 
-    /// Removes a step, or of a large one a portion; gives how many entries.
+    /// Removes a step, or a portion of a large step. Returns the number of removed entries.
     fn remove_step(&mut self, stored: &Stored, seq: u64, room: usize) -> Result<usize, StoreError> {
         let low = codec::part_key(STEP, stored.id, seq, 0);
         let high = codec::part_key(STEP, stored.id, seq + 1, 0);
         let keys = match large_steps::entry(&self.store, stored.id, seq)? {
-            // From before there were indexes: it has none, and goes in portions.
+            // From before the indexes: it has no index entries, and is removed in portions.
             _ if seq < stored.head.indexed => Vec::new(),
             Some(_) => {
                 let list = list_of_step(stored.id, seq);
-                // Removed in portions, as the step is: its key may be met again.
+                // The list is removed in portions together with its step, so its key can come up again.
                 if self.garbage.back().is_none_or(|last| last.low != list.low) {
                     self.garbage.push_back(list);
                 }
@@ -302,7 +302,7 @@ impl Journal {
             }
             None => match load::read_step(&self.store, &stored.apex, stored.id, seq) {
                 Ok(step) => index::keys_of(&step, stored.id),
-                // What cannot be read leaves its index entries behind: they lead nowhere.
+                // The index entries of a step that cannot be read stay behind. They do no harm.
                 Err(StreamError::Damaged(_)) => Vec::new(),
                 Err(StreamError::Store(error)) => return Err(error),
             },
@@ -320,7 +320,7 @@ impl Journal {
         Ok(removed)
     }
 
-    /// Removes at most `limit` entries; gives how many.
+    /// Removes at most `limit` entries. Returns their number.
     pub(super) fn remove_some(
         &self,
         low: &[u8],
@@ -341,7 +341,6 @@ impl Journal {
     }
 }
 
-/// The keys of a large step's list.
 fn list_of_step(id: u32, seq: u64) -> Garbage {
     Garbage {
         low: codec::part_key(FILTER, id, seq, 0).to_vec(),
@@ -349,7 +348,6 @@ fn list_of_step(id: u32, seq: u64) -> Garbage {
     }
 }
 
-/// The keys of a snapshot.
 fn parts_of_snapshot(id: u32, seq: u64) -> Garbage {
     Garbage {
         low: codec::part_key(SNAPSHOT, id, seq, 0).to_vec(),
@@ -357,7 +355,6 @@ fn parts_of_snapshot(id: u32, seq: u64) -> Garbage {
     }
 }
 
-/// A snapshot of a version.
 pub(super) fn snapshot_job(id: u32, version: &Version) -> SnapshotJob {
     let Version {
         seq,

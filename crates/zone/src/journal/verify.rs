@@ -1,13 +1,13 @@
-//! Whether the history says of itself what it said when it was written.
+//! Verifies that the stored history is as it was written.
 //!
-//! Three walks over what is kept of a zone. The *steps*, oldest first: each must be stored octet for octet as
-//! it would be written, hash to what it says, and follow the one before it in number, serial, SOA, count
-//! and hash; the index must know it. The *contents*, from the base to both ends: each version's records
-//! must have the hash that its step says. The *snapshots*: each must be stored as it would be written, and
-//! hold the content of its version. What the head says must be what the newest step says.
+//! Three passes check all kept data of a zone. The *steps*, oldest first: each must be stored byte for byte as it
+//! would be written, have the right hash, be in the index, and follow the previous step in number, serial, SOA,
+//! number of records and hash. The *contents*, from the base to both ends: each version's records must have the hash
+//! that its step names. The *snapshots*: each must be stored as it would be written, with the content of its version.
+//! The head must agree with the newest step.
 //!
-//! Whoever can write the store can write a chain that holds, so hashes are worth what is known of them
-//! elsewhere: `log` lines, exports, a note. Whoever knows one hash can tell that all before it stands.
+//! A person who can write the store can also write a consistent chain. So hashes prove only as much as other places
+//! confirm: `log` lines, exports, a note. Whoever noted one hash can tell that nothing before it was changed.
 
 use std::collections::BTreeSet;
 
@@ -24,46 +24,46 @@ use crate::journal::store::{Store, StoreError};
 use crate::journal::{Stored, index, large_steps, step, stream_seek};
 use crate::{ContentTree, Contents, Hash, Link, Step, Version};
 
-/// The most faults that are kept.
+/// The most faults that are reported.
 const FAULTS_KEPT: usize = 100;
-/// How many parts of a snapshot are compared at once.
+/// The number of parts of a snapshot that are compared at once.
 const PORTION: usize = 64;
 
-/// Something that is not as it was written.
+/// A version that is not as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fault {
     /// The number of the version.
     pub seq: u64,
-    /// Its serial, as far as it can be read.
+    /// Its serial, if it can be read.
     pub serial: Option<u32>,
-    /// What is wrong.
+    /// A description of the fault.
     pub what: String,
 }
 
-/// What going through a zone's history gave.
+/// The result of verifying a zone's history.
 #[derive(Debug, Clone)]
 pub struct Verdict {
-    /// Number, serial and time of the oldest version that is kept.
+    /// Number, serial and time of the oldest kept version.
     pub oldest: (u64, Option<Serial>, u64),
-    /// Number and serial of the newest.
+    /// Number and serial of the newest version.
     pub newest: (u64, Serial),
-    /// How many versions were looked at.
+    /// The number of checked versions.
     pub versions: u64,
     /// How many of them, the oldest, were stored before there were hashes.
     pub unhashed: u64,
-    /// The hash that the oldest hashed version names as the one before it; zeros when none was.
+    /// The hash that the oldest version with hashes names as its predecessor's; zeros when there is no such version.
     pub anchor: Hash,
     /// The hash of the newest version.
     pub head: Option<Hash>,
-    /// What is wrong, the oldest first; empty when the chain holds.
+    /// The faults, oldest version first; empty when the history is intact.
     pub faults: Vec<Fault>,
 }
 
 impl Reader {
-    /// Goes through all that is kept of a zone. Costs what the history costs.
+    /// Verifies the kept history of a zone. Costs a pass over the history.
     ///
     /// # Errors
-    /// [`ReadError`] when there is no such zone, or the database fails other than by damage.
+    /// [`ReadError`] when the zone does not exist, or the database fails for another reason than damage.
     pub fn verify(&self, apex: &Name) -> Result<Verdict, ReadError> {
         let lost = self.losses.get(apex);
         loop {
@@ -72,10 +72,10 @@ impl Reader {
                 (stored, _) => stored?,
             };
             let mut verdict = Walk::new(self, &stored).run()?;
-            // A snapshot that was replaced meanwhile is no fault.
+            // A snapshot that was replaced during the pass is no fault.
             let moved = self.stored(apex)?.head.base != stored.head.base;
             if verdict.faults.is_empty() || !moved {
-                // A version may have come to say it meanwhile: then it is found once more.
+                // If a version recorded the loss meanwhile, the loss is reported twice.
                 verdict.faults.extend(lost.map(|lost| Fault {
                     seq: stored.head.seq + 1,
                     serial: None,
@@ -88,7 +88,7 @@ impl Reader {
 }
 
 impl Verdict {
-    /// What there is to say of a zone of which nothing is left.
+    /// The result for a zone that lost all versions.
     fn of_nothing(lost: Lost) -> Self {
         let serial = Some(lost.newest.encode());
         Self {
@@ -107,22 +107,22 @@ impl Verdict {
     }
 }
 
-/// A zone being gone through.
+/// A zone that is being verified.
 pub(super) struct Walk<'a> {
-    /// Tells where the history begins now.
+    /// Knows where the history begins now.
     reader: &'a Reader,
     store: &'a Store,
-    /// The zone as it stood at the beginning.
+    /// The zone at the start of the pass.
     stored: &'a Stored,
     faults: BTreeSet<Fault>,
     verdict: Verdict,
 }
 
-/// What the next step must follow.
+/// The values that the next step must follow.
 struct Before {
     serial: Serial,
     soa: Soa,
-    /// How many records there are.
+    /// The number of records.
     records: usize,
     link: Option<Link>,
 }
@@ -159,8 +159,8 @@ impl<'a> Walk<'a> {
         Ok(self.verdict)
     }
 
-    /// Notes what is wrong with a version. What upkeep took away since the beginning is no fault: the head
-    /// moves before it does, so asking after the read is enough.
+    /// Records a fault of a version. Data that upkeep removed during the pass are no fault. The head moves before
+    /// they are removed, so it is enough to check this after the read.
     fn fault(&mut self, seq: u64, serial: Option<Serial>, what: impl Into<String>) {
         let now = self.reader.stored(&self.stored.apex);
         let stands = now.is_ok_and(|now| still_stands(&now, seq));
@@ -173,7 +173,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A result of reading; damage is noted and gives `None`.
+    /// Returns the value that was read; `None` after recording damage.
     fn read<T>(&mut self, seq: u64, read: Streamed<T>) -> Result<Option<T>, StoreError> {
         match read {
             Ok(value) => Ok(Some(value)),
@@ -217,12 +217,12 @@ impl<'a> Walk<'a> {
                 .flatten()
             {
                 if !index::has(self.store, &key)? {
-                    self.fault(seq, Some(step.serial), "the index does not know it");
+                    self.fault(seq, Some(step.serial), "it is missing from the index");
                 }
             }
             let is_large = matches!(large_steps::entry(self.store, *id, seq)?, Some(1..));
             if is_large && !large_steps::is_stored(self.store, &step, *id)? {
-                self.fault(seq, Some(step.serial), "the index does not know it");
+                self.fault(seq, Some(step.serial), "it is missing from the index");
             }
             before = Some(Before {
                 serial: step.serial,
@@ -236,7 +236,7 @@ impl<'a> Walk<'a> {
             self.fault(
                 head.seq,
                 Some(head.serial),
-                "the zone's head does not name it",
+                "the zone's head names another version",
             );
         }
         let key = codec::zone_key(HEAD, *id);
@@ -250,7 +250,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// One step: its hash, and what it says of the version before.
+    /// Checks a step's hash, and that the step follows the version before it.
     fn one_step(&mut self, step: &Step, before: Option<&Before>) {
         let seq = step.seq;
         let mut wrong = Vec::new();
@@ -259,14 +259,14 @@ impl<'a> Walk<'a> {
             Some(link) => {
                 let again = Link::of(step, &self.stored.apex, link.previous, link.content);
                 if again.hash != link.hash {
-                    wrong.push("its hash is not that of what is stored");
+                    wrong.push("its hash does not match its stored data");
                 }
                 let first = self.verdict.versions == self.verdict.unhashed + 1;
                 if first {
                     self.verdict.anchor = link.previous;
                 }
                 if step.from.is_none() && link.previous != Hash::ZERO {
-                    wrong.push("it comes first and names a hash before it");
+                    wrong.push("it is the first version but names a hash before it");
                 }
             }
         }
@@ -278,7 +278,7 @@ impl<'a> Walk<'a> {
                 (Some(_), None) => false,
             };
             if !linked {
-                wrong.push("the hash it names is not that of the version before");
+                wrong.push("it names another hash than that of the version before");
             }
             let follows = step.from.as_ref().is_some_and(|(serial, soa)| {
                 *serial == before.serial && *soa == before.soa && step.serial.is_after(*serial)
@@ -287,7 +287,7 @@ impl<'a> Walk<'a> {
                 wrong.push("it does not follow the version before");
             }
             if before.records + step.added.len() != step.records + step.removed.len() {
-                wrong.push("it has not the records it says");
+                wrong.push("it has another number of records than it says");
             }
         }
         for what in wrong {
@@ -295,7 +295,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether a step stands as it was written.
+    /// Checks that a step is stored as it would be written.
     pub(super) fn exactness(&mut self, step: &Step, contents: &Contents) -> Result<(), StoreError> {
         if !self.is_exact(step, contents)? {
             let what = "it is not stored as it was written";
@@ -304,7 +304,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Whether a step is stored octet for octet as it would be written now.
+    /// Whether a step is stored byte for byte as it would be written now.
     fn is_exact(&self, step: &Step, contents: &Contents) -> Result<bool, StoreError> {
         let id = self.stored.id;
         let mut parts = PartWriter::new(STEP, id, step.seq);
@@ -327,7 +327,7 @@ impl<'a> Walk<'a> {
         Ok(are_stored(self.store, &entries)? && self.ends_after(STEP, step.seq, &entries)?)
     }
 
-    /// Whether nothing follows the last of these entries in its stream.
+    /// Whether the last of these entries is the last of its stream.
     fn ends_after(&self, kind: u8, seq: u64, entries: &[Entry]) -> Result<bool, StoreError> {
         let Some((last, _)) = entries.last() else {
             return Ok(false);
@@ -338,7 +338,7 @@ impl<'a> Walk<'a> {
         Ok(self.store.range(&low, &high, 1)?.is_empty())
     }
 
-    /// The contents, from the base to both ends of the history.
+    /// Checks the contents, from the base to both ends of the history.
     fn contents(&mut self) -> Result<(), StoreError> {
         let Stored { apex, id, head, .. } = self.stored;
         let base_seq = head.base.seq;
@@ -385,19 +385,19 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Whether contents are those that their step says.
+    /// Checks that contents have the hash that their step names.
     fn has_content(&mut self, step: &Step, state: &State, tree: &ContentTree) -> bool {
         let is_so = step
             .link
             .is_none_or(|link| link.content == tree.content_hash(&state.contents));
         if !is_so {
-            let what = "its records are not those of its content hash";
+            let what = "its records do not have its content hash";
             self.fault(step.seq, Some(step.serial), what);
         }
         is_so
     }
 
-    /// A snapshot: stored as it would be written, with the content of its version.
+    /// Checks that a snapshot is stored as it would be written, with the content of its version.
     fn snapshot(&mut self, base: Base) -> Result<(), StoreError> {
         let Stored { apex, id, head, .. } = self.stored;
         let read = step::read_snapshot(self.store, apex, *id, base.seq);
@@ -433,8 +433,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether the store should still have all of a version: it is in the history, or what is read starts
-/// from it.
+/// Whether the store should still have all data of a version: it is in the history, or needed to read it.
 fn still_stands(now: &Stored, seq: u64) -> bool {
     let head = &now.head;
     seq >= head.first_needed()
@@ -442,12 +441,12 @@ fn still_stands(now: &Stored, seq: u64) -> bool {
         || (head.base.snapshot && head.base.seq == seq)
 }
 
-/// The tree of contents that a step leads to or, backwards, comes from.
+/// The tree of contents after applying or reverting a step.
 fn tree_after(tree: &ContentTree, step: &Step, contents: &Contents) -> ContentTree {
     tree.updated(contents, &step.touched(contents.apex()).collect())
 }
 
-/// What is to be said of a version that was loaded and has not the content that its hash says.
+/// A sentence for an operator if a loaded version does not have the content that its hash names.
 pub(super) fn doubts(version: &Version) -> Vec<String> {
     let holds = version
         .link
@@ -456,14 +455,13 @@ pub(super) fn doubts(version: &Version) -> Vec<String> {
         return Vec::new();
     }
     vec![format!(
-        "zone {}: the records of serial {} are not those that were published under it; `zonewright \
+        "zone {}: the records of serial {} are not the ones published under it; `zonewright \
          verify` names the first version that is not as it was written",
         version.contents.apex(),
         version.serial
     )]
 }
 
-/// Whether the store has exactly these entries.
 fn are_stored(store: &Store, entries: &[Entry]) -> Result<bool, StoreError> {
     for (key, value) in entries {
         if store.get(key)?.is_none_or(|found| *found != **value) {

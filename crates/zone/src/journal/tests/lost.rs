@@ -116,7 +116,7 @@ fn a_database_that_is_gone_is_a_fault_until_a_version_says_it_and_from_then_on_i
             panic!("{faults:?}");
         };
         assert!(
-            fault.what.contains("are lost: it stands in their place"),
+            fault.what.contains("are lost: this version replaces them"),
             "{faults:?}"
         );
         bench.open();

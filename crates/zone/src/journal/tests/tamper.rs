@@ -309,7 +309,7 @@ fn a_forged_step_with_its_own_hash_breaks_the_link_after_it() {
     let faults = verdict(&mut bench).faults;
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert_eq!(faults[0].seq, seq + 1);
-    assert!(faults[0].what.contains("hash it names"), "{faults:?}");
+    assert!(faults[0].what.contains("names another hash"), "{faults:?}");
 }
 
 #[test]
