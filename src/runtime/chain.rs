@@ -1,188 +1,45 @@
-//! From server blocks to their chains: which handlers, in CoreDNS's order, around which zones.
+//! From server blocks to their chains: the handlers around the zones.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
-use directives::config::{BindHost, Listener, Policy, ServerBlock};
-use directives::handlers::{Any, Cache, Chaos, Hosts, Loadbalance, Loop, UpstreamSockets, Weights};
+use directives::config::{Listener, ServerBlock, handlers};
+use directives::handlers::{BuildError, Context};
 use dns::Name;
-use ops::{Clock, HandlerMetrics};
-use server::{Beside, Block, BlockZones, Handler, LiveNames, Router, Shape};
+use server::{Beside, Block, BlockZones, LiveNames, Router};
 use zone::ZoneSet;
 
 use crate::runtime::deployment::Deployment;
-use crate::runtime::listeners::{hostname, keys_of_block};
-use crate::runtime::question_handlers;
-use crate::runtime::reused_handlers::{Kept, KeptBlock};
-use crate::runtime::upstreams::{self, Resolved};
+use crate::runtime::listeners::keys_of_block;
+use crate::runtime::reused_handlers::ReusableBlocks;
 
-/// What handlers are made with.
-#[derive(Clone, Copy)]
-pub(crate) struct Surroundings<'a> {
-    /// Tells the time.
-    pub(crate) clock: &'a Arc<dyn Clock>,
-    /// What is counted.
-    pub(crate) metrics: &'a HandlerMetrics,
-    /// The listener in metrics, such as `dns://:53`.
-    pub(crate) server: &'a str,
-    /// The addresses of upstreams that are written as names.
-    pub(crate) resolved: &'a Resolved,
-    /// How many sockets towards upstreams there may be.
-    pub(crate) sockets: &'a UpstreamSockets,
-}
-
-/// What answers on a listener with these blocks.
+/// What answers on a listener with these blocks. Handlers of `reusable` that a block would build again stay.
 ///
 /// # Errors
 /// When a file or name that a handler needs cannot be used.
 pub(crate) fn router_of(
     blocks: &[&ServerBlock],
     deployment: &Deployment,
-    surroundings: Surroundings<'_>,
-    (kept, listeners): (&mut Kept, &[Listener]),
-) -> anyhow::Result<Router> {
+    context: &Context<'_>,
+    (reusable, listeners): (&mut ReusableBlocks, &[Listener]),
+) -> Result<Router, BuildError> {
     let chain = |block: &&ServerBlock| {
         let keys = keys_of_block(block, listeners).map(|key| key.apex.clone());
         let keys: Vec<Name> = keys.collect();
-        let mut made = [
-            before(block, deployment, surroundings)?,
-            after(block, surroundings)?,
-        ];
-        let zones = zones_of(block, deployment);
-        if let Some(old) = kept.take(listeners, &keys) {
-            made = go_on(made, &zones, old);
-        }
-        let [fore, aft] = made;
-        let chain = Block::new(fore, zones, aft, shape_of(block));
-        Ok((keys, chain))
-    };
-    let chains: anyhow::Result<Vec<_>> = blocks.iter().map(chain).collect();
-    Ok(Router::new(chains?))
-}
-
-/// The handlers in front of the zones, in CoreDNS's order.
-fn before(
-    block: &ServerBlock,
-    deployment: &Deployment,
-    surroundings: Surroundings<'_>,
-) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
-    let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
-    handlers.extend(question_handlers::first(block, deployment, surroundings));
-    if block.has::<Any>() {
-        handlers.push(Arc::new(Any));
-    }
-    if let Some(chaos) = block.get::<directives::config::Chaos>() {
-        let version = format!("zonewright-{}", env!("CARGO_PKG_VERSION"));
-        handlers.push(Arc::new(Chaos {
-            version: chaos.version.clone().unwrap_or(version),
-            authors: chaos.authors.clone(),
-            host: hostname(),
-        }));
-    }
-    if let Some(balance) = block.get().filter(|it| !is_plain(it)) {
-        handlers.push(Arc::new(loadbalance(balance)?));
-    }
-    handlers.extend(question_handlers::asked(block, deployment, surroundings));
-    if let Some(cache) = block.get::<directives::config::Cache>() {
-        let Surroundings {
-            clock,
-            metrics,
-            server,
-            ..
-        } = surroundings;
-        let zones = block.zones_written().map(Name::to_lower).collect();
-        let cache = Cache::new(cache.clone(), zones, Arc::clone(clock), metrics, server);
-        handlers.push(Arc::new(cache));
-    }
-    handlers.extend(question_handlers::templates(block, surroundings));
-    if let Some(hosts) = block.get::<directives::config::Hosts>() {
-        handlers.push(Arc::new(Hosts::new(hosts.clone(), surroundings.metrics)));
-    }
-    Ok(handlers)
-}
-
-/// Puts handlers of an old block in the place of new ones in front of the zones and behind them. A cache goes
-/// on only if all behind it is what it was, for its answers are from there; else the new one, which is empty,
-/// takes its place.
-fn go_on(
-    made: [Vec<Arc<dyn Handler>>; 2],
-    zones: &BlockZones,
-    mut old: KeptBlock,
-) -> [Vec<Arc<dyn Handler>>; 2] {
-    let mut taken = made.clone().map(|handlers| old.exchange(handlers));
-    if let Some(place) = made[0].iter().position(|it| it.name() == "cache") {
-        let [fore, aft] = &taken;
-        let behind: Vec<_> = fore[place + 1..].iter().chain(aft).cloned().collect();
-        if !old.stood_before(&fore[place], &behind, zones) {
-            taken[0][place] = Arc::clone(&made[0][place]);
-        }
-    }
-    taken
-}
-
-/// Whether any order of addresses does.
-fn is_plain(balance: &directives::config::Loadbalance) -> bool {
-    balance.policy == Policy::RoundRobin && balance.prefer.is_empty()
-}
-
-/// The handler of a `loadbalance` that needs one. A file of weights that is not there yet is looked for again.
-fn loadbalance(balance: &directives::config::Loadbalance) -> anyhow::Result<Loadbalance> {
-    let weighted = match &balance.policy {
-        Policy::RoundRobin => None,
-        Policy::Weighted { file, reload } => {
-            let weights = match std::fs::read_to_string(file) {
-                Ok(text) => Loadbalance::read_weights(&text)
-                    .with_context(|| format!("{}: {}", balance.place, file.display()))?,
-                Err(error) if !reload.is_zero() => {
-                    tracing::warn!(file = %file.display(), %error, "weights cannot be read yet");
-                    Weights::new()
-                }
-                Err(error) => {
-                    bail!("{}: {}: {error}", balance.place, file.display());
-                }
-            };
-            Some((file.clone(), *reload, weights))
-        }
-    };
-    Ok(Loadbalance::new(weighted, balance.prefer.clone()))
-}
-
-/// The handlers behind the zones, in CoreDNS's order.
-fn after(
-    block: &ServerBlock,
-    surroundings: Surroundings<'_>,
-) -> anyhow::Result<Vec<Arc<dyn Handler>>> {
-    let mut handlers: Vec<Arc<dyn Handler>> = Vec::new();
-    if block.has::<directives::config::Loop>()
-        && let Some(key) = block.zones.first()
-    {
-        let listeners = block.listeners();
-        let host = listeners
-            .first()
-            .and_then(|listener| listener.host.as_ref());
-        let host = match host {
-            Some(BindHost::Address(address)) => Some(*address),
-            Some(BindHost::Interface(_)) | None => None,
+        let context = Context {
+            clients: deployment.clients_of(block),
+            ..context.clone()
         };
-        handlers.push(Arc::new(Loop::new(&key.apex, host, key.port)));
-    }
-    let mut forwards = block.all().peekable();
-    while let Some(config) = forwards.next() {
-        let has_next = forwards.peek().is_some();
-        let forward = upstreams::forward(config, has_next, surroundings)?;
-        handlers.push(Arc::new(forward));
-    }
-    Ok(handlers)
-}
-
-/// What is done to the replies of a block on their way out.
-fn shape_of(block: &ServerBlock) -> Shape {
-    Shape {
-        shuffles: block.get().is_some_and(is_plain),
-        is_minimal: block.has::<directives::config::Minimal>(),
-        datagram_octets: block.get::<directives::config::Bufsize>().map(|it| it.0),
-    }
+        let built = handlers(block, context)?;
+        let zones = zones_of(block, deployment);
+        let [before, after] = match reusable.take(listeners, &keys) {
+            None => built,
+            Some(old) => old.reuse(built, &zones),
+        };
+        Ok((keys, Block::new(before, zones, after, block.shape())))
+    };
+    let chains: Result<Vec<_>, BuildError> = blocks.iter().map(chain).collect();
+    Ok(Router::new(chains?))
 }
 
 /// The zones of a block.
@@ -235,37 +92,53 @@ pub(crate) fn fallthrough_of(block: &ServerBlock) -> HashMap<Name, Vec<Name>> {
 mod tests {
     use super::*;
     use crate::plan::model::Plan;
+    use crate::runtime::upstreams::{Resolved, Upstreams};
     use directives::config::{Overrides, parse_text};
-    use ops::{RequestMetrics, SystemClock};
+    use directives::handlers::{Counts, UpstreamSockets};
+    use ops::{Clock, HandlerMetrics, RequestMetrics, SystemClock};
+    use server::Handler;
 
     /// What a Corefile's blocks do, on the listeners of the first; what `kept` has of it goes on, and so do the zones
     /// that were there before.
-    fn router(text: &str, mut kept: Kept, before: &Deployment) -> (Arc<Router>, Deployment) {
+    fn router(
+        text: &str,
+        mut kept: ReusableBlocks,
+        before: &Deployment,
+    ) -> (Arc<Router>, Deployment) {
         let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
         let plan = Plan::new(&loaded.config, &|_| Vec::new());
         let deployment = Deployment::new(plan, &RequestMetrics::default(), before);
         let blocks: Vec<&ServerBlock> = loaded.config.servers.iter().collect();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let surroundings = Surroundings {
+        let context = Context {
             clock: &clock,
-            metrics: &HandlerMetrics::default(),
-            server: "dns://:53",
-            resolved: &Resolved::default(),
-            sockets: &UpstreamSockets::default(),
+            counts: Counts {
+                metrics: &HandlerMetrics::default(),
+                server: "dns://:53",
+            },
+            hostname: "node",
+            clients: None,
+            upstreams: &Upstreams {
+                resolved: &Resolved::default(),
+                sockets: &UpstreamSockets::default(),
+            },
         };
         let listeners = blocks[0].listeners();
-        let router =
-            router_of(&blocks, &deployment, surroundings, (&mut kept, &listeners)).unwrap();
+        let router = router_of(&blocks, &deployment, &context, (&mut kept, &listeners)).unwrap();
         (Arc::new(router), deployment)
     }
 
     /// The words of those handlers of now that go on, but those of zones.
     fn going_on(before: &str, after: &str) -> Vec<&'static str> {
         let text = |directives: &str| format!(". {{\n{directives}\n}}\n");
-        let (old, there) = router(&text(before), Kept::default(), &Deployment::default());
+        let (old, there) = router(
+            &text(before),
+            ReusableBlocks::default(),
+            &Deployment::default(),
+        );
         let of = parse_text("Corefile", &text(before), &Overrides::default(), &|_| None).unwrap();
         let listeners = of.config.servers[0].listeners();
-        let kept = Kept::new([(listeners, Arc::clone(&old))].into_iter());
+        let kept = ReusableBlocks::new([(listeners, Arc::clone(&old))].into_iter());
         let (new, _) = router(&text(after), kept, &there);
         let old = old.blocks()[0].handlers();
         let is_old = |it: &&Arc<dyn Handler>| old.iter().any(|old| Arc::ptr_eq(old, it));
@@ -313,7 +186,7 @@ mod tests {
             resolv.display()
         );
         let deployment = Deployment::default();
-        let (made, _) = router(&text, Kept::default(), &deployment);
+        let (made, _) = router(&text, ReusableBlocks::default(), &deployment);
         let of = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
         let told = crate::runtime::blocks::blocks(&of.config, &deployment).remove(0);
         let words: Vec<_> = made.blocks()[0]

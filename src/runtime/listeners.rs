@@ -6,13 +6,13 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::{Context as _, bail};
 use corefile::{HttpAddress, HttpHost};
 use directives::config::{
     Bind, BindHost, Config, Errors, Listener, LogRule, Nsid, Prometheus, Scheme, ServerBlock,
     Sockets, Timeouts, Tsig, TsigKey, ZoneKey,
 };
-use directives::handlers::{Consolidated, QueryLog, Rules, UpstreamSockets};
+use directives::handlers::{Consolidated, Context, QueryLog, Rules};
 use dns::tsig::{self, KeyRing, Keys};
 use dns::{CookieSecret, Name, Rtype};
 use ops::{Clock, HandlerMetrics};
@@ -25,11 +25,11 @@ use zone::{Zone, ZoneSet};
 use crate::plan::addresses::interface_addresses;
 use crate::plan::hosts::bound_addresses;
 use crate::runtime::certificates;
-use crate::runtime::chain::{self, Surroundings};
+use crate::runtime::chain;
 use crate::runtime::deployment::Deployment;
 use crate::runtime::followed_files::{Contents, Reload};
-use crate::runtime::reused_handlers::Kept;
-use crate::runtime::upstreams::Resolved;
+use crate::runtime::reused_handlers::ReusableBlocks;
+use crate::runtime::upstreams::Upstreams;
 
 /// A server that is made and not yet in use.
 pub(crate) struct Made {
@@ -59,12 +59,10 @@ pub(crate) struct Lasting<'a> {
     pub(crate) rings: Vec<(Vec<Listener>, Arc<KeyRing>)>,
     /// What handlers count.
     pub(crate) metrics: &'a HandlerMetrics,
-    /// The handlers of now.
-    pub(crate) handlers: Kept,
-    /// The addresses of upstreams that are written as names.
-    pub(crate) resolved: &'a Resolved,
-    /// How many sockets towards upstreams there may be.
-    pub(crate) sockets: &'a UpstreamSockets,
+    /// The running handlers.
+    pub(crate) handlers: ReusableBlocks,
+    /// Opens the upstreams of `forward`.
+    pub(crate) upstreams: Upstreams<'a>,
 }
 
 /// Makes a server for every group of listeners that have the same keys of the same blocks.
@@ -128,15 +126,19 @@ fn make(
         None
     };
     let server_label = server_label(&listeners, blocks);
-    let surroundings = Surroundings {
+    let hostname = hostname();
+    let context = Context {
         clock: lasting.clock,
-        metrics: lasting.metrics,
-        server: &server_label,
-        resolved: lasting.resolved,
-        sockets: lasting.sockets,
+        counts: directives::handlers::Counts {
+            metrics: lasting.metrics,
+            server: &server_label,
+        },
+        hostname: &hostname,
+        clients: None,
+        upstreams: &lasting.upstreams,
     };
-    let kept = (&mut lasting.handlers, &*listeners);
-    let router = chain::router_of(blocks, deployment, surroundings, kept)?;
+    let reusable = (&mut lasting.handlers, &*listeners);
+    let router = chain::router_of(blocks, deployment, &context, reusable)?;
     let Transfers {
         zones,
         access,
@@ -147,7 +149,7 @@ fn make(
         .find_map(|block| block.get())
         .map(|nsid| match nsid {
             Nsid::Text(text) => text.clone(),
-            Nsid::Hostname => hostname(),
+            Nsid::Hostname => hostname.clone(),
         });
     let server = Server::new(Parts {
         zones: Arc::new(ZoneSet::new(zones)),
@@ -365,7 +367,7 @@ pub(crate) fn new_cookies() -> anyhow::Result<CookieSecret> {
 }
 
 /// The name of the machine, as far as it is known.
-pub(crate) fn hostname() -> String {
+fn hostname() -> String {
     let of_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = of_kernel.or_else(|| std::env::var("HOSTNAME").ok());
     let name = name.map(|name| name.trim().to_owned());

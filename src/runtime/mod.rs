@@ -17,7 +17,6 @@ pub(crate) mod inputs;
 pub(crate) mod listeners;
 pub(crate) mod observed;
 pub(crate) mod process;
-pub(crate) mod question_handlers;
 pub(crate) mod reload;
 pub(crate) mod reused_handlers;
 pub(crate) mod run;

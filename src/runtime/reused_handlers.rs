@@ -1,4 +1,4 @@
-//! Handlers that a new configuration leaves as they are go on, with what they hold.
+//! Reuses running handlers across a reload where their configuration is the same, so that caches and connections survive.
 
 use std::sync::Arc;
 
@@ -6,22 +6,22 @@ use directives::config::Listener;
 use dns::Name;
 use server::{Block, BlockZones, Handler, Router};
 
-/// The blocks of now, by the listeners of their servers.
+/// The running blocks, by the listeners of their servers.
 #[derive(Default)]
-pub(crate) struct Kept(Vec<(Vec<Listener>, Arc<Router>, Vec<bool>)>);
+pub(crate) struct ReusableBlocks(Vec<(Vec<Listener>, Arc<Router>, Vec<bool>)>);
 
-/// A block of now, for the one new block that takes its place.
-pub(crate) struct KeptBlock {
+/// A running block, for the one new block that takes its place.
+pub(crate) struct ReusableBlock {
     /// The router it is one of.
     router: Arc<Router>,
     /// Its place there.
     place: usize,
-    /// Those of its handlers that nobody has taken.
-    left: Vec<Arc<dyn Handler>>,
+    /// Its handlers that are in no new block.
+    unused: Vec<Arc<dyn Handler>>,
 }
 
-impl Kept {
-    /// What answers on these listeners now.
+impl ReusableBlocks {
+    /// The routers that answer on these listeners.
     pub(crate) fn new(servers: impl Iterator<Item = (Vec<Listener>, Arc<Router>)>) -> Self {
         let unused = |(listeners, router): (_, Arc<Router>)| {
             let used = vec![false; router.blocks().len()];
@@ -32,7 +32,7 @@ impl Kept {
 
     /// The block with these keys of a server that has one of these listeners; each is given once. Blocks
     /// with the same keys on other listeners have nothing to do with each other.
-    pub(crate) fn take(&mut self, listeners: &[Listener], keys: &[Name]) -> Option<KeptBlock> {
+    pub(crate) fn take(&mut self, listeners: &[Listener], keys: &[Name]) -> Option<ReusableBlock> {
         let shares = |of: &[Listener]| of.iter().any(|it| listeners.contains(it));
         let servers = self.0.iter_mut().filter(|(of, ..)| shares(of));
         for (_, router, used) in servers {
@@ -40,10 +40,10 @@ impl Kept {
             for (place, (of, used)) in places {
                 if !*used && of == keys {
                     *used = true;
-                    return Some(KeptBlock {
+                    return Some(ReusableBlock {
                         router: Arc::clone(router),
                         place,
-                        left: router.blocks()[place].handlers().to_vec(),
+                        unused: router.blocks()[place].handlers().to_vec(),
                     });
                 }
             }
@@ -52,42 +52,54 @@ impl Kept {
     }
 }
 
-impl KeptBlock {
-    /// Puts those of now in the place of new ones that would do the same; each once.
-    pub(crate) fn exchange(&mut self, handlers: Vec<Arc<dyn Handler>>) -> Vec<Arc<dyn Handler>> {
-        let kept = |new: Arc<dyn Handler>| match self.left.iter().position(|old| old.same_as(&*new))
-        {
-            Some(place) => self.left.swap_remove(place),
-            None => new,
-        };
-        handlers.into_iter().map(kept).collect()
+impl ReusableBlock {
+    /// Puts the handlers of this block in the place of new ones, in front of the zones and behind them, that would do the
+    /// same. One that keeps replies stays only if all behind it is as it was, for its replies are from there.
+    pub(crate) fn reuse(
+        mut self,
+        built: [Vec<Arc<dyn Handler>>; 2],
+        zones: &BlockZones,
+    ) -> [Vec<Arc<dyn Handler>>; 2] {
+        let mut reused = built.clone().map(|handlers| self.exchange(handlers));
+        for place in 0..built[0].len() {
+            let [before, after] = &reused;
+            let behind = before[place + 1..].iter().chain(after);
+            if before[place].keeps_replies() && !self.was_before(&before[place], behind, zones) {
+                reused[0][place] = Arc::clone(&built[0][place]);
+            }
+        }
+        reused
     }
 
-    /// Whether what stood behind a handler is what stands behind it now: these handlers, as they were used
-    /// (not new ones that would do the same), and zones that answer alike. What looks for loops answers
-    /// nothing and does not count.
-    pub(crate) fn stood_before(
+    /// Puts handlers of this block in the place of new ones that would do the same; each once.
+    fn exchange(&mut self, handlers: Vec<Arc<dyn Handler>>) -> Vec<Arc<dyn Handler>> {
+        let reused =
+            |new: Arc<dyn Handler>| match self.unused.iter().position(|old| old.same_as(&*new)) {
+                Some(place) => self.unused.swap_remove(place),
+                None => new,
+            };
+        handlers.into_iter().map(reused).collect()
+    }
+
+    /// Whether what was behind a handler is behind it now: these handlers, as they were used (not new ones that would
+    /// do the same), and zones that answer alike.
+    fn was_before<'h>(
         &self,
         handler: &Arc<dyn Handler>,
-        behind: &[Arc<dyn Handler>],
+        behind: impl Iterator<Item = &'h Arc<dyn Handler>>,
         zones: &BlockZones,
     ) -> bool {
         let block: &Block = &self.router.blocks()[self.place];
-        let mut all = block.handlers().iter();
-        if !all.any(|it| Arc::ptr_eq(it, handler)) {
+        let [before, after] = block.around_zones();
+        let mut old = before.iter().chain(after);
+        if !old.any(|it| Arc::ptr_eq(it, handler)) {
             return false;
         }
-        let answers = |it: &&Arc<dyn Handler>| ![block.zones().word(), "loop"].contains(&it.name());
-        let mut old = all.filter(answers);
-        let mut new = behind.iter().filter(answers);
-        let same = loop {
-            match (old.next(), new.next()) {
-                (None, None) => break true,
-                (Some(old), Some(new)) if Arc::ptr_eq(old, new) => {}
-                (Some(_) | None, Some(_) | None) => break false,
-            }
-        };
-        same && block.zones().is_same(zones)
+        let old = old.filter(|it| !it.is_probe()).map(Arc::as_ptr);
+        let new = behind.filter(|it| !it.is_probe()).map(Arc::as_ptr);
+        old.map(<*const _>::cast::<()>)
+            .eq(new.map(<*const _>::cast::<()>))
+            && block.zones().is_same(zones)
     }
 }
 
@@ -153,7 +165,7 @@ mod tests {
     #[test]
     fn a_handler_goes_on_where_its_block_and_its_configuration_stay() {
         let old = [handler(1), handler(1), handler(2)];
-        let mut kept = Kept::new([server(1, "a.", &old)].into_iter());
+        let mut kept = ReusableBlocks::new([server(1, "a.", &old)].into_iter());
         assert!(kept.take(&listener(1), &name("b.")).is_none());
         let mut block = kept.take(&listener(1), &name("a.")).unwrap();
         let new = vec![handler(1), handler(3)];
@@ -172,7 +184,7 @@ mod tests {
         let [first, second] = [handler(1), handler(1)];
         let both = || {
             let of = |host, it: &Arc<dyn Handler>| server(host, ".", std::slice::from_ref(it));
-            Kept::new([of(1, &first), of(2, &second)].into_iter())
+            ReusableBlocks::new([of(1, &first), of(2, &second)].into_iter())
         };
         for hosts in [[1, 2], [2, 1]] {
             let mut kept = both();

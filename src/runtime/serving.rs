@@ -35,9 +35,9 @@ use crate::runtime::ingest::ToAsk;
 use crate::runtime::listeners::{
     Counts, Lasting, Made, addresses_of, bind_http, label, make_servers, new_cookies, settings_of,
 };
-use crate::runtime::reused_handlers::Kept;
+use crate::runtime::reused_handlers::ReusableBlocks;
 use crate::runtime::startup_gate::{Gate, Gates};
-use crate::runtime::upstreams::Resolved;
+use crate::runtime::upstreams::{Resolved, Upstreams};
 
 /// The sockets of one address.
 type Socket = (Scheme, SocketAddr);
@@ -130,9 +130,11 @@ impl Serving {
             clock: &self.clock,
             rings: rings.collect(),
             metrics: &self.metrics,
-            handlers: Kept::new(routers),
-            resolved: &resolved,
-            sockets: &self.upstream_sockets,
+            handlers: ReusableBlocks::new(routers),
+            upstreams: Upstreams {
+                resolved: &resolved,
+                sockets: &self.upstream_sockets,
+            },
         };
         let servers = make_servers(config, deployment, &mut lasting)?;
         let mut wanted = Vec::new();

@@ -7,36 +7,48 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use directives::config::{Config, Target, TargetHost, TargetScheme, TlsFiles};
-use directives::handlers::{Forward, Https, Secured, Upstream, UpstreamTls, resolve};
+use directives::handlers::{
+    BuildError, Https, OpenUpstreams, Secured, Upstream, UpstreamSockets, UpstreamTls, resolve,
+};
 use dns::Name;
 use futures_util::future::join_all;
+use ops::HandlerMetrics;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::runtime::chain::Surroundings;
-
 /// The port of HTTPS (RFC 9110 section 4.2.2).
 const HTTPS_PORT: u16 = 443;
 
-/// The handler of one `forward`.
-pub(crate) fn forward(
+/// Opens the upstreams of `forward`.
+pub(crate) struct Upstreams<'a> {
+    /// The addresses of upstreams that are written as names.
+    pub(crate) resolved: &'a Resolved,
+    /// How many sockets towards upstreams there may be.
+    pub(crate) sockets: &'a UpstreamSockets,
+}
+
+impl OpenUpstreams for Upstreams<'_> {
+    fn open(
+        &self,
+        config: &directives::config::Forward,
+        metrics: &HandlerMetrics,
+    ) -> Result<Vec<Upstream>, BuildError> {
+        let opened = open(config, metrics, self);
+        opened.map_err(|error| BuildError::new(&config.place, "forward", error))
+    }
+}
+
+/// The upstreams of one `forward`.
+fn open(
     config: &directives::config::Forward,
-    has_next: bool,
-    surroundings: Surroundings<'_>,
-) -> anyhow::Result<Forward> {
-    let Surroundings {
-        metrics,
-        resolved,
-        sockets,
-        ..
-    } = surroundings;
-    let place = || format!("{}: forward", config.place);
+    metrics: &HandlerMetrics,
+    Upstreams { resolved, sockets }: &Upstreams<'_>,
+) -> anyhow::Result<Vec<Upstream>> {
     let needs_tls = |target: &Target| target.scheme != TargetScheme::Dns;
     let tls = config.targets.iter().any(needs_tls);
-    let tls = tls.then(|| tls_config(&config.tls)).transpose();
-    let tls = tls.with_context(place)?;
+    let tls = tls.then(|| tls_config(&config.tls)).transpose()?;
     let mut upstreams = Vec::new();
     let mut known: Vec<SocketAddr> = Vec::new();
     for target in &config.targets {
@@ -47,12 +59,12 @@ pub(crate) fn forward(
             known.push(address);
             let over = |tls: &ClientConfig| upstream_tls(config, target, address, tls.clone());
             let tls = tls.as_ref().filter(|_| needs_tls(target)).map(over);
-            let tls = tls.transpose().with_context(place)?;
+            let tls = tls.transpose()?;
             let upstream = Upstream::new(address, tls, config, metrics);
             upstreams.push(upstream.with_sockets(sockets));
         }
     }
-    Ok(Forward::new(config.clone(), upstreams, has_next, metrics))
+    Ok(upstreams)
 }
 
 /// The name of an upstream, and who is asked for its addresses.

@@ -61,6 +61,16 @@ pub trait Handler: Any + Send + Sync {
         false
     }
 
+    /// Whether it keeps replies from behind it. After a reload it stays only if all handlers behind it do.
+    fn keeps_replies(&self) -> bool {
+        false
+    }
+
+    /// Whether it changes neither questions nor replies, so that replies kept in front of it stay good without it.
+    fn is_probe(&self) -> bool {
+        false
+    }
+
     /// What it does besides answering, until told to stop: files that are looked at, servers that are
     /// tried, answers that are refreshed.
     fn background(self: Arc<Self>, _cancel: CancellationToken) -> Option<BoxFuture<'static, ()>> {
@@ -143,6 +153,13 @@ impl Block {
     #[must_use]
     pub fn handlers(&self) -> &[Arc<dyn Handler>] {
         &self.handlers
+    }
+
+    /// The handlers in front of the zones, and those behind them.
+    #[must_use]
+    pub fn around_zones(&self) -> [&[Arc<dyn Handler>]; 2] {
+        let after = self.handlers.len() - self.after;
+        [&self.handlers[..self.before], &self.handlers[after..]]
     }
 
     /// Whether a query reaches the zones untouched.

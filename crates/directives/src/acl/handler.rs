@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::Counter;
 use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Reply, Request};
 
-use crate::config::{AclAction, AclPolicy};
+use crate::acl::{Acl, AclAction, AclPolicy};
 use crate::handlers::tally::{Counts, Tally};
 
 /// EDE 15 (RFC 8914 section 4.16): the server's operator has blocked it.
@@ -18,30 +18,20 @@ const BLOCKED: u16 = 15;
 /// EDE 17 (RFC 8914 section 4.18): filtered as the client has asked for; CoreDNS says so of `filter`.
 const FILTERED: u16 = 17;
 
-/// The lines of one directive.
-#[derive(Debug, Clone)]
-pub struct AclRule {
-    /// The names, and those below them, that it is for.
-    pub zones: Vec<Name>,
-    /// Its lines.
-    pub policies: Vec<AclPolicy>,
-}
-
 /// The handler of `acl`.
 #[derive(Debug)]
-pub struct Acl {
+pub(crate) struct AclHandler {
     /// The directives, in the order of the file.
-    rules: Vec<AclRule>,
+    rules: Vec<Acl>,
     /// Queries that went on.
     allowed: Counter,
     /// Queries that were refused, answered with nothing, and not answered.
     stopped: [Tally; 3],
 }
 
-impl Acl {
+impl AclHandler {
     /// A handler for these directives.
-    #[must_use]
-    pub fn new(rules: Vec<AclRule>, counts: Counts<'_>) -> Self {
+    pub(crate) fn new(rules: Vec<Acl>, counts: Counts<'_>) -> Self {
         Self {
             rules,
             allowed: counts.tally(m::ACL_ALLOWED).counter(&[""]),
@@ -104,7 +94,7 @@ fn said(rcode: Rcode, extended: u16) -> Outcome {
     Outcome::Reply(reply)
 }
 
-impl Handler for Acl {
+impl Handler for AclHandler {
     fn name(&self) -> &'static str {
         "acl"
     }
@@ -148,18 +138,11 @@ mod tests {
     use server::testing::{Counting, ask_request, chain, request};
 
     /// The handler of `acl` directives in a block for all names.
-    fn acl(directives: &str) -> Acl {
+    fn acl(directives: &str) -> AclHandler {
         let text = format!(". {{\n{directives}\n}}\n");
         let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
-        let acls = &loaded.config.servers[0]
-            .all::<crate::config::Acl>()
-            .collect::<Vec<_>>();
-        let rule = |acl: &crate::config::Acl| AclRule {
-            zones: acl.zones.clone(),
-            policies: acl.policies.clone(),
-        };
-        let metrics = HandlerMetrics::default();
-        Acl::new(acls.iter().copied().map(rule).collect(), counts(&metrics))
+        let rules = loaded.config.servers[0].all().cloned().collect();
+        AclHandler::new(rules, counts(&HandlerMetrics::default()))
     }
 
     /// What is said to a question from an address.

@@ -10,9 +10,11 @@ use corefile::place::{Place, Report};
 use dns::Network;
 use dns::{Name, Rtype};
 
-use crate::config::block::{Directive, Repeat, Role};
+use crate::acl::handler::AclHandler;
+use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::config::mnemonic;
 use crate::config::zone;
+use crate::handlers::chain::{BuildError, Chain};
 
 /// What becomes of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +67,14 @@ impl Directive for Acl {
             zones: zone::arguments(&directive.arguments, block_zones, report),
             policies,
         })
+    }
+
+    fn add_handlers(&self, block: &ServerBlock, chain: &mut Chain<'_>) -> Result<(), BuildError> {
+        chain.add(AclHandler::new(
+            block.all().cloned().collect(),
+            chain.context.counts,
+        ));
+        Ok(())
     }
 }
 

@@ -8,7 +8,8 @@ use futures_util::future::BoxFuture;
 use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Reply, Request};
 
-use crate::config::block::{Directive, Repeat, Role};
+use crate::config::block::{Directive, Repeat, Role, ServerBlock};
+use crate::handlers::chain::{BuildError, Chain};
 
 /// HINFO (RFC 1035 section 3.3.2).
 const HINFO: Rtype = Rtype(13);
@@ -31,6 +32,11 @@ impl Directive for Any {
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
         directive.refuse_all(report);
         Some(Self)
+    }
+
+    fn add_handlers(&self, _: &ServerBlock, chain: &mut Chain<'_>) -> Result<(), BuildError> {
+        chain.add(Self);
+        Ok(())
     }
 }
 

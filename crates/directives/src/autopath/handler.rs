@@ -21,31 +21,30 @@ use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Reply, Request};
 
 use crate::acl::handler::closest;
-use crate::handlers::tally::{Counts, Tally};
+use crate::autopath::{Autopath, SearchPath, search_names};
+use crate::config::block::ServerBlock;
+use crate::handlers::chain::Context;
+use crate::handlers::tally::Tally;
+use crate::kubernetes::Kubernetes;
 
-/// Where search paths are from.
-#[derive(Debug, Clone)]
-pub enum Search {
-    /// All clients have this one.
-    Names(Vec<Name>),
-    /// A pod has that of its namespace.
-    Cluster {
-        /// Which pods there are.
-        clients: Arc<ClientPods>,
-        /// The zones of the cluster.
-        zones: Vec<Name>,
-        /// What stands behind the cluster's: our own search path.
-        more: Vec<Name>,
-    },
+/// The cluster whose pods have the search path of their namespace.
+#[derive(Debug)]
+struct Cluster {
+    /// Its pods.
+    clients: Arc<ClientPods>,
+    /// Its zones.
+    zones: Vec<Name>,
 }
 
 /// The handler of `autopath`.
 #[derive(Debug)]
-pub struct Autopath {
+pub(crate) struct AutopathHandler {
     /// The names, and those below them, that it is for.
     zones: Vec<Name>,
-    /// Where search paths are from.
-    search: Search,
+    /// The cluster that the clients are pods of; without one all have the same search path.
+    cluster: Option<Cluster>,
+    /// The search path, behind the names of the cluster.
+    path: Vec<Name>,
     /// Queries that were answered with another name of the path.
     successes: Tally,
 }
@@ -58,27 +57,43 @@ struct Path {
     of_pod: Option<(Arc<str>, Name)>,
 }
 
-impl Autopath {
-    /// A handler for names in `zones`.
-    #[must_use]
-    pub fn new(zones: Vec<Name>, search: Search, counts: Counts<'_>) -> Self {
-        Self {
-            zones,
-            search,
-            successes: counts.tally(AUTOPATH_SUCCESS),
-        }
+impl AutopathHandler {
+    /// The handler of a block's directive, if it has a path to walk.
+    pub(crate) fn new(
+        autopath: Autopath,
+        block: &ServerBlock,
+        context: &Context<'_>,
+    ) -> Option<Self> {
+        let (cluster, path) = match autopath.path {
+            SearchPath::Names(names) => (None, names),
+            SearchPath::Cluster => {
+                let cluster = Cluster {
+                    clients: context.clients.clone()?,
+                    zones: block.get::<Kubernetes>()?.zones().cloned().collect(),
+                };
+                // As CoreDNS: a file that cannot be read says nothing.
+                let own = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+                (Some(cluster), search_names(&own))
+            }
+        };
+        Some(Self {
+            zones: autopath.zones,
+            cluster,
+            path,
+            successes: context.counts.tally(AUTOPATH_SUCCESS),
+        })
     }
 
     /// The path for a question that is below its first name.
     fn path(&self, question: &Question<'_>) -> Option<Path> {
         let lower = question.name;
         closest(&self.zones, lower)?;
-        let (base_octets, of_pod) = match &self.search {
-            Search::Names(names) => {
-                let first = closest(names.get(..1)?, lower)?;
+        let (base_octets, of_pod) = match &self.cluster {
+            None => {
+                let first = closest(self.path.get(..1)?, lower)?;
                 (lower.len() - first.as_wire().len(), None)
             }
-            Search::Cluster { clients, zones, .. } => {
+            Some(Cluster { clients, zones }) => {
                 let zone = closest(zones, lower)?;
                 let ParsedName::Object(it) = parse_name(ZoneForm::Forward, zone, lower) else {
                     return None;
@@ -106,9 +121,7 @@ impl Autopath {
             names.extend(Branch::Services.name(zone));
             names.push(zone.clone());
         }
-        match &self.search {
-            Search::Names(more) | Search::Cluster { more, .. } => names.extend_from_slice(more),
-        }
+        names.extend_from_slice(&self.path);
         names.push(Name::root());
         names
     }
@@ -168,7 +181,7 @@ fn behind_alias(mut reply: Reply, asked: &Name) -> Reply {
     reply
 }
 
-impl Handler for Autopath {
+impl Handler for AutopathHandler {
     fn name(&self) -> &'static str {
         "autopath"
     }

@@ -6,8 +6,10 @@ use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::Name;
 
+use crate::autopath::handler::AutopathHandler;
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::config::zone;
+use crate::handlers::chain::{BuildError, Chain};
 use crate::kubernetes::{Kubernetes, Pods};
 
 /// How the directive is written, for messages.
@@ -92,6 +94,13 @@ impl Directive for Autopath {
             let mend = "write `pods verified` in the kubernetes of this block";
             report.warn(&autopath.place, message, mend);
         }
+    }
+
+    fn add_handlers(&self, block: &ServerBlock, chain: &mut Chain<'_>) -> Result<(), BuildError> {
+        if let Some(handler) = AutopathHandler::new(self.clone(), block, &chain.context) {
+            chain.add(handler);
+        }
+        Ok(())
     }
 }
 

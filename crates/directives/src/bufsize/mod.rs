@@ -4,6 +4,7 @@ use crate::config::block::{Directive, Repeat, Role};
 use corefile::parser::Statement;
 use corefile::place::Report;
 use dns::Name;
+use server::Shape;
 
 /// The largest datagram unless written (DNS flag day 2020).
 const DEFAULT: u16 = 1232;
@@ -38,5 +39,9 @@ impl Directive for Bufsize {
     fn read_again(self, again: &Statement, zones: &[Name], report: &mut Report) -> Option<Self> {
         Self::read(again, zones, report);
         Some(self)
+    }
+
+    fn shape(&self, shape: &mut Shape) {
+        shape.datagram_octets = Some(self.0);
     }
 }

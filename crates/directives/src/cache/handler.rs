@@ -20,7 +20,8 @@ use server::{Resolution, resolve};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Kept;
+use crate::cache::{Cache, Kept};
+use crate::handlers::tally;
 
 mod item;
 mod kind;
@@ -38,9 +39,9 @@ const WORD: &str = "cache";
 const MOST_WAITING: usize = 1024;
 
 /// The handler.
-pub struct Cache {
+pub(crate) struct CacheHandler {
     /// What the Corefile says.
-    config: crate::config::Cache,
+    config: Cache,
     /// The zones of the block.
     zones: Vec<Name>,
     /// Answers.
@@ -146,15 +147,13 @@ struct Taken {
     kind: Kind,
 }
 
-impl Cache {
+impl CacheHandler {
     /// The handler, for a block of these zones, on a listener with this name in metrics.
-    #[must_use]
-    pub fn new(
-        config: crate::config::Cache,
+    pub(crate) fn new(
+        config: Cache,
         zones: Vec<Name>,
         clock: Arc<dyn Clock>,
-        metrics: &HandlerMetrics,
-        server: &str,
+        counts: tally::Counts<'_>,
     ) -> Self {
         let (refreshes, waiting) = mpsc::channel(MOST_WAITING);
         Self {
@@ -163,7 +162,7 @@ impl Cache {
             refreshes,
             waiting: Mutex::new(Some(waiting)),
             clock,
-            counts: Counts::new(metrics, server, &config.zones),
+            counts: Counts::new(counts.metrics, counts.server, &config.zones),
             config,
             zones,
         }
@@ -436,7 +435,7 @@ fn wants_ad(request: &Request) -> bool {
     request.flags & flags::AD != 0
 }
 
-impl Handler for Cache {
+impl Handler for CacheHandler {
     fn name(&self) -> &'static str {
         WORD
     }
@@ -447,11 +446,15 @@ impl Handler for Cache {
             || !self.takes(question.name)
     }
 
+    fn keeps_replies(&self) -> bool {
+        true
+    }
+
     fn same_as(&self, new: &dyn Handler) -> bool {
         let Some(new) = (new as &dyn Any).downcast_ref::<Self>() else {
             return false;
         };
-        let config = crate::config::Cache {
+        let config = Cache {
             place: new.config.place.clone(),
             ..self.config.clone()
         };

@@ -2,6 +2,7 @@
 
 pub(crate) mod handler;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use corefile::lexer::Token;
@@ -10,8 +11,10 @@ use corefile::place::{Place, Report};
 use corefile::quantity::go_duration;
 use dns::Name;
 
-use crate::config::block::{Directive, Role};
+use crate::cache::handler::CacheHandler;
+use crate::config::block::{Directive, Role, ServerBlock};
 use crate::config::zone;
+use crate::handlers::chain::{BuildError, Chain, Context};
 
 /// Replies of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,6 +146,18 @@ impl Directive for Cache {
             (None, None) => {}
         }
         Some(cache)
+    }
+
+    fn add_handlers(&self, block: &ServerBlock, chain: &mut Chain<'_>) -> Result<(), BuildError> {
+        let zones = block.zones_written().map(Name::to_lower).collect();
+        let Context { clock, counts, .. } = chain.context;
+        chain.add(CacheHandler::new(
+            self.clone(),
+            zones,
+            Arc::clone(clock),
+            counts,
+        ));
+        Ok(())
     }
 }
 

@@ -6,6 +6,10 @@ use futures_util::future::BoxFuture;
 use server::chain::{Handler, Next};
 use server::message::{CLASS_CHAOS, Outcome, Question, Reply, Request};
 
+use crate::chaos::Chaos;
+
+/// The version that is told unless one is written.
+const OWN_VERSION: &str = concat!("zonewright-", env!("CARGO_PKG_VERSION"));
 /// The names of each question, lower-case wire form.
 const VERSION: [&[u8]; 2] = [b"\x07version\x04bind\x00", b"\x07version\x06server\x00"];
 /// Who wrote it.
@@ -15,32 +19,36 @@ const HOST: [&[u8]; 2] = [b"\x08hostname\x04bind\x00", b"\x02id\x06server\x00"];
 
 /// The handler of `chaos`.
 #[derive(Debug, Clone)]
-pub struct Chaos {
-    /// The version.
-    pub version: String,
-    /// The authors.
-    pub authors: Vec<String>,
+pub(crate) struct ChaosHandler {
+    /// The directive.
+    chaos: Chaos,
     /// The name of the machine.
-    pub host: String,
+    hostname: String,
 }
 
-impl Chaos {
+impl ChaosHandler {
+    /// A handler on a machine of this name.
+    pub(crate) fn new(chaos: Chaos, hostname: &str) -> Self {
+        let hostname = hostname.to_owned();
+        Self { chaos, hostname }
+    }
+
     /// The texts that answer a name in lower case.
     fn texts(&self, name: &Name) -> Option<Vec<&str>> {
         let wire = name.as_wire();
         if VERSION.contains(&wire) {
-            Some(vec![&self.version])
+            Some(vec![self.chaos.version.as_deref().unwrap_or(OWN_VERSION)])
         } else if HOST.contains(&wire) {
-            Some(vec![&self.host])
+            Some(vec![&self.hostname])
         } else if wire == AUTHORS {
-            Some(self.authors.iter().map(String::as_str).collect())
+            Some(self.chaos.authors.iter().map(String::as_str).collect())
         } else {
             None
         }
     }
 }
 
-impl Handler for Chaos {
+impl Handler for ChaosHandler {
     fn name(&self) -> &'static str {
         "chaos"
     }
@@ -73,17 +81,19 @@ impl Handler for Chaos {
 mod tests {
     use std::sync::Arc;
 
+    use corefile::place::Place;
+
     use super::*;
     use server::testing::{ask, chain};
 
     #[test]
     fn the_four_names_are_answered_in_their_class_alone() {
         let chaos = Chaos {
-            version: "one".into(),
+            place: Place::start_of("Corefile"),
+            version: Some("one".into()),
             authors: vec!["a".into(), "b".into()],
-            host: "node".into(),
         };
-        let chaos = chain(vec![Arc::new(chaos)], vec![]);
+        let chaos = chain(vec![Arc::new(ChaosHandler::new(chaos, "node"))], vec![]);
         let none = "SERVFAIL: plugin/chaos: no next plugin found";
         for (question, want) in [
             (

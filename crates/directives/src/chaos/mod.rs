@@ -6,7 +6,9 @@ use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::Name;
 
-use crate::config::block::{Directive, Repeat, Role};
+use crate::chaos::handler::ChaosHandler;
+use crate::config::block::{Directive, Repeat, Role, ServerBlock};
+use crate::handlers::chain::{BuildError, Chain};
 
 /// The most octets of one string of a TXT record (RFC 1035 section 3.3.14).
 const MAX_OCTETS: usize = 255;
@@ -48,5 +50,10 @@ impl Directive for Chaos {
     fn read_again(self, again: &Statement, zones: &[Name], report: &mut Report) -> Option<Self> {
         Self::read(again, zones, report);
         Some(self)
+    }
+
+    fn add_handlers(&self, _: &ServerBlock, chain: &mut Chain<'_>) -> Result<(), BuildError> {
+        chain.add(ChaosHandler::new(self.clone(), chain.context.hostname));
+        Ok(())
     }
 }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::Name;
+use server::Shape;
 
 use crate::config::zone::{Scheme, ZoneKey};
+use crate::handlers::chain::{BuildError, Chain};
 
 /// A directive of the Corefile, implemented by what it says: its configuration.
 pub trait Directive: Any + Debug + Clone + PartialEq + Send + Sync {
@@ -38,6 +40,17 @@ pub trait Directive: Any + Debug + Clone + PartialEq + Send + Sync {
     fn wants_clients(&self) -> bool {
         false
     }
+
+    /// Adds its handler to the chain of its block. Of several directives of one word the first adds those of all.
+    ///
+    /// # Errors
+    /// When a file or a name that a handler needs cannot be used.
+    fn add_handlers(&self, _block: &ServerBlock, _chain: &mut Chain<'_>) -> Result<(), BuildError> {
+        Ok(())
+    }
+
+    /// Says how all replies of its block are written.
+    fn shape(&self, _shape: &mut Shape) {}
 
     /// Checks all directives of this word against the others of all blocks.
     fn check(_blocks: &[ServerBlock], _report: &mut Report) {}
@@ -76,6 +89,8 @@ trait Said: Any + Debug + Send + Sync {
     fn is_same(&self, other: &dyn Said) -> bool;
     /// Whether it wants to know which pod asks.
     fn wants_clients(&self) -> bool;
+    /// Says how all replies of its block are written.
+    fn shape(&self, shape: &mut Shape);
 }
 
 impl<D: Directive> Said for D {
@@ -85,6 +100,10 @@ impl<D: Directive> Said for D {
 
     fn wants_clients(&self) -> bool {
         Directive::wants_clients(self)
+    }
+
+    fn shape(&self, shape: &mut Shape) {
+        Directive::shape(self, shape);
     }
 }
 
@@ -152,6 +171,14 @@ impl ServerBlock {
     #[must_use]
     pub fn wants_clients(&self) -> bool {
         self.said.iter().any(|said| said.wants_clients())
+    }
+
+    /// How all replies of the block are written.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        let mut shape = Shape::default();
+        self.said.iter().for_each(|said| said.shape(&mut shape));
+        shape
     }
 
     /// Whether questions for a zone come to the block this way: by a key of the zone or above it; to a zone below no

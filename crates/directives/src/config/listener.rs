@@ -1,6 +1,7 @@
 //! Which server blocks share a socket: no zone stands twice there.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use corefile::place::{Place, Report};
 
@@ -17,6 +18,16 @@ pub struct Listener {
     pub host: Option<BindHost>,
     /// The port.
     pub port: u16,
+}
+
+impl Listener {
+    /// The address that it is bound to, if it is bound to one.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        match self.host {
+            Some(BindHost::Address(address)) => Some(address),
+            Some(BindHost::Interface(_)) | None => None,
+        }
+    }
 }
 
 impl ServerBlock {

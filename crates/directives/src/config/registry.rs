@@ -2,13 +2,16 @@
 //! those that CoreDNS has given up. A new directive is one line here.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use corefile::lexer::Token;
 use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::Name;
+use server::Handler;
 
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
+use crate::handlers::chain::{BuildError, Chain, Context};
 
 /// A word of the registry.
 pub(crate) struct Entry {
@@ -48,6 +51,8 @@ pub struct Registered {
     pub(crate) check: fn(&[ServerBlock], &mut Report),
     /// Whether a block has it.
     has: fn(&ServerBlock) -> bool,
+    /// Adds its handlers to the chain of a block.
+    add_handlers: fn(&ServerBlock, &mut Chain<'_>) -> Result<(), BuildError>,
 }
 
 /// A directive that works.
@@ -62,10 +67,22 @@ const fn directive<D: Directive>() -> Entry {
         read: read_into::<D>,
         check: D::check,
         has: ServerBlock::has::<D>,
+        add_handlers: add_handlers::<D>,
     };
     Entry {
         word: D::WORD,
         kind: Kind::Directive(registered),
+    }
+}
+
+/// Adds the handlers of the directives of a word in a block.
+fn add_handlers<D: Directive>(
+    block: &ServerBlock,
+    chain: &mut Chain<'_>,
+) -> Result<(), BuildError> {
+    match block.get::<D>() {
+        None => Ok(()),
+        Some(first) => first.add_handlers(block, chain),
     }
 }
 
@@ -246,6 +263,28 @@ pub fn directives() -> impl DoubleEndedIterator<Item = &'static Registered> {
         Kind::Directive(registered) => Some(registered),
         Kind::Refused(_) | Kind::Gone(_) => None,
     })
+}
+
+/// The handlers of a block in the order of the chain: those in front of its zones, and those behind them.
+///
+/// # Errors
+/// When a file or a name that one needs cannot be used.
+pub fn handlers(
+    block: &ServerBlock,
+    context: Context<'_>,
+) -> Result<[Vec<Arc<dyn Handler>>; 2], BuildError> {
+    let handlers = Vec::new();
+    let mut chain = Chain { context, handlers };
+    let mut before_zones = None;
+    for directive in directives() {
+        if directive.role == Role::Zones {
+            before_zones.get_or_insert(chain.handlers.len());
+        }
+        (directive.add_handlers)(block, &mut chain)?;
+    }
+    let mut before = chain.handlers;
+    let after = before.split_off(before_zones.unwrap_or(before.len()));
+    Ok([before, after])
 }
 
 /// The table of refused directives in Markdown, in the order of the alphabet.

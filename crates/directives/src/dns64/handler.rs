@@ -13,6 +13,7 @@ use ops::metrics::DNS64_TRANSLATED;
 use server::chain::{Handler, Next};
 use server::message::{CLASS_IN, Outcome, Question, Reply, Request};
 
+use crate::dns64::Dns64;
 use crate::handlers::tally::{Counts, Tally};
 
 /// The most TTL where no SOA says another (RFC 6147 section 5.1.7).
@@ -20,28 +21,18 @@ const MOST_TTL: Ttl = Ttl::decode(600);
 
 /// The handler of `dns64`.
 #[derive(Debug)]
-pub struct Dns64 {
-    /// The prefix.
-    prefix: Ipv6Addr,
-    /// How many of its octets count.
-    prefix_octets: usize,
-    /// Whether names that have IPv6 addresses get made ones all the same.
-    translates_all: bool,
-    /// Whether clients that ask over IPv4 are served, too.
-    allows_ipv4: bool,
+pub(crate) struct Dns64Handler {
+    /// The directive.
+    dns64: Dns64,
     /// Replies with made addresses.
     translated: Tally,
 }
 
-impl Dns64 {
+impl Dns64Handler {
     /// A handler that does as the directive says.
-    #[must_use]
-    pub fn new(on: &crate::config::Dns64, counts: Counts<'_>) -> Self {
+    pub(crate) fn new(dns64: Dns64, counts: Counts<'_>) -> Self {
         Self {
-            prefix: on.prefix,
-            prefix_octets: on.prefix_octets,
-            translates_all: on.translates_all,
-            allows_ipv4: on.allows_ipv4,
+            dns64,
             translated: counts.tally(DNS64_TRANSLATED),
         }
     }
@@ -49,7 +40,7 @@ impl Dns64 {
     /// Whether a question is a matter of this.
     fn is_for(&self, qtype: Rtype, qclass: u16, client: SocketAddr) -> bool {
         let is_ipv6 = client.ip().to_canonical().is_ipv6();
-        qtype == Rtype::AAAA && qclass == CLASS_IN && (is_ipv6 || self.allows_ipv4)
+        qtype == Rtype::AAAA && qclass == CLASS_IN && (is_ipv6 || self.dns64.allows_ipv4)
     }
 
     /// Whether a reply lacks what is asked for.
@@ -59,14 +50,14 @@ impl Dns64 {
             return false;
         }
         let mut answers = reply.answers.iter();
-        self.translates_all || !answers.any(|it| it.rtype == Rtype::AAAA)
+        self.dns64.translates_all || !answers.any(|it| it.rtype == Rtype::AAAA)
     }
 
     /// The IPv6 address of an IPv4 one (RFC 6052 section 2.2): octet 8 is left out.
     fn made(&self, address: Ipv4Addr) -> Ipv6Addr {
-        let mut octets = self.prefix.octets();
-        octets[self.prefix_octets..].fill(0);
-        let places = (self.prefix_octets..octets.len()).filter(|place| *place != 8);
+        let mut octets = self.dns64.prefix.octets();
+        octets[self.dns64.prefix_octets..].fill(0);
+        let places = (self.dns64.prefix_octets..octets.len()).filter(|place| *place != 8);
         for (place, octet) in places.zip(address.octets()) {
             octets[place] = octet;
         }
@@ -119,7 +110,7 @@ impl Dns64 {
     }
 }
 
-impl Handler for Dns64 {
+impl Handler for Dns64Handler {
     fn name(&self) -> &'static str {
         "dns64"
     }
@@ -151,9 +142,8 @@ mod tests {
     fn ask(directive: &str, question: &str, from: &str) -> String {
         let text = format!(". {{\n{directive}\n}}\n");
         let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
-        let on = loaded.config.servers[0]
-            .get::<crate::config::Dns64>()
-            .unwrap();
+        let on: &Dns64 = loaded.config.servers[0].get().unwrap();
+        let on = Dns64Handler::new(on.clone(), counts(&HandlerMetrics::default()));
         let lines = [
             "four A 192.0.2.33",
             "both A 192.0.2.1",
@@ -161,11 +151,7 @@ mod tests {
             "out CNAME four",
         ];
         let zones = vec![zone("z.", 1, &lines)];
-        let server = chain_around(
-            vec![Arc::new(Dns64::new(on, counts(&HandlerMetrics::default())))],
-            zones,
-            vec![],
-        );
+        let server = chain_around(vec![Arc::new(on)], zones, vec![]);
         let mut request = request(question);
         request.origin.client = (from.parse::<std::net::IpAddr>().unwrap(), 4000).into();
         ask_request(&server, &mut request)

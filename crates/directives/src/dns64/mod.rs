@@ -9,7 +9,9 @@ use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::{Name, Network};
 
-use crate::config::block::{Directive, Repeat, Role};
+use crate::config::block::{Directive, Repeat, Role, ServerBlock};
+use crate::dns64::handler::Dns64Handler;
+use crate::handlers::chain::{BuildError, Chain};
 
 /// The prefix unless written (RFC 6052 section 2.1).
 const WELL_KNOWN: Ipv6Addr = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0);
@@ -71,6 +73,11 @@ impl Directive for Dns64 {
             }
         }
         Some(self)
+    }
+
+    fn add_handlers(&self, _: &ServerBlock, chain: &mut Chain<'_>) -> Result<(), BuildError> {
+        chain.add(Dns64Handler::new(self.clone(), chain.context.counts));
+        Ok(())
     }
 }
 

@@ -51,7 +51,7 @@ const BUDGET: Duration = Duration::from_secs(5);
 const WORD: &str = "forward";
 
 /// The handler of one `forward`.
-pub struct Forward {
+pub(crate) struct ForwardHandler {
     /// What the Corefile says.
     config: crate::config::Forward,
     /// Who is asked.
@@ -87,10 +87,9 @@ enum Asked {
     Next,
 }
 
-impl Forward {
+impl ForwardHandler {
     /// The handler; `has_next` says whether another `forward` follows in the block.
-    #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         config: crate::config::Forward,
         upstreams: Vec<Upstream>,
         has_next: bool,
@@ -314,7 +313,7 @@ fn is_reply_to(response: &Response, request: &Request) -> bool {
         && question.is_some_and(|(name, qtype, _)| *name == request.name && *qtype == request.qtype)
 }
 
-impl Handler for Forward {
+impl Handler for ForwardHandler {
     fn name(&self) -> &'static str {
         WORD
     }

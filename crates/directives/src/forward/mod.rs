@@ -11,13 +11,29 @@ use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use corefile::quantity::{DurationError, go_duration};
 use dns::{Name, Rcode};
+use ops::HandlerMetrics;
 
-use crate::config::block::{Directive, Repeat, Role};
+use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::config::zone;
+use crate::forward::handler::{ForwardHandler, Upstream};
+use crate::handlers::chain::{BuildError, Chain};
 
 mod target;
 
 pub use target::{Target, TargetHost, TargetScheme};
+
+/// Opens the upstreams of a `forward`.
+pub trait OpenUpstreams {
+    /// The upstreams, each address once.
+    ///
+    /// # Errors
+    /// When a file of TLS cannot be used.
+    fn open(
+        &self,
+        forward: &Forward,
+        metrics: &HandlerMetrics,
+    ) -> Result<Vec<Upstream>, BuildError>;
+}
 
 /// The most TO of one `forward`.
 const MOST_TARGETS: usize = 15;
@@ -202,6 +218,22 @@ impl Directive for Forward {
         forward.targets = target::all(to, forward.tls_server_name.is_some(), report);
         forward.from = zones.into_iter().next()?;
         Some(forward).filter(|it| !it.targets.is_empty())
+    }
+
+    fn add_handlers(&self, block: &ServerBlock, chain: &mut Chain<'_>) -> Result<(), BuildError> {
+        let mut forwards = block.all::<Self>().peekable();
+        while let Some(config) = forwards.next() {
+            let metrics = chain.context.counts.metrics;
+            let upstreams = chain.context.upstreams.open(config, metrics)?;
+            let has_next = forwards.peek().is_some();
+            chain.add(ForwardHandler::new(
+                config.clone(),
+                upstreams,
+                has_next,
+                metrics,
+            ));
+        }
+        Ok(())
     }
 }
 

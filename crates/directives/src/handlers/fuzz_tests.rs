@@ -7,14 +7,12 @@ use ::fuzz::Fuzz;
 use dns::Rtype;
 use dns::testing::{query, with_opt};
 use ops::Clock;
-use server::Handler;
 use server::testing::Setup;
 use server::testing::desk::{Desk, PARTS, given, requests};
 use zone::testing::zone;
 
-use crate::config::{Overrides, parse_text};
-use crate::handlers::testing::counts;
-use crate::handlers::{Acl, AclRule, Cache, Dns64, Hosts, Loadbalance, Rewrite, Templates};
+use crate::config::{Overrides, handlers, parse_text};
+use crate::handlers::testing::context;
 
 /// A desk of one zone with handlers around it, as a Corefile says.
 fn handlers_desk() -> Desk {
@@ -26,43 +24,9 @@ fn handlers_desk() -> Desk {
     let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
     let on = &loaded.config.servers[0];
     let metrics = ops::HandlerMetrics::default();
-    let counts = || counts(&metrics);
-    let acl = |acl: &crate::config::Acl| AclRule {
-        zones: acl.zones.clone(),
-        policies: acl.policies.clone(),
-    };
     let clock: Arc<dyn Clock> = ops::HandClock::at(0);
-    let cache = on.get::<crate::config::Cache>().unwrap();
-    let prefer = on
-        .get::<crate::config::Loadbalance>()
-        .unwrap()
-        .prefer
-        .clone();
-    let before: Vec<Arc<dyn Handler>> = vec![
-        Arc::new(Dns64::new(
-            on.get::<crate::config::Dns64>().unwrap(),
-            counts(),
-        )),
-        Arc::new(Loadbalance::new(None, prefer)),
-        Arc::new(Rewrite::new(on.all().cloned().collect())),
-        Arc::new(Acl::new(on.all().map(acl).collect(), counts())),
-        Arc::new(Cache::new(
-            cache.clone(),
-            vec![],
-            clock,
-            &metrics,
-            "dns://:53",
-        )),
-        Arc::new(Templates::new(
-            on.all().cloned().collect(),
-            zonefile::record,
-            counts(),
-        )),
-        Arc::new(Hosts::new(
-            on.get::<crate::config::Hosts>().unwrap().clone(),
-            &metrics,
-        )),
-    ];
+    let [before, _] = handlers(on, context(&clock, &metrics)).unwrap();
+    assert_eq!(before.len(), 7);
     let mut setup = Setup::new(vec![zone("z.", 5, &["www A 10.0.0.1", "alias CNAME www"])]);
     setup.handlers = [before, vec![]];
     Desk::new(setup)

@@ -16,7 +16,7 @@ use server::chain::{Handler, Next};
 use server::message::{CLASS_IN, Failure, Outcome, Question, Reply, Request};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::HostLine;
+use crate::hosts::{HostLine, Hosts};
 
 /// The handler's word.
 const WORD: &str = "hosts";
@@ -34,7 +34,7 @@ struct Table {
 
 impl Table {
     /// The table of lines, without names outside of the zones.
-    fn new(lines: impl Iterator<Item = HostLine>, config: &crate::config::Hosts) -> Self {
+    fn new(lines: impl Iterator<Item = HostLine>, config: &Hosts) -> Self {
         let mut table = Self::default();
         for HostLine { address, names } in lines {
             for name in names {
@@ -84,9 +84,9 @@ impl Table {
 type Stamp = (Option<SystemTime>, u64);
 
 /// The handler.
-pub struct Hosts {
+pub(crate) struct HostsHandler {
     /// What the Corefile says.
-    config: crate::config::Hosts,
+    config: Hosts,
     /// The lines of the Corefile.
     inline: Table,
     /// The file as it was read last.
@@ -97,10 +97,9 @@ pub struct Hosts {
     metrics: HandlerMetrics,
 }
 
-impl Hosts {
+impl HostsHandler {
     /// The handler; the file is read.
-    #[must_use]
-    pub fn new(config: crate::config::Hosts, metrics: &HandlerMetrics) -> Self {
+    pub(crate) fn new(config: Hosts, metrics: &HandlerMetrics) -> Self {
         let hosts = Self {
             inline: Table::new(config.lines.iter().cloned(), &config),
             file: ArcSwap::default(),
@@ -253,7 +252,7 @@ fn pattern_of<'r>(lower: &[u8], room: &'r mut [u8; 257]) -> Option<&'r [u8]> {
     room.get(..2 + parent.len())
 }
 
-impl Handler for Hosts {
+impl Handler for HostsHandler {
     fn name(&self) -> &'static str {
         WORD
     }
@@ -275,7 +274,7 @@ impl Handler for Hosts {
         let Some(new) = (new as &dyn Any).downcast_ref::<Self>() else {
             return false;
         };
-        let config = crate::config::Hosts {
+        let config = Hosts {
             place: new.config.place.clone(),
             ..self.config.clone()
         };

@@ -14,6 +14,8 @@ use dns::{Name, Ttl};
 use crate::config::block::{Directive, Role, ServerBlock};
 use crate::config::zone;
 use crate::forward::Forward;
+use crate::handlers::chain::{BuildError, Chain};
+use crate::hosts::handler::HostsHandler;
 
 /// The file unless given.
 const FILE: &str = "/etc/hosts";
@@ -178,6 +180,14 @@ impl Directive for Hosts {
             };
             report.warn(&hosts.place, &message, mend);
         }
+    }
+
+    fn add_handlers(&self, _: &ServerBlock, chain: &mut Chain<'_>) -> Result<(), BuildError> {
+        chain.add(HostsHandler::new(
+            self.clone(),
+            chain.context.counts.metrics,
+        ));
+        Ok(())
     }
 }
 

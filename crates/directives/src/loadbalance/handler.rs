@@ -3,13 +3,12 @@
 //! [`Shape`]: server::Shape
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use dns::Network;
 use dns::{Name, Rcode, Record, Rtype};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -19,133 +18,152 @@ use server::message::{Outcome, Question, Request};
 use server::shuffle::{Dice, parts, shuffle};
 use tokio_util::sync::CancellationToken;
 
+use crate::handlers::chain::BuildError;
+use crate::loadbalance::{Loadbalance, Policy};
+
 /// The weights of addresses, by name in lower case; 1 for those that are not there.
-pub type Weights = HashMap<Name, Vec<(IpAddr, u8)>>;
+type Weights = HashMap<Name, Vec<(IpAddr, u8)>>;
 
 /// A line of a file of weights that means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "line {line}: {what}; write a name alone on its line, then ADDRESS WEIGHT (1 to 255) for each"
 )]
-pub struct BadWeights {
+struct BadWeights {
     /// Which.
-    pub line: usize,
+    line: usize,
     /// What is wrong.
-    pub what: String,
+    what: String,
 }
 
 /// The handler of `loadbalance`.
-pub struct Loadbalance {
-    /// The file of weights, how often it is looked at, and what it says; nothing for any order.
-    weighted: Option<(PathBuf, Duration, ArcSwap<Weights>)>,
-    /// Networks whose addresses come in front.
-    prefer: Vec<Network>,
+pub(crate) struct LoadbalanceHandler {
+    /// The directive.
+    balance: Loadbalance,
+    /// What its file of weights says.
+    weights: ArcSwap<Weights>,
     /// For the order.
     dice: Mutex<Dice>,
 }
 
-impl Loadbalance {
-    /// Any order, or by the weights that the file says.
-    #[must_use]
-    pub fn new(weighted: Option<(PathBuf, Duration, Weights)>, prefer: Vec<Network>) -> Self {
-        let swap = |(file, every, weights)| (file, every, ArcSwap::from_pointee(weights));
+impl LoadbalanceHandler {
+    /// The handler, with the weights of its file. A file that may come later is looked for again.
+    ///
+    /// # Errors
+    /// When the weights cannot be read.
+    pub(crate) fn new(balance: Loadbalance) -> Result<Self, BuildError> {
+        let weights = match &balance.policy {
+            Policy::RoundRobin => Weights::new(),
+            Policy::Weighted { file, reload } => {
+                let wrong = |error: Box<dyn Error + Send + Sync>| {
+                    BuildError::new(&balance.place, file.display(), error)
+                };
+                match std::fs::read_to_string(file) {
+                    Ok(text) => read_weights(&text).map_err(|error| wrong(error.into()))?,
+                    Err(error) if !reload.is_zero() => {
+                        tracing::warn!(file = %file.display(), %error, "weights cannot be read yet");
+                        Weights::new()
+                    }
+                    Err(error) => return Err(wrong(Box::from(error))),
+                }
+            }
+        };
+        Ok(Self::with_weights(balance, weights))
+    }
+
+    /// A handler with these weights.
+    fn with_weights(balance: Loadbalance, weights: Weights) -> Self {
         Self {
-            weighted: weighted.map(swap),
-            prefer,
+            balance,
+            weights: ArcSwap::from_pointee(weights),
             dice: Mutex::new(Dice::new()),
         }
     }
 
-    /// Reads a file of weights.
-    ///
-    /// # Errors
-    /// The first line that means nothing.
-    pub fn read_weights(text: &str) -> Result<Weights, BadWeights> {
-        let mut weights = Weights::new();
-        let mut name: Option<Name> = None;
-        for (place, line) in text.lines().enumerate() {
-            let bad = |what: String| BadWeights {
-                line: place + 1,
-                what,
-            };
-            let words: Vec<&str> = line.split_whitespace().collect();
-            match words[..] {
-                [] => {}
-                [first, ..] if first.starts_with('#') => {}
-                [word] => {
-                    if word.parse::<IpAddr>().is_ok() {
-                        return Err(bad(format!("{word} has no weight")));
-                    }
-                    let parsed = Name::parse_in(word, &Name::root());
-                    let parsed = parsed.map_err(|error| bad(format!("{word}: {error}")))?;
-                    name = Some(parsed.to_lower());
-                }
-                [address, weight] => {
-                    let parsed = address.parse();
-                    let parsed = parsed.map_err(|_| bad(format!("{address} is no address")))?;
-                    let Ok(weight @ 1..) = weight.parse() else {
-                        return Err(bad(format!("{weight} is no weight")));
-                    };
-                    let Some(name) = &name else {
-                        return Err(bad("an address before any name".to_owned()));
-                    };
-                    weights
-                        .entry(name.clone())
-                        .or_default()
-                        .push((parsed, weight));
-                }
-                _ => return Err(bad("too many words".to_owned())),
-            }
-        }
-        Ok(weights)
-    }
-
     /// Puts a section into order.
     fn order(&self, records: &mut [Record], dice: &mut Dice, is_by_weight: bool) {
-        match &self.weighted {
-            None => shuffle(records, dice),
-            Some((_, _, weights)) if is_by_weight => {
+        match &self.balance.policy {
+            Policy::RoundRobin => shuffle(records, dice),
+            Policy::Weighted { .. } if is_by_weight => {
                 let [addresses, _] = parts(records);
-                if let Some(first) = by_weight(addresses, &weights.load(), dice) {
+                if let Some(first) = by_weight(addresses, &self.weights.load(), dice) {
                     addresses.swap(0, first);
                 }
             }
-            Some(_) => {}
+            Policy::Weighted { .. } => {}
         }
-        if !self.prefer.is_empty() {
+        let prefer = &self.balance.prefer;
+        if !prefer.is_empty() {
             let [addresses, _] = parts(records);
             // Stable: within a network the order stays.
             addresses.sort_by_key(|record| {
                 let address = record.view().address();
-                let place =
-                    address.and_then(|it| self.prefer.iter().position(|net| net.contains(it)));
+                let place = address.and_then(|it| prefer.iter().position(|net| net.contains(it)));
                 place.unwrap_or(usize::MAX)
             });
         }
     }
 
     /// Takes a changed file of weights into use, and says what is wrong with it.
-    fn look(&self) {
-        let Some((file, _, weights)) = &self.weighted else {
-            return;
-        };
+    fn look(&self, file: &Path) {
         let name = file.display();
         match std::fs::read_to_string(file) {
             Err(error) => {
                 tracing::error!(file = %name, %error, "weights cannot be read; the old stay in use")
             }
-            Ok(text) => match Self::read_weights(&text) {
+            Ok(text) => match read_weights(&text) {
                 Err(error) => {
                     tracing::error!(file = %name, %error, "weights are wrong; the old stay in use")
                 }
-                Ok(new) if new != **weights.load() => {
-                    weights.store(Arc::new(new));
+                Ok(new) if new != **self.weights.load() => {
+                    self.weights.store(Arc::new(new));
                     tracing::info!(file = %name, "weights changed and are in use");
                 }
                 Ok(_) => {}
             },
         }
     }
+}
+
+/// Reads a file of weights. The error is the first line that means nothing.
+fn read_weights(text: &str) -> Result<Weights, BadWeights> {
+    let mut weights = Weights::new();
+    let mut name: Option<Name> = None;
+    for (place, line) in text.lines().enumerate() {
+        let bad = |what: String| BadWeights {
+            line: place + 1,
+            what,
+        };
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [] => {}
+            [first, ..] if first.starts_with('#') => {}
+            [word] => {
+                if word.parse::<IpAddr>().is_ok() {
+                    return Err(bad(format!("{word} has no weight")));
+                }
+                let parsed = Name::parse_in(word, &Name::root());
+                let parsed = parsed.map_err(|error| bad(format!("{word}: {error}")))?;
+                name = Some(parsed.to_lower());
+            }
+            [address, weight] => {
+                let parsed = address.parse();
+                let parsed = parsed.map_err(|_| bad(format!("{address} is no address")))?;
+                let Ok(weight @ 1..) = weight.parse() else {
+                    return Err(bad(format!("{weight} is no weight")));
+                };
+                let Some(name) = &name else {
+                    return Err(bad("an address before any name".to_owned()));
+                };
+                weights
+                    .entry(name.clone())
+                    .or_default()
+                    .push((parsed, weight));
+            }
+            _ => return Err(bad("too many words".to_owned())),
+        }
+    }
+    Ok(weights)
 }
 
 /// The address that comes first this time: as often as its weight says.
@@ -171,7 +189,7 @@ fn by_weight(addresses: &[Record], weights: &Weights, dice: &mut Dice) -> Option
         })
 }
 
-impl Handler for Loadbalance {
+impl Handler for LoadbalanceHandler {
     fn name(&self) -> &'static str {
         "loadbalance"
     }
@@ -203,11 +221,10 @@ impl Handler for Loadbalance {
     }
 
     fn background(self: Arc<Self>, cancel: CancellationToken) -> Option<BoxFuture<'static, ()>> {
-        let (file, every, _) = self.weighted.as_ref()?;
-        let (file, every) = (file.clone(), *every);
-        if every.is_zero() {
-            return None;
-        }
+        let (file, every) = match &self.balance.policy {
+            Policy::Weighted { file, reload } if !reload.is_zero() => (file.clone(), *reload),
+            Policy::Weighted { .. } | Policy::RoundRobin => return None,
+        };
         let follow = async move {
             let mut watch = FileWatch::new();
             loop {
@@ -217,9 +234,9 @@ impl Handler for Loadbalance {
                         () = watch.changed(every) => {}
                     }
                 }
-                let this = Arc::clone(&self);
+                let (this, file) = (Arc::clone(&self), file.clone());
                 // A look that panicked is one that is not there: the weights in use stay.
-                if tokio::task::spawn_blocking(move || this.look())
+                if tokio::task::spawn_blocking(move || this.look(&file))
                     .await
                     .is_err()
                 {
@@ -233,8 +250,12 @@ impl Handler for Loadbalance {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
-    use dns::{Rdata, Ttl};
+    use corefile::place::Place;
+    use dns::{Network, Rdata, Ttl};
+    use std::time::Duration;
 
     /// Records of one name with these addresses.
     fn records(addresses: &[&str]) -> Vec<Record> {
@@ -250,6 +271,16 @@ mod tests {
         addresses.iter().map(record).collect()
     }
 
+    /// A handler.
+    fn handler(policy: Policy, prefer: Vec<Network>, weights: Weights) -> LoadbalanceHandler {
+        let balance = Loadbalance {
+            place: Place::start_of("Corefile"),
+            policy,
+            prefer,
+        };
+        LoadbalanceHandler::with_weights(balance, weights)
+    }
+
     /// The addresses of records.
     fn addresses(records: &[Record]) -> Vec<String> {
         let texts = records.iter().filter_map(|record| record.view().address());
@@ -259,9 +290,11 @@ mod tests {
     #[test]
     fn an_address_comes_first_as_often_as_its_weight_says() {
         let text = "# weights\n\na.test\n10.0.0.1 3\n10.0.0.2 1\nother.test\n10.0.0.2 255\n";
-        let weights = Loadbalance::read_weights(text).unwrap();
-        let weighted = Some((PathBuf::new(), Duration::ZERO, weights));
-        let balance = Loadbalance::new(weighted, vec![]);
+        let weighted = Policy::Weighted {
+            file: PathBuf::new(),
+            reload: Duration::ZERO,
+        };
+        let balance = handler(weighted, vec![], read_weights(text).unwrap());
         let (mut dice, mut first) = (Dice::new(), 0);
         for _ in 0..4000 {
             let mut all = records(&["10.0.0.2", "10.0.0.1"]);
@@ -274,7 +307,7 @@ mod tests {
     #[test]
     fn preferred_networks_come_in_front_in_their_order() {
         let nets = ["10.2.0.0/16", "10.1.0.0/16"].map(|net| net.parse().unwrap());
-        let balance = Loadbalance::new(None, nets.to_vec());
+        let balance = handler(Policy::RoundRobin, nets.to_vec(), Weights::new());
         let mut all = records(&["10.9.0.1", "10.1.0.1", "10.2.0.1"]);
         balance.order(&mut all, &mut Dice::new(), true);
         assert_eq!(addresses(&all), ["10.2.0.1", "10.1.0.1", "10.9.0.1"]);
@@ -291,10 +324,7 @@ mod tests {
             ("a\n10.0.0.1 1 1", 2, "too many words"),
         ] {
             let what = what.to_owned();
-            assert_eq!(
-                Loadbalance::read_weights(text),
-                Err(BadWeights { line, what })
-            );
+            assert_eq!(read_weights(text), Err(BadWeights { line, what }));
         }
     }
 }

@@ -9,8 +9,11 @@ use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use corefile::quantity::go_duration;
 use dns::{Name, Network};
+use server::Shape;
 
-use crate::config::block::{Directive, Repeat, Role};
+use crate::config::block::{Directive, Repeat, Role, ServerBlock};
+use crate::handlers::chain::{BuildError, Chain};
+use crate::loadbalance::handler::LoadbalanceHandler;
 
 /// How often the file of weights is looked at unless written, as CoreDNS.
 const RELOAD: Duration = Duration::from_secs(30);
@@ -38,6 +41,13 @@ pub enum Policy {
         /// How often it is looked at; never again for zero.
         reload: Duration,
     },
+}
+
+impl Loadbalance {
+    /// Whether any order of addresses does.
+    fn is_plain(&self) -> bool {
+        self.policy == Policy::RoundRobin && self.prefer.is_empty()
+    }
 }
 
 impl Directive for Loadbalance {
@@ -114,5 +124,16 @@ impl Directive for Loadbalance {
         };
         self.place = again.name.place.clone();
         Some(self)
+    }
+
+    fn add_handlers(&self, _: &ServerBlock, chain: &mut Chain<'_>) -> Result<(), BuildError> {
+        if !self.is_plain() {
+            chain.add(LoadbalanceHandler::new(self.clone())?);
+        }
+        Ok(())
+    }
+
+    fn shape(&self, shape: &mut Shape) {
+        shape.shuffles = self.is_plain();
     }
 }

@@ -27,7 +27,7 @@ const LOOPBACK: &[u8] = b"\x011\x010\x010\x03127\x07in-addr\x04arpa\x00";
 
 /// The handler of `local`.
 #[derive(Debug)]
-pub struct Local {
+pub(crate) struct LocalHandler {
     /// Whether names that begin with the label `localhost` are answered, too.
     has_prefix: bool,
     /// Queries for names in or like localhost, but not for itself.
@@ -47,10 +47,9 @@ enum Kind {
     Missing(usize),
 }
 
-impl Local {
+impl LocalHandler {
     /// A handler.
-    #[must_use]
-    pub fn new(has_prefix: bool, counts: Counts<'_>) -> Self {
+    pub(crate) fn new(has_prefix: bool, counts: Counts<'_>) -> Self {
         Self {
             has_prefix,
             asked: counts.tally(LOCAL_LOCALHOST).counter(&[]),
@@ -138,7 +137,7 @@ fn soa() -> Rdata {
     soa.rdata(Serial::decode(1))
 }
 
-impl Handler for Local {
+impl Handler for LocalHandler {
     fn name(&self) -> &'static str {
         "local"
     }
@@ -173,7 +172,7 @@ mod tests {
     fn the_machine_itself_is_answered_for() {
         let soa = "604800 IN SOA localhost. root.localhost. 1 0 0 0 604800";
         let metrics = HandlerMetrics::default();
-        let on = Arc::new(Local::new(true, counts(&metrics)));
+        let on = Arc::new(LocalHandler::new(true, counts(&metrics)));
         let server = chain(vec![on.clone()], vec![]);
         let next = "SERVFAIL: plugin/local: no next plugin found";
         for (question, want) in [
@@ -226,7 +225,10 @@ mod tests {
             assert_eq!(ask(&server, question), want, "{question}");
         }
         assert_eq!(on.asked.get(), 3);
-        let without = chain(vec![Arc::new(Local::new(false, counts(&metrics)))], vec![]);
+        let without = chain(
+            vec![Arc::new(LocalHandler::new(false, counts(&metrics)))],
+            vec![],
+        );
         assert_eq!(ask(&without, "localhost.test. A"), next);
     }
 }

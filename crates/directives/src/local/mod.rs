@@ -6,7 +6,9 @@ use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::Name;
 
-use crate::config::block::{Directive, Repeat, Role};
+use crate::config::block::{Directive, Repeat, Role, ServerBlock};
+use crate::handlers::chain::{BuildError, Chain};
+use crate::local::handler::LocalHandler;
 
 /// What is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,5 +54,10 @@ impl Directive for Local {
             }
         }
         Some(self)
+    }
+
+    fn add_handlers(&self, _: &ServerBlock, chain: &mut Chain<'_>) -> Result<(), BuildError> {
+        chain.add(LocalHandler::new(self.has_prefix, chain.context.counts));
+        Ok(())
     }
 }

@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LOOKOUT: Duration = Duration::from_secs(2);
 
 /// The handler.
-pub struct Loop {
+pub(crate) struct LoopHandler {
     /// The first zone of the block.
     zone: Name,
     /// The question's name.
@@ -45,10 +45,9 @@ pub struct Loop {
     found: Notify,
 }
 
-impl Loop {
+impl LoopHandler {
     /// The handler of a block whose first zone this is, listening there.
-    #[must_use]
-    pub fn new(zone: &Name, host: Option<IpAddr>, port: u16) -> Self {
+    pub(crate) fn new(zone: &Name, host: Option<IpAddr>, port: u16) -> Self {
         let number = || {
             let parts = [random_id(), random_id(), random_id(), random_id()];
             parts
@@ -132,9 +131,13 @@ impl Loop {
     }
 }
 
-impl Handler for Loop {
+impl Handler for LoopHandler {
     fn name(&self) -> &'static str {
         WORD
+    }
+
+    fn is_probe(&self) -> bool {
+        true
     }
 
     fn passes(&self, question: &Question<'_>) -> bool {
@@ -177,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_third_time_the_question_comes_it_is_a_loop() {
-        let probe = Arc::new(Loop::new(&"t.".parse().unwrap(), None, 1));
+        let probe = Arc::new(LoopHandler::new(&"t.".parse().unwrap(), None, 1));
         assert_eq!(probe.name.label_count(), 3);
         let fore = vec![Arc::clone(&probe) as Arc<dyn Handler>];
         let server = chain(fore, vec![Arc::new(Counting::default())]);

@@ -1,6 +1,9 @@
 //! `loop`: queries that come back end the server.
 
-use crate::config::block::{Directive, Role};
+use crate::config::block::{Directive, Role, ServerBlock};
+use crate::config::listener::Listener;
+use crate::handlers::chain::{BuildError, Chain};
+use crate::r#loop::handler::LoopHandler;
 use corefile::parser::Statement;
 use corefile::place::Report;
 use dns::Name;
@@ -20,5 +23,13 @@ impl Directive for Loop {
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
         directive.refuse_all(report);
         Some(Self)
+    }
+
+    fn add_handlers(&self, block: &ServerBlock, chain: &mut Chain<'_>) -> Result<(), BuildError> {
+        if let Some(key) = block.zones.first() {
+            let address = block.listeners().first().and_then(Listener::address);
+            chain.add(LoopHandler::new(&key.apex, address, key.port));
+        }
+        Ok(())
     }
 }

@@ -20,34 +20,51 @@ use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Request};
 
 use crate::acl::handler::closest;
-use crate::config::CLIENT_LABEL;
+use crate::config::block::ServerBlock;
+use crate::handlers::chain::Context;
+use crate::kubernetes::Kubernetes;
+use crate::metadata::{CLIENT_LABEL, Metadata};
 
 /// What is found out, by label.
 type Labels = BTreeMap<Cow<'static, str>, String>;
 
 /// What a cluster tells.
-#[derive(Debug, Clone)]
-pub struct ClusterMetadata {
+#[derive(Debug)]
+struct Cluster {
     /// Its zones.
-    pub zones: Vec<Name>,
+    zones: Vec<Name>,
     /// Those of them that hold ServiceImports.
-    pub clusterset: Vec<Name>,
+    clusterset: Vec<Name>,
     /// Whether endpoints have names by their topology zones.
-    pub is_zonal: bool,
-    /// Who asks, where the pods are known.
-    pub clients: Option<Arc<ClientPods>>,
+    is_zonal: bool,
+    /// The pods that ask, where they are known.
+    clients: Option<Arc<ClientPods>>,
 }
 
 /// The handler of `metadata`.
 #[derive(Debug)]
-pub struct Metadata {
-    /// The names, and those below them, that it is for.
-    pub zones: Vec<Name>,
+pub(crate) struct MetadataHandler {
+    /// The directive.
+    metadata: Metadata,
     /// The cluster.
-    pub cluster: Option<ClusterMetadata>,
+    cluster: Option<Cluster>,
 }
 
-impl ClusterMetadata {
+impl MetadataHandler {
+    /// The handler of a block's directive.
+    pub(crate) fn new(metadata: Metadata, block: &ServerBlock, context: &Context<'_>) -> Self {
+        let cluster = |kubernetes: &Kubernetes| Cluster {
+            zones: kubernetes.zones().cloned().collect(),
+            clusterset: kubernetes.clusterset_zones.clone(),
+            is_zonal: kubernetes.options.zonal,
+            clients: context.clients.clone(),
+        };
+        let cluster = block.get().map(cluster);
+        Self { metadata, cluster }
+    }
+}
+
+impl Cluster {
     /// Adds what the cluster tells of a request.
     fn collect(&self, request: &Request, labels: &mut Labels) {
         let client = request.origin.client.ip();
@@ -150,18 +167,21 @@ fn parts_of(form: ZoneForm, name: &ParsedName<'_>, is_zonal: bool) -> Option<Lab
     Some(parts)
 }
 
-impl Handler for Metadata {
+impl Handler for MetadataHandler {
     fn name(&self) -> &'static str {
         "metadata"
     }
 
     fn passes(&self, question: &Question<'_>) -> bool {
-        closest(&self.zones, question.name).is_none()
+        closest(&self.metadata.zones, question.name).is_none()
     }
 
     fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {
         let lower = request.name.to_lower();
-        if let (Some(cluster), Some(_)) = (&self.cluster, closest(&self.zones, lower.as_wire())) {
+        if let (Some(cluster), Some(_)) = (
+            &self.cluster,
+            closest(&self.metadata.zones, lower.as_wire()),
+        ) {
             let mut labels = std::mem::take(&mut request.metadata);
             cluster.collect(request, &mut labels);
             request.metadata = labels;
@@ -190,7 +210,7 @@ mod tests {
             labels: Some([("app.example/x".into(), "web".into())].into()),
         };
         clients.publish_all([(&at, pod)].into_iter());
-        let on = ClusterMetadata {
+        let on = Cluster {
             zones: vec![name("cluster.local."), name("clusterset.local.")],
             clusterset: vec![name("clusterset.local.")],
             is_zonal: true,

@@ -8,7 +8,9 @@ use dns::Name;
 
 use crate::config::block::{Directive, Role, ServerBlock};
 use crate::config::zone;
+use crate::handlers::chain::{BuildError, Chain};
 use crate::log::{LogField, LogPiece, LogRule};
+use crate::metadata::handler::MetadataHandler;
 use crate::rewrite::{EdnsValue, RewriteField, RewriteRule, Variable};
 use crate::template::Template;
 
@@ -38,6 +40,13 @@ impl Directive for Metadata {
             place: directive.name.place.clone(),
             zones: zone::arguments(&directive.arguments, block_zones, report),
         })
+    }
+
+    fn add_handlers(&self, block: &ServerBlock, chain: &mut Chain<'_>) -> Result<(), BuildError> {
+        if block.uses_metadata() {
+            chain.add(MetadataHandler::new(self.clone(), block, &chain.context));
+        }
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@ use crate::config::block::{Directive, Repeat, Role};
 use corefile::parser::Statement;
 use corefile::place::Report;
 use dns::Name;
+use server::Shape;
 
 /// The directive. Replies are written that way by the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,5 +20,9 @@ impl Directive for Minimal {
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
         directive.refuse_all(report);
         Some(Self)
+    }
+
+    fn shape(&self, shape: &mut Shape) {
+        shape.is_minimal = true;
     }
 }

@@ -22,7 +22,7 @@ use crate::handlers::name_text::NameText;
 
 /// The handler of `rewrite`.
 #[derive(Debug)]
-pub struct Rewrite {
+pub(crate) struct RewriteHandler {
     /// The rules, in the order of the file.
     rules: Vec<RewriteRule>,
     /// Which queries it may be for.
@@ -54,10 +54,9 @@ enum Done<'r> {
     Invalid(String),
 }
 
-impl Rewrite {
+impl RewriteHandler {
     /// A handler for these rules.
-    #[must_use]
-    pub fn new(rules: Vec<RewriteRule>) -> Self {
+    pub(crate) fn new(rules: Vec<RewriteRule>) -> Self {
         let mut reach = Reach::default();
         for (place, rule) in rules.iter().enumerate() {
             let names = match &rule.field {
@@ -220,7 +219,7 @@ fn rename<'r>(rule: &'r NameRule, request: &mut Request, lower: String) -> Done<
     Done::Fits(undo)
 }
 
-impl Handler for Rewrite {
+impl Handler for RewriteHandler {
     fn name(&self) -> &'static str {
         "rewrite"
     }

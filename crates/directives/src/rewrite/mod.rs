@@ -13,8 +13,10 @@ mod name;
 pub use edns::{EdnsAction, EdnsOption, EdnsRule, EdnsValue, Variable};
 pub use name::{AnswerRule, NameMatch, NameRule, filled};
 
-use crate::config::block::{Directive, Repeat, Role};
+use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::config::mnemonic;
+use crate::handlers::chain::{BuildError, Chain};
+use crate::rewrite::handler::RewriteHandler;
 use corefile::lexer::Token;
 use corefile::parser::Statement;
 use corefile::place::{Place, Report};
@@ -166,6 +168,11 @@ impl Directive for RewriteRule {
             stops,
             field: read?,
         })
+    }
+
+    fn add_handlers(&self, block: &ServerBlock, chain: &mut Chain<'_>) -> Result<(), BuildError> {
+        chain.add(RewriteHandler::new(block.all().cloned().collect()));
+        Ok(())
     }
 }
 

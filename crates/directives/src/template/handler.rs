@@ -14,23 +14,19 @@ use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Reply, Request};
 
 use crate::acl::handler::closest;
-use crate::config::{CLASS_ANY, Template};
+use crate::config::mnemonic::CLASS_ANY;
 use crate::handlers::name_text::NameText;
 use crate::handlers::tally::{Counts, Tally};
-
-/// Reads a record as a template gives it. Handed in, for zone files are not read here.
-pub type ReadRecord = fn(&str) -> Result<Record, String>;
+use crate::template::Template;
 
 /// The sections by their names, in the order of a template's records.
 const SECTIONS: [&str; 3] = ["answer", "authority", "additional"];
 
 /// The handler of `template`.
 #[derive(Debug)]
-pub struct Templates {
+pub(crate) struct TemplateHandler {
     /// The directives, in the order of the file.
     templates: Vec<Template>,
-    /// Reads records.
-    read: ReadRecord,
     /// Queries that a directive was for.
     matches: Tally,
     /// Templates that could not be filled in.
@@ -49,13 +45,11 @@ enum Choice<'t> {
     Chosen(&'t Template, &'t Name, Option<usize>),
 }
 
-impl Templates {
+impl TemplateHandler {
     /// A handler for these directives.
-    #[must_use]
-    pub fn new(templates: Vec<Template>, read: ReadRecord, counts: Counts<'_>) -> Self {
+    pub(crate) fn new(templates: Vec<Template>, counts: Counts<'_>) -> Self {
         Self {
             templates,
-            read,
             matches: counts.tally(m::TEMPLATE_MATCHES),
             failures: counts.tally(m::TEMPLATE_FAILURES),
             record_failures: counts.tally(m::TEMPLATE_RR_FAILURES),
@@ -160,7 +154,7 @@ impl Templates {
             self.failures.increase(labels);
             error.to_string()
         })?;
-        (self.read)(&text).inspect_err(|_| self.record_failures.increase(labels))
+        zonefile::record(&text).inspect_err(|_| self.record_failures.increase(labels))
     }
 }
 
@@ -191,7 +185,7 @@ fn failed(error: Option<String>) -> Outcome {
     })
 }
 
-impl Handler for Templates {
+impl Handler for TemplateHandler {
     fn name(&self) -> &'static str {
         "template"
     }

@@ -7,10 +7,12 @@ use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use dns::{Name, Rcode, Rtype};
 
-use crate::config::block::{Directive, Repeat, Role};
+use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::config::mnemonic;
 use crate::config::pattern::Pattern;
 use crate::config::zone;
+use crate::handlers::chain::{BuildError, Chain};
+use crate::template::handler::TemplateHandler;
 
 /// What a template may name of the question.
 const FIELDS: &[&str] = &[
@@ -72,6 +74,14 @@ impl Directive for Template {
             option(&mut template, directive, line, report);
         }
         Some(template)
+    }
+
+    fn add_handlers(&self, block: &ServerBlock, chain: &mut Chain<'_>) -> Result<(), BuildError> {
+        chain.add(TemplateHandler::new(
+            block.all().cloned().collect(),
+            chain.context.counts,
+        ));
+        Ok(())
     }
 }
 

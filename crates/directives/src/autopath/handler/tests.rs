@@ -44,7 +44,7 @@ impl Handler for Knows {
 }
 
 /// The handler for `z.`, which a pod of the namespace `a` asks.
-fn of_cluster() -> Arc<Autopath> {
+fn of_cluster() -> Arc<AutopathHandler> {
     let clients = Arc::new(ClientPods::default());
     let at = PodAddress {
         namespace: "a".into(),
@@ -56,16 +56,19 @@ fn of_cluster() -> Arc<Autopath> {
         labels: None,
     };
     clients.publish_all([(&at, pod)].into_iter());
-    let search = Search::Cluster {
-        clients,
-        zones: vec!["z.".parse().unwrap()],
-        more: vec!["host.test.".parse().unwrap()],
-    };
-    Arc::new(Autopath::new(
-        vec![Name::root()],
-        search,
-        counts(&HandlerMetrics::default()),
-    ))
+    let zones = vec!["z.".parse().unwrap()];
+    let path = vec!["host.test.".parse().unwrap()];
+    handler(Some(Cluster { clients, zones }), path)
+}
+
+/// The handler for all names.
+fn handler(cluster: Option<Cluster>, path: Vec<Name>) -> Arc<AutopathHandler> {
+    Arc::new(AutopathHandler {
+        zones: vec![Name::root()],
+        cluster,
+        path,
+        successes: counts(&HandlerMetrics::default()).tally(AUTOPATH_SUCCESS),
+    })
 }
 
 /// The zone of these tests.
@@ -90,12 +93,7 @@ fn ask(question: &str) -> String {
 #[test]
 fn s95_the_third_element_answers_behind_an_alias_and_other_names_are_left_alone() {
     let names = ["one.test.", "two.test.", "three.test."];
-    let search = Search::Names(names.map(|name| name.parse().unwrap()).to_vec());
-    let autopath = Arc::new(Autopath::new(
-        vec![Name::root()],
-        search,
-        counts(&HandlerMetrics::default()),
-    ));
+    let autopath = handler(None, names.map(|name| name.parse().unwrap()).to_vec());
     let knows = Arc::new(Knows(&["www.three.test.", "x.other.test."]));
     let server = chain_around(vec![autopath.clone()], vec![], vec![knows]);
     for (question, want) in [

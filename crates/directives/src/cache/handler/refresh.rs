@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cache::handler::item::{Item, Refreshing};
 use crate::cache::handler::kind::Kind;
-use crate::cache::handler::{Cache, REFRESH_LIMIT, is_of_zone};
+use crate::cache::handler::{CacheHandler, REFRESH_LIMIT, is_of_zone};
 
 /// Refreshes at once.
 const MOST_AT_ONCE: usize = 256;
@@ -38,7 +38,7 @@ pub(super) struct Refresh {
     told: Option<oneshot::Sender<Option<Outcome>>>,
 }
 
-impl Cache {
+impl CacheHandler {
     /// Has an item asked for again, unless that is under way or the queue is full.
     pub(super) fn refresh_later(
         &self,
@@ -193,7 +193,7 @@ impl Cache {
     }
 }
 
-impl Cache {
+impl CacheHandler {
     /// The item that is kept for a request, for tests.
     #[cfg(test)]
     pub(super) fn kept(&self, request: &Request) -> Option<Arc<Item>> {

@@ -9,6 +9,7 @@ use server::testing::{ask, chain, chain_around, request, text};
 use zone::testing::zone;
 
 use super::*;
+use crate::handlers::testing::counts;
 
 /// What stands behind: each question gets the next of these, then no more than a code.
 #[derive(Default)]
@@ -62,27 +63,20 @@ fn reply(rcode: u16, records: &[&str]) -> Outcome {
 /// A cache with these lines in front of a script.
 struct Setup {
     clock: Arc<HandClock>,
-    cache: Arc<Cache>,
+    cache: Arc<CacheHandler>,
     server: Arc<Router>,
     script: Arc<Script>,
 }
 
 /// The handler of a block `{ cache WORDS { LINES } }`.
-fn cache(lines: &str, clock: Arc<HandClock>) -> Arc<Cache> {
+fn cache(lines: &str, clock: Arc<HandClock>) -> Arc<CacheHandler> {
     let corefile = format!(". {{\n cache {lines}\n forward . 192.0.2.1\n}}\n");
     let overrides = crate::config::Overrides::default();
     let loaded = crate::config::parse_text("Corefile", &corefile, &overrides, &|_| None).unwrap();
-    let config = loaded.config.servers[0]
-        .get::<crate::config::Cache>()
-        .unwrap();
+    let config: &Cache = loaded.config.servers[0].get().unwrap();
     let metrics = HandlerMetrics::default();
-    Arc::new(Cache::new(
-        config.clone(),
-        vec![],
-        clock,
-        &metrics,
-        "dns://:53",
-    ))
+    let counts = counts(&metrics);
+    Arc::new(CacheHandler::new(config.clone(), vec![], clock, counts))
 }
 
 impl Setup {
@@ -392,7 +386,12 @@ fn before(
     lines: &str,
     records: u16,
     ttl: u32,
-) -> (Arc<HandClock>, Arc<Cache>, Arc<Router>, Arc<Addresses>) {
+) -> (
+    Arc<HandClock>,
+    Arc<CacheHandler>,
+    Arc<Router>,
+    Arc<Addresses>,
+) {
     let clock = HandClock::at(0);
     let cache = cache(lines, Arc::clone(&clock));
     let behind = Arc::new(Addresses {

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::forward::handler::connection::Connection;
 use crate::forward::handler::query::check;
 use crate::forward::handler::route::Transport;
-use crate::forward::handler::{Forward, Upstream};
+use crate::forward::handler::{ForwardHandler, Upstream};
 
 /// How long each step of a check may take.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ const LEAST_REST: Duration = Duration::from_millis(10);
 /// How often connections are looked at.
 const CLEANING: Duration = Duration::from_secs(10);
 
-impl Forward {
+impl ForwardHandler {
     /// Checks and cleans until told to stop.
     pub(super) async fn look_after(
         self: Arc<Self>,

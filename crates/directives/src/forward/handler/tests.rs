@@ -28,11 +28,11 @@ fn config(lines: &str) -> crate::config::Forward {
 }
 
 /// The handler for upstreams at these addresses.
-fn forward(lines: &str, addresses: &[SocketAddr], tls: Option<&UpstreamTls>) -> Forward {
+fn forward(lines: &str, addresses: &[SocketAddr], tls: Option<&UpstreamTls>) -> ForwardHandler {
     let (config, metrics) = (config(lines), HandlerMetrics::default());
     let upstream = |address: &SocketAddr| Upstream::new(*address, tls.cloned(), &config, &metrics);
     let upstreams = addresses.iter().map(upstream).collect();
-    Forward::new(config.clone(), upstreams, false, &metrics)
+    ForwardHandler::new(config.clone(), upstreams, false, &metrics)
 }
 
 /// Addresses where nobody is.
@@ -43,7 +43,7 @@ fn nowhere(count: u16) -> Vec<SocketAddr> {
 }
 
 /// What the handler says to a question, another handler behind it.
-async fn said(forward: Forward, question: &str) -> String {
+async fn said(forward: ForwardHandler, question: &str) -> String {
     let server = chain(
         vec![],
         vec![Arc::new(forward), Arc::new(Counting::default())],
@@ -210,7 +210,7 @@ async fn a_query_without_a_socket_fails_and_says_nothing_about_the_upstream() {
     let none = UpstreamSockets::new(0);
     let (config, metrics) = (config("forward . 192.0.2.1"), HandlerMetrics::default());
     let upstream = Upstream::new(address, None, &config, &metrics).with_sockets(&none);
-    let forward = Forward::new(config, vec![upstream], false, &metrics);
+    let forward = ForwardHandler::new(config, vec![upstream], false, &metrics);
     let said = said(forward, "a.t. A").await;
     assert!(said.starts_with("SERVFAIL: as many sockets"), "{said}");
     assert_eq!(

@@ -8,7 +8,7 @@ use server::testing::{Counting, ask, chain};
 use super::*;
 
 /// The handler of a block `{ hosts FILE { LINES } }`.
-fn hosts(file: &Path, lines: &str) -> Hosts {
+fn hosts(file: &Path, lines: &str) -> HostsHandler {
     let text = format!(
         "t u ip6.arpa {{\n hosts {} t u {{\n{lines}\n }}\n forward . 192.0.2.1\n}}\n",
         file.display()
@@ -16,8 +16,8 @@ fn hosts(file: &Path, lines: &str) -> Hosts {
     let overrides = crate::config::Overrides::default();
     let loaded = crate::config::parse_text("Corefile", &text, &overrides, &|_| None).unwrap();
     let block = &loaded.config.servers[0];
-    Hosts::new(
-        block.get::<crate::config::Hosts>().unwrap().clone(),
+    HostsHandler::new(
+        block.get::<Hosts>().unwrap().clone(),
         &HandlerMetrics::default(),
     )
 }
@@ -103,7 +103,7 @@ fn a_name_that_no_table_has_passes_where_it_falls_through() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hosts");
     std::fs::write(&file, "10.0.0.1 a.t\n10.0.0.9 *.w.t\n").unwrap();
-    let passes = |hosts: &Hosts, name: &str| {
+    let passes = |hosts: &HostsHandler, name: &str| {
         let name: Name = name.parse().unwrap();
         hosts.passes(&Question {
             name: name.to_lower().as_wire(),

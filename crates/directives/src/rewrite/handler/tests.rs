@@ -67,10 +67,10 @@ impl Handler for Tells {
 }
 
 /// The handler of these directives.
-fn rewrite(directives: &str) -> Rewrite {
+fn rewrite(directives: &str) -> RewriteHandler {
     let text = format!(". {{\n{directives}\n}}\n");
     let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
-    Rewrite::new(loaded.config.servers[0].all().cloned().collect())
+    RewriteHandler::new(loaded.config.servers[0].all().cloned().collect())
 }
 
 /// What a client is told.

@@ -9,18 +9,12 @@ use super::*;
 use crate::config::{Overrides, parse_text};
 use crate::handlers::testing::counts;
 
-/// Reads what these tests give: `NAME TTL IN TYPE DATA`, through the reader of zone files.
-fn read(text: &str) -> Result<Record, String> {
-    zonefile::record(text)
-}
-
 /// The handler of these directives.
-fn templates(directives: &str) -> Templates {
+fn templates(directives: &str) -> TemplateHandler {
     let text = format!(". {{\n{directives}\n}}\n");
     let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
-    Templates::new(
+    TemplateHandler::new(
         loaded.config.servers[0].all().cloned().collect(),
-        read,
         counts(&HandlerMetrics::default()),
     )
 }

@@ -100,7 +100,7 @@ async fn a_socket_is_taken_while_its_query_waits_and_the_last_one_lies_not_idle(
     let (config, metrics) = (config("forward . 192.0.2.1"), HandlerMetrics::default());
     let address = socket.local_addr().unwrap();
     let upstream = Upstream::new(address, None, &config, &metrics).with_sockets(&sockets);
-    let forward = Forward::new(config, vec![upstream], false, &metrics);
+    let forward = ForwardHandler::new(config, vec![upstream], false, &metrics);
     let server = chain(vec![], vec![Arc::new(forward)]);
     let ask = async |question: &str| {
         let mut request = request(question);

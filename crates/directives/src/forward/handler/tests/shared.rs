@@ -83,11 +83,11 @@ impl Site {
     }
 
     /// A handler that asks it.
-    fn forward(&self, options: &str) -> Forward {
+    fn forward(&self, options: &str) -> ForwardHandler {
         let config = config(&format!("forward . 192.0.2.1 {{\n{options}\n}}"));
         let over = Some(self.over.clone());
         let upstream = Upstream::new(self.address, over, &config, &self.metrics);
-        Forward::new(config, vec![upstream], false, &self.metrics)
+        ForwardHandler::new(config, vec![upstream], false, &self.metrics)
     }
 
     /// Connections that it accepted, and that are open.
