@@ -1,7 +1,7 @@
-//! Kubernetes: where its objects come from, the facts that are kept of them, and which records they mean.
+//! Kubernetes: the sources of its objects, the facts kept of them, and the records they become.
 //!
-//! A [`source`] (an API server or a folder of manifests) sends changes; [`facts`] holds what is known of a cluster and
-//! says which keys a change makes dirty; [`schema`] is the specification as pure functions from facts to records.
+//! A [`source`] (an API server or a folder of manifests) sends changes. [`facts`] holds the state of a cluster and
+//! says which keys a change makes dirty. [`schema`] is the specification: pure functions from facts to records.
 
 pub mod facts;
 pub mod schema;

@@ -32,7 +32,7 @@ pub struct Settings {
     pub role: Role,
     /// The names that are used, with all names below them.
     pub names: Vec<Name>,
-    /// The interval of polling, beside the system's watch; `None` reads the file once.
+    /// The interval of polling, in addition to the system's watch; `None` reads the file once.
     pub reload: Option<Duration>,
 }
 
@@ -102,7 +102,7 @@ async fn look_at(paths: Vec<PathBuf>) -> Stamps {
         Ok(stamps) => stamps,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends.
+            // The runtime is shutting down.
             Err(_) => std::future::pending().await,
         },
     }

@@ -16,7 +16,7 @@ const MOST_DEPTH: usize = 10;
 /// The most files of one zone.
 const MOST_FILES: usize = 1000;
 const MOST_RECORDS: usize = 5_000_000;
-/// Reading ends after so many problems.
+/// Reading ends after this many problems.
 pub(super) const MOST_PROBLEMS: usize = 20;
 
 /// Reads a file.

@@ -1,4 +1,4 @@
-//! The pods of a cluster by their addresses, for those who want to know who asks.
+//! The pods of a cluster by address, to find out which pod sent a query.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,32 +8,31 @@ use imbl::HashMap;
 
 use crate::facts::{PodAddress, PodLabels};
 
-/// Who asks: a pod.
+/// The pod that sent a query.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Client {
     /// Its namespace.
     pub namespace: Arc<str>,
     /// Its name.
     pub name: Arc<str>,
-    /// Those of its labels that are kept.
+    /// The labels that are kept of it.
     pub labels: Option<PodLabels>,
 }
 
-/// The pods of one address, one of each namespace, sorted. Pods of the host's network share theirs.
+/// The pods of one address, one per namespace, sorted. Pods on the host's network share their address.
 type Sharing = Arc<[Client]>;
 
-/// The pods that exist, by address. The writer publishes them with the versions; readers look without a
-/// lock. A change of one pod costs one pod.
+/// The existing pods by address. The writer publishes them with the versions; readers take no lock. A change of one
+/// pod costs one pod.
 #[derive(Debug, Default)]
 pub struct ClientPods {
-    /// The pods; `None` until they were listed for the first time.
+    /// `None` until the pods were listed for the first time.
     by_address: ArcSwapOption<HashMap<IpAddr, Sharing>>,
 }
 
 impl ClientPods {
-    /// The pod with an address: the first in order of namespace and name where several share it, `None`
-    /// when there is no such pod, or nothing is known. An IPv4 address is the same when it comes mapped
-    /// into IPv6.
+    /// The pod with an address. If several share it, the first by namespace and name; `None` when there is no such
+    /// pod, or the pods are not known yet. An IPv4 address mapped into IPv6 is the same address.
     #[must_use]
     pub fn get(&self, address: IpAddr) -> Option<Client> {
         let all = self.by_address.load();
@@ -41,7 +40,7 @@ impl ClientPods {
         sharing.first().cloned()
     }
 
-    /// These are all there are: of each address in a namespace the first pod.
+    /// Replaces all pods. `all` has the first pod of each address in a namespace.
     pub fn publish_all<'a>(&self, all: impl Iterator<Item = (&'a PodAddress, Client)>) {
         let mut map = HashMap::new();
         for (at, pod) in all {
@@ -50,7 +49,7 @@ impl ClientPods {
         self.by_address.store(Some(Arc::new(map)));
     }
 
-    /// These have changed: each with the first pod that is there now.
+    /// Updates pods. `changed` has the current first pod of each changed address.
     pub fn publish<'a>(&self, changed: impl Iterator<Item = (&'a PodAddress, Option<Client>)>) {
         let before = self.by_address.load_full().unwrap_or_default();
         let mut map = HashMap::clone(&before);
@@ -61,7 +60,7 @@ impl ClientPods {
     }
 }
 
-/// Notes which pod of a namespace has an address.
+/// Sets the pod of a namespace at an address.
 fn set(map: &mut HashMap<IpAddr, Sharing>, at: &PodAddress, pod: Option<Client>) {
     let address = at.address.to_canonical();
     let now = map.get(&address).map_or(&[][..], |sharing| sharing);

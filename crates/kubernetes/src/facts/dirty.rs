@@ -1,4 +1,4 @@
-//! What a change of facts makes due for rendering, and which object caused it.
+//! The keys that a change of facts makes dirty, with the object that caused it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -8,33 +8,33 @@ use provenance::{Cause, FactKey, ObjectKey, Origin, Verb};
 
 use crate::facts::PodAddress;
 
-/// From so many causes on, a change of an object that is among them takes the place of the one before: while a
-/// store refuses versions objects go on changing, and there are no more causes than this and one for each object.
+/// From this number of causes on, a new cause of an object replaces its previous one. While a store refuses versions,
+/// objects continue to change; this limits the causes to this number plus one per object.
 const CAUSES_MOST: usize = 65_536;
 
-/// What has to be rendered again, and why.
+/// The keys to render again, with their causes.
 #[derive(Debug, Default)]
 pub struct Dirty {
-    /// All causes since the last rendering, in order of arrival; see [`CAUSES_MOST`].
+    /// All causes since the last rendering, in the order of their arrival; see [`CAUSES_MOST`].
     pub causes: Vec<Cause>,
-    /// How many changes had a cause.
+    /// The number of changes with a cause.
     pub changes: u64,
-    /// The place of the last cause of each object; empty before there are so many.
+    /// The position of each object's last cause; empty until there are [`CAUSES_MOST`] causes.
     last: HashMap<FactKey, u32>,
-    /// Services, each with the places of its causes in `causes`.
+    /// Services, each with the positions of its causes in `causes`.
     pub services: BTreeMap<ObjectKey, BTreeSet<u32>>,
     /// ServiceImports, likewise.
     pub imports: BTreeMap<ObjectKey, BTreeSet<u32>>,
-    /// Addresses whose PTRs may differ, with the places of their causes.
+    /// Addresses whose PTRs may differ, with the positions of their causes.
     pub addresses: BTreeMap<IpAddr, BTreeSet<u32>>,
-    /// Names of pods that may have come or gone, with the places of their causes.
+    /// Names of pods that may have been added or removed, with the positions of their causes.
     pub pods: BTreeMap<PodAddress, BTreeSet<u32>>,
-    /// Namespaces that came or went.
+    /// Namespaces that were added or removed.
     pub namespaces: BTreeSet<Arc<str>>,
 }
 
 impl Dirty {
-    /// Whether nothing has to be done.
+    /// Whether there is nothing to render.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.services.is_empty()
@@ -44,7 +44,7 @@ impl Dirty {
             && self.namespaces.is_empty()
     }
 
-    /// Notes a cause; gives its place.
+    /// Adds a cause and returns its position.
     pub(super) fn cause(&mut self, verb: Verb, key: FactKey, origin: Origin) -> u32 {
         self.changes += 1;
         let next = u32::try_from(self.causes.len()).expect("fewer than 2^32 causes in one batch");
@@ -68,7 +68,7 @@ impl Dirty {
         place
     }
 
-    /// The place of the last cause of each object.
+    /// The position of each object's last cause.
     fn last_places(&mut self) -> &mut HashMap<FactKey, u32> {
         if self.last.is_empty() {
             for (place, cause) in (0..).zip(&self.causes) {

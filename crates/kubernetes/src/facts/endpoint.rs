@@ -1,10 +1,10 @@
-//! The endpoints of slices, of which there are more than of all else: what most of them have takes little room.
+//! The endpoints of slices. There are more of them than of anything else, so the usual case takes little memory.
 
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The addresses of one endpoint: nearly always one, which stands here itself.
+/// The addresses of one endpoint. A single address, the usual case, needs no allocation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Addresses(Number);
 
@@ -40,25 +40,24 @@ impl<const N: usize> From<[IpAddr; N]> for Addresses {
     }
 }
 
-/// What an endpoint is called, and where it is; most have nothing of it that is kept.
+/// The names and topology zone of an endpoint; most endpoints have none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct EndpointNames {
-    /// Its `hostname`, if it has one.
+    /// Its `hostname`.
     pub hostname: Option<Arc<str>>,
     /// The host name of an endpoint in an FQDN slice.
     pub fqdn: Option<Arc<str>>,
-    /// `targetRef.name`, where endpoints are called after their pods and the name is one label.
+    /// `targetRef.name`, if endpoints are named after their pods and the name is one label.
     pub pod: Option<Arc<str>>,
-    /// `zone`, in lower case, where names tell zones apart.
+    /// `zone`, in lower case, if names distinguish topology zones.
     pub zone: Option<Arc<str>>,
 }
 
-/// One ready endpoint of a slice (`conditions.ready` true or absent; others are left out at the edge).
+/// One ready endpoint of a slice (`conditions.ready` true or absent). Others are left out when the slice is read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     /// Its addresses; empty in an FQDN slice.
     pub addresses: Addresses,
-    /// Its names, where it has any.
     names: Option<Box<EndpointNames>>,
 }
 
@@ -72,7 +71,7 @@ impl Endpoint {
         }
     }
 
-    /// An endpoint that has addresses alone.
+    /// An endpoint without names.
     #[must_use]
     pub fn at(addresses: impl Into<Addresses>) -> Self {
         Self {
@@ -85,7 +84,7 @@ impl Endpoint {
         self.names.as_ref().and_then(|names| which(names).as_ref())
     }
 
-    /// Its `hostname`, if it has one.
+    /// Its `hostname`.
     #[must_use]
     pub fn hostname(&self) -> Option<&Arc<str>> {
         self.name(|names| &names.hostname)
@@ -97,13 +96,13 @@ impl Endpoint {
         self.name(|names| &names.fqdn)
     }
 
-    /// `targetRef.name`, where endpoints are called after their pods and the name is one label.
+    /// `targetRef.name`, if endpoints are named after their pods and the name is one label.
     #[must_use]
     pub fn pod(&self) -> Option<&Arc<str>> {
         self.name(|names| &names.pod)
     }
 
-    /// `zone`, in lower case, where names tell zones apart.
+    /// `zone`, in lower case, if names distinguish topology zones.
     #[must_use]
     pub fn zone(&self) -> Option<&Arc<str>> {
         self.name(|names| &names.zone)

@@ -1,4 +1,4 @@
-//! The headless Services that are seen, for those who answer from more than a version's records.
+//! The headless Services of a cluster, for handlers that answer from more than a version's records.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use provenance::ObjectKey;
 
 use crate::facts::{EndpointSlice, Service};
 
-/// A headless Service with its slices; what is large in them is shared with the facts.
+/// A headless Service with its slices. Large parts are shared with the facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadlessService {
     /// The Service.
@@ -17,35 +17,34 @@ pub struct HeadlessService {
     pub slices: Vec<EndpointSlice>,
 }
 
-/// The headless Services that exist and may be seen. The writer publishes them with the versions;
-/// readers look without a lock. A change of one Service costs one Service.
+/// The exposed headless Services. The writer publishes them with the versions; readers take no lock. A change of one
+/// Service costs one Service.
 #[derive(Debug, Default)]
 pub struct HeadlessServices {
-    /// What is known; `None` until everything was listed for the first time.
+    /// `None` until everything was listed for the first time.
     known: ArcSwapOption<Known>,
 }
 
-/// What is known of the headless Services.
 #[derive(Debug, Default, Clone)]
 struct Known {
     services: HashMap<ObjectKey, Arc<HeadlessService>>,
-    /// Whether nothing is said of others.
+    /// Whether other Services than these are unknown.
     is_partial: bool,
 }
 
-/// What is known of one headless Service.
+/// The result of looking up a headless Service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SeenService {
-    /// It is there.
+    /// It exists.
     Seen(Arc<HeadlessService>),
-    /// There is none.
+    /// It does not exist.
     Missing,
-    /// That is not known yet.
+    /// It is not known yet whether it exists.
     Unknown,
 }
 
 impl HeadlessServices {
-    /// What is known of a Service.
+    /// Looks up a Service.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> SeenService {
         let known = self.known.load();
@@ -57,26 +56,26 @@ impl HeadlessServices {
         }
     }
 
-    /// Whether all that are seen are known.
+    /// Whether all exposed headless Services are known.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let known = self.known.load();
         known.as_ref().is_some_and(|known| !known.is_partial)
     }
 
-    /// How many Services are seen.
+    /// The number of known Services.
     #[must_use]
     pub fn count(&self) -> usize {
         let known = self.known.load();
         known.as_ref().map_or(0, |known| known.services.len())
     }
 
-    /// These are all there are.
+    /// Replaces all Services.
     pub fn publish_all(&self, all: impl Iterator<Item = HeadlessService>) {
         self.publish_known(all, false);
     }
 
-    /// These are seen; nothing is said of others.
+    /// Publishes some Services. Others stay unknown.
     pub fn publish_some(&self, some: impl Iterator<Item = HeadlessService>) {
         self.publish_known(some, true);
     }
@@ -90,7 +89,7 @@ impl HeadlessServices {
         })));
     }
 
-    /// These have changed, each with what it is now.
+    /// Updates Services. `None` removes one.
     pub fn publish(&self, changed: impl Iterator<Item = (ObjectKey, Option<HeadlessService>)>) {
         let mut known = self.known.load().as_deref().cloned().unwrap_or_default();
         for (key, service) in changed {

@@ -1,4 +1,4 @@
-//! Who holds which address: an index from addresses to the Services that have them.
+//! An index from addresses to the Services that have them.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use provenance::ObjectKey;
 
-/// The holders of one address: most often one Service, and all addresses of one slice share it.
+/// The holders of one address: usually one Service, shared by all addresses of a slice.
 #[derive(Debug)]
 enum Keys {
     One(ObjectKey),
@@ -22,13 +22,11 @@ impl Keys {
     }
 }
 
-/// The holders of all addresses. There are as many addresses as endpoints: each family has its own map, and an
+/// The holders of all addresses. There are as many addresses as endpoints, so each family has its own map, and an
 /// entry is one pointer.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
-    /// Of IPv4 addresses.
     v4: HashMap<Ipv4Addr, Arc<Keys>>,
-    /// Of IPv6 addresses.
     v6: HashMap<Ipv6Addr, Arc<Keys>>,
 }
 
@@ -42,13 +40,12 @@ impl Holders {
         keys.map_or(&[], |keys| keys.as_slice())
     }
 
-    /// All addresses that someone holds.
+    /// All addresses with a holder.
     pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         let v4 = self.v4.keys().copied().map(IpAddr::V4);
         v4.chain(self.v6.keys().copied().map(IpAddr::V6))
     }
 
-    /// Sets who holds an address.
     fn set(&mut self, address: IpAddr, keys: Option<Arc<Keys>>) {
         match (address, keys) {
             (IpAddr::V4(v4), Some(keys)) => drop(self.v4.insert(v4, keys)),
@@ -58,7 +55,7 @@ impl Holders {
         }
     }
 
-    /// Notes that a Service holds these addresses.
+    /// Adds a Service as a holder of these addresses.
     pub(super) fn hold<'a>(
         &mut self,
         key: &ObjectKey,
@@ -81,7 +78,7 @@ impl Holders {
         }
     }
 
-    /// Notes that a Service holds an address no more.
+    /// Removes a Service from the holders of an address.
     pub(super) fn release(&mut self, key: &ObjectKey, address: IpAddr) {
         let others = self.of(address).iter().filter(|holder| *holder != key);
         let mut keys: Vec<_> = others.cloned().collect();

@@ -1,11 +1,12 @@
-//! Which kinds of objects of a cluster are watched: a value, for it depends on the configuration.
+//! The kinds of objects that are watched in a cluster, depending on the configuration.
 
 use provenance::Kind;
 
-/// A part of a cluster that is seen or lost without the other: its zones go on without the other's.
+/// A part of a cluster that can be available or lost independently of the other. The zones of one part continue
+/// without the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// What every cluster has.
+    /// The API that every cluster has.
     Cluster,
     /// ServiceImports, which only some clusters have.
     Imports,
@@ -29,19 +30,19 @@ pub struct Kinds(u8);
 const _: () = assert!(Kind::ALL.len() <= 8, "a bit for each kind");
 
 impl Kinds {
-    /// What every cluster is watched for unless an option says otherwise.
+    /// The kinds that are watched by default.
     pub const BASE: Self = Self(0)
         .with(Kind::Namespace)
         .with(Kind::Service)
         .with(Kind::EndpointSlice);
 
-    /// The same set with a kind more.
+    /// Adds a kind.
     #[must_use]
     pub const fn with(self, kind: Kind) -> Self {
         Self(self.0 | 1 << kind.place())
     }
 
-    /// The same set without a kind.
+    /// Removes a kind.
     #[must_use]
     pub const fn without(self, kind: Kind) -> Self {
         Self(self.0 & !(1 << kind.place()))
@@ -53,13 +54,13 @@ impl Kinds {
         self.0 & 1 << kind.place() != 0
     }
 
-    /// How many there are.
+    /// The number of kinds.
     #[must_use]
     pub const fn count(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// The place of a kind among those of the set; of one that is not in it, the place it would have.
+    /// The position of a kind in the set. For a kind that is not in it, the position that it would have.
     #[must_use]
     pub const fn place_of(self, kind: Kind) -> usize {
         (self.0 & ((1 << kind.place()) - 1)).count_ones() as usize

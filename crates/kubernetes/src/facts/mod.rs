@@ -1,4 +1,4 @@
-//! What is known of a cluster: facts in our own small types, indexed, and which keys a change dirties.
+//! The state of a cluster: facts in small types, indexed, and the keys that a change makes dirty.
 
 mod clients;
 mod dirty;

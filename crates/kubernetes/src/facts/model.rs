@@ -1,8 +1,8 @@
-//! The facts: what we keep of a Service, an EndpointSlice, a Namespace, and nothing else.
+//! The facts: the parts that are kept of a Service, an EndpointSlice, a Namespace and so on.
 //!
-//! A fact holds what a record can depend on, plus its [`Origin`] (uid, resourceVersion, manager or
-//! file and line) for the history. Two facts are equal for the schema when all but the origin are
-//! equal (`State` compares so). Both sources make facts through `source::convert` alone.
+//! A fact holds everything that a record can depend on, plus its [`Origin`] (uid, resourceVersion, manager or file
+//! and line) for the history. Two facts are equal for the schema when they differ only in their origin (`State`
+//! compares so). Both sources create facts only through `source::convert`.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -45,25 +45,25 @@ pub struct Port {
     pub number: u16,
 }
 
-/// What kind of Service it is, as far as DNS can tell.
+/// The form of a Service, as far as it matters for DNS.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ServiceForm {
     /// ClusterIP, NodePort or LoadBalancer with these cluster addresses (never empty).
     ClusterIp(Arc<[IpAddr]>),
-    /// `clusterIP: None`: its endpoints stand for it.
+    /// `clusterIP: None`: the Service's name has the addresses of its endpoints.
     Headless,
-    /// `type: ExternalName`: an alias of this host, as the object writes it; empty where it names none.
+    /// `type: ExternalName`: an alias of this host, spelled as in the object; empty if the object names none.
     ExternalName(Arc<str>),
     /// A Service without an address yet.
     Pending,
 }
 
-/// Where a Service is reached from outside its cluster; something of it is there.
+/// The addresses and host names by which a Service is reached from outside its cluster; at least one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct External {
     /// `spec.externalIPs` and the addresses of its load balancers, sorted, each once.
     pub addresses: Arc<[IpAddr]>,
-    /// The host names of its load balancers, as the object writes them, sorted, each once.
+    /// The host names of its load balancers, spelled as in the object, sorted, each once.
     pub hosts: Arc<[Arc<str>]>,
 }
 
@@ -72,13 +72,13 @@ pub struct External {
 pub struct Service {
     /// Namespace and name.
     pub key: ObjectKey,
-    /// Addresses, alias, or neither.
+    /// Its form.
     pub form: ServiceForm,
     /// `spec.ports`, in the object's order.
     pub ports: Arc<[Port]>,
-    /// Where it is reached from outside; most Services have nothing there.
+    /// Its external addresses and host names; most Services have none.
     pub external: Option<Arc<External>>,
-    /// Where it came from.
+    /// The source of the fact.
     pub origin: Origin,
 }
 
@@ -104,7 +104,7 @@ pub struct SlicePort {
     pub number: Option<u16>,
 }
 
-/// Which ServiceImport a slice belongs to, and which cluster it comes from.
+/// The ServiceImport that a slice belongs to, and the cluster that it comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ImportOfSlice {
     /// Name of the import, by label `multicluster.kubernetes.io/service-name`.
@@ -113,12 +113,12 @@ pub struct ImportOfSlice {
     pub cluster: Arc<str>,
 }
 
-/// What kind of import it is.
+/// The form of a ServiceImport.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ImportForm {
-    /// `ClusterSetIP`, with the addresses it has; none until they are given out.
+    /// `ClusterSetIP` with its addresses; empty until addresses are assigned.
     ClusterSetIp(Arc<[IpAddr]>),
-    /// `Headless`: its endpoints stand for it.
+    /// `Headless`: the import's name has the addresses of its endpoints.
     Headless,
 }
 
@@ -131,7 +131,7 @@ pub struct ServiceImport {
     pub form: ImportForm,
     /// `spec.ports`, in the object's order.
     pub ports: Arc<[Port]>,
-    /// Where it came from.
+    /// The source of the fact.
     pub origin: Origin,
 }
 
@@ -142,15 +142,15 @@ pub struct EndpointSlice {
     pub key: ObjectKey,
     /// Name of its Service, by label `kubernetes.io/service-name`; `None` without the label.
     pub service: Option<Arc<str>>,
-    /// The ServiceImport that it belongs to; most slices belong to none.
+    /// The ServiceImport that it belongs to; most slices have none.
     pub import: Option<Arc<ImportOfSlice>>,
-    /// What its addresses are.
+    /// The type of its addresses.
     pub form: SliceForm,
     /// Its ports, in the object's order.
     pub ports: Arc<[SlicePort]>,
     /// Its ready endpoints, in the object's order.
     pub endpoints: Arc<[Endpoint]>,
-    /// Where it came from.
+    /// The source of the fact.
     pub origin: Origin,
 }
 
@@ -159,7 +159,7 @@ pub struct EndpointSlice {
 pub struct Namespace {
     /// Its name (`key.namespace` is empty).
     pub key: ObjectKey,
-    /// Where it came from.
+    /// The source of the fact.
     pub origin: Origin,
 }
 

@@ -1,54 +1,53 @@
-//! The namespaces that are seen, for those who answer from more than a version's records.
+//! The exposed namespaces, for handlers that answer from more than a version's records.
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use imbl::HashSet;
 
-/// The names of the namespaces that exist and may be seen. The writer publishes them with the versions;
-/// readers look without a lock. A change of one namespace costs one namespace.
+/// The names of the exposed namespaces. The writer publishes them with the versions; readers take no lock. A change
+/// of one namespace costs one namespace.
 #[derive(Debug, Default)]
 pub struct SeenNamespaces {
-    /// What is known; `None` until the namespaces were listed for the first time.
+    /// `None` until the namespaces were listed for the first time.
     known: ArcSwapOption<Known>,
 }
 
-/// What is known of the namespaces.
 #[derive(Debug, Default, Clone)]
 struct Known {
     names: HashSet<Arc<str>>,
-    /// Whether nothing is said of others.
+    /// Whether other namespaces than these are unknown.
     is_partial: bool,
 }
 
 impl SeenNamespaces {
-    /// Whether a namespace is seen; `None` while that is not known.
+    /// Whether a namespace is exposed; `None` while that is not known.
     #[must_use]
     pub fn contains(&self, name: &str) -> Option<bool> {
         let known = self.known.load();
         known.as_ref()?.says(|names| names.contains(name))
     }
 
-    /// Whether any namespace is seen; `None` while that is not known.
+    /// Whether any namespace is exposed; `None` while that is not known.
     #[must_use]
     pub fn has_any(&self) -> Option<bool> {
         let known = self.known.load();
         known.as_ref()?.says(|names| !names.is_empty())
     }
 
-    /// Whether all that are seen are known.
+    /// Whether all exposed namespaces are known.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let known = self.known.load();
         known.as_ref().is_some_and(|known| !known.is_partial)
     }
 
-    /// From now on exactly these are seen.
+    /// Replaces all namespaces.
     pub fn publish_all(&self, names: impl Iterator<Item = Arc<str>>) {
         self.publish_known(names, false);
     }
 
-    /// These are seen; nothing is said of others.
+    /// Publishes some namespaces. Others stay unknown.
     pub fn publish_some(&self, names: impl Iterator<Item = Arc<str>>) {
         self.publish_known(names, true);
     }
@@ -59,7 +58,7 @@ impl SeenNamespaces {
             .store(Some(Arc::new(Known { names, is_partial })));
     }
 
-    /// These have changed: each with whether it is seen now.
+    /// Updates namespaces, each with whether it is exposed now.
     pub fn publish(&self, changed: impl Iterator<Item = (Arc<str>, bool)>) {
         let mut known = self.known.load().as_deref().cloned().unwrap_or_default();
         for (name, is_seen) in changed {
@@ -74,7 +73,7 @@ impl SeenNamespaces {
 }
 
 impl Known {
-    /// Whether something is so; a no is only known where all is.
+    /// Evaluates a condition on the known namespaces. "No" is certain only when all of them are known.
     fn says(&self, is_so: impl FnOnce(&HashSet<Arc<str>>) -> bool) -> Option<bool> {
         let is_so = is_so(&self.names);
         (is_so || !self.is_partial).then_some(is_so)

@@ -1,4 +1,4 @@
-//! The pods of a cluster, by what their names are made of: namespace and address.
+//! The pods of a cluster as their names need them: by namespace and address.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,7 +8,7 @@ use provenance::{ObjectKey, Origin};
 
 use crate::facts::{Client, Pod, PodAddress};
 
-/// The pods. Several of a namespace may have one address: those of the host's network.
+/// The pods. Several pods of a namespace can have one address, when they use the host's network.
 #[derive(Debug, Default)]
 pub(super) struct Pods {
     by_key: HashMap<ObjectKey, Pod>,
@@ -30,7 +30,7 @@ impl Pods {
         self.addresses.keys()
     }
 
-    /// The addresses of a namespace.
+    /// The addresses of pods in a namespace.
     pub(super) fn addresses_in<'a>(
         &'a self,
         namespace: &Arc<str>,
@@ -38,7 +38,7 @@ impl Pods {
         let namespace = Arc::clone(namespace);
         let first = PodAddress {
             namespace: Arc::clone(&namespace),
-            // IPv4 comes before IPv6
+            // IPv4 sorts before IPv6.
             address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         };
         self.addresses
@@ -47,7 +47,7 @@ impl Pods {
             .take_while(move |at| at.namespace == namespace)
     }
 
-    /// Keys and origins of all.
+    /// The keys and origins of all pods.
     pub(super) fn origins(&self) -> Vec<(ObjectKey, Origin)> {
         let origin = |pod: &Pod| (pod.key.clone(), pod.origin.clone());
         self.by_key.values().map(origin).collect()
@@ -67,8 +67,8 @@ impl Pods {
         })
     }
 
-    /// Puts a pod in; gives the addresses that it did not have or has no more, all of them when its labels
-    /// are others, nothing when it says what it said.
+    /// Inserts a pod. Returns the addresses that it gained or lost; all its addresses when its labels changed; none
+    /// when nothing changed.
     pub(super) fn put(&mut self, pod: Pod) -> Vec<PodAddress> {
         let key = pod.key.clone();
         let after = addresses_of(&pod);
@@ -82,13 +82,13 @@ impl Pods {
         changed
     }
 
-    /// Takes a pod out; gives its addresses, `None` when it was not there.
+    /// Removes a pod. Returns its addresses, or `None` when it did not exist.
     pub(super) fn take(&mut self, key: &ObjectKey) -> Option<Vec<PodAddress>> {
         let before = addresses_of(&self.by_key.remove(key)?);
         Some(self.name_again(&key.name, &before, &BTreeSet::new()))
     }
 
-    /// Notes who has what after one pod changed; gives what changed.
+    /// Updates the names after one pod changed. Returns the changed addresses.
     fn name_again(
         &mut self,
         name: &Arc<str>,
@@ -114,7 +114,6 @@ impl Pods {
     }
 }
 
-/// The addresses of a pod.
 fn addresses_of(pod: &Pod) -> BTreeSet<PodAddress> {
     let at = |address: &IpAddr| PodAddress {
         namespace: Arc::clone(&pod.key.namespace),

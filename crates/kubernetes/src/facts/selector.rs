@@ -19,70 +19,69 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// The most octets of a value, and of a key without its prefix.
+/// The longest value, and the longest key without its prefix, in bytes.
 const MAX_NAME: usize = 63;
-/// The most octets of the prefix of a key.
+/// The longest prefix of a key, in bytes.
 const MAX_PREFIX: usize = 253;
 
-/// Which objects are wanted, by their labels. The empty one wants all.
+/// Selects objects by their labels. An empty selector selects all.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Selector {
-    /// What has to be met, sorted, each once.
+    /// All of these must be met. Sorted, each once.
     requirements: BTreeSet<Requirement>,
 }
 
-/// One part of a selector.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Requirement {
     key: String,
     test: Test,
 }
 
-/// What is asked of the value of a key.
+/// The condition for the value of a key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Test {
     Exists,
-    /// The key is not there.
+    /// The key is missing.
     Missing,
     /// The value is one of these.
     In(BTreeSet<String>),
-    /// The value is none of these, or the key is not there.
+    /// The value is none of these, or the key is missing.
     NotIn(BTreeSet<String>),
 }
 
-/// Why an expression is no selector.
+/// Why an expression is not a selector.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SelectorError {
-    /// Something else was expected.
+    /// An unexpected word or symbol.
     #[error("{found} where {wanted} is expected")]
     Unexpected {
-        /// What is there.
+        /// The word or symbol.
         found: String,
-        /// What may be there.
+        /// What is allowed there.
         wanted: &'static str,
     },
-    /// No label has such a key.
+    /// The key is not a valid label key.
     #[error(
-        "\"{0}\" is no label key: [PREFIX/]NAME, a name of at most 63 letters, digits, - _ . that begins and ends with a letter or digit, a prefix that is a DNS name in lower case"
+        "\"{0}\" is not a label key: [PREFIX/]NAME, a name of at most 63 letters, digits, - _ . that begins and ends with a letter or digit, a prefix that is a DNS name in lower case"
     )]
     Key(String),
-    /// No label has such a value.
+    /// The value is not a valid label value.
     #[error(
-        "\"{0}\" is no label value: at most 63 letters, digits, - _ . that begin and end with a letter or digit"
+        "\"{0}\" is not a label value: at most 63 letters, digits, - _ . that begin and end with a letter or digit"
     )]
     Value(String),
     /// `<` or `>`.
     #[error(
-        "{0} is not for label selectors: write key=value, key!=value, key in (…), key notin (…), key or !key"
+        "{0} is not allowed in label selectors: write key=value, key!=value, key in (…), key notin (…), key or !key"
     )]
     Order(char),
 }
 
 impl Selector {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
-    /// [`SelectorError`] when it is none, or asks for what no label can be.
+    /// [`SelectorError`] when it is malformed, or names an impossible key or value.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let mut parser = Parser {
             tokens: tokens(text),
@@ -104,8 +103,7 @@ impl Selector {
         }
     }
 
-    /// Whether an object with these labels is wanted; `value` gives the value of a key. A key that
-    /// stands twice is met by what `value` gives for it.
+    /// Whether an object with these labels is selected. `value` returns the value of a key.
     pub fn matches<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements
             .iter()
@@ -117,7 +115,7 @@ impl Selector {
             })
     }
 
-    /// Whether every object is wanted.
+    /// Whether every object is selected.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.requirements.is_empty()
@@ -125,7 +123,7 @@ impl Selector {
 }
 
 impl fmt::Display for Selector {
-    /// As the API reads it; the same for every way to write the same requirements.
+    /// In the form of the API; the same for all spellings of the same requirements.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, Requirement { key, test }) in self.requirements.iter().enumerate() {
             if place > 0 {
@@ -156,7 +154,7 @@ impl fmt::Display for Selector {
     }
 }
 
-/// A part of an expression.
+/// A word or symbol of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token<'a> {
     /// A key, a value, `in` or `notin`.
@@ -167,7 +165,7 @@ enum Token<'a> {
 }
 
 impl Token<'_> {
-    /// The error that this stands where something else is wanted.
+    /// The error for finding this token when something else is expected.
     fn instead_of(self, wanted: &'static str) -> SelectorError {
         let found = match self {
             Self::Symbol(symbol @ ("<" | ">")) => {
@@ -180,10 +178,9 @@ impl Token<'_> {
     }
 }
 
-/// What is no part of a word, longer symbols before their beginnings.
+/// The symbols, longer ones before their prefixes.
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", ",", "(", ")", "<", ">"];
 
-/// The parts of an expression.
 fn tokens(text: &str) -> Vec<Token<'_>> {
     let is_space = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
     let ends_word = |c: char| is_space(c) || "=!,()<>".contains(c);
@@ -205,7 +202,6 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Goes through the parts of an expression.
 struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     at: usize,
@@ -260,7 +256,7 @@ impl<'a> Parser<'a> {
         Ok(Requirement { key, test })
     }
 
-    /// The value behind `=`, which may be missing.
+    /// The value after `=`, which may be missing.
     fn value(&mut self) -> Result<String, SelectorError> {
         match self.peek() {
             Token::End | Token::Symbol(",") => Ok(String::new()),
@@ -301,7 +297,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Whether a text may be a value, or a key without its prefix, when it is not empty.
+/// Whether a non-empty text is valid as a value or as a key without its prefix.
 fn is_name(text: &str) -> bool {
     let bytes = text.as_bytes();
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
@@ -309,7 +305,7 @@ fn is_name(text: &str) -> bool {
     bytes.len() <= MAX_NAME && edge(bytes.first()) && edge(bytes.last()) && bytes.iter().all(inner)
 }
 
-/// Whether a text may be the prefix of a key (RFC 1123, in lower case).
+/// Whether a text is valid as the prefix of a key (RFC 1123, in lower case).
 fn is_prefix(text: &str) -> bool {
     let edge = |byte: Option<&u8>| {
         byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
@@ -322,7 +318,7 @@ fn is_prefix(text: &str) -> bool {
     text.len() <= MAX_PREFIX && text.split('.').all(is_label)
 }
 
-/// A key, if it is one.
+/// Checks a key.
 fn checked_key(text: &str) -> Result<String, SelectorError> {
     let good = match text.split_once('/') {
         None => is_name(text),
@@ -335,7 +331,7 @@ fn checked_key(text: &str) -> Result<String, SelectorError> {
     }
 }
 
-/// A value, if it is one.
+/// Checks a value.
 fn checked_value(text: &str) -> Result<String, SelectorError> {
     if text.is_empty() || is_name(text) {
         Ok(text.to_owned())

@@ -1,8 +1,8 @@
-//! The facts of one cluster, indexed, and which keys a change dirties.
+//! The facts of one cluster, indexed, and the keys that a change makes dirty.
 //!
-//! A slice has no records of its own: it dirties its Service (and, when its label moves, both). A
-//! Namespace dirties what is in it. An address dirties the PTRs of all who hold it. Facts of different
-//! kinds arrive in any order: a slice without its Service, a Service without its Namespace wait here.
+//! A slice has no records of its own: it makes its Service dirty, and both Services when its label changes. A
+//! Namespace makes everything in it dirty. An address makes the PTRs of all its holders dirty. Facts of different
+//! kinds arrive in any order: a slice can wait here for its Service, and a Service for its Namespace.
 
 mod imports;
 mod slices;
@@ -27,8 +27,8 @@ pub struct State {
     /// The kinds that are watched.
     kinds: Kinds,
     namespaces: BTreeMap<Arc<str>, Namespace>,
-    /// Services by key, so that those of a namespace stand together. Boxed, as slices are: maps have more room than
-    /// entries.
+    /// Services by key, so that those of a namespace are adjacent. Boxed, as slices are, because maps have more slots
+    /// than entries.
     services: BTreeMap<ObjectKey, Box<Service>>,
     slices: HashMap<ObjectKey, Box<EndpointSlice>>,
     /// The slices of each Service.
@@ -44,7 +44,7 @@ pub struct State {
 }
 
 impl State {
-    /// Nothing yet of a cluster in which these kinds are watched.
+    /// An empty state of a cluster in which these kinds are watched.
     #[must_use]
     pub fn new(kinds: Kinds) -> Self {
         Self {
@@ -53,8 +53,8 @@ impl State {
         }
     }
 
-    /// Whether every watched kind was listed completely: before that, nothing may be concluded from
-    /// absence. Imports have [`Self::has_imports`]: a cluster may have none of their API.
+    /// Whether every watched kind was listed completely. Before that, an absent object may exist. Imports have
+    /// [`Self::has_imports`], because a cluster may not have their API.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         let kinds = self.kinds.without(Kind::ServiceImport);
@@ -67,7 +67,7 @@ impl State {
         self.namespaces.contains_key(name)
     }
 
-    /// How many objects of a kind there are.
+    /// The number of objects of a kind.
     #[must_use]
     pub fn count(&self, kind: Kind) -> usize {
         match kind {
@@ -110,7 +110,7 @@ impl State {
         self.holders.of(address)
     }
 
-    /// All addresses that someone holds.
+    /// All addresses with a holder.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.holders.addresses()
     }
@@ -126,7 +126,7 @@ impl State {
         self.outer_holders.addresses()
     }
 
-    /// Takes a change in and marks what it dirties.
+    /// Applies a change and marks the keys that it makes dirty.
     pub fn apply(&mut self, change: Change, dirty: &mut Dirty) {
         match change {
             Change::Applied(fact) => self.put(fact, Verb::Applied, dirty),
@@ -249,7 +249,7 @@ impl State {
         }
     }
 
-    /// Marks all that is in a namespace that came or went.
+    /// Marks everything in a namespace that was added or removed.
     fn mark_namespace(&self, name: &Arc<str>, cause: u32, dirty: &mut Dirty) {
         let first = ObjectKey {
             namespace: name.clone(),
@@ -283,7 +283,7 @@ impl State {
         }
     }
 
-    /// A Service came, went or changed.
+    /// Marks the keys that depend on a Service which was added, removed or changed.
     fn service_changed(
         &mut self,
         old: Option<&Service>,
@@ -310,7 +310,7 @@ impl State {
         dirty.addresses(before.symmetric_difference(&after), cause);
         self.reindex(&key, &before, &after);
         self.outer_changed(&key, [old, new], cause, dirty);
-        // Endpoints have PTRs only while their Service exists and is no alias.
+        // Endpoints have PTRs only while their Service exists and is not an alias.
         let points = |service: Option<&Service>| {
             service.is_some_and(|service| !matches!(service.form, ServiceForm::ExternalName(_)))
         };
@@ -319,7 +319,7 @@ impl State {
         }
     }
 
-    /// What a Service had and has outside.
+    /// Marks the external addresses of a Service before and after a change.
     fn outer_changed(
         &mut self,
         key: &ObjectKey,
@@ -339,8 +339,8 @@ impl State {
         }
     }
 
-    /// Updates who holds the addresses that one part of a Service (its cluster IPs, one slice) had and
-    /// has. The facts themselves are those after the change.
+    /// Updates the holders of the addresses that one part of a Service (its cluster IPs, one slice) had before and
+    /// after a change. The facts themselves are already changed.
     fn reindex(&mut self, key: &ObjectKey, before: &BTreeSet<IpAddr>, after: &BTreeSet<IpAddr>) {
         let gone: Vec<IpAddr> = before.difference(after).copied().collect();
         if !gone.is_empty() {
@@ -391,7 +391,7 @@ fn outer_addresses(service: Option<&Service>) -> &[IpAddr] {
         .map_or(&[], |external| &external.addresses)
 }
 
-/// Whether two Services say the same, origins aside.
+/// Whether two Services are equal apart from their origins.
 fn same_service(old: &Service, new: &Service) -> bool {
     let Service {
         key,

@@ -1,4 +1,4 @@
-//! What stands at a zone's apex: SOA, NS with their addresses, `dns-version`.
+//! The records at a zone's apex: SOA, NS with their addresses, `dns-version`.
 
 use std::net::IpAddr;
 
@@ -15,16 +15,16 @@ const SCHEMA_VERSION_TTL: Ttl = Ttl::decode(28800);
 pub struct NameServer {
     /// Its name.
     pub name: Name,
-    /// Its addresses, where the name lies in the zone and is not a Service's.
+    /// Its addresses, if the name is in the zone and is not a Service's.
     pub addresses: Vec<IpAddr>,
 }
 
-/// What the apex of a zone says.
+/// The settings for the apex of a zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApexSettings {
     /// Name servers; never empty.
     pub name_servers: Vec<NameServer>,
-    /// The mailbox of the person in charge.
+    /// The mailbox of the person responsible for the zone.
     pub mbox: Name,
     /// Seconds between a secondary's checks.
     pub refresh: Ttl,
@@ -36,14 +36,14 @@ pub struct ApexSettings {
     pub minimum: Ttl,
     /// TTL of SOA, NS and addresses.
     pub ttl: Ttl,
-    /// What the zone holds.
+    /// The kind of names in the zone.
     pub form: ZoneForm,
 }
 
-/// The SOA fields of a zone.
+/// The SOA of a zone.
 ///
 /// # Panics
-/// When there is no name server: the configuration supplies one always.
+/// When there is no name server: the configuration always has one.
 #[must_use]
 pub fn soa(settings: &ApexSettings) -> Soa {
     let first = settings
@@ -61,8 +61,8 @@ pub fn soa(settings: &ApexSettings) -> Soa {
     }
 }
 
-/// The records of a zone that come from no object: NS, addresses of name servers within the zone,
-/// `dns-version`. Names of Services are left to the Services.
+/// The records of a zone that come from no object: NS, addresses of name servers within the zone, `dns-version`.
+/// Addresses of names that are Services' come from the Services.
 #[must_use]
 pub fn apex_records(zone: &Name, settings: &ApexSettings) -> Vec<Record> {
     let mut records = Vec::new();

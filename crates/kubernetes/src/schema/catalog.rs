@@ -1,9 +1,9 @@
 //! Catalog zones (RFC 9432): a zone that lists zones.
 //!
-//! A member's label is a digest of its name, so two replicas and a new disk give the same. A member that
-//! was taken out and comes back gets another one, by which its secondaries forget what they knew of the
-//! zone (section 5.4): how often a name has left stands below `generation.ext`, a private property
-//! (section 4.5) which no secondary reads, because the catalog is the one place that is as durable as
+//! A member's label is a digest of its name, so replicas and a restart with an empty disk give the same label. A
+//! member that was removed and comes back gets another label, so that its secondaries discard their old state of the
+//! zone (section 5.4). The number of times that a zone was removed is stored below `generation.ext`, a private
+//! property (section 4.5) that no secondary reads. It is stored in the catalog, because nothing else is as durable as
 //! the catalog.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use dns::{Name, ParseError, Rdata, Record, Rtype, Ttl};
 use ring::digest::{SHA256, digest};
 
-/// The TTL of all records of a catalog: it has no meaning (RFC 9432 section 4).
+/// The TTL of all records of a catalog. It has no meaning (RFC 9432 section 4).
 pub const CATALOG_TTL: Ttl = Ttl::decode(0);
-/// Octets of a digest that become a label of twice as many characters.
+/// The bytes of the digest that become a label of twice as many characters.
 const DIGEST_OCTETS: usize = 16;
 /// The version of the specification (RFC 9432 section 4.2.1).
 const VERSION: &str = "2";
@@ -31,16 +31,16 @@ pub struct CatalogMember {
     pub moves_to: Option<Name>,
 }
 
-/// What a published catalog says about labels.
+/// The labels and removals that a published catalog records.
 #[derive(Debug, Default)]
 pub struct CatalogLabels {
     members: HashMap<Name, Vec<u8>>,
-    /// How often a zone has left, by the label of its first time.
+    /// How often a zone was removed, by its first label.
     left: BTreeMap<Vec<u8>, u32>,
 }
 
 impl CatalogLabels {
-    /// Notes one record of the catalog that was published last.
+    /// Reads one record of the last published catalog.
     pub fn note(&mut self, apex: &Name, owner: &Name, rtype: Rtype, data: &[u8]) {
         let labels: Vec<&[u8]> = owner.labels().collect();
         let own = labels.len().saturating_sub(apex.label_count());
@@ -68,7 +68,7 @@ impl CatalogLabels {
         self.members.contains_key(zone)
     }
 
-    /// The label of a member: the one it has, else the next of its own.
+    /// The label of a member: its current one, or its next one.
     fn label(&self, zone: &Name) -> Vec<u8> {
         if let Some(label) = self.members.get(zone) {
             return label.clone();
@@ -77,7 +77,7 @@ impl CatalogLabels {
         label(zone, left)
     }
 
-    /// How often each zone has left once only `members` are listed.
+    /// How often each zone was removed when only `members` are left.
     fn left_after(&self, members: &[CatalogMember]) -> BTreeMap<Vec<u8>, u32> {
         let mut left = self.left.clone();
         let listed: HashSet<&Name> = members.iter().map(|member| &member.zone).collect();
@@ -90,7 +90,7 @@ impl CatalogLabels {
     }
 }
 
-/// The label of a zone that has left so many times.
+/// The label of a zone that was removed this many times.
 fn label(zone: &Name, left: u32) -> Vec<u8> {
     let mut octets = zone.to_lower().as_wire().to_vec();
     if left > 0 {
@@ -102,10 +102,10 @@ fn label(zone: &Name, left: u32) -> Vec<u8> {
     hex.collect::<String>().into_bytes()
 }
 
-/// All records of a catalog but its SOA.
+/// All records of a catalog without its SOA.
 ///
 /// # Errors
-/// When the catalog's name is so long that a member's would not fit.
+/// When the catalog's name is too long for the names of its members.
 pub fn catalog_records(
     apex: &Name,
     members: &[CatalogMember],
@@ -141,7 +141,7 @@ pub fn catalog_records(
     Ok(records)
 }
 
-/// The name server of a catalog, which nobody asks (RFC 9432 section 4.1).
+/// The name server of a catalog, which is never queried (RFC 9432 section 4.1).
 #[must_use]
 pub fn invalid() -> Name {
     Name::parse("invalid.").expect("one label is a name")

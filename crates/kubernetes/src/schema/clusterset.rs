@@ -1,10 +1,10 @@
 //! The records of one ServiceImport in a clusterset zone (KEP-1645, multicluster DNS specification 1.0.0).
 //!
-//! An import has the names that a Service of its form would have in a cluster's own zone, from what all
-//! clusters export: its clusterset addresses, or its ready endpoints. An endpoint's name carries the id
-//! of its cluster, `endpoint.cluster.service.namespace.svc.zone`; one whose slice names no cluster stands
-//! at the import's name as it would in a cluster. Endpoint names exist under ClusterSetIP imports too, as
-//! CoreDNS has them. An import without ports has its addresses.
+//! An import has the names that a Service of its form would have in a cluster's own zone, made from the exports of
+//! all clusters: its clusterset addresses, or its ready endpoints. An endpoint's name contains the id of its cluster,
+//! `endpoint.cluster.service.namespace.svc.zone`. An endpoint whose slice names no cluster has its name directly
+//! below the import, as in a cluster. As in CoreDNS, ClusterSetIP imports have endpoint names too. An import without
+//! ports has only its addresses.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -16,8 +16,7 @@ use crate::facts::{EndpointSlice, ImportForm, ServiceImport};
 use crate::schema::service::Writer;
 use crate::schema::{Rendered, endpoint_label, service_name};
 
-/// The records of an import with its slices in one clusterset zone. All lie at or below
-/// [`service_name`].
+/// The records of an import and its slices in one clusterset zone. All are at or below [`service_name`].
 #[must_use]
 pub fn render_import<'a>(
     import: &ServiceImport,
@@ -48,9 +47,9 @@ pub fn render_import<'a>(
     writer.out
 }
 
-/// The PTR records of an address that no Service of the cluster itself holds, given the exposed imports
-/// that hold it, each with its slices: an import's own address points to the import, else each endpoint
-/// of a headless import to its name. `zone` is the clusterset zone that the targets lie in.
+/// The PTR records of an address that no Service of the cluster itself holds, given the exposed imports that hold it,
+/// each with its slices. An import's own address points to the import; otherwise each headless import adds its
+/// endpoint's name. `zone` is the clusterset zone of the targets.
 #[must_use]
 pub fn import_pointers<'a, S>(
     address: IpAddr,

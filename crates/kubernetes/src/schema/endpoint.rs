@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use crate::facts::Endpoint;
 
-/// The label of an endpoint's own name for one of its addresses: its hostname, else its pod's name where
-/// that is kept, else the address with dashes.
+/// The label of an endpoint's own name for one of its addresses: its hostname, otherwise its pod's name if it is
+/// kept, otherwise the address with dashes.
 #[must_use]
 pub fn endpoint_label(endpoint: &Endpoint, address: IpAddr) -> String {
     match own_name(endpoint) {
@@ -14,14 +14,13 @@ pub fn endpoint_label(endpoint: &Endpoint, address: IpAddr) -> String {
     }
 }
 
-/// What an endpoint is called whatever its address.
+/// The name of an endpoint that does not depend on its address.
 fn own_name(endpoint: &Endpoint) -> Option<String> {
     let name = endpoint.hostname().or(endpoint.pod())?;
     Some(name.to_ascii_lowercase())
 }
 
-/// The label of an endpoint of an FQDN slice: its hostname or its pod's name, else the host's with
-/// dashes.
+/// The label of an endpoint of an FQDN slice: its hostname or its pod's name, otherwise the host's name with dashes.
 pub(super) fn fqdn_label(endpoint: &Endpoint, fqdn: &str) -> String {
     match own_name(endpoint) {
         Some(name) => name,
@@ -32,8 +31,8 @@ pub(super) fn fqdn_label(endpoint: &Endpoint, fqdn: &str) -> String {
     }
 }
 
-/// An address with dashes for its dots or colons; a form that would end in a dash gets a 0, for such a
-/// label is no host name (RFC 952) and some servers refuse it.
+/// An address with dashes for its dots or colons. If it would end in a dash, a 0 is added: such a label is not a host
+/// name (RFC 952), and some servers refuse it.
 pub(super) fn dashed(address: IpAddr) -> String {
     match address {
         IpAddr::V4(v4) => v4.to_string().replace('.', "-"),

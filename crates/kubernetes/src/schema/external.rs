@@ -1,11 +1,10 @@
-//! The records of one Service in an external zone, as CoreDNS's `k8s_external` names them:
-//! `service.namespace.zone`.
+//! The records of one Service in an external zone, named as by CoreDNS's `k8s_external`: `service.namespace.zone`.
 //!
-//! A Service that is reached from outside has its outer addresses there, with SRV as in a forward zone.
-//! The host name of a load balancer is an alias and stands alone (RFC 1034 section 3.6.2): of several
-//! hosts the first, none beside addresses; the ports' names lead to every host. With `headless` the
-//! endpoints of all other Services have names, and headless Services the addresses of theirs. Aliases
-//! (ExternalName) have no endpoints here either.
+//! A Service that is reached from outside has its external addresses there, with SRV as in a forward zone. The host
+//! name of a load balancer is an alias and has no other records beside it (RFC 1034 section 3.6.2). So the first of
+//! several hosts is used, and none if there are addresses; the SRV records name every host. With `headless`, the
+//! endpoints of all other Services have names, and headless Services have the addresses of their endpoints.
+//! ExternalName Services have no endpoints here either.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -17,10 +16,10 @@ use crate::facts::{EndpointSlice, External, Service, ServiceForm};
 use crate::schema::Rendered;
 use crate::schema::service::Writer;
 
-/// How external zones are written.
+/// The settings of an external zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExternalSettings {
-    /// The label below which the zone's own names stand; a namespace of this name has none.
+    /// The label of the zone's own names; a namespace with this name has none.
     pub apex_label: String,
     /// The TTL of all records.
     pub ttl: Ttl,
@@ -37,15 +36,15 @@ pub fn external_name(key: &ObjectKey, zone: &Name) -> Result<Name, ParseError> {
         .child(&key.name.to_ascii_lowercase())
 }
 
-/// Whether a Service's name would stand where the zone has names of its own: in the namespace of the
-/// apex label, or above one of `reserved`, the owners of the zone's apex records.
+/// Whether a Service's name is among the zone's own names: in the namespace of the apex label, or above one of
+/// `taken`, the owners of the zone's apex records.
 fn is_reserved(key: &ObjectKey, base: &Name, settings: &ExternalSettings, taken: &[Name]) -> bool {
     key.namespace.eq_ignore_ascii_case(&settings.apex_label)
         || taken.iter().any(|own| own.is_within(base))
 }
 
-/// The records of a Service with its slices in one external zone. All lie at or below
-/// [`external_name`]. `reserved` are the owners of the zone's own records.
+/// The records of a Service and its slices in one external zone. All are at or below [`external_name`]. `reserved`
+/// are the owners of the zone's own records.
 #[must_use]
 pub fn render_external<'a>(
     service: &Service,
@@ -76,14 +75,14 @@ pub fn render_external<'a>(
     let mut out = writer.out;
     if reserved && !out.records.is_empty() {
         out.records.clear();
-        let message = format!("it has no name in {zone}: the zone's own names stand there");
+        let message = format!("it has no name in {zone}: the zone's own names are there");
         out.report(Kind::Service, &service.key, message);
     }
     out
 }
 
 impl Writer<'_> {
-    /// What is outside a Service.
+    /// Adds the records of external addresses and host names.
     fn outside(&mut self, external: &External) {
         let hosts = self.hosts(external);
         if external.addresses.is_empty() {
@@ -122,8 +121,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The host names of a Service's load balancers, in canonical order, but for its own name: that leads to
-    /// nothing that is not there without it.
+    /// The host names of a Service's load balancers, in canonical order, without its own name, which would be an
+    /// alias of itself.
     fn hosts(&mut self, external: &External) -> Vec<Name> {
         let mut hosts = BTreeSet::new();
         for text in external.hosts.iter() {
@@ -132,7 +131,7 @@ impl Writer<'_> {
                     hosts.insert(host);
                 }
                 Err(error) => {
-                    let message = format!("\"{text}\" is no host name: {error}");
+                    let message = format!("\"{text}\" is not a host name: {error}");
                     self.out.report(self.kind, self.key, message);
                 }
             }
@@ -145,8 +144,8 @@ impl Writer<'_> {
     }
 }
 
-/// The PTR records of an outer address, given the exposed Services that are reached there and, of each
-/// zone, the names that are its own; `zone` is the external zone that the targets lie in.
+/// The PTR records of an external address, given the exposed Services that are reached there and each zone's own
+/// names. `zone` is the external zone of the targets.
 #[must_use]
 pub fn external_pointers<'a>(
     address: IpAddr,

@@ -1,9 +1,9 @@
-//! The Service in front of us: whose endpoints are our own addresses and ports, so that its name is that of
-//! a name server of the zones.
+//! Finds the Services in front of this server: their endpoints are its own addresses and ports, so their names are
+//! names of a name server of the zones.
 //!
-//! CoreDNS looks for its addresses alone; a Service that shares only the address, of another process on
-//! the same host, is no way to us. The names are those that the Service has in the zone: its own with
-//! cluster IPs, its endpoints' when it is headless.
+//! CoreDNS compares only addresses. But a Service of another process on the same host shares only the address and
+//! does not lead here. The names are the Service's names in the zone: its own with cluster IPs, its endpoints' when
+//! it is headless.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -13,19 +13,19 @@ use dns::Name;
 use crate::facts::{EndpointSlice, Protocol, Service, ServiceForm, SliceForm};
 use crate::schema::{NameServer, endpoint_label, service_name};
 
-/// Where we are reached.
+/// The addresses and ports of this server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Front {
-    /// Our addresses.
+    /// The server's addresses.
     pub addresses: BTreeSet<IpAddr>,
-    /// Our ports.
+    /// The server's ports.
     pub ports: BTreeSet<u16>,
-    /// The zones whose name servers are looked for, by place in the plan.
+    /// The zones whose name servers are needed, by position in the plan.
     pub zones: BTreeSet<usize>,
 }
 
 impl Front {
-    /// Whether a slice leads to us: to one of our addresses, at one of our ports.
+    /// Whether a slice leads to this server: to one of its addresses, at one of its ports.
     fn is_behind(&self, slice: &EndpointSlice) -> bool {
         let is_address = match slice.form {
             SliceForm::Ipv4 | SliceForm::Ipv6 => true,
@@ -48,8 +48,8 @@ impl Front {
     }
 }
 
-/// The name servers that lead to us, by name, of the exposed Services that hold one of our addresses, each
-/// with its slices. `zone` is the forward zone that the names lie in.
+/// The names and addresses of the name servers that lead to this server, given the exposed Services that hold one of
+/// its addresses, each with its slices. `zone` is the forward zone of the names.
 #[must_use]
 pub fn servers_in_front<'a, S>(
     front: &Front,
@@ -95,8 +95,8 @@ where
     servers.into_iter().map(server).collect()
 }
 
-/// The addresses at which the Services in front of us are reached from outside the cluster: their outer ones;
-/// with `headless` those of the endpoints of headless ones that have none.
+/// The external addresses of the Services in front of this server. With `headless`, headless Services without
+/// external addresses add those of their endpoints.
 #[must_use]
 pub fn outer_addresses_in_front<'a, S>(
     front: &Front,

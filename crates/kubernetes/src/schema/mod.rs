@@ -1,7 +1,7 @@
 //! DNS-Based Service Discovery for Kubernetes 1.1.0 as pure functions: facts in, records out.
 //!
-//! Each file is a part of the specification. Nothing here knows versions, stores or sockets; what a
-//! function cannot turn into records it reports as a [`Problem`] and leaves out.
+//! Each file implements a part of the specification. Nothing here knows versions, stores or sockets. Anything that
+//! cannot become a record is left out and reported as a [`Problem`].
 
 mod apex;
 mod catalog;
@@ -33,7 +33,7 @@ use std::fmt;
 use dns::Record;
 use provenance::{FactKey, Kind, ObjectKey};
 
-/// What an object asked for and DNS cannot hold; the rest of the object is rendered.
+/// A part of an object that DNS cannot express. The rest of the object is rendered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// The object.
@@ -52,17 +52,17 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Records and what could not become one.
+/// The records of an object, and the problems found in it.
 #[derive(Debug, Default)]
 pub struct Rendered {
     /// The records, in no particular order, possibly repeated.
     pub records: Vec<Record>,
-    /// What was left out.
+    /// The parts that were left out.
     pub problems: Vec<Problem>,
 }
 
 impl Rendered {
-    /// Notes what was left out of an object.
+    /// Reports a part of an object that was left out.
     fn report(&mut self, kind: Kind, key: &ObjectKey, message: String) {
         self.problems.push(Problem {
             object: FactKey {

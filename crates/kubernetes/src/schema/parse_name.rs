@@ -1,7 +1,7 @@
-//! What a name of a zone means by its labels alone: the inverse of the names that the schema writes.
+//! Parses the meaning of a name from its labels alone: the inverse of the names that the schema writes.
 //!
-//! Nothing is looked up: that a name is a Service's does not mean that there is such a Service. Names that only the
-//! server answers are parsed too: pods by any spelling of their address, and the endpoints of a topology zone,
+//! Nothing is looked up: if a name is parsed as a Service's, that Service may not exist. Names that only the server
+//! answers are parsed too: pods by any spelling of their address, and the endpoints of a topology zone,
 //! `ZONE.pin._zone.service.namespace.svc` and `ZONE.prefer._zone.…`, where ZONE may have several labels.
 
 use std::net::IpAddr;
@@ -9,22 +9,22 @@ use std::net::IpAddr;
 use dns::{Name, ParseError};
 use provenance::ObjectKey;
 
-/// What a zone holds.
+/// The kind of names in a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZoneForm {
     /// The names of a cluster.
     Forward,
     /// The names of a set of clusters.
     Clusterset,
-    /// The names of what is reached from outside.
+    /// The names of Services reached from outside.
     External,
     /// The names of addresses.
     Reverse,
 }
 
 impl ZoneForm {
-    /// The version of the specification that a zone follows, which stands at `dns-version`: DNS-Based
-    /// Service Discovery for Kubernetes 1.1.0 section 2.2, KEP-1645's specification 1.0.0.
+    /// The version of the specification that a zone follows, as text of `dns-version`: DNS-Based Service Discovery
+    /// for Kubernetes 1.1.0 section 2.2, KEP-1645's specification 1.0.0.
     pub(super) const fn schema_version(self) -> Option<&'static str> {
         match self {
             Self::Forward => Some("1.1.0"),
@@ -33,7 +33,7 @@ impl ZoneForm {
         }
     }
 
-    /// The name in a zone below which all names are those of Services or imports; nothing where these may be anywhere.
+    /// The name in a zone below which all names are those of Services or imports; `None` if these can be anywhere.
     #[must_use]
     pub fn services(self, zone: &Name) -> Option<Name> {
         match self {
@@ -83,13 +83,13 @@ impl Branch {
 
 /// The label of the name that says which version of the specification a zone follows.
 pub(super) const SCHEMA_VERSION: &str = "dns-version";
-/// The label below which a headless Service has its endpoints by topology zone.
+/// The label of the names of a headless Service's endpoints by topology zone.
 pub const TOPOLOGY: &str = "_zone";
-/// The labels of the name server that a zone of a cluster has unless another is configured, the first first.
+/// The labels of a cluster zone's default name server, from the left.
 pub const NAME_SERVER: [&str; 2] = ["ns", "dns"];
 
 impl ZoneForm {
-    /// The labels at the top of the zone below which all its names of objects are; none where these may be anywhere.
+    /// The labels directly below the apex under which all names of objects are; empty if these can be anywhere.
     #[must_use]
     pub const fn top_labels(self) -> &'static [&'static str] {
         const LABELS: &[&str] = &[
@@ -105,45 +105,45 @@ impl ZoneForm {
     }
 }
 
-/// What a name of a zone means.
+/// The meaning of a name in a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParsedName<'n> {
-    /// It is the zone's own.
+    /// The apex.
     Apex,
-    /// It is at or below `dns-version`, or where the zone's name server is unless another is configured.
+    /// At or below `dns-version`, or the default name server.
     OfZone,
-    /// All namespaces are below it.
+    /// Above all namespaces.
     Branch(Branch),
-    /// All objects of a namespace are below it.
+    /// Above all objects of a namespace.
     Namespace {
-        /// What objects; those of an external zone are Services.
+        /// The kind of the objects; in an external zone they are Services.
         branch: Branch,
         /// The label of the namespace.
         namespace: &'n [u8],
     },
-    /// It is an object's, or below that.
+    /// At or below the name of an object.
     Object(ObjectName<'n>),
-    /// It is an address's, in a reverse zone.
+    /// The name of an address, in a reverse zone.
     Address(IpAddr),
-    /// The schema has no such names.
+    /// The schema has no such name.
     Other,
 }
 
-/// The name of a Service, an import or a pod, or one below it.
+/// The name of a Service, an import or a pod, or a name below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectName<'n> {
-    /// What it is.
+    /// The kind of the object.
     pub branch: Branch,
     /// The label of its namespace.
     pub namespace: &'n [u8],
-    /// Its own label; that of a pod is its address, see [`pod_address`](crate::schema::pod_address).
+    /// Its own label. A pod's label is its address, see [`pod_address`](crate::schema::pod_address).
     pub name: &'n [u8],
     /// The labels before its own.
     pub below: Below<'n>,
 }
 
 impl ObjectName<'_> {
-    /// The key of the object. No object has a key with octets that are not UTF-8; they are replaced.
+    /// The key of the object. Bytes that are not UTF-8 are replaced; no object has such a key.
     #[must_use]
     pub fn key(&self) -> ObjectKey {
         let text = String::from_utf8_lossy;
@@ -151,12 +151,12 @@ impl ObjectName<'_> {
     }
 }
 
-/// The labels before an object's own.
+/// The labels below an object's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Below<'n> {
-    /// None: the name is the object's.
+    /// None: the name is the object's own.
     Nothing,
-    /// One that is no protocol's: an endpoint's.
+    /// One label without underscore: an endpoint's.
     Endpoint(&'n [u8]),
     /// `endpoint.cluster`, in zones of ServiceImports.
     ClusterEndpoint {
@@ -174,26 +174,26 @@ pub enum Below<'n> {
         /// The protocol.
         protocol: &'n [u8],
     },
-    /// Two labels of which the last has no underscore: nothing that is written, and a port for CoreDNS. Underscores
-    /// are left out here.
+    /// Two labels of which the second has no underscore. The schema writes no such name; for CoreDNS it is a port.
+    /// Underscores are left out here.
     BarePort {
         /// The name of the port.
         port: &'n [u8],
         /// The protocol.
         protocol: &'n [u8],
     },
-    /// `ZONE.pin._zone`, or what is above it.
+    /// `ZONE.pin._zone`, or a name above it.
     Topology {
-        /// What a topology zone without endpoints has; `None` for `_zone` itself.
+        /// The answer for a topology zone without endpoints; `None` for `_zone` itself.
         rule: Option<TopologyRule>,
-        /// ZONE as labels in wire form, without a root; empty where there is none.
+        /// ZONE as labels in wire form, without a root; empty if there is none.
         zone: &'n [u8],
     },
-    /// Something else; the label next to the object's own.
+    /// Other labels; this is the one next to the object's own.
     Other(&'n [u8]),
 }
 
-/// What is answered for a topology zone without endpoints.
+/// The answer for a topology zone without endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TopologyRule {
     /// Nothing.
@@ -205,7 +205,7 @@ pub enum TopologyRule {
 impl TopologyRule {
     const ALL: [Self; 2] = [Self::Pin, Self::Prefer];
 
-    /// Its label.
+    /// The label.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -215,8 +215,7 @@ impl TopologyRule {
     }
 }
 
-/// Says what a name of a zone means. `name` is in lower-case wire form and within the zone. Allocates only for reverse
-/// zones.
+/// Parses a name of a zone. `name` is in lower-case wire form and within the zone. Allocates only for reverse zones.
 #[must_use]
 pub fn parse_name<'n>(form: ZoneForm, zone: &Name, name: &'n [u8]) -> ParsedName<'n> {
     let above = name.len().saturating_sub(zone.as_wire().len());
@@ -267,7 +266,7 @@ pub fn parse_name<'n>(form: ZoneForm, zone: &Name, name: &'n [u8]) -> ParsedName
     })
 }
 
-/// The labels before a Service's own where topology zones may have names.
+/// The labels below a Service's own, if topology zones can have names.
 fn below_zonal(labels: LastFirst<'_>) -> Below<'_> {
     let mut rest = LastFirst(labels.0);
     if rest.next() != Some(TOPOLOGY.as_bytes()) {
@@ -284,7 +283,7 @@ fn below_zonal(labels: LastFirst<'_>) -> Below<'_> {
     }
 }
 
-/// The labels before an object's own.
+/// The labels below an object's own.
 fn below(mut labels: LastFirst<'_>, is_clusterset: bool) -> Below<'_> {
     let Some(last) = labels.next() else {
         return Below::Nothing;
@@ -312,7 +311,7 @@ fn below(mut labels: LastFirst<'_>, is_clusterset: bool) -> Below<'_> {
     }
 }
 
-/// The text of a topology zone of [`Below::Topology`].
+/// The topology zone of [`Below::Topology`] as text.
 #[must_use]
 pub fn topology_text(zone: &[u8]) -> String {
     let mut labels: Vec<_> = LastFirst(zone).map(String::from_utf8_lossy).collect();

@@ -1,5 +1,5 @@
-//! The names of pods, `1-2-3-4.namespace.pod.zone`: no part of the specification any more, but what
-//! clusters have had since the beginning. Only an address record stands there.
+//! The names of pods, `1-2-3-4.namespace.pod.zone`. The specification no longer has them, but clusters do. They have
+//! only an address record.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,8 +8,8 @@ use dns::{Name, ParseError, Rdata, Record, Ttl};
 use crate::schema::Branch;
 use crate::schema::endpoint::dashed;
 
-/// The name of a pod by its address: the address with dashes for its dots or colons. CoreDNS knows a pod
-/// whose address ends in a colon by the label that ends in a dash; ours gets the 0 that endpoints get.
+/// The name of a pod: its address with dashes for its dots or colons. If the label would end in a dash, a 0 is added
+/// as for endpoints; CoreDNS uses the label that ends in a dash.
 ///
 /// # Errors
 /// [`ParseError`] when the name would be too long.
@@ -32,8 +32,8 @@ pub fn pod_record(namespace: &str, address: IpAddr, zone: &Name, ttl: Ttl) -> Op
     })
 }
 
-/// The address that the first label of a pod's name says. Three dashes, none beside another, are dots; else dashes are
-/// colons. IPv6 need not be canonical, and an IPv4 address written as IPv6 is IPv4.
+/// Parses an address from the first label of a pod's name. Three dashes that are not adjacent are dots; otherwise
+/// dashes are colons. IPv6 need not be canonical, and an IPv4 address mapped into IPv6 is IPv4.
 #[must_use]
 pub fn pod_address(label: &[u8]) -> Option<IpAddr> {
     /// The longest text of an IPv6 address.
@@ -41,7 +41,7 @@ pub fn pod_address(label: &[u8]) -> Option<IpAddr> {
     let mut text = [0; LONGEST];
     let text = text.get_mut(..label.len())?;
     text.copy_from_slice(label);
-    // A label may hold octets that are separators only after the change.
+    // The label may contain bytes that are separators without being dashes.
     if label.iter().any(|octet| matches!(octet, b'.' | b':')) {
         return None;
     }

@@ -1,9 +1,8 @@
-//! The PTR records of one address (DNS-Based Service Discovery for Kubernetes 1.1.0, sections 2.3.3 and
-//! 2.4.3).
+//! The PTR records of one address (DNS-Based Service Discovery for Kubernetes 1.1.0, sections 2.3.3 and 2.4.3).
 //!
-//! A cluster IP points to its Service. Else every Service that has a ready endpoint with the address
-//! gets one PTR to the endpoint's name under it. Services that are hidden or missing, and aliases, get
-//! none: no PTR leads to a name that does not exist.
+//! A cluster IP points to its Service. For other addresses, every Service with a ready endpoint at the address gets
+//! one PTR to the endpoint's name. Services that are hidden or missing, and aliases, get none: no PTR leads to a name
+//! that does not exist.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -13,8 +12,8 @@ use dns::{Name, Rdata, Record, Rtype, Ttl};
 use crate::facts::{EndpointSlice, Service, ServiceForm};
 use crate::schema::{endpoint_label, service_name};
 
-/// The PTR records of an address, given the exposed Services that hold it, each with its slices.
-/// `zone` is the forward zone that the targets lie in.
+/// The PTR records of an address, given the exposed Services that hold it, each with its slices. `zone` is the
+/// forward zone of the targets.
 #[must_use]
 pub fn pointers<'a, S>(
     address: IpAddr,

@@ -1,11 +1,11 @@
 //! The records of one Service (DNS-Based Service Discovery for Kubernetes 1.1.0, sections 2.3 to 2.5).
 //!
-//! A ClusterIP Service has its addresses, a headless one those of its ready endpoints, an ExternalName
-//! one an alias. Named ports have SRV at `_port._proto`, all ports at the Service's name and at the
-//! endpoints' names. Endpoint names exist under every Service that is no alias, as CoreDNS has them.
+//! A ClusterIP Service has its addresses, a headless one those of its ready endpoints, an ExternalName one an alias.
+//! Named ports have SRV at `_port._proto`, all ports at the Service's name and at the endpoints' names. As in
+//! CoreDNS, every Service that is not an alias has endpoint names.
 //!
-//! The weight of SRV records is the same throughout: equal weights mean an even spread (RFC 2782), and
-//! one endpoint more rewrites no other record.
+//! All SRV records have the same weight: equal weights mean an even spread (RFC 2782), and a new endpoint changes no
+//! other record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ use crate::schema::{Branch, Rendered};
 
 /// Priority of every SRV record.
 const PRIORITY: u16 = 0;
-/// Weight of every SRV record: what CoreDNS gives a target that stands alone.
+/// Weight of every SRV record: CoreDNS's weight for a single target.
 const WEIGHT: u16 = 100;
 
 /// The name of a Service in a forward zone: `service.namespace.svc.zone`.
@@ -34,8 +34,7 @@ pub fn service_name(key: &ObjectKey, zone: &Name) -> Result<Name, ParseError> {
         .child(&key.name.to_ascii_lowercase())
 }
 
-/// The records of a Service with its slices in one forward zone. All lie at or below
-/// [`service_name`].
+/// The records of a Service and its slices in one forward zone. All are at or below [`service_name`].
 #[must_use]
 pub fn render_service<'a>(
     service: &Service,
@@ -63,7 +62,7 @@ pub fn render_service<'a>(
             writer.endpoints(slices, false);
         }
         ServiceForm::Headless => writer.endpoints(slices, true),
-        // Who names no host was reported as the object was read.
+        // A missing host was reported when the object was read.
         ServiceForm::ExternalName(host) if host.is_empty() => {}
         ServiceForm::ExternalName(host) => writer.alias(host),
         ServiceForm::Pending => writer.endpoints(slices, false),
@@ -77,7 +76,7 @@ pub(super) struct Writer<'a> {
     pub(super) key: &'a ObjectKey,
     pub(super) ports: &'a [Port],
     pub(super) base: Name,
-    /// Whether endpoints stand below the id of the cluster that they come from.
+    /// Whether endpoints' names are below the id of their cluster.
     pub(super) by_cluster: bool,
     /// The TTL of all its records.
     ttl: Ttl,
@@ -152,7 +151,7 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// `_port._proto.service`, or nothing for an unnamed port and for a name DNS cannot hold.
+    /// The name `_port._proto.service`; `None` for an unnamed port or one that DNS cannot express.
     pub(super) fn port_name(&mut self, port: &str, protocol: Protocol) -> Option<Name> {
         if port.is_empty() {
             return None;
@@ -172,8 +171,7 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// The endpoints' own names and, for a headless Service, what stands at its name and its ports'
-    /// names (2.4).
+    /// The endpoints' own names and, for a headless Service, the records at its name and at its ports' names (2.4).
     pub(super) fn endpoints<'a>(
         &mut self,
         slices: impl Iterator<Item = &'a EndpointSlice> + Clone,
@@ -191,7 +189,7 @@ impl<'s> Writer<'s> {
         self.fqdn_names(slices.filter(|slice| slice.form == SliceForm::Fqdn));
     }
 
-    /// The endpoints of a slice with addresses.
+    /// Adds the endpoints of a slice with addresses.
     fn slice(&mut self, slice: &EndpointSlice, headless: bool) {
         let base = self.base.clone();
         let named: Vec<(u16, Option<Name>)> = slice
@@ -235,8 +233,7 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// `label.service`, or nothing when DNS cannot hold the label; `label.cluster.service` in a
-    /// clusterset.
+    /// The name `label.service`, or `label.cluster.service` in a clusterset; `None` when the label is invalid.
     pub(super) fn endpoint_name(&mut self, slice: &EndpointSlice, label: &str) -> Option<Name> {
         let cluster = slice.import.as_ref().map(|import| &*import.cluster);
         let name = match cluster.filter(|cluster| self.by_cluster && !cluster.is_empty()) {
@@ -256,9 +253,8 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// The names of the endpoints of FQDN slices: each an alias of its host. A name that stands for
-    /// several hosts, or for an address too, can be none of them (RFC 1034 section 3.6.2): a primary
-    /// that sends it has its whole zone refused.
+    /// Adds the names of the endpoints of FQDN slices, each an alias of its host. A name with several hosts, or with
+    /// an address too, gets no alias (RFC 1034 section 3.6.2): secondaries would refuse the whole zone.
     fn fqdn_names<'a>(&mut self, slices: impl Iterator<Item = &'a EndpointSlice>) {
         let mut hosts: BTreeMap<Name, (BTreeSet<Name>, &ObjectKey)> = BTreeMap::new();
         for slice in slices {
@@ -277,7 +273,7 @@ impl<'s> Writer<'s> {
                         known.insert(host);
                     }
                     Err(error) => {
-                        let message = format!("endpoint \"{fqdn}\" is no host name: {error}");
+                        let message = format!("endpoint \"{fqdn}\" is not a host name: {error}");
                         self.out.report(Kind::EndpointSlice, &slice.key, message);
                     }
                 }
@@ -303,10 +299,10 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// What FQDN slices put at a headless Service's name: one host alone is an alias; several, or one
-    /// beside addresses, cannot stand at one name (RFC 1034 section 3.6.2).
+    /// Adds the alias that FQDN slices give a headless Service's name. Several hosts, or one beside addresses, give
+    /// none (RFC 1034 section 3.6.2).
     fn aliases_of_headless<'a>(&mut self, slices: impl Iterator<Item = &'a EndpointSlice> + Clone) {
-        // What is no host name is reported with the endpoint's own name.
+        // Invalid host names are reported with the endpoint's own name.
         let hosts: BTreeSet<Name> = slices
             .clone()
             .filter(|slice| slice.form == SliceForm::Fqdn)
@@ -339,13 +335,13 @@ impl<'s> Writer<'s> {
         match Name::parse(host) {
             Ok(target) => self.alias_of(&target),
             Err(error) => {
-                let message = format!("\"{host}\" is no host name: {error}");
+                let message = format!("\"{host}\" is not a host name: {error}");
                 self.out.report(self.kind, self.key, message);
             }
         }
     }
 
-    /// An alias of a name that is one.
+    /// Adds an alias of a valid name.
     pub(super) fn alias_of(&mut self, target: &Name) {
         let base = self.base.clone();
         if *target == base {

@@ -1,9 +1,8 @@
 //! The API server as a source: lists and watches Services, EndpointSlices and Namespaces.
 //!
-//! The list and watch protocol is spoken here rather than by kube's `watcher`, for what that one
-//! hides: whether a watch is open now, a 410 that comes as an HTTP status, a server that closes every
-//! watch at once, and the one object in a page that does not read. The client, its authentication and
-//! TLS are kube's.
+//! This module implements the list and watch protocol itself, because kube's `watcher` hides things that are needed
+//! here: whether a watch is open now, a 410 sent as an HTTP status, a server that closes every watch at once, and a
+//! single unreadable object in a page. The client, its authentication and TLS are kube's.
 //!
 //! Each kind is followed on its own:
 //!
@@ -15,12 +14,12 @@
 //!           └ back off                      └ back off ┘ any other end
 //! ```
 //!
-//! - A list is collected aside and sent as `Change::Listed` when its last page has arrived.
-//! - A watch goes on from the last event or bookmark. A server that ends it after a while is asked
-//!   again at once; after anything else we wait, twice as long each time, up to a limit.
-//! - A source that cannot watch a kind for longer than its patience is stale; it is fresh when every
-//!   kind has an open watch again. ServiceImports are a part of their own, for a cluster may have none of
-//!   their API: they are asked for again and again, and their absence makes nothing else stale.
+//! - A list is collected and sent as `Change::Listed` when its last page has arrived.
+//! - A watch continues after the last event or bookmark. When the server ends it after a while, it is opened again at
+//!   once. After any other end there is a pause, which doubles each time, up to a limit.
+//! - A source that cannot watch a kind for longer than its patience is stale. It is fresh when every kind has an open
+//!   watch again. ServiceImports are a separate part, because a cluster may not have their API: they are requested
+//!   again and again, and their absence makes nothing else stale.
 
 mod backoff;
 mod connection;
@@ -48,26 +47,26 @@ use crate::facts::{Kinds, Part};
 use ops::Clock;
 use provenance::Kind;
 
-/// What can be set about following an API server.
+/// The settings for following an API server.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Objects in a page of a list.
+    /// The number of objects in a page of a list.
     pub page_size: u32,
-    /// How long one page may take.
+    /// The timeout for one page.
     pub page_timeout: Duration,
-    /// How long the answer to a watch request may take.
+    /// The timeout for the answer to a watch request.
     pub watch_start_timeout: Duration,
-    /// After how many seconds the server is asked to end a watch.
+    /// The duration in seconds after which the server is asked to end a watch.
     pub watch_seconds: u32,
-    /// A watch that is silent for so much longer is taken for dead.
+    /// A watch that is silent for this much longer counts as dead.
     pub watch_slack: Duration,
     /// A watch that ends earlier than this without an event was closed at once.
     pub least_watch: Duration,
-    /// The first wait after a failure.
+    /// The first pause after a failure.
     pub backoff_first: Duration,
-    /// The longest wait after a failure.
+    /// The longest pause after a failure.
     pub backoff_longest: Duration,
-    /// After a watch of this length, a failure is the first one again.
+    /// After a watch of this length, pauses start again with the first one.
     pub good_watch: Duration,
     /// How long a kind may be without a watch before the source is stale.
     pub patience: Duration,
@@ -91,13 +90,13 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How long a live watch can be silent.
+    /// The longest time that a live watch can be silent.
     fn longest_silence(&self) -> Duration {
         Duration::from_secs(self.watch_seconds.into()) + self.watch_slack
     }
 }
 
-/// An API server, connected to but not yet asked anything.
+/// An API server to which no request was sent yet.
 #[derive(Debug)]
 pub struct KubernetesSource {
     shared: Shared,
@@ -106,31 +105,30 @@ pub struct KubernetesSource {
 #[derive(Debug)]
 struct Shared {
     connection: Connection,
-    /// Lets requests through, of all kinds together.
+    /// Limits the requests of all kinds together.
     throttle: Throttle,
     wanted: Wanted,
     settings: Settings,
     clock: Arc<dyn Clock>,
     stats: Arc<SourceStats>,
-    /// Which kinds are watched now: for each part of the cluster its kinds.
+    /// The connected kinds, for each part of the cluster.
     liveness: Mutex<Vec<(Part, Liveness)>>,
-    /// Wakes the one who announces.
+    /// Wakes the task that announces.
     changed: Notify,
 }
 
-/// Those of the kinds that belong to a part.
+/// The kinds that belong to a part.
 fn kinds_of(part: Part, kinds: Kinds) -> Kinds {
     let others = kinds.iter().filter(|kind| Part::of(*kind) != part);
     others.fold(kinds, Kinds::without)
 }
 
 impl Shared {
-    /// The liveness of the parts.
     fn parts(&self) -> MutexGuard<'_, Vec<(Part, Liveness)>> {
         self.liveness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells about the liveness of a kind: the one of its part, and its place there.
+    /// Updates the liveness of a kind: the one of its part, with the kind's position there.
     fn with_liveness(&self, kind: Kind, tell: impl FnOnce(&mut Liveness, usize)) {
         let place = kinds_of(Part::of(kind), self.wanted.kinds).place_of(kind);
         let mut parts = self.parts();
@@ -140,13 +138,13 @@ impl Shared {
         }
     }
 
-    /// A kind's watch is open.
+    /// Records that a kind's watch is open.
     fn live(&self, kind: Kind) {
         self.with_liveness(kind, |liveness, place| liveness.live(place));
         self.changed.notify_one();
     }
 
-    /// A kind's list or watch failed.
+    /// Records that a kind's list or watch failed.
     fn failed(&self, kind: Kind, fault: &Fault) {
         let (now, wall) = (self.clock.now(), self.clock.wall());
         let reason = fault.message(kind);
@@ -157,12 +155,12 @@ impl Shared {
         self.changed.notify_one();
     }
 
-    /// The API server was heard.
+    /// Records a contact with the API server.
     fn heard(&self) {
         self.stats.touch(self.clock.wall());
     }
 
-    /// Announces staleness and freshness for ever; ends when nobody listens.
+    /// Announces staleness and freshness until the receiver is gone.
     async fn announce(&self, tx: &mpsc::Sender<SourceEvent>) {
         loop {
             let now = self.clock.now();
@@ -196,8 +194,8 @@ impl Shared {
 }
 
 impl KubernetesSource {
-    /// Reads the configuration and makes a client. Does not speak to the API server yet: one that is
-    /// away is no reason not to start.
+    /// Reads the configuration and creates a client. Sends no request yet: an unavailable API server must not prevent
+    /// the start.
     ///
     /// # Errors
     ///
@@ -233,8 +231,8 @@ impl KubernetesSource {
         })
     }
 
-    /// Follows the API server until cancelled, or until nobody listens any more. What goes wrong is
-    /// told as events; nothing ends it.
+    /// Follows the API server until cancelled, or until the receiver is gone. Faults are sent as events and do not
+    /// end it.
     pub async fn run(self, tx: mpsc::Sender<SourceEvent>, cancel: CancellationToken) {
         let Self { shared } = self;
         let watches = shared

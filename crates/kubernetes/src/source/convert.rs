@@ -1,12 +1,12 @@
-//! From objects to facts: pure, and the same for every source.
+//! Converts objects to facts: pure, and the same for every source.
 //!
-//! What an object cannot have said validly is left out of its fact and reported; an object that does
-//! not read at all gives no fact. The rules are those of the Kubernetes API, except:
+//! Invalid parts of an object are left out of its fact and reported. An unreadable object gives no fact. The rules
+//! are those of the Kubernetes API, except:
 //!
 //! - `clusterIP: None` makes a Service headless whatever its `type`.
-//! - An IPv4-mapped IPv6 address is no address, nor is one of the other family than the slice's.
+//! - An IPv4-mapped IPv6 address is invalid, and so is one of another family than the slice's.
 //! - An `externalName` that is an IP address has no record.
-//! - Names are folded to lower case, for DNS cannot tell them apart; the API has none in upper case.
+//! - Names are folded to lower case, because DNS cannot distinguish them; the API has none in upper case.
 
 mod external;
 mod field;
@@ -59,19 +59,19 @@ impl Object<'_> {
     }
 }
 
-/// What the surroundings of an object say about it.
+/// Context for reading an object.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// `FILE:LINE` of a manifest, empty for an API server.
+    /// `FILE:LINE` of a manifest; empty for an API server.
     pub place: Arc<str>,
-    /// The namespace of objects that do not name theirs; `None` when every object must.
+    /// The namespace of objects that name none; `None` when every object must name one.
     pub default_namespace: Option<Arc<str>>,
-    /// What is kept of endpoints and pods.
+    /// The optional fields that are kept.
     pub keep: Keep,
 }
 
 impl Setting {
-    /// Objects of an API server.
+    /// The context of an API server.
     #[must_use]
     pub fn api_server(keep: Keep) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl Setting {
         }
     }
 
-    /// An object of a manifest; without a namespace it is in `default`, where kubectl would put it.
+    /// The context of a manifest. Objects without a namespace are in `default`, as with kubectl.
     #[must_use]
     pub fn manifest(place: Arc<str>, keep: Keep, interner: &mut Interner) -> Self {
         Self {
@@ -92,19 +92,18 @@ impl Setting {
     }
 }
 
-/// What an object says.
+/// The result of reading an object.
 #[derive(Debug, Clone)]
 pub struct Reading {
-    /// The object's name; `None` when even that is unreadable.
+    /// The object's key; `None` when even that is unreadable.
     pub key: Option<FactKey>,
-    /// Where it came from.
+    /// The source of the object.
     pub origin: Origin,
-    /// The fact; `None` when the object as a whole is left out, or, without a problem, when it counts no
-    /// more: a Pod that has ended.
+    /// The fact; `None` when the whole object is left out. Without a problem, the object has ended: a finished Pod.
     pub fact: Option<Fact>,
-    /// When what a slice tells happened, where the cluster says it.
+    /// The time of the change behind a slice, if the cluster gives it.
     pub triggered: Option<SystemTime>,
-    /// What was left out, and why.
+    /// The parts that were left out, with reasons.
     pub problems: Vec<Problem>,
 }
 
@@ -120,7 +119,7 @@ pub fn read(kind: Kind, object: Object<'_>, setting: &Setting, interner: &mut In
     let (named, fact) = match reader.whole(object) {
         Ok((named, fact)) => (Some(named), fact),
         Err(complaint) => {
-            // the rest may be unreadable and the name not
+            // The name may be readable even if the rest is not.
             let named = object
                 .read::<Head>()
                 .ok()
@@ -168,7 +167,7 @@ pub fn read(kind: Kind, object: Object<'_>, setting: &Setting, interner: &mut In
     }
 }
 
-/// An object's name and where it came from.
+/// An object's key, origin and metadata.
 struct Named {
     key: ObjectKey,
     origin: Origin,
@@ -176,7 +175,7 @@ struct Named {
     service: Option<Arc<str>>,
     /// The ServiceImport of a slice, by label.
     import: Option<Arc<ImportOfSlice>>,
-    /// When what a slice tells happened, by annotation.
+    /// The time of the change behind a slice, by annotation.
     triggered: Option<SystemTime>,
 }
 
@@ -184,12 +183,12 @@ struct Reader<'a> {
     kind: Kind,
     setting: &'a Setting,
     interner: &'a mut Interner,
-    /// What was left out of it.
+    /// The parts that were left out.
     complaints: Vec<String>,
 }
 
 impl Reader<'_> {
-    /// The whole object, or why it cannot be read.
+    /// Reads the whole object.
     fn whole(&mut self, object: Object<'_>) -> Result<(Named, Option<Fact>), String> {
         match self.kind {
             Kind::Namespace => {
@@ -246,7 +245,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Notes something that is left out.
+    /// Reports a part that is left out.
     fn complain(&mut self, complaint: String) {
         self.complaints.push(complaint);
     }
@@ -296,7 +295,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A string of its own, except that all empty ones are one.
+    /// An unshared string; all empty strings are one.
     fn unshared(&mut self, text: &str) -> Arc<str> {
         if text.is_empty() {
             self.interner.get("")
@@ -339,7 +338,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The form of a Service of type ExternalName.
+    /// The form of an ExternalName Service.
     fn external_name(&mut self, host: String) -> ServiceForm {
         let bare = host.strip_suffix('.').unwrap_or(&host);
         if bare.is_empty() {

@@ -1,17 +1,17 @@
-//! Strings that many facts share (namespaces, port names, managers), kept once.
+//! Interns strings that many facts share, such as namespaces, port names and managers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The least number of strings at which unused ones are looked for.
+/// The smallest number of strings at which unused ones are removed.
 const SWEEP_AT_LEAST: usize = 1024;
 
-/// Gives the same `Arc` for the same text. Strings nobody else holds any more are dropped whenever
-/// their number has doubled, so that a cluster with changing names does not grow it for ever.
+/// Returns the same `Arc` for the same text. Unused strings are removed whenever the number of strings has doubled,
+/// so that changing names do not fill the memory.
 #[derive(Debug)]
 pub struct Interner {
     strings: HashSet<Arc<str>>,
-    /// Number of strings at which the next sweep is made.
+    /// The number of strings at which unused ones are removed next.
     sweep_at: usize,
 }
 
@@ -39,13 +39,13 @@ impl Interner {
         new
     }
 
-    /// How many strings are kept.
+    /// The number of interned strings.
     #[must_use]
     pub fn len(&self) -> usize {
         self.strings.len()
     }
 
-    /// Whether none is kept.
+    /// Whether there are no interned strings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.strings.is_empty()

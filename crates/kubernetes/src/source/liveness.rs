@@ -1,10 +1,10 @@
-//! When is a source stale? Pure: told what happened and when, it says what to announce.
+//! Decides when a source is stale. Pure: it is told events and times, and returns the announcements.
 
 use std::time::{Duration, Instant, SystemTime};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Some part has been away for too long.
+    /// A part was disconnected for too long.
     Stale {
         since: SystemTime,
         reason: String,
@@ -21,27 +21,27 @@ enum Announced {
     Fresh,
 }
 
-/// A part that cannot be seen.
+/// A disconnected part.
 #[derive(Debug, Clone)]
 struct Down {
-    /// Since when, for the deadline.
+    /// When it was lost, for the deadline.
     since: Instant,
     wall: SystemTime,
     reason: String,
 }
 
-/// The parts of a source (its watches, or its folder) and how long each has been away.
+/// The parts of a source (its watches, or its folder), and how long each was disconnected.
 #[derive(Debug)]
 pub(super) struct Liveness {
-    /// `None` for a part that is seen.
+    /// `None` for a connected part.
     parts: Vec<Option<Down>>,
-    /// How long a part may be away.
+    /// How long a part may be disconnected.
     patience: Duration,
     announced: Announced,
 }
 
 impl Liveness {
-    /// `parts` parts, none seen yet.
+    /// `parts` parts, all disconnected.
     pub(super) fn new(parts: usize, patience: Duration, now: Instant, wall: SystemTime) -> Self {
         let down = Down {
             since: now,
@@ -59,7 +59,7 @@ impl Liveness {
         self.parts[part] = None;
     }
 
-    /// A part could not be seen. The time counts from its first failure in a row.
+    /// Records that a part is disconnected. The time counts from its first failure in a row.
     pub(super) fn failed(&mut self, part: usize, now: Instant, wall: SystemTime, reason: String) {
         match &mut self.parts[part] {
             Some(down) => down.reason = reason,
@@ -73,12 +73,12 @@ impl Liveness {
         }
     }
 
-    /// The part that has been away longest.
+    /// The part that has been disconnected longest.
     fn oldest(&self) -> Option<&Down> {
         self.parts.iter().flatten().min_by_key(|down| down.since)
     }
 
-    /// When to ask again, if nothing happens before.
+    /// When to call [`Self::turn`] again if nothing happens before.
     pub(super) fn due(&self) -> Option<Instant> {
         match self.announced {
             Announced::Stale => None,
@@ -88,7 +88,7 @@ impl Liveness {
         }
     }
 
-    /// What to announce now, if anything.
+    /// The announcement that is due now.
     pub(super) fn turn(&mut self, now: Instant) -> Option<Turn> {
         let Some(down) = self.oldest() else {
             let news = self.announced != Announced::Fresh;

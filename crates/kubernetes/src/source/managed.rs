@@ -1,9 +1,9 @@
-//! `managedFields`: who last wrote the fields that records depend on.
+//! `managedFields`: finds the manager that last wrote a field that records depend on.
 //!
-//! Of the entries whose fields a record can depend on the latest counts (of equal times the last one); when
-//! there is none, as of an object that nobody's server keeps account of, the latest of all. So who
-//! annotates a Service is not named for a port that someone else changed. The field lists, the long
-//! part, are looked through and not kept.
+//! Among the entries with such fields the latest counts (of equal times the last one). If there is none, for example
+//! because the server does not track the object, the latest of all entries counts. So a manager that only annotates a
+//! Service is not named for a port that another manager changed. The field lists, the long part, are read without
+//! being stored.
 
 use std::fmt;
 
@@ -27,32 +27,28 @@ const FIELDS: [&str; 14] = [
     "f:selector",
     "f:type",
 ];
-/// Labels that say whose endpoints a slice has.
+/// Labels that name the owner of a slice's endpoints.
 const LABELS: [&str; 2] = [
     "f:kubernetes.io/service-name",
     "f:multicluster.kubernetes.io/service-name",
 ];
 
-/// Who wrote last, and how.
+/// The last manager and its operation.
 #[derive(Debug, Default)]
 pub(super) struct LastManager {
-    /// `manager`.
     pub(super) name: Option<String>,
     /// `operation`: `Apply` or `Update`.
     pub(super) operation: Option<String>,
 }
 
-/// One entry of `managedFields`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ManagedEntry {
-    /// `manager`.
     manager: Option<String>,
-    /// `operation`.
     operation: Option<String>,
     /// `time`, RFC 3339 in UTC: the order of the text is the order of time.
     time: Option<String>,
-    /// `fieldsV1`, down to whether it matters.
+    /// `fieldsV1`, reduced to whether records can depend on it.
     #[serde(rename = "fieldsV1", default)]
     fields: Option<Fields>,
 }
@@ -60,13 +56,10 @@ struct ManagedEntry {
 /// Fields of an object that records can depend on.
 #[derive(Debug, Default, Deserialize)]
 struct Fields {
-    /// `spec`.
     #[serde(rename = "f:spec", default)]
     spec: Keys,
-    /// `status`.
     #[serde(rename = "f:status", default)]
     status: Keys,
-    /// `metadata`.
     #[serde(rename = "f:metadata", default)]
     metadata: Option<MetadataFields>,
     /// `endpoints` of a slice.
@@ -83,7 +76,6 @@ struct Fields {
 /// Fields of `metadata`.
 #[derive(Debug, Default, Deserialize)]
 struct MetadataFields {
-    /// `labels`.
     #[serde(rename = "f:labels", default)]
     labels: Keys,
 }
@@ -105,7 +97,7 @@ impl Fields {
     }
 }
 
-/// Whether a map has one of the keys that matter.
+/// Whether a map has one of the keys that records can depend on.
 #[derive(Debug, Default)]
 struct Keys(bool);
 

@@ -1,13 +1,13 @@
 //! A folder of manifests as the source: `*.yaml`, `*.yml` and `*.json` below it, followed as they change.
 //!
-//! - Many documents and lists in a file, as kubectl dumps them; other kinds are counted and ignored.
+//! - A file may hold many documents and lists, as kubectl dumps them. Other kinds are counted and ignored.
 //! - A file that does not parse keeps its last good content. So does a folder that cannot be read.
-//! - A file that is missing or empty for a moment, as editors leave it, is given a grace.
-//! - An object that stands in several files: the file that is last by name counts.
+//! - A file can be missing or empty for a moment, as editors leave it, before its objects are removed.
+//! - If an object is in several files, the last file by name counts.
 //! - Each namespace that an object names counts as existing.
 //!
-//! Folders are watched, not files: a ConfigMap's files are links whose target is swapped. Any event
-//! reads again whatever changed its stamp; a slow poll does the same, for file systems without events.
+//! Folders are watched, not files: a ConfigMap's files are links whose target is swapped. After any event, all files
+//! with a changed stamp are read again. A slow poll does the same, for file systems without events.
 
 mod folder;
 mod parse;
@@ -28,25 +28,25 @@ use super::liveness::{Liveness, Turn};
 use super::{Problem, SourceEvent, SourceStats, Wanted};
 use crate::facts::Part;
 
-/// What can be set about following a folder.
+/// The settings for following a folder.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How often to look without having been told.
+    /// The time between two polls.
     pub poll: Duration,
-    /// The same when the folder cannot be watched.
+    /// The time between two polls when the folder cannot be watched.
     pub poll_unwatched: Duration,
     /// How long to wait for more events after one.
     pub quiet: Duration,
-    /// How long to wait for that at most.
+    /// The longest wait for more events.
     pub longest_wait: Duration,
-    /// How long a file may be missing or empty before its objects are gone.
+    /// How long a file may be missing or empty before its objects are removed.
     pub grace: Duration,
     /// How long the folder may be unreadable before the source is stale.
     pub patience: Duration,
 }
 
 impl Settings {
-    /// How long until the folder is read again though nothing was told.
+    /// The time until the folder is read again without an event.
     const fn poll_after(&self, is_watched: bool) -> Duration {
         if is_watched {
             self.poll
@@ -75,11 +75,11 @@ impl Default for Settings {
 pub struct FolderError {
     /// The folder.
     pub dir: PathBuf,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 
-/// A folder of manifests, seen to be readable.
+/// A readable folder of manifests.
 #[derive(Debug)]
 pub struct ManifestSource {
     root: PathBuf,
@@ -90,11 +90,11 @@ pub struct ManifestSource {
 }
 
 impl ManifestSource {
-    /// Looks whether the folder is there.
+    /// Checks that the folder exists and can be read.
     ///
     /// # Errors
     ///
-    /// When it is not, or cannot be read.
+    /// When it does not exist or cannot be read.
     pub fn open(
         root: &Path,
         wanted: Wanted,
@@ -117,7 +117,7 @@ impl ManifestSource {
         }
     }
 
-    /// Reads the folder once, for commands that look and leave: the lists, and what is wrong.
+    /// Reads the folder once, for commands that do not follow it. Returns its lists and problems.
     #[must_use]
     pub fn read_once(&self) -> (Vec<crate::facts::Change>, Vec<Problem>) {
         let stats = Arc::clone(&self.stats);
@@ -131,7 +131,7 @@ impl ManifestSource {
         (read.changes, read.problems)
     }
 
-    /// Follows the folder until cancelled, or until nobody listens any more.
+    /// Follows the folder until cancelled, or until the receiver is gone.
     pub async fn run(self, tx: mpsc::Sender<SourceEvent>, cancel: CancellationToken) {
         tokio::select! {
             () = cancel.cancelled() => {}
@@ -139,7 +139,7 @@ impl ManifestSource {
         }
     }
 
-    /// Follows the folder until nobody listens.
+    /// Follows the folder until the receiver is gone.
     async fn follow(self, tx: &mpsc::Sender<SourceEvent>) {
         let Self {
             root,
@@ -167,7 +167,7 @@ impl ManifestSource {
             let read;
             (folder, read) = match reading.await {
                 Ok(back) => back,
-                // a panic there is a panic here; it is cancelled only when the runtime ends
+                // A panic there becomes a panic here. The task is cancelled only when the runtime ends.
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
                     Err(_) => return,
@@ -180,7 +180,7 @@ impl ManifestSource {
                     liveness.live(0);
                 }
             }
-            // what a folder got between being read and being watched was not told
+            // Changes between reading a folder and watching it gave no event.
             let at_once = watch.follow(&read.folders);
             let again = if at_once {
                 Some(Duration::ZERO)
@@ -191,7 +191,7 @@ impl ManifestSource {
             if let Some(turn) = &turn {
                 stats.set_stale(matches!(turn, Turn::Stale { .. }));
             }
-            // A folder that went away is back without notice: its watch went with it.
+            // The watch of a removed folder went with it, so its return gives no event.
             let is_away = read.unreadable.is_some();
             if send(tx, read, turn, seen).await.is_err() {
                 return;
@@ -215,7 +215,7 @@ impl ManifestSource {
 
 struct Unheard;
 
-/// Sends what a reading found.
+/// Sends the changes and problems that a reading found.
 async fn send(
     tx: &mpsc::Sender<SourceEvent>,
     read: Reread,

@@ -1,13 +1,12 @@
-//! The outside becomes facts.
+//! Turns the outside into facts.
 //!
-//! Two sources, an API server and a folder of manifests, give the same facts through the same
-//! functions ([`convert`]). A source sends [`SourceEvent`]s: what changed, whether it can still see
-//! its outside, and what is wrong with single objects. Nothing of the Kubernetes client leaves this
-//! module.
+//! Two sources, an API server and a folder of manifests, produce the same facts through the same functions
+//! ([`convert`]). A source sends [`SourceEvent`]s: changes, the loss and return of its connection, and problems of
+//! single objects. The Kubernetes client is used only in this module.
 //!
-//! - What a source cannot read it leaves out and reports; it never guesses and never stops for it.
-//! - A list that breaks off is never sent. An outside that cannot be seen changes nothing.
-//! - Problems are said once, and again only after they changed or went away.
+//! - A source leaves out and reports what it cannot read. It never guesses and never stops.
+//! - An incomplete list is never sent. A lost connection changes nothing.
+//! - A problem is reported once, and again only after it changed or was solved.
 
 pub mod api_server;
 pub mod convert;
@@ -30,35 +29,34 @@ pub use wanted::{ApiLimits, Keep, Wanted};
 use self::liveness::Turn;
 use crate::facts::{Change, Part};
 
-/// What a source tells the pipeline.
+/// An event of a source.
 #[derive(Debug, Clone)]
 pub enum SourceEvent {
-    /// Something changed, or a kind was listed completely.
+    /// An object changed, or a kind was listed completely.
     Changed {
         /// The change.
         change: Change,
         /// When it arrived here, before it was parsed (the clock's `now`).
         seen: Instant,
-        /// When what an EndpointSlice tells happened, where it came by watch and says so.
+        /// When the change behind an EndpointSlice happened, if the slice came by watch and says so.
         triggered: Option<SystemTime>,
     },
-    /// The source has not seen its outside for longer than it may; what was sent still stands.
+    /// The source was disconnected for too long. The facts stay as they are.
     Stale {
-        /// What of its outside.
+        /// The affected part of the cluster.
         part: Part,
-        /// Since when nothing is known.
+        /// When the connection was lost.
         since: SystemTime,
-        /// Why, for people.
+        /// The reason, for people.
         reason: String,
     },
-    /// The source sees all of this part of its outside: sent when that is so for the first time, and after `Stale`.
+    /// The source is connected to this part of the cluster: sent for the first time, and after `Stale`.
     Fresh(Part),
-    /// Something is wrong with an object, a file or a permission.
+    /// A problem with an object, a file or a permission.
     Problem(Problem),
 }
 
 impl SourceEvent {
-    /// What is announced about a part.
     fn of_turn(part: Part, turn: Turn) -> Self {
         match turn {
             Turn::Stale { since, reason } => Self::Stale {

@@ -1,8 +1,8 @@
-//! Objects as the API writes them, reduced to the fields a record can depend on.
+//! Objects of the API, reduced to the fields that a record can depend on.
 //!
-//! The same structs read JSON (API server, `.json` files) and values of YAML files. Everything is
-//! optional, `null` is the same as absent, and unknown fields are skipped without being stored.
-//! Numbers are read leniently, so that one bad port does not cost the whole object.
+//! The same structs read JSON (API server, `.json` files) and values of YAML files. Everything is optional, `null` is
+//! the same as absent, and unknown fields are skipped without being stored. Numbers of the wrong type are accepted
+//! here, so that one bad port does not make the whole object unreadable.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,22 +19,17 @@ const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 const IMPORT_NAME_LABEL: &str = "multicluster.kubernetes.io/service-name";
 /// The label that names the cluster that a slice comes from (KEP-1645).
 const SOURCE_CLUSTER_LABEL: &str = "multicluster.kubernetes.io/source-cluster";
-/// The annotation that says when what a slice tells happened.
+/// The annotation with the time of the change behind a slice.
 pub(super) const TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// `metadata`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Metadata {
-    /// `name`.
     pub(super) name: Option<String>,
-    /// `namespace`.
     pub(super) namespace: Option<String>,
-    /// `uid`.
     pub(super) uid: Option<String>,
-    /// `resourceVersion`.
     pub(super) resource_version: Option<String>,
-    /// `labels`, of which one is kept.
+    /// `labels`, of which only some are kept.
     #[serde(default)]
     pub(super) labels: Labels,
     /// `annotations`, of which one is kept.
@@ -45,10 +40,9 @@ pub(super) struct Metadata {
     pub(super) managed_fields: LastManager,
 }
 
-/// Any object, down to its metadata: what is read of an object that is otherwise unreadable.
+/// The metadata of any object, also of one that cannot be read otherwise.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Head {
-    /// `metadata`.
     pub(super) metadata: Option<Metadata>,
 }
 
@@ -97,13 +91,13 @@ impl<'de> Deserialize<'de> for Annotations {
     }
 }
 
-/// Some entries of a map of texts.
+/// Selected entries of a map of texts.
 trait Picked: Default {
-    /// Where the text of a key is kept, if it is.
+    /// The field for the text of a key, if the key is selected.
     fn place(&mut self, key: &str) -> Option<&mut Option<String>>;
 }
 
-/// Reads a map key by key and stores what is picked.
+/// Reads a map key by key and stores the selected entries.
 struct Picker<T>(PhantomData<T>);
 
 impl<'de, T: Picked> Visitor<'de> for Picker<T> {
@@ -129,23 +123,21 @@ impl<'de, T: Picked> Visitor<'de> for Picker<T> {
     }
 }
 
-/// Any object, down to its labels.
+/// The labels of any object.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Labelled {
-    /// `metadata`.
     #[serde(default)]
     pub(super) metadata: Option<AllLabels>,
 }
 
-/// `metadata`, down to its labels.
+/// `metadata`, reduced to the labels.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct AllLabels {
-    /// `labels`, all of them.
     #[serde(default)]
     pub(super) labels: Option<BTreeMap<String, Option<String>>>,
 }
 
-/// A number, or something else in its place.
+/// A number, or another value in its place.
 #[derive(Debug)]
 pub(super) enum Number {
     Whole(i64),
@@ -191,7 +183,7 @@ pub(super) struct LoadBalancerObject {
     pub(super) ingress: Option<Vec<IngressObject>>,
 }
 
-/// A point at which a load balancer takes traffic for a Service.
+/// A point at which a load balancer accepts traffic for a Service.
 #[derive(Debug, Deserialize)]
 pub(super) struct IngressObject {
     /// `ip`.

@@ -8,15 +8,15 @@ use provenance::Kind;
 
 use crate::source::problem::Board;
 
-/// The most problems that are shown.
+/// The most problems in `status`.
 const SHOWN_PROBLEMS: usize = 100;
 
-/// Classes of faults, as metrics name them.
+/// Classes of faults, with the labels of the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorClass {
     /// No connection, or it broke, or it was silent for too long.
     Transport,
-    /// The watch position is no longer known (HTTP 410 and its likes): listed again.
+    /// The watch position is no longer valid (HTTP 410 and the like), so the kind is listed again.
     Gone,
     /// 401: the credentials were refused.
     Unauthorized,
@@ -24,7 +24,7 @@ pub enum ErrorClass {
     Forbidden,
     /// Any other error status.
     Status,
-    /// Something that is not what the API promises.
+    /// An answer that violates the API.
     Malformed,
     /// A watch that was closed as soon as it was opened.
     Closed,
@@ -42,7 +42,7 @@ impl ErrorClass {
         Self::Closed,
     ];
 
-    /// The word in metrics and logs.
+    /// The label in metrics and logs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl ErrorClass {
         }
     }
 
-    /// Its place in [`ErrorClass::ALL`].
+    /// Its position in [`ErrorClass::ALL`].
     const fn index(self) -> usize {
         match self {
             Self::Transport => 0,
@@ -87,11 +87,9 @@ impl Counter {
 /// Counters of one kind.
 #[derive(Debug, Default)]
 pub struct KindStats {
-    /// Objects applied or deleted one by one.
     events: Counter,
     lists: Counter,
     watches: Counter,
-    /// Objects left out because they could not be read.
     left_out: Counter,
     errors: [Counter; ErrorClass::ALL.len()],
 }
@@ -109,7 +107,7 @@ impl KindStats {
         self.lists.get()
     }
 
-    /// Watches opened; the first one is no restart, all others are.
+    /// Watches opened. All but the first one are restarts.
     #[must_use]
     pub fn watches(&self) -> u64 {
         self.watches.get()
@@ -149,24 +147,24 @@ impl KindStats {
     }
 }
 
-/// Counters of a source. Shared: the source counts, metrics read.
+/// Counters of a source. The source counts, metrics read.
 #[derive(Debug, Default)]
 pub struct SourceStats {
-    /// By kind, in the order of [`Kind::ALL`].
+    /// In the order of [`Kind::ALL`].
     kinds: [KindStats; Kind::ALL.len()],
-    /// Objects of kinds that are not looked at, as of the last reading of a manifest folder.
+    /// Objects of other kinds in the manifests, at the last reading.
     ignored: AtomicU64,
-    /// Time of day of the last word from outside, in milliseconds since 1970; 0 for never.
+    /// Time of the last contact, in milliseconds since 1970; 0 for never.
     last_contact: AtomicU64,
-    /// 1 while stale.
+    /// 1 while the source is stale.
     stale: AtomicU64,
     board: Board,
-    /// What is counted of requests to API servers, of all sources together.
+    /// Counters of requests to API servers, shared by all sources.
     requests: RequestMetrics,
 }
 
 impl SourceStats {
-    /// Counters that start at zero, but for those of requests.
+    /// Counters that start at zero, with shared counters of requests.
     #[must_use]
     pub fn counting(requests: RequestMetrics) -> Self {
         Self {
@@ -175,7 +173,6 @@ impl SourceStats {
         }
     }
 
-    /// What is counted of requests to API servers.
     pub(super) const fn requests(&self) -> &RequestMetrics {
         &self.requests
     }
@@ -186,7 +183,7 @@ impl SourceStats {
         &self.kinds[kind.place()]
     }
 
-    /// The problems that stand now, in order, a hundred at most.
+    /// The current problems, in order, a hundred at most.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         self.board.first(SHOWN_PROBLEMS)
@@ -196,13 +193,13 @@ impl SourceStats {
         self.board.clone()
     }
 
-    /// Objects of other kinds in the manifests now.
+    /// The number of objects of other kinds in the manifests.
     #[must_use]
     pub fn ignored(&self) -> u64 {
         self.ignored.load(Ordering::Relaxed)
     }
 
-    /// When the outside was last heard or read.
+    /// The time of the last contact with the source.
     #[must_use]
     pub fn last_contact(&self) -> Option<SystemTime> {
         match self.last_contact.load(Ordering::Relaxed) {
@@ -217,13 +214,12 @@ impl SourceStats {
         self.stale.load(Ordering::Relaxed) != 0
     }
 
-    /// Notes how many objects are not looked at.
     pub(super) fn set_ignored(&self, count: usize) {
         self.ignored
             .store(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Notes that the outside was heard.
+    /// Records a contact with the source.
     pub(super) fn touch(&self, wall: SystemTime) {
         let since = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
         self.last_contact.store(
@@ -232,7 +228,6 @@ impl SourceStats {
         );
     }
 
-    /// Notes whether the source is stale.
     pub(super) fn set_stale(&self, stale: bool) {
         self.stale.store(u64::from(stale), Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What of a cluster a source is asked for.
+//! Which objects of a cluster a source reads.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -9,25 +9,24 @@ use provenance::Kind;
 
 use crate::facts::{Kinds, Selector};
 
-/// What is wanted of a cluster. Both sources keep to it, each in its way: an API server is not asked
-/// for more, of manifests the rest is passed over.
+/// The objects that a source reads. An API server is asked only for these; other objects in manifests are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wanted {
     /// The kinds of objects.
     pub kinds: Kinds,
-    /// Which Namespaces; all when `None`.
+    /// The selected Namespaces; all when `None`.
     pub namespace_labels: Option<Selector>,
-    /// Which Services, EndpointSlices and Pods; all when `None`.
+    /// The selected Services, EndpointSlices and Pods; all when `None`.
     pub labels: Option<Selector>,
-    /// Which EndpointSlices, where these are not those that `labels` gives.
+    /// The selected EndpointSlices, if they differ from `labels`.
     pub slice_labels: Option<Selector>,
-    /// What is kept of endpoints and pods.
+    /// The optional fields that are kept of endpoints and pods.
     pub keep: Keep,
-    /// How hard an API server may be pressed.
+    /// The limits of requests to an API server.
     pub limits: ApiLimits,
 }
 
-/// What is kept of endpoints and pods beyond addresses and host names, for it costs memory.
+/// The optional fields that are kept of endpoints and pods. Each costs memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Keep {
     /// The names of endpoints' pods.
@@ -38,19 +37,19 @@ pub struct Keep {
     pub pod_labels: Option<Arc<BTreeSet<String>>>,
 }
 
-/// How hard an API server may be pressed.
+/// The limits of requests to an API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApiLimits {
-    /// The time between two requests in the long run.
+    /// The average time between two requests.
     pub interval: Duration,
-    /// How many requests may go at once after a rest.
+    /// The number of requests allowed at once after a pause.
     pub burst: NonZeroU32,
-    /// How many requests may wait for their answer at a time; a watch waits until it is open.
+    /// The number of unanswered requests at a time. A watch counts until it is open.
     pub in_flight: Option<NonZeroU32>,
 }
 
 impl Default for ApiLimits {
-    /// A hundred requests a second, as many at once, no bound for those under way.
+    /// A hundred requests a second, a hundred at once, no limit of unanswered requests.
     fn default() -> Self {
         Self {
             interval: Duration::from_millis(10),
@@ -61,7 +60,7 @@ impl Default for ApiLimits {
 }
 
 impl Wanted {
-    /// Which objects of a kind, by their labels.
+    /// The selector for a kind of objects.
     #[must_use]
     pub fn selector(&self, kind: Kind) -> Option<&Selector> {
         match kind {

@@ -1,7 +1,7 @@
-//! The ServiceImports of a cluster: what its Services are to a set of clusters.
+//! The ServiceImports of a cluster: Services of a set of clusters.
 //!
-//! An import is to its slices what a Service is to its own: they name it by label, arrive in any order,
-//! and dirty it. A slice may belong to an import and, by another label, to a Service.
+//! An import relates to its slices as a Service does to its own: they name it by label, arrive in any order, and make
+//! it dirty. A slice can belong to an import and, by another label, to a Service.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use crate::facts::{Dirty, EndpointSlice, ImportForm, ServiceImport};
 
 #[derive(Debug, Default)]
 pub(super) struct Imports {
-    /// Imports by key, so that those of a namespace stand together.
+    /// Imports by key, so that those of a namespace are adjacent.
     pub(super) by_key: BTreeMap<ObjectKey, ServiceImport>,
     /// The slices of each import.
     slices_of: SliceNames,
@@ -25,7 +25,7 @@ pub(super) struct Imports {
 }
 
 impl State {
-    /// Whether the imports were listed: before that, nothing may be concluded from their absence.
+    /// Whether the imports were listed. Before that, an absent import may exist.
     #[must_use]
     pub fn has_imports(&self) -> bool {
         self.listed.contains(&Kind::ServiceImport)
@@ -94,7 +94,7 @@ impl State {
         }
     }
 
-    /// Marks the imports of a namespace that came or went.
+    /// Marks the imports of a namespace that was added or removed.
     pub(super) fn mark_imports(&self, namespace: &Arc<str>, cause: u32, dirty: &mut Dirty) {
         let first = ObjectKey {
             namespace: namespace.clone(),
@@ -113,7 +113,7 @@ impl State {
         }
     }
 
-    /// An import came, went or changed.
+    /// Marks the keys that depend on an import which was added, removed or changed.
     fn import_changed(
         &mut self,
         key: &ObjectKey,
@@ -137,7 +137,7 @@ impl State {
         }
     }
 
-    /// A slice came, went or changed: what that is to the import that it belongs to.
+    /// Marks the import of a slice that was added, removed or changed.
     pub(super) fn import_slice_changed(
         &mut self,
         old: Option<&EndpointSlice>,
@@ -178,8 +178,8 @@ impl State {
         dirty.import(&import, cause);
     }
 
-    /// Updates who holds the addresses that one part of an import (its own, one slice) had and has. The
-    /// facts themselves are those after the change.
+    /// Updates the holders of the addresses that one part of an import (its own, one slice) had before and after a
+    /// change. The facts themselves are already changed.
     fn reindex_import(
         &mut self,
         key: &ObjectKey,
@@ -217,7 +217,7 @@ fn owning_import(slice: &EndpointSlice) -> Option<ObjectKey> {
     })
 }
 
-/// Whether two imports say the same, origins aside.
+/// Whether two imports are equal apart from their origins.
 fn same_import(old: &ServiceImport, new: &ServiceImport) -> bool {
     let ServiceImport {
         key,

@@ -1,4 +1,4 @@
-//! EndpointSlices: whom one belongs to (a Service, an import), and what it dirties.
+//! EndpointSlices: their owners (a Service, an import), and the keys that a change of one makes dirty.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use provenance::ObjectKey;
 use super::{State, cluster_ips};
 use crate::facts::{Dirty, Endpoint, EndpointSlice};
 
-/// Names of the slices of each owner, sorted, whether the owner is known or not. Most have one.
+/// The names of the slices of each owner, sorted, whether the owner exists or not. Most owners have one.
 #[derive(Debug, Default)]
 pub(super) struct SliceNames(HashMap<ObjectKey, Vec<Arc<str>>>);
 
@@ -26,7 +26,7 @@ impl SliceNames {
         })
     }
 
-    /// An owner has a slice.
+    /// Adds a slice to an owner.
     pub(super) fn link(&mut self, owner: &ObjectKey, slice: &EndpointSlice) {
         let names = self.0.entry(owner.clone()).or_default();
         if let Err(place) = names.binary_search(&slice.key.name) {
@@ -35,7 +35,7 @@ impl SliceNames {
         }
     }
 
-    /// An owner has a slice no more.
+    /// Removes a slice from an owner.
     pub(super) fn unlink(&mut self, owner: &ObjectKey, slice: &EndpointSlice) {
         if let Some(names) = self.0.get_mut(owner) {
             names.retain(|name| *name != slice.key.name);
@@ -46,17 +46,17 @@ impl SliceNames {
     }
 }
 
-/// Whom a slice belongs to before and after a change.
+/// The owners of a slice before and after a change.
 pub(super) struct Owners {
     pub(super) before: Option<ObjectKey>,
     pub(super) after: Option<ObjectKey>,
-    /// For whom it had endpoints, and for whom it has, where these are not the same: an owner whose last endpoint
-    /// went, or whose first came, may be hidden or shown.
+    /// Owners for which the slice has endpoints only before or only after the change. Losing the last endpoint can
+    /// hide an owner, and gaining the first can show it.
     pub(super) refilled: Vec<ObjectKey>,
 }
 
 impl Owners {
-    /// By what tells a slice's owner.
+    /// Compares the owners of a slice before and after a change; `owner` finds the owner.
     pub(super) fn of(
         old: Option<&EndpointSlice>,
         new: Option<&EndpointSlice>,
@@ -80,7 +80,6 @@ impl Owners {
     }
 }
 
-/// The endpoints of a slice before a change, and after.
 pub(super) fn endpoints<'a>(
     old: Option<&'a EndpointSlice>,
     new: &'a EndpointSlice,
@@ -90,7 +89,7 @@ pub(super) fn endpoints<'a>(
 }
 
 impl State {
-    /// A slice came, went or changed.
+    /// Applies the change of a slice that was added, removed or changed.
     pub(super) fn slice_changed(
         &mut self,
         old: Option<&EndpointSlice>,
@@ -147,7 +146,7 @@ fn owning_service(slice: &EndpointSlice) -> Option<ObjectKey> {
     })
 }
 
-/// Whether two slices say the same, origins aside.
+/// Whether two slices are equal apart from their origins.
 pub(super) fn same_slice(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     let EndpointSlice {
         key,

@@ -1,25 +1,24 @@
-//! How long to wait after a failure.
+//! The pauses after failures.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-/// Waits that double, with jitter, up to a limit.
+/// Pauses that double, with jitter, up to a limit.
 #[derive(Debug)]
 pub(super) struct Backoff {
     first: Duration,
     longest: Duration,
-    /// The next wait, before jitter.
+    /// The next pause, before jitter.
     next: Duration,
-    /// The state of the jitter.
     jitter: u64,
 }
 
 impl Backoff {
-    /// Waits from `first` to `longest`. The jitter is random, so that replicas that lost the same
-    /// server do not come back together.
+    /// Pauses from `first` to `longest`. The jitter is random, so that replicas that lost the same server do not
+    /// reconnect together.
     pub(super) fn new(first: Duration, longest: Duration) -> Self {
-        // the one source of randomness that std gives; it decides nothing but how long we wait
+        // The only source of randomness in std. It affects nothing but the length of pauses.
         let jitter = RandomState::new().build_hasher().finish();
         Self {
             first,
@@ -29,11 +28,11 @@ impl Backoff {
         }
     }
 
-    /// The next wait: between half of the current step and all of it.
+    /// The next pause: between half of the current step and all of it.
     pub(super) fn wait(&mut self) -> Duration {
         let step = self.next;
         self.next = (step * 2).min(self.longest);
-        // an LCG is random enough to spread clients
+        // An LCG is random enough to spread clients.
         self.jitter = self
             .jitter
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -42,7 +41,7 @@ impl Backoff {
         step / 2 + step / 2 * share / 1024
     }
 
-    /// All is well: the next wait is the first one again.
+    /// Starts again with the first pause.
     pub(super) fn reset(&mut self) {
         self.next = self.first;
     }

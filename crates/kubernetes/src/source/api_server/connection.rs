@@ -1,4 +1,4 @@
-//! The client: where the API server is, and who we are.
+//! The client: the API server's address and our credentials.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use super::Settings;
 pub enum Auth {
     /// As a pod of the cluster: its service account.
     InCluster,
-    /// As a kubeconfig file says.
+    /// With a kubeconfig file.
     Kubeconfig {
         /// The file.
         file: PathBuf,
-        /// A context of it; its current one when `None`.
+        /// A context of the file; its current one when `None`.
         context: Option<String>,
     },
     /// At a URL.
@@ -44,52 +44,51 @@ pub struct Tls {
     pub ca: PathBuf,
 }
 
-/// Why there is no client.
+/// Why the client cannot be created.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// Not in a pod.
+    /// This process is not in a pod.
     #[error("not in a cluster ({0}); name a kubeconfig file or an endpoint")]
     InCluster(String),
-    /// The kubeconfig file.
+    /// The kubeconfig file cannot be read.
     #[error("kubeconfig {}: {reason}; name a kubeconfig file that can be read", file.display())]
     Kubeconfig {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// The URL.
+    /// The URL is malformed.
     #[error("endpoint {url:?} is not a URL: {reason}; write http://HOST:PORT or https://HOST:PORT")]
     Url {
-        /// What was given.
+        /// The given text.
         url: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A certificate file of `tls`.
+    /// A certificate file cannot be read.
     #[error("tls file {}: {reason}", file.display())]
     TlsFile {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// Anything about certificates and tokens.
-    #[error("cannot make an API client: {0}; check the certificates and the token")]
+    /// An error of certificates or tokens.
+    #[error("cannot create an API client: {0}; check the certificates and the token")]
     Client(String),
 }
 
-/// A client that can be made anew when its credentials have been replaced.
+/// A client that can be recreated when its credentials have been replaced.
 #[derive(Debug)]
 pub(super) struct Connection {
     auth: Auth,
-    /// How long a connection may be silent.
+    /// The longest silence of a connection.
     read_timeout: Duration,
-    /// The client and its number.
     current: Mutex<Numbered>,
 }
 
-/// A client and which one it is.
+/// A client with its number.
 #[derive(Clone)]
 pub(super) struct Numbered {
     pub(super) client: Client,
@@ -105,9 +104,9 @@ impl std::fmt::Debug for Numbered {
 }
 
 impl Connection {
-    /// Reads the configuration and makes a client.
+    /// Reads the configuration and creates a client.
     pub(super) async fn open(auth: Auth, settings: &Settings) -> Result<Self, ConnectError> {
-        // longer than each timeout of our own, which say better what they waited for
+        // Longer than our own timeouts, whose errors are more exact.
         let read_timeout =
             settings.page_timeout.max(settings.longest_silence()) + Duration::from_secs(5);
         let current = Mutex::new(client(&auth, read_timeout, 0).await?);
@@ -118,17 +117,17 @@ impl Connection {
         })
     }
 
-    /// The client to use now.
+    /// The current client.
     pub(super) async fn client(&self) -> Numbered {
         self.current.lock().await.clone()
     }
 
-    /// Reads configuration, token and certificates again, unless another kind has done so since
-    /// client `number` was made.
+    /// Reads configuration, token and certificates again, unless another kind has done so since client `number` was
+    /// created.
     ///
     /// # Errors
     ///
-    /// When they cannot be read; the client stays as it is.
+    /// When they cannot be read. The client is kept.
     pub(super) async fn renew(&self, number: u64) -> Result<(), ConnectError> {
         let mut current = self.current.lock().await;
         if current.number == number {
@@ -138,14 +137,14 @@ impl Connection {
     }
 }
 
-/// Makes a client, the one of this number.
+/// Creates the client with this number.
 async fn client(
     auth: &Auth,
     read_timeout: Duration,
     number: u64,
 ) -> Result<Numbered, ConnectError> {
     let mut config = config(auth).await?;
-    // retries are ours: the default obeys any Retry-After and hides an outage for minutes
+    // We retry ourselves: the default obeys any Retry-After and hides an outage for minutes.
     config.default_retry = false;
     config.read_timeout = Some(read_timeout);
     config.reset_reader_on_write = true;
@@ -164,7 +163,7 @@ async fn client(
     })
 }
 
-/// The host of a server as CoreDNS's metrics have it: as it was written, in a cluster always with its port.
+/// The host of a server as in CoreDNS's metrics: as it was written, in a cluster always with its port.
 fn host(auth: &Auth, url: &http::Uri) -> Arc<str> {
     let authority = url.authority().map_or("none", http::uri::Authority::as_str);
     let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
@@ -182,13 +181,13 @@ async fn config(auth: &Auth) -> Result<Config, ConnectError> {
         }
         Auth::Kubeconfig { file, context } => {
             let wrong = |error: kube::config::KubeconfigError| {
-                // that one names the file again
+                // This error repeats the file's name.
                 let reason = if let kube::config::KubeconfigError::ReadConfig(cause, _) = &error {
                     cause.to_string()
                 } else {
                     error.to_string()
                 };
-                // a YAML error goes on with a picture of the place; the first line names it
+                // A YAML error continues with an excerpt of the file; its first line has the position.
                 let reason = reason.lines().next().unwrap_or_default().to_owned();
                 ConnectError::Kubeconfig {
                     file: file.clone(),

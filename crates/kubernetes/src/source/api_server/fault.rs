@@ -1,4 +1,4 @@
-//! What can go wrong with a list or a watch, and what follows from it.
+//! The faults of lists and watches, and how to react to them.
 
 use std::error::Error as _;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use provenance::Kind;
 
 use crate::source::ErrorClass;
 
-/// The longest wait that a server may ask for.
+/// The longest pause that a server may ask for.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// Why a list or a watch ended.
@@ -17,24 +17,23 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 pub(super) enum Fault {
     /// No connection, or it broke.
     Transport(String),
-    /// Nothing came for this long.
+    /// No data for this long.
     Silent(Duration),
     Status {
         /// The HTTP code, or that of an error event.
         code: u16,
         message: String,
-        /// How long it asks to be left alone.
+        /// The pause that the server asks for.
         retry_after: Option<Duration>,
     },
-    /// An error event in a watch; the position is not to be trusted after it.
+    /// An error event in a watch. The position is not reliable after it.
     ErrorEvent { code: u16, message: String },
-    /// Not what the API promises.
+    /// An answer that violates the API.
     Malformed(String),
     /// The watch was closed as soon as it was opened.
     ClosedAtOnce,
 }
 
-/// The path segment of a kind.
 pub(super) const fn plural(kind: Kind) -> &'static str {
     match kind {
         Kind::Namespace => "namespaces",
@@ -46,7 +45,6 @@ pub(super) const fn plural(kind: Kind) -> &'static str {
 }
 
 impl Fault {
-    /// The fault that a client's error is.
     #[allow(
         clippy::wildcard_enum_match_arm,
         reason = "all others are of the connection"
@@ -60,7 +58,6 @@ impl Fault {
         }
     }
 
-    /// The fault that an error status is.
     fn of_status(status: &Status) -> Self {
         let seconds = status
             .details
@@ -74,7 +71,6 @@ impl Fault {
         }
     }
 
-    /// The fault that an error event of a watch is.
     pub(super) fn of_event(status: &Status) -> Self {
         Self::ErrorEvent {
             code: status.code,
@@ -102,9 +98,9 @@ impl Fault {
         }
     }
 
-    /// Whether the position of the watch is lost, so that only a fresh list helps: 410 in either form,
-    /// and what servers and proxies say instead of it. A server that has gone back in time (restored
-    /// from a backup) answers 504 with "too large resource version" for ever.
+    /// Whether the position of the watch is lost, so that only a new list helps: 410 in either form, and the errors
+    /// that servers and proxies send instead. A server that was restored from a backup answers 504 with "too large
+    /// resource version" for ever.
     pub(super) fn loses_position(&self) -> bool {
         match self {
             Self::ErrorEvent { .. } | Self::Malformed(_) => true,
@@ -118,7 +114,7 @@ impl Fault {
         }
     }
 
-    /// Whether new credentials or certificates could help: read them again.
+    /// Whether new credentials or certificates could help, so that they are read again.
     pub(super) const fn may_be_credentials(&self) -> bool {
         match self {
             Self::Transport(_) | Self::Status { code: 401, .. } => true,
@@ -130,7 +126,7 @@ impl Fault {
         }
     }
 
-    /// How long the server asks to be left alone.
+    /// The pause that the server asks for.
     pub(super) const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,
@@ -142,7 +138,7 @@ impl Fault {
         }
     }
 
-    /// Whether a person has to do something; then it is a problem, not only a reason to be stale.
+    /// Whether an operator must act. Then it is a problem and not only a reason to be stale.
     pub(super) const fn needs_a_person(&self) -> bool {
         matches!(
             self,
@@ -153,14 +149,14 @@ impl Fault {
         )
     }
 
-    /// What happened to a kind, for people.
+    /// Describes the fault for a kind.
     pub(super) fn message(&self, kind: Kind) -> String {
         let plural = plural(kind);
         match self {
             Self::Status {
                 code: 403, message, ..
             } => {
-                // the API server names the verb that it refused
+                // The API server names the verb that it refused.
                 let verb = if message.contains("cannot watch") {
                     "watch"
                 } else {
@@ -205,7 +201,7 @@ fn text_of(status: &Status) -> String {
     }
 }
 
-/// An error with its causes, for the client's errors hide them.
+/// An error with its causes, because the client's errors do not show them.
 fn chain(error: &kube::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,9 +1,8 @@
-//! How hard the API server is pressed: so many requests a second in the long run, so many at once after
-//! a rest, so many under way.
+//! Limits requests to the API server: the average rate, the burst after a pause, and the number of unanswered
+//! requests.
 //!
-//! tower's `RateLimit` knows no burst, and its `ConcurrencyLimit` lets go as soon as an answer begins,
-//! in the middle of a list. A watch is under way until it is open: one that counted for as long as it
-//! lasts would keep the next kind from being listed at all.
+//! tower's `RateLimit` has no burst. Its `ConcurrencyLimit` releases a request when its answer begins, in the middle
+//! of a list. Here a watch counts until it is open; if it counted until its end, the next kind could never be listed.
 
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
@@ -16,15 +15,15 @@ use crate::source::ApiLimits;
 
 #[derive(Debug)]
 pub(super) struct Throttle {
-    /// The pace. The lock protects it for one look.
+    /// The lock is held for one access.
     pace: Mutex<Pace>,
-    /// Room for requests under way; `None` when there is no bound.
+    /// Permits for unanswered requests; `None` when there is no limit.
     room: Option<Semaphore>,
 }
 
-/// May be under way, as long as it is held.
+/// The permit for an unanswered request.
 #[derive(Debug)]
-#[must_use = "the request is under way as long as this is held"]
+#[must_use = "the request counts as unanswered as long as this is held"]
 pub(super) struct UnderWay<'a> {
     _room: Option<SemaphorePermit<'a>>,
 }
@@ -41,7 +40,7 @@ impl Throttle {
         }
     }
 
-    /// Waits until a request may go.
+    /// Waits until a request may be sent.
     pub(super) async fn enter(&self) -> UnderWay<'_> {
         let room = match &self.room {
             Some(room) => Some(room.acquire().await.expect("the room is never closed")),
@@ -59,14 +58,14 @@ impl Throttle {
     }
 }
 
-/// When the next request may go: a bucket of tokens, kept as the time at which it is full again.
+/// The rate limit: a token bucket, stored as the time at which it is full again.
 #[derive(Debug)]
 struct Pace {
     /// The time for one token.
     interval: Duration,
-    /// How long before the bucket is full a token may be taken: that of all tokens but one.
+    /// How long before the bucket is full a token can be taken: the time of all tokens but one.
     ahead: Duration,
-    /// When the bucket is full; in the past when it is.
+    /// When the bucket is full; in the past if it is full now.
     full: Option<Instant>,
 }
 
@@ -79,10 +78,10 @@ impl Pace {
         }
     }
 
-    /// Takes a token; gives when it may be used.
+    /// Takes a token and returns the time at which it may be used.
     fn take(&mut self, now: Instant) -> Instant {
         let full = self.full.map_or(now, |full| full.max(now));
-        // A pace slower than time itself goes is as slow as can be.
+        // On overflow, the rate is as slow as possible.
         self.full = full.checked_add(self.interval).or(Some(full));
         let start = full.checked_sub(self.ahead);
         start.map_or(now, |start| start.max(now))

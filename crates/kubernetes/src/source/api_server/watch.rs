@@ -1,4 +1,4 @@
-//! One kind: list, watch, and what to do when either ends.
+//! Follows one kind: lists and watches it, and recovers when either ends.
 
 mod requests;
 
@@ -22,21 +22,20 @@ use crate::source::convert::{self, Object, Reading, Setting};
 use crate::source::problem::Said;
 use crate::source::{About, ErrorClass, Interner, Problem, SourceEvent};
 
-/// After so many lists in a row that broke off with 410, one is asked for in a single page: our
-/// pages take longer than the server keeps a continue token.
+/// After this many lists in a row that were cut off by 410, the list is requested in a single page: our pages take
+/// longer than the server keeps a continue token.
 const UNPAGED_AFTER: u32 = 3;
 
-/// After so many watches in a row that were closed at once, the kind is listed again: so a server
-/// that lets nobody watch is at least polled.
+/// After this many watches in a row that were closed at once, the kind is listed again. So a server that refuses
+/// watches is at least polled.
 const LIST_AFTER_CLOSES: u32 = 5;
 
-/// The pods that have not ended.
+/// Selects the pods that have not ended.
 const RUNNING_PODS: &str = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown";
 
 #[derive(Debug)]
 struct Unheard;
 
-/// What ends a list or a watch.
 #[derive(Debug)]
 enum End {
     Fault(Fault),
@@ -60,27 +59,25 @@ pub(super) struct KindWatch<'a> {
     shared: &'a Shared,
     tx: mpsc::Sender<SourceEvent>,
     interner: Interner,
-    /// Which problems of objects were said.
+    /// The problems of objects that were reported.
     said: Said<Option<FactKey>>,
-    /// Whether the last fault was said as a problem.
+    /// Whether the last fault was reported as a problem.
     said_fault: Said<()>,
-    /// How long to wait after a failure.
     backoff: Backoff,
-    /// Whether the last try was refused with 401.
+    /// Whether the last request was refused with 401.
     refused: bool,
-    /// Lists in a row that broke off with 410.
+    /// Lists in a row that were cut off by 410.
     lists_gone: u32,
     /// Watches in a row that were closed at once.
     closed_at_once: u32,
-    /// Whether the older version of the kind's API is asked for.
+    /// Whether the older version of the kind's API is used.
     older: bool,
-    /// Whether the server may be another than the one that gave us our position, or have gone back: after
-    /// every fault, and after a watch that told nothing.
+    /// Whether the server may be another than the one that gave us our position, or an older state of it: after every
+    /// fault, and after a watch without events.
     is_doubtful: bool,
 }
 
 impl<'a> KindWatch<'a> {
-    /// Ready to follow a kind.
     pub(super) fn new(kind: Kind, shared: &'a Shared, tx: mpsc::Sender<SourceEvent>) -> Self {
         let settings = &shared.settings;
         Self {
@@ -99,7 +96,7 @@ impl<'a> KindWatch<'a> {
         }
     }
 
-    /// Follows the kind; ends when nobody listens.
+    /// Follows the kind until the receiver is gone.
     pub(super) async fn run(mut self) {
         let mut position: Option<String> = None;
         loop {
@@ -134,7 +131,7 @@ impl<'a> KindWatch<'a> {
         }
     }
 
-    /// After a fault: counts it, says it, waits, and reads the credentials again where that may help.
+    /// Handles a fault: counts and reports it, pauses, and reads the credentials again if that may help.
     async fn recover(&mut self, fault: &Fault, number: u64) -> Result<(), Unheard> {
         self.shared.failed(self.kind, fault);
         let mut message = fault.message(self.kind);
@@ -144,7 +141,7 @@ impl<'a> KindWatch<'a> {
             .wait()
             .max(fault.retry_after().unwrap_or_default());
         tokio::time::sleep(wait).await;
-        // the first 401 is most likely a token that has just been replaced
+        // The first 401 most likely means that the token has just been replaced.
         let refused = fault.class() == ErrorClass::Unauthorized;
         let mut needs_a_person = fault.needs_a_person() && (!refused || self.refused);
         self.refused = refused;
@@ -170,7 +167,7 @@ impl<'a> KindWatch<'a> {
         self.tx.send(event).await.map_err(|_| Unheard)
     }
 
-    /// Sends problems that were not said before.
+    /// Reports new problems.
     async fn complain(&mut self, problems: Vec<Problem>) -> Result<(), Unheard> {
         for problem in problems {
             self.send(SourceEvent::Problem(problem)).await?;
@@ -178,7 +175,7 @@ impl<'a> KindWatch<'a> {
         Ok(())
     }
 
-    /// Reads an object and counts it when it is left out.
+    /// Reads an object, and counts it when it is left out.
     fn read(&mut self, object: &RawValue) -> Reading {
         let setting = Setting::api_server(self.shared.wanted.keep.clone());
         let read = convert::read(
@@ -193,8 +190,7 @@ impl<'a> KindWatch<'a> {
         read
     }
 
-    /// Lists the kind page by page; sends the list when it is complete. Gives the position from which
-    /// to watch.
+    /// Lists the kind page by page and sends the complete list. Returns the position from which to watch.
     async fn list(&mut self) -> Result<String, End> {
         let mut listed = self.pages().await;
         if self.kind == Kind::ServiceImport
@@ -249,7 +245,6 @@ impl<'a> KindWatch<'a> {
         Ok(version)
     }
 
-    /// The text of a page.
     async fn page(&mut self, next: Option<String>) -> Result<String, End> {
         let settings = &self.shared.settings;
         let unpaged = self.lists_gone >= UNPAGED_AFTER && next.is_none();
@@ -265,7 +260,6 @@ impl<'a> KindWatch<'a> {
         Ok(answer)
     }
 
-    /// Reads the items of a page.
     fn take_items(
         &mut self,
         items: Vec<&RawValue>,
@@ -281,8 +275,7 @@ impl<'a> KindWatch<'a> {
         }
     }
 
-    /// Watches from `version` and keeps it current. `Ok` when the server ended a watch that had
-    /// lasted.
+    /// Watches from `version` and updates it. `Ok` when the server ended a watch after a normal duration.
     async fn watch(&mut self, version: &mut String) -> Result<(), End> {
         if self.is_doubtful && self.has_gone_back(version).await? {
             return Err(Fault::went_back().into());
@@ -292,7 +285,7 @@ impl<'a> KindWatch<'a> {
         let (body, begin) = self.ask_watch(version).await?;
         self.shared.heard();
         self.shared.stats.kind(self.kind).add_watch();
-        // Mended: nothing is said.
+        // The fault is over.
         self.said_fault.forget(|()| true);
         let ended = self.follow(body, version).await;
         let lasted = self.shared.clock.now().saturating_duration_since(begin);
@@ -306,7 +299,7 @@ impl<'a> KindWatch<'a> {
                 Ok(())
             }
             Ok(Heard::Nothing) if lasted >= settings.least_watch => {
-                // A server that has gone back is silent until it is where we are.
+                // A server that was restored from a backup sends nothing until it reaches our position.
                 self.is_doubtful = true;
                 self.closed_at_once = 0;
                 Ok(())
@@ -319,15 +312,15 @@ impl<'a> KindWatch<'a> {
         }
     }
 
-    /// A watch that told something and was closed soon is opened again, but not in a tight loop.
+    /// Pauses after a short watch with events, so that watches are not reopened in a tight loop.
     async fn pause(&mut self, lasted: Duration) {
         if lasted < self.shared.settings.least_watch {
             tokio::time::sleep(self.backoff.wait()).await;
         }
     }
 
-    /// Takes the lines of a watch until it ends. The kind is live as soon as the watch is open; after
-    /// one that was closed at once, only when it has lasted or told something.
+    /// Handles the lines of a watch until it ends. The kind counts as connected as soon as the watch is open. If the
+    /// watch before it was closed at once, it must first last or send an event.
     async fn follow(
         &mut self,
         body: impl AsyncBufRead,
@@ -350,7 +343,7 @@ impl<'a> KindWatch<'a> {
             };
             line.clear();
             let more = loop {
-                // a line that is cut short by the shorter wait is gone on with
+                // A line that the shorter timeout interrupts is continued.
                 match timeout(patience, read_line(body.as_mut(), &mut line)).await {
                     Ok(more) => break more?,
                     Err(_) if doubted => {
@@ -377,7 +370,7 @@ impl<'a> KindWatch<'a> {
         }
     }
 
-    /// Takes one line of a watch.
+    /// Handles one line of a watch.
     async fn take_line(
         &mut self,
         line: &[u8],
@@ -389,7 +382,7 @@ impl<'a> KindWatch<'a> {
         match &*line.word {
             "ADDED" | "MODIFIED" | "DELETED" => {
                 let read = self.read(line.object);
-                // also of an object that does not read: we have passed it
+                // Also for an unreadable object: the position is after it.
                 if let Ok(Positioned {
                     metadata:
                         Position {
@@ -420,8 +413,8 @@ impl<'a> KindWatch<'a> {
         Ok(())
     }
 
-    /// Sends what an object of a watch says. One that does not read is no longer there, as it would
-    /// be in a list; so watching and listing give the same.
+    /// Sends the change that a watch event means. An unreadable object counts as deleted, as it would in a list, so
+    /// that watching and listing give the same.
     async fn take_object(
         &mut self,
         read: Reading,
@@ -455,7 +448,7 @@ impl<'a> KindWatch<'a> {
     }
 }
 
-/// Whether a watch told anything before it ended.
+/// Whether a watch sent anything before it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heard {
     /// An event or a bookmark.

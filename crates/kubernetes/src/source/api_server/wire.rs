@@ -1,5 +1,5 @@
-//! Lists and watches as they come over the wire, down to what the protocol needs. The objects in them
-//! stay text: they are read one by one, so that a bad one costs no other.
+//! The wire form of lists and watches, reduced to what the protocol needs. Objects stay text. They are read one by
+//! one, so that a bad one affects no other.
 
 use std::borrow::Cow;
 use std::pin::Pin;
@@ -13,24 +13,21 @@ use super::fault::Fault;
 /// The longest line of a watch; an object of the API has at most a few MiB.
 const LONGEST_LINE: usize = 64 << 20;
 
-/// `metadata` of a list, a bookmark or any object, down to what the protocol needs.
+/// `metadata` of a list, a bookmark or any object, reduced to what the protocol needs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Position {
-    /// `resourceVersion`.
     pub(super) resource_version: Option<String>,
-    /// `continue`: where the next page begins.
+    /// `continue`: the start of the next page.
     #[serde(rename = "continue")]
     pub(super) next: Option<String>,
 }
 
-/// A page of a list; its items are looked at one by one.
+/// A page of a list. Its items are read one by one.
 #[derive(Debug, Deserialize)]
 pub(super) struct Page<'a> {
-    /// `metadata`.
     #[serde(default)]
     pub(super) metadata: Position,
-    /// `items`.
     #[serde(borrow)]
     pub(super) items: Option<Vec<&'a RawValue>>,
 }
@@ -38,24 +35,21 @@ pub(super) struct Page<'a> {
 /// A line of a watch.
 #[derive(Debug, Deserialize)]
 pub(super) struct Line<'a> {
-    /// `type`.
     #[serde(rename = "type", borrow)]
     pub(super) word: Cow<'a, str>,
-    /// `object`.
     #[serde(borrow)]
     pub(super) object: &'a RawValue,
 }
 
-/// An object down to its position.
+/// The position of an object.
 #[derive(Debug, Deserialize)]
 pub(super) struct Positioned {
-    /// `metadata`.
     #[serde(default)]
     pub(super) metadata: Position,
 }
 
-/// Reads up to the end of a line, appending to `line`. `false` when the body ended; an unfinished
-/// last line is dropped, the next watch tells it again. May be cancelled and called again.
+/// Reads up to the end of a line, appending to `line`. Returns `false` when the body ended; an unfinished last line
+/// is dropped, because the next watch sends it again. Can be cancelled and called again.
 pub(super) async fn read_line(
     mut body: Pin<&mut impl AsyncBufRead>,
     line: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! Where a Service is reached from outside: `externalIPs` and what its load balancers say.
+//! The addresses and host names of a Service outside its cluster: `externalIPs` and load balancers.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -10,8 +10,8 @@ use crate::facts::External;
 use crate::source::objects::{IngressObject, ServiceSpec, ServiceStatus};
 
 impl Reader<'_> {
-    /// Where a Service is reached from outside; `None` when nothing is said, whatever its `type`. Of
-    /// an ingress the address counts before the host name.
+    /// The external addresses and host names of a Service, whatever its `type`; `None` when there are none. An
+    /// ingress with an address and a host name counts as its address.
     pub(super) fn external(
         &mut self,
         spec: Option<&ServiceSpec>,
@@ -51,7 +51,7 @@ impl Reader<'_> {
         }))
     }
 
-    /// Takes an address in, or says why not.
+    /// Adds an address, or reports why it is invalid.
     fn outer_address(&mut self, what: &str, text: &str, addresses: &mut BTreeSet<IpAddr>) {
         match address(text) {
             Ok(address) => {

@@ -1,17 +1,17 @@
-//! Single fields of objects: what is empty, folded, an address.
+//! Reads single fields of objects.
 
 use std::net::IpAddr;
 
 use crate::facts::SliceForm;
 
-/// A name that is there and not empty, in lower case.
+/// A non-empty name in lower case.
 pub(super) fn folded(text: Option<String>) -> Option<String> {
     let mut name = filled(text)?;
     name.make_ascii_lowercase();
     Some(name)
 }
 
-/// A text that is there and not empty.
+/// A non-empty text.
 pub(super) fn filled(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
@@ -27,7 +27,6 @@ pub(super) fn slice_form(text: Option<&str>) -> Result<SliceForm, String> {
     }
 }
 
-/// An address, or why it is none.
 pub(super) fn address(text: &str) -> Result<IpAddr, &'static str> {
     match text.parse::<IpAddr>() {
         Ok(IpAddr::V6(mapped)) if mapped.to_ipv4_mapped().is_some() => {

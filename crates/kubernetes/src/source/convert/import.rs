@@ -1,4 +1,4 @@
-//! ServiceImports (multicluster.x-k8s.io) and the labels that lead a slice to one.
+//! ServiceImports (multicluster.x-k8s.io), and the labels that link a slice to one.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use crate::facts::{ImportForm, ImportOfSlice, ServiceImport};
 use crate::source::objects::{ImportSpec, Labels};
 
 impl Reader<'_> {
-    /// A ServiceImport, or why it cannot be read.
     pub(super) fn import(
         &mut self,
         named: &Named,
@@ -38,7 +37,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The ServiceImport and the cluster that the labels of a slice name.
+    /// The ServiceImport and the cluster named by a slice's labels.
     pub(super) fn import_of_slice(&mut self, labels: &mut Labels) -> Option<Arc<ImportOfSlice>> {
         let service = folded(labels.import_name.take())?;
         let cluster = folded(labels.source_cluster.take()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Pods: their addresses, as long as they have not ended.
+//! Pods that have not ended, with their addresses.
 
 use super::field::address;
 use super::labels::all_labels;
@@ -7,7 +7,7 @@ use crate::facts::{Pod, PodLabels};
 use crate::source::objects::PodStatus;
 
 impl Reader<'_> {
-    /// Those of an object's labels that are kept of pods.
+    /// The labels that are kept of pods.
     pub(super) fn pod_labels(&mut self, object: Object<'_>) -> Option<PodLabels> {
         let keys = self.setting.keep.pod_labels.as_ref()?;
         let mut labels = all_labels(object);
@@ -21,7 +21,7 @@ impl Reader<'_> {
         (!kept.is_empty()).then(|| kept.into())
     }
 
-    /// A Pod, unless it has ended: then its address may be another's.
+    /// A Pod; `None` when it has ended, because another Pod may have its address.
     pub(super) fn pod(
         &mut self,
         named: &Named,

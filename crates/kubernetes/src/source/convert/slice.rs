@@ -1,4 +1,4 @@
-//! The endpoints of a slice, and when they changed.
+//! The endpoints of a slice, and the time of the change behind it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::facts::{Endpoint, EndpointNames, SliceForm};
 use crate::source::Keep;
 use crate::source::objects::{Annotations, EndpointObject, TRIGGER_TIME};
 
-/// The most octets of a label.
+/// The longest label, in bytes.
 const MAX_LABEL: usize = 63;
 
 impl Reader<'_> {
-    /// When what a slice tells happened: its controller writes it where it knows. A fact has nothing of it,
-    /// for it says nothing about records.
+    /// The time of the change behind a slice, if its controller gives it. It is no part of the fact, because records
+    /// do not depend on it.
     pub(super) fn triggered(&mut self, annotations: Annotations) -> Option<SystemTime> {
         let is_slice = self.kind == Kind::EndpointSlice;
         let text = annotations.triggered.filter(|_| is_slice)?;
@@ -26,7 +26,7 @@ impl Reader<'_> {
             Ok(time) => Some(time.into()),
             Err(_) => {
                 self.complain(format!(
-                    "annotation {TRIGGER_TIME} left out: {text:?} is no time as in RFC 3339"
+                    "annotation {TRIGGER_TIME} left out: {text:?} is not a time as in RFC 3339"
                 ));
                 None
             }
@@ -52,7 +52,7 @@ impl Reader<'_> {
         kept.into()
     }
 
-    /// One ready endpoint; in an FQDN slice each host name is an endpoint.
+    /// Adds one ready endpoint. In an FQDN slice each host name is an endpoint.
     fn endpoint(&mut self, form: SliceForm, endpoint: EndpointObject, kept: &mut Vec<Endpoint>) {
         let EndpointObject {
             addresses,
@@ -69,7 +69,7 @@ impl Reader<'_> {
         let pod = target_ref
             .filter(|_| pod_names)
             .and_then(|target| filled(target.name));
-        // a longer name, or one with a dot, is no label: the address stands for it
+        // A longer name, or one with a dot, is not a label. The endpoint is named by its address.
         let pod = pod.filter(|name| name.len() <= MAX_LABEL && !name.contains('.'));
         let names = EndpointNames {
             hostname: filled(hostname).map(Into::into),
@@ -83,9 +83,7 @@ impl Reader<'_> {
         for text in texts {
             match (form, text.parse::<IpAddr>().is_ok(), address(&text)) {
                 (SliceForm::Fqdn, true, _) => {
-                    self.complain(format!(
-                        "address {text} left out: the slice is of host names"
-                    ));
+                    self.complain(format!("address {text} left out: the slice has host names"));
                 }
                 (SliceForm::Fqdn, false, _) => {
                     let fqdn = Some(text.into());

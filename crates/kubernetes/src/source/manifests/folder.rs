@@ -1,4 +1,4 @@
-//! What a folder of manifests says, and what changed since it was last read.
+//! The content of a folder of manifests, and what changed since it was last read.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use crate::source::{About, Interner, Problem, SourceStats, Wanted};
 
 #[derive(Debug, Default)]
 struct File {
-    /// What it looked like when it was read.
+    /// The file's stamp when it was read.
     stamp: Stamp,
-    /// Whether a change after the reading must show in the stamp.
+    /// Whether every later change must show in the stamp.
     settled: bool,
     facts: HashMap<FactKey, Held>,
-    /// Objects of other kinds in it.
+    /// The number of objects of other kinds.
     ignored: usize,
-    /// Since when it is missing or empty.
+    /// When the file was first found missing or empty.
     missing_since: Option<Instant>,
 }
 
@@ -31,43 +31,43 @@ struct File {
 #[derive(Debug, Clone)]
 struct Held {
     fact: Fact,
-    /// Whether it is a Namespace that is only named by an object of the file.
+    /// Whether it is a Namespace that objects of the file only name.
     implied: bool,
-    /// Whether it is selected; one that is not still stands where it stands.
+    /// Whether the selector matches. A fact that does not match still hides those of other files.
     is_shown: bool,
 }
 
-/// What a problem belongs to.
+/// The subject of a problem.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Owner {
     File(Arc<str>),
-    /// An object that stands in several files.
+    /// An object that is in several files.
     Object(FactKey),
     /// A folder that cannot be read.
     Folder(String),
 }
 
-/// What a reading of the folder found.
+/// The result of reading the folder.
 #[derive(Debug, Default)]
 pub(super) struct Reread {
-    /// What to tell: the whole list of each kind the first time, single changes later.
+    /// The complete list of each kind at first, single changes later.
     pub(super) changes: Vec<Change>,
-    /// Problems that were not there before.
+    /// New problems.
     pub(super) problems: Vec<Problem>,
-    /// When to look again in any case: a file is missing, which may be an editor at work.
+    /// When to read again in any case: a file is missing, perhaps because an editor is writing it.
     pub(super) again: Option<Duration>,
     /// Why the folder, or one below it, cannot be read.
     pub(super) unreadable: Option<String>,
-    /// How many files were read; the others have not changed.
+    /// The number of files that were read; the others have not changed.
     pub(super) files_read: usize,
-    /// The folders to be watched.
+    /// The folders to watch.
     pub(super) folders: BTreeMap<PathBuf, Inode>,
 }
 
-/// One reading of the folder while it goes on.
+/// A reading in progress.
 #[derive(Debug)]
 struct Pass {
-    /// When it is, for the grace.
+    /// The current time, for the grace period.
     now: Instant,
     /// The time of day, to compare with the times of files.
     wall: SystemTime,
@@ -80,14 +80,14 @@ struct Pass {
 pub(super) struct Folder {
     root: PathBuf,
     wanted: Wanted,
-    /// How long a file may be missing before its objects are.
+    /// How long a file may be missing before its objects are removed.
     grace: Duration,
-    /// Its files by their path below the root.
+    /// The files by their path below the root.
     files: BTreeMap<Arc<str>, File>,
-    /// Which files an object stands in.
+    /// The files that contain each object.
     owners: HashMap<FactKey, BTreeSet<Arc<str>>>,
     told: HashMap<FactKey, Fact>,
-    /// Whether the lists were told.
+    /// Whether the complete lists were sent.
     listed: bool,
     interner: Interner,
     said: Said<Owner>,
@@ -95,7 +95,6 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// A folder that has not been read yet.
     pub(super) fn new(
         root: PathBuf,
         wanted: Wanted,
@@ -116,8 +115,7 @@ impl Folder {
         }
     }
 
-    /// Reads the files that changed and says what that changes. Cost: a look at each file's stamp, and
-    /// the objects of the files that changed.
+    /// Reads the changed files. Costs one look at each file's stamp, and the objects of the changed files.
     pub(super) fn reread(&mut self, now: Instant, wall: SystemTime) -> Reread {
         let found = walk(&self.root);
         let out = Reread {
@@ -156,27 +154,26 @@ impl Folder {
         pass.out
     }
 
-    /// Whether a file is as it was when it was read.
+    /// Whether a file has not changed since it was read.
     fn is_current(&self, name: &str, stamp: &Stamp) -> bool {
         self.files.get(name).is_some_and(|file| {
             file.settled && file.stamp == *stamp && file.missing_since.is_none()
         })
     }
 
-    /// Reads a file. One that cannot be read, or does not parse, keeps its last good content.
+    /// Reads a file. If it cannot be read or parsed, its last good content is kept.
     fn read_file(&mut self, name: &Arc<str>, path: &Path, stamp: Stamp, pass: &mut Pass) {
         pass.out.files_read += 1;
         let text = match std::fs::read(path) {
-            Ok(bytes) => String::from_utf8(bytes).map_err(|error| {
-                format!("not UTF-8 at octet {}", error.utf8_error().valid_up_to())
-            }),
+            Ok(bytes) => String::from_utf8(bytes)
+                .map_err(|error| format!("not UTF-8 at byte {}", error.utf8_error().valid_up_to())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return self.lose_file(name, pass);
             }
             Err(error) => Err(error.to_string()),
         };
         if text.as_ref().is_ok_and(|text| text.trim().is_empty()) && self.holds_facts(name) {
-            // an editor that empties the file before it writes it
+            // Editors empty a file before they write it.
             return self.lose_file(name, pass);
         }
         let parsed = text
@@ -209,7 +206,7 @@ impl Folder {
                     None => Arc::clone(name),
                 };
                 let kept = if self.holds_facts(name) {
-                    "; its last good content stays"
+                    "; its last good content is kept"
                 } else {
                     ""
                 };
@@ -226,14 +223,13 @@ impl Folder {
             .extend(self.said.now(Owner::File(Arc::clone(name)), problems));
     }
 
-    /// Whether a file gave facts.
     fn holds_facts(&self, name: &str) -> bool {
         self.files
             .get(name)
             .is_some_and(|file| !file.facts.is_empty())
     }
 
-    /// A file now holds these facts.
+    /// Replaces the facts of a file.
     fn replace(
         &mut self,
         name: &Arc<str>,
@@ -262,12 +258,12 @@ impl Folder {
         self.file(name).facts = facts;
     }
 
-    /// A file, known from now on.
+    /// The entry of a file, created if necessary.
     fn file(&mut self, name: &Arc<str>) -> &mut File {
         self.files.entry(Arc::clone(name)).or_default()
     }
 
-    /// A file is missing or empty: its objects are gone when it stays so for the grace.
+    /// Handles a missing or empty file. Its objects are removed when it stays so for the grace period.
     fn lose_file(&mut self, name: &Arc<str>, pass: &mut Pass) {
         let Some(file) = self.files.get_mut(name) else {
             return;
@@ -286,7 +282,7 @@ impl Folder {
             .extend(self.said.now(Owner::File(Arc::clone(name)), Vec::new()));
     }
 
-    /// Notes folders that cannot be read; what they held stays.
+    /// Reports unreadable folders. Their content is kept.
     fn note_unreadable(&mut self, unreadable: Vec<(String, String)>, out: &mut Reread) {
         for (below, reason) in unreadable {
             let folder = if below.is_empty() {
@@ -310,8 +306,8 @@ impl Folder {
         }
     }
 
-    /// Which fact stands for a key: that of the last file by name that says it itself, else that of
-    /// the first which implies it; none when it is not selected.
+    /// The fact that counts for a key: that of the last file by name that contains the object; otherwise that of the
+    /// first that implies it; none when the selector does not match.
     fn winner(&self, key: &FactKey) -> Option<&Fact> {
         let held = |name| {
             self.files
@@ -330,7 +326,7 @@ impl Folder {
             .map(|held| &held.fact)
     }
 
-    /// Tells what the dirty keys are now.
+    /// Adds the changes of the dirty keys.
     fn tell(&mut self, mut dirty: BTreeSet<FactKey>, out: &mut Reread) {
         if !self.listed {
             dirty.extend(self.owners.keys().cloned());
@@ -352,7 +348,7 @@ impl Folder {
                     } else if !before.is_some_and(|before| same_content(before, &now)) {
                         out.changes.push(Change::Applied(now.clone()));
                     }
-                    // also when only its place is another
+                    // Also when only its origin changed.
                     self.told.insert(key, now);
                 }
                 (None, None) => {}
@@ -379,7 +375,7 @@ impl Folder {
         }
     }
 
-    /// Notes when an object stands in several files. A Namespace may: it says nothing but its name.
+    /// Reports an object in several files. Namespaces may be, because only their name counts.
     fn note_rivals(&mut self, key: &FactKey, out: &mut Reread) {
         let rivals = match (key.kind, self.owners.get(key)) {
             (Kind::Namespace, _) | (_, None) => None,
@@ -402,7 +398,7 @@ impl Folder {
         let mut places: Vec<Arc<str>> = rivals.iter().filter_map(place).collect();
         let Some(place) = places.pop() else { return };
         let others = places.join(", ");
-        let message = format!("stands also at {others}; the file that is last by name counts");
+        let message = format!("is also in {others}; the last file by name counts");
         let problem = Problem {
             about: About::Object(key.clone()),
             place,
@@ -413,7 +409,7 @@ impl Folder {
     }
 }
 
-/// The facts of a file, and a Namespace for each namespace that an object of it names.
+/// The facts of a file, and a Namespace for each namespace that its objects name.
 fn with_namespaces(
     facts: HashMap<FactKey, Fact>,
     hidden: &HashSet<FactKey>,
@@ -426,7 +422,7 @@ fn with_namespaces(
         let first = named
             .entry(Arc::clone(&fact.key().namespace))
             .or_insert_with(|| place.clone());
-        // the file is the same, so the shorter line number is the smaller one
+        // Both are in the same file, so the shorter line number is the smaller one.
         if (place.len(), place) < (first.len(), &*first) {
             *first = Arc::clone(place);
         }
@@ -441,7 +437,7 @@ fn with_namespaces(
         (key, held)
     };
     let mut held: HashMap<FactKey, Held> = facts.into_iter().map(explicit).collect();
-    // a namespace that is only named has no labels
+    // An implied Namespace has no labels.
     let selector = wanted.selector(Kind::Namespace);
     let is_shown = selector.is_none_or(|selector| selector.matches(|_| None));
     for (name, place) in named {
@@ -471,7 +467,7 @@ fn with_namespaces(
     held
 }
 
-/// Whether two facts say the same; where they came from does not matter.
+/// Whether two facts are equal apart from their origins.
 fn same_content(one: &Fact, other: &Fact) -> bool {
     let bare = |fact: &Fact| {
         let mut fact = fact.clone();

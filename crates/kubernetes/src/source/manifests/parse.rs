@@ -1,4 +1,4 @@
-//! The text of a manifest file becomes readings, each with its line.
+//! Parses the text of a manifest file into readings, each with its line.
 
 use std::borrow::Cow;
 use std::collections::hash_map::Entry;
@@ -16,32 +16,32 @@ use crate::facts::Fact;
 use crate::source::convert::{self, Object, Setting};
 use crate::source::{About, Interner, Problem, Wanted};
 
-/// How deep collections may be nested in YAML.
+/// The deepest nesting of collections in YAML.
 const DEEPEST: usize = 128;
 
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
-    /// Its facts; of two with one name, the later.
+    /// Its facts; of two with one key, the later.
     pub(super) facts: HashMap<FactKey, Fact>,
-    /// Those of them that are not selected.
+    /// The facts that the selector does not match.
     pub(super) hidden: HashSet<FactKey>,
-    /// What was left out of objects.
+    /// The parts of objects that were left out.
     pub(super) problems: Vec<Problem>,
-    /// Objects of kinds that are not looked at.
+    /// The number of objects of other kinds.
     pub(super) ignored: usize,
-    /// Objects that gave no fact.
+    /// The kinds of objects without a fact.
     pub(super) left_out: Vec<Kind>,
 }
 
-/// A file that does not parse.
+/// A file that cannot be parsed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unparsable {
-    /// The line, from 1, if it is known.
+    /// The line, from 1, if known.
     pub(super) line: Option<u64>,
     pub(super) message: String,
 }
 
-/// Reads the text of a file; JSON when its name says so, else YAML.
+/// Parses a file; as JSON when its name says so, otherwise as YAML.
 pub(super) fn parse(
     file: &str,
     text: &str,
@@ -62,12 +62,12 @@ pub(super) fn parse(
     Ok(taker.parsed)
 }
 
-/// What an object is, by `apiVersion` and `kind`.
+/// The sort of an object, by `apiVersion` and `kind`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
-    /// An object of a kind that is looked at.
+    /// An object of a watched kind.
     Object(Kind),
-    /// A list; of a kind, when its items need not say theirs.
+    /// A list. It may give the kind of its items.
     List(Option<Kind>),
     Other,
 }
@@ -107,7 +107,7 @@ fn item_kind(list: Option<Kind>, version: Option<&str>, kind: Option<&str>) -> O
     }
 }
 
-/// Takes objects as they are found.
+/// Collects objects as they are found.
 struct Taker<'a> {
     file: &'a str,
     wanted: &'a Wanted,
@@ -116,7 +116,7 @@ struct Taker<'a> {
 }
 
 impl Taker<'_> {
-    /// An object of a kind that is looked at.
+    /// Adds an object of a watched kind.
     fn take(&mut self, kind: Kind, object: Object<'_>, line: u64) {
         if !self.wanted.kinds.contains(kind) {
             self.ignore();
@@ -149,7 +149,7 @@ impl Taker<'_> {
             }
             Entry::Occupied(mut entry) => {
                 let before = entry.insert(fact).origin().place.clone();
-                let message = format!("stands also at {before}; the later one counts");
+                let message = format!("is also in {before}; the later one counts");
                 let about = About::Object(entry.key().clone());
                 self.parsed.problems.push(Problem {
                     about,
@@ -160,7 +160,7 @@ impl Taker<'_> {
         }
     }
 
-    /// An object of another kind.
+    /// Counts an object of another kind.
     fn ignore(&mut self) {
         self.parsed.ignored += 1;
     }
@@ -172,13 +172,10 @@ impl Taker<'_> {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct JsonObject<'a> {
-    /// `apiVersion`.
     #[serde(borrow, default)]
     api_version: Cow<'a, str>,
-    /// `kind`.
     #[serde(borrow, default)]
     kind: Cow<'a, str>,
-    /// `items`, of a list.
     #[serde(borrow, default)]
     items: Option<&'a RawValue>,
 }
@@ -220,7 +217,7 @@ fn json(text: &str, taker: &mut Taker<'_>) -> Result<(), Unparsable> {
     Ok(())
 }
 
-/// Takes an item of a JSON list.
+/// Adds an item of a JSON list.
 fn json_item(of: Option<Kind>, item: &RawValue, line: u64, taker: &mut Taker<'_>) {
     let head = serde_json::from_str::<JsonObject<'_>>(item.get()).ok();
     let said = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -234,10 +231,10 @@ fn json_item(of: Option<Kind>, item: &RawValue, line: u64, taker: &mut Taker<'_>
     }
 }
 
-/// Counts lines up to parts of a text that are asked for in order.
+/// Counts lines up to parts of a text, which must come in order.
 struct Lines<'a> {
     text: &'a str,
-    /// How far it was counted.
+    /// The position up to which lines were counted.
     at: usize,
     line: u64,
 }
@@ -262,11 +259,10 @@ impl Lines<'_> {
 struct Document {
     /// All members but `items`.
     members: Map<String, Value>,
-    /// `items`.
     items: Vec<Spanned<Value>>,
 }
 
-/// `items`: a list of values with their lines, or anything else, which is skipped.
+/// `items`: a list of values with their lines. Anything else is skipped.
 struct Items(Vec<Spanned<Value>>);
 
 impl<'de> Deserialize<'de> for Items {
@@ -346,11 +342,11 @@ impl<'de> Deserialize<'de> for Document {
     }
 }
 
-/// Limits for YAML: dumps of whole clusters are large, so nothing limits their size; nesting and
-/// aliases stay limited, for they could cost more than the file's size.
+/// Limits for YAML. Dumps of whole clusters are large, so their size is not limited. Nesting and aliases are, because
+/// they can cost more than the file's size.
 fn options() -> Options {
     let mut options = Options::default();
-    // a Service may be called `no` or `y`
+    // A Service may be named `no` or `y`.
     options.strict_booleans = true;
     if let Some(budget) = &mut options.budget {
         budget.max_events = usize::MAX;

@@ -210,7 +210,7 @@ fn a_file_that_does_not_parse_keeps_its_last_good_content() {
     bench.write("a.yaml", &broken);
     let told = bench.told();
     assert!(told.starts_with("! a.yaml:"), "{told}");
-    assert!(told.ends_with("; its last good content stays"), "{told}");
+    assert!(told.ends_with("; its last good content is kept"), "{told}");
     assert!(!told.contains('\n'), "one line: {told}");
     assert_eq!(bench.told(), "", "said once");
     bench.write("a.yaml", &service("a", "10.0.0.3"));
@@ -241,7 +241,7 @@ fn a_file_that_is_not_utf8_or_may_not_be_read_is_reported() {
     let mut bench = Bench::new();
     fs::write(bench.dir.path().join("a.yaml"), b"kind: \xff\n").unwrap();
     let told = bench.told();
-    assert!(told.ends_with("! a.yaml: not UTF-8 at octet 6"), "{told}");
+    assert!(told.ends_with("! a.yaml: not UTF-8 at byte 6"), "{told}");
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn an_object_that_moves_to_another_file_does_not_change() {
     .unwrap();
     let first = bench.told();
     assert!(
-        first.starts_with("! b.yaml:1: Service shop/a: stands also at a.yaml:1"),
+        first.starts_with("! b.yaml:1: Service shop/a: is also in a.yaml:1"),
         "{first}"
     );
     assert_eq!(bench.told(), "");
@@ -315,7 +315,7 @@ fn of_two_files_with_one_object_the_later_name_counts() {
     bench.write("a.yaml", &service("a", "10.0.0.1"));
     assert_eq!(
         bench.told(),
-        "! b.yaml:1: Service shop/a: stands also at a.yaml:1; the file that is last by name counts"
+        "! b.yaml:1: Service shop/a: is also in a.yaml:1; the last file by name counts"
     );
     bench.remove("b.yaml");
     bench.reread();
@@ -342,7 +342,7 @@ fn of_one_object_twice_in_a_file_the_later_counts() {
         "{told}"
     );
     assert!(
-        told.contains("! a.yaml:6: Service shop/a: stands also at a.yaml:1"),
+        told.contains("! a.yaml:6: Service shop/a: is also in a.yaml:1"),
         "{told}"
     );
 }

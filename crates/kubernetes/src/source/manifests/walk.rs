@@ -1,4 +1,4 @@
-//! Which manifest files a folder holds now.
+//! Finds the manifest files in a folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
@@ -9,14 +9,14 @@ use std::time::SystemTime;
 
 use ops::watch::Inode;
 
-/// What changes when a file changes.
+/// The data that change when a file changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Stamp {
     inode: Inode,
     pub(super) size: u64,
     /// When its content changed, in seconds and nanoseconds.
     modified: (i64, i64),
-    /// When anything about it changed.
+    /// When the content or metadata changed.
     changed: (i64, i64),
 }
 
@@ -31,7 +31,7 @@ impl Stamp {
         }
     }
 
-    /// Whether the file changed so long ago that another change would have given another stamp.
+    /// Whether the last change is so old that another change would give another stamp.
     pub(super) fn is_settled(&self, wall: SystemTime) -> bool {
         let now = wall
             .duration_since(SystemTime::UNIX_EPOCH)
@@ -45,9 +45,9 @@ impl Stamp {
 pub(super) struct Found {
     /// The manifest files by their path below the root, in the order of their names.
     pub(super) files: BTreeMap<Arc<str>, (PathBuf, Stamp)>,
-    /// The folders, the root among them, and which they are.
+    /// The folders, including the root, with their inodes.
     pub(super) folders: BTreeMap<PathBuf, Inode>,
-    /// Folders that cannot be read: their paths below the root (empty for the root) and why.
+    /// Unreadable folders: the path below the root (empty for the root) and the reason.
     pub(super) unreadable: Vec<(String, String)>,
 }
 
@@ -58,8 +58,8 @@ fn is_manifest(name: &str) -> bool {
         .is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known))
 }
 
-/// Looks through the folder and all below it. Names that begin with a dot are passed over (`..data`
-/// of a mounted ConfigMap, an editor's locks); links are followed, each folder is entered once.
+/// Searches the folder and all folders below it. Ignores names that begin with a dot (`..data` of a mounted
+/// ConfigMap, lock files of editors). Follows links; enters each folder once.
 pub(super) fn walk(root: &Path) -> Found {
     let mut found = Found::default();
     let mut entered = BTreeSet::new();
@@ -75,7 +75,7 @@ pub(super) fn walk(root: &Path) -> Found {
                     } else {
                         format!("{below}/{name}")
                     };
-                    // a link that leads nowhere is a file that is not there
+                    // A dangling link counts as a missing file.
                     let Ok(metadata) = fs::metadata(&path) else {
                         continue;
                     };
@@ -95,14 +95,14 @@ pub(super) fn walk(root: &Path) -> Found {
     found
 }
 
-/// The names in a folder that do not begin with a dot; none when it was entered before.
+/// The names in a folder that do not begin with a dot; none if the folder was entered before.
 fn entries(folder: &Path, entered: &mut BTreeSet<Inode>) -> std::io::Result<(Inode, Vec<String>)> {
     let metadata = fs::metadata(folder)?;
     let inode = Inode::of(&metadata);
     let mut names = Vec::new();
     if entered.insert(inode) {
         for entry in fs::read_dir(folder)? {
-            // a name that is not UTF-8 cannot be said in a place
+            // A place cannot contain a name that is not UTF-8.
             if let Ok(name) = entry?.file_name().into_string()
                 && !name.starts_with('.')
             {

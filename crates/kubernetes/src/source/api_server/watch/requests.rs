@@ -1,4 +1,4 @@
-//! What is asked of the server: paths and selectors, and whether it is still the one we know.
+//! The requests to the server: paths and selectors, and a check whether it is still the same server.
 
 use std::time::{Duration, Instant};
 
@@ -25,13 +25,13 @@ impl KindWatch<'_> {
         Request::new(format!("{base}/{}", plural(self.kind)))
     }
 
-    /// The labels that are asked for. An object that comes to have others is told as deleted.
+    /// The label selector. An object that no longer matches is sent as deleted.
     pub(super) fn labels(&self) -> Option<String> {
         let selector = self.shared.wanted.selector(self.kind)?;
         (!selector.is_everything()).then(|| selector.to_string())
     }
 
-    /// The fields that are asked for: pods that have ended are not, as in CoreDNS.
+    /// The field selector: pods that have ended are left out, as in CoreDNS.
     pub(super) fn fields(&self) -> Option<String> {
         match self.kind {
             Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::ServiceImport => None,
@@ -39,9 +39,9 @@ impl KindWatch<'_> {
         }
     }
 
-    /// Whether the server's position is before ours: behind the same address is another etcd, an empty one or
-    /// one from a backup. It takes a watch from the future as any other and says nothing in it.
-    /// Positions that are no numbers are not compared.
+    /// Whether the server's position is before ours, because another etcd is behind the same address, an empty one or
+    /// one from a backup. Such a server accepts a watch from the future and sends nothing in it. Positions that are
+    /// not numbers are not compared.
     pub(super) async fn has_gone_back(&self, version: &str) -> Result<bool, End> {
         let params = ListParams::default().limit(1);
         let text = self.ask_list(&params).await?;
@@ -55,7 +55,7 @@ impl KindWatch<'_> {
         Ok(now.zip(own).is_some_and(|(now, own)| now < own))
     }
 
-    /// Asks for a list and waits for all of the answer.
+    /// Sends a list request and reads the whole answer.
     pub(super) async fn ask_list(&self, params: &ListParams) -> Result<String, End> {
         let patience = self.shared.settings.page_timeout;
         let request = self.request().list(params).map_err(malformed)?;
@@ -70,7 +70,7 @@ impl KindWatch<'_> {
         taken(answer, patience)
     }
 
-    /// Asks for a watch and waits until it is open. Gives it, and when it was asked for.
+    /// Sends a watch request and waits until the watch is open. Returns it with the time of the request.
     pub(super) async fn ask_watch(
         &self,
         version: &str,
@@ -94,7 +94,7 @@ impl KindWatch<'_> {
         Ok((taken(answer, patience)?, begin))
     }
 
-    /// Waits until a request may go.
+    /// Waits until a request may be sent.
     async fn enter(&self, host: &str) -> UnderWay<'_> {
         let begin = self.shared.clock.now();
         let under_way = self.shared.throttle.enter().await;
@@ -104,10 +104,10 @@ impl KindWatch<'_> {
     }
 }
 
-/// The answer to a request, if it came in time.
+/// The answer to a request, or its timeout.
 type InTime<T> = Result<Result<T, kube::Error>, Elapsed>;
 
-/// The code of an answer, where there is one.
+/// The status code of an answer.
 fn code_of<T>(answer: &InTime<T>) -> Option<u16> {
     match answer {
         Ok(Ok(_)) => Some(200),
@@ -116,13 +116,12 @@ fn code_of<T>(answer: &InTime<T>) -> Option<u16> {
     }
 }
 
-/// The answer, or what is wrong with it.
+/// The answer, or its fault.
 fn taken<T>(answer: InTime<T>, patience: Duration) -> Result<T, End> {
     let answer = answer.map_err(|_| Fault::Silent(patience))?;
     Ok(answer.map_err(|error| Fault::of(&error))?)
 }
 
-/// A request that cannot be written.
 fn malformed(error: kube::core::request::Error) -> Fault {
     Fault::Malformed(error.to_string())
 }

@@ -116,7 +116,7 @@ fn an_fqdn_slice_has_host_names_for_addresses() {
     assert_eq!(
         slice("addressType: FQDN\nendpoints:\n- {addresses: [a.example, 10.1.0.1], hostname: h}"),
         "shop/web-1 of web Fqdn\n[] h a.example - -\n\
-         ! EndpointSlice shop/web-1: address 10.1.0.1 left out: the slice is of host names"
+         ! EndpointSlice shop/web-1: address 10.1.0.1 left out: the slice has host names"
     );
 }
 
