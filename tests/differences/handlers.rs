@@ -12,7 +12,7 @@ pub(super) const OF_HANDLERS: &[Difference] = &[
             "accepted, where they begin with an address; else refused",
             "the order of options says nothing of addresses",
         ],
-        "CoreDNS does not start: src/corefile/hosts.rs",
+        "CoreDNS does not start: crates/directives/src/config/tests/handlers.rs",
     ),
     elsewhere(
         "hosts-option",
@@ -22,7 +22,7 @@ pub(super) const OF_HANDLERS: &[Difference] = &[
             "passed over, with a warning",
             "it may be an option, misspelt",
         ],
-        "no query: src/corefile/tests/handlers.rs",
+        "no query: crates/directives/src/config/tests/handlers.rs",
     ),
     elsewhere(
         "plugin",
@@ -72,7 +72,7 @@ pub(super) const OF_HANDLERS: &[Difference] = &[
             "never kept, their TTLs are the zone's",
             "who asks us and who asks a secondary gets the same; they are from memory already",
         ],
-        "needs a cluster: src/live/cache/tests.rs",
+        "needs a cluster: crates/directives/src/cache/handler/tests.rs",
     ),
     elsewhere(
         "checking-disabled",
@@ -112,7 +112,7 @@ pub(super) const OF_HANDLERS: &[Difference] = &[
             "the answer of any name",
             "it is a name of the zone",
         ],
-        "src/live/autopath/tests.rs",
+        "crates/directives/src/autopath/handler/tests.rs",
     ),
     elsewhere(
         "autopath-end",
@@ -122,7 +122,7 @@ pub(super) const OF_HANDLERS: &[Difference] = &[
             "the first reply stands",
             "what was asked for has an answer",
         ],
-        "src/live/autopath/tests.rs",
+        "crates/directives/src/autopath/handler/tests.rs",
     ),
     elsewhere(
         "autopath-alias",
@@ -132,7 +132,7 @@ pub(super) const OF_HANDLERS: &[Difference] = &[
             "once",
             "a name has one alias",
         ],
-        "src/live/autopath/tests.rs",
+        "crates/directives/src/autopath/handler/tests.rs",
     ),
     elsewhere(
         "rewrite-question",
@@ -142,7 +142,7 @@ pub(super) const OF_HANDLERS: &[Difference] = &[
             "the client's own question",
             "clients drop replies to what they did not ask",
         ],
-        "src/live/rewrite/tests.rs",
+        "crates/directives/src/rewrite/handler/tests.rs",
     ),
     elsewhere(
         "rewrite-options",
@@ -152,6 +152,6 @@ pub(super) const OF_HANDLERS: &[Difference] = &[
             "do not",
             "they are for who is asked",
         ],
-        "src/live/rewrite/edns.rs",
+        "crates/directives/src/rewrite/handler/edns.rs",
     ),
 ];

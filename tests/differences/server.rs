@@ -12,7 +12,7 @@ pub(super) const OF_SERVER: &[Difference] = &[
             "an error, with its place",
             "nobody means that",
         ],
-        "no query: src/corefile/tests/keys.rs",
+        "no query: crates/directives/src/config/tests/keys.rs",
     ),
     elsewhere(
         "reasons",
@@ -22,7 +22,7 @@ pub(super) const OF_SERVER: &[Difference] = &[
             "with the reason: EDE 20 (not authoritative), 18 (prohibited), 21 (not supported)",
             "RFC 8914; whoever looks for the cause finds it in the reply",
         ],
-        "src/serve/dispatch/tests/edns.rs",
+        "crates/server/src/dispatch/tests/edns.rs",
     ),
     elsewhere(
         "notify-in",
@@ -32,7 +32,7 @@ pub(super) const OF_SERVER: &[Difference] = &[
             "NOTIMP",
             "zones are written here, there is nobody to hear it from",
         ],
-        "src/serve/dispatch/tests.rs",
+        "crates/server/src/dispatch/tests.rs",
     ),
     elsewhere(
         "nobody",
@@ -42,7 +42,7 @@ pub(super) const OF_SERVER: &[Difference] = &[
             "REFUSED with EDE 20",
             "nothing failed; the name is none of ours, and the client asks elsewhere",
         ],
-        "src/live/chain.rs",
+        "crates/server/src/chain.rs",
     ),
     elsewhere(
         "alias-elsewhere",
@@ -52,7 +52,17 @@ pub(super) const OF_SERVER: &[Difference] = &[
             "NOERROR with the alias alone",
             "that SOA says nothing of the other zone; who asks goes on from there and is told by it",
         ],
-        "src/live/zones.rs",
+        "crates/server/src/zone_handler.rs",
+    ),
+    elsewhere(
+        "doh-status",
+        [
+            "a request over HTTPS or HTTP/3 whose method is not GET or POST, or whose body is said to be something else",
+            "400",
+            "405, or 415",
+            "RFC 9110 sections 15.5.6 and 15.5.16; the client sees which it is",
+        ],
+        "tests/encrypted.rs",
     ),
     elsewhere(
         "self-signed",
@@ -72,7 +82,7 @@ pub(super) const OF_SERVER: &[Difference] = &[
             "REFUSED, unless the block of the name has a handler for them",
             "one block does not open another",
         ],
-        "src/serve/dispatch/tests.rs",
+        "crates/server/src/dispatch/tests.rs",
     ),
     elsewhere(
         "transfer-elsewhere",
@@ -82,7 +92,7 @@ pub(super) const OF_SERVER: &[Difference] = &[
             "NOTAUTH",
             "RFC 5936 section 2.2.1; a transfer is not forwarded",
         ],
-        "src/serve/dispatch/tests/transfers.rs",
+        "crates/server/src/dispatch/tests/transfers.rs",
     ),
     elsewhere(
         "capitals",
@@ -92,7 +102,7 @@ pub(super) const OF_SERVER: &[Difference] = &[
             "as the question has them",
             "owners are compressed against the question (RFC 1035 section 4.1.4), and names have no case",
         ],
-        "src/serve/dispatch/tests.rs",
+        "crates/server/src/dispatch/tests.rs",
     ),
     elsewhere(
         "internal-questions",
@@ -102,7 +112,7 @@ pub(super) const OF_SERVER: &[Difference] = &[
             "no line",
             "one question is one line",
         ],
-        "src/live/log.rs",
+        "crates/directives/src/log/handler/tests.rs",
     ),
     elsewhere(
         "transfer-line",
@@ -112,6 +122,6 @@ pub(super) const OF_SERVER: &[Difference] = &[
             "none; `transfer finished` tells serials, records, octets, messages and time",
             "when it ends is what there is to know",
         ],
-        "src/transfer/stream.rs",
+        "crates/transfer/src/stream.rs",
     ),
 ];
