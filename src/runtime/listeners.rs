@@ -9,8 +9,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use corefile::{HttpAddress, HttpHost};
 use directives::config::{
-    Bind, BindHost, Config, Errors, Listener, LogRule, Nsid, Prometheus, Scheme, ServerBlock,
-    Sockets, Timeouts, Tsig, TsigKey, ZoneKey,
+    Bind, BindHost, Config, Errors, Https3Limits, HttpsLimits, Listener, LogRule, Nsid, Prometheus,
+    QuicLimits, Scheme, ServerBlock, Sockets, Timeouts, Tsig, TsigKey, ZoneKey,
 };
 use directives::handlers::{Consolidated, Context, QueryLog, Rules};
 use dns::tsig::{self, KeyRing, Keys};
@@ -267,7 +267,16 @@ pub(crate) fn settings_of(blocks: &[&ServerBlock]) -> Settings {
         tcp.idle_timeout = idle.unwrap_or(tcp.idle_timeout);
         tcp.max_queries = max_queries.or(tcp.max_queries);
     }
-    // Of sockets the first.
+    // Of sockets and of the limits of encrypted listeners the first.
+    if let Some(limits) = blocks.iter().find_map(|block| block.get::<HttpsLimits>()) {
+        limits.apply(&mut settings);
+    }
+    if let Some(limits) = blocks.iter().find_map(|block| block.get::<Https3Limits>()) {
+        limits.apply(&mut settings);
+    }
+    if let Some(limits) = blocks.iter().find_map(|block| block.get::<QuicLimits>()) {
+        limits.apply(&mut settings);
+    }
     let mut sockets = blocks.iter().filter_map(|block| block.get());
     settings.udp_sockets = match sockets.next() {
         None => settings.udp_sockets,

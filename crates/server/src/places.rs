@@ -4,62 +4,50 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+/// Places for connections. How many there are is an argument each time: a reload may change it.
+#[derive(Debug, Default)]
+pub(crate) struct Places(Arc<Mutex<Taken>>);
 
-/// Places for connections: in all, and for each client.
-#[derive(Debug)]
-pub(crate) struct Places {
+/// Places that are taken.
+#[derive(Debug, Default)]
+struct Taken {
     /// In all.
-    all: Arc<Semaphore>,
-    /// How many that are.
-    max_connections: usize,
-    /// Taken by each address. Locked for one look and one write.
-    clients: Arc<Mutex<HashMap<IpAddr, usize>>>,
-    /// The most for one address.
-    max_per_client: usize,
+    all: usize,
+    /// By each address.
+    clients: HashMap<IpAddr, usize>,
 }
 
 /// A place for one connection: held while it lives.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// Of all.
-    _permit: OwnedSemaphorePermit,
-    /// Where the client's connections are counted.
-    clients: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    /// Where it is counted. Locked for one look and one write.
+    taken: Arc<Mutex<Taken>>,
     /// The client.
     client: IpAddr,
 }
 
 impl Places {
-    /// Places in all, and for each client.
-    pub(crate) fn new(max_connections: usize, max_per_client: usize) -> Self {
-        Self {
-            all: Arc::new(Semaphore::new(max_connections)),
-            max_connections,
-            clients: Arc::default(),
-            max_per_client,
-        }
+    /// Whether fewer than half of so many are free.
+    pub(crate) fn are_scarce(&self, most: usize) -> bool {
+        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.all > most / 2
     }
 
-    /// Whether fewer than half of them are free.
-    pub(crate) fn are_scarce(&self) -> bool {
-        self.all.available_permits() < self.max_connections.div_ceil(2)
-    }
-
-    /// A place for a client, if there is one.
-    pub(crate) fn take(&self, client: IpAddr) -> Option<Place> {
+    /// One of so many places for a client, who may have so many, if there is one.
+    pub(crate) fn take(&self, client: IpAddr, most: usize, most_of_client: usize) -> Option<Place> {
         let client = client.to_canonical();
-        let permit = Arc::clone(&self.all).try_acquire_owned().ok()?;
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = clients.entry(client).or_insert(0);
-        if *taken >= self.max_per_client {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.all >= most {
             return None;
         }
-        *taken += 1;
-        drop(clients);
+        let of_client = taken.clients.entry(client).or_insert(0);
+        if *of_client >= most_of_client {
+            return None;
+        }
+        *of_client += 1;
+        taken.all += 1;
         Some(Place {
-            _permit: permit,
-            clients: Arc::clone(&self.clients),
+            taken: Arc::clone(&self.0),
             client,
         })
     }
@@ -67,11 +55,12 @@ impl Places {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(taken) = clients.get_mut(&self.client) {
-            *taken -= 1;
-            if *taken == 0 {
-                clients.remove(&self.client);
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.all -= 1;
+        if let Some(of_client) = taken.clients.get_mut(&self.client) {
+            *of_client -= 1;
+            if *of_client == 0 {
+                taken.clients.remove(&self.client);
             }
         }
     }

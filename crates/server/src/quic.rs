@@ -10,13 +10,14 @@
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quinn::{
     Connecting, Endpoint, EndpointConfig, IdleTimeout, Incoming, ServerConfig, TransportConfig,
     VarInt,
 };
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -65,8 +66,9 @@ struct Listening {
     stats: Arc<Stats>,
     /// For connections.
     places: Places,
-    /// For requests of DNS over QUIC, all connections together.
-    workers: Arc<tokio::sync::Semaphore>,
+    /// For requests of DNS over QUIC, all connections together: so many. Locked to look, and to make others when a
+    /// reload changes how many there are.
+    workers: Mutex<(usize, Arc<Semaphore>)>,
     /// Says when to end.
     cancel: CancellationToken,
 }
@@ -126,7 +128,7 @@ fn open(
     starter: Starter,
 ) -> io::Result<(Listening, Endpoint)> {
     let now = answering.now();
-    let (settings, stats) = (now.settings, Arc::clone(&now.stats));
+    let stats = Arc::clone(&now.stats);
     let tls = now
         .tls
         .clone()
@@ -136,12 +138,11 @@ fn open(
     base.migration(false)
         .max_incoming(MAX_INCOMING)
         .incoming_buffer_size_total(INCOMING_OCTETS);
-    let limits = settings.stream_limits(proto);
     let listening = Listening {
         address: socket.local_addr()?,
         base: base.clone(),
-        places: Places::new(limits.max_connections, settings.tcp.max_per_client),
-        workers: Arc::new(tokio::sync::Semaphore::new(settings.quic_workers)),
+        places: Places::default(),
+        workers: Mutex::new((0, Arc::new(Semaphore::new(0)))),
         answering,
         proto,
         stats,
@@ -194,15 +195,18 @@ impl Listening {
     /// Lets a connection in, if there is a place for it. Gives what serves it.
     fn admit(&self, incoming: Incoming) -> Option<impl Future<Output = ()> + Send + 'static> {
         let peer = incoming.remote_address();
+        let settings = self.answering.now().settings;
+        let most = settings.stream_limits(self.proto).max_connections;
         // Addresses are forged easily: once places are scarce each client has to show that it has its own (RFC 9000
         // section 8.1.2).
-        if !incoming.remote_address_validated() && self.places.are_scarce() {
+        if !incoming.remote_address_validated() && self.places.are_scarce(most) {
             if let Err(error) = incoming.retry() {
                 debug!(%peer, %error, "a connection of QUIC cannot be tried again");
             }
             return None;
         }
-        let Some(place) = self.places.take(peer.ip()) else {
+        let most_of_client = settings.tcp.max_per_client;
+        let Some(place) = self.places.take(peer.ip(), most, most_of_client) else {
             self.stats.quic_refused.increase();
             debug!(%peer, "too many connections");
             incoming.refuse();
@@ -224,6 +228,18 @@ impl Listening {
         }
     }
 
+    /// So many places for requests.
+    fn workers(&self, most: usize) -> Arc<Semaphore> {
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        if workers.0 != most {
+            *workers = (
+                most,
+                Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))),
+            );
+        }
+        Arc::clone(&workers.1)
+    }
+
     /// Serves a connection to its end.
     fn connection(
         &self,
@@ -233,7 +249,7 @@ impl Listening {
     ) -> impl Future<Output = ()> + Send + 'static {
         let (answering, proto) = (self.answering.clone(), self.proto);
         let (stats, cancel) = (Arc::clone(&self.stats), self.cancel.clone());
-        let workers = Arc::clone(&self.workers);
+        let workers = self.workers(answering.now().settings.quic_workers);
         async move {
             stats.quic_open.increase();
             let settings = answering.now().settings;

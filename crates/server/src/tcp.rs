@@ -51,12 +51,8 @@ pub(crate) async fn serve(
     proto: Proto,
     cancel: CancellationToken,
 ) {
-    // How many connections there may be is settled when the listener starts.
-    let settings = answering.now().settings;
-    let most = settings.stream_limits(proto).max_connections;
-    let tcp = settings.tcp;
     let stats = Arc::clone(&answering.now().stats);
-    let places = Places::new(most, tcp.max_per_client);
+    let places = Places::default();
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -64,7 +60,10 @@ pub(crate) async fn serve(
             Some(ended) = connections.join_next() => log_end(ended),
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    let Some(place) = places.take(peer.ip()) else {
+                    let settings = answering.now().settings;
+                    let most = settings.stream_limits(proto).max_connections;
+                    let most_of_client = settings.tcp.max_per_client;
+                    let Some(place) = places.take(peer.ip(), most, most_of_client) else {
                         stats.tcp_refused.increase();
                         debug!(%peer, "too many connections");
                         continue;
@@ -102,12 +101,13 @@ pub(crate) async fn serve(
         }
     }
     drop(listener);
+    let drain = answering.now().settings.tcp.drain_timeout;
     let drained = async {
         while let Some(ended) = connections.join_next().await {
             log_end(ended)
         }
     };
-    if timeout(tcp.drain_timeout, drained).await.is_err() {
+    if timeout(drain, drained).await.is_err() {
         warn!("transfers are cut off");
     }
 }

@@ -138,22 +138,13 @@ static REGISTRY: &[Entry] = &[
         "proxyproto",
         "the client is who the packet comes from, for `acl` and `transfer` rely on it",
     ),
-    refused(
-        "quic",
-        "the limits of connections over QUIC are its defaults",
-    ),
+    directive::<crate::quic::QuicLimits>(),
     refused(
         "grpc_server",
         "queries are answered over UDP, TCP, TLS, HTTPS and QUIC, not over gRPC",
     ),
-    refused(
-        "https",
-        "the limits of connections over HTTPS are its defaults",
-    ),
-    refused(
-        "https3",
-        "the limits of connections over HTTPS are its defaults",
-    ),
+    directive::<crate::https::HttpsLimits>(),
+    directive::<crate::https3::Https3Limits>(),
     directive::<crate::timeouts::Timeouts>(),
     directive::<crate::multisocket::Sockets>(),
     directive::<crate::reload::Reload>(),

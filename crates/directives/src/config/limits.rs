@@ -1,0 +1,163 @@
+//! Limits of encrypted listeners, as `https`, `https3` and `quic` give them.
+
+use corefile::parser::Statement;
+use corefile::place::Report;
+
+use crate::config::block::{Directive, ServerBlock};
+use crate::config::zone::Scheme;
+
+/// An option of such a directive.
+pub(crate) struct Limit<'a> {
+    /// Its name.
+    pub option: &'static str,
+    /// Its least value.
+    pub least: u32,
+    /// Its value, if it is given.
+    pub value: &'a mut Option<u32>,
+}
+
+/// Reads a directive whose options are limits.
+pub(crate) fn read<D: Directive>(
+    directive: &Statement,
+    limits: &mut [Limit<'_>],
+    report: &mut Report,
+) {
+    directive.refuse_arguments(report);
+    for line in &directive.lines {
+        let mut known = limits.iter_mut();
+        let Some(limit) = known.find(|limit| limit.option == line.name.text) else {
+            directive.unknown_option(line, D::OPTIONS, report);
+            continue;
+        };
+        let least = limit.least;
+        let number = |text: &str| match text.parse::<u32>() {
+            Ok(number) if number >= least => Ok(number),
+            Ok(_) => Err(format!("less than {least}")),
+            Err(error) => Err(error.to_string()),
+        };
+        let value = line.value("NUMBER", number, report);
+        line.set(limit.value, value, report);
+    }
+}
+
+/// Warns of blocks that limit listeners which they do not have.
+pub(crate) fn check_scheme<D: Directive>(
+    blocks: &[ServerBlock],
+    scheme: Scheme,
+    report: &mut Report,
+) {
+    for block in blocks.iter().filter(|block| block.has::<D>()) {
+        if !block.zones.iter().any(|key| key.scheme == scheme) {
+            let (word, scheme) = (D::WORD, scheme.as_str());
+            let message =
+                format!("{word} limits nothing: no key of this block begins with {scheme}://");
+            report.warn(
+                &block.place,
+                message,
+                format!("write {scheme}://ZONE as a key, or take it out"),
+            );
+        }
+    }
+}
+
+/// The most connections: 0 is any number.
+pub(crate) fn connections(given: Option<u32>, default: usize) -> usize {
+    match given {
+        None => default,
+        Some(0) => usize::MAX,
+        Some(number) => usize::try_from(number).unwrap_or(usize::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use server::Settings;
+
+    use crate::config::tests::{config, faults, warnings};
+    use crate::config::{Https3Limits, HttpsLimits, QuicLimits};
+
+    /// A block with keys of all encrypted listeners.
+    fn text(directives: &str) -> String {
+        format!("https://. https3://.:444 quic://. {{\n tls c k\n{directives}\n}}\n")
+    }
+
+    /// The settings of a block's listeners.
+    fn settings(directives: &str) -> Settings {
+        let block = &config(&text(directives)).servers[0];
+        let mut settings = Settings::default();
+        block.get::<HttpsLimits>().unwrap().apply(&mut settings);
+        block.get::<Https3Limits>().unwrap().apply(&mut settings);
+        block.get::<QuicLimits>().unwrap().apply(&mut settings);
+        settings
+    }
+
+    #[test]
+    fn limits_of_encrypted_listeners_have_coredns_s_defaults_and_options() {
+        let default = settings("https\nhttps3 {\n}\nquic");
+        assert_eq!(default, Settings::default());
+        let [https, https3, quic] = [default.https, default.https3, default.quic];
+        assert_eq!(https.max_connections, 200);
+        assert_eq!((https3.max_connections, https3.max_streams), (200, 256));
+        assert_eq!((quic.max_streams, default.quic_workers), (256, 1024));
+        let given = settings(
+            "https {\n max_connections 7\n}\nhttps3 {\n max_connections 8\n max_streams 9\n}\n\
+             quic {\n max_streams 10\n worker_pool_size 11\n}",
+        );
+        let [https, https3, quic] = [given.https, given.https3, given.quic];
+        assert_eq!(https.max_connections, 7);
+        assert_eq!((https3.max_connections, https3.max_streams), (8, 9));
+        assert_eq!((quic.max_streams, given.quic_workers), (10, 11));
+        let any = settings(
+            "https {\n max_connections 0\n}\nhttps3 {\n max_connections 0\n max_streams 0\n}\nquic",
+        );
+        assert_eq!(any.https.max_connections, usize::MAX);
+        let https3 = any.https3;
+        assert_eq!(
+            (https3.max_connections, https3.max_streams),
+            (usize::MAX, 100)
+        );
+    }
+
+    #[test]
+    fn faults_of_limits_say_where_they_are() {
+        for (line, want) in [
+            ("https 200", "1:7: https: '200' is one argument too many"),
+            (
+                "https {\n max_connections\n}",
+                "2:2: max_connections needs an argument",
+            ),
+            (
+                "https {\n max_connections -1\n}",
+                "2:18: max_connections '-1': invalid digit found in string",
+            ),
+            (
+                "https {\n max_streams 1\n}",
+                "2:2: https has no option 'max_streams'",
+            ),
+            (
+                "https3 {\n worker_pool_size 1\n}",
+                "2:2: https3 has no option 'worker_pool_size'",
+            ),
+            (
+                "quic {\n max_streams 0\n}",
+                "2:14: max_streams '0': less than 1",
+            ),
+            (
+                "quic {\n max_connections 1\n}",
+                "2:2: quic has no option 'max_connections'",
+            ),
+        ] {
+            assert_eq!(faults(line), [want], "{line}");
+        }
+    }
+
+    #[test]
+    fn limits_without_a_listener_are_warned_of() {
+        for word in ["https", "https3", "quic"] {
+            let said = warnings(&format!(". {{\n {word}\n}}\n"));
+            let want = format!("{word} limits nothing: no key of this block begins with {word}://");
+            assert!(said.len() == 1 && said[0].contains(&want), "{said:?}");
+        }
+        assert!(warnings(&text("https\nhttps3\nquic")).is_empty());
+    }
+}

@@ -1,0 +1,62 @@
+//! `https3 { max_connections N; max_streams N }`: limits of the listeners of a block's `https3://` keys.
+
+use corefile::parser::Statement;
+use corefile::place::Report;
+use dns::Name;
+use server::Settings;
+
+use crate::config::block::{Directive, ServerBlock};
+use crate::config::limits::{self, Limit};
+use crate::config::zone::Scheme;
+
+/// The requests of a connection at once that 0 stands for: the default of QUIC's libraries, as in CoreDNS.
+const TRANSPORT_STREAMS: u32 = 100;
+
+/// Limits of HTTP/3, where they are not the defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Https3Limits {
+    /// The most connections of a listener; 0 is any number.
+    max_connections: Option<u32>,
+    /// The most requests of a connection at once; 0 is the default of QUIC.
+    max_streams: Option<u32>,
+}
+
+impl Https3Limits {
+    /// Puts them into the settings of a listener.
+    pub fn apply(&self, settings: &mut Settings) {
+        let limits = &mut settings.https3;
+        limits.max_connections = limits::connections(self.max_connections, limits.max_connections);
+        limits.max_streams = match self.max_streams {
+            None => limits.max_streams,
+            Some(0) => TRANSPORT_STREAMS,
+            Some(number) => number,
+        };
+    }
+}
+
+impl Directive for Https3Limits {
+    const WORD: &'static str = "https3";
+    const USAGE: &'static str = "https3 { … }";
+    const SUMMARY: &'static str = "limits of a listener of `https3://` keys: `max_connections N` (200 unless given, 0 for any number), `max_streams N` (requests of a connection at once, 256, 0 for 100); of several blocks of a listener the first counts";
+    const OPTIONS: &'static str = "max_connections and max_streams";
+
+    fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
+        let mut read = Self::default();
+        let max_connections = Limit {
+            option: "max_connections",
+            least: 0,
+            value: &mut read.max_connections,
+        };
+        let max_streams = Limit {
+            option: "max_streams",
+            least: 0,
+            value: &mut read.max_streams,
+        };
+        limits::read::<Self>(directive, &mut [max_connections, max_streams], report);
+        Some(read)
+    }
+
+    fn check(blocks: &[ServerBlock], report: &mut Report) {
+        limits::check_scheme::<Self>(blocks, Scheme::Https3, report);
+    }
+}
