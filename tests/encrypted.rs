@@ -1,4 +1,5 @@
-//! Queries over TLS, HTTPS and QUIC, asked with clients that are not ours: `kdig` and `curl`.
+//! Queries over TLS, HTTPS and QUIC: asked with clients that are not ours (`kdig`, `curl`, dnspython), and forwarded to a
+//! server that is not ours (CoreDNS).
 
 use std::net::TcpStream;
 use std::process::Command;
@@ -9,6 +10,7 @@ use crate::support::ports;
 use crate::support::process::{Process, wait_for};
 use crate::support::product::{START, Site};
 use crate::support::upstream::Upstream;
+use crate::support::wire;
 
 /// More connections than one address may have.
 const IDLE: usize = 1000;
@@ -77,6 +79,21 @@ impl Encrypted {
             .output()
             .expect("kdig starts");
         String::from_utf8(output.stdout).expect("it prints text")
+    }
+
+    /// The lines that dnspython prints: see `tests/support/dnspython.py`.
+    fn dnspython(&self, scheme: &str, names: &[&str]) -> Vec<String> {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/dnspython.py");
+        let output = Command::new(needs::program("dnspython"))
+            .args([script, scheme, &self.port(scheme).to_string()])
+            .arg(self.certificates.file("ca", "pem"))
+            .args(names)
+            .output()
+            .expect("it starts");
+        let faults = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{scheme}: {faults}");
+        let text = String::from_utf8(output.stdout).expect("it prints text");
+        text.lines().map(str::to_owned).collect()
     }
 
     /// The status, the version of HTTP and the size of what `curl` gets.
@@ -170,6 +187,45 @@ fn bad_requests_over_https_have_a_status_and_do_not_end_the_connection() {
 }
 
 #[test]
+fn dnspython_gets_zone_answers_and_forwarded_ones_over_http2_http3_and_quic() {
+    if needs::lacks(&["kdig", "dnspython"]) {
+        return;
+    }
+    let server = Encrypted::start();
+    for scheme in ["https", "https3", "quic"] {
+        let names = ["host.a.test", "no.a.test", "a.elsewhere.test"];
+        let lines = server.dnspython(scheme, &names);
+        let [host, missing, forwarded] = &lines[..] else {
+            panic!("{scheme}: {lines:?}");
+        };
+        assert_eq!(host, "NOERROR 192.0.2.7", "{scheme}");
+        assert_eq!(missing, "NXDOMAIN", "{scheme}");
+        assert!(forwarded.starts_with("NOERROR "), "{scheme}: {forwarded}");
+    }
+}
+
+/// RFC 8484 section 4.2.1, RFC 9250 section 4.3.3.
+#[test]
+fn bad_requests_of_dnspython_have_a_status_or_end_the_connection() {
+    if needs::lacks(&["kdig", "dnspython"]) {
+        return;
+    }
+    let server = Encrypted::start();
+    let good = "NOERROR 192.0.2.7";
+    for (scheme, want) in [
+        (
+            "https",
+            &["HTTP/2 400", "HTTP/2 415", "HTTP/2 405", "HTTP/2 404"][..],
+        ),
+        ("https3", &["HTTP/3 400", "HTTP/3 404", "HTTP/3 400"]),
+        // Garbage, and a message with an ID.
+        ("quic", &["closed with 2", "closed with 2"]),
+    ] {
+        assert_eq!(server.dnspython(scheme, &[]), [want, &[good]].concat());
+    }
+}
+
+#[test]
 fn a_thousand_idle_connections_keep_no_other_client_out() {
     if needs::lacks(&["kdig"]) {
         return;
@@ -189,6 +245,191 @@ fn a_thousand_idle_connections_keep_no_other_client_out() {
         wait_for("its places are free again", START, String::new, || {
             let answer = server.kdig(scheme, &[&way, "+short", "host.a.test.", "A"]);
             (answer == "192.0.2.7\n").then_some(())
+        });
+    }
+}
+
+/// The protocols of upstreams, each with the label of its metrics.
+const UPSTREAMS: [(&str, &str); 4] = [
+    ("tls", "tcp-tls"),
+    ("https", "https"),
+    ("https3", "https3"),
+    ("quic", "quic"),
+];
+/// Queries at once.
+const AT_ONCE: u64 = 40;
+
+/// A real CoreDNS that answers over everything that is encrypted, and a zonewright that asks it: names below `tls.`
+/// over TLS, and so on.
+struct Forwarding {
+    site: Site,
+    /// The ports of CoreDNS.
+    ports: [u16; 4],
+    _server: Process,
+}
+
+impl Forwarding {
+    /// Starts zonewright; `options` are for each `forward`, of which CoreDNS's certificate has this name.
+    fn start(name: &str, options: &str) -> Self {
+        let site = Site::new();
+        let certificates = Certificates::new(site.path("."));
+        certificates.write("ns.example");
+        let ports = UPSTREAMS.map(|_| ports::free());
+        let tls = format!(
+            "bind 127.0.0.1\n tls {} {}\n",
+            certificates.file("ns.example", "pem").display(),
+            certificates.file("ns.example", "key").display()
+        );
+        let keys = |zone: &str| -> String {
+            let all = UPSTREAMS.iter().zip(ports);
+            all.map(|((scheme, _), port)| format!("{scheme}://{zone}:{port} "))
+                .collect()
+        };
+        // Each answer for a name below `slow.` takes a while; the others are made at once.
+        let upstream = format!(
+            "{} {{\n {tls} template IN ANY {{\n  match ^nx\n  rcode NXDOMAIN\n  fallthrough\n }}\n template IN A {{\n  answer \"{{{{ .Name }}}} 60 IN A \
+             192.0.2.7\"\n }}\n}}\n{} {{\n {tls} erratic {{\n  drop 0\n  truncate 0\n  delay 1 300ms\n }}\n}}\n",
+            keys("."),
+            UPSTREAMS
+                .map(|(scheme, _)| keys(&format!("slow.{scheme}")))
+                .concat()
+        );
+        site.write("upstream", &upstream);
+        let blocks = UPSTREAMS.iter().zip(ports).map(|((scheme, _), port)| {
+            format!(
+                "{scheme}:{} {{\n bind 127.0.0.1\n prometheus {}\n errors\n forward . {scheme}://127.0.0.1:{port} {{\n  \
+                 tls {}\n  tls_servername {name}\n  health_check 100ms\n{options} }}\n}}\n",
+                site.dns.port(),
+                site.metrics,
+                certificates.file("ca", "pem").display()
+            )
+        });
+        site.write("Corefile", &blocks.collect::<String>());
+        Self {
+            _server: site.start(),
+            site,
+            ports,
+        }
+    }
+
+    /// Starts CoreDNS.
+    fn upstream(&self) -> Process {
+        let mut command = Command::new(needs::program("coredns"));
+        command
+            .current_dir(self.site.path("."))
+            .args(["-conf", "upstream"]);
+        Process::spawn("CoreDNS", &mut command, &self.site.path("upstream.log"))
+    }
+
+    /// Starts CoreDNS and waits until all names are answered.
+    fn upstream_answering(&self) -> Process {
+        let mut upstream = self.upstream();
+        for (scheme, _) in UPSTREAMS {
+            let asked = || self.ask(&format!("host.{scheme}.")).1;
+            upstream.wait_for(&format!("an answer over {scheme}"), START, asked);
+        }
+        upstream
+    }
+
+    /// What comes of a question for an address: the code and the address.
+    fn ask(&self, name: &str) -> (u16, Option<String>) {
+        // Silence over QUIC takes longer than the tests wait for a datagram.
+        let Ok(reply) = wire::tcp(self.site.dns, &wire::Query::new(name, wire::A)) else {
+            return (u16::MAX, None);
+        };
+        let answer = reply.answers.first().map(|record| record.data.clone());
+        (reply.rcode(), answer)
+    }
+
+    /// A sample of `/metrics` for the upstream of a place, 0 when there is none; `label` is part of its labels.
+    fn count(&self, metric: &str, place: usize, label: &str) -> u64 {
+        let lines = self.site.metrics();
+        let to = format!("to=\"127.0.0.1:{}\"", self.ports[place]);
+        let mut lines = lines.lines().filter(|line| line.starts_with(metric));
+        let line = lines.find(|line| line.contains(&to) && line.contains(label));
+        line.map_or(0, |line| {
+            let value = line.rsplit(' ').next().and_then(|it| it.parse().ok());
+            value.unwrap_or_else(|| panic!("{line}"))
+        })
+    }
+}
+
+#[test]
+fn forward_asks_a_coredns_over_each_protocol_and_its_connections_are_shared() {
+    if needs::lacks(&["coredns"]) {
+        return;
+    }
+    let server = Forwarding::start("ns.example", "");
+    let _upstream = server.upstream_answering();
+    for (place, (scheme, label)) in UPSTREAMS.into_iter().enumerate() {
+        assert_eq!(server.ask(&format!("nx.{scheme}.")), (3, None), "{scheme}");
+        let opened = || server.count("coredns_proxy_conn_cache_misses_total", place, label);
+        let reused = || server.count("coredns_proxy_conn_cache_hits_total", place, label);
+        let before = (opened(), reused());
+        std::thread::scope(|scope| {
+            let asked = (0..AT_ONCE).map(|number| {
+                let name = format!("x{number}.slow.{scheme}.");
+                let server = &server;
+                scope.spawn(move || server.ask(&name).0)
+            });
+            let asked: Vec<_> = asked.collect();
+            for rcode in asked {
+                assert_eq!(rcode.join().unwrap(), 0, "{scheme}");
+            }
+        });
+        assert_eq!(
+            opened() + reused(),
+            before.0 + before.1 + AT_ONCE,
+            "{scheme}"
+        );
+        // HTTP/1.1 would need a connection for each, as DNS over TLS does here.
+        let is_shared = opened() == before.0;
+        assert_eq!(is_shared, scheme != "tls", "{scheme}");
+    }
+}
+
+#[test]
+fn a_coredns_that_ends_and_comes_back_is_asked_again_over_each_protocol() {
+    if needs::lacks(&["coredns"]) {
+        return;
+    }
+    let server = Forwarding::start("ns.example", "  max_connect_attempts 1\n");
+    drop(server.upstream_answering());
+    for (place, (scheme, _)) in UPSTREAMS.into_iter().enumerate() {
+        assert_eq!(
+            server.ask(&format!("host.{scheme}.")),
+            (2, None),
+            "{scheme}"
+        );
+        let failures = "coredns_proxy_healthcheck_failures_total";
+        let checked = || (server.count(failures, place, "") > 2).then_some(());
+        wait_for(
+            &format!("failed checks of {scheme}"),
+            START,
+            String::new,
+            checked,
+        );
+    }
+    let _upstream = server.upstream_answering();
+}
+
+#[test]
+fn a_coredns_with_a_certificate_for_another_name_is_not_asked_and_the_log_says_why() {
+    if needs::lacks(&["coredns"]) {
+        return;
+    }
+    let server = Forwarding::start("other.example", "  max_connect_attempts 1\n");
+    let _upstream = server.upstream();
+    for ((scheme, _), port) in UPSTREAMS.into_iter().zip(server.ports) {
+        let log = || std::fs::read_to_string(server.site.path("log")).unwrap_or_default();
+        let is_said = |line: &str| {
+            line.contains(&format!(":{port}: ")) && line.contains("invalid peer certificate")
+        };
+        // CoreDNS has to listen first.
+        wait_for(&format!("the reason for {scheme}"), START, log, || {
+            let (rcode, answer) = server.ask(&format!("host.{scheme}."));
+            assert!(answer.is_none(), "{scheme}: {rcode} {answer:?}");
+            log().lines().any(is_said).then_some(())
         });
     }
 }

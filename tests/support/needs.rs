@@ -8,7 +8,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 /// Whether one of `kinds` (`bind`, `knot`, `nsd`, `pdns`, `unbound`, `dig`, `kdig`, `checkzone`,
-/// `ldns`, `openssl`, `strace`, `faketime`, `namespaces`, `apiserver`) was declared missing; prints which.
+/// `ldns`, `openssl`, `dnspython`, `strace`, `faketime`, `namespaces`, `apiserver`, `coredns`) was declared missing;
+/// prints which.
 pub fn lacks(kinds: &[&str]) -> bool {
     let declared = env::var("ZW_MISSING").unwrap_or_default();
     let missing: Vec<&str> = declared
