@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use regex::Regex;
+
 /// All Rust files below a folder.
 fn rust_files(folder: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
@@ -208,4 +210,78 @@ fn every_file_is_compiled() {
         declared(Path::new("src/a.rs"), "mod b;")[0],
         Path::new("src/a/b.rs")
     );
+}
+
+/// The labels of the grammar of names: only the schema writes them and takes names with them apart. `pin`, `prefer` and
+/// `dns` are not here, they are words of directives too.
+const GRAMMAR: &[&str] = &[
+    "svc",
+    "pod",
+    "dns-version",
+    "_tcp",
+    "_udp",
+    "_sctp",
+    "_zone",
+];
+
+/// The text literals of a file that take names apart or make them, tests left out.
+fn grammar_faults(file: &str, text: &str) -> Vec<String> {
+    let pattern = |text| Regex::new(text).expect("the pattern is correct");
+    let tests = pattern(r"#\[cfg\(test\)\]\s*(pub(\(\w+\))? )?mod \w+ \{");
+    let code = tests.split(text).next().unwrap_or_default();
+    // A comment, a raw string, a character, or a string.
+    let token = pattern(r##"(?s)//[^\n]*|r#"(.*?)"#|'(?:\\[^']+|[^'\\])'|"((?:[^"\\]|\\.)*)""##);
+    // Lengths of labels in the wire form, and what `format!` puts in.
+    let separator = pattern(r"\\x..|\\0|\{[^}]*\}|\.");
+    let literals = token
+        .captures_iter(code)
+        .filter_map(|it| it.get(1).or(it.get(2)));
+    let is_message = |text: &str| text.contains(|c: char| c.is_whitespace() || c.is_uppercase());
+    literals
+        .filter(|it| !is_message(it.as_str()))
+        .filter(|it| {
+            separator
+                .split(it.as_str())
+                .any(|label| GRAMMAR.contains(&label))
+        })
+        .map(|it| {
+            let line = code[..it.start()].lines().count();
+            format!(
+                "{file}:{line}: \"{}\": names are parsed by the schema",
+                it.as_str()
+            )
+        })
+        .collect()
+}
+
+/// `tests/comparison/shape.rs` does so too: it is an oracle beside the schema, and independent of it.
+#[test]
+fn names_are_taken_apart_by_the_schema_alone() {
+    let is_other = |file: &&PathBuf| {
+        let file = file.to_string_lossy();
+        !["test", "laws", "crates/kubernetes/src/schema/"]
+            .iter()
+            .any(|part| file.contains(part))
+    };
+    let files: Vec<PathBuf> = ["src", "crates"]
+        .iter()
+        .flat_map(|folder| rust_files(folder))
+        .collect();
+    let faults: Vec<String> = files
+        .iter()
+        .filter(is_other)
+        .flat_map(|file| grammar_faults(&file.to_string_lossy(), &text_of(file)))
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    for (planted, count) in [
+        ("match label {\n    b\"svc\" | b\"pod\" => 1,\n}\n", 2),
+        ("name.strip_prefix(b\"\\x04_tcp\\x01s\")\n", 1),
+        ("let name = format!(\"{service}.svc.{zone}\");\n", 1),
+        ("let quote = '\"'; // \"svc\"\nlabel == \"pod\"\n", 1),
+        ("let help = \"names below svc\";\n", 0),
+        ("#[cfg(test)]\nmod tests {\n    let a = \"svc\";\n}\n", 0),
+    ] {
+        let found = grammar_faults("src/a.rs", planted);
+        assert_eq!(found.len(), count, "{planted}{found:?}");
+    }
 }

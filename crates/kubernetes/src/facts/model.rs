@@ -22,18 +22,6 @@ pub enum Protocol {
     Sctp,
 }
 
-impl Protocol {
-    /// The label of the protocol in SRV owners (DNS-Based Service Discovery for Kubernetes 2.3.2).
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Tcp => "_tcp",
-            Self::Udp => "_udp",
-            Self::Sctp => "_sctp",
-        }
-    }
-}
-
 /// A port of a Service.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port {

@@ -9,6 +9,8 @@ use std::net::IpAddr;
 use dns::{Name, ParseError};
 use provenance::ObjectKey;
 
+use crate::facts::Protocol;
+
 /// The kind of names in a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZoneForm {
@@ -101,6 +103,18 @@ impl ZoneForm {
             Self::Forward => LABELS,
             Self::Clusterset => LABELS.split_at(2).0,
             Self::External | Self::Reverse => &[],
+        }
+    }
+}
+
+impl Protocol {
+    /// The label of the protocol in SRV owners (DNS-Based Service Discovery for Kubernetes 2.3.2).
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Tcp => "_tcp",
+            Self::Udp => "_udp",
+            Self::Sctp => "_sctp",
         }
     }
 }
