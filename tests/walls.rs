@@ -17,6 +17,8 @@ const NEVER: &[(&str, &str)] = &[
     ("corefile", "directives"),
     ("corefile", "server"),
     ("server", "directives"),
+    ("server", "kubernetes"),
+    ("server", "provenance"),
     ("server", "writer"),
     ("writer", "server"),
     ("writer", "transfer"),

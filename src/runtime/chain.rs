@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use directives::config::{Listener, ServerBlock, handlers};
-use directives::handlers::{BuildError, Context};
+use directives::handlers::{BuildError, Context, VersionName};
 use dns::Name;
-use server::{Beside, Block, BlockZones, LiveNames, Router};
+use server::{Beside, Block, BlockZones, Router, SynthesizedNames};
 use zone::ZoneSet;
 
 use crate::runtime::deployment::Deployment;
@@ -52,10 +52,11 @@ pub(crate) fn zones_of(block: &ServerBlock, deployment: &Deployment) -> BlockZon
             zones.push(Arc::clone(zone));
         }
         let history = block.for_zone::<directives::config::History>(apex);
-        let names = LiveNames {
-            publishes_version: history.is_some_and(|history| history.publishes),
-            ..deployment.live_names(apex)
-        };
+        let mut names: Vec<Arc<dyn SynthesizedNames>> = Vec::new();
+        if history.is_some_and(|history| history.publishes) {
+            names.push(Arc::new(VersionName));
+        }
+        names.extend(deployment.cluster_names(apex));
         let fallthrough = fallthrough.remove(apex).unwrap_or_default();
         beside.insert(apex.clone(), Beside { names, fallthrough });
     }

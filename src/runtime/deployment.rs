@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use directives::config::ServerBlock;
+use directives::handlers::ClusterNames;
 use dns::Name;
 use kubernetes::facts::ClientPods;
 use kubernetes::source::SourceStats;
 use ops::RequestMetrics;
-use server::{InsecurePods, LiveNames, ZonalNames};
+use server::SynthesizedNames;
 use writer::{ClusterHandles, LiveTables, service_node};
 use zone::{Zone, ZoneSet};
 use zonefile::follow::FileStats;
@@ -113,22 +114,17 @@ impl Deployment {
         Arc::clone(&self.files[of.plan.zone()])
     }
 
-    /// The names of a zone that no version holds.
-    pub(crate) fn live_names(&self, apex: &Name) -> LiveNames {
+    /// What answers for the names of a cluster that no version of a zone holds, where the cluster has such.
+    pub(crate) fn cluster_names(&self, apex: &Name) -> Option<Arc<dyn SynthesizedNames>> {
         let is_its = |cluster: &&PlannedCluster| {
             let mut zones = cluster.plan.forward.iter();
             zones.any(|plan| plan.name == *apex)
         };
-        let Some(cluster) = self.plan.clusters.iter().find(is_its) else {
-            return LiveNames::default();
-        };
+        let cluster = self.plan.clusters.iter().find(is_its)?;
         let ttl = cluster.plan.ttl;
         let LiveTables { seen, headless, .. } = self.cluster(cluster).handles.live.clone();
-        LiveNames {
-            pods: seen.map(|seen| InsecurePods { seen, ttl }),
-            zonal: headless.map(|services| ZonalNames::new(services, ttl, service_node)),
-            publishes_version: false,
-        }
+        let names = ClusterNames::new(seen, headless, ttl, service_node)?;
+        Some(Arc::new(names))
     }
 
     /// The pods of a block's cluster by address, where they are published.

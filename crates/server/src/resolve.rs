@@ -1,4 +1,4 @@
-//! What the zones of a block say to a question: decided here alone, for all that answer, cache or explain.
+//! Decides what the zones of a block answer to a question. Listeners, the handler, `cache` and `why` all use it.
 //!
 //! [`resolve`] borrows from the version that the [`View`] holds and allocates nothing for a name of the zone.
 
@@ -11,7 +11,7 @@ use zone::lookup::{Answer, End, lookup_with_synthesized, rrset_for};
 use zone::{Node, Version, Zone};
 
 use crate::message::{CLASS_IN, Question};
-use crate::names::LiveAnswer;
+use crate::synthesized::Synthesized;
 use crate::zones::{Beside, BlockZones};
 
 /// What one question is answered from.
@@ -132,16 +132,16 @@ pub fn resolve<'v>(
     let Some(version) = view.version() else {
         return Resolution::NotReady;
     };
-    let mut said = LiveAnswer::Missing;
+    let mut said = Synthesized::Missing;
     let mut answer = lookup_with_synthesized(version, question.name, question.qtype, key, |name| {
         if !view.is_signed {
-            said = beside.names.answer(version, name);
+            said = beside.answer(version, name);
         }
-        !matches!(said, LiveAnswer::Missing)
+        !matches!(said, Synthesized::Missing)
     });
     let mut synthesized = None;
     match (answer.end, said) {
-        (End::Synthesized { at }, LiveAnswer::Exists { node, by }) => {
+        (End::Synthesized { at }, Synthesized::Exists { node, by }) => {
             let node = view.synthesized.get_or_init(|| node).as_ref();
             answer.end_synthesized(at, node.and_then(|it| rrset_for(it, question.qtype)));
             synthesized = Some(SynthesizedName { by, node });

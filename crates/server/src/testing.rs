@@ -8,7 +8,7 @@
 
 pub mod desk;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,9 +32,9 @@ use zone::{Zone, ZoneSet};
 
 use crate::message::CLASS_IN;
 use crate::{
-    Answering, Beside, Block, BlockZones, Common, Handler, Identity, Listener, LiveNames, Next,
-    Origin, Outcome, Parts, Proto, Question, Reply, Request, Router, Server, Settings, Shape,
-    Stats, TlsIdentity,
+    Answering, Beside, Block, BlockZones, Common, Handler, Identity, Listener, Next, Origin,
+    Outcome, Parts, Proto, Question, Reply, Request, Router, Server, Settings, Shape, Stats,
+    SynthesizedNames, TlsIdentity,
 };
 
 /// A server on loopback.
@@ -59,8 +59,8 @@ pub struct Running {
 pub struct Setup {
     /// The zones.
     pub zones: Vec<Arc<Zone>>,
-    /// What answers for names that no version holds.
-    pub live: HashMap<Name, LiveNames>,
+    /// What answers for names that no version holds, of all zones.
+    pub synthesized: Vec<Arc<dyn SynthesizedNames>>,
     /// The handlers in front of the zones, and those behind them.
     pub handlers: [Vec<Arc<dyn Handler>>; 2],
     /// What is done to replies on their way out.
@@ -89,7 +89,7 @@ impl Setup {
     pub fn new(zones: Vec<Arc<Zone>>) -> Self {
         Self {
             zones,
-            live: HashMap::new(),
+            synthesized: vec![],
             handlers: [vec![], vec![]],
             shape: Shape::default(),
             fallthrough: vec![],
@@ -122,9 +122,8 @@ impl Setup {
         });
         let access = Access::new(rules.chain(self.rules).collect());
         let [before, after] = self.handlers;
-        let mut live = self.live;
         let beside = self.zones.iter().map(|zone| {
-            let names = live.remove(zone.apex()).unwrap_or_default();
+            let names = self.synthesized.clone();
             let fallthrough = self.fallthrough.clone();
             (zone.apex().clone(), Beside { names, fallthrough })
         });
@@ -275,8 +274,11 @@ pub fn chain_around(
 ) -> Arc<Router> {
     let beside = zones.iter().map(|zone| {
         let fallthrough = vec![Name::root()];
-        let names = LiveNames::default();
-        (zone.apex().clone(), Beside { names, fallthrough })
+        let beside = Beside {
+            fallthrough,
+            ..Beside::default()
+        };
+        (zone.apex().clone(), beside)
     });
     let beside = beside.collect();
     let zones = BlockZones::new(ZoneSet::new(zones), beside);

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use dns::{Name, Rtype};
-use zone::{Zone, ZoneSet};
+use zone::{Version, Zone, ZoneSet};
 
-use crate::names::LiveNames;
+use crate::synthesized::{Synthesized, SynthesizedNames};
 
 /// EDE 3 (RFC 8914 section 5.2): the source is away or a change is held back, the data may be old.
 pub const STALE: u16 = 3;
@@ -24,8 +24,8 @@ pub struct BlockZones {
 /// What answers for names that no version of a zone holds.
 #[derive(Debug, Default)]
 pub struct Beside {
-    /// The names that are synthesized.
-    pub names: LiveNames,
+    /// The names that are synthesized, the first kind first.
+    pub names: Vec<Arc<dyn SynthesizedNames>>,
     /// The names at and below which the next handler is asked for what is missing.
     pub fallthrough: Vec<Name>,
 }
@@ -37,8 +37,18 @@ impl Beside {
         names.find(|name| dns::wire_is_within(lower, name.as_wire()))
     }
 
+    /// The answer for a name that a version does not hold, in lower-case wire form and within its zone.
+    pub(crate) fn answer(&self, version: &Version, name: &[u8]) -> Synthesized {
+        let answers = self.names.iter().map(|names| names.answer(version, name));
+        let mut answers = answers.filter(|it| !matches!(it, Synthesized::Missing));
+        answers.next().unwrap_or(Synthesized::Missing)
+    }
+
     fn is_same(&self, other: &Self) -> bool {
-        self.names.is_same(&other.names) && self.fallthrough == other.fallthrough
+        let mut pairs = self.names.iter().zip(&other.names);
+        self.names.len() == other.names.len()
+            && pairs.all(|(names, other)| names.is_same(&**other))
+            && self.fallthrough == other.fallthrough
     }
 }
 

@@ -15,6 +15,8 @@ pub use crate::forward::handler::{
     AskError, Https, ResolveError, Secured, Upstream, UpstreamSockets, UpstreamTls, random_id,
     resolve,
 };
+pub use crate::history::version_name::VersionName;
+pub use crate::kubernetes::synthesized::{ClusterNames, RenderService};
 pub use crate::log::handler::{QueryLog, Rules};
 pub use chain::{BuildError, Context};
 pub use tally::Counts;

@@ -1,5 +1,7 @@
 //! `history [ZONES...] { keep D; versions N; size BYTES; publish }`: how much of a zone's past is kept. Ours.
 
+pub(crate) mod version_name;
+
 use std::num::NonZeroU64;
 use std::time::Duration;
 

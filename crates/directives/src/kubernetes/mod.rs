@@ -5,6 +5,7 @@
 //! them, and as what, is in [`options`]. What CoreDNS had once is refused by name.
 
 mod options;
+pub(crate) mod synthesized;
 
 pub use options::{ApiLimits, Options, Pods};
 

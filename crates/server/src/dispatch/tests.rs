@@ -1,6 +1,5 @@
 //! By rule, without sockets: octets in, octets out.
 
-mod live;
 mod signed;
 mod transfers;
 
@@ -12,7 +11,6 @@ use zone::Zone;
 use zone::testing::{contents, publish, zone};
 
 use super::*;
-use crate::LiveNames;
 use crate::testing::Setup;
 use crate::testing::desk::{Desk, Got, PEER, asker, code_of};
 

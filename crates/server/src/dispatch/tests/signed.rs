@@ -1,6 +1,9 @@
 //! Signed questions and what they get.
 
+use zone::Version;
+
 use super::*;
+use crate::{Synthesized, SynthesizedNames};
 
 #[test]
 fn e09_e11_signed_requests_get_signed_replies_also_refusals_and_truncated_ones() {
@@ -72,17 +75,34 @@ fn a_signed_question_gets_what_the_zone_holds_and_no_handler_changes_it() {
     assert_eq!(address(&desk.ask(&raw)), "www.z. 60 IN A 10.1.0.1");
 }
 
+/// Answers that there is a name `one` in each zone.
+#[derive(Debug)]
+struct OneName;
+
+impl SynthesizedNames for OneName {
+    fn answer(&self, version: &Version, name: &[u8]) -> Synthesized {
+        let apex = version.contents.apex().as_wire();
+        if name.strip_prefix(b"\x03one") != Some(apex) {
+            return Synthesized::Missing;
+        }
+        Synthesized::Exists {
+            node: None,
+            by: "one",
+        }
+    }
+
+    fn is_same(&self, _other: &dyn SynthesizedNames) -> bool {
+        true
+    }
+}
+
 #[test]
 fn a_signed_question_is_not_completed_past_its_zone() {
     let lines = ["www A 10.1.0.1", "out CNAME www.elsewhere."];
     let mut setup = Setup::new(vec![zone("z.", 5, &lines)]);
     setup.handlers[1] = vec![Arc::new(crate::testing::Counting::default())];
     setup.fallthrough = vec![name("z.")];
-    let live = LiveNames {
-        publishes_version: true,
-        ..LiveNames::default()
-    };
-    setup.live.insert(name("z."), live);
+    setup.synthesized.push(Arc::new(OneName));
     let mut desk = Desk::new(setup);
     let mut said = |qname: &str, is_signed: bool| {
         let mut raw = query(2, qname, Rtype::A);
@@ -100,9 +120,9 @@ fn a_signed_question_is_not_completed_past_its_zone() {
     let of_next = "no.z. 300 IN A 10.0.0.2".to_owned();
     assert_eq!(said("no.z.", false), (0, vec![of_next]));
     assert_eq!(said("no.z.", true), (3, vec![]));
-    // What is live is no part of the zone.
-    assert_eq!(said("_version.z.", false), (0, vec![]));
-    assert_eq!(said("_version.z.", true), (3, vec![]));
+    // A synthesized name is no part of the zone.
+    assert_eq!(said("one.z.", false), (0, vec![]));
+    assert_eq!(said("one.z.", true), (3, vec![]));
 }
 
 #[test]

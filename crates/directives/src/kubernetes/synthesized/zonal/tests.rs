@@ -75,15 +75,15 @@ fn counts(names: &ZonalNames, name: &str) -> (isize, isize) {
     let name = Name::parse(name).unwrap();
     let parsed = parse_name(ZoneForm::Forward, contents.apex(), name.as_wire());
     match names.answer(&contents, &parsed) {
-        LiveAnswer::Exists { node, .. } => {
+        Synthesized::Exists { node, .. } => {
             let count = |rtype| {
                 let rrset = node.as_ref().and_then(|node| node.rrset(rtype));
                 rrset.map_or(0, |rrset| isize::try_from(rrset.data().count()).unwrap())
             };
             (count(Rtype::A), count(Rtype::SRV))
         }
-        LiveAnswer::Missing => (-1, -1),
-        LiveAnswer::Unknown => (-2, -2),
+        Synthesized::Missing => (-1, -1),
+        Synthesized::Unknown => (-2, -2),
     }
 }
 

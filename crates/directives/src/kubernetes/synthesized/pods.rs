@@ -13,12 +13,12 @@ use kubernetes::schema::{Below, Branch, ObjectName, ParsedName, pod_address};
 use zone::Contents;
 
 /// What answers for the pods of a zone.
-#[derive(Debug, Clone)]
-pub struct InsecurePods {
+#[derive(Debug)]
+pub(super) struct InsecurePods {
     /// The namespaces that are seen.
-    pub seen: Arc<SeenNamespaces>,
+    pub(super) seen: Arc<SeenNamespaces>,
     /// TTL of the addresses.
-    pub ttl: Ttl,
+    pub(super) ttl: Ttl,
 }
 
 /// What a name says.
@@ -36,7 +36,7 @@ pub(super) enum PodAnswer {
 
 impl InsecurePods {
     /// What a name says that `contents` do not hold.
-    pub(crate) fn answer(&self, contents: &Contents, name: &ParsedName<'_>) -> PodAnswer {
+    pub(super) fn answer(&self, contents: &Contents, name: &ParsedName<'_>) -> PodAnswer {
         match *name {
             ParsedName::Branch(Branch::Pods) => self.any_namespace(),
             ParsedName::Namespace {

@@ -12,22 +12,21 @@ use dns::{Name, Ttl};
 use kubernetes::facts::{EndpointSlice, HeadlessService, HeadlessServices, SeenService, Service};
 use kubernetes::schema::{Below, ParsedName, TopologyRule, service_name, topology_text};
 use provenance::ObjectKey;
+use server::Synthesized;
 use zone::{Contents, Node};
 
-use crate::LiveAnswer;
-
 /// What answers for topology zones, of one zone of names.
-#[derive(Debug, Clone)]
-pub struct ZonalNames {
+#[derive(Debug)]
+pub(super) struct ZonalNames {
     /// The headless Services.
     services: Arc<HeadlessServices>,
     /// TTL of what is answered.
     ttl: Ttl,
     /// What stands at the name of a Service.
     render: RenderService,
-    /// What was rendered already. Who asks may be a stranger: a Service is rendered once for all of them.
+    /// What was rendered already. Any client may ask: a Service is rendered once for all of them.
     /// Protects the map alone; nothing is rendered under the lock.
-    rendered: Arc<Mutex<RenderedServices>>,
+    rendered: Mutex<RenderedServices>,
 }
 
 /// Gives what stands at the name of a Service with these slices in a zone. Handed in, for what a Service
@@ -46,38 +45,37 @@ struct RenderedServices {
 
 impl ZonalNames {
     /// Whether others are of the same Services.
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub(super) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.services, &other.services) && self.ttl == other.ttl
     }
 
     /// Names of these Services, in one zone of names.
-    #[must_use]
-    pub fn new(services: Arc<HeadlessServices>, ttl: Ttl, render: RenderService) -> Self {
+    pub(super) fn new(services: Arc<HeadlessServices>, ttl: Ttl, render: RenderService) -> Self {
         Self {
             services,
             ttl,
             render,
-            rendered: Arc::default(),
+            rendered: Mutex::default(),
         }
     }
 
     /// What a name says that `contents` do not hold.
-    pub fn answer(&self, contents: &Contents, name: &ParsedName<'_>) -> LiveAnswer {
+    pub(super) fn answer(&self, contents: &Contents, name: &ParsedName<'_>) -> Synthesized {
         let ParsedName::Object(service) = name else {
-            return LiveAnswer::Missing;
+            return Synthesized::Missing;
         };
         let Below::Topology { rule, zone } = service.below else {
-            return LiveAnswer::Missing;
+            return Synthesized::Missing;
         };
         let by = "`zonal`";
         let key = service.key();
         let headless = match self.services.get(&key) {
             SeenService::Seen(headless) => headless,
-            SeenService::Missing => return LiveAnswer::Missing,
-            SeenService::Unknown => return LiveAnswer::Unknown,
+            SeenService::Missing => return Synthesized::Missing,
+            SeenService::Unknown => return Synthesized::Unknown,
         };
         let Some(rule) = rule.filter(|_| !zone.is_empty()) else {
-            return LiveAnswer::Exists { node: None, by };
+            return Synthesized::Exists { node: None, by };
         };
         let by_zone = self.by_zone(&headless, contents.apex());
         let node = match (by_zone.get(&*topology_text(zone)), rule) {
@@ -85,7 +83,7 @@ impl ZonalNames {
             (None, TopologyRule::Pin) => None,
             (None, TopologyRule::Prefer) => at_service(contents, &key),
         };
-        LiveAnswer::Exists { node, by }
+        Synthesized::Exists { node, by }
     }
 
     /// The nodes of a Service, made at the first question after its facts changed.
