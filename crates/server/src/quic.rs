@@ -7,6 +7,9 @@
 //! Early data: it can be replayed (RFC 9250 section 4.5 leaves it to the server). Clients that change their address: the
 //! one that was admitted stays.
 
+mod doq;
+pub(crate) mod https3;
+
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -26,7 +29,7 @@ use tracing::{debug, error};
 use crate::own_tasks::{OwnTasks, Starter, log_end};
 use crate::places::{Place, Places};
 use crate::requests::{Client, Requests};
-use crate::{Answering, Proto, Settings, Stats, doq, https3, tls};
+use crate::{Answering, Proto, Settings, Stats, tls};
 
 /// Octets that a client may send before they are read: in one stream, and in all of a connection.
 const WINDOWS: [u32; 2] = [16 << 10, 128 << 10];
