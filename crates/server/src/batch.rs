@@ -57,7 +57,7 @@ impl Inbox {
             for datagram in recvmmsg(fd, &mut headers, slices.iter_mut(), flags, None)? {
                 // Datagrams of an IP socket have a peer; one without cannot be answered.
                 let peer = datagram.address.as_ref().and_then(address_of);
-                let peer = peer.unwrap_or(super::udp::UNKNOWN);
+                let peer = peer.unwrap_or(way::UNKNOWN);
                 let told = datagram.cmsgs().ok().filter(|_| is_told);
                 let ours = told.and_then(Ours::of);
                 came.push((datagram.bytes, Way { peer, ours }));

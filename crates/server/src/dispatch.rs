@@ -3,162 +3,26 @@
 //! The order of the checks: readable, TSIG, operation, EDNS version, class, type, zone. Only a transfer is
 //! left to someone else; every other reply is in the writer when [`Shared::respond`] comes back.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use dns::edns::Wishes;
-use dns::tsig::{self, KeyRing, Refusal, TsigError, Verdict};
-use dns::{
-    MAX_MESSAGE_OCTETS, Mark, MessageWriter, Name, Query, Rcode, RrRef, Rtype, Section, Unreadable,
-    flags,
-};
-use ops::Clock;
+use dns::tsig::{self, Refusal, TsigError, Verdict};
+use dns::{MAX_MESSAGE_OCTETS, Mark, Query, Rcode, RrRef, Rtype, Section, Unreadable, flags};
 use tracing::{debug, warn};
-use transfer::{Access, Job, SecondaryRequest, SecondaryTable, Slots, TlsPeer, unix_seconds};
-use zone::ZoneSet;
-use zone::lookup::{Additionals, Link, LinkSet, each_additional};
+use transfer::{SecondaryRequest, unix_seconds};
+use zone::lookup::{Link, LinkSet, each_additional};
 
-use crate::Findings;
-use crate::later::Later;
+use crate::exchange::{Asker, Exchange, Outcome, Scratch, Signer};
 use crate::message::CLASS_IN;
-use crate::message::Metadata;
-use crate::reply::{Extended, Said, Signer, write_link, write_negative, write_referral};
+use crate::options::{Extended, Said};
+use crate::reply::{write_link, write_negative, write_referral};
 use crate::resolve::{Resolution, ZoneAnswer, resolve};
-use crate::seldom::Seldom;
-use crate::shuffle::Dice;
+use crate::shared::Shared;
 use crate::tally::Noted;
-use crate::{ExchangeLog, Question, Router, Shape};
-use crate::{Identity, Proto, Settings, Stats, TlsIdentity};
+use crate::{Proto, Shape};
 
 /// The class ANY.
 const CLASS_ANY: u16 = 255;
-/// Suffixes in the compression table of an answer, as a power of two.
-const TABLE_BITS: u32 = 9;
-
-/// What all listeners of a server share.
-pub struct Shared {
-    /// The zones.
-    pub zones: Arc<ZoneSet>,
-    /// Who may have which zone.
-    pub access: HashMap<Name, Access>,
-    /// The server blocks: what answers which name.
-    pub router: Arc<Router>,
-    /// TSIG keys.
-    pub keys: Arc<KeyRing>,
-    /// What stands in front of the connections of TLS listeners.
-    pub tls: Option<Arc<TlsIdentity>>,
-    /// Limits and times.
-    pub settings: Settings,
-    /// Tells the time.
-    pub clock: Arc<dyn Clock>,
-    /// Logs queries, where a block says so.
-    pub query_log: Option<Arc<dyn ExchangeLog>>,
-    /// Counts.
-    pub stats: Arc<Stats>,
-    /// What we tell of ourselves to who asks.
-    pub identity: Identity,
-    /// Whether clients of connections are asked to go.
-    pub draining: Arc<AtomicBool>,
-    /// Knows what each secondary has.
-    pub secondaries: Arc<SecondaryTable>,
-    /// Capacity for transfers.
-    pub(crate) slots: Arc<Slots>,
-    /// The keys that were used with a clock that is off, as far as that was said.
-    pub(crate) off_clocks: Seldom,
-}
-
-/// Space to answer in; one for each socket and each connection.
-#[derive(Debug)]
-pub(crate) struct Scratch {
-    /// The reply.
-    pub writer: MessageWriter,
-    /// The EDNS options of the reply.
-    pub options: Vec<u8>,
-    /// The question's name in lower case.
-    pub lower: Vec<u8>,
-    /// A sort key.
-    key: Vec<u8>,
-    /// For additional records.
-    additionals: Additionals,
-    /// For the order of addresses.
-    pub dice: Dice,
-    /// Why the reply is no answer, for `errors`.
-    pub error: Option<String>,
-    /// What handlers found out about the query.
-    pub metadata: Metadata,
-    /// What is counted of the question and its reply.
-    pub noted: Noted,
-}
-
-impl Scratch {
-    /// New space.
-    pub(crate) fn new() -> Self {
-        Self {
-            writer: MessageWriter::new(TABLE_BITS),
-            options: Vec::new(),
-            lower: Vec::with_capacity(255),
-            key: Vec::with_capacity(255),
-            additionals: Additionals::default(),
-            dice: Dice::new(),
-            error: None,
-            metadata: Metadata::new(),
-            noted: Noted::default(),
-        }
-    }
-}
-
-/// What becomes of a request.
-pub(crate) enum Outcome {
-    /// No reply is due.
-    Silent,
-    /// A handler wants no reply; the query counts all the same.
-    Dropped,
-    /// The reply is in the writer, signed if it must be.
-    Reply,
-    /// A transfer is to be run.
-    Transfer(Box<Job>),
-    /// The reply has to be waited for; see [`Shared::complete`].
-    Later(Box<Later>),
-}
-
-/// Who asks, and how.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Asker<'a> {
-    /// From where.
-    pub address: SocketAddr,
-    /// To which address of ours.
-    pub local: SocketAddr,
-    /// Over what.
-    pub proto: Proto,
-    /// What TLS says of it.
-    pub tls: Option<&'a TlsPeer>,
-}
-
-/// A request on its way to its reply.
-pub(super) struct Exchange<'a> {
-    /// What all listeners share.
-    pub shared: &'a Shared,
-    /// The request.
-    pub query: Query<'a>,
-    /// Who asks, and how.
-    pub asker: Asker<'a>,
-    /// What its options ask for.
-    pub wishes: Wishes<'a>,
-    /// What signs the reply.
-    pub(super) signer: Signer,
-}
-
-impl Scratch {
-    /// What the log is told besides the messages.
-    pub(crate) fn findings(&self) -> Findings<'_> {
-        Findings {
-            error: self.error.as_deref(),
-            metadata: &self.metadata,
-        }
-    }
-}
 
 impl Shared {
     /// Answers a request, or says that a transfer is due, or what is to be waited for.
@@ -324,17 +188,6 @@ impl Exchange<'_> {
         }
     }
 
-    /// What handlers look at.
-    pub(crate) fn question<'q>(&self, lower: &'q [u8]) -> Question<'q> {
-        Question {
-            name: lower,
-            qtype: self.query.qtype(),
-            qclass: self.query.qclass(),
-            dnssec_ok: self.query.opt.is_some_and(|opt| opt.dnssec_ok),
-            client: self.asker.address,
-        }
-    }
-
     /// The block that the question is for; notes which of its keys.
     fn block(&self, scratch: &mut Scratch) -> Option<usize> {
         let router = &self.shared.router;
@@ -392,20 +245,6 @@ impl Exchange<'_> {
         block.count_passed();
         let shape = self.shape_of(place);
         self.write_answer(scratch, &answer, shape)
-    }
-
-    /// Whether the request is signed by a key of ours: its answer is what a secondary holds, without what is
-    /// live, and no handler changes or completes it. Those that forbid are asked all the same.
-    pub(crate) const fn is_signed(&self) -> bool {
-        matches!(self.signer, Signer::Session(_))
-    }
-
-    /// What is done to the reply on its way out.
-    pub(crate) fn shape_of(&self, block: usize) -> Shape {
-        if self.is_signed() {
-            return Shape::default();
-        }
-        self.shared.router.blocks()[block].shape
     }
 
     /// Writes what a version says.

@@ -12,7 +12,7 @@ use dns::{Rcode, Response, Rtype};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, Request, StatusCode};
 
-use crate::udp::REQUEST_OCTETS;
+use crate::message::REQUEST_OCTETS;
 
 /// The path of queries.
 const PATH: &str = "/dns-query";

@@ -11,8 +11,9 @@ use transfer::{TransferEvents, TransferOutcome};
 use zone::{Version, Zone};
 
 use crate::Proto;
-use crate::dispatch::{Exchange, Outcome, Scratch};
-use crate::reply::{Extended, Said, Signer, write_soa};
+use crate::exchange::{Exchange, Outcome, Scratch, Signer};
+use crate::options::{Extended, Said};
+use crate::reply::write_soa;
 
 impl Exchange<'_> {
     /// AXFR, or IXFR from a serial: access first, then capacity (a stranger must not take a friend's).

@@ -22,9 +22,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::doh::{self, Carried};
+use crate::message::REQUEST_OCTETS;
 use crate::own_tasks::OwnTasks;
 use crate::requests::{Client, Requests};
-use crate::udp::REQUEST_OCTETS;
 use crate::{Answering, Proto, Stats};
 
 /// The most octets of a request's header.

@@ -1,69 +1,16 @@
 //! A request whose reply has to be waited for.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use dns::{Query, Rcode};
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use ops::catch_panic;
 
-use crate::Proto;
-use crate::dispatch::{Asker, Exchange, Outcome, Scratch, Shared};
-use crate::message::Metadata;
-use crate::reply::{Extended, Signer};
-use crate::tally::Noted;
-use crate::udp::REQUEST_OCTETS;
+use crate::exchange::{Answered, Asker, Exchange, Later, Outcome, Scratch};
+use crate::message::REQUEST_OCTETS;
+use crate::options::Extended;
+use crate::shared::Shared;
 use crate::{Next, Origin, Request};
-
-/// What the chain of a block says in the end.
-pub(crate) struct Answered {
-    /// Its outcome.
-    outcome: crate::Outcome,
-    /// What handlers found out.
-    metadata: Metadata,
-}
-
-/// A request and the answer that is on its way.
-pub(crate) struct Later {
-    /// The octets of the request.
-    raw: Box<[u8]>,
-    /// Who asked.
-    address: SocketAddr,
-    /// To which address of ours.
-    local: SocketAddr,
-    /// Over what.
-    proto: Proto,
-    /// What signs the reply.
-    signer: Signer,
-    /// Whose chain it is.
-    block: usize,
-    /// What is counted of it.
-    noted: Noted,
-    /// The answer.
-    answer: BoxFuture<'static, Answered>,
-}
-
-impl Later {
-    /// Looks whether the answer is there already.
-    pub(crate) fn poll(mut self: Box<Self>) -> Result<(Box<Self>, Answered), Box<Self>> {
-        match (&mut self.answer).now_or_never() {
-            Some(answered) => Ok((self, answered)),
-            None => Err(self),
-        }
-    }
-
-    /// Waits for the answer.
-    pub(crate) async fn wait(mut self: Box<Self>) -> (Box<Self>, Answered) {
-        let answered = (&mut self.answer).await;
-        (self, answered)
-    }
-
-    /// The octets of the request.
-    pub(crate) fn raw(&self) -> &[u8] {
-        &self.raw
-    }
-}
 
 impl Exchange<'_> {
     /// Hands the request to the chain of a block.

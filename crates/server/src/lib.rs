@@ -1,10 +1,12 @@
 //! Answering: sockets, requests, lookups.
 
 mod activity;
+mod answering;
 mod batch;
 pub mod chain;
 mod dispatch;
 mod doh;
+mod exchange;
 mod exchange_log;
 mod handover;
 mod https;
@@ -21,6 +23,7 @@ mod resolve;
 mod seldom;
 mod server;
 mod settings;
+mod shared;
 pub mod shuffle;
 mod stats;
 mod synthesized;
@@ -34,16 +37,17 @@ mod way;
 mod zone_handler;
 pub mod zones;
 
+pub use answering::Answering;
 pub use chain::{Block, Found, Handler, Next, Router, Shape};
 pub use exchange_log::{ExchangeLog, Findings, LoggedExchange};
-pub use listener::{Answering, BindError, Listener, NamedTask, Standing, overlap};
+pub use listener::{BindError, Listener, Standing, overlap};
 pub use message::{Failure, Origin, Outcome, Proto, Question, Reply, Request};
-pub use options::Identity;
 pub use own_tasks::{OwnTasks, Starter};
 pub use quic::https3::BoundedConnection;
 pub use resolve::{Resolution, SynthesizedName, View, ZoneAnswer, resolve};
-pub use server::{Common, Parts, Server, Told};
+pub use server::{Common, NamedTask, Parts, Server, Told};
 pub use settings::{Settings, StreamLimits, TcpSettings};
+pub use shared::Identity;
 pub use stats::{Count, Stats};
 pub use synthesized::{Synthesized, SynthesizedNames};
 pub use tls::{TlsClients, TlsError, TlsIdentity, TlsMaterial};

@@ -12,6 +12,10 @@ use dns::{Name, Query, Rcode, Record, Rtype};
 /// The error when a handler needs a next one and there is none, in CoreDNS's words.
 pub(super) const END_OF_CHAIN: &str = "no next plugin found";
 
+/// The largest request in a datagram that we read; a longer one is cut, and then malformed. Nor is a longer one
+/// of a connection kept while its answer is waited for.
+pub(crate) const REQUEST_OCTETS: usize = 4096;
+
 /// How a request came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Proto {

@@ -2,27 +2,59 @@
 
 use std::sync::atomic::Ordering;
 
+use dns::Rtype;
 use dns::edns::{
     COOKIE, EXPIRE, EXTENDED_ERROR, KEEPALIVE, NSID, Wishes, ZONEVERSION, push_option,
 };
-use dns::{CookieSecret, Rtype};
 use transfer::unix_seconds;
 use zone::Version;
 
 use crate::Proto;
-use crate::dispatch::Exchange;
-use crate::reply::Said;
+use crate::chain::NOT_AUTHORITATIVE;
+use crate::exchange::Exchange;
+use crate::zones::{NOT_READY, STALE};
 
 /// The most octets of an extended error.
 const EXTENDED_TEXT_OCTETS: usize = 256;
 
-/// What a server tells of itself to who asks.
-#[derive(Debug, Clone)]
-pub struct Identity {
-    /// Its name (RFC 5001); none: not told.
-    pub nsid: Option<Box<[u8]>>,
-    /// Makes its cookies.
-    pub cookies: CookieSecret,
+/// An extended error (RFC 8914 section 5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extended(pub(super) u16);
+
+impl Extended {
+    /// Something else, which a text says.
+    pub(super) const OTHER: Self = Self(0);
+    /// The source is away or a change is held back, the data may be old.
+    pub(crate) const STALE: Self = Self(STALE);
+    /// The zone has no version yet.
+    pub(crate) const NOT_READY: Self = Self(NOT_READY);
+    /// The peer may not.
+    pub(super) const PROHIBITED: Self = Self(18);
+    /// The zone is not ours.
+    pub(super) const NOT_AUTHORITATIVE: Self = Self(NOT_AUTHORITATIVE);
+    /// What is asked for is not something we do, or not this way.
+    pub(super) const NOT_SUPPORTED: Self = Self(21);
+}
+
+/// What the options of a reply may tell.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Said<'a> {
+    /// An extended error.
+    pub(super) ede: Option<Extended>,
+    /// Extended errors of handlers, with text.
+    pub more: &'a [(u16, String)],
+    /// The version that the answer is from.
+    pub version: Option<&'a Version>,
+}
+
+impl<'a> Said<'a> {
+    /// An answer from a version.
+    pub(crate) fn of(version: &'a Version) -> Self {
+        Self {
+            version: Some(version),
+            ..Self::default()
+        }
+    }
 }
 
 impl Exchange<'_> {

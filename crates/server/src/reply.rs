@@ -1,7 +1,6 @@
 //! Writing the reply to one request: its header, its records, OPT and TSIG.
 
 use dns::edns;
-use dns::tsig::{Refusal, Session};
 use dns::{
     MAX_MESSAGE_OCTETS, MessageWriter, OPT_OCTETS, OptReply, Rcode, Record, RrRef, Section, Ttl,
     flags,
@@ -10,61 +9,10 @@ use transfer::unix_seconds;
 use zone::Version;
 use zone::lookup::{Link, LinkSet, Referral};
 
-use crate::chain::NOT_AUTHORITATIVE;
-use crate::dispatch::{Exchange, Outcome, Scratch};
+use crate::exchange::{Exchange, Outcome, Scratch, Signer};
+use crate::options::{Extended, Said};
 use crate::shuffle::{is_shuffled, shuffle};
-use crate::zones::{NOT_READY, STALE};
 use crate::{Reply, Shape};
-
-/// An extended error (RFC 8914 section 5.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Extended(pub(super) u16);
-
-impl Extended {
-    /// Something else, which a text says.
-    pub(super) const OTHER: Self = Self(0);
-    /// The source is away or a change is held back, the data may be old.
-    pub(crate) const STALE: Self = Self(STALE);
-    /// The zone has no version yet.
-    pub(crate) const NOT_READY: Self = Self(NOT_READY);
-    /// The peer may not.
-    pub(super) const PROHIBITED: Self = Self(18);
-    /// The zone is not ours.
-    pub(super) const NOT_AUTHORITATIVE: Self = Self(NOT_AUTHORITATIVE);
-    /// What is asked for is not something we do, or not this way.
-    pub(super) const NOT_SUPPORTED: Self = Self(21);
-}
-
-/// What the options of a reply may tell.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Said<'a> {
-    /// An extended error.
-    pub(super) ede: Option<Extended>,
-    /// Extended errors of handlers, with text.
-    pub more: &'a [(u16, String)],
-    /// The version that the answer is from.
-    pub version: Option<&'a Version>,
-}
-
-impl<'a> Said<'a> {
-    /// An answer from a version.
-    pub(crate) fn of(version: &'a Version) -> Self {
-        Self {
-            version: Some(version),
-            ..Self::default()
-        }
-    }
-}
-
-/// What signs a reply.
-pub(super) enum Signer {
-    /// Nothing.
-    None,
-    /// The key of the request.
-    Session(Session),
-    /// The refusal of the request's signature.
-    Refusal(Box<Refusal>),
-}
 
 impl Exchange<'_> {
     /// A reply without records.

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use transfer::TlsPeer;
 
 use crate::activity::{Activity, InProgress, Leave};
-use crate::dispatch::{Asker, Outcome, Scratch};
+use crate::exchange::{Asker, Outcome, Scratch};
 use crate::{Answering, Count, Proto, TcpSettings};
 
 /// The client of a connection.

@@ -15,11 +15,11 @@ use transfer::{
 };
 use zone::{Zone, ZoneSet};
 
-use crate::dispatch::Shared;
 use crate::seldom::Seldom;
+use crate::shared::Shared;
 use crate::tally::Tallies;
 use crate::{ExchangeLog, Router};
-use crate::{Identity, NamedTask, Settings, Stats, TlsIdentity};
+use crate::{Identity, Settings, Stats, TlsIdentity};
 
 /// What all servers of a process share, whatever the configuration says.
 #[derive(Debug, Clone)]
@@ -83,6 +83,9 @@ pub struct Server {
     /// Who is told of new versions.
     secondaries: Vec<Secondary>,
 }
+
+/// A task, by name; it ends only when told to.
+pub type NamedTask = (String, BoxFuture<'static, ()>);
 
 /// One secondary of one zone, and the task that tells it of new versions.
 pub struct Told {

@@ -26,10 +26,9 @@ use tracing::{debug, warn};
 use transfer::{Closed, Sink, TlsPeer};
 
 use self::under_way::{UnderWay, is_sent};
-use crate::dispatch::{Asker, Outcome, Scratch};
+use crate::answering::Now;
+use crate::exchange::{Asker, Later, Outcome, Scratch};
 use crate::https::HttpsConnection;
-use crate::later::Later;
-use crate::listener::Now;
 use crate::own_tasks::log_end;
 use crate::places::{Place, Places};
 use crate::requests::Client;

@@ -5,7 +5,7 @@
 //! query; taking and giving datagrams in batches allocates the headers of each batch.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,18 +16,13 @@ use tokio::net::UdpSocket;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use crate::answering::Now;
 use crate::batch::{BATCH, Inbox, Outbox};
-use crate::dispatch::{Asker, Outcome, Scratch};
-use crate::later::{Answered, Later};
-use crate::listener::Now;
-use crate::way::Way;
+use crate::exchange::{Answered, Asker, Later, Outcome, Scratch};
+use crate::message::REQUEST_OCTETS;
+use crate::way::{UNKNOWN, Way};
 use crate::{Answering, Proto, Stats};
 
-/// The largest request in a datagram that we read; a longer one is cut, and then malformed. Nor is a longer one
-/// of a connection kept while its answer is waited for.
-pub(super) const REQUEST_OCTETS: usize = 4096;
-/// What stands for an address that the system does not tell.
-pub(crate) const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 /// Requests of one socket that wait for an answer from elsewhere; more are dropped, and the client asks again.
 const MAX_WAITING: usize = 4096;
 /// Batches of datagrams answered before other tasks get their turn.

@@ -12,6 +12,9 @@ use nix::libc;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, setsockopt, sockopt};
 use socket2::Socket;
 
+/// What stands for an address that the system does not tell.
+pub(crate) const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
 /// From whom a datagram came, and to which address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Way {

@@ -3,14 +3,19 @@
 mod signed;
 mod transfers;
 
+use std::sync::Arc;
+
 use dns::Serial;
 use dns::testing::{answers, count, ixfr, key, line, name, query, with_opt};
 use hickory_proto::op::Message;
+use ops::Clock;
 use ops::testing::NOW;
+use transfer::TlsPeer;
 use zone::Zone;
 use zone::testing::{contents, publish, zone};
 
 use super::*;
+use crate::Question;
 use crate::testing::Setup;
 use crate::testing::desk::{Desk, Got, PEER, asker, code_of};
 

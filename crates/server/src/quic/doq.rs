@@ -14,10 +14,10 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::debug;
 
+use crate::message::REQUEST_OCTETS;
 use crate::own_tasks::log_end;
 use crate::quic::QuicConnection;
 use crate::requests::Requests;
-use crate::udp::REQUEST_OCTETS;
 
 /// Nothing is wrong (section 4.3).
 const NO_ERROR: u16 = 0;

@@ -17,10 +17,10 @@ use tracing::debug;
 
 use self::bounded::Bounded;
 use crate::doh::{self, Carried};
+use crate::message::REQUEST_OCTETS;
 use crate::own_tasks::log_end;
 use crate::quic::QuicConnection;
 use crate::requests::Requests;
-use crate::udp::REQUEST_OCTETS;
 
 pub use self::bounded::BoundedConnection;
 

@@ -17,7 +17,8 @@ use ops::testing::NOW;
 use zone::testing::zone;
 
 use crate::Proto;
-use crate::dispatch::{Asker, Outcome, Scratch, Shared};
+use crate::exchange::{Asker, Outcome, Scratch};
+use crate::shared::Shared;
 use crate::testing::Setup;
 
 /// A server's answers without its sockets.
