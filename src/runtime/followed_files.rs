@@ -117,15 +117,15 @@ pub(crate) async fn run(
         let files = reloads.iter().flat_map(|reload| &reload.files);
         files.cloned().collect()
     };
-    let mut watch = FileWatch::new();
+    let mut watch = FileWatch::default();
     loop {
         let is_waiting = reloads.iter().any(|reload| reload.waiting.is_some());
-        let is_unseen = watch.follow(files(&reloads));
+        let followed = files(&reloads);
         let next_look = async {
             if is_waiting {
                 tokio::time::sleep(SECOND_LOOK).await;
-            } else if !is_unseen {
-                watch.changed(POLL).await;
+            } else {
+                watch.next(followed, POLL).await;
             }
         };
         tokio::select! {

@@ -212,7 +212,7 @@ impl Process {
 
     /// Waits for the end and brings it about.
     async fn wait(mut self, signals: &mut Signals) -> Result<(), Failure> {
-        let mut watch = FileWatch::new();
+        let mut watch = FileWatch::default();
         let failed = loop {
             let corefile = self.configuration.corefile.clone();
             let due = pin!(Rhythm::of(&self.config).wait(&corefile, &mut watch));

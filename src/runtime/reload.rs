@@ -132,11 +132,7 @@ impl Rhythm {
     pub(crate) async fn wait(self, corefile: &Path, watch: &mut FileWatch) {
         match self.0 {
             None => std::future::pending().await,
-            Some(time) => {
-                if !watch.follow([corefile]) {
-                    watch.changed(time).await;
-                }
-            }
+            Some(time) => watch.next([corefile], time).await,
         }
     }
 }

@@ -54,7 +54,9 @@ where
     }
 }
 
-const DEFAULT_FILTER: &str = "info,kube_client=off,tower=warn,hyper=warn";
+// quinn warns of single packets, which anyone may send.
+const DEFAULT_FILTER: &str =
+    "info,quinn=error,quinn_proto=error,kube_client=off,tower=warn,hyper=warn";
 
 /// The filter of log lines, unless the command line chose one.
 static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();

@@ -1,19 +1,20 @@
 //! Tells when files may have changed: the system's watch on their folders, and a slow poll as the net.
 //!
-//! Folders are watched, not files: an editor replaces a file by a rename, and a ConfigMap's files are links
-//! whose target is swapped in the same folder. An event only wakes the reader, who finds out by himself what
-//! changed. Where the system gives no watch (network file systems, too few inotify instances) the poll is all
-//! there is, and it is faster.
+//! Folders are watched, not files: an editor replaces a file by a rename, and a ConfigMap's files are links whose target
+//! is swapped in the same folder. An event only wakes the reader, which looks for the change itself. All readers of the
+//! process share one inotify instance, for a user may have 128 of them. Where the system gives no watch (network file
+//! systems, too few instances) the poll is all there is, and it is faster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use notify::event::{AccessKind, AccessMode, EventKind};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
 /// How often files are read again when their folders cannot be watched.
@@ -28,7 +29,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(500);
 const MOST_LINKS: usize = 40;
 
 /// Which file or folder a path led to: its device and its inode.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Inode(u64, u64);
 
 impl Inode {
@@ -39,175 +40,354 @@ impl Inode {
     }
 }
 
-/// A watch on a set of folders, not on the folders below them.
-#[derive(Debug)]
-pub struct FolderWatch {
-    /// The operating system's watch; `None` where it gives none.
-    watcher: Option<RecommendedWatcher>,
-    folders: BTreeMap<PathBuf, Inode>,
+/// The system's watch of this process.
+static SYSTEM: LazyLock<System> = LazyLock::new(System::new);
+
+/// Why the system gives no watch, for the log.
+#[must_use]
+pub fn problem() -> Option<String> {
+    lock(&SYSTEM.watcher).as_ref().err().cloned()
+}
+
+struct System {
+    watcher: Mutex<Result<RecommendedWatcher, String>>,
+    /// Never locked while the watcher is asked for something: its thread takes this lock to tell of events.
+    watched: Arc<Mutex<Watched>>,
+}
+
+/// The folders that are watched.
+#[derive(Default)]
+struct Watched {
+    folders: HashMap<Inode, Folder>,
+    by_path: HashMap<PathBuf, Inode>,
+}
+
+struct Folder {
+    path: PathBuf,
+    /// The folder was removed or renamed, and the watch with it: another folder may have its path, or its inode.
+    is_lost: bool,
+    readers: Vec<Reader>,
+}
+
+struct Reader {
+    changed: Weak<Notify>,
+    names: Names,
+}
+
+/// The files of a folder that a reader wants to know of: all or these.
+type Names = Option<BTreeSet<OsString>>;
+
+/// The folders that a reader follows.
+type Wanted = BTreeMap<Inode, (PathBuf, Names)>;
+
+/// What came of following folders.
+#[derive(Debug, Clone, Copy)]
+struct Followed {
+    /// Whether one is new: what changed in it before was not reported.
+    is_new: bool,
+    /// Whether all are watched.
     is_complete: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl System {
+    fn new() -> Self {
+        let watched = Arc::<Mutex<Watched>>::default();
+        let told = Arc::clone(&watched);
+        let handler = move |event: notify::Result<Event>| lock(&told).tell(event);
+        let watcher = notify::recommended_watcher(handler).map_err(|error| {
+            format!(
+                "the system gives no watch ({error}): files are read every few seconds \
+                 instead; fs.inotify.max_user_instances may be too low"
+            )
+        });
+        if let Err(problem) = &watcher {
+            tracing::warn!("{problem}");
+        }
+        Self {
+            watcher: Mutex::new(watcher),
+            watched,
+        }
+    }
+
+    /// A reader follows exactly these folders.
+    fn follow(&self, reader: &Arc<Notify>, wanted: &Wanted) -> Followed {
+        let mut watcher = lock(&self.watcher);
+        let Ok(watcher) = watcher.as_mut() else {
+            return Followed {
+                is_new: false,
+                is_complete: false,
+            };
+        };
+        let change = lock(&self.watched).follow(reader, wanted);
+        for path in &change.ended {
+            // fails when the folder is gone, and its watch with it
+            watcher.unwatch(path).ok();
+        }
+        let mut followed = Followed {
+            is_new: change.is_joined,
+            is_complete: true,
+        };
+        for (inode, path) in change.begun {
+            match watcher.watch(&path, RecursiveMode::NonRecursive) {
+                Ok(()) => followed.is_new = true,
+                Err(error) => {
+                    tracing::debug!(folder = %path.display(), %error, "cannot be watched: polled");
+                    lock(&self.watched).remove(inode);
+                    followed.is_complete = false;
+                }
+            }
+        }
+        followed
+    }
+}
+
+/// What has to be asked of the system for a reader.
+#[derive(Default)]
+struct Change {
+    ended: Vec<PathBuf>,
+    begun: Vec<(Inode, PathBuf)>,
+    /// Whether the reader is new at a folder that is watched already.
+    is_joined: bool,
+}
+
+impl Watched {
+    /// A reader follows exactly these folders from now on.
+    fn follow(&mut self, reader: &Arc<Notify>, wanted: &Wanted) -> Change {
+        let mut change = Change::default();
+        let (mut known, mut replaced) = (BTreeSet::new(), Vec::new());
+        for (inode, folder) in &mut self.folders {
+            folder.readers.retain(|other| {
+                let is_same = other.changed.as_ptr() == Arc::as_ptr(reader);
+                if is_same {
+                    known.insert(*inode);
+                }
+                !is_same && other.changed.strong_count() > 0
+            });
+        }
+        for (inode, (path, names)) in wanted {
+            // Events name the folder so.
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            let folder = self.folders.entry(*inode).or_insert_with(|| Folder {
+                path: path.clone(),
+                is_lost: true,
+                readers: Vec::new(),
+            });
+            if folder.is_lost {
+                change.ended.push(folder.path.clone());
+                change.begun.push((*inode, path.clone()));
+                folder.path.clone_from(&path);
+                folder.is_lost = false;
+                let before = self.by_path.insert(path, *inode);
+                replaced.extend(before.filter(|before| before != inode));
+            } else if !known.contains(inode) {
+                change.is_joined = true;
+            }
+            let changed = Arc::downgrade(reader);
+            let names = names.clone();
+            folder.readers.push(Reader { changed, names });
+        }
+        // What another reader still takes for the folder of a path is gone.
+        for folder in replaced.iter().filter_map(|it| self.folders.get(it)) {
+            folder.readers.iter().for_each(Reader::wake);
+        }
+        let idle = self
+            .folders
+            .iter()
+            .filter(|(_, folder)| folder.readers.is_empty());
+        let idle: Vec<Inode> = idle.map(|(inode, _)| *inode).collect();
+        change
+            .ended
+            .extend(idle.into_iter().filter_map(|inode| self.remove(inode)));
+        change
+    }
+
+    /// Forgets a folder; returns the path that is not watched any more.
+    fn remove(&mut self, inode: Inode) -> Option<PathBuf> {
+        let path = self.folders.remove(&inode)?.path;
+        // Another folder may have come in its place.
+        let is_own = self.by_path.get(&path) == Some(&inode);
+        if is_own {
+            self.by_path.remove(&path);
+        }
+        is_own.then_some(path)
+    }
+
+    /// Wakes the readers that an event may concern.
+    fn tell(&mut self, event: notify::Result<Event>) {
+        let Ok(event) = event else {
+            return self.wake_all();
+        };
+        if !is_change(event.kind) {
+            return;
+        }
+        if event.need_rescan() || event.paths.is_empty() {
+            return self.wake_all();
+        }
+        let is_gone = matches!(
+            event.kind,
+            EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))
+        );
+        for path in &event.paths {
+            if let Some(folder) = self.folder_at(path) {
+                folder.is_lost |= is_gone;
+                folder.readers.iter().for_each(Reader::wake);
+            }
+            let name = path.file_name();
+            if let Some(folder) = path.parent().and_then(|it| self.folder_at(it)) {
+                let is_wanted = |reader: &&Reader| match (&reader.names, name) {
+                    (Some(names), Some(name)) => names.contains(name),
+                    (None, _) | (_, None) => true,
+                };
+                folder
+                    .readers
+                    .iter()
+                    .filter(is_wanted)
+                    .for_each(Reader::wake);
+            }
+        }
+    }
+
+    fn folder_at(&mut self, path: &Path) -> Option<&mut Folder> {
+        self.folders.get_mut(self.by_path.get(path)?)
+    }
+
+    fn wake_all(&self) {
+        let readers = self.folders.values().flat_map(|folder| &folder.readers);
+        readers.for_each(Reader::wake);
+    }
+}
+
+impl Reader {
+    fn wake(&self) {
+        if let Some(changed) = self.changed.upgrade() {
+            changed.notify_one();
+        }
+    }
+}
+
+/// Waits for an event, then until none came for `quiet`, but `longest` at most.
+async fn wait(changed: &Notify, quiet: Duration, longest: Duration) {
+    changed.notified().await;
+    let until_quiet = async {
+        while tokio::time::timeout(quiet, changed.notified())
+            .await
+            .is_ok()
+        {}
+    };
+    // either way it is time to read
+    tokio::time::timeout(longest, until_quiet).await.ok();
+}
+
+/// A watch on a set of folders, not on the folders below them.
+#[derive(Debug, Default)]
+pub struct FolderWatch {
     changed: Arc<Notify>,
+    is_complete: bool,
 }
 
 impl FolderWatch {
-    /// Watches nothing yet. The second value says why the system gives no watch, for the log.
-    #[must_use]
-    pub fn new() -> (Self, Option<String>) {
-        let changed = Arc::new(Notify::new());
-        let wake = Arc::clone(&changed);
-        let handler = move |event: notify::Result<notify::Event>| {
-            if event.map_or(true, |event| is_change(event.kind)) {
-                wake.notify_one();
-            }
-        };
-        let (watcher, problem) = match notify::recommended_watcher(handler) {
-            Ok(watcher) => (Some(watcher), None),
-            Err(error) => (
-                None,
-                Some(format!(
-                    "the system gives no watch ({error}): files are read every few seconds \
-                     instead; fs.inotify.max_user_instances may be too low"
-                )),
-            ),
-        };
-        let watch = Self {
-            watcher,
-            folders: BTreeMap::new(),
-            is_complete: true,
-            changed,
-        };
-        (watch, problem)
-    }
-
     /// Whether all folders are watched.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
-        self.watcher.is_some() && self.is_complete
+        self.is_complete
     }
 
     /// Watches exactly these folders. True when one is new: what changed in it before was not reported, so
     /// the caller reads once more.
     pub fn follow(&mut self, folders: &BTreeMap<PathBuf, Inode>) -> bool {
-        let Some(watcher) = &mut self.watcher else {
-            return false;
-        };
-        self.folders.retain(|path, inode| {
-            let stays = folders.get(path) == Some(inode);
-            if !stays {
-                // fails when the folder is gone, and its watch with it
-                watcher.unwatch(path).ok();
-            }
-            stays
-        });
-        let mut is_new = false;
-        self.is_complete = true;
-        for (path, inode) in folders {
-            if self.folders.contains_key(path) {
-                continue;
-            }
-            match watcher.watch(path, RecursiveMode::NonRecursive) {
-                Ok(()) => {
-                    self.folders.insert(path.clone(), *inode);
-                    is_new = true;
-                }
-                Err(error) => {
-                    tracing::debug!(folder = %path.display(), %error, "cannot be watched: polled");
-                    self.is_complete = false;
-                }
-            }
-        }
-        is_new
+        let folders = folders.iter();
+        let wanted = folders.map(|(path, inode)| (*inode, (path.clone(), None)));
+        let followed = SYSTEM.follow(&self.changed, &wanted.collect());
+        self.is_complete = followed.is_complete;
+        followed.is_new
     }
 
     /// Waits for an event, then until none came for `quiet`, but `longest` at most.
     pub async fn changed(&self, quiet: Duration, longest: Duration) {
-        self.changed.notified().await;
-        let until_quiet = async {
-            while tokio::time::timeout(quiet, self.changed.notified())
-                .await
-                .is_ok()
-            {}
-        };
-        // either way it is time to read
-        tokio::time::timeout(longest, until_quiet).await.ok();
+        wait(&self.changed, quiet, longest).await;
     }
 }
 
 /// A watch on single files, by their folders.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FileWatch {
-    folders: FolderWatch,
-    /// Whether the folder of a file is missing.
-    is_homeless: bool,
-}
-
-impl Default for FileWatch {
-    fn default() -> Self {
-        Self::new()
-    }
+    changed: Arc<Notify>,
 }
 
 impl FileWatch {
-    /// Watches nothing yet.
-    #[must_use]
-    pub fn new() -> Self {
-        let (folders, problem) = FolderWatch::new();
-        if let Some(problem) = problem {
-            tracing::warn!("{problem}");
-        }
-        Self {
-            folders,
-            is_homeless: false,
-        }
-    }
-
-    /// Watches exactly these files, which need not exist: the folder of each, and the folder of each
-    /// link on the way to it. True when a folder
-    /// is new, as with [`FolderWatch::follow`].
-    pub fn follow<P: AsRef<Path>>(&mut self, files: impl IntoIterator<Item = P>) -> bool {
-        let mut paths = BTreeSet::new();
-        for file in files {
-            add_folders_of(file.as_ref(), &mut paths);
-        }
-        let mut folders = BTreeMap::new();
-        self.is_homeless = false;
-        for path in paths {
-            match std::fs::metadata(&path) {
-                Ok(metadata) => {
-                    folders.insert(path, Inode::of(&metadata));
-                }
-                Err(_) => self.is_homeless = true,
-            }
-        }
-        self.folders.follow(&folders)
-    }
-
-    /// Waits until a file may have changed: until something happened in its folder and is over, or for `poll`
-    /// ([`POLL_UNWATCHED`] at most where a folder cannot be watched).
-    pub async fn changed(&self, poll: Duration) {
-        let poll = if self.folders.is_complete() && !self.is_homeless {
+    /// Waits until one of the files may have changed: until something happened to it, or to a link on the way to it, and
+    /// is over, or for `poll` ([`POLL_UNWATCHED`] at most where a folder is missing or cannot be watched). A folder that
+    /// is new counts as a change: what happened in it before was not reported. The files need not exist.
+    pub async fn next<P: AsRef<Path>>(
+        &mut self,
+        files: impl IntoIterator<Item = P>,
+        poll: Duration,
+    ) {
+        let files = files.into_iter().map(|file| file.as_ref().to_owned());
+        let files: Vec<PathBuf> = files.collect();
+        let changed = Arc::clone(&self.changed);
+        // The files may be on a slow disk.
+        let following = tokio::task::spawn_blocking(move || follow_files(&changed, &files));
+        let is_complete = following.await.unwrap_or(false);
+        let poll = if is_complete {
             poll
         } else {
             poll.min(POLL_UNWATCHED)
         };
         tokio::select! {
-            () = self.folders.changed(QUIET, LONGEST_WAIT) => {}
+            () = wait(&self.changed, QUIET, LONGEST_WAIT) => {}
             () = tokio::time::sleep(poll) => {}
         }
     }
 }
 
-/// Adds the folder of a file, and those of the links that lead to it.
-fn add_folders_of(file: &Path, folders: &mut BTreeSet<PathBuf>) {
+/// Follows exactly these files: their names and those of the links on the way to them, in their folders. Wakes the reader
+/// where a folder is new. Returns whether all are watched.
+fn follow_files(reader: &Arc<Notify>, files: &[PathBuf]) -> bool {
+    let mut names = BTreeMap::new();
+    for file in files {
+        add_names_of(file, &mut names);
+    }
+    let mut wanted = Wanted::new();
+    let mut is_homeless = false;
+    for (path, names) in names {
+        match std::fs::metadata(&path) {
+            Ok(metadata) => {
+                let (_, all) = wanted
+                    .entry(Inode::of(&metadata))
+                    .or_insert_with(|| (path, Some(BTreeSet::new())));
+                if let Some(all) = all {
+                    all.extend(names);
+                }
+            }
+            Err(_) => is_homeless = true,
+        }
+    }
+    let followed = SYSTEM.follow(reader, &wanted);
+    if followed.is_new {
+        reader.notify_one();
+    }
+    followed.is_complete && !is_homeless
+}
+
+/// Adds the name of a file, and those of the links that lead to it, to their folders.
+fn add_names_of(file: &Path, names: &mut BTreeMap<PathBuf, BTreeSet<OsString>>) {
+    let mut add = |path: &Path| {
+        let own = names.entry(parent_of(path)).or_default();
+        own.extend(path.file_name().map(OsString::from));
+    };
     let mut path = file.to_owned();
     for _ in 0..MOST_LINKS {
-        folders.insert(parent_of(&path));
+        add(&path);
         let followed = path.ancestors().find_map(|link| {
             let target = link.read_link().ok()?;
             let below = path.strip_prefix(link).ok()?;
-            let folder = parent_of(link);
-            folders.insert(folder.clone());
-            let target = folder.join(target);
+            add(link);
+            let target = parent_of(link).join(target);
             // joining nothing would add a slash
             Some(if below == Path::new("") {
                 target
@@ -250,41 +430,112 @@ mod tests {
 
     use super::*;
 
-    /// A watch on one file.
-    fn watch_on(file: &Path) -> FileWatch {
-        let mut watch = FileWatch::new();
-        watch.follow([file]);
-        watch
-    }
-
     /// Longer than any test may take.
     const NEVER: Duration = Duration::from_secs(3600);
 
-    /// Waits for a change, which must be seen long before the poll.
-    async fn check_change(watch: &FileWatch, what: &str) {
-        let seen = tokio::time::timeout(Duration::from_secs(10), watch.changed(NEVER)).await;
-        assert!(seen.is_ok(), "{what} is not seen");
+    /// A watch on one file, which was read.
+    struct One {
+        watch: FileWatch,
+        file: PathBuf,
+    }
+
+    impl One {
+        async fn on(file: PathBuf) -> Self {
+            let mut watch = FileWatch::default();
+            watch.next([&file], NEVER).await;
+            let is_watched = follow_files(&watch.changed, std::slice::from_ref(&file));
+            assert!(is_watched, "the system has no watch for {file:?}");
+            Self { watch, file }
+        }
+
+        /// Whether a change is seen within this time.
+        async fn sees(&mut self, limit: Duration) -> bool {
+            let next = self.watch.next([&self.file], NEVER);
+            tokio::time::timeout(limit, next).await.is_ok()
+        }
+
+        /// Waits for a change, which must be seen long before the poll.
+        async fn check(&mut self, what: &str) {
+            assert!(
+                self.sees(Duration::from_secs(10)).await,
+                "{what} is not seen"
+            );
+            while self.sees(Duration::from_millis(100)).await {}
+        }
+
+        async fn check_nothing(&mut self, what: &str) {
+            assert!(
+                !self.sees(Duration::from_millis(200)).await,
+                "{what} is seen"
+            );
+        }
     }
 
     #[tokio::test]
     async fn a_file_that_is_written_renamed_over_or_removed_is_seen() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
-        let watch = watch_on(&file);
+        let mut one = One::on(file.clone()).await;
         fs::write(&file, "one").unwrap();
-        check_change(&watch, "a new file").await;
+        one.check("a new file").await;
         fs::write(folder.path().join("next"), "two").unwrap();
+        one.check_nothing("another file").await;
         fs::rename(folder.path().join("next"), &file).unwrap();
-        check_change(&watch, "a rename").await;
+        one.check("a rename").await;
         fs::remove_file(&file).unwrap();
-        check_change(&watch, "a removal").await;
-        // To read the folder is no change.
-        let quiet = Duration::from_millis(200);
-        assert!(
-            tokio::time::timeout(quiet, watch.changed(NEVER))
-                .await
-                .is_err()
-        );
+        one.check("a removal").await;
+        fs::read_dir(folder.path()).unwrap().for_each(drop);
+        one.check_nothing("a reader of the folder").await;
+    }
+
+    #[tokio::test]
+    async fn a_file_is_seen_by_a_relative_path_too() {
+        let folder = tempfile::tempdir_in(".").unwrap();
+        let name = folder.path().file_name().unwrap();
+        let file = Path::new(name).join("file");
+        let mut one = One::on(file.clone()).await;
+        fs::write(&file, "one").unwrap();
+        one.check("a new file").await;
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_is_replaced_is_watched_again() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("folder");
+        let file = folder.join("file");
+        fs::create_dir(&folder).unwrap();
+        fs::write(&file, "one").unwrap();
+        let mut one = One::on(file.clone()).await;
+        // The new one may have the inode of the old.
+        fs::remove_dir_all(&folder).unwrap();
+        fs::create_dir(&folder).unwrap();
+        one.check("the removal").await;
+        fs::write(&file, "two").unwrap();
+        one.check("a file of the new folder").await;
+        fs::rename(&folder, root.path().join("old")).unwrap();
+        fs::create_dir(&folder).unwrap();
+        one.check("the folder's rename").await;
+        fs::write(&file, "three").unwrap();
+        one.check("a file of the third folder").await;
+    }
+
+    #[tokio::test]
+    async fn readers_of_one_folder_by_two_paths_do_not_end_each_other() {
+        let root = tempfile::tempdir().unwrap();
+        let (folder, link) = (root.path().join("folder"), root.path().join("link"));
+        fs::create_dir(&folder).unwrap();
+        symlink(&folder, &link).unwrap();
+        let mut one = One::on(folder.join("file")).await;
+        let mut other = One::on(link.join("file")).await;
+        fs::write(folder.join("file"), "one").unwrap();
+        one.check("a change").await;
+        other.check("a change by another path").await;
+        drop(one);
+        // Another reader finds that nobody follows any more.
+        let _third = One::on(root.path().join("third")).await;
+        other.check_nothing("the end of a reader").await;
+        fs::write(folder.join("file"), "two").unwrap();
+        other.check("a change after the end of a reader").await;
     }
 
     /// As kubelet updates a ConfigMap: `file` is a link to `..data/file`, `..data` one to a folder with a date,
@@ -299,10 +550,10 @@ mod tests {
         }
         symlink("..1", at("..data")).unwrap();
         symlink("..data/file", at("file")).unwrap();
-        let watch = watch_on(&at("file"));
+        let mut one = One::on(at("file")).await;
         symlink("..2", at("..data_tmp")).unwrap();
         fs::rename(at("..data_tmp"), at("..data")).unwrap();
-        check_change(&watch, "the swap").await;
+        one.check("the swap").await;
         assert_eq!(fs::read_to_string(at("file")).unwrap(), "two");
     }
 
@@ -312,17 +563,17 @@ mod tests {
         let target = there.path().join("target");
         fs::write(&target, "one").unwrap();
         symlink(&target, here.path().join("file")).unwrap();
-        let watch = watch_on(&here.path().join("file"));
+        let mut one = One::on(here.path().join("file")).await;
         fs::write(&target, "two").unwrap();
-        check_change(&watch, "the target").await;
+        one.check("the target").await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn without_its_folder_a_file_is_polled_more_often() {
         let folder = tempfile::tempdir().unwrap();
-        let missing = watch_on(&folder.path().join("missing/file"));
+        let missing = folder.path().join("missing/file");
         let begin = tokio::time::Instant::now();
-        missing.changed(NEVER).await;
+        FileWatch::default().next([missing], NEVER).await;
         assert_eq!(begin.elapsed().as_secs(), POLL_UNWATCHED.as_secs());
     }
 }

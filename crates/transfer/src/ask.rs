@@ -227,11 +227,10 @@ impl Question {
         if reply.id != self.id || reply.flags & flags::QR == 0 {
             return Answer::Other;
         }
-        let rcode = Rcode(reply.flags & 15);
         let is_certain = key.is_none_or(|key| {
             tsig_place(raw).is_some_and(|at| tsig::is_reply_valid(key, &self.mac, raw, at, now))
         });
-        if [Rcode::REFUSED, Rcode::NOTAUTH].contains(&rcode) {
+        if [Rcode::REFUSED, Rcode::NOTAUTH].contains(&reply.rcode) {
             return Answer::Refused { is_certain };
         }
         if !is_certain {
@@ -241,7 +240,7 @@ impl Question {
         match (&reply.question, reply.sections[0].first()) {
             (Some((name, Rtype::SOA, 1)), _) if name != zone => Answer::Other,
             (Some((_, Rtype::SOA, 1)), Some(first))
-                if rcode == Rcode::NOERROR && first.owner == *zone =>
+                if reply.rcode == Rcode::NOERROR && first.owner == *zone =>
             {
                 let soa = (first.rtype == Rtype::SOA)
                     .then(|| Soa::decode(first.rdata.as_octets(), first.ttl));

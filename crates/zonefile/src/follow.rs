@@ -207,11 +207,9 @@ impl Follower {
         let Some(reload) = self.settings.reload else {
             return tx.closed().await;
         };
-        let mut watch = FileWatch::new();
+        let mut watch = FileWatch::default();
         loop {
-            if !watch.follow(self.files()) {
-                watch.changed(reload).await;
-            }
+            watch.next(self.files(), reload).await;
             if !self.is_changed().await {
                 continue;
             }

@@ -230,14 +230,12 @@ impl HostsHandler {
 
     /// Reads the file again when it has changed.
     async fn follow(self: Arc<Self>, cancel: CancellationToken) {
-        let mut watch = FileWatch::new();
+        let mut watch = FileWatch::default();
         loop {
             self.look();
-            if !watch.follow([&self.config.file]) {
-                tokio::select! {
-                    () = cancel.cancelled() => return,
-                    () = watch.changed(self.config.reload) => {}
-                }
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                () = watch.next([&self.config.file], self.config.reload) => {}
             }
         }
     }

@@ -226,13 +226,11 @@ impl Handler for LoadbalanceHandler {
             Policy::Weighted { .. } | Policy::RoundRobin => return None,
         };
         let follow = async move {
-            let mut watch = FileWatch::new();
+            let mut watch = FileWatch::default();
             loop {
-                if !watch.follow([&file]) {
-                    tokio::select! {
-                        () = cancel.cancelled() => return,
-                        () = watch.changed(every) => {}
-                    }
+                tokio::select! {
+                    () = cancel.cancelled() => return,
+                    () = watch.next([&file], every) => {}
                 }
                 let (this, file) = (Arc::clone(&self), file.clone());
                 // A look that panicked is one that is not there: the weights in use stay.

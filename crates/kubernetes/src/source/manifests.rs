@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ops::Clock;
-use ops::watch::{FolderWatch, POLL_UNWATCHED};
+use ops::watch::{self, FolderWatch, POLL_UNWATCHED};
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -33,8 +33,6 @@ use crate::facts::Part;
 pub struct Settings {
     /// The time between two polls.
     pub poll: Duration,
-    /// The time between two polls when the folder cannot be watched.
-    pub poll_unwatched: Duration,
     /// How long to wait for more events after one.
     pub quiet: Duration,
     /// The longest wait for more events.
@@ -51,7 +49,7 @@ impl Settings {
         if is_watched {
             self.poll
         } else {
-            self.poll_unwatched
+            POLL_UNWATCHED
         }
     }
 }
@@ -60,7 +58,6 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             poll: Duration::from_secs(30),
-            poll_unwatched: POLL_UNWATCHED,
             quiet: Duration::from_millis(15),
             longest_wait: Duration::from_millis(50),
             grace: Duration::from_millis(200),
@@ -150,8 +147,8 @@ impl ManifestSource {
         } = self;
         let mut folder = Folder::new(root, wanted, settings.grace, Arc::clone(&stats));
         let mut liveness = Liveness::new(1, settings.patience, clock.now(), clock.wall());
-        let (mut watch, problem) = FolderWatch::new();
-        if let Some(problem) = problem.map(Problem::of_source) {
+        let mut watch = FolderWatch::default();
+        if let Some(problem) = watch::problem().map(Problem::of_source) {
             stats.board().add(std::slice::from_ref(&problem));
             if tx.send(SourceEvent::Problem(problem)).await.is_err() {
                 return;
