@@ -9,7 +9,7 @@ help: ## this list
 test: ## all tests; installs what they need; fails if something cannot be had, unless ALLOW_MISSING=1
 	tools/with-tools all tools/run-tests
 
-lint: ## format, clippy, documentation, dependencies, scripts
+lint: ## format, clippy, documentation, dependencies, advisories, import circles, scripts
 	tools/lint
 
 interop: ## tests with real secondaries: BIND, Knot, NSD, PowerDNS, Unbound

@@ -128,13 +128,13 @@ const CASES: [(&str, &str, &str, &str); 35] = [
         "10-0-0-1.test.pod.cluster.local",
         "live",
         "handlers",
-        "`pods insecure` makes 10.0.0.1",
+        "`pods insecure` gives it 10.0.0.1",
     ),
     (
         "10-0-0-1.test.pod.over.local",
         "live",
         "",
-        "`pods insecure` makes 10.0.0.1",
+        "`pods insecure` gives it 10.0.0.1",
     ),
     (
         "x.test.pod.over.local",

@@ -104,7 +104,7 @@ fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
     for it in &given {
         let catalog = it.block.all::<Catalog>().find(|own| own.zone == *it.zone);
         if let Some(catalog) = catalog.filter(|_| follows) {
-            let entries = it.block.catalog_entries(catalog).into_iter();
+            let entries = it.block.catalog_members(catalog).into_iter();
             listed.extend(entries.map(|entry| entry.zone));
             push_new(&mut feed.catalogs, it.zone);
         }

@@ -1,8 +1,8 @@
 //! The catalogs of a configuration, planned.
 
-use directives::config::{Apex, Catalog, CatalogEntry, Config, ServerBlock};
+use directives::config::{Apex, Catalog, Config, ServerBlock};
 use dns::{Name, Soa, Ttl};
-use kubernetes::schema::{CATALOG_TTL, CatalogMember, invalid};
+use kubernetes::schema::{CATALOG_TTL, invalid};
 use writer::CatalogPlan;
 
 use crate::plan::zone_settings::{EXPIRE, REFRESH, RETRY, retention};
@@ -16,32 +16,18 @@ pub(crate) fn plan_catalogs(config: &Config, zones: &mut Vec<Name>) -> Vec<Catal
             if zones.contains(&catalog.zone) {
                 continue;
             }
-            let entries = block.catalog_entries(catalog).into_iter();
-            let entries = entries.filter(|entry| zones.contains(&entry.zone));
+            let mut members = block.catalog_members(catalog);
+            members.retain(|member| zones.contains(&member.zone));
             catalogs.push(CatalogPlan {
                 zone: catalog.zone.to_lower(),
                 retention: retention(block.for_zone(&catalog.zone)),
                 soa: soa_of(block, &catalog.zone),
-                members: entries.map(member_of).collect(),
+                members,
             });
             zones.push(catalog.zone.to_lower());
         }
     }
     catalogs
-}
-
-/// A member as the zone will say it.
-fn member_of(entry: CatalogEntry) -> CatalogMember {
-    let CatalogEntry {
-        zone,
-        groups,
-        moves_to,
-    } = entry;
-    CatalogMember {
-        zone,
-        groups,
-        moves_to,
-    }
 }
 
 /// The SOA of a catalog: its timers as configured; nobody is asked for names in it.

@@ -84,18 +84,6 @@ impl Value {
             }
         }
     }
-
-    fn number(&self) -> Option<i128> {
-        match self {
-            Self::Number(number) => Some(*number),
-            Self::Text(_)
-            | Self::Truth(_)
-            | Self::List(_)
-            | Self::Map(_)
-            | Self::Fields(_)
-            | Self::Nothing => None,
-        }
-    }
 }
 
 /// Values as Go prints them, with spaces between them.
@@ -282,41 +270,37 @@ fn is_equal(one: &Value, other: &Value) -> Filled<bool> {
     match (one, other) {
         (Value::Text(one), Value::Text(other)) => Ok(one == other),
         (Value::Truth(one), Value::Truth(other)) => Ok(one == other),
-        _ => match (one.number(), other.number()) {
-            (Some(one), Some(other)) => Ok(one == other),
-            _ => error("these values cannot be compared"),
-        },
+        (Value::Number(one), Value::Number(other)) => Ok(one == other),
+        _ => error("these values cannot be compared"),
     }
 }
 
 fn compare(one: &Value, other: &Value) -> Filled<Ordering> {
     match (one, other) {
         (Value::Text(one), Value::Text(other)) => Ok(one.cmp(other)),
-        _ => match (one.number(), other.number()) {
-            (Some(one), Some(other)) => Ok(one.cmp(&other)),
-            _ => error("these values cannot be compared"),
-        },
+        (Value::Number(one), Value::Number(other)) => Ok(one.cmp(other)),
+        _ => error("these values cannot be compared"),
     }
 }
 
 fn index(value: &Value, key: &Value) -> Filled<Value> {
     match (value, key) {
-        (Value::List(list), key) => {
-            let place = key.number().and_then(|it| usize::try_from(it).ok());
-            match place.and_then(|place| list.get(place)) {
+        (Value::List(list), Value::Number(place)) => {
+            let element = usize::try_from(*place).ok().and_then(|it| list.get(it));
+            match element {
                 Some(element) => Ok(element.clone()),
-                None => error(format!("there is no element {}", key.shown())),
+                None => error(format!("there is no element {place}")),
             }
         }
         // As in Go, a missing key gives an empty text here.
         (Value::Map(map), Value::Text(key)) => {
             Ok(Value::Text(map.get(key).cloned().unwrap_or_default()))
         }
-        (Value::Text(text), key) => {
-            let place = key.number().and_then(|it| usize::try_from(it).ok());
-            match place.and_then(|place| text.as_bytes().get(place)) {
-                Some(byte) => Ok(Value::Number((*byte).into())),
-                None => error(format!("there is no byte {}", key.shown())),
+        (Value::Text(text), Value::Number(place)) => {
+            let octets = text.as_bytes();
+            match usize::try_from(*place).ok().and_then(|it| octets.get(it)) {
+                Some(octet) => Ok(Value::Number((*octet).into())),
+                None => error(format!("there is no byte {place}")),
             }
         }
         _ => error("index takes a list and a number, or a map and a text"),
@@ -369,12 +353,12 @@ fn printf(format: &str, all: &[Value]) -> Filled<String> {
         let Some(value) = values.next() else {
             return error("printf: too few values");
         };
-        let shown = match (verb, value.number()) {
-            ('s' | 'v', _) => value.shown(),
-            ('d', Some(number)) => number.to_string(),
-            ('x', Some(number)) => format!("{number:x}"),
-            ('X', Some(number)) => format!("{number:X}"),
-            ('q', None) => format!("{:?}", value.shown()),
+        let shown = match (verb, value) {
+            ('s' | 'v', value) => value.shown(),
+            ('d', Value::Number(number)) => number.to_string(),
+            ('x', Value::Number(number)) => format!("{number:x}"),
+            ('X', Value::Number(number)) => format!("{number:X}"),
+            ('q', Value::Text(_)) => format!("{:?}", value.shown()),
             _ => return error(format!("printf: %{verb} does not fit this value")),
         };
         let is_left = width.starts_with('-');

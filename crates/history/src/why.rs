@@ -118,11 +118,17 @@ fn find(
             Finding::without_records("handler", says, reasons)
         }
         Resolution::Answer(answer) => answered(&answer, question),
-        Resolution::FollowAlias { answer, .. } => {
+        Resolution::FollowAlias { answer, target } => {
+            let apex = answer.version.contents.apex();
+            let why = if dns::wire_is_within(target, apex.as_wire()) {
+                "the aliases lead back, or are too many"
+            } else {
+                "the alias leads out of the zone"
+            };
             let mut finding = answered(&answer, question);
             if let Some(alias) = finding.records.last() {
                 let alias = RecordText(alias.view());
-                let text = format!("the alias leads out of the zone: {alias}");
+                let text = format!("{why}: {alias}");
                 finding.reasons.push(Reason::new("alias", text));
             }
             finding
@@ -285,7 +291,7 @@ fn synthesized(name: &SynthesizedName<'_>) -> String {
         Some(node) => {
             let mut records = node.records(&[0], 0);
             match (records.next().map(|rr| rr.address()), records.next()) {
-                (Some(Some(address)), None) => format!("makes {address} of the name"),
+                (Some(Some(address)), None) => format!("gives it {address}"),
                 (_, _) => format!("has {} records here", node.record_count()),
             }
         }

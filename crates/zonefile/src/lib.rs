@@ -217,9 +217,10 @@ fn read_with(
     if !problems.is_empty() {
         return Err(BadFile { problems });
     }
+    let mut records: Vec<Option<Placed>> = records.into_iter().map(Some).collect();
     let (nodes, spots) = grouped
         .values()
-        .filter_map(|places| node_of(&records, places, apex))
+        .filter_map(|places| node_of(&mut records, places, apex))
         .unzip();
     Ok(ZoneFile {
         path: path.display().to_string().into(),
@@ -229,13 +230,13 @@ fn read_with(
     })
 }
 
-/// The node of one owner's records, and the place of the first.
-fn node_of(records: &[Placed], places: &[usize], apex: &Name) -> Option<(Node, Spot)> {
-    let first = &records[*places.first()?];
-    let own = places.iter().map(|place| &records[*place].record);
-    let mut parts = own.map(|it| (it.rtype, it.ttl, it.rdata.clone())).collect();
-    let node = Node::build(&first.record.owner, apex, &mut parts)?;
-    Some((node, first.spot.clone()))
+/// The node of one owner's records, which are taken, and the place of the first.
+fn node_of(records: &mut [Option<Placed>], places: &[usize], apex: &Name) -> Option<(Node, Spot)> {
+    let mut own = places.iter().filter_map(|place| records[*place].take());
+    let Placed { record, spot } = own.next()?;
+    let mut parts = vec![(record.rtype, record.ttl, record.rdata)];
+    parts.extend(own.map(|it| (it.record.rtype, it.record.ttl, it.record.rdata)));
+    Some((Node::build(&record.owner, apex, &mut parts)?, spot))
 }
 
 /// Reads one record in the text of a zone file. As in CoreDNS, names without a dot at their end are below the root, and

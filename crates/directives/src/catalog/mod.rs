@@ -4,6 +4,7 @@
 use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use dns::Name;
+use kubernetes::schema::CatalogMember;
 use transfer::PeerAddress;
 
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
@@ -25,17 +26,6 @@ pub struct Catalog {
     pub moves: Vec<(Name, Vec<Name>)>,
     /// Whether a member may be in several groups: Knot 3.2 refuses such a catalog as a whole.
     pub several_groups: bool,
-}
-
-/// One zone that a catalog lists.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CatalogEntry {
-    /// The zone.
-    pub zone: Name,
-    /// Its groups, mostly none or one.
-    pub groups: Vec<String>,
-    /// The catalog it moves to.
-    pub moves_to: Option<Name>,
 }
 
 /// The most octets of a catalog's name: what stands below has a label of 32 characters and two more.
@@ -81,11 +71,11 @@ impl Directive for Catalog {
     }
 
     fn check(blocks: &[ServerBlock], report: &mut Report) {
-        let mut seen: Vec<(&Self, Vec<CatalogEntry>)> = Vec::new();
+        let mut seen: Vec<(&Self, Vec<CatalogMember>)> = Vec::new();
         for block in blocks {
             for catalog in block.all::<Self>() {
                 check_one(block, catalog, report);
-                let entries = block.catalog_entries(catalog);
+                let entries = block.catalog_members(catalog);
                 for (other, theirs) in &seen {
                     check_pair((catalog, &entries), (other, theirs), report);
                 }
@@ -140,7 +130,7 @@ fn moves(line: &Line, catalog: &mut Catalog, report: &mut Report) {
 impl ServerBlock {
     /// The zones that a catalog of this block lists, in the order of the block.
     #[must_use]
-    pub fn catalog_entries(&self, catalog: &Catalog) -> Vec<CatalogEntry> {
+    pub fn catalog_members(&self, catalog: &Catalog) -> Vec<CatalogMember> {
         let zones: Vec<&Name> = if catalog.members.is_empty() {
             let own = self.content_zones();
             own.filter(|zone| self.for_zone::<Transfer>(zone).is_some())
@@ -149,22 +139,22 @@ impl ServerBlock {
             catalog.members.iter().collect()
         };
         let is_for = |members: &[Name], zone| members.is_empty() || members.contains(zone);
-        let mut entries: Vec<CatalogEntry> = Vec::new();
+        let mut members: Vec<CatalogMember> = Vec::new();
         for zone in zones {
-            if entries.iter().any(|entry| entry.zone == *zone) {
+            if members.iter().any(|entry| entry.zone == *zone) {
                 continue;
             }
             let groups = catalog.groups.iter();
             let groups = groups.filter(|(_, members)| is_for(members, zone));
             let mut moves = catalog.moves.iter();
             let moves_to = moves.find(|(_, members)| is_for(members, zone));
-            entries.push(CatalogEntry {
+            members.push(CatalogMember {
                 zone: zone.to_lower(),
                 groups: groups.map(|(group, _)| group.clone()).collect(),
                 moves_to: moves_to.map(|(to, _)| to.clone()),
             });
         }
-        entries
+        members
     }
 }
 
@@ -198,7 +188,7 @@ fn check_one(block: &ServerBlock, catalog: &Catalog, report: &mut Report) {
             report.error(place, message, "name the zone behind transfer, too");
         }
     }
-    let entries = block.catalog_entries(catalog);
+    let entries = block.catalog_members(catalog);
     if entries.is_empty() {
         let message = format!("the catalog {own} lists no zone: its secondaries would drop all");
         report.error(place, message, "name zones, or let someone transfer them");
@@ -232,7 +222,7 @@ fn check_one(block: &ServerBlock, catalog: &Catalog, report: &mut Report) {
 fn check_readers(
     block: &ServerBlock,
     catalog: &Catalog,
-    entries: &[CatalogEntry],
+    entries: &[CatalogMember],
     report: &mut Report,
 ) {
     let members = entries.iter().map(|entry| &entry.zone);
@@ -263,8 +253,8 @@ fn check_readers(
 
 /// Checks two catalogs against each other: one name one content, one zone one catalog.
 fn check_pair(
-    (catalog, entries): (&Catalog, &[CatalogEntry]),
-    (other, theirs): (&Catalog, &[CatalogEntry]),
+    (catalog, entries): (&Catalog, &[CatalogMember]),
+    (other, theirs): (&Catalog, &[CatalogMember]),
     report: &mut Report,
 ) {
     if catalog.zone == other.zone {

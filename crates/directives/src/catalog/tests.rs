@@ -22,7 +22,7 @@ fn a_catalog_lists_all_zones_that_somebody_may_have() {
     let block = &config.servers[0];
     let catalog = &block.get::<Catalog>().unwrap();
     assert_eq!(catalog.zone, name("catalog.invalid"));
-    let entries = block.catalog_entries(catalog);
+    let entries = block.catalog_members(catalog);
     let zones: Vec<String> = entries.iter().map(|it| it.zone.to_string()).collect();
     assert_eq!(zones, ["cluster.local.", "10.in-addr.arpa."]);
     let zones: Vec<String> = block.zones_written().map(ToString::to_string).collect();
@@ -39,7 +39,7 @@ fn members_groups_and_moves_are_by_member() {
          new.invalid 10.0.0.0/8\n}",
     ));
     let block = &config.servers[0];
-    let entries = block.catalog_entries(block.get::<Catalog>().unwrap());
+    let entries = block.catalog_members(block.get::<Catalog>().unwrap());
     assert_eq!(entries[0].groups, ["names"]);
     assert_eq!(entries[0].moves_to, None);
     assert!(entries[1].groups.is_empty());
@@ -138,7 +138,7 @@ fn g4_one_zone_in_two_catalogs_is_refused_unless_it_moves() {
     let config = config(&text("catalog catalog.invalid cluster.local cluster.local"));
     let block = &config.servers[0];
     assert_eq!(
-        block.catalog_entries(block.get::<Catalog>().unwrap()).len(),
+        block.catalog_members(block.get::<Catalog>().unwrap()).len(),
         1
     );
 }

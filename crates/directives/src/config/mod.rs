@@ -32,7 +32,7 @@ pub use crate::autopath::{Autopath, SearchPath, search_names};
 pub use crate::bind::{Bind, BindHost};
 pub use crate::bufsize::Bufsize;
 pub use crate::cache::{Cache, Kept, Prefetch, Stale};
-pub use crate::catalog::{Catalog, CatalogEntry};
+pub use crate::catalog::Catalog;
 pub use crate::chaos::Chaos;
 pub use crate::debug::DebugLines;
 pub use crate::dns64::Dns64;
