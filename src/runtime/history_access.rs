@@ -148,7 +148,7 @@ impl StoredPast {
             } => {
                 let none = || AuditError::Refused(format!("{zone} is not served here"));
                 let served = self.near(&zone).ok_or_else(none)?;
-                let contents = self.contents(&zone, seq).map_err(AuditError::Store)?;
+                let contents = self.contents(&zone, seq)?;
                 let rollback = rollback_to(serial, &contents, &served);
                 (
                     Some(until_ms),
@@ -231,29 +231,20 @@ impl Past for StoredPast {
             .map(|zone| (zone.oldest, zone.newest))
     }
 
-    fn step(&self, zone: &Name, seq: u64) -> Result<Option<Arc<Step>>, String> {
-        match self.reader.step(zone, seq) {
-            Ok(step) => Ok(Some(Arc::new(step))),
-            Err(error) => Err(error.to_string()),
-        }
+    fn step(&self, zone: &Name, seq: u64) -> Result<Arc<Step>, AuditError> {
+        Ok(Arc::new(self.reader.step(zone, seq)?))
     }
 
-    fn steps(&self, zone: &Name, seqs: RangeInclusive<u64>) -> Result<Vec<Arc<Step>>, String> {
-        self.reader
-            .steps(zone, seqs)
-            .map_err(|error| error.to_string())
+    fn steps(&self, zone: &Name, seqs: RangeInclusive<u64>) -> Result<Vec<Arc<Step>>, AuditError> {
+        Ok(self.reader.steps(zone, seqs)?)
     }
 
-    fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartialStep, String> {
-        self.reader
-            .step_of(zone, seq, name)
-            .map_err(|error| error.to_string())
+    fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartialStep, AuditError> {
+        Ok(self.reader.step_of(zone, seq, name)?)
     }
 
-    fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), String> {
-        self.reader
-            .moment(zone, seq)
-            .map_err(|error| error.to_string())
+    fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), AuditError> {
+        Ok(self.reader.moment(zone, seq)?)
     }
 
     fn find(
@@ -266,29 +257,25 @@ impl Past for StoredPast {
         self.reader.find(zone, topic, seqs, call)
     }
 
-    fn contents_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<Contents, String> {
+    fn contents_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<Contents, AuditError> {
         let near = self.near(zone);
-        self.reader
-            .contents_of(zone, seq, name, near.as_deref())
-            .map_err(|error| error.to_string())
+        Ok(self.reader.contents_of(zone, seq, name, near.as_deref())?)
     }
 
-    fn difference(&self, zone: &Name, older: u64, newer: u64) -> Result<Option<Net>, String> {
+    fn difference(&self, zone: &Name, older: u64, newer: u64) -> Result<Option<Net>, AuditError> {
         let near = self.near(zone);
-        self.reader
-            .difference(zone, (older, newer), near.as_deref())
-            .map_err(|error| error.to_string())
+        Ok(self
+            .reader
+            .difference(zone, (older, newer), near.as_deref())?)
     }
 
-    fn verify(&self, zone: &Name) -> Result<Verdict, String> {
-        self.reader.verify(zone).map_err(|error| error.to_string())
+    fn verify(&self, zone: &Name) -> Result<Verdict, AuditError> {
+        Ok(self.reader.verify(zone)?)
     }
 
-    fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, String> {
+    fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, AuditError> {
         let near = self.near(zone);
-        self.reader
-            .contents_at(zone, seq, near.as_deref())
-            .map_err(|error| error.to_string())
+        Ok(self.reader.contents_at(zone, seq, near.as_deref())?)
     }
 
     fn status(&self) -> Option<Status> {

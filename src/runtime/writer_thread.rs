@@ -31,14 +31,14 @@ struct JournalStore {
     /// What operators ordered.
     holds: Holds,
     /// Steps that records were looked up in since the last commit, with their zone.
-    at_hand: Option<(Name, StepCache)>,
+    step_cache: Option<(Name, StepCache)>,
 }
 
 impl Store for JournalStore {
     type Error = StoreError;
 
     fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, Self::Error> {
-        self.at_hand = None;
+        self.step_cache = None;
         // The candidates are built anew at the next try, with what came meanwhile.
         self.journal
             .commit(candidates)
@@ -56,13 +56,13 @@ impl Store for JournalStore {
     fn origin(&mut self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
         let reader = self.journal.reader();
         let owner = record.to_record().owner;
-        let known = self.at_hand.take().filter(|(zone, _)| zone == apex);
-        let (_, at_hand) = self
-            .at_hand
+        let known = self.step_cache.take().filter(|(zone, _)| zone == apex);
+        let (_, steps) = self
+            .step_cache
             .insert(known.unwrap_or_else(|| (apex.clone(), StepCache::default())));
         let mut causes = Vec::new();
         let mut look = |seq| -> Result<bool, ReadError> {
-            let step = at_hand.get(&owner, seq, || reader.step_of(apex, seq, &owner))?;
+            let step = steps.get(&owner, seq, || reader.step_of(apex, seq, &owner))?;
             let tag = step.added.tag_of(record);
             causes = tag.map_or(Vec::new(), |tag| step.causes_of(tag).to_vec());
             Ok(tag.is_none())
@@ -185,7 +185,7 @@ impl Writer {
         let store = JournalStore {
             journal,
             holds,
-            at_hand: None,
+            step_cache: None,
         };
         let pipeline = Pipeline::new(
             Arc::clone(zones),

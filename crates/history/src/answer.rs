@@ -295,7 +295,7 @@ fn rollback_of(
 ) -> Result<(Name, Order), AuditError> {
     let zone = known_zone(past, zone)?;
     let seq = version_at(past, &zone, Some(Moment::parse(to, past.now_ms())?))?;
-    let (serial, _) = past.moment(&zone, seq).map_err(AuditError::Store)?;
+    let (serial, _) = past.moment(&zone, seq)?;
     let until_ms = until_ms(past, time)?;
     let order = Order::Rollback {
         seq,
@@ -360,7 +360,7 @@ fn since_of(
             let zone = zone.as_ref().ok_or(AuditError::WhoseSerial(serial))?;
             let zone = known_zone(past, zone)?;
             let seq = version_at(past, &zone, Some(moment))?;
-            let (_, time_ms) = past.moment(&zone, seq).map_err(AuditError::Store)?;
+            let (_, time_ms) = past.moment(&zone, seq)?;
             let given = Given { seq, serial };
             Since::Version { given, time_ms }
         }
@@ -438,7 +438,7 @@ fn version_at(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<u6
         zone: zone.clone(),
         known: past.zones(),
     })?;
-    let at = |seq| past.moment(zone, seq).map_err(AuditError::Store);
+    let at = |seq| past.moment(zone, seq);
     let last =
         |holds: &dyn Fn((Serial, u64)) -> bool| last_version(past, zone, (oldest, newest), holds);
     match moment {

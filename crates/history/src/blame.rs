@@ -14,7 +14,7 @@ use zone::journal::{StepCache, Topic};
 use crate::error::{AuditError, Output};
 use crate::log::{cause_json, cause_text};
 use crate::moment::TimeText;
-use crate::past::{Past, begins, contents_at, step_of};
+use crate::past::{Past, begins, contents_at};
 use crate::show::each_record;
 
 /// Writes the reasons of a version's records, or of those at one name. The SOA is left out, because every version
@@ -27,7 +27,7 @@ pub(super) fn write(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let (serial, time_ms) = past.moment(zone, seq).map_err(AuditError::Store)?;
+    let (serial, time_ms) = past.moment(zone, seq)?;
     let contents = contents_at(past, zone, seq, name)?;
     let mut records = Vec::new();
     each_record(&contents, serial, |rr| {
@@ -128,16 +128,13 @@ pub(super) fn one_by_one(
     records: &[Record],
     records_of: impl Fn(&Step) -> &RrList,
 ) -> Result<Vec<Option<Reason>>, AuditError> {
-    let mut at_hand = StepCache::default();
+    let mut cache = StepCache::default();
     let mut reasons = Vec::with_capacity(records.len());
     for record in records {
         let (mut reason, topic) = (None, Topic::record(record.view()));
         past.find(zone, topic, seqs.clone(), &mut |seq| {
             let owner = &record.owner;
-            let step = at_hand.get(owner, seq, || {
-                let part = past.step_of(zone, seq, owner);
-                part.map_err(AuditError::Store)
-            })?;
+            let step = cache.get(owner, seq, || past.step_of(zone, seq, owner))?;
             let tag = records_of(&step).tag_of(record.view());
             reason = tag.map(|tag| Reason { step, tag });
             Ok(reason.is_none())
@@ -163,7 +160,7 @@ fn all_at_once(
         if open == 0 {
             break;
         }
-        let step = step_of(past, zone, seq)?;
+        let step = past.step(zone, seq)?;
         for rr in &step.added {
             let place = places.get(&rr.untagged()).map(|place| &mut reasons[*place]);
             if let Some(place @ None) = place {

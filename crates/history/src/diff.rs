@@ -15,7 +15,7 @@ use crate::blame::{Reason, one_by_one};
 use crate::error::{AuditError, Output};
 use crate::log::{cause_text, version_json};
 use crate::moment::TimeText;
-use crate::past::{Past, step_of, steps_of};
+use crate::past::{Past, steps_of};
 use crate::pieces::Pieces;
 
 /// The most versions that are searched for the causes of many records, newest first: there may be a million versions
@@ -40,9 +40,7 @@ pub(super) fn write(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let (older, newer) = (from.min(to), from.max(to));
-    let net = past
-        .difference(zone, older, newer)
-        .map_err(AuditError::Store)?;
+    let net = past.difference(zone, older, newer)?;
     let Some(net) = net else {
         return same_version(past, zone, older, output, out);
     };
@@ -103,7 +101,7 @@ fn write_head(
     (first, last): (u64, u64),
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let (first, last) = (step_of(past, zone, first)?, step_of(past, zone, last)?);
+    let (first, last) = (past.step(zone, first)?, past.step(zone, last)?);
     writeln!(
         out,
         "--- {zone} {} {}",
@@ -203,7 +201,7 @@ fn same_version(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let serial = step_of(past, zone, seq)?.serial;
+    let serial = past.step(zone, seq)?.serial;
     match output {
         Output::Text => writeln!(out, "; both are {zone} serial {serial}")?,
         Output::Json => {

@@ -17,7 +17,7 @@ use crate::error::AuditError;
 use crate::log::cause_json;
 use crate::moment::TimeText;
 use crate::page::Room;
-use crate::past::{Past, step_of};
+use crate::past::Past;
 use crate::show::each_record;
 
 /// The format that the first line names.
@@ -37,7 +37,7 @@ pub(super) fn write(
         return write_beginning(past, zone, oldest, out);
     };
     let one = |seq: u64, out: &mut dyn io::Write| -> Result<(), AuditError> {
-        let line = version_json(zone, &*step_of(past, zone, seq)?);
+        let line = version_json(zone, &*past.step(zone, seq)?);
         Ok(writeln!(out, "{line}")?)
     };
     // Versions that left the history since the previous page are missing. The numbers show this.
@@ -55,11 +55,11 @@ fn write_beginning(
     oldest: u64,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let first = step_of(past, zone, oldest)?;
+    let first = past.step(zone, oldest)?;
     let before = match &first.from {
         None => None,
         Some((serial, _)) => {
-            let contents = past.contents(zone, oldest - 1).map_err(AuditError::Store)?;
+            let contents = past.contents(zone, oldest - 1)?;
             Some((*serial, contents))
         }
     };

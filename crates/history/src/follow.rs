@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::error::{AuditError, Output};
 use crate::page::Room;
-use crate::past::{Past, last_version, step_of};
+use crate::past::{Past, last_version};
 use crate::{export, log};
 
 /// How many pages of versions are searched at a time, from the oldest on. A page has no room for more, and the index
@@ -98,7 +98,7 @@ impl Cursor {
 }
 
 fn given(past: &dyn Past, zone: &Name, seq: u64) -> Result<Given, AuditError> {
-    let (serial, _) = past.moment(zone, seq).map_err(AuditError::Store)?;
+    let (serial, _) = past.moment(zone, seq)?;
     let serial = serial.encode();
     Ok(Given { seq, serial })
 }
@@ -182,7 +182,7 @@ fn one(
         log::write_version(past, zone, seq, followed.filter, output, out)?;
         return Ok(());
     }
-    let step = step_of(past, zone, seq)?;
+    let step = past.step(zone, seq)?;
     if followed.filter.fits(&step) {
         writeln!(out, "{}", export::version_json(zone, &step))?;
     }
@@ -208,7 +208,7 @@ fn first_after(
 ) -> Result<(u64, Lost), AuditError> {
     let serial = Serial::decode(given.serial);
     if (oldest..=newest).contains(&given.seq) {
-        let (known, _) = past.moment(zone, given.seq).map_err(AuditError::Store)?;
+        let (known, _) = past.moment(zone, given.seq)?;
         if known == serial {
             return Ok((given.seq + 1, Lost::None));
         }
@@ -217,7 +217,7 @@ fn first_after(
     let last = last_version(past, zone, (oldest, newest), &is_seen)?;
     let lost = match oldest.checked_sub(given.seq.saturating_add(1)) {
         _ if given.seq == UNKNOWN && last < oldest => {
-            let first = step_of(past, zone, oldest)?;
+            let first = past.step(zone, oldest)?;
             match &first.from {
                 Some((before, _)) if *before == serial => Lost::None,
                 Some(_) | None => Lost::Unknown,

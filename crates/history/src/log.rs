@@ -11,7 +11,7 @@ use zone::journal::Topic;
 
 use crate::error::{AuditError, Output};
 use crate::moment::TimeText;
-use crate::past::{Past, begins, last_version, step_of};
+use crate::past::{Past, begins, last_version};
 use crate::printable::printable;
 
 /// The most causes in a line of text.
@@ -113,7 +113,7 @@ pub(super) fn write(
             continue;
         };
         let mut one = |seq: u64| -> Result<bool, AuditError> {
-            let (_, time_ms) = past.moment(zone, seq).map_err(AuditError::Store)?;
+            let (_, time_ms) = past.moment(zone, seq)?;
             if filter.since_ms.is_some_and(|since| time_ms < since) {
                 return Ok(false);
             }
@@ -157,7 +157,7 @@ fn write_beginning(
     filter: &Filter,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let (_, time_ms) = past.moment(zone, oldest).map_err(AuditError::Store)?;
+    let (_, time_ms) = past.moment(zone, oldest)?;
     if filter.since_ms.is_none_or(|since| since <= time_ms) {
         let begins = begins(past, zone)?;
         writeln!(out, "; the history of {zone} begins at {begins}")?;
@@ -176,7 +176,7 @@ pub(super) fn write_version(
 ) -> Result<bool, AuditError> {
     let name = filter.name.as_ref();
     if let (Some(name), None, Output::Text) = (name, &filter.object, output) {
-        let part = past.step_of(zone, seq, name).map_err(AuditError::Store)?;
+        let part = past.step_of(zone, seq, name)?;
         let is_wanted = filter.fits(&part.step);
         if is_wanted {
             write_text(
@@ -188,7 +188,7 @@ pub(super) fn write_version(
         }
         return Ok(is_wanted);
     }
-    let step = step_of(past, zone, seq)?;
+    let step = past.step(zone, seq)?;
     let is_wanted = filter.fits(&step);
     if is_wanted {
         match output {

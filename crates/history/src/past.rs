@@ -26,28 +26,28 @@ pub trait Past {
     /// The step that leads to a version.
     ///
     /// # Errors
-    /// The reason, when the store cannot read it.
-    fn step(&self, zone: &Name, seq: u64) -> Result<Option<Arc<Step>>, String>;
+    /// [`AuditError::Store`] when the store cannot read it.
+    fn step(&self, zone: &Name, seq: u64) -> Result<Arc<Step>, AuditError>;
     /// The kept steps that lead to these versions, oldest first.
     ///
     /// # Errors
-    /// The reason, when the store cannot read one.
-    fn steps(&self, zone: &Name, seqs: RangeInclusive<u64>) -> Result<Vec<Arc<Step>>, String>;
+    /// [`AuditError::Store`] when the store cannot read one.
+    fn steps(&self, zone: &Name, seqs: RangeInclusive<u64>) -> Result<Vec<Arc<Step>>, AuditError>;
     /// What the step that leads to a version does to one name. It may contain more than that.
     ///
     /// # Errors
-    /// The reason, when the store cannot read it.
-    fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartialStep, String>;
+    /// [`AuditError::Store`] when the store cannot read it.
+    fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartialStep, AuditError>;
     /// The serial and time (milliseconds since 1970 UTC) of a version whose step is kept.
     ///
     /// # Errors
-    /// The reason, when the store cannot read it.
-    fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), String>;
+    /// [`AuditError::Store`] when the store cannot read it.
+    fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), AuditError>;
     /// Calls `call` with the numbers of the kept versions in this range that may concern a topic, in descending
     /// order, until it returns false or an error.
     ///
     /// # Errors
-    /// The error of `call`, or the reason why the store cannot be read.
+    /// The error of `call`, or [`AuditError::Store`].
     fn find(
         &self,
         zone: &Name,
@@ -58,23 +58,23 @@ pub trait Past {
     /// The contents of a version.
     ///
     /// # Errors
-    /// The reason, when the store cannot read it.
-    fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, String>;
+    /// [`AuditError::Store`] when the store cannot read it.
+    fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, AuditError>;
     /// Like [`Self::contents`]; only the records at one name are required.
     ///
     /// # Errors
-    /// The reason, when the store cannot read it.
-    fn contents_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<Contents, String>;
+    /// [`AuditError::Store`] when the store cannot read it.
+    fn contents_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<Contents, AuditError>;
     /// The difference between two versions, the older one first; `None` when they are the same.
     ///
     /// # Errors
-    /// The reason, when the store cannot read it.
-    fn difference(&self, zone: &Name, older: u64, newer: u64) -> Result<Option<Net>, String>;
+    /// [`AuditError::Store`] when the store cannot read it.
+    fn difference(&self, zone: &Name, older: u64, newer: u64) -> Result<Option<Net>, AuditError>;
     /// Verifies the kept history of a zone.
     ///
     /// # Errors
-    /// The reason, when the store cannot be read. Damage is no error.
-    fn verify(&self, zone: &Name) -> Result<Verdict, String>;
+    /// [`AuditError::Store`] when the store cannot be read. Damage is no error.
+    fn verify(&self, zone: &Name) -> Result<Verdict, AuditError>;
     /// The status without the stored histories; `None` when no server is running.
     fn status(&self) -> Option<status::Status>;
     /// The extent of a zone's stored history; `None` when nothing is stored or it cannot be read.
@@ -144,7 +144,7 @@ pub(super) fn begins(past: &dyn Past, zone: &Name) -> Result<String, AuditError>
         zone: zone.clone(),
         known: past.zones(),
     })?;
-    let (serial, time_ms) = past.moment(zone, oldest).map_err(AuditError::Store)?;
+    let (serial, time_ms) = past.moment(zone, oldest)?;
     Ok(format!("serial {serial}, {}", TimeText(time_ms)))
 }
 
@@ -157,16 +157,8 @@ pub(super) fn last_version(
     holds: &dyn Fn((Serial, u64)) -> bool,
 ) -> Result<u64, AuditError> {
     last_of(range, |seq| {
-        let moment = past.moment(zone, seq).map_err(AuditError::Store)?;
-        Ok(holds(moment))
+        Ok::<_, AuditError>(holds(past.moment(zone, seq)?))
     })
-}
-
-/// A step; its absence is an error.
-pub(super) fn step_of(past: &dyn Past, zone: &Name, seq: u64) -> Result<Arc<Step>, AuditError> {
-    past.step(zone, seq)
-        .map_err(AuditError::Store)?
-        .ok_or_else(|| AuditError::Store(format!("version {seq} of {zone} is missing")))
 }
 
 /// Steps, oldest first; their absence is an error.
@@ -175,7 +167,7 @@ pub(super) fn steps_of(
     zone: &Name,
     seqs: RangeInclusive<u64>,
 ) -> Result<Vec<Arc<Step>>, AuditError> {
-    let steps = past.steps(zone, seqs.clone()).map_err(AuditError::Store)?;
+    let steps = past.steps(zone, seqs.clone())?;
     if !steps.iter().map(|step| step.seq).eq(seqs.clone()) {
         let (first, last) = (seqs.start(), seqs.end());
         let error =
@@ -196,5 +188,4 @@ pub(super) fn contents_at(
         Some(name) => past.contents_of(zone, seq, name),
         None => past.contents(zone, seq),
     }
-    .map_err(AuditError::Store)
 }

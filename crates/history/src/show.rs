@@ -19,7 +19,7 @@ pub(super) fn write(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let (serial, time_ms) = past.moment(zone, seq).map_err(AuditError::Store)?;
+    let (serial, time_ms) = past.moment(zone, seq)?;
     let contents = contents_at(past, zone, seq, name)?;
     if output == Output::Text {
         let time = TimeText(time_ms);

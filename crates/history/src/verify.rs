@@ -25,7 +25,7 @@ pub(super) fn write(
 ) -> Result<(), AuditError> {
     let mut broken = Vec::new();
     for zone in zones {
-        let verdict = past.verify(zone).map_err(AuditError::Store)?;
+        let verdict = past.verify(zone)?;
         match output {
             Output::Text => write_text(zone, &verdict, out)?,
             Output::Json => writeln!(out, "{}", verdict_json(zone, &verdict))?,

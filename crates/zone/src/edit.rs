@@ -136,17 +136,6 @@ impl Edit {
         }
     }
 
-    /// The number of owners changed so far.
-    #[must_use]
-    pub fn touched_count(&self) -> usize {
-        self.touched.len()
-    }
-
-    /// The keys of the owners changed so far, in canonical order.
-    pub fn touched_keys(&self) -> impl Iterator<Item = &[u8]> {
-        self.touched.keys().map(Node::key)
-    }
-
     /// The keys of the owners changed so far, in canonical order, each with its tag.
     pub fn touched(&self) -> impl Iterator<Item = (&[u8], u32)> {
         let touched = self.touched.iter();

@@ -286,7 +286,7 @@ proptest! {
         for (tag, touch) in (0..).zip(&edit.touches) {
             touch.run(&mut undone, tag);
         }
-        let keys: Vec<Vec<u8>> = undone.touched_keys().map(<[u8]>::to_vec).collect();
+        let keys: Vec<Vec<u8>> = undone.touched().map(|(key, _)| key.to_vec()).collect();
         for key in keys {
             match before.get(&key) {
                 Some(node) => undone.set(node.clone(), 99),

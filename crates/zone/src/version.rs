@@ -46,27 +46,26 @@ pub struct Version {
 impl Version {
     /// A version read from the store. Costs a pass over the zone.
     #[must_use]
-    pub fn restore(
+    pub(crate) fn restore(
         seq: u64,
         serial: Serial,
         time_ms: u64,
         contents: Contents,
-        history: Vector<Arc<Step>>,
+        history: History,
         link: Option<Link>,
     ) -> Self {
-        let octets = history.iter().map(|step| step.octets()).sum();
         let tree = ContentTree::of(&contents);
-        let hashes = (link, tree);
-        Self::with_history(seq, serial, time_ms, contents, (history, octets), hashes)
+        Self::new(seq, serial, time_ms, contents, history, link, tree)
     }
 
-    fn with_history(
+    fn new(
         seq: u64,
         serial: Serial,
         time_ms: u64,
         contents: Contents,
-        (history, history_octets): (Vector<Arc<Step>>, usize),
-        (link, tree): (Option<Link>, ContentTree),
+        history: History,
+        link: Option<Link>,
+        tree: ContentTree,
     ) -> Self {
         let soa_rdata = contents.soa().rdata(serial);
         Self {
@@ -75,11 +74,18 @@ impl Version {
             time_ms,
             contents,
             soa_rdata,
-            history,
-            history_octets,
+            history: history.steps,
+            history_octets: history.octets,
             link,
             tree,
             condensed: NetCache::default(),
+        }
+    }
+
+    fn kept_history(&self) -> History {
+        History {
+            steps: self.history.clone(),
+            octets: self.history_octets,
         }
     }
 
@@ -138,6 +144,37 @@ impl Version {
     }
 }
 
+/// The latest steps that lead to a version, oldest first, with their size.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct History {
+    pub(crate) steps: Vector<Arc<Step>>,
+    octets: usize,
+}
+
+impl History {
+    /// Adds the newest step and drops the oldest until the limits hold.
+    pub(crate) fn push(&mut self, step: Arc<Step>, limits: MemoryLimits) {
+        self.octets += step.octets();
+        self.steps.push_back(step);
+        while self.steps.len() > limits.steps || self.octets > limits.octets {
+            let Some(dropped) = self.steps.pop_front() else {
+                return;
+            };
+            self.octets -= dropped.octets();
+        }
+    }
+
+    /// Adds a step before the oldest; false when there is no room.
+    pub(crate) fn push_front(&mut self, step: Arc<Step>, limits: MemoryLimits) -> bool {
+        let fits = self.steps.len() < limits.steps && self.octets + step.octets() <= limits.octets;
+        if fits {
+            self.octets += step.octets();
+            self.steps.push_front(step);
+        }
+        fits
+    }
+}
+
 /// A version that is built but not durable yet.
 #[derive(Debug)]
 pub struct Candidate {
@@ -192,17 +229,19 @@ impl Candidate {
         let link = Link::of(&step, contents.apex(), before, content);
         step.link = Some(link);
         let step = Arc::new(step);
-        let (mut history, mut octets) = previous
-            .map(|version| (version.history.clone(), version.history_octets))
-            .unwrap_or_default();
+        let mut history = previous.map(Version::kept_history).unwrap_or_default();
         if step.from.is_some() {
-            octets += step.octets();
-            history.push_back(Arc::clone(&step));
+            history.push(Arc::clone(&step), limits);
         }
-        trim(&mut history, &mut octets, limits);
-        let kept = (history, octets);
-        let hashes = (Some(link), tree);
-        let version = Version::with_history(step.seq, serial, time_ms, contents, kept, hashes);
+        let version = Version::new(
+            step.seq,
+            serial,
+            time_ms,
+            contents,
+            history,
+            Some(link),
+            tree,
+        );
         Self { version, step }
     }
 
@@ -235,15 +274,6 @@ fn tree_after(previous: Option<&Version>, step: &Step, contents: &Contents) -> C
         ContentTree::of(contents)
     } else {
         previous.tree.updated(contents, &touched)
-    }
-}
-
-fn trim(history: &mut Vector<Arc<Step>>, octets: &mut usize, limits: MemoryLimits) {
-    while history.len() > limits.steps || *octets > limits.octets {
-        match history.pop_front() {
-            Some(step) => *octets -= step.octets(),
-            None => return,
-        }
     }
 }
 

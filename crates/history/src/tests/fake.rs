@@ -154,6 +154,10 @@ impl Fake {
     }
 }
 
+fn missing() -> AuditError {
+    AuditError::Store("no such version".to_owned())
+}
+
 impl Past for Fake {
     fn zones(&self) -> Vec<Name> {
         self.zones.clone()
@@ -164,18 +168,18 @@ impl Past for Fake {
         self.zones.contains(zone).then_some((first.seq, last.seq))
     }
 
-    fn step(&self, _: &Name, seq: u64) -> Result<Option<Arc<Step>>, String> {
+    fn step(&self, _: &Name, seq: u64) -> Result<Arc<Step>, AuditError> {
         self.looked_at.borrow_mut().push(seq);
-        Ok(self.version(seq))
+        self.version(seq).ok_or_else(missing)
     }
 
-    fn steps(&self, zone: &Name, seqs: RangeInclusive<u64>) -> Result<Vec<Arc<Step>>, String> {
-        let steps = seqs.map(|seq| self.step(zone, seq));
-        steps.filter_map(Result::transpose).collect()
+    fn steps(&self, zone: &Name, seqs: RangeInclusive<u64>) -> Result<Vec<Arc<Step>>, AuditError> {
+        let kept = seqs.filter(|seq| self.version(*seq).is_some());
+        kept.map(|seq| self.step(zone, seq)).collect()
     }
 
-    fn step_of(&self, zone: &Name, seq: u64, _: &Name) -> Result<PartialStep, String> {
-        let step = self.step(zone, seq)?.ok_or("no such version")?;
+    fn step_of(&self, zone: &Name, seq: u64, _: &Name) -> Result<PartialStep, AuditError> {
+        let step = self.step(zone, seq)?;
         Ok(PartialStep {
             step: (*step).clone(),
             removed: step.removed.len(),
@@ -183,9 +187,9 @@ impl Past for Fake {
         })
     }
 
-    fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), String> {
+    fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), AuditError> {
         assert!(self.zones.contains(zone), "{zone}");
-        let step = self.version(seq).ok_or("no such version")?;
+        let step = self.version(seq).ok_or_else(missing)?;
         Ok((step.serial, step.time_ms))
     }
 
@@ -214,23 +218,25 @@ impl Past for Fake {
         Ok(())
     }
 
-    fn contents_of(&self, zone: &Name, seq: u64, _: &Name) -> Result<Contents, String> {
+    fn contents_of(&self, zone: &Name, seq: u64, _: &Name) -> Result<Contents, AuditError> {
         self.contents(zone, seq)
     }
 
-    fn verify(&self, _: &Name) -> Result<Verdict, String> {
+    fn verify(&self, _: &Name) -> Result<Verdict, AuditError> {
         Ok(self.verdict.clone())
     }
 
-    fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, String> {
+    fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, AuditError> {
         let mut contents = Contents::empty(zone, soa());
         for step in self.steps.iter().filter(|step| step.seq <= seq) {
-            contents = step.apply(&contents).map_err(|error| error.to_string())?;
+            contents = step
+                .apply(&contents)
+                .map_err(|error| AuditError::Store(error.to_string()))?;
         }
         Ok(contents)
     }
 
-    fn difference(&self, _: &Name, older: u64, newer: u64) -> Result<Option<Net>, String> {
+    fn difference(&self, _: &Name, older: u64, newer: u64) -> Result<Option<Net>, AuditError> {
         let between = |step: &&Arc<Step>| older < step.seq && step.seq <= newer;
         let steps: Vec<_> = self.steps.iter().filter(between).cloned().collect();
         Ok(Net::of(&steps))

@@ -16,7 +16,7 @@ use crate::delta::{OwnerChange, OwnerChanges};
 use crate::edit::diff_nodes;
 use crate::journal::codec::{SNAPSHOT, STEP, StreamError, Streamed};
 use crate::journal::head::Base;
-use crate::journal::reader::{ReadError, Reader, TRIES, no_version, unreadable};
+use crate::journal::reader::{ReadError, Reader};
 use crate::journal::store::Store;
 use crate::journal::{Stored, load, step, stream_seek};
 use crate::{Net, Node, Version};
@@ -41,27 +41,18 @@ impl Reader {
         (older, newer): (u64, u64),
         near: Option<&Version>,
     ) -> Result<Option<Net>, ReadError> {
-        let mut tries = 0;
-        loop {
-            let stored = self.stored(apex)?;
-            let lowest = stored.head.oldest.saturating_sub(1).max(1);
-            for seq in [older, newer] {
-                if !(lowest..=stored.head.seq).contains(&seq) {
-                    return Err(no_version(apex, seq, &stored));
-                }
-            }
-            if older >= newer {
-                return Ok(None);
-            }
-            tries += 1;
-            let near = near.filter(|near| near.seq <= stored.head.seq);
-            match net(&self.store, &stored, (older, newer), near, CONDENSED_STEPS) {
-                Ok(net) => return Ok(Some(net)),
-                // The history may have changed during the read.
-                Err(StreamError::Damaged(_)) if tries < TRIES => {}
-                Err(error) => return Err(unreadable(apex, newer, error)),
-            }
+        let stored = || {
+            self.with_contents(apex, older)?;
+            self.with_contents(apex, newer)
+        };
+        if older >= newer {
+            return stored().map(|_| None);
         }
+        let net = self.retry(newer, stored, |stored| {
+            let near = near.filter(|near| near.seq <= stored.head.seq);
+            net(&self.store, stored, (older, newer), near, CONDENSED_STEPS)
+        });
+        net.map(Some)
     }
 }
 

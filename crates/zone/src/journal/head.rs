@@ -165,22 +165,14 @@ pub(super) fn put_older(batch: &mut Batch, id: u32, before: &Arc<Vec<Base>>, now
 /// Reads the list of a zone's older snapshots.
 pub(super) fn read_older(store: &Store, id: u32) -> Result<Arc<Vec<Base>>, StoreError> {
     let mut older = Vec::new();
-    let mut from = older_key(id, 0).to_vec();
-    let end = codec::zone_key(OLDER, id + 1);
-    loop {
-        let page = store.range(&from, &end, PAGE)?;
-        let Some((last, _)) = page.last() else {
-            return Ok(Arc::new(older));
-        };
-        from = last.to_vec();
-        from.push(0);
-        older.extend(page.iter().filter_map(|(key, value)| {
-            let octets = unseal(key, value)?.try_into().ok()?;
-            Some(Base {
-                seq: codec::seq_of(key)?,
-                snapshot: true,
-                octets: u64::from_be_bytes(octets),
-            })
+    for entry in store.entries(&older_key(id, 0), &codec::zone_key(OLDER, id + 1), PAGE) {
+        let (key, value) = entry?;
+        let octets = unseal(&key, &value).and_then(|octets| octets.try_into().ok());
+        older.extend(codec::seq_of(&key).zip(octets).map(|(seq, octets)| Base {
+            seq,
+            snapshot: true,
+            octets: u64::from_be_bytes(octets),
         }));
     }
+    Ok(Arc::new(older))
 }

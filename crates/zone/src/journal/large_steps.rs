@@ -210,18 +210,13 @@ pub(super) fn is_stored(store: &Store, step: &Step, id: u32) -> Result<bool, Sto
 
 /// The numbers of a zone's large steps that have no list yet.
 pub(super) fn without_list(store: &Store, id: u32) -> Result<Vec<u64>, StoreError> {
-    let (mut found, end) = (Vec::new(), codec::zone_key(codec::LARGE, id + 1));
-    let mut from = large_key(id, 0).to_vec();
-    loop {
-        let page = store.range(&from, &end, 64)?;
-        let Some((last, _)) = page.last() else {
-            return Ok(found);
-        };
-        from = last.to_vec();
-        from.push(0);
-        let due = page
-            .iter()
-            .filter(|(key, value)| parts_in(key, value) == Some(0));
-        found.extend(due.filter_map(|(key, _)| codec::seq_of(key)));
+    let mut found = Vec::new();
+    let end = codec::zone_key(codec::LARGE, id + 1);
+    for entry in store.entries(&large_key(id, 0), &end, 64) {
+        let (key, value) = entry?;
+        if parts_in(&key, &value) == Some(0) {
+            found.extend(codec::seq_of(&key));
+        }
     }
+    Ok(found)
 }

@@ -4,12 +4,12 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use dns::{Name, Serial};
-use imbl::Vector;
 
 use crate::journal::codec::{self, STEP, Stream, StreamError, Streamed};
 use crate::journal::head::{Base, Head};
 use crate::journal::store::{Store, StoreError};
 use crate::journal::{Stored, step};
+use crate::version::History;
 use crate::{Contents, Link, MemoryLimits, Step, Version};
 
 /// A version that is being built.
@@ -128,53 +128,17 @@ impl State {
     }
 }
 
-/// The history of a version in memory while it is read.
-struct History {
-    steps: Vector<Arc<Step>>,
-    octets: usize,
-    limits: MemoryLimits,
-}
-
-impl History {
-    /// Adds the newest step and drops the oldest until the limits hold.
-    fn push(&mut self, step: Arc<Step>) {
-        self.octets += step.octets();
-        self.steps.push_back(step);
-        while self.steps.len() > self.limits.steps || self.octets > self.limits.octets {
-            let Some(dropped) = self.steps.pop_front() else {
-                return;
-            };
-            self.octets -= dropped.octets();
-        }
-    }
-
-    /// Adds a step before the oldest; false when there is no room.
-    fn unshift(&mut self, step: Arc<Step>) -> bool {
-        let fits = self.steps.len() < self.limits.steps
-            && self.octets + step.octets() <= self.limits.octets;
-        if fits {
-            self.octets += step.octets();
-            self.steps.push_front(step);
-        }
-        fits
-    }
-}
-
 /// Restores the newest undamaged version of a zone. Damage of the base is an error; damage after it ends the replay.
 pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> Streamed<Sound> {
     let Stored { apex, head, .. } = stored;
     let mut state = read_base(store, stored)?;
-    let mut history = History {
-        steps: Vector::new(),
-        octets: 0,
-        limits,
-    };
+    let mut history = History::default();
     let mut fault = None;
     while state.seq < head.seq {
         let next = read_step(store, apex, stored.id, state.seq + 1)
             .and_then(|step| state.advance(&step).map(|()| step));
         match next {
-            Ok(step) if step.seq >= head.oldest => history.push(Arc::new(step)),
+            Ok(step) if step.seq >= head.oldest => history.push(Arc::new(step), limits),
             // Needed from the base on, but no longer part of the history.
             Ok(_) => {}
             Err(StreamError::Damaged(what)) => {
@@ -191,7 +155,7 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
     }
     // No step was dropped, so there may be room for steps from before the base.
     if history.steps.len() as u64 == state.seq.saturating_sub(head.base.seq) {
-        extend_back(store, stored, &mut history);
+        extend_back(store, stored, &mut history, limits);
     }
     let State {
         seq,
@@ -212,12 +176,12 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
         }
         link => link,
     };
-    let version = Version::restore(seq, serial, time_ms, contents, history.steps, link);
+    let version = Version::restore(seq, serial, time_ms, contents, history, link);
     Ok(Sound { version, fault })
 }
 
 /// Adds undamaged steps from before the base to the history.
-fn extend_back(store: &Store, stored: &Stored, history: &mut History) {
+fn extend_back(store: &Store, stored: &Stored, history: &mut History, limits: MemoryLimits) {
     let Head { oldest, base, .. } = stored.head;
     let mut after = history.steps.front().and_then(|step| step.from.clone());
     for seq in (oldest..=base.seq).rev() {
@@ -231,7 +195,7 @@ fn extend_back(store: &Store, stored: &Stored, history: &mut History) {
             return;
         }
         after.clone_from(&step.from);
-        if !history.unshift(Arc::new(step)) {
+        if !history.push_front(Arc::new(step), limits) {
             return;
         }
     }

@@ -5,7 +5,7 @@ use dns::{Name, SortKey};
 use crate::journal::codec::{StreamError, Streamed};
 use crate::journal::index::Finder;
 use crate::journal::partial_step::PartialStep;
-use crate::journal::reader::{ReadError, Reader, TRIES, unreadable};
+use crate::journal::reader::{ReadError, Reader};
 use crate::journal::topic::Topic;
 use crate::journal::{Stored, load, partial_step, step, stream_seek};
 use crate::{Contents, Edit, Version};
@@ -34,17 +34,11 @@ impl Reader {
         if seq < stored.head.oldest || seq < stored.head.indexed {
             return plain();
         }
-        let mut tries = 0;
-        loop {
-            let stored = self.stored(apex)?;
-            tries += 1;
-            match self.name_at(&stored, seq, (name, key.as_bytes()), near) {
-                Ok(contents) => return Ok(contents),
-                // The history may have changed during the read.
-                Err(StreamError::Damaged(_)) if tries < TRIES => {}
-                Err(error) => return Err(unreadable(apex, seq, error)),
-            }
-        }
+        self.retry(
+            seq,
+            || self.stored(apex),
+            |stored| self.name_at(stored, seq, (name, key.as_bytes()), near),
+        )
     }
 
     /// Builds the records of a name from the nearest contents.

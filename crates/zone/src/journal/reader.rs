@@ -22,7 +22,7 @@ const NEAR_STEPS: u64 = 2000;
 /// From this many steps on, two threads read them.
 const MANY_STEPS: u64 = 100;
 /// How often a read is tried again when the history changed during it.
-pub(super) const TRIES: usize = 3;
+const TRIES: usize = 3;
 
 /// Why a part of the history cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -121,18 +121,54 @@ impl Reader {
     /// # Errors
     /// [`ReadError`] when the step does not exist or cannot be read.
     pub fn step(&self, apex: &Name, seq: u64) -> Result<Step, ReadError> {
+        self.retry(
+            seq,
+            || self.with_step(apex, seq),
+            |stored| load::read_step(&self.store, &stored.apex, stored.id, seq),
+        )
+    }
+
+    /// Reads a version of the zone that `stored` returns. Tries again when it is damaged, because the history may have
+    /// changed during the read.
+    pub(super) fn retry<T>(
+        &self,
+        seq: u64,
+        stored: impl Fn() -> Result<Stored, ReadError>,
+        read: impl Fn(&Stored) -> Result<T, StreamError>,
+    ) -> Result<T, ReadError> {
         let mut tries = 0;
         loop {
-            let stored = self.stored(apex)?;
-            if !(stored.head.oldest..=stored.head.seq).contains(&seq) {
-                return Err(no_version(apex, seq, &stored));
-            }
+            let stored = stored()?;
             tries += 1;
-            match load::read_step(&self.store, &stored.apex, stored.id, seq) {
-                Ok(step) => return Ok(step),
+            match read(&stored) {
+                Ok(value) => return Ok(value),
                 Err(StreamError::Damaged(_)) if tries < TRIES => {}
-                Err(error) => return Err(unreadable(apex, seq, error)),
+                Err(error) => return Err(unreadable(&stored.apex, seq, error)),
             }
+        }
+    }
+
+    /// The zone; an error when it has no step to this version.
+    fn with_step(&self, apex: &Name, seq: u64) -> Result<Stored, ReadError> {
+        self.kept(apex, seq, |head| head.oldest)
+    }
+
+    /// The zone; an error when the contents of this version cannot be built.
+    pub(super) fn with_contents(&self, apex: &Name, seq: u64) -> Result<Stored, ReadError> {
+        self.kept(apex, seq, |head| head.oldest.saturating_sub(1).max(1))
+    }
+
+    fn kept(&self, apex: &Name, seq: u64, lowest: fn(&Head) -> u64) -> Result<Stored, ReadError> {
+        let stored = self.stored(apex)?;
+        if (lowest(&stored.head)..=stored.head.seq).contains(&seq) {
+            Ok(stored)
+        } else {
+            Err(ReadError::NoVersion {
+                apex: apex.clone(),
+                seq,
+                oldest: stored.head.oldest,
+                newest: stored.head.seq,
+            })
         }
     }
 
@@ -163,10 +199,7 @@ impl Reader {
     /// # Errors
     /// [`ReadError`] when the step does not exist or cannot be read.
     pub fn moment(&self, apex: &Name, seq: u64) -> Result<(Serial, u64), ReadError> {
-        let stored = self.stored(apex)?;
-        if !(stored.head.oldest..=stored.head.seq).contains(&seq) {
-            return Err(no_version(apex, seq, &stored));
-        }
+        let stored = self.with_step(apex, seq)?;
         step::peek_version(&self.store, stored.id, seq)
             .map(|(serial, time_ms, _)| (serial, time_ms))
             .map_err(|error| unreadable(apex, seq, error))
@@ -262,20 +295,11 @@ impl Reader {
         seq: u64,
         near: Option<&Version>,
     ) -> Result<Contents, ReadError> {
-        let mut tries = 0;
-        loop {
-            let stored = self.stored(apex)?;
-            let lowest = stored.head.oldest.saturating_sub(1).max(1);
-            if !(lowest..=stored.head.seq).contains(&seq) {
-                return Err(no_version(apex, seq, &stored));
-            }
-            tries += 1;
-            match self.build(seq, near, &stored) {
-                Ok(state) => return Ok(state.contents),
-                Err(StreamError::Damaged(_)) if tries < TRIES => {}
-                Err(error) => return Err(unreadable(apex, seq, error)),
-            }
-        }
+        self.retry(
+            seq,
+            || self.with_contents(apex, seq),
+            |stored| Ok(self.build(seq, near, stored)?.contents),
+        )
     }
 
     /// Builds a version from the nearest contents.
@@ -334,16 +358,7 @@ pub fn last_of<E>(
     Ok(low - 1)
 }
 
-pub(super) fn no_version(apex: &Name, seq: u64, stored: &Stored) -> ReadError {
-    ReadError::NoVersion {
-        apex: apex.clone(),
-        seq,
-        oldest: stored.head.oldest,
-        newest: stored.head.seq,
-    }
-}
-
-pub(super) fn unreadable(apex: &Name, seq: u64, error: StreamError) -> ReadError {
+fn unreadable(apex: &Name, seq: u64, error: StreamError) -> ReadError {
     match error {
         StreamError::Damaged(what) => ReadError::Damaged {
             apex: apex.clone(),

@@ -3,12 +3,12 @@
 //! It copies only what heads name, entry by entry, each stream up to its first unreadable entry. It does not check
 //! the contents: loading checks every part and removes what is damaged.
 
+use crate::journal::BATCH_ENTRIES;
 use crate::journal::codec::{self, HEAD, OLDER, SNAPSHOT, STEP, ZONE};
 use crate::journal::head::{Head, read_older};
 use crate::journal::store::{Batch, Store, StoreError};
 
 const PAGE: usize = 32;
-const BATCH_ENTRIES: usize = 256;
 
 /// Copies what is readable. An error of the damaged database ends the current stream; an error of the new one ends
 /// the copy.
@@ -18,9 +18,11 @@ pub(super) fn copy_readable(from: &Store, to: &Store) -> Result<(), StoreError> 
         to,
         batch: Batch::default(),
     };
-    let names = copy.read_range(&codec::zone_key(ZONE, 0), &[ZONE + 1]);
-    for id in names.iter().filter_map(|key| codec::id_of(key)) {
-        copy.zone(id)?;
+    let names = from.entries(&codec::zone_key(ZONE, 0), &[ZONE + 1], PAGE);
+    for (key, _) in names.map_while(Result::ok) {
+        if let Some(id) = codec::id_of(&key) {
+            copy.zone(id)?;
+        }
     }
     let Copy { batch, .. } = copy;
     to.write(batch)?;
@@ -87,18 +89,5 @@ impl Copy<'_> {
                 self.to.write(std::mem::take(&mut self.batch))?;
             }
         }
-    }
-
-    /// The readable keys of a range.
-    fn read_range(&self, low: &[u8], high: &[u8]) -> Vec<Vec<u8>> {
-        let mut keys: Vec<Vec<u8>> = Vec::new();
-        let mut from = low.to_vec();
-        while let Ok(page) = self.from.range(&from, high, PAGE) {
-            let Some((last, _)) = page.last() else { break };
-            from = last.to_vec();
-            from.push(0);
-            keys.extend(page.iter().map(|(key, _)| key.to_vec()));
-        }
-        keys
     }
 }

@@ -41,26 +41,17 @@ pub(super) fn garbage_of(id: u32) -> [Garbage; 8] {
 pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
     let mut scan = Scan::default();
     let mut ids = BTreeMap::new();
-    let mut from = codec::zone_key(ZONE, 0).to_vec();
-    loop {
-        let page = store.range(&from, &[ZONE + 1], BATCH_ENTRIES)?;
-        let Some((last, _)) = page.last() else { break };
-        from = last.to_vec();
-        from.push(0);
-        for (key, value) in &page {
-            let Some(id) = codec::id_of(key) else {
-                continue;
-            };
-            scan.next_id = scan.next_id.max(id + 1);
-            let apex = codec::unseal(key, value).and_then(|wire| Name::from_wire(wire).ok());
-            match apex {
-                Some(apex) => ids.insert(id, apex),
-                None => {
-                    scan.notes
-                        .push(format!("the name of zone {id} in the database is damaged"));
-                    None
-                }
-            };
+    for entry in store.entries(&codec::zone_key(ZONE, 0), &[ZONE + 1], BATCH_ENTRIES) {
+        let (key, value) = entry?;
+        let Some(id) = codec::id_of(&key) else {
+            continue;
+        };
+        scan.next_id = scan.next_id.max(id + 1);
+        match codec::unseal(&key, &value).and_then(|wire| Name::from_wire(wire).ok()) {
+            Some(apex) => drop(ids.insert(id, apex)),
+            None => scan
+                .notes
+                .push(format!("the name of zone {id} in the database is damaged")),
         }
     }
     for (id, apex) in ids {

@@ -297,11 +297,7 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<(Octets, Octets)>, StoreError> {
         self.with("reading the database", |open| {
-            open.db
-                .range(low..high)
-                .take(limit)
-                .map(|entry| entry.map(|(key, value)| (Octets(key), Octets(value))))
-                .collect()
+            first_of(open.db.range(low..high), limit)
         })
     }
 
@@ -313,12 +309,29 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<(Octets, Octets)>, StoreError> {
         self.with("reading the database", |open| {
-            open.db
-                .range(low..high)
-                .rev()
-                .take(limit)
-                .map(|entry| entry.map(|(key, value)| (Octets(key), Octets(value))))
-                .collect()
+            first_of(open.db.range(low..high).rev(), limit)
+        })
+    }
+
+    /// The entries from `low` to `high` (exclusive), in ascending order of keys. Reads `page` of them at a time.
+    pub(super) fn entries<'s>(
+        &'s self,
+        low: &[u8],
+        high: &[u8],
+        page: usize,
+    ) -> impl Iterator<Item = Result<(Octets, Octets), StoreError>> + use<'s> {
+        let (mut from, high) = (low.to_vec(), high.to_vec());
+        let mut read = Vec::new().into_iter();
+        std::iter::from_fn(move || {
+            if read.len() == 0 {
+                match self.range(&from, &high, page) {
+                    Ok(found) => read = found.into_iter(),
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+            let (key, value) = read.next()?;
+            from = [&key[..], &[0]].concat();
+            Some(Ok((key, value)))
         })
     }
 
@@ -354,6 +367,16 @@ impl Store {
         }
         done
     }
+}
+
+fn first_of(
+    entries: impl Iterator<Item = sled::Result<(sled::IVec, sled::IVec)>>,
+    limit: usize,
+) -> sled::Result<Vec<(Octets, Octets)>> {
+    entries
+        .take(limit)
+        .map(|entry| entry.map(|(key, value)| (Octets(key), Octets(value))))
+        .collect()
 }
 
 /// Drops the handle of the database, which closes it.

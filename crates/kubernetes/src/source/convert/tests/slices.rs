@@ -91,7 +91,7 @@ fn s99_a_slice_says_when_it_changed_and_its_fact_does_not() {
     assert_eq!(
         wrong.problems[0].to_string(),
         format!(
-            "EndpointSlice shop/web-1: annotation {key} left out: \"yesterday\" is no time as in \
+            "EndpointSlice shop/web-1: annotation {key} left out: \"yesterday\" is not a time as in \
              RFC 3339"
         )
     );
