@@ -5,7 +5,7 @@
 //! opened again. On Linux `flush` alone does not reach the disk (sled uses `sync_file_range`), so [`Store::sync`]
 //! calls `fdatasync` on the log.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -387,30 +387,24 @@ fn let_go(open: Option<Open>) {
     }
 }
 
-/// Opens sled. sled's threads may still hold a handle that was dropped a moment ago; this waits for them.
+/// Opens sled. Threads of a handle that was dropped a moment ago may still hold sled's lock, which is of no kind of its own in
+/// sled's errors: so the lock is tried here first. Other processes are kept out by the journal's lock.
 fn open_db(path: &Path) -> Result<Open, StoreError> {
     const DOING: &str = "opening the database";
-    let mut tries = 0;
-    let db = loop {
-        let opened = guarded(DOING, || {
-            sled::Config::new()
-                .path(path)
-                .cache_capacity(CACHE_OCTETS)
-                .mode(sled::Mode::LowSpace)
-                .flush_every_ms(Some(FLUSH_EVERY_MS))
-                .open()
-        });
-        match opened {
-            Err(StoreError::Io { source, .. })
-                if source.to_string().contains("could not acquire lock")
-                    && tries < RELEASE_TRIES =>
-            {
-                tries += 1;
-                std::thread::park_timeout(RELEASE_PAUSE);
-            }
-            other => break other?,
+    for _ in 0..RELEASE_TRIES {
+        if !is_locked(&path.join("db")) {
+            break;
         }
-    };
+        std::thread::park_timeout(RELEASE_PAUSE);
+    }
+    let db = guarded(DOING, || {
+        sled::Config::new()
+            .path(path)
+            .cache_capacity(CACHE_OCTETS)
+            .mode(sled::Mode::LowSpace)
+            .flush_every_ms(Some(FLUSH_EVERY_MS))
+            .open()
+    })?;
     let failed = |error| StoreError::io(DOING, error);
     let log = File::open(path.join("db")).map_err(failed)?;
     // sled syncs its files, but not the folder with their names. Without this, a log that was synced many times can
@@ -419,4 +413,10 @@ fn open_db(path: &Path) -> Result<Open, StoreError> {
         sync_dir(folder).map_err(failed)?;
     }
     Ok(Open { db, log })
+}
+
+/// Whether a file is locked. A file that cannot be opened is not: sled names the reason.
+fn is_locked(file: &Path) -> bool {
+    let locked = File::open(file).map(|file| file.try_lock());
+    matches!(locked, Ok(Err(TryLockError::WouldBlock)))
 }
