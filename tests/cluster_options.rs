@@ -305,7 +305,7 @@ fn without_endpoints_no_right_to_see_them_is_needed() {
     zonewright.stop();
 }
 
-/// What is known of a source goes on over a reload, for the source may be away then.
+/// The known namespaces outlive a reload that starts the source again: it may be away then.
 #[test]
 fn a_reload_while_the_api_server_is_away_forgets_no_namespace() {
     if needs::lacks(&["apiserver", "openssl"]) {
@@ -319,8 +319,11 @@ fn a_reload_while_the_api_server_is_away_forgets_no_namespace() {
     server.kubeconfig_at(Access::Admin, proxy.address, &file);
     let configure = |zonewright: &Zonewright, ttl: u32| {
         zonewright.configure(&format!(
-            "    kubernetes {{\n        kubeconfig {}\n        pods insecure\n        ttl {ttl}\n    }}\n",
-            file.display()
+            "    kubernetes {{\n        kubeconfig {}\n        pods insecure\n        ttl {ttl}\n        \
+             apiserver_qps {}\n    }}\n",
+            file.display(),
+            // Another number starts the source again.
+            10 * ttl
         ));
     };
     configure(&zonewright, 5);

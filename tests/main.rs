@@ -17,6 +17,7 @@ mod cluster;
 mod cluster_check;
 mod cluster_imports;
 mod cluster_options;
+mod cluster_reload;
 mod cluster_story;
 mod compare;
 mod compare_autopath;

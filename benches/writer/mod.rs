@@ -10,10 +10,11 @@ use kubernetes::facts::{
     SliceForm, SlicePort,
 };
 use kubernetes::schema::{ApexSettings, Front, NameServer, Problem, ZoneForm};
+use kubernetes::source::SourceEvent;
 use ops::{Clock, SystemClock, millis};
 use provenance::{Kind, ObjectKey, Origin};
 use tokio::sync::mpsc;
-use writer::{ClusterHandles, ClusterPlan, Input, Observer, Pipeline, Store, ZonePlan};
+use writer::{ClusterHandles, ClusterPlan, Input, Observer, Pipeline, SourceId, Store, ZonePlan};
 use zone::journal::{CommitError, Journal, Retention};
 use zone::{Candidate, Journaled, Version, Zone, ZoneSet};
 
@@ -209,11 +210,13 @@ impl Subject {
     pub(crate) fn send(&self, change: Change) {
         let seen = Instant::now();
         self.inputs
-            .blocking_send(Input::Change {
-                cluster: 0,
-                change,
-                seen,
-                triggered: None,
+            .blocking_send(Input::Source {
+                source: SourceId::default(),
+                event: SourceEvent::Changed {
+                    change,
+                    seen,
+                    triggered: None,
+                },
             })
             .unwrap();
     }

@@ -1,12 +1,18 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use corefile::quantity::go_duration;
 use history::Output;
 use ops::telemetry::LogFormat;
+use rustls::pki_types::ServerName;
+use server::Settings;
+use writer::BatchSettings;
 
-use crate::cli::emit::Emission;
+use crate::emit::Software;
 
 /// DNS for Kubernetes that the world's ordinary DNS servers can hold.
 ///
@@ -58,9 +64,47 @@ pub struct Start {
     /// The most transfers at once of one peer: an address, or one key there. Three quarters of all unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub transfers_per_peer: Option<u16>,
+    /// The shortest time between two NOTIFYs of changes to one secondary, up to 10s.
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = up_to_ten_seconds)]
+    pub notify_interval: Duration,
+    /// How long a version waits for further changes of a burst after the last one, up to 10s.
+    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = up_to_ten_seconds)]
+    pub batch_quiet: Duration,
+    /// How long a version gathers changes of a burst in all, up to 10s.
+    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = up_to_ten_seconds)]
+    pub batch_window: Duration,
+}
+
+/// Reads a time in Go's notation, such as `20ms`.
+fn up_to_ten_seconds(text: &str) -> Result<Duration, String> {
+    match go_duration(text) {
+        Ok(time) if time <= Duration::from_secs(10) => Ok(time),
+        Ok(_) => Err("at most 10s".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 impl Start {
+    /// The settings of all servers, those of the Corefile apart.
+    #[must_use]
+    pub fn server_settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        let (at_once, per_peer) = self.transfer_limits();
+        settings.transfer.max_at_once = at_once;
+        settings.transfer.max_per_peer = per_peer;
+        settings.notify.interval = self.notify_interval;
+        settings
+    }
+
+    /// How the writer gathers changes.
+    #[must_use]
+    pub const fn batch(&self) -> BatchSettings {
+        BatchSettings {
+            quiet: self.batch_quiet,
+            window: self.batch_window,
+        }
+    }
+
     /// The most transfers at once, and those of one peer.
     #[must_use]
     pub fn transfer_limits(&self) -> (usize, usize) {
@@ -76,6 +120,38 @@ pub struct State {
     /// The state folder.
     #[arg(long, env = "STATE_DIRECTORY", default_value = "./state")]
     pub state: PathBuf,
+}
+
+/// What is asked of `emit` beside the Corefile.
+#[derive(Debug, Clone, Args)]
+pub struct Emission {
+    /// The software of the secondary.
+    #[arg(value_enum)]
+    pub software: Software,
+    /// Which secondary, by the address behind `to`; needed where there are several.
+    #[arg(long)]
+    pub secondary: Option<String>,
+    /// Where the secondary finds this server, as ADDRESS:PORT; where it listens unless given.
+    #[arg(long)]
+    pub primary: Vec<SocketAddr>,
+    /// Writes the keys' secrets instead of a placeholder.
+    #[arg(long)]
+    pub with_secrets: bool,
+    /// Names each zone, where the secondary could read them from a catalog.
+    #[arg(long)]
+    pub no_catalog: bool,
+    /// Where the secondary keeps its files; the folder of its Debian package unless given.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// The name in this server's certificate; needed where the secondary transfers over TLS.
+    #[arg(long, value_parser = server_name)]
+    pub tls_name: Option<String>,
+}
+
+/// A name as a certificate has it.
+fn server_name(text: &str) -> Result<String, String> {
+    let name = ServerName::try_from(text).map_err(|error| error.to_string())?;
+    Ok(name.to_str().into_owned())
 }
 
 /// When lines are coloured.
@@ -402,7 +478,6 @@ fn flag_value(arg: &str, flag: &str) -> Option<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server::Settings;
 
     /// Splits a command line.
     fn args(line: &str) -> Vec<String> {
@@ -446,6 +521,26 @@ mod tests {
         for line in ["zonewright -conf F extra", "zonewright -conf"] {
             assert!(matches!(other(line), Translated::Wrong(_)), "{line}");
         }
+    }
+
+    #[test]
+    fn times_of_notify_and_of_a_batch_are_what_the_settings_say_unless_given() {
+        let start = |line: &str| {
+            let command = Cli::try_parse_from(args(line)).map(|cli| cli.command);
+            let Ok(Command::Run { start, .. }) = command else {
+                return None;
+            };
+            Some((start.server_settings(), start.batch()))
+        };
+        let usual = (Settings::default(), BatchSettings::default());
+        assert_eq!(start("zonewright run"), Some(usual));
+        let given = "zonewright run --notify-interval 1s --batch-quiet 2ms --batch-window 3ms";
+        let (settings, batch) = start(given).unwrap();
+        assert_eq!(settings.notify.interval, Duration::from_secs(1));
+        let [quiet, window] = [2, 3].map(Duration::from_millis);
+        assert_eq!(batch, BatchSettings { quiet, window });
+        assert_eq!(start("zonewright run --batch-window 11s"), None);
+        assert_eq!(start("zonewright run --batch-window 5"), None);
     }
 
     #[test]

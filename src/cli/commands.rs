@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use directives::config::{Loaded, Overrides, Rejected};
 use dns::Name;
-use history::{AuditError, Follow, Question, Refused, Request, answer, ask};
+use history::{AuditError, Follow, Question, Request, answer, ask};
 use ops::SystemClock;
 use tokio::runtime::Runtime;
 
@@ -15,13 +15,13 @@ use crate::cli::args::{Asking, Configuration, LogWanted};
 use crate::cli::explain::explain;
 use crate::cli::follow::follow;
 use crate::cli::render::render;
+use crate::cli::stopped::{NOBODY, refused, stored_past, unanswered};
 use crate::cli::terminal::{Paint, Screen, Wanted};
 use crate::failure::{Failure, one_line};
 use crate::plan::addresses::interface_addresses;
 use crate::plan::clusters::wanted;
 use crate::plan::model::Plan;
 use crate::runtime::certificates::check_certificates;
-use crate::runtime::history_access::{PastError, StoredPast};
 use crate::runtime::listeners::addresses_of;
 use crate::runtime::sources::Source;
 use crate::runtime::upstreams::Resolved;
@@ -321,46 +321,6 @@ pub fn freeze(zone: String, time: Option<String>, asking: &Asking) -> Result<(),
 /// When no server runs, or the version is not kept.
 pub fn rollback(zone: String, to: String, time: String, asking: &Asking) -> Result<(), Failure> {
     question(Request::Rollback { zone, to, time }, asking)
-}
-
-/// Who asks where no server runs.
-pub(crate) const NOBODY: &str = "this command";
-
-/// How often and how long to wait for another command to let go of the store.
-const STORE_TRIES: u32 = 250;
-/// The pause between two tries.
-const STORE_PAUSE: Duration = Duration::from_millis(20);
-
-/// Opens the store of a server that does not run; another command that reads it is waited for.
-pub(crate) fn stored_past(state: &Path) -> Result<StoredPast, Failure> {
-    let mut tries = 0;
-    loop {
-        match StoredPast::open(state) {
-            Err(PastError::Busy(_)) if tries < STORE_TRIES => {
-                tries += 1;
-                std::thread::park_timeout(STORE_PAUSE);
-            }
-            Err(PastError::Busy(failure) | PastError::Other(failure)) => return Err(failure),
-            Ok(past) => return Ok(past),
-        }
-    }
-}
-
-/// Why the store gave no answer, or one that says that something is wrong.
-pub(crate) fn unanswered(error: &AuditError) -> Failure {
-    if error.is_the_question() {
-        Failure::unusable(error.to_string())
-    } else {
-        Failure::running(error.to_string())
-    }
-}
-
-/// Why a running server gave no answer.
-pub(crate) fn refused(refused: Refused) -> Failure {
-    match refused {
-        Refused::Question(text) => Failure::unusable(text),
-        Refused::Server(text) => Failure::running(text),
-    }
 }
 
 /// Asks the running server, else the store itself.

@@ -1,48 +1,20 @@
 //! `emit`: from a Corefile to what one of its secondaries follows.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use corefile::dns_address;
 use directives::config::{Apex, Catalog, Config, Scheme, Secondary, ServerBlock, Transfer};
 use dns::Name;
-use rustls::pki_types::ServerName;
 use transfer::TlsDemand;
 
-use crate::cli::args::Configuration;
+use crate::cli::args::{Configuration, Emission};
 use crate::cli::commands::{load, print};
-use crate::emit::{Feed, FeedKey, FeedTls, PLACEHOLDER, Software};
+use crate::emit::{Feed, FeedKey, FeedTls, PLACEHOLDER};
 use crate::failure::Failure;
 use crate::plan::addresses::interface_addresses;
 use crate::plan::hosts::hosts_of;
-
-/// What is asked of `emit` beside the Corefile.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Emission {
-    /// The software of the secondary.
-    #[arg(value_enum)]
-    pub software: Software,
-    /// Which secondary, by the address behind `to`; needed where there are several.
-    #[arg(long)]
-    pub secondary: Option<String>,
-    /// Where the secondary finds this server, as ADDRESS:PORT; where it listens unless given.
-    #[arg(long)]
-    pub primary: Vec<SocketAddr>,
-    /// Writes the keys' secrets instead of a placeholder.
-    #[arg(long)]
-    pub with_secrets: bool,
-    /// Names each zone, where the secondary could read them from a catalog.
-    #[arg(long)]
-    pub no_catalog: bool,
-    /// Where the secondary keeps its files; the folder of its Debian package unless given.
-    #[arg(long)]
-    pub dir: Option<PathBuf>,
-    /// The name in this server's certificate; needed where the secondary transfers over TLS.
-    #[arg(long, value_parser = server_name)]
-    pub tls_name: Option<String>,
-}
 
 /// `emit`.
 ///
@@ -229,12 +201,6 @@ fn tls_of(given: &Given<'_>, over: Scheme, emission: &Emission) -> Result<Option
         TlsDemand::Named(own) => Some(own.to_str().into_owned()),
     };
     Ok(Some(FeedTls { name, own }))
-}
-
-/// A name as a certificate has it.
-fn server_name(text: &str) -> Result<String, String> {
-    let name = ServerName::try_from(text).map_err(|error| error.to_string())?;
-    Ok(name.to_str().into_owned())
 }
 
 /// Where a block's server is found by an address of this family: where it is bound, else its name

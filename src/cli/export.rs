@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use history::{Follow, Output, Question, Request, answer, ask};
 
 use crate::cli::args::{Asking, ExportWanted};
-use crate::cli::commands::{NOBODY, print, refused, stored_past, unanswered};
+use crate::cli::commands::print;
 use crate::cli::follow::{follow, to_stdout};
+use crate::cli::stopped::{NOBODY, refused, stored_past, unanswered};
 use crate::failure::Failure;
 use crate::runtime::history_access::StoredPast;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use history::{Cursor, Output, Question, Refused, Request, answer, ask};
 
-use crate::cli::commands::{NOBODY, refused, stored_past, unanswered};
+use crate::cli::stopped::{NOBODY, refused, stored_past, unanswered};
 use crate::failure::Failure;
 
 /// The pause between two questions.

@@ -8,13 +8,14 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod follow;
 pub(crate) mod render;
+pub(crate) mod stopped;
 pub(crate) mod terminal;
 
-pub use args::{Cli, Command, Translated, translate};
+pub use args::{Cli, Command, Emission, Translated, translate};
 pub use commands::{
     blame, check, diff, freeze, log, print_zones, release, rollback, show, status, verify, why,
 };
 pub use doctor::doctor;
-pub use emit::{Emission, emit};
+pub use emit::emit;
 pub use export::export;
 pub use render::{RenderedZone, render};

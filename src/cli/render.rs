@@ -14,7 +14,7 @@ use ops::{RequestMetrics, SystemClock};
 use provenance::Kind;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use writer::{ClusterHandles, Input, Observer, Pipeline, Store};
+use writer::{Input, Observer, Pipeline, SourceId, Store};
 use zone::{Candidate, Journaled, Version};
 
 use crate::plan::addresses::interface_addresses;
@@ -77,29 +77,33 @@ pub struct RenderedZone {
 /// When a source cannot be opened or does not list everything in time.
 pub async fn render(config: &Config) -> anyhow::Result<Vec<RenderedZone>> {
     let plan = Plan::new(config, &interface_addresses);
-    let Deployment { plan, zones, .. } =
-        Deployment::new(plan, &RequestMetrics::default(), &Deployment::default());
+    let requests = RequestMetrics::default();
+    let deployment = Deployment::new(plan, &requests, &Deployment::default());
+    let Deployment { plan, zones, .. } = &deployment;
     let clock = Arc::new(SystemClock);
     let clusters = plan.clusters.iter().map(|cluster| {
-        let handles = ClusterHandles::new(&cluster.plan);
+        let handles = deployment.cluster(cluster).handles.clone();
         (cluster.plan.clone(), handles)
     });
-    let files = plan.files.iter().map(|file| file.plan.clone());
+    let files = plan.files.iter();
+    let files = files.map(|file| (deployment.file(file).source, file.plan.clone()));
     let mut pipeline = Pipeline::new(
-        Arc::clone(&zones),
+        Arc::clone(zones),
         clusters.collect(),
         Nowhere,
         clock.clone(),
         Box::new(Problems),
     )
-    .with_files(files.collect())
+    .with_files(files)
     .with_catalogs(plan.catalogs.clone());
-    for (place, file) in plan.files.iter().enumerate() {
-        let input = read_once(file, clock.clone())?;
-        pipeline.take(Input::File { file: place, input });
+    for file in &plan.files {
+        let source = deployment.file(file).source;
+        let event = read_once(file, clock.clone())?;
+        pipeline.take(Input::File { source, event });
     }
-    for (place, cluster) in plan.clusters.iter().enumerate() {
-        feed(&mut pipeline, place, cluster).await?;
+    for cluster in &plan.clusters {
+        let source = deployment.cluster(cluster).handles.source;
+        feed(&mut pipeline, source, cluster).await?;
     }
     pipeline.commit();
     let mut rendered = Vec::new();
@@ -129,11 +133,11 @@ pub async fn render(config: &Config) -> anyhow::Result<Vec<RenderedZone>> {
 /// Feeds what a cluster's source says until everything is listed.
 async fn feed(
     pipeline: &mut Pipeline<Nowhere>,
-    place: usize,
+    source: SourceId,
     cluster: &PlannedCluster,
 ) -> anyhow::Result<()> {
     let clock = Arc::new(SystemClock);
-    let source = Source::open(
+    let opened = Source::open(
         &cluster.source,
         cluster.wanted.clone(),
         clock,
@@ -142,23 +146,14 @@ async fn feed(
     .await?;
     let cancel = CancellationToken::new();
     let (tx, mut rx) = mpsc::channel(256);
-    let run = source.run(tx, cancel.clone());
+    let run = opened.run(tx, cancel.clone());
     let mut with_imports = cluster.wanted.kinds.contains(Kind::ServiceImport);
     let listen = async {
         while let Some(event) = rx.recv().await {
             match event {
-                SourceEvent::Changed {
-                    change,
-                    seen,
-                    triggered,
-                } => {
-                    pipeline.take(Input::Change {
-                        cluster: place,
-                        change,
-                        seen,
-                        triggered,
-                    });
-                    if pipeline.is_synced(place, with_imports) {
+                event @ SourceEvent::Changed { .. } => {
+                    pipeline.take(Input::Source { source, event });
+                    if pipeline.is_synced(source, with_imports) {
                         return Ok(());
                     }
                 }
@@ -175,7 +170,7 @@ async fn feed(
                 } => {
                     tracing::warn!("{reason}");
                     with_imports = false;
-                    if pipeline.is_synced(place, with_imports) {
+                    if pipeline.is_synced(source, with_imports) {
                         return Ok(());
                     }
                 }

@@ -36,6 +36,13 @@ pub struct PlannedCluster {
     pub plan: ClusterPlan,
 }
 
+impl PlannedCluster {
+    /// Whether the running source of this cluster serves another plan of it, too.
+    pub(crate) fn keeps_source(&self, new: &Self) -> bool {
+        self.source == new.source && self.wanted == new.wanted
+    }
+}
+
 /// Plans the clusters of a configuration, and adds their zones to `zones`. `local` gives the addresses of an
 /// interface, or of the machine for `None`, loopback left out unless there is nothing else.
 pub(crate) fn plan_clusters(

@@ -45,7 +45,7 @@ pub(crate) fn difference(old: &Plan, new: &Plan) -> Vec<PlanChange> {
 
 /// What is different of a cluster.
 fn cluster_changes(old: &PlannedCluster, new: &PlannedCluster) -> Vec<PlanChange> {
-    if old.source != new.source || old.wanted != new.wanted {
+    if !old.keeps_source(new) {
         return vec![PlanChange::RestartSource(new.plan.clone())];
     }
     let mut changes = Vec::new();

@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use directives::config::{Listener, ServerBlock, handlers};
+use directives::config::{Listener, ServerBlock, ZoneKey, handlers};
 use directives::handlers::{BuildError, Context, VersionName};
 use dns::Name;
 use server::{Beside, Block, BlockZones, Router, SynthesizedNames};
 use zone::ZoneSet;
 
 use crate::runtime::deployment::Deployment;
-use crate::runtime::listeners::keys_of_block;
 use crate::runtime::reused_handlers::ReusableBlocks;
 
 /// What answers on a listener with these blocks. Handlers of `reusable` that a block would build again stay.
@@ -87,6 +86,15 @@ pub(crate) fn fallthrough_of(block: &ServerBlock) -> HashMap<Name, Vec<Name>> {
             .for_each(|apex| add(apex, &file.fallthrough));
     }
     all
+}
+
+/// The keys of a block on the listeners of one server, which all have the same.
+pub(crate) fn keys_of_block<'a>(
+    block: &'a ServerBlock,
+    listeners: &'a [Listener],
+) -> impl Iterator<Item = &'a ZoneKey> {
+    let first = listeners.first().into_iter();
+    first.flat_map(|listener| block.keys_on(listener))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A plan with the handles of what runs for it: zones, counters, and the tables that handlers read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use directives::config::ServerBlock;
@@ -10,7 +10,8 @@ use kubernetes::facts::ClientPods;
 use kubernetes::source::SourceStats;
 use ops::RequestMetrics;
 use server::SynthesizedNames;
-use writer::{ClusterHandles, LiveTables, service_node};
+use tokio::sync::oneshot;
+use writer::{ClusterHandles, Configure, LiveTables, PlanChange, SourceId, service_node};
 use zone::{Zone, ZoneSet};
 use zonefile::follow::FileStats;
 
@@ -28,6 +29,15 @@ pub(crate) struct DeployedCluster {
     pub(crate) handles: ClusterHandles,
 }
 
+/// The handles of one zone file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DeployedFile {
+    /// The number of its follower.
+    pub(crate) source: SourceId,
+    /// The problems of the file.
+    pub(crate) stats: Arc<FileStats>,
+}
+
 /// A plan with its handles.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Deployment {
@@ -38,36 +48,68 @@ pub(crate) struct Deployment {
     /// By home.
     clusters: BTreeMap<Name, DeployedCluster>,
     /// By zone.
-    files: BTreeMap<Name, Arc<FileStats>>,
+    files: BTreeMap<Name, DeployedFile>,
+    /// The next number of a source.
+    next_source: u64,
     /// The zones whose content comes from where it came from before: it is as good as it was.
     pub(crate) unmoved: Vec<Name>,
 }
 
 impl Deployment {
     /// Makes the handles of a plan. Zones that are in `before` stay the same, with their versions and those who
-    /// follow them, and so does what is known of a source that stays.
+    /// follow them, and so do sources and files that both plans have.
     pub(crate) fn new(plan: Plan, requests: &RequestMetrics, before: &Self) -> Self {
         let zone_of = |name: &Name| match before.zones.get(name) {
             Some(zone) => Arc::clone(zone),
             None => Arc::new(Zone::new(name)),
         };
         let zones = plan.zones.iter().map(zone_of).collect();
-        let cluster_of = |cluster: &PlannedCluster| {
-            let mut handles = ClusterHandles::new(&cluster.plan);
-            if let Some((old, known)) = before.same_source(cluster) {
-                carry_over(&mut handles.live, cluster, &known.handles.live, old);
-            }
-            let stats = Arc::new(SourceStats::counting(requests.clone()));
-            (
-                cluster.plan.home().clone(),
-                DeployedCluster { stats, handles },
-            )
+        let mut next_source = before.next_source;
+        let mut new_source = || {
+            next_source += 1;
+            SourceId(next_source)
         };
-        let file_of = |file: &PlannedFile| (file.plan.zone().clone(), Arc::default());
+        let mut clusters = BTreeMap::new();
+        for cluster in &plan.clusters {
+            let home = cluster.plan.home();
+            let mut live = LiveTables::new(&cluster.plan);
+            let known = before.same_source(cluster);
+            if let Some((old, known)) = known {
+                carry_over(&mut live, cluster, &known.handles.live, old);
+            }
+            let running = known.filter(|(old, _)| old.keeps_source(cluster));
+            let mut deployed = match running {
+                Some((_, running)) => running.clone(),
+                None => {
+                    let stats = Arc::new(SourceStats::counting(requests.clone()));
+                    let source = new_source();
+                    let handles = ClusterHandles::new(&cluster.plan);
+                    let handles = ClusterHandles { source, ..handles };
+                    DeployedCluster { stats, handles }
+                }
+            };
+            deployed.handles.live = live;
+            clusters.insert(home.clone(), deployed);
+        }
+        let mut files = BTreeMap::new();
+        for file in &plan.files {
+            let zone = file.plan.zone();
+            let is_same = |old: &&PlannedFile| old.settings == file.settings;
+            let running = before.plan.file(zone).filter(is_same);
+            let deployed = match running.and_then(|_| before.files.get(zone)) {
+                Some(running) => running.clone(),
+                None => DeployedFile {
+                    source: new_source(),
+                    ..DeployedFile::default()
+                },
+            };
+            files.insert(zone.clone(), deployed);
+        }
         Self {
             zones: Arc::new(ZoneSet::new(zones)),
-            clusters: plan.clusters.iter().map(cluster_of).collect(),
-            files: plan.files.iter().map(file_of).collect(),
+            clusters,
+            files,
+            next_source,
             unmoved: before.unmoved(&plan),
             plan,
         }
@@ -109,9 +151,39 @@ impl Deployment {
         &self.clusters[of.plan.home()]
     }
 
-    /// The counters of a file of the plan.
-    pub(crate) fn file_stats(&self, of: &PlannedFile) -> Arc<FileStats> {
-        Arc::clone(&self.files[of.plan.zone()])
+    /// The handles of a file of the plan.
+    pub(crate) fn file(&self, of: &PlannedFile) -> &DeployedFile {
+        &self.files[of.plan.zone()]
+    }
+
+    /// The numbers of all sources and followers of files.
+    pub(crate) fn sources(&self) -> BTreeSet<SourceId> {
+        let of_clusters = self.clusters.values().map(|it| it.handles.source);
+        let of_files = self.files.values().map(|it| it.source);
+        of_clusters.chain(of_files).collect()
+    }
+
+    /// The input that brings the running writer from another deployment to this one.
+    pub(crate) fn configure(
+        &self,
+        changes: Vec<PlanChange>,
+        cause: Option<String>,
+        awaits_secondaries: bool,
+        done: oneshot::Sender<Result<(), String>>,
+    ) -> Configure {
+        let clusters = self.clusters.iter();
+        let clusters = clusters.map(|(home, it)| (home.clone(), it.handles.clone()));
+        let files = self.files.iter();
+        Configure {
+            changes,
+            zones: Arc::clone(&self.zones),
+            unmoved: self.unmoved.clone(),
+            clusters: clusters.collect(),
+            files: files.map(|(zone, it)| (zone.clone(), it.source)).collect(),
+            cause,
+            awaits_secondaries,
+            done,
+        }
     }
 
     /// What answers for the names of a cluster that no version of a zone holds, where the cluster has such.

@@ -67,7 +67,7 @@ impl StoredPast {
         let zones = Some(Arc::clone(&data.deployment.zones));
         Self {
             status: Some(Arc::new(move || status(&asks.load()))),
-            inputs: Some(data.inputs.clone()),
+            inputs: data.weak_inputs(),
             blocks: blocks(config, &data.deployment),
             ..Self::of_store(data.reader.clone(), zones, Arc::clone(clock))
         }

@@ -1,33 +1,30 @@
 //! The data side: sources, zone files, and the writer's thread, which follow one plan.
 //!
-//! When a new configuration plans other zones it ends and another begins with the same store; what is
-//! served meanwhile are the versions that are there.
+//! A new configuration reaches the running writer as the difference of two plans. Sources and files that both plans have go
+//! on untouched.
 
-use std::path::Path;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use kubernetes::facts::Part;
-use kubernetes::source::{SourceEvent, SourceStats, Wanted};
+use kubernetes::source::{SourceStats, Wanted};
 use ops::metrics::Metrics;
 use ops::{Clock, Tasks, panic_text};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use transfer::AskedSecondary;
-use writer::{Ended, Input, ZonePlan};
-use zone::Zone;
+use writer::{BatchSettings, Input, PlanChange, SourceId, SourceSender};
 use zone::journal::{Journal, Reader};
 
-use crate::failure::one_line;
+use crate::failure::{WriterEnded, one_line};
 use crate::plan::clusters::PlannedCluster;
-use crate::runtime::deployment::{Deployment, has_version};
-use crate::runtime::inputs::hold_inputs;
+use crate::runtime::deployment::{DeployedCluster, Deployment, has_version};
 use crate::runtime::observed::Observed;
 use crate::runtime::sources::Source;
 use crate::runtime::startup_serials::ask_secondaries;
-use crate::runtime::writer_thread::{Place, Writer, WriterThread};
-use crate::runtime::zone_files::{read_once, start_files};
+use crate::runtime::writer_thread::{Writer, WriterThread};
+use crate::runtime::zone_files::{read_once, start_file};
 
 /// Changes that wait for the writer before sources are held back.
 const WAITING_CHANGES: usize = 1024;
@@ -37,6 +34,9 @@ const OPEN_AGAIN: Duration = Duration::from_secs(2);
 /// Secondaries that are to be asked what they have.
 pub(crate) type ToAsk = Vec<AskedSecondary>;
 
+/// Sources that are open and do not run yet, by number.
+pub(crate) type Opened = BTreeMap<SourceId, Source>;
+
 /// The data side as it runs.
 pub(crate) struct Data {
     /// What it follows.
@@ -45,11 +45,13 @@ pub(crate) struct Data {
     pub(crate) observed: Arc<Observed>,
     /// Reads the history.
     pub(crate) reader: Reader,
-    /// The way to the writer; weak, so that it ends when nobody feeds it.
-    pub(crate) inputs: mpsc::WeakSender<Input>,
+    /// The writer's inputs; `None` once the writer is to end.
+    inputs: Option<mpsc::Sender<Input>>,
     /// The writer's thread.
     writer: WriterThread,
-    /// Ends sources, files and, with them, the writer.
+    /// Ends single sources and followers of files.
+    running: BTreeMap<SourceId, CancellationToken>,
+    /// Ends all of them.
     stop: CancellationToken,
 }
 
@@ -59,22 +61,21 @@ pub(crate) struct Surroundings {
     pub(crate) metrics: Arc<Metrics>,
     /// The time.
     pub(crate) clock: Arc<dyn Clock>,
+    /// How the writer gathers changes.
+    pub(crate) batch: BatchSettings,
 }
 
 impl Data {
-    /// Starts the writer and waits until its store is open and all versions in it are restored. The sender
-    /// is for [`Self::follow`], and must not be kept.
+    /// Starts the writer and waits until its store is open and all versions in it are restored.
     pub(crate) async fn open(
-        store: Place,
         observed: Arc<Observed>,
         change: Option<String>,
         awaits_secondaries: bool,
         around: &Surroundings,
-    ) -> anyhow::Result<(Self, mpsc::Sender<Input>)> {
+    ) -> anyhow::Result<Self> {
         let (tx, inputs) = mpsc::channel(WAITING_CHANGES);
         let deployment = Arc::clone(&observed.deployment);
         let writer = Writer {
-            store,
             state: observed.state().to_owned(),
             deployment: Arc::clone(&deployment),
             inputs,
@@ -84,50 +85,139 @@ impl Data {
             warnings: Arc::clone(&observed.warnings),
             awaits_secondaries,
             change,
+            batch: around.batch,
         };
         let (writer, opened) = writer.start()?;
         let Ok(reader) = opened.await else {
             join(writer).await?;
             bail!("the writer ended at the start");
         };
-        let data = Self {
+        Ok(Self {
             deployment,
             observed,
             reader,
-            inputs: tx.downgrade(),
+            inputs: Some(tx),
             writer,
+            running: BTreeMap::new(),
             stop: CancellationToken::new(),
-        };
-        Ok((data, tx))
+        })
     }
 
-    /// Starts what feeds the writer: files, sources, and the question what secondaries have.
-    pub(crate) async fn follow(
+    /// The writer's inputs.
+    fn inputs(&self) -> Result<mpsc::Sender<Input>, WriterEnded> {
+        self.inputs.clone().ok_or(WriterEnded)
+    }
+
+    /// The writer's inputs for a caller that outlives the writer.
+    pub(crate) fn weak_inputs(&self) -> Option<mpsc::WeakSender<Input>> {
+        self.inputs.as_ref().map(mpsc::Sender::downgrade)
+    }
+
+    /// Opens the sources of another deployment that do not run here, and reads its new files, to see that they can be used.
+    pub(crate) async fn try_out(
         &self,
-        (inputs, opened): (mpsc::Sender<Input>, Vec<Source>),
-        to_ask: ToAsk,
-        tasks: &mut Tasks,
+        deployment: &Deployment,
         clock: &Arc<dyn Clock>,
+    ) -> anyhow::Result<Opened> {
+        for file in &deployment.plan.files {
+            if !self.running.contains_key(&deployment.file(file).source) {
+                read_once(file, Arc::clone(clock))?;
+            }
+        }
+        let mut opened = Opened::new();
+        for cluster in &deployment.plan.clusters {
+            let DeployedCluster { stats, handles } = deployment.cluster(cluster);
+            if !self.running.contains_key(&handles.source) {
+                opened.insert(handles.source, open(cluster, clock, stats).await?);
+            }
+        }
+        Ok(opened)
+    }
+
+    /// Has the running writer follow another deployment. New zones are restored from the store when this is done.
+    pub(crate) async fn configure(
+        &mut self,
+        deployment: &Arc<Deployment>,
+        changes: Vec<PlanChange>,
+        cause: Option<String>,
+        awaits_secondaries: bool,
     ) -> anyhow::Result<()> {
-        let Self {
-            deployment,
-            observed,
-            stop,
-            ..
-        } = self;
-        let table = observed.secondary_table();
-        ask_secondaries(to_ask, table, &inputs, stop, tasks, clock);
-        start_files(deployment, &inputs, stop, tasks, clock)?;
-        self.start_sources(opened, &inputs, tasks, clock).await?;
-        hold_inputs(inputs, stop, tasks);
+        let (done, result) = oneshot::channel();
+        let configure = deployment.configure(changes, cause, awaits_secondaries, done);
+        let input = Input::Configure(Box::new(configure));
+        self.inputs()?.send(input).await.map_err(|_| WriterEnded)?;
+        let result = result.await.map_err(|_| WriterEnded)?;
+        result.map_err(|error| anyhow!("a zone cannot be restored: {error}"))?;
+        self.observed = Arc::new(self.observed.around(deployment));
+        self.deployment = Arc::clone(deployment);
         Ok(())
     }
 
-    /// Asks secondaries that were not there when the sources were started.
+    /// Starts the sources and files of the deployment that do not run yet, and ends those that it does not have. `opened` has
+    /// sources that are open already.
+    pub(crate) async fn follow(
+        &mut self,
+        mut opened: Opened,
+        tasks: &mut Tasks,
+        clock: &Arc<dyn Clock>,
+    ) -> anyhow::Result<()> {
+        let wanted = self.deployment.sources();
+        self.running.retain(|source, stop| {
+            let is_wanted = wanted.contains(source);
+            if !is_wanted {
+                stop.cancel();
+            }
+            is_wanted
+        });
+        let inputs = self.inputs()?;
+        let deployment = Arc::clone(&self.deployment);
+        for file in &deployment.plan.files {
+            if let Some(stop) = self.starts(deployment.file(file).source) {
+                start_file(&deployment, file, &inputs, &stop, tasks, clock)?;
+            }
+        }
+        for cluster in &deployment.plan.clusters {
+            let DeployedCluster { stats, handles } = deployment.cluster(cluster);
+            let Some(stop) = self.starts(handles.source) else {
+                continue;
+            };
+            let source = match opened.remove(&handles.source) {
+                Some(source) => Some(source),
+                None => first_open(&deployment, cluster, clock, stats).await?,
+            };
+            let (from, wanted) = (cluster.source.clone(), cluster.wanted.clone());
+            let (clock, stats) = (Arc::clone(clock), Arc::clone(stats));
+            let sender = SourceSender::new(handles.source, inputs.clone());
+            let cancel = stop.clone();
+            tasks.spawn_until("source", &stop, async move {
+                let source = match source {
+                    Some(source) => Some(source),
+                    None => open_later(&from, &wanted, &clock, &stats, &cancel).await,
+                };
+                if let Some(source) = source {
+                    source.run(sender, cancel).await;
+                }
+                Ok::<_, std::convert::Infallible>(())
+            });
+        }
+        Ok(())
+    }
+
+    /// The token that ends a source, if it does not run yet.
+    fn starts(&mut self, source: SourceId) -> Option<CancellationToken> {
+        if self.running.contains_key(&source) {
+            return None;
+        }
+        let stop = self.stop.child_token();
+        self.running.insert(source, stop.clone());
+        Some(stop)
+    }
+
+    /// Asks secondaries for their serials. The writer is told even where there are none: it may wait.
     pub(crate) fn ask(&self, to_ask: ToAsk, tasks: &mut Tasks, clock: &Arc<dyn Clock>) {
-        if let Some(inputs) = self.inputs.upgrade() {
+        if let Some(inputs) = &self.inputs {
             let table = self.observed.secondary_table();
-            ask_secondaries(to_ask, table, &inputs, &self.stop, tasks, clock);
+            ask_secondaries(to_ask, table, inputs, &self.stop, tasks, clock);
         }
     }
 
@@ -137,84 +227,24 @@ impl Data {
     }
 
     /// Tells sources and files to end; the writer does when they have.
-    pub(crate) fn stop(&self) {
+    pub(crate) fn stop(&mut self) {
+        self.inputs = None;
         self.stop.cancel();
     }
 
-    /// Ends everything; gives the store, and what the next writer goes on with.
-    pub(crate) async fn end(self) -> anyhow::Result<Ended<Journal>> {
-        self.stop.cancel();
+    /// Ends everything; gives the store.
+    pub(crate) async fn end(mut self) -> anyhow::Result<Journal> {
+        self.stop();
         join(self.writer).await
     }
-
-    /// Starts the sources and what carries their events to the writer; `opened`: those that are open
-    /// already, all or none.
-    async fn start_sources(
-        &self,
-        opened: Vec<Source>,
-        inputs: &mpsc::Sender<Input>,
-        tasks: &mut Tasks,
-        clock: &Arc<dyn Clock>,
-    ) -> anyhow::Result<()> {
-        let stop = &self.stop;
-        let mut opened = opened.into_iter();
-        for (place, cluster) in self.deployment.plan.clusters.iter().enumerate() {
-            let stats = Arc::clone(&self.deployment.cluster(cluster).stats);
-            let source = match opened.next() {
-                Some(source) => Some(source),
-                None => first_open(&self.deployment, cluster, clock, &stats).await?,
-            };
-            let (from, wanted) = (cluster.source.clone(), cluster.wanted.clone());
-            let (tx, events) = mpsc::channel(WAITING_CHANGES);
-            let (clock, cancel) = (Arc::clone(clock), stop.clone());
-            tasks.spawn_until("source", stop, async move {
-                let source = match source {
-                    Some(source) => Some(source),
-                    None => open_later(&from, &wanted, &clock, &stats, &cancel).await,
-                };
-                if let Some(source) = source {
-                    source.run(tx, cancel).await;
-                }
-                Ok::<_, std::convert::Infallible>(())
-            });
-            let zones = zones_of(&self.deployment, cluster);
-            let carry = carry(place, zones, events, inputs.clone());
-            tasks.spawn_until("carrier", stop, async move {
-                carry.await;
-                Ok::<_, std::convert::Infallible>(())
-            });
-        }
-        Ok(())
-    }
 }
 
-/// The folder of the store, to be opened.
-pub(crate) fn in_folder(state: &Path) -> Place {
-    Place::Folder(state.to_owned())
-}
-
-/// Waits for the end of a writer; gives what it leaves.
-async fn join(writer: WriterThread) -> anyhow::Result<Ended<Journal>> {
+/// Waits for the end of a writer; gives its store.
+async fn join(writer: WriterThread) -> anyhow::Result<Journal> {
     match tokio::task::spawn_blocking(|| writer.join()).await? {
         Ok(ended) => ended,
         Err(panic) => Err(anyhow!("the writer panicked: {}", panic_text(&*panic))),
     }
-}
-
-/// Opens all sources of a plan, and reads its files, to see that they can be used.
-pub(crate) async fn try_out(
-    deployment: &Deployment,
-    clock: &Arc<dyn Clock>,
-) -> anyhow::Result<Vec<Source>> {
-    for file in &deployment.plan.files {
-        read_once(file, Arc::clone(clock))?;
-    }
-    let mut opened = Vec::new();
-    for cluster in &deployment.plan.clusters {
-        let stats = &deployment.cluster(cluster).stats;
-        opened.push(open(cluster, clock, stats).await?);
-    }
-    Ok(opened)
 }
 
 /// Opens the source of a cluster.
@@ -272,110 +302,5 @@ async fn open_later(
         if let Ok(source) = Source::open(from, wanted.clone(), clock, stats).await {
             return Some(source);
         }
-    }
-}
-
-/// The zones that each part of a cluster's outside is the source of.
-type ByPart = [(Part, Vec<Arc<Zone>>); 2];
-
-/// The zones of a cluster by what they are made of.
-fn zones_of(deployment: &Deployment, cluster: &PlannedCluster) -> ByPart {
-    let zone_of = |plan: &ZonePlan| deployment.zones.get(&plan.name).map(Arc::clone);
-    let all = cluster.plan.zones().filter_map(zone_of);
-    let imports = cluster.plan.clusterset.iter().filter_map(zone_of);
-    [
-        (Part::Cluster, all.collect()),
-        (Part::Imports, imports.collect()),
-    ]
-}
-
-/// What it means that a part is away.
-fn say_away(part: Part, zones: &ByPart) -> &'static str {
-    let mut parts = zones.iter().filter(|(its, _)| *its == part);
-    let has_version = parts.any(|(_, zones)| zones.iter().any(|zone| zone.current().is_some()));
-    match (part, has_version) {
-        (Part::Cluster, true) => "the source is away; the last version is served as stale",
-        (Part::Cluster, false) => {
-            "the source is away; nothing can be answered until it is there: there is no version yet"
-        }
-        (Part::Imports, true) => {
-            "ServiceImports are away; the last version of their zones is served as stale"
-        }
-        (Part::Imports, false) => {
-            "ServiceImports are away; their zones cannot be answered until they are there"
-        }
-    }
-}
-
-/// Carries a source's events to the writer until the source ends.
-async fn carry(
-    cluster: usize,
-    zones: ByPart,
-    mut events: mpsc::Receiver<SourceEvent>,
-    inputs: mpsc::Sender<Input>,
-) {
-    while let Some(event) = events.recv().await {
-        let input = match event {
-            SourceEvent::Changed {
-                change,
-                seen,
-                triggered,
-            } => Input::Change {
-                cluster,
-                change,
-                seen,
-                triggered,
-            },
-            SourceEvent::Stale {
-                part,
-                since,
-                reason,
-            } => {
-                tracing::error!(reason, "{}", say_away(part, &zones));
-                Input::Stale {
-                    cluster,
-                    part,
-                    since,
-                }
-            }
-            SourceEvent::Fresh(part) => {
-                match part {
-                    Part::Cluster => tracing::info!(cluster, "the source is there"),
-                    Part::Imports => tracing::info!(cluster, "ServiceImports are there"),
-                }
-                Input::Fresh { cluster, part }
-            }
-            SourceEvent::Problem(problem) => {
-                tracing::warn!("{problem}");
-                continue;
-            }
-        };
-        if inputs.send(input).await.is_err() {
-            return;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use dns::Name;
-    use zone::Version;
-
-    #[test]
-    fn a_source_that_was_never_there_leaves_nothing_to_answer() {
-        let zone = Arc::new(Zone::new(&Name::parse("z").unwrap()));
-        let zones: ByPart = [
-            (Part::Cluster, vec![Arc::clone(&zone)]),
-            (Part::Imports, vec![]),
-        ];
-        let said = say_away(Part::Cluster, &zones);
-        assert!(said.contains("nothing can be answered"), "{said}");
-        let version = zone::testing::zone("z.", 1, &[]).current().unwrap();
-        zone.restore(Version::clone(&version));
-        let said = say_away(Part::Cluster, &zones);
-        assert!(said.contains("served as stale"), "{said}");
-        let said = say_away(Part::Imports, &zones);
-        assert!(said.contains("cannot be answered"), "{said}");
     }
 }

@@ -25,7 +25,7 @@ use zone::{Zone, ZoneSet};
 use crate::plan::addresses::interface_addresses;
 use crate::plan::hosts::bound_addresses;
 use crate::runtime::certificates;
-use crate::runtime::chain;
+use crate::runtime::chain::{self, keys_of_block};
 use crate::runtime::deployment::Deployment;
 use crate::runtime::followed_files::{Contents, Reload};
 use crate::runtime::reused_handlers::ReusableBlocks;
@@ -51,6 +51,8 @@ pub(crate) struct Made {
 pub(crate) struct Lasting<'a> {
     /// What all servers share.
     pub(crate) common: &'a Common,
+    /// The settings of all servers, those of the Corefile apart.
+    pub(crate) settings: Settings,
     /// Makes cookies.
     pub(crate) cookies: &'a CookieSecret,
     /// The time.
@@ -162,7 +164,7 @@ fn make(
             nsid: nsid.map(|text| text.into_bytes().into()),
             cookies: lasting.cookies.clone(),
         },
-        settings: settings_of(blocks),
+        settings: settings_of(blocks, lasting.settings),
         clock: Arc::clone(lasting.clock),
         query_log: QueryLog::new(blocks.iter().map(|block| rules(block)).collect())
             .map(|log| Arc::new(log) as Arc<dyn ExchangeLog>),
@@ -177,15 +179,6 @@ fn make(
         counted,
         words,
     })
-}
-
-/// The keys of a block on the listeners of one server, which all have the same.
-pub(crate) fn keys_of_block<'a>(
-    block: &'a ServerBlock,
-    listeners: &'a [Listener],
-) -> impl Iterator<Item = &'a ZoneKey> {
-    let first = listeners.first().into_iter();
-    first.flat_map(|listener| block.keys_on(listener))
 }
 
 /// The address of a server as CoreDNS writes it in labels: `dns://:53`, `tls://127.0.0.1:853`.
@@ -252,8 +245,7 @@ fn counts_of(blocks: &[&ServerBlock], listeners: &[Listener], server: &Server) -
 }
 
 /// The limits and times of the listeners of some blocks: of two that say the same the last counts.
-pub(crate) fn settings_of(blocks: &[&ServerBlock]) -> Settings {
-    let mut settings = Settings::default();
+pub(crate) fn settings_of(blocks: &[&ServerBlock], mut settings: Settings) -> Settings {
     for block in blocks {
         let Timeouts {
             read,

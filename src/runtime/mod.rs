@@ -13,7 +13,6 @@ pub(crate) mod history_access;
 pub(crate) mod holds;
 pub(crate) mod http_endpoints;
 pub(crate) mod ingest;
-pub(crate) mod inputs;
 pub(crate) mod listeners;
 pub(crate) mod observed;
 pub(crate) mod process;

@@ -63,6 +63,18 @@ impl Observed {
         }
     }
 
+    /// The same parts around another deployment.
+    pub(crate) fn around(&self, deployment: &Arc<Deployment>) -> Self {
+        Self {
+            deployment: Arc::clone(deployment),
+            common: self.common.clone(),
+            problems: Arc::clone(&self.problems),
+            warnings: Arc::clone(&self.warnings),
+            clock: Arc::clone(&self.clock),
+            state: self.state.clone(),
+        }
+    }
+
     /// The state folder.
     pub(crate) fn state(&self) -> &Path {
         &self.state
@@ -152,7 +164,7 @@ pub(crate) fn status(observed: &Observed) -> Status {
     problems.extend(lock(&observed.problems));
     problems.extend(lock_warnings(&observed.warnings));
     let files = plan.files.iter();
-    problems.extend(files.flat_map(|file| observed.deployment.file_stats(file).problems()));
+    problems.extend(files.flat_map(|file| observed.deployment.file(file).stats.problems()));
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         zones: zones.all().iter().map(zone_line).collect(),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::Context;
 use arc_swap::ArcSwap;
 use corefile::GoDuration;
 use directives::config::{Config, DebugLines, Loaded, Rejected};
@@ -22,6 +22,7 @@ use ops::watch::FileWatch;
 use ops::{Clock, HandlerMetrics, SystemClock, Tasks, telemetry};
 use server::Common;
 use tokio_util::sync::CancellationToken;
+use writer::PlanChange;
 
 use crate::cli::args::{Configuration, Start, State};
 use crate::cli::commands::read;
@@ -36,15 +37,13 @@ use crate::runtime::descriptors;
 use crate::runtime::health;
 use crate::runtime::history_access::StoredPast;
 use crate::runtime::http_endpoints::{self, ObservedNow};
-use crate::runtime::ingest::{self, Data, Surroundings};
+use crate::runtime::ingest::{Data, Opened, Surroundings};
 use crate::runtime::observed::{Observed, samples};
 use crate::runtime::reload::{Reloads, ReloadsNow, Rhythm};
 use crate::runtime::serving::{Prepared, Serving};
 use crate::runtime::shutdown::{close, describe, ended_by, lameduck_of, outcome};
 use crate::runtime::signals::{Signals, Wish};
-use crate::runtime::sources::Source;
 use crate::runtime::startup_gate::Gates;
-use crate::runtime::writer_thread::Place;
 
 /// How long tasks may take to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -65,8 +64,6 @@ enum Event {
 pub(crate) struct Process {
     /// Where the Corefile is.
     configuration: Configuration,
-    /// The state folder.
-    state: State,
     /// Its configuration.
     config: Config,
     /// The digest of the Corefile that was looked at last, good or bad.
@@ -75,8 +72,8 @@ pub(crate) struct Process {
     tasks: Tasks,
     /// What serves.
     serving: Serving,
-    /// What makes versions; nothing for a moment while one takes the place of another.
-    data: Option<Data>,
+    /// What makes versions.
+    data: Data,
     /// What can be seen of it.
     observed: ObservedNow,
     /// What HTTP listeners answer.
@@ -101,10 +98,12 @@ struct Ready {
 
 /// What is to make versions.
 struct ReadyData {
-    /// What is seen of it.
-    observed: Arc<Observed>,
-    /// Its sources.
-    opened: Vec<Source>,
+    /// The new plan with its handles.
+    deployment: Arc<Deployment>,
+    /// What is different.
+    changes: Vec<PlanChange>,
+    /// The sources that are new.
+    opened: Opened,
     /// The change of the Corefile that it comes with.
     change: Option<String>,
 }
@@ -150,24 +149,23 @@ impl Process {
         let requests = &counts.requests;
         let deployment = Deployment::new(plan, requests, &Deployment::default());
         let deployment = Arc::new(deployment);
-        let mut serving = Serving::new(&clock, &counts, start.transfer_limits())?;
+        let mut serving = Serving::new(&clock, &counts, start.server_settings())?;
         let first = Observed::new(&deployment, &serving.common, &clock, &state.state);
         let first = Arc::new(first);
         let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
         let around = Surroundings {
             metrics: metrics_of(&observed, &serving.common, &reloads, &counts),
             clock: Arc::clone(&clock),
+            batch: start.batch(),
         };
         let metrics = Arc::clone(&around.metrics);
         let ends = http_endpoints::ends(&observed, Arc::new(move || metrics.text()));
         let prepared = serving
             .prepare(&config, &deployment, http_endpoints::wanted(&config, &ends))
             .await?;
-        let store = ingest::in_folder(&state.state);
         let awaits = prepared.has_secondaries();
         let change = reloads.change(&digest);
-        let opened = Data::open(store, first, change, awaits, &around).await;
-        let (data, inputs) = opened?;
+        let mut data = Data::open(first, change, awaits, &around).await?;
         reloads.started(&digest);
         let cancel = CancellationToken::new();
         let mut tasks = Tasks::new(cancel.clone());
@@ -190,18 +188,17 @@ impl Process {
             tasks.cancel().clone(),
         );
         tasks.spawn("health of ourselves", health);
-        data.follow((inputs, Vec::new()), to_ask, &mut tasks, &clock)
-            .await?;
+        data.ask(to_ask, &mut tasks, &clock);
+        data.follow(Opened::new(), &mut tasks, &clock).await?;
         set_debug(&config);
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
         Ok(Self {
             configuration: configuration.clone(),
-            state: state.clone(),
             config,
             seen: digest,
             tasks,
             serving,
-            data: Some(data),
+            data,
             observed,
             ends,
             past,
@@ -256,10 +253,11 @@ impl Process {
                     Some(Ok(())) => {}
                     end => return Event::Failed(describe(end)),
                 },
-                () = tokio::time::sleep(LOOK) => match &self.data {
-                    Some(data) if !data.has_ended() => {}
-                    Some(_) | None => return Event::Failed(WriterEnded.into()),
-                },
+                () = tokio::time::sleep(LOOK) => {
+                    if self.data.has_ended() {
+                        return Event::Failed(WriterEnded.into());
+                    }
+                }
             }
         }
     }
@@ -306,7 +304,7 @@ impl Process {
             }
         };
         let reloaded = match ready {
-            Ok(ready) => self.reload(ready).await,
+            Ok(ready) => self.reload(ready).await.map_err(NotReloaded::Broken),
             Err(error) => Err(error),
         };
         match reloaded {
@@ -347,22 +345,19 @@ impl Process {
     /// Does everything aside that may fail before a configuration is taken into use.
     async fn make_ready(&self, loaded: Loaded) -> Result<Ready, NotReloaded> {
         let Loaded { config, .. } = loaded;
-        let Some(data) = &self.data else {
-            return Err(NotReloaded::Broken(anyhow!("there is no writer")));
-        };
+        let data = &self.data;
         let plan = Plan::new(&config, &interface_addresses);
-        let same_data = difference(&data.deployment.plan, &plan).is_empty();
-        let deployment = if same_data {
+        let changes = difference(&data.deployment.plan, &plan);
+        let deployment = if changes.is_empty() {
             Arc::clone(&data.deployment)
         } else {
             let requests = &self.serving.metrics.requests;
             Arc::new(Deployment::new(plan, requests, &data.deployment))
         };
-        let clock = Arc::clone(&self.around.clock);
         let wanted = http_endpoints::wanted(&config, &self.ends);
         let prepared = self.serving.prepare(&config, &deployment, wanted).await;
         let prepared = prepared.map_err(NotReloaded::Refused)?;
-        if same_data {
+        if changes.is_empty() {
             let data = None;
             return Ok(Ready {
                 config,
@@ -370,83 +365,58 @@ impl Process {
                 data,
             });
         }
-        let state = &self.state.state;
-        let observed = Observed::new(&deployment, &self.serving.common, &clock, state);
-        let opening = ingest::try_out(&deployment, &clock);
+        let opening = data.try_out(&deployment, &self.around.clock);
         let opened = match tokio::time::timeout(OPENING, opening).await {
             Ok(opened) => opened,
             Err(late) => Err(late).context("the sources do not open in time"),
         };
-        let opened = opened.map_err(NotReloaded::Refused)?;
         Ok(Ready {
             config,
             prepared,
             data: Some(ReadyData {
-                observed: Arc::new(observed),
-                opened,
+                deployment,
+                changes,
+                opened: opened.map_err(NotReloaded::Refused)?,
                 change: self.reloads.change(&self.seen),
             }),
         })
     }
 
-    /// Takes a configuration into use.
-    async fn reload(&mut self, ready: Ready) -> Result<(), NotReloaded> {
+    /// Takes a configuration into use: the writer first, so that new zones have their stored versions before they are served.
+    async fn reload(&mut self, ready: Ready) -> anyhow::Result<()> {
         let Ready {
             config,
             prepared,
             data,
         } = ready;
-        match (data, &self.data) {
-            (Some(data), _) => {
-                let exchanged = self.exchange_data(data, &config, prepared);
-                exchanged.await.map_err(NotReloaded::Broken)?;
-            }
-            (None, Some(data)) => {
-                let to_ask = self.serving.take(prepared, None, &mut self.tasks);
-                data.ask(to_ask, &mut self.tasks, &self.around.clock);
-                let past = StoredPast::of_data(data, &config, &self.observed, &self.around.clock);
-                self.past.store(Arc::new(past));
-            }
-            (None, None) => return Err(NotReloaded::Broken(anyhow!("there is no writer"))),
+        let clock = Arc::clone(&self.around.clock);
+        let mut opened = None;
+        if let Some(new) = data {
+            let has_new_zones = {
+                let before = &self.data.deployment.zones;
+                let mut zones = new.deployment.zones.all().iter();
+                zones.any(|zone| before.get(zone.apex()).is_none())
+            };
+            let awaits = has_new_zones && prepared.has_secondaries();
+            let ReadyData {
+                deployment,
+                changes,
+                change,
+                ..
+            } = new;
+            let configured = self.data.configure(&deployment, changes, change, awaits);
+            configured.await?;
+            self.observed.store(Arc::clone(&self.data.observed));
+            opened = Some(new.opened);
+        }
+        let past = StoredPast::of_data(&self.data, &config, &self.observed, &clock);
+        self.past.store(Arc::new(past));
+        let to_ask = self.serving.take(prepared, None, &mut self.tasks);
+        self.data.ask(to_ask, &mut self.tasks, &clock);
+        if let Some(opened) = opened {
+            self.data.follow(opened, &mut self.tasks, &clock).await?;
         }
         self.config = config;
-        Ok(())
-    }
-
-    /// Ends the data side and begins another with the same store; what is served meanwhile are the
-    /// versions that are there.
-    async fn exchange_data(
-        &mut self,
-        new: ReadyData,
-        config: &Config,
-        prepared: Prepared,
-    ) -> anyhow::Result<()> {
-        let ReadyData {
-            observed,
-            opened,
-            change,
-        } = new;
-        let Some(old) = self.data.take() else {
-            bail!("there is no writer");
-        };
-        let store = Place::Left(Box::new(old.end().await?));
-        let awaits = prepared.has_secondaries();
-        let begun = Data::open(store, Arc::clone(&observed), change, awaits, &self.around);
-        let (data, inputs) = begun.await?;
-        self.observed.store(observed);
-        let clock = Arc::clone(&self.around.clock);
-        self.past.store(Arc::new(StoredPast::of_data(
-            &data,
-            config,
-            &self.observed,
-            &clock,
-        )));
-        // Those who stay are asked again: a new writer publishes nothing before it knows what they have.
-        let _new = self.serving.take(prepared, None, &mut self.tasks);
-        let to_ask = self.serving.to_ask();
-        let fed = data.follow((inputs, opened), to_ask, &mut self.tasks, &clock);
-        fed.await?;
-        self.data = Some(data);
         Ok(())
     }
 
@@ -460,7 +430,7 @@ impl Process {
             config,
             mut tasks,
             serving,
-            data,
+            mut data,
             ends,
             ..
         } = self;
@@ -481,9 +451,7 @@ impl Process {
                 wish = signals.end() => return ended_by(wish),
             }
         }
-        if let Some(data) = &data {
-            data.stop();
-        }
+        data.stop();
         serving.stop();
         tasks.cancel().cancel();
         let all_ended = async { while tasks.next_end().await.is_some() {} };
@@ -496,11 +464,7 @@ impl Process {
             wish = signals.end() => return ended_by(wish),
         }
         drop(tasks);
-        let closed = match data {
-            None => Ok(()),
-            Some(data) => close(data).await,
-        };
-        outcome(failed, closed)?;
+        outcome(failed, close(data).await)?;
         tracing::info!("ended");
         Ok(())
     }

@@ -49,6 +49,8 @@ type NewSocket = (usize, Socket, Option<server::Listener>);
 pub(crate) struct Serving {
     /// What all servers share.
     pub(crate) common: Common,
+    /// The settings of all servers, those of the Corefile apart.
+    settings: Settings,
     /// What handlers count.
     pub(crate) metrics: HandlerMetrics,
     /// Makes the cookies of this run.
@@ -87,18 +89,16 @@ pub(crate) struct Prepared {
 }
 
 impl Serving {
-    /// Nothing yet; so many transfers at once there may be in all, and of one peer.
+    /// Nothing yet; `settings` are those of all servers.
     pub(crate) fn new(
         clock: &Arc<dyn Clock>,
         metrics: &HandlerMetrics,
-        (max_at_once, max_per_peer): (usize, usize),
+        settings: Settings,
     ) -> anyhow::Result<Self> {
-        let mut settings = Settings::default();
-        settings.transfer.max_at_once = max_at_once;
-        settings.transfer.max_per_peer = max_per_peer;
         Ok(Self {
             metrics: metrics.clone(),
             common: Common::new(&settings),
+            settings,
             cookies: new_cookies()?,
             upstream_sockets: descriptors::upstream_sockets(),
             clock: Arc::clone(clock),
@@ -126,6 +126,7 @@ impl Serving {
         let routers = routers.map(|(of, server)| (of.clone(), Arc::clone(server.router())));
         let mut lasting = Lasting {
             common: &self.common,
+            settings: self.settings,
             cookies: &self.cookies,
             clock: &self.clock,
             rings: rings.collect(),
@@ -378,16 +379,11 @@ impl Serving {
         new
     }
 
-    /// All secondaries that are told of versions.
-    pub(crate) fn to_ask(&self) -> ToAsk {
-        let servers = self.servers.iter();
-        servers.flat_map(|(_, server)| server.asked()).collect()
-    }
-
     /// Ends everything.
     pub(crate) fn stop(&self) {
         let Self {
             common: _,
+            settings: _,
             metrics: _,
             cookies: _,
             upstream_sockets: _,
@@ -425,7 +421,7 @@ fn bind(
     standing: &[(SocketAddr, Standing)],
 ) -> anyhow::Result<Option<server::Listener>> {
     let blocks = blocks_on(config, listener);
-    let settings = settings_of(&blocks);
+    let settings = settings_of(&blocks, Settings::default());
     let beside = standing.iter().filter(|(it, _)| overlap(*it, address));
     let beside: Vec<_> = beside.map(|(_, it)| it.clone()).collect();
     let bound = match listener.scheme.encrypted() {

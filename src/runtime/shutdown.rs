@@ -12,7 +12,7 @@ use crate::runtime::signals::Wish;
 
 /// Waits for the writer's end and closes its store.
 pub(crate) async fn close(data: Data) -> anyhow::Result<()> {
-    let journal = data.end().await?.store;
+    let journal = data.end().await?;
     let closed = tokio::task::spawn_blocking(|| journal.close()).await?;
     closed.context("the store could not be closed cleanly")
 }

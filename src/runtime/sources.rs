@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use kubernetes::source::api_server::{Auth, KubernetesSource, Settings, Tls};
 use kubernetes::source::manifests::{self, ManifestSource};
-use kubernetes::source::{SourceEvent, SourceStats, Wanted};
+use kubernetes::source::{EventSink, SourceStats, Wanted};
 use ops::Clock;
 
 /// A source of either kind.
@@ -56,7 +55,7 @@ impl Source {
     }
 
     /// Follows the source until cancelled.
-    pub(crate) async fn run(self, tx: mpsc::Sender<SourceEvent>, cancel: CancellationToken) {
+    pub(crate) async fn run(self, tx: impl EventSink, cancel: CancellationToken) {
         match self {
             Self::Kubernetes(source) => source.run(tx, cancel).await,
             Self::Manifests(source) => source.run(tx, cancel).await,

@@ -1,4 +1,4 @@
-//! What secondaries have is asked when they are configured: at the start, before anything new is published.
+//! Secondaries are asked for their serials when they are configured: at the start, before anything new is published.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use transfer::{AskSettings, AskedSecondary, SecondaryTable, ask_serials};
 use writer::Input;
 
-/// Asks the secondaries what they have, and tells the writer, which publishes nothing before.
+/// Asks secondaries for their serials and tells the writer, which may wait for that; where there are none, too.
 pub(crate) fn ask_secondaries(
     told: Vec<AskedSecondary>,
     table: &Arc<SecondaryTable>,
@@ -17,12 +17,9 @@ pub(crate) fn ask_secondaries(
     tasks: &mut Tasks,
     clock: &Arc<dyn Clock>,
 ) {
-    if told.is_empty() {
-        return;
-    }
-    let (inputs, clock, cancel) = (inputs.clone(), Arc::clone(clock), stop.clone());
-    let table = Arc::clone(table);
-    tasks.spawn_until("asking of secondaries", stop, async move {
+    let (inputs, clock, table) = (inputs.clone(), Arc::clone(clock), Arc::clone(table));
+    let (stop, done) = (stop.clone(), stop.child_token());
+    tasks.spawn_until("asking of secondaries", &done.clone(), async move {
         let asking = ask_serials(told, AskSettings::default(), clock);
         tokio::select! {
             heard = asking => {
@@ -34,11 +31,9 @@ pub(crate) fn ask_secondaries(
                 // A writer that is gone has said why.
                 inputs.send(Input::Secondaries(serials)).await.ok();
             }
-            () = cancel.cancelled() => {}
+            () = stop.cancelled() => {}
         }
-        drop(inputs);
-        // A task ends when it is told to, not before.
-        cancel.cancelled().await;
+        done.cancel();
         Ok::<_, std::convert::Infallible>(())
     });
 }

@@ -1,6 +1,6 @@
 //! The writer's thread: opens the store there, restores what it held, runs the pipeline, closes it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use ops::metrics::Metrics;
 use ops::{Clock, TimeText, millis};
 use provenance::Cause;
 use tokio::sync::{mpsc, oneshot};
-use writer::{Ended, FilePlan, GateEvent, Input, Notes, Observer, Pipeline, ServiceKind, Store};
+use writer::{BatchSettings, FilePlan, GateEvent, Input, Observer, Pipeline, ServiceKind, Store};
 use zone::check::Warning;
 use zone::gate::Why;
 use zone::hold::Hold;
 use zone::journal::next_serial;
-use zone::journal::{Journal, ReadError, Reader, Retention, StepCache, Topic};
+use zone::journal::{Journal, LoadError, ReadError, Reader, Retention, StepCache, Topic};
 use zone::{Candidate, Edit, Journaled, MemoryLimits, Version, Zone};
 
 use crate::runtime::deployment::Deployment;
@@ -77,6 +77,19 @@ impl Store for JournalStore {
         Ok(self.holds.set(apex, hold)?)
     }
 
+    fn set_retention(&mut self, apex: &Name, retention: Retention) {
+        self.journal.set_retention(apex, retention);
+    }
+
+    fn restore(
+        &mut self,
+        zone: &Zone,
+        retention: Retention,
+        now_ms: u64,
+    ) -> Result<(), Self::Error> {
+        Ok(restore(&mut self.journal, zone, retention, now_ms)?)
+    }
+
     fn prepare(&mut self) {
         self.journal.prepare();
     }
@@ -99,21 +112,14 @@ enum StoreError {
     /// An order.
     #[error(transparent)]
     Hold(#[from] std::io::Error),
-}
-
-/// Where versions become durable.
-pub(crate) enum Place {
-    /// In a folder that is to be opened.
-    Folder(PathBuf),
-    /// In what an earlier writer left open; the next goes on with what no version of that one named.
-    Left(Box<Ended<Journal>>),
+    /// A zone that was to be restored.
+    #[error(transparent)]
+    Load(#[from] LoadError),
 }
 
 /// What the thread is given.
 pub(crate) struct Writer {
-    /// Where versions become durable.
-    pub(crate) store: Place,
-    /// The state folder.
+    /// The state folder, which has the store.
     pub(crate) state: PathBuf,
     /// What it is to write.
     pub(crate) deployment: Arc<Deployment>,
@@ -131,10 +137,12 @@ pub(crate) struct Writer {
     pub(crate) awaits_secondaries: bool,
     /// Which change of the Corefile the plans come with.
     pub(crate) change: Option<String>,
+    /// How changes are gathered.
+    pub(crate) batch: BatchSettings,
 }
 
 /// The thread: it ends with the store when nobody has anything to say to it any more.
-pub(crate) type WriterThread = JoinHandle<anyhow::Result<Ended<Journal>>>;
+pub(crate) type WriterThread = JoinHandle<anyhow::Result<Journal>>;
 
 impl Writer {
     /// Starts the thread; the store is open when the receiver gives what reads the history.
@@ -148,9 +156,8 @@ impl Writer {
     }
 
     /// Opens, restores, works.
-    fn run(self, opened: oneshot::Sender<Reader>) -> anyhow::Result<Ended<Journal>> {
+    fn run(self, opened: oneshot::Sender<Reader>) -> anyhow::Result<Journal> {
         let Self {
-            store,
             state,
             deployment,
             mut inputs,
@@ -160,11 +167,9 @@ impl Writer {
             warnings,
             awaits_secondaries,
             change,
+            batch,
         } = self;
-        let Ended {
-            store: mut journal,
-            notes,
-        } = open(store, &clock)?;
+        let mut journal = open(&state, &clock)?;
         restore_all(&mut journal, &deployment, millis(clock.wall()))?;
         let reader = journal.reader();
         let holds = Holds::read(&state).context("the file of orders cannot be read")?;
@@ -181,7 +186,8 @@ impl Writer {
             let handles = deployment.cluster(cluster).handles.clone();
             (cluster.plan.clone(), handles)
         });
-        let files = plan.files.iter().map(|file| file.plan.clone());
+        let files = plan.files.iter();
+        let files = files.map(|file| (deployment.file(file).source, file.plan.clone()));
         let store = JournalStore {
             journal,
             holds,
@@ -195,10 +201,10 @@ impl Writer {
             observer,
         );
         let pipeline = pipeline
-            .with_files(files.collect())
+            .with_files(files)
             .with_catalogs(plan.catalogs.clone())
             .with_holds(going_on, over)
-            .with_notes(notes)
+            .with_batch(batch)
             .with_change(change.as_deref());
         let pipeline = match awaits_secondaries {
             true => pipeline.awaiting_secondaries(),
@@ -206,25 +212,18 @@ impl Writer {
         };
         // Who waited for this may be gone; then there are no senders either, and the end is near.
         drop(opened.send(reader));
-        let Ended { store, notes } = pipeline.run(&mut inputs);
-        let store = store.journal;
-        Ok(Ended { store, notes })
+        Ok(pipeline.run(&mut inputs).journal)
     }
 }
 
-/// Opens the store, if it is not open.
-fn open(store: Place, clock: &Arc<dyn Clock>) -> anyhow::Result<Ended<Journal>> {
-    let state = match store {
-        Place::Left(left) => return Ok(*left),
-        Place::Folder(state) => state,
-    };
+/// Opens the store.
+fn open(state: &Path, clock: &Arc<dyn Clock>) -> anyhow::Result<Journal> {
     let wall = Arc::clone(clock);
-    let (journal, report) = Journal::open(&state, Arc::new(move || millis(wall.wall())))?;
+    let (journal, report) = Journal::open(state, Arc::new(move || millis(wall.wall())))?;
     for note in &report.notes {
         tracing::warn!("{note}");
     }
-    let (store, notes) = (journal, Notes::new());
-    Ok(Ended { store, notes })
+    Ok(journal)
 }
 
 /// Puts the versions that the store holds back into all zones.
@@ -240,31 +239,20 @@ fn restore_all(journal: &mut Journal, deployment: &Deployment, now_ms: u64) -> a
     let of_catalogs = of_catalogs.map(|catalog| (&catalog.zone, catalog.retention));
     for (name, retention) in of_clusters.chain(of_files).chain(of_catalogs) {
         if let Some(zone) = deployment.zones.get(name) {
-            let is_moved = !deployment.unmoved.contains(name);
-            restore(journal, zone, retention, is_moved, now_ms)?;
+            journal.set_retention(name, retention);
+            restore(journal, zone, retention, now_ms)?;
         }
     }
     Ok(())
 }
 
-/// Puts the version that the store holds back into its zone; one that is there already goes on. It is
-/// stale until the source has been seen, unless it was good and the source is the same.
+/// Puts the version that the store holds back into its zone, which is stale until its source has been seen.
 fn restore(
     journal: &mut Journal,
     zone: &Zone,
     retention: Retention,
-    is_moved: bool,
     now_ms: u64,
-) -> anyhow::Result<()> {
-    journal.set_retention(zone.apex(), retention);
-    if zone.current().is_some() {
-        if is_moved {
-            zone.set_stale_since_ms(Some(now_ms));
-        }
-        // What was held is rendered and judged anew.
-        zone.set_held(None);
-        return Ok(());
-    }
+) -> Result<(), LoadError> {
     let limits = retention.memory_limits();
     let loaded = journal.load(zone.apex(), limits)?;
     for note in loaded.notes {

@@ -98,7 +98,36 @@ const OWN_OBJECTS: [&str; 3] = [
     "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes",
 ];
 
+/// The log of requests, in the folder.
+const AUDIT: &str = "audit.log";
+/// Each list and watch of the limited user is logged when it arrives.
+const AUDIT_POLICY: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [ResponseStarted, ResponseComplete, Panic]
+rules:
+- level: Metadata
+  users: [zonewright]
+  verbs: [list, watch]
+- level: None
+";
+
 impl ApiServer {
+    /// The lists and watches that the limited user asked for so far: verb and kind, in order of arrival.
+    pub fn limited_requests(&self) -> Vec<(String, String)> {
+        let text = fs::read_to_string(self.folder.path().join(AUDIT)).unwrap_or_default();
+        let events = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        let text_of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        events
+            .map(|event: Value| {
+                let kind = &event["objectRef"]["resource"];
+                (text_of(&event["verb"]), text_of(kind))
+            })
+            .collect()
+    }
+
     /// Starts both and waits until the server is ready and has all objects of its own.
     pub fn start() -> Self {
         let folder = tempfile::Builder::new()
@@ -464,6 +493,10 @@ fn server_command(folder: &Path, port: u16, etcd_port: u16) -> Command {
     for (flag, file) in files {
         command.arg(flag).arg(folder.join(file));
     }
+    let (policy, audit) = (folder.join("audit.yaml"), folder.join(AUDIT));
+    fs::write(&policy, AUDIT_POLICY).unwrap();
+    command.arg("--audit-policy-file").arg(policy);
+    command.arg("--audit-log-path").arg(audit);
     command
         .args(["--etcd-servers", &format!("http://127.0.0.1:{etcd_port}")])
         .args([

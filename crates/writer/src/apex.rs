@@ -11,6 +11,7 @@ use dns::{Rdata, Record, Rtype};
 use kubernetes::facts::{Dirty, EndpointSlice, Service};
 use kubernetes::schema::{
     ApexSettings, NameServer, ZoneForm, apex_records, outer_addresses_in_front, servers_in_front,
+    soa,
 };
 use provenance::ObjectKey;
 use zone::Node;
@@ -129,17 +130,31 @@ impl<'a> Renderer<'a> {
             return;
         }
         for (place, plan) in self.plan.zones().enumerate() {
-            if !front.zones.contains(&place) {
-                continue;
+            if front.zones.contains(&place) {
+                self.put_top(place, plan, &causes);
             }
-            let nodes = nodes_of(self.apex_of(place, plan), &plan.name);
-            let zone = &mut self.edits[place];
-            let tag = zone.tag(&causes);
-            for node in nodes {
-                let known = zone.edit.contents().get(node.key());
-                let node = with_pointers(node, known, plan);
-                zone.edit.set(node, tag);
+        }
+    }
+
+    /// Renders the tops of these zones, by place, whose settings are new.
+    pub(super) fn configured_tops(&mut self, places: &BTreeSet<usize>, causes: &BTreeSet<u32>) {
+        for (place, plan) in self.plan.zones().enumerate() {
+            if places.contains(&place) {
+                self.edits[place].edit.set_soa(soa(&plan.apex));
+                self.put_top(place, plan, causes);
             }
+        }
+    }
+
+    /// Sets the top of a zone.
+    fn put_top(&mut self, place: usize, plan: &ZonePlan, causes: &BTreeSet<u32>) {
+        let nodes = nodes_of(self.apex_of(place, plan), &plan.name);
+        let zone = &mut self.edits[place];
+        let tag = zone.tag(causes);
+        for node in nodes {
+            let known = zone.edit.contents().get(node.key());
+            let node = with_pointers(node, known, plan);
+            zone.edit.set(node, tag);
         }
     }
 }

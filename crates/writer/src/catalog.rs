@@ -12,7 +12,7 @@ use dns::{Name, Serial};
 use kubernetes::schema::{CatalogLabels, CatalogMember, catalog_records};
 use ops::millis;
 use provenance::{Cause, ObjectKey, Origin, Verb};
-use zone::{Contents, Edit, Zone};
+use zone::{Contents, Edit, Zone, ZoneSet};
 
 use crate::guard::{Ready, name_version, with_cause};
 use crate::plan::CatalogPlan;
@@ -37,6 +37,24 @@ pub(super) struct HeldCatalog {
 }
 
 impl HeldCatalog {
+    /// A catalog that was not compared with the configuration yet.
+    pub(super) fn new(plan: CatalogPlan, zones: &ZoneSet) -> Self {
+        let zone_of = |apex: &Name| {
+            let zone = zones.get(apex);
+            Arc::clone(zone.expect("a plan comes with its zones"))
+        };
+        let members: Vec<_> = plan.members.iter().map(|it| zone_of(&it.zone)).collect();
+        Self {
+            zone: zone_of(&plan.zone),
+            is_settled: false,
+            ahead: None,
+            notes: Vec::new(),
+            waiting: members.clone(),
+            members,
+            plan,
+        }
+    }
+
     /// Whether something may have changed.
     fn is_due(&self) -> bool {
         let mut waiting = self.waiting.iter();
@@ -101,24 +119,10 @@ impl<S: Store> Pipeline<S> {
     /// Has these catalogs, too.
     #[must_use]
     pub fn with_catalogs(mut self, catalogs: Vec<CatalogPlan>) -> Self {
-        let zones = Arc::clone(&self.zones);
-        let zone_of = |apex: &Name| {
-            let zone = zones.get(apex);
-            Arc::clone(zone.expect("a plan comes with its zones"))
-        };
-        let held = |plan: CatalogPlan| {
-            let members: Vec<_> = plan.members.iter().map(|it| zone_of(&it.zone)).collect();
-            HeldCatalog {
-                zone: zone_of(&plan.zone),
-                is_settled: false,
-                ahead: None,
-                notes: Vec::new(),
-                waiting: members.clone(),
-                members,
-                plan,
-            }
-        };
-        self.catalogs = catalogs.into_iter().map(held).collect();
+        let catalogs = catalogs.into_iter();
+        self.catalogs = catalogs
+            .map(|plan| HeldCatalog::new(plan, &self.zones))
+            .collect();
         self
     }
 

@@ -2,7 +2,7 @@
 
 pub(crate) mod zone;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -13,11 +13,13 @@ use kubernetes::schema::Problem;
 use provenance::{FactKey, ObjectKey};
 
 use self::zone::ClusterZone;
+use crate::gauges::ClusterGauges;
 use crate::guard::{Guard, Now, Ready};
 use crate::overlay::Overlay;
+use crate::plan::{ClusterPlan, ZonePlan};
 use crate::render::{Rendering, render_all, render_dirty};
+use crate::sender::SourceId;
 use crate::zone_edit::ZoneDraft;
-use crate::{ClusterGauges, ClusterPlan, ZonePlan};
 
 /// The tables of a cluster that handlers read: its writer fills them.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +47,8 @@ impl LiveTables {
 /// What others read of a cluster.
 #[derive(Debug, Clone, Default)]
 pub struct ClusterHandles {
+    /// The number of its source.
+    pub source: SourceId,
     /// For status and metrics.
     pub gauges: Arc<ClusterGauges>,
     /// For handlers.
@@ -56,6 +60,7 @@ impl ClusterHandles {
     #[must_use]
     pub fn new(plan: &ClusterPlan) -> Self {
         Self {
+            source: SourceId::default(),
             gauges: Arc::new(ClusterGauges {
                 kinds: plan.kinds,
                 ..ClusterGauges::default()
@@ -77,6 +82,8 @@ pub(super) struct Cluster {
     /// Whether everything has to be rendered: before the first rendering of this run, and when the last file
     /// under a zone was read only later.
     pub(super) all_dirty: bool,
+    /// The zones, by place, of which only the top has to be rendered.
+    pub(super) dirty_tops: BTreeSet<usize>,
     /// Whether the zones of ServiceImports have to be rendered whole: before these were first listed.
     pub(super) imports_dirty: bool,
     /// Problems by Service and ServiceImport.
@@ -91,17 +98,13 @@ pub(super) struct Cluster {
 impl Cluster {
     /// A cluster of which nothing is known.
     pub(super) fn new(plan: ClusterPlan, handles: ClusterHandles, zones: &ZoneSet) -> Self {
-        let zone_of = |plan: &ZonePlan| ClusterZone {
-            zone: Arc::clone(zones.get(&plan.name).expect("a plan comes with its zones")),
-            guard: Guard::new(plan.gate),
-            overlay: None,
-        };
         Self {
             state: State::new(plan.kinds),
-            zones: plan.zones().map(zone_of).collect(),
+            zones: Self::zones_of(&plan, zones),
             plan,
             dirty: Dirty::default(),
             all_dirty: true,
+            dirty_tops: BTreeSet::new(),
             imports_dirty: true,
             problems: BTreeMap::new(),
             handles,
@@ -110,10 +113,21 @@ impl Cluster {
         }
     }
 
+    /// The zones of a plan, of which nothing is known.
+    pub(super) fn zones_of(plan: &ClusterPlan, zones: &ZoneSet) -> Vec<ClusterZone> {
+        let zone_of = |plan: &ZonePlan| ClusterZone {
+            zone: Arc::clone(zones.get(&plan.name).expect("a plan comes with its zones")),
+            guard: Guard::new(plan.gate),
+            overlay: None,
+        };
+        plan.zones().map(zone_of).collect()
+    }
+
     /// Whether there is something to render, and nothing that is not known yet.
     pub(super) fn is_due(&self) -> bool {
         let new_imports = self.imports_dirty && self.state.has_imports();
-        let is_dirty = self.all_dirty || new_imports || !self.dirty.is_empty();
+        let is_dirty =
+            self.all_dirty || new_imports || !self.dirty.is_empty() || !self.dirty_tops.is_empty();
         let is_due = |(place, zone): (usize, &ClusterZone)| {
             zone.overlay.as_ref().is_some_and(Overlay::is_due) && self.is_begun(place)
         };
@@ -165,7 +179,8 @@ impl Cluster {
             render_all(state, plan, dirty, &self.zones)
         } else {
             let new_imports = imports && self.imports_dirty;
-            render_dirty(state, plan, dirty, new_imports, &self.zones)
+            let tops = &self.dirty_tops;
+            render_dirty(state, plan, dirty, tops, new_imports, &self.zones)
         };
         rendering.layers.retain(|layer| self.is_begun(layer.zone));
         let drafts = std::mem::take(&mut rendering.drafts)

@@ -10,7 +10,6 @@ use zone::{Candidate, Zone};
 
 use crate::attribute::{Budget, name_vanished};
 use crate::cluster::Cluster;
-use crate::files::HeldFile;
 use crate::guard::{Now, Ready};
 use crate::render::Rendering;
 use crate::zone_edit::ZoneDraft;
@@ -72,7 +71,7 @@ impl<S: Store> Pipeline<S> {
             return None;
         }
         let of_clusters = self.clusters.iter().flat_map(|cluster| &cluster.zones);
-        let of_files = self.files.iter().filter_map(HeldFile::own);
+        let of_files = self.files.iter().filter_map(|(_, held)| held.own());
         let guards = of_clusters
             .map(|zone| &zone.guard)
             .chain(of_files.map(|zone| &zone.guard));
@@ -107,7 +106,7 @@ impl<S: Store> Pipeline<S> {
     /// Tells the guards that the commit worked, and others what the guards say.
     fn settle_guards(&mut self) {
         let of_clusters = self.clusters.iter_mut().flat_map(Cluster::guarded);
-        let of_files = self.files.iter_mut().filter_map(HeldFile::guarded);
+        let of_files = self.files.iter_mut().filter_map(|(_, held)| held.guarded());
         for (zone, guard) in of_clusters.chain(of_files) {
             for event in guard.settle(zone) {
                 self.observer.gate(zone.apex(), &event);
@@ -176,6 +175,7 @@ impl<S: Store> Pipeline<S> {
         is_fresh |= cluster.imports_dirty && cluster.state.has_imports();
         cluster.imports_dirty = !cluster.state.has_imports();
         cluster.all_dirty = false;
+        cluster.dirty_tops.clear();
         if is_fresh {
             cluster.tell_stale();
         }

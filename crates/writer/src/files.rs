@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
 
 use dns::{Name, Serial};
 use ops::millis;
@@ -10,11 +9,14 @@ use provenance::Verb;
 use zone::journal::Retention;
 use zone::{Contents, Edit, Node, Zone};
 use zonefile::ZoneFile;
+use zonefile::follow::FileEvent;
 
 use crate::cluster::Cluster;
 use crate::guard::{Guard, Now, Ready};
 use crate::overlay::{FileCauses, Overlay};
 use crate::plan::FilePlan;
+use crate::sender::SourceId;
+use crate::sources::note_seen;
 use crate::zone_edit::{ZoneDraft, ZoneEdit, draft_of};
 use crate::{Pipeline, Store};
 
@@ -31,9 +33,9 @@ pub(super) enum HeldFile {
 #[derive(Debug)]
 pub(super) struct FileZone {
     /// The zone as readers know it.
-    zone: Arc<Zone>,
+    pub(super) zone: Arc<Zone>,
     /// How much of its past is kept.
-    retention: Retention,
+    pub(super) retention: Retention,
     /// The file's content when it was read last, and whether that is to be published.
     content: Option<(Arc<ZoneFile>, bool)>,
     /// Since when the file cannot be used; `None` while it can. Milliseconds since 1970 UTC.
@@ -43,6 +45,14 @@ pub(super) struct FileZone {
 }
 
 impl HeldFile {
+    /// The zone that it is, or lies under.
+    pub(super) fn zone(&self) -> &Name {
+        match self {
+            Self::Zone(own) => own.zone.apex(),
+            Self::Overlay(zone) => zone,
+        }
+    }
+
     /// The zone, where it is one of its own.
     pub(super) fn own(&self) -> Option<&FileZone> {
         match self {
@@ -60,50 +70,38 @@ impl HeldFile {
     }
 }
 
-/// What a follower of a file tells the writer.
-#[derive(Debug)]
-pub enum FileInput {
-    /// The file was read and is sound.
-    Read {
-        /// What it says.
-        content: Arc<ZoneFile>,
-        /// When it was seen.
-        seen: Instant,
-    },
-    /// The file cannot be used: what it said last still stands.
-    Bad {
-        /// Since when.
-        since: SystemTime,
-    },
-}
-
 impl<S: Store> Pipeline<S> {
-    /// Has these files, too; inputs name them by their place here.
+    /// Has these files, too, with the numbers of their followers.
     #[must_use]
-    pub fn with_files(mut self, files: Vec<FilePlan>) -> Self {
-        for plan in files {
-            let held = match plan {
-                FilePlan::Zone { zone, retention } => HeldFile::Zone(Box::new(FileZone {
-                    zone: Arc::clone(self.zones.get(&zone).expect("a plan comes with its zones")),
-                    retention,
-                    content: None,
-                    bad_since_ms: None,
-                    guard: Guard::default(),
-                })),
-                FilePlan::Overlay { zone } => {
-                    if let Some((cluster, place)) = self.cluster_of(&zone) {
-                        cluster.zones[place].overlay = Some(Overlay::new());
-                    }
-                    HeldFile::Overlay(zone)
-                }
-            };
-            self.files.push(held);
+    pub fn with_files(mut self, files: impl IntoIterator<Item = (SourceId, FilePlan)>) -> Self {
+        for (source, plan) in files {
+            self.add_file(source, plan);
         }
         self
     }
 
+    /// Adds a file that was not read yet.
+    pub(super) fn add_file(&mut self, source: SourceId, plan: FilePlan) {
+        let held = match plan {
+            FilePlan::Zone { zone, retention } => HeldFile::Zone(Box::new(FileZone {
+                zone: Arc::clone(self.zones.get(&zone).expect("a plan comes with its zones")),
+                retention,
+                content: None,
+                bad_since_ms: None,
+                guard: Guard::default(),
+            })),
+            FilePlan::Overlay { zone } => {
+                if let Some((cluster, place)) = self.cluster_of(&zone) {
+                    cluster.zones[place].overlay = Some(Overlay::new());
+                }
+                HeldFile::Overlay(zone)
+            }
+        };
+        self.files.push((source, held));
+    }
+
     /// The cluster of a zone, and the zone's place there.
-    fn cluster_of(&mut self, apex: &Name) -> Option<(&mut Cluster, usize)> {
+    pub(super) fn cluster_of(&mut self, apex: &Name) -> Option<(&mut Cluster, usize)> {
         self.clusters.iter_mut().find_map(|cluster| {
             let mut zones = cluster.zones.iter();
             let place = zones.position(|it| it.zone.apex() == apex)?;
@@ -112,15 +110,17 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// Takes in what became of a file.
-    pub(super) fn take_file(&mut self, file: usize, input: FileInput) {
-        match (input, self.files.get_mut(file)) {
+    pub(super) fn take_file(&mut self, source: SourceId, event: FileEvent) {
+        let mut files = self.files.iter_mut();
+        let held = files.find(|(known, _)| *known == source);
+        match (event, held.map(|(_, held)| held)) {
             (_, None) => {}
-            (FileInput::Read { content, seen }, Some(HeldFile::Zone(own))) => {
+            (FileEvent::Read { content, seen }, Some(HeldFile::Zone(own))) => {
                 own.content = Some((content, true));
                 own.bad_since_ms = None;
-                self.seen.push(seen);
+                note_seen(&mut self.seen, seen);
             }
-            (FileInput::Read { content, seen }, Some(HeldFile::Overlay(apex))) => {
+            (FileEvent::Read { content, seen }, Some(HeldFile::Overlay(apex))) => {
                 let apex = apex.clone();
                 if let Some((cluster, place)) = self.cluster_of(&apex)
                     && let Some(overlay) = &mut cluster.zones[place].overlay
@@ -130,15 +130,15 @@ impl<S: Store> Pipeline<S> {
                     overlay.file = Some(content);
                     overlay.bad_since_ms = None;
                 }
-                self.seen.push(seen);
+                note_seen(&mut self.seen, seen);
             }
-            (FileInput::Bad { since }, Some(HeldFile::Zone(own))) => {
+            (FileEvent::Bad { since }, Some(HeldFile::Zone(own))) => {
                 own.bad_since_ms.get_or_insert(millis(since));
                 if own.zone.stale_since_ms().is_none() {
                     own.zone.set_stale_since_ms(own.bad_since_ms);
                 }
             }
-            (FileInput::Bad { since }, Some(HeldFile::Overlay(apex))) => {
+            (FileEvent::Bad { since }, Some(HeldFile::Overlay(apex))) => {
                 let apex = apex.clone();
                 if let Some((cluster, place)) = self.cluster_of(&apex)
                     && let Some(overlay) = &mut cluster.zones[place].overlay
@@ -152,7 +152,7 @@ impl<S: Store> Pipeline<S> {
 
     /// Adds what may be published of the zones that are files.
     pub(super) fn file_drafts(&mut self, now: Now, ready: &mut Vec<Ready>) {
-        for held in &mut self.files {
+        for (_, held) in &mut self.files {
             let HeldFile::Zone(own) = held else {
                 continue;
             };
@@ -184,7 +184,7 @@ impl<S: Store> Pipeline<S> {
 
     /// Notes that what the files say is durable.
     pub(super) fn settle_files(&mut self) {
-        for held in &mut self.files {
+        for (_, held) in &mut self.files {
             if let HeldFile::Zone(own) = held
                 && let Some((_, due @ true)) = &mut own.content
             {

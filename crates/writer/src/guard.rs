@@ -120,7 +120,7 @@ pub(super) struct Guard {
     is_checked: bool,
     /// Causes of the next version that differs, beside those of its records: until it is out, or until what was
     /// rendered differs in nothing from what is served.
-    notes: Vec<Cause>,
+    pub(super) notes: Vec<Cause>,
     /// A serial that others have and the next has to be above; `None` when none is ahead.
     pub(super) ahead: Option<Serial>,
 }
@@ -132,6 +132,25 @@ impl Guard {
             gate,
             ..Self::default()
         }
+    }
+
+    /// Begins again with the objects of another source: what is held was of the old one, apart from what an operator's rollback
+    /// leads back to. Notes wait for the first rendering.
+    pub(super) fn restart(&mut self, zone: &Zone) {
+        self.is_checked = false;
+        self.passed.clear();
+        self.passing = None;
+        if !self.has_rollback() {
+            self.kept = None;
+            zone.set_held(None);
+        }
+    }
+
+    /// The zone is gone, or is followed no more. True when an operator's order ends with that.
+    pub(super) fn dismiss(&mut self, zone: &Zone) -> bool {
+        zone.set_held(None);
+        zone.set_hold(None);
+        self.standing().is_some()
     }
 
     /// The contents that a rendering starts from, where they are not the served version's.
@@ -147,11 +166,6 @@ impl Guard {
     /// The next version that differs has this cause, too; a first version needs none.
     pub(super) fn note(&mut self, cause: Cause) {
         add_note(&mut self.notes, cause);
-    }
-
-    /// What no version named yet.
-    pub(super) fn notes(&self) -> &[Cause] {
-        &self.notes
     }
 
     /// When something that is kept aside leaves by itself.

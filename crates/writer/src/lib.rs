@@ -10,6 +10,7 @@ mod attribute;
 mod catalog;
 mod cluster;
 mod commit;
+mod configure;
 mod files;
 mod gauges;
 mod guard;
@@ -19,6 +20,8 @@ mod notes;
 mod overlay;
 mod plan;
 mod render;
+mod sender;
+mod sources;
 mod triggered;
 mod wait;
 mod why;
@@ -26,83 +29,83 @@ mod zone_edit;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
 use dns::{Name, RrRef, Serial};
-use kubernetes::facts::{Change, Part};
 use kubernetes::schema::Problem;
-use ops::{Clock, millis};
-use provenance::{Cause, Kind};
+use kubernetes::source::SourceEvent;
+use ops::Clock;
+use provenance::Cause;
 use zone::check::Warning;
 use zone::hold::Hold;
+use zone::journal::Retention;
 use zone::{Candidate, Journaled, Version, Zone, ZoneSet};
+use zonefile::follow::FileEvent;
 
 use catalog::HeldCatalog;
 use cluster::Cluster;
 use files::HeldFile;
 use guard::Guard;
 use hold::not_guarded;
-use triggered::Triggered;
 use wait::{Next, within};
 
 pub use cluster::{ClusterHandles, LiveTables};
-pub use files::FileInput;
+pub use configure::Configure;
 pub use gauges::ClusterGauges;
 pub use guard::{GateEvent, HoldOrder, Released, Restored, Target};
 pub use name::service_node;
-pub use notes::{Ended, Notes};
 pub use plan::{CatalogPlan, ClusterPlan, ExternalPlan, FilePlan, PlanChange, ZonePlan};
+pub use sender::{SourceId, SourceSender};
 pub use triggered::ServiceKind;
 pub use why::Reason;
 
 /// A change that comes so long after the last commit is committed at once; one that comes earlier
 /// belongs to a burst, and the writer waits for more of it.
 const BURST: Duration = Duration::from_millis(100);
-/// How long the writer waits for more changes of a burst after the last that came.
-const BATCH_QUIET: Duration = Duration::from_micros(500);
-/// How long a batch of a burst may gather in all.
-const BATCH_MAX: Duration = Duration::from_millis(20);
 /// The most changes of one batch.
 const BATCH_CHANGES: usize = 4096;
-/// The most changes of which it is counted how long they took: while the store refuses nothing more is kept, as of
-/// their causes.
-const SEEN_MOST: usize = 16 * BATCH_CHANGES;
 /// How long after a failed commit the next is tried.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// How changes of a burst are gathered for one version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchSettings {
+    /// How long the writer waits for further changes after the last one.
+    pub quiet: Duration,
+    /// How long it gathers in all.
+    pub window: Duration,
+}
+
+impl Default for BatchSettings {
+    fn default() -> Self {
+        Self {
+            quiet: Duration::from_micros(500),
+            window: Duration::from_millis(20),
+        }
+    }
+}
 
 /// What the writer is told.
 #[derive(Debug)]
 pub enum Input {
-    /// A source saw a change of its cluster.
-    Change {
-        /// Which cluster, by place in the configuration.
-        cluster: usize,
-        /// What happened.
-        change: Change,
-        /// When it was seen.
-        seen: Instant,
-        /// When what it tells happened, where it is a slice that says so.
-        triggered: Option<SystemTime>,
+    /// A cluster's source saw something.
+    Source {
+        /// Which source.
+        source: SourceId,
+        /// The event.
+        event: SourceEvent,
     },
-    /// A source lost its cluster, at this wall-clock time.
-    Stale {
-        /// Which cluster.
-        cluster: usize,
-        /// What of it.
-        part: Part,
-        /// Since when.
-        since: SystemTime,
+    /// A zone file was read.
+    File {
+        /// Which follower.
+        source: SourceId,
+        /// The event.
+        event: FileEvent,
     },
-    /// A source has its cluster again.
-    Fresh {
-        /// Which cluster.
-        cluster: usize,
-        /// What of it.
-        part: Part,
-    },
+    /// The configuration changed.
+    Configure(Box<Configure>),
     /// Someone wants what is held of a zone to be published.
     Release {
         /// The zone.
@@ -132,13 +135,6 @@ pub enum Input {
     },
     /// The serials that secondaries have, as far as they said: nothing is published before this came.
     Secondaries(Vec<(Name, Serial)>),
-    /// A zone file was read.
-    File {
-        /// Which file, by place in [`Pipeline::with_files`].
-        file: usize,
-        /// What became of it.
-        input: FileInput,
-    },
 }
 
 /// Where versions become durable. The journal is one; tests have others.
@@ -173,6 +169,25 @@ pub trait Store {
     /// When it is not durable.
     fn save_hold(&mut self, apex: &Name, hold: Option<&Hold>) -> Result<(), Self::Error> {
         let (_apex, _hold) = (apex, hold);
+        Ok(())
+    }
+
+    /// Sets how much of a zone's past is kept.
+    fn set_retention(&mut self, apex: &Name, retention: Retention) {
+        let (_apex, _retention) = (apex, retention);
+    }
+
+    /// Restores a zone that came with a change of the configuration: its newest version, as stale since `now_ms`.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn restore(
+        &mut self,
+        zone: &Zone,
+        retention: Retention,
+        now_ms: u64,
+    ) -> Result<(), Self::Error> {
+        let (_zone, _retention, _now_ms) = (zone, retention, now_ms);
         Ok(())
     }
 
@@ -223,15 +238,16 @@ pub trait Observer: Send {
 pub struct Pipeline<S> {
     /// The zones as readers know them.
     zones: Arc<ZoneSet>,
-    /// The clusters, in configuration order.
+    /// The clusters.
     clusters: Vec<Cluster>,
-    /// The zone files, in configuration order.
-    files: Vec<HeldFile>,
-    /// The catalogs, in configuration order.
+    /// The zone files, with their followers.
+    files: Vec<(SourceId, HeldFile)>,
+    /// The catalogs.
     catalogs: Vec<HeldCatalog>,
     store: S,
     clock: Arc<dyn Clock>,
     observer: Box<dyn Observer>,
+    batch: BatchSettings,
     /// When the changes that are not yet committed were seen.
     seen: Vec<Instant>,
     /// When the last commit ended.
@@ -269,6 +285,7 @@ impl<S: Store> Pipeline<S> {
             store,
             clock,
             observer,
+            batch: BatchSettings::default(),
             seen: Vec::new(),
             last_commit: None,
             awaits_secondaries: false,
@@ -276,16 +293,18 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
-    /// Whether everything of a cluster was listed; ServiceImports only when `with_imports` says so.
+    /// Whether everything of a source's cluster was listed; ServiceImports only when `with_imports` says so.
     #[must_use]
-    pub fn is_synced(&self, cluster: usize, with_imports: bool) -> bool {
-        self.clusters.get(cluster).is_some_and(|cluster| {
+    pub fn is_synced(&self, source: SourceId, with_imports: bool) -> bool {
+        let mut clusters = self.clusters.iter();
+        let cluster = clusters.find(|cluster| cluster.handles.source == source);
+        cluster.is_some_and(|cluster| {
             cluster.state.is_synced() && (!with_imports || cluster.state.has_imports())
         })
     }
 
-    /// Works until all senders are gone; then hands the store back, with what the next writer goes on with. For a thread of its own.
-    pub fn run(mut self, inputs: &mut mpsc::Receiver<Input>) -> Ended<S> {
+    /// Works until all senders are gone; then hands the store back. For a thread of its own.
+    pub fn run(mut self, inputs: &mut mpsc::Receiver<Input>) -> S {
         let mut failed = false;
         loop {
             let first = if failed {
@@ -299,7 +318,7 @@ impl<S: Store> Pipeline<S> {
                     self.gather(inputs);
                 }
                 Next::Nothing => {}
-                Next::Closed => return self.end(),
+                Next::Closed => return self.store,
             }
             failed = !self.commit();
         }
@@ -338,10 +357,11 @@ impl<S: Store> Pipeline<S> {
             }
             return;
         }
-        let end = now + BATCH_MAX;
+        let BatchSettings { quiet, window } = self.batch;
+        let end = now + window;
         for _ in 1..BATCH_CHANGES {
             let left = end.saturating_duration_since(self.clock.now());
-            match within(inputs, BATCH_QUIET.min(left)) {
+            match within(inputs, quiet.min(left)) {
                 Next::Input(input) => self.take(input),
                 Next::Nothing | Next::Closed => return,
             }
@@ -351,45 +371,22 @@ impl<S: Store> Pipeline<S> {
     /// Takes one input in.
     pub fn take(&mut self, input: Input) {
         match input {
-            Input::Change {
-                cluster,
-                change,
-                seen,
-                triggered,
-            } => {
-                let now_ms = millis(self.clock.wall());
-                let Some(cluster) = self.clusters.get_mut(cluster) else {
-                    return;
-                };
-                let changes = cluster.dirty.changes;
-                let triggered = Triggered::of(&change, triggered);
-                cluster.state.apply(change, &mut cluster.dirty);
-                let gauges = &cluster.handles.gauges;
-                gauges.last_change_ms.store(now_ms, Ordering::Relaxed);
-                for (gauge, kind) in gauges.objects.iter().zip(Kind::ALL) {
-                    gauge.store(cluster.state.count(kind) as u64, Ordering::Relaxed);
-                }
-                // Nobody waits for what changes nothing.
-                if cluster.dirty.changes > changes {
-                    if self.seen.len() < SEEN_MOST {
-                        self.seen.push(seen);
-                    }
-                    cluster.await_version(triggered);
-                }
-            }
-            Input::Stale {
-                cluster,
-                part,
-                since,
-            } => self.mark_stale(cluster, part, millis(since)),
-            Input::Fresh { cluster, part } => self.mark_stale(cluster, part, 0),
-            Input::File { file, input } => self.take_file(file, input),
+            Input::Source { source, event } => self.take_event(source, event),
+            Input::File { source, event } => self.take_file(source, event),
+            Input::Configure(configure) => self.configure(*configure),
             Input::Release { zone, by, asked } => self.release(&zone, &by, asked),
             // Who asked may be gone.
             Input::Why { zone, name, asked } => drop(asked.send(self.why(&zone, &name))),
             Input::Hold { zone, order, asked } => self.hold(&zone, *order, asked),
             Input::Secondaries(serials) => self.take_serials(&serials),
         }
+    }
+
+    /// Gathers changes by these settings.
+    #[must_use]
+    pub const fn with_batch(mut self, batch: BatchSettings) -> Self {
+        self.batch = batch;
+        self
     }
 
     /// Publishes nothing before [`Input::Secondaries`] came.
@@ -432,25 +429,7 @@ impl<S: Store> Pipeline<S> {
     /// All zones, each with its guard.
     fn guarded(&mut self) -> impl Iterator<Item = (&Arc<Zone>, &mut Guard)> {
         let of_clusters = self.clusters.iter_mut().flat_map(Cluster::guarded);
-        of_clusters.chain(self.files.iter_mut().filter_map(HeldFile::guarded))
-    }
-
-    /// Notes on every zone of a cluster whether its source is there; `since_ms` is 0 when it is. Zones
-    /// that need ServiceImports need all else too.
-    fn mark_stale(&self, cluster: usize, part: Part, since_ms: u64) {
-        let Some(cluster) = self.clusters.get(cluster) else {
-            return;
-        };
-        let gauges = &cluster.handles.gauges;
-        let gauge = match part {
-            Part::Cluster => &gauges.stale_since_ms,
-            Part::Imports => &gauges.imports_stale_since_ms,
-        };
-        gauge.store(since_ms, Ordering::Relaxed);
-        // What an earlier run published stays stale until this one has rendered the cluster.
-        if since_ms > 0 || !cluster.all_dirty {
-            cluster.tell_stale();
-        }
+        of_clusters.chain(self.files.iter_mut().filter_map(|(_, held)| held.guarded()))
     }
 }
 

@@ -51,12 +51,13 @@ pub(super) struct Renderer<'a> {
     gone: BTreeSet<u32>,
 }
 
-/// Renders what is dirty on top of the current contents; with `new_imports` also all that leads to
-/// ServiceImports, which were listed for the first time.
+/// Renders dirty keys and the tops of zones, by place, on top of the current contents; with `new_imports` also all
+/// that leads to ServiceImports, which were listed for the first time.
 pub(super) fn render_dirty(
     state: &State,
     plan: &ClusterPlan,
     dirty: &Dirty,
+    tops: &BTreeSet<usize>,
     new_imports: bool,
     zones: &[ClusterZone],
 ) -> Rendering {
@@ -84,6 +85,10 @@ pub(super) fn render_dirty(
         renderer.pod(at, causes);
     }
     renderer.apexes(dirty);
+    if !tops.is_empty() {
+        let whole = WholeCauses::beside(&mut causes, plan);
+        renderer.configured_tops(tops, &whole.configured);
+    }
     let work = [
         dirty.services.len(),
         dirty.addresses.len(),

@@ -6,6 +6,7 @@ mod worlds;
 
 mod apex;
 mod catalog;
+mod configure;
 mod files;
 mod gate;
 mod imports;
@@ -16,18 +17,18 @@ mod situations;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Mutex;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use dns::{RecordText, Ttl};
 use kubernetes::facts::{
-    Endpoint, EndpointNames, EndpointSlice, External, Fact, ImportForm, ImportOfSlice, Kinds,
-    Namespace, Pod, Port, Protocol, SeenNamespaces, SeenService, Service, ServiceForm,
+    Change, Endpoint, EndpointNames, EndpointSlice, External, Fact, ImportForm, ImportOfSlice,
+    Kinds, Namespace, Part, Pod, Port, Protocol, SeenNamespaces, SeenService, Service, ServiceForm,
     ServiceImport, SliceForm, SlicePort,
 };
 use kubernetes::schema::{ApexSettings, ExternalSettings, Front, NameServer, ZoneForm};
 use ops::HandClock;
 use proptest::prelude::*;
-use provenance::{FactKey, ObjectKey, Origin};
+use provenance::{FactKey, Kind, ObjectKey, Origin};
 use worlds::{Event, Objects, any_event, any_options, fresh, key_of, list, same_options, seen};
 use zone::Contents;
 use zone::journal::{Retention, next_serial};
@@ -97,9 +98,9 @@ impl Observer for Deaf {
 
 /// A plan with its zones, and with what is published beside them. Clones share these.
 #[derive(Debug, Clone)]
-struct World {
+pub(crate) struct World {
     /// The plan.
-    plan: ClusterPlan,
+    pub(crate) plan: ClusterPlan,
     /// Its zones, in its order.
     zones: Arc<ZoneSet>,
     /// What others read.
@@ -150,9 +151,11 @@ fn writer<S: Store>(
 ) -> Pipeline<S> {
     let zones = worlds.iter().flat_map(|world| world.zones.all()).cloned();
     let zones = Arc::new(ZoneSet::new(zones.collect()));
-    let clusters = worlds
-        .iter()
-        .map(|world| (world.plan.clone(), world.handles.clone()));
+    let clusters = (0..).zip(worlds).map(|(source, world)| {
+        let source = SourceId(source);
+        let handles = world.handles.clone();
+        (world.plan.clone(), ClusterHandles { source, ..handles })
+    });
     Pipeline::new(zones, clusters.collect(), store, clock, observer)
 }
 
@@ -175,7 +178,7 @@ fn plan_with_imports() -> World {
 }
 
 /// The plan of `cluster.local` with two reverse zones.
-fn plan() -> World {
+pub(crate) fn plan() -> World {
     let zone_plan = |apex: &str, form: ZoneForm| {
         let server = match form {
             ZoneForm::Forward | ZoneForm::Clusterset | ZoneForm::Reverse => "ns.dns.cluster.local.",
@@ -251,9 +254,33 @@ fn rendering_of(pipeline: &Pipeline<NoStore>) -> Rendering {
         &cluster.state,
         &cluster.plan,
         &cluster.dirty,
+        &cluster.dirty_tops,
         false,
         &cluster.zones,
     )
+}
+
+/// Applies changes of the configuration: the zones and clusters of a world are all that there are.
+fn configure(
+    pipeline: &mut Pipeline<NoStore>,
+    world: &World,
+    changes: Vec<PlanChange>,
+    cause: Option<&str>,
+) {
+    let home = world.plan.home().clone();
+    let zones = world.zones.all().iter();
+    let (done, mut result) = oneshot::channel();
+    pipeline.take(Input::Configure(Box::new(Configure {
+        changes,
+        zones: Arc::clone(&world.zones),
+        unmoved: zones.map(|zone| zone.apex().clone()).collect(),
+        clusters: [(home, world.handles.clone())].into(),
+        files: BTreeMap::new(),
+        cause: cause.map(str::to_owned),
+        awaits_secondaries: false,
+        done,
+    })));
+    assert_eq!(result.try_recv(), Ok(Ok(())));
 }
 
 fn lines(contents: &[Contents]) -> Vec<String> {
@@ -276,12 +303,37 @@ fn namespace(name: &str) -> Fact {
 
 fn feed<S: Store>(pipeline: &mut Pipeline<S>, change: Change) {
     let seen = pipeline.clock.now();
-    pipeline.take(Input::Change {
-        cluster: 0,
+    pipeline.take(of_first(seen_at(change, seen)));
+}
+
+/// A change without a time of its own.
+fn seen_at(change: Change, seen: Instant) -> SourceEvent {
+    SourceEvent::Changed {
         change,
         seen,
         triggered: None,
-    });
+    }
+}
+
+/// An event of the source of the first cluster.
+fn of_first(event: SourceEvent) -> Input {
+    let source = SourceId(0);
+    Input::Source { source, event }
+}
+
+/// A source that lost a part of its cluster.
+fn lost(part: Part, since: SystemTime) -> Input {
+    let reason = "it does not answer".to_owned();
+    of_first(SourceEvent::Stale {
+        part,
+        since,
+        reason,
+    })
+}
+
+/// A source that has a part of its cluster again.
+fn found(part: Part) -> Input {
+    of_first(SourceEvent::Fresh(part))
 }
 
 /// A headless Service with so many endpoints, and a few others, in the first namespace.
@@ -388,11 +440,10 @@ fn what_an_earlier_run_published_stays_stale_until_this_one_has_rendered() {
     let apex = plan.zone("cluster.local.");
     apex.set_stale_since_ms(Some(5));
     let mut pipeline = pipeline(plan.clone());
-    let (cluster, part) = (0, Part::Cluster);
     for kind in Kinds::BASE.iter() {
         feed(&mut pipeline, Change::Listed(kind, Vec::new()));
     }
-    pipeline.take(Input::Fresh { cluster, part });
+    pipeline.take(found(Part::Cluster));
     assert_eq!(apex.stale_since_ms(), Some(5));
     pipeline.store.refusals = 1;
     assert!(!pipeline.commit());
@@ -429,13 +480,7 @@ fn a_store_that_refuses_does_not_end_the_writer() {
     let (tx, mut inputs) = mpsc::channel(8);
     for kind in Kinds::BASE.iter() {
         let change = Change::Listed(kind, Vec::new());
-        tx.try_send(Input::Change {
-            cluster: 0,
-            change,
-            seen,
-            triggered: None,
-        })
-        .unwrap();
+        tx.try_send(of_first(seen_at(change, seen))).unwrap();
     }
     let mut published = zone.subscribe();
     // As in the server: a thread that is not the runtime's.
@@ -443,8 +488,7 @@ fn a_store_that_refuses_does_not_end_the_writer() {
     let wait = async { tokio::time::timeout(Duration::from_secs(30), published.changed()).await };
     let told = runtime.block_on(wait);
     drop(tx);
-    let ended = writer.join().expect("the writer goes on after a refusal");
-    let store = ended.store;
+    let store = writer.join().expect("the writer goes on after a refusal");
     assert!(told.is_ok(), "the version came after the refusal");
     assert_eq!((store.refusals, store.commits), (0, 1));
 }

@@ -62,17 +62,10 @@ pub(super) fn within(inputs: &mut mpsc::Receiver<Input>, most: Duration) -> Next
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kubernetes::facts::Change;
-    use provenance::Kind;
 
     /// An input that does nothing.
     fn input() -> Input {
-        Input::Change {
-            cluster: 0,
-            change: Change::Listed(Kind::Service, Vec::new()),
-            seen: SystemClock.now(),
-            triggered: None,
-        }
+        Input::Secondaries(Vec::new())
     }
 
     #[test]

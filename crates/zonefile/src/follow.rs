@@ -11,7 +11,6 @@ use std::time::{Duration, Instant, SystemTime};
 use dns::Name;
 use ops::Clock;
 use ops::watch::FileWatch;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{BadFile, Role, ZoneFile, read_with};
@@ -195,17 +194,21 @@ impl Follower {
         last != self.stamps
     }
 
-    /// Follows the file, which was read once, until cancelled or until the receiver is gone.
-    pub async fn run(self, tx: mpsc::Sender<FileEvent>, cancel: CancellationToken) {
+    /// Follows the file, which was read once, until cancelled or until `send` says that nobody listens.
+    pub async fn run<F: Future<Output = bool>>(
+        self,
+        send: impl Fn(FileEvent) -> F,
+        cancel: CancellationToken,
+    ) {
         tokio::select! {
             () = cancel.cancelled() => {}
-            () = self.follow(&tx) => {}
+            () = self.follow(send) => {}
         }
     }
 
-    async fn follow(mut self, tx: &mpsc::Sender<FileEvent>) {
+    async fn follow<F: Future<Output = bool>>(mut self, send: impl Fn(FileEvent) -> F) {
         let Some(reload) = self.settings.reload else {
-            return tx.closed().await;
+            return std::future::pending().await;
         };
         let mut watch = FileWatch::default();
         loop {
@@ -241,7 +244,7 @@ impl Follower {
                     }
                 }
             };
-            if tx.send(event).await.is_err() {
+            if !send(event).await {
                 return;
             }
         }
@@ -252,6 +255,7 @@ impl Follower {
 mod tests {
     use super::*;
     use ops::testing::TestClock;
+    use tokio::sync::mpsc;
 
     /// Waits for the next event.
     async fn next(events: &mut mpsc::Receiver<FileEvent>) -> Result<usize, ()> {
@@ -287,7 +291,11 @@ mod tests {
         let (tx, mut events) = mpsc::channel(8);
         let cancel = CancellationToken::new();
         let mut tasks = tokio::task::JoinSet::new();
-        tasks.spawn(follower.run(tx, cancel.clone()));
+        let send = move |event| {
+            let tx = tx.clone();
+            async move { tx.send(event).await.is_ok() }
+        };
+        tasks.spawn(follower.run(send, cancel.clone()));
         std::fs::write(&more, "b A 192.0.2.1\n").unwrap();
         assert_eq!(next(&mut events).await, Ok(2));
         assert!(stats.problems().is_empty());

@@ -3,6 +3,7 @@
 use directives::config::{Overrides, parse_text};
 
 use super::*;
+use crate::emit::Software;
 
 /// What `emit` prints for this software and secondary.
 fn printed(lines: &str, software: Software, secondary: Option<&str>) -> Result<Feed, String> {

@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use self::connection::Connection;
@@ -42,7 +42,7 @@ use self::fault::Fault;
 use self::throttle::Throttle;
 use self::watch::KindWatch;
 use super::liveness::{Liveness, Turn};
-use super::{SourceEvent, SourceStats, Wanted};
+use super::{EventSink, SourceEvent, SourceStats, Wanted};
 use crate::facts::{Kinds, Part};
 use ops::Clock;
 use provenance::Kind;
@@ -161,7 +161,7 @@ impl Shared {
     }
 
     /// Announces staleness and freshness until the receiver is gone.
-    async fn announce(&self, tx: &mpsc::Sender<SourceEvent>) {
+    async fn announce(&self, tx: &impl EventSink) {
         loop {
             let now = self.clock.now();
             let mut turns = Vec::new();
@@ -233,7 +233,7 @@ impl KubernetesSource {
 
     /// Follows the API server until cancelled, or until the receiver is gone. Faults are sent as events and do not
     /// end it.
-    pub async fn run(self, tx: mpsc::Sender<SourceEvent>, cancel: CancellationToken) {
+    pub async fn run(self, tx: impl EventSink, cancel: CancellationToken) {
         let Self { shared } = self;
         let watches = shared
             .wanted

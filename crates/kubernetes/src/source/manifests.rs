@@ -20,12 +20,11 @@ use std::time::{Duration, Instant};
 use ops::Clock;
 use ops::watch::{self, FolderWatch, POLL_UNWATCHED};
 use thiserror::Error;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::folder::{Folder, Reread};
 use super::liveness::{Liveness, Turn};
-use super::{Problem, SourceEvent, SourceStats, Wanted};
+use super::{EventSink, Problem, SourceEvent, SourceStats, Unheard, Wanted};
 use crate::facts::Part;
 
 /// The settings for following a folder.
@@ -129,7 +128,7 @@ impl ManifestSource {
     }
 
     /// Follows the folder until cancelled, or until the receiver is gone.
-    pub async fn run(self, tx: mpsc::Sender<SourceEvent>, cancel: CancellationToken) {
+    pub async fn run(self, tx: impl EventSink, cancel: CancellationToken) {
         tokio::select! {
             () = cancel.cancelled() => {}
             () = self.follow(&tx) => {}
@@ -137,7 +136,7 @@ impl ManifestSource {
     }
 
     /// Follows the folder until the receiver is gone.
-    async fn follow(self, tx: &mpsc::Sender<SourceEvent>) {
+    async fn follow(self, tx: &impl EventSink) {
         let Self {
             root,
             wanted,
@@ -210,11 +209,8 @@ impl ManifestSource {
     }
 }
 
-struct Unheard;
-
-/// Sends the changes and problems that a reading found.
 async fn send(
-    tx: &mpsc::Sender<SourceEvent>,
+    tx: &impl EventSink,
     read: Reread,
     turn: Option<Turn>,
     seen: Instant,
@@ -229,7 +225,7 @@ async fn send(
         .into_iter()
         .map(|turn| SourceEvent::of_turn(Part::Cluster, turn));
     for event in problems.chain(changes).chain(turn) {
-        tx.send(event).await.map_err(|_| Unheard)?;
+        tx.send(event).await?;
     }
     Ok(())
 }

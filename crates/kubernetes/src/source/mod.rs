@@ -21,6 +21,8 @@ mod wanted;
 
 use std::time::{Instant, SystemTime};
 
+use tokio::sync::mpsc;
+
 pub use intern::Interner;
 pub use problem::{About, Problem};
 pub use stats::{ErrorClass, KindStats, SourceStats};
@@ -54,6 +56,25 @@ pub enum SourceEvent {
     Fresh(Part),
     /// A problem with an object, a file or a permission.
     Problem(Problem),
+}
+
+/// The receiver of a source's events is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unheard;
+
+/// Takes the events of one source.
+pub trait EventSink: Clone + Send + Sync + 'static {
+    /// Hands an event over; waits while too many others wait.
+    ///
+    /// # Errors
+    /// [`Unheard`] when the receiver is gone.
+    fn send(&self, event: SourceEvent) -> impl Future<Output = Result<(), Unheard>> + Send;
+}
+
+impl EventSink for mpsc::Sender<SourceEvent> {
+    async fn send(&self, event: SourceEvent) -> Result<(), Unheard> {
+        Self::send(self, event).await.map_err(|_| Unheard)
+    }
 }
 
 impl SourceEvent {

@@ -78,6 +78,11 @@ impl Guard {
         active_hold.is_some_and(|active_hold| active_hold.ended_by.is_none())
     }
 
+    /// Whether an old content is served, or is to be.
+    pub(crate) fn has_rollback(&self) -> bool {
+        self.standing().is_some_and(|hold| hold.rollback.is_some())
+    }
+
     /// Whether an order is over with this commit.
     pub(crate) fn unpins(&self) -> bool {
         self.active_hold.is_some() && !self.is_on_hold()

@@ -20,8 +20,16 @@ fn file(apex: &str, role: Role, text: &str) -> Arc<ZoneFile> {
 pub(super) fn give(pipeline: &mut Pipeline<NoStore>, place: usize, content: &Arc<ZoneFile>) {
     let seen = pipeline.clock.now();
     let content = Arc::clone(content);
-    let input = FileInput::Read { content, seen };
-    pipeline.take(Input::File { file: place, input });
+    let source = SourceId(u64::try_from(place).unwrap());
+    let event = FileEvent::Read { content, seen };
+    pipeline.take(Input::File { source, event });
+}
+
+/// Files whose followers have the numbers from 0.
+pub(super) fn numbered(
+    files: impl IntoIterator<Item = FilePlan>,
+) -> impl Iterator<Item = (SourceId, FilePlan)> {
+    (0..).map(SourceId).zip(files)
 }
 
 /// A writer with files under the forward zone and under the first reverse zone.
@@ -30,7 +38,7 @@ fn over_files(plan: &World) -> Pipeline<NoStore> {
         zone: zone.name.clone(),
     };
     let files = plan.plan.zones().take(2).map(under);
-    pipeline(plan.clone()).with_files(files.collect())
+    pipeline(plan.clone()).with_files(numbered(files))
 }
 
 /// The names that a file may have: some that the cluster may have, above them, below them, beside them.
@@ -239,11 +247,11 @@ pub(super) fn without_clusters(zones: &[Arc<Zone>], store: NoStore) -> Pipeline<
 pub(super) fn of_file() -> (Arc<Zone>, Pipeline<NoStore>) {
     let zone = Arc::new(Zone::new(&"z.".parse().unwrap()));
     let pipeline = without_clusters(std::slice::from_ref(&zone), NoStore::default());
-    let files = vec![FilePlan::Zone {
+    let files = [FilePlan::Zone {
         zone: zone.apex().clone(),
         retention: RETENTION,
     }];
-    (zone, pipeline.with_files(files))
+    (zone, pipeline.with_files(numbered(files)))
 }
 
 /// A zone file with this serial and these lines.

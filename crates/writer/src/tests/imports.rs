@@ -64,7 +64,7 @@ fn only_the_zones_of_imports_wait_for_them() {
     let is_there: Vec<bool> = serials(&plan).iter().map(Option::is_some).collect();
     // forward, two reverse, clusterset, external, its reverse
     assert_eq!(is_there, [true, true, true, false, true, true]);
-    assert!(pipeline.is_synced(0, false) && !pipeline.is_synced(0, true));
+    assert!(pipeline.is_synced(SourceId(0), false) && !pipeline.is_synced(SourceId(0), true));
 
     let before = serials(&plan);
     feed(
@@ -129,33 +129,23 @@ fn a_part_that_is_away_makes_only_its_zones_stale() {
         let zones = plan.zones.all().iter();
         zones.map(|zone| zone.stale_since_ms()).collect()
     };
-    let cluster = 0;
-    let fresh = |part| Input::Fresh { cluster, part };
-    pipeline.take(fresh(Part::Cluster));
+    pipeline.take(found(Part::Cluster));
     assert_eq!(stale(), [None, None, None, restored, None, None]);
     feed(
         &mut pipeline,
         Change::Listed(Kind::ServiceImport, Vec::new()),
     );
-    pipeline.take(fresh(Part::Imports));
+    pipeline.take(found(Part::Imports));
     assert_eq!(stale(), [None, None, None, restored, None, None]);
     assert!(pipeline.commit());
     assert_eq!(stale(), [None; 6]);
-    pipeline.take(Input::Stale {
-        cluster,
-        part: Part::Imports,
-        since: since(7),
-    });
+    pipeline.take(lost(Part::Imports, since(7)));
     assert_eq!(stale(), [None, None, None, Some(7000), None, None]);
-    pipeline.take(Input::Stale {
-        cluster,
-        part: Part::Cluster,
-        since: since(9),
-    });
+    pipeline.take(lost(Part::Cluster, since(9)));
     let all = Some(9000);
     assert_eq!(stale(), [all, all, all, Some(7000), all, all]);
-    pipeline.take(fresh(Part::Imports));
+    pipeline.take(found(Part::Imports));
     assert_eq!(stale(), [all; 6]);
-    pipeline.take(fresh(Part::Cluster));
+    pipeline.take(found(Part::Cluster));
     assert_eq!(stale(), [None; 6]);
 }

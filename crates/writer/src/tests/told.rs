@@ -1,6 +1,7 @@
 //! What observers are told, and when.
 
 use super::*;
+use crate::sources::SEEN_MOST;
 
 /// Notes what the live layer knows of the namespace `a` when a version is shown.
 struct Watching(Arc<SeenNamespaces>, Arc<Mutex<Vec<Option<bool>>>>);
@@ -218,12 +219,9 @@ fn the_problems_of_one_cluster_do_not_hide_those_of_another() {
     let mut pipeline = writer(&plans, NoStore::default(), clock, observer);
     let seen = pipeline.clock.now();
     let mut feed = |cluster, change| {
-        pipeline.take(Input::Change {
-            cluster,
-            change,
-            seen,
-            triggered: None,
-        });
+        let source = SourceId(cluster);
+        let event = seen_at(change, seen);
+        pipeline.take(Input::Source { source, event });
         assert!(pipeline.commit());
         told.0.lock().unwrap().clone()
     };

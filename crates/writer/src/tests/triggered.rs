@@ -86,12 +86,11 @@ impl Subject {
     fn take(&mut self, change: Change, at: Option<u64>) {
         let seen = self.clock.now();
         let triggered = at.map(|at| UNIX_EPOCH + Duration::from_secs(at));
-        self.pipeline.take(Input::Change {
-            cluster: 0,
+        self.pipeline.take(of_first(SourceEvent::Changed {
             change,
             seen,
             triggered,
-        });
+        }));
     }
 
     /// What is told with the next commit.

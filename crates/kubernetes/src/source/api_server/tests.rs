@@ -9,6 +9,7 @@ mod imports;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ops::SystemClock;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 

@@ -10,7 +10,6 @@ use kube::core::Status;
 use kube::core::params::ListParams;
 use provenance::{FactKey, Kind};
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::Shared;
@@ -20,7 +19,7 @@ use super::wire::{Line, Page, Position, Positioned, read_line};
 use crate::facts::{Change, Fact};
 use crate::source::convert::{self, Object, Reading, Setting};
 use crate::source::problem::Said;
-use crate::source::{About, ErrorClass, Interner, Problem, SourceEvent};
+use crate::source::{About, ErrorClass, EventSink, Interner, Problem, SourceEvent, Unheard};
 
 /// After this many lists in a row that were cut off by 410, the list is requested in a single page: our pages take
 /// longer than the server keeps a continue token.
@@ -32,9 +31,6 @@ const LIST_AFTER_CLOSES: u32 = 5;
 
 /// Selects the pods that have not ended.
 const RUNNING_PODS: &str = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown";
-
-#[derive(Debug)]
-struct Unheard;
 
 #[derive(Debug)]
 enum End {
@@ -54,10 +50,10 @@ impl From<Fault> for End {
     }
 }
 
-pub(super) struct KindWatch<'a> {
+pub(super) struct KindWatch<'a, S> {
     kind: Kind,
     shared: &'a Shared,
-    tx: mpsc::Sender<SourceEvent>,
+    tx: S,
     interner: Interner,
     /// The problems of objects that were reported.
     said: Said<Option<FactKey>>,
@@ -77,8 +73,8 @@ pub(super) struct KindWatch<'a> {
     is_doubtful: bool,
 }
 
-impl<'a> KindWatch<'a> {
-    pub(super) fn new(kind: Kind, shared: &'a Shared, tx: mpsc::Sender<SourceEvent>) -> Self {
+impl<'a, S: EventSink> KindWatch<'a, S> {
+    pub(super) fn new(kind: Kind, shared: &'a Shared, tx: S) -> Self {
         let settings = &shared.settings;
         Self {
             kind,
@@ -164,7 +160,7 @@ impl<'a> KindWatch<'a> {
     }
 
     async fn send(&self, event: SourceEvent) -> Result<(), Unheard> {
-        self.tx.send(event).await.map_err(|_| Unheard)
+        self.tx.send(event).await
     }
 
     /// Reports new problems.

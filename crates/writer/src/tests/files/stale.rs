@@ -9,8 +9,8 @@ fn a_file_that_turned_bad_makes_its_zone_stale_and_changes_nothing() {
     assert!(pipeline.commit());
     let seq = zone.current().unwrap().seq;
     let bad = |at| Input::File {
-        file: 0,
-        input: FileInput::Bad {
+        source: SourceId(0),
+        event: FileEvent::Bad {
             since: UNIX_EPOCH + Duration::from_secs(at),
         },
     };
@@ -25,10 +25,11 @@ fn a_file_that_turned_bad_makes_its_zone_stale_and_changes_nothing() {
 }
 
 /// Tells the writer that a file cannot be used.
-fn spoil(pipeline: &mut Pipeline<NoStore>, file: usize, at: u64) {
+fn spoil(pipeline: &mut Pipeline<NoStore>, file: u64, at: u64) {
     let since = UNIX_EPOCH + Duration::from_secs(at);
-    let input = FileInput::Bad { since };
-    pipeline.take(Input::File { file, input });
+    let source = SourceId(file);
+    let event = FileEvent::Bad { since };
+    pipeline.take(Input::File { source, event });
 }
 
 /// Since when the zones of a plan are stale, those over the two files alone.
@@ -76,14 +77,9 @@ fn a_file_under_a_zone_that_turned_bad_makes_that_zone_stale_until_it_is_mended(
     spoil(&mut pipeline, 0, 3_000);
     assert_eq!(stale(&plan), [Some(2_000_000), None]);
     // The source that comes back mends no file.
-    let (cluster, part) = (0, Part::Cluster);
     let since = UNIX_EPOCH + Duration::from_secs(4_000);
-    pipeline.take(Input::Stale {
-        cluster,
-        part,
-        since,
-    });
-    pipeline.take(Input::Fresh { cluster, part });
+    pipeline.take(lost(Part::Cluster, since));
+    pipeline.take(found(Part::Cluster));
     assert_eq!(stale(&plan), [Some(2_000_000), None]);
     give(
         &mut pipeline,
@@ -113,8 +109,7 @@ fn a_file_that_cannot_be_used_at_a_restart_keeps_back_its_own_zone_alone() {
     }
     feed(&mut again, Change::Applied(namespace("a")));
     feed(&mut again, Change::Applied(at_address("10.9.9.9")));
-    let (cluster, part) = (0, Part::Cluster);
-    again.take(Input::Fresh { cluster, part });
+    again.take(found(Part::Cluster));
     assert!(again.commit());
     let after = ["cluster.local.", "10.in-addr.arpa."].map(seq);
     assert_eq!(after, [before[0], before[1] + 1]);

@@ -45,8 +45,9 @@ fn file_under(pipeline: &mut Pipeline<NoStore>, text: &str) {
     let apex = "cluster.local.".parse().unwrap();
     let content = read_text("db", text, &apex, Role::Overlay).unwrap();
     let (content, seen) = (Arc::new(content), pipeline.clock.now());
-    let input = FileInput::Read { content, seen };
-    pipeline.take(Input::File { file: 0, input });
+    let source = SourceId(0);
+    let event = FileEvent::Read { content, seen };
+    pipeline.take(Input::File { source, event });
 }
 
 #[test]
@@ -102,31 +103,22 @@ fn a_zone_that_is_frozen_while_the_corefile_changes_names_it_at_the_end() {
     assert!(causes.contains(&cause()), "{causes:?}");
 }
 
-/// The writer of the next change of the configuration, with another TTL, and what the one before left.
-fn changed_again(mut before: Subject, ttl: u32) -> Subject {
-    let hold = before.zone().hold().map(|hold| Restored {
-        hold: Hold::clone(&hold),
-        target: None,
-        base: None,
-    });
-    let holds = hold.map(|hold| (before.zone().apex().clone(), hold));
-    let clock = Arc::clone(&before.clock);
-    let store = std::mem::take(&mut before.pipeline.store);
-    let notes = before.pipeline.end().notes;
+/// The same writer after the next change of the configuration: another TTL, and objects that are listed again.
+fn changed_again(mut subject: Subject, ttl: u32) -> Subject {
     let ttl = Ttl::decode(ttl);
     let new = ClusterPlan {
         ttl,
-        ..before.plan.plan.clone()
+        ..subject.plan.plan.clone()
     };
-    let mut next = Subject::new(before.plan.replanned(new));
-    next.pipeline.clock = clock.clone();
-    next.clock = clock;
-    next.pipeline.store = store;
-    next.pipeline = (next.pipeline)
-        .with_holds(holds.into_iter().collect(), Vec::new())
-        .with_notes(notes)
-        .with_change(Some("the next Corefile"));
-    next
+    subject.plan.plan = new.clone();
+    let restart = PlanChange::RestartSource(new);
+    configure(
+        &mut subject.pipeline,
+        &subject.plan,
+        vec![restart],
+        Some("the next Corefile"),
+    );
+    subject
 }
 
 #[test]
@@ -178,7 +170,11 @@ fn what_a_version_named_is_not_left_to_the_next_writer() {
     last.relist(0..10);
     let causes = last.causes();
     assert!(!causes.contains(&cause()), "{causes:?}");
-    assert!(last.pipeline.end().notes.is_empty());
+    assert!(
+        last.pipeline
+            .guarded()
+            .all(|(_, guard)| guard.notes.is_empty())
+    );
 }
 
 #[test]
@@ -222,7 +218,7 @@ fn the_first_reading_of_a_file_names_the_corefile_only_where_it_is_the_first_ren
         zone: "cluster.local.".parse().unwrap(),
     };
     let mut next = changed_from(Subject::of_ten().plan, 11, |pipeline| {
-        pipeline.with_files(vec![under])
+        pipeline.with_files([(SourceId(0), under)])
     });
     let reverse = Arc::clone(next.plan.zone("10.in-addr.arpa."));
     next.relist(0..10);
@@ -266,10 +262,10 @@ fn a_zone_that_is_a_file_and_a_catalog_name_the_corefile() {
     let other = catalog::there("b.");
     let wider = catalog::catalog(&[&zone, &other], Some(&list));
     let mut next = files::without_clusters(&wider.zones, NoStore::default())
-        .with_files(vec![FilePlan::Zone {
+        .with_files(files::numbered([FilePlan::Zone {
             zone: zone.apex().clone(),
             retention: RETENTION,
-        }])
+        }]))
         .with_catalogs(vec![wider.plan.clone()])
         .with_change(Some(WHAT));
     files::give(&mut next, 0, &files::zone_text(2, "a A 192.0.2.2\n"));

@@ -10,10 +10,11 @@ use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::{End, Fault, KindWatch, Page, RUNNING_PODS, plural};
+use crate::source::EventSink;
 use crate::source::api_server::connection::Numbered;
 use crate::source::api_server::throttle::UnderWay;
 
-impl KindWatch<'_> {
+impl<S: EventSink> KindWatch<'_, S> {
     /// The path of the kind.
     pub(super) fn request(&self) -> Request {
         let base = match self.kind {
@@ -74,7 +75,7 @@ impl KindWatch<'_> {
     pub(super) async fn ask_watch(
         &self,
         version: &str,
-    ) -> Result<(impl AsyncBufRead + use<>, Instant), End> {
+    ) -> Result<(impl AsyncBufRead + use<S>, Instant), End> {
         let settings = &self.shared.settings;
         let params = WatchParams {
             timeout: Some(settings.watch_seconds),

@@ -1,5 +1,7 @@
 //! The folder itself: mounted, missing, gone, and watched.
 
+use tokio::sync::mpsc;
+
 use super::*;
 
 #[test]
