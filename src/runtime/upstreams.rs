@@ -50,13 +50,14 @@ fn open(
     let tls = config.targets.iter().any(needs_tls);
     let tls = tls.then(|| tls_config(&config.tls)).transpose()?;
     let mut upstreams = Vec::new();
-    let mut known: Vec<SocketAddr> = Vec::new();
+    let mut known = Vec::new();
     for target in &config.targets {
         for address in resolved.addresses(target, &config.resolvers) {
-            if known.contains(&address) {
+            let place = (address, target.scheme.is_over_quic());
+            if known.contains(&place) {
                 continue;
             }
-            known.push(address);
+            known.push(place);
             let over = |tls: &ClientConfig| upstream_tls(config, target, address, tls.clone());
             let tls = tls.as_ref().filter(|_| needs_tls(target)).map(over);
             let tls = tls.transpose()?;

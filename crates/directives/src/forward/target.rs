@@ -28,6 +28,14 @@ pub enum TargetScheme {
     Quic,
 }
 
+impl TargetScheme {
+    /// Whether a port of it is another one than that of TCP with the same number.
+    #[must_use]
+    pub const fn is_over_quic(self) -> bool {
+        matches!(self, Self::Https3 | Self::Quic)
+    }
+}
+
 /// Who is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
@@ -57,7 +65,7 @@ pub(super) fn server_name(text: &str) -> Result<String, Infallible> {
     Ok(text.to_owned())
 }
 
-/// Reads all TO; of several with one address and port the first counts.
+/// Reads all TO; of several with one address and port the first counts, as in CoreDNS. Those over QUIC count apart.
 pub(super) fn all(tokens: &[Token], has_server_name: bool, report: &mut Report) -> Vec<Target> {
     let (mut targets, mut is_wrong): (Vec<Target>, bool) = (Vec::new(), false);
     for token in tokens {
@@ -71,7 +79,10 @@ pub(super) fn all(tokens: &[Token], has_server_name: bool, report: &mut Report) 
                 );
                 report.error(&token.place, message, "take one of them out");
             }
-            let is_known = |other: &Target| other.host == target.host && other.port == target.port;
+            let is_known = |other: &Target| {
+                let is_there = other.host == target.host && other.port == target.port;
+                is_there && other.scheme.is_over_quic() == target.scheme.is_over_quic()
+            };
             if !targets.iter().any(is_known) {
                 targets.push(target);
             }

@@ -77,6 +77,10 @@ fn targets_are_addresses_names_and_files() {
         ("https3://192.0.2.1:8443", "https3 192.0.2.1 8443"),
         ("https3://dns.test", "https3 'dns.test' 443"),
         ("quic://192.0.2.1", "quic 192.0.2.1 853"),
+        (
+            "https3://192.0.2.1 https://192.0.2.1 tls://192.0.2.1:443",
+            "https3 192.0.2.1 443, https 192.0.2.1 443",
+        ),
         ("dns.test", "'dns.test' 53"),
         ("tls://dns.test:99", "tls 'dns.test' 99"),
         (
