@@ -60,7 +60,7 @@ fn notify_times(subject: &Subject, runtime: &tokio::runtime::Runtime) -> Vec<Dur
         source: None,
     }];
     let settings = Settings::default();
-    let common = Common::new(&settings);
+    let common = Common::new(&settings, std::iter::empty());
     common
         .secondaries
         .configure([(zone.apex().clone(), target, vec![])], SystemTime::now());

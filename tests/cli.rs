@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::support::process::{Process, now, wait_for};
 use crate::support::product::{CHANGE, START, Site, ZONES, cluster_ip, headless};
 use crate::support::wire;
+use directives::config::directives;
 use ops::metrics::{METRICS, MetricKind};
 use rustix::process::Signal;
 
@@ -551,6 +552,7 @@ fn the_http_ends_tell_how_it_stands() {
     let named = |name: &str| has(name.to_owned()) || has(format!("{name}_total"));
     let missing: Vec<&str> = METRICS
         .iter()
+        .chain(directives().flat_map(|it| it.metrics))
         .filter(|metric| metric.labels.is_empty() || metric.kind == MetricKind::Gauge)
         .filter(|metric| !metric.name.contains("_secondary_"))
         // Of handlers that this Corefile does not have.

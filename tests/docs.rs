@@ -18,7 +18,8 @@ fn readme() -> String {
 /// The table of metrics as the README has to show it.
 fn metrics_table() -> String {
     let mut table = String::from("| metric | kind | labels | what it says |\n|---|---|---|---|\n");
-    for metric in METRICS {
+    let of_handlers = directives().flat_map(|it| it.metrics);
+    for metric in METRICS.iter().chain(of_handlers) {
         let kind = match metric.kind {
             MetricKind::Counter => "counter",
             MetricKind::Gauge => "gauge",

@@ -102,9 +102,9 @@ mod tests {
     use super::*;
     use crate::plan::model::Plan;
     use crate::runtime::upstreams::{Resolved, Upstreams};
-    use directives::config::{Overrides, parse_text};
+    use directives::config::{Overrides, handler_metrics, parse_text};
     use directives::handlers::{Counts, UpstreamSockets};
-    use ops::{Clock, HandlerMetrics, RequestMetrics, SystemClock};
+    use ops::{Clock, RequestMetrics, SystemClock};
     use server::Handler;
 
     /// What a Corefile's blocks do, on the listeners of the first; what `kept` has of it goes on, and so do the zones
@@ -122,7 +122,7 @@ mod tests {
         let context = Context {
             clock: &clock,
             counts: Counts {
-                metrics: &HandlerMetrics::default(),
+                metrics: &handler_metrics(),
                 server: "dns://:53",
             },
             hostname: "node",

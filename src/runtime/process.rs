@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use corefile::GoDuration;
-use directives::config::{Config, DebugLines, Loaded, Rejected};
+use directives::config::{Config, DebugLines, Loaded, Rejected, handler_metrics};
 use history::{Past, serve_control};
 use ops::http::HttpEndpoints;
 use ops::metrics::Metrics;
@@ -145,7 +145,7 @@ impl Process {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let reloads = ReloadsNow::new(Reloads::of(&state.state, &digest));
         let plan = Plan::new(&config, &interface_addresses);
-        let counts = HandlerMetrics::default();
+        let counts = handler_metrics();
         let requests = &counts.requests;
         let deployment = Deployment::new(plan, requests, &Deployment::default());
         let deployment = Arc::new(deployment);

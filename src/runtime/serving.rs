@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use corefile::HttpAddress;
-use directives::config::{Bind, Config, Listener, Scheme, ServerBlock};
+use directives::config::{Bind, Config, Listener, Scheme, ServerBlock, answering_words};
 use directives::handlers::UpstreamSockets;
 use dns::CookieSecret;
 use dns::tsig::KeyRing;
@@ -97,7 +97,7 @@ impl Serving {
     ) -> anyhow::Result<Self> {
         Ok(Self {
             metrics: metrics.clone(),
-            common: Common::new(&settings),
+            common: Common::new(&settings, answering_words()),
             settings,
             cookies: new_cookies()?,
             upstream_sockets: descriptors::upstream_sockets(),

@@ -1,14 +1,15 @@
-//! The metrics: one table with the name and help of each, and the counts behind them.
+//! The metrics: one table with the name and help of each, and the counts behind them. Those of a directive are declared in
+//! its folder.
 //!
 //! Labels are bounded sets: zone, kind, outcome, configured secondary; never a queried name or a
-//! client's address. The README's table is held to [`METRICS`] by a test.
+//! client's address. A test holds the README's table to the metrics that are declared.
 
 mod handlers;
 mod process;
 mod requests;
 mod scrape;
 
-pub use handlers::HandlerMetrics;
+pub use handlers::{HandlerMetrics, Level, Times};
 pub use process::Metrics;
 pub use requests::RequestMetrics;
 pub use scrape::{Gather, Sample};
@@ -40,60 +41,26 @@ pub struct Metric {
     pub help: &'static str,
 }
 
-/// A counter of handlers that look at questions.
-///
-/// Only the table below makes these, and [`HandlerMetrics`] registers all of them: a handler cannot name one that is
-/// not scraped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QuestionMetric(Metric);
-
-impl QuestionMetric {
-    /// The entry of the table.
-    #[must_use]
-    pub const fn metric(self) -> Metric {
-        self.0
-    }
-}
-
-/// Declares the table of metrics and a constant for each; those in `@questions` are [`QuestionMetric`]s.
-macro_rules! metrics {
-    (
-        $($before:ident $before_kind:ident $before_name:literal [$($before_label:literal),*] $before_help:literal;)*
-        @questions {
-            $($question:ident Counter $name:literal [$($label:literal),*] $help:literal;)*
-        }
-        $($after:ident $after_kind:ident $after_name:literal [$($after_label:literal),*] $after_help:literal;)*
-    ) => {
-        metrics!(@constants $($before $before_kind $before_name [$($before_label),*] $before_help;)*);
-        metrics!(@constants $($after $after_kind $after_name [$($after_label),*] $after_help;)*);
+/// Declares metrics: a constant for each, and `METRICS`, the table of all. Their visibility comes first.
+#[macro_export]
+macro_rules! declare_metrics {
+    ($vis:vis, $($constant:ident $kind:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
         $(
             #[doc = $help]
-            pub const $question: QuestionMetric = QuestionMetric(Metric {
+            $vis const $constant: $crate::metrics::Metric = $crate::metrics::Metric {
                 name: $name,
-                kind: MetricKind::Counter,
-                labels: &[$($label),*],
-                help: $help,
-            });
-        )*
-        /// The counters of handlers that look at questions.
-        pub const QUESTIONS: &[QuestionMetric] = &[$($question),*];
-        /// All metrics.
-        pub const METRICS: &[Metric] = &[$($before,)* $($question.metric(),)* $($after),*];
-    };
-    (@constants $($constant:ident $kind:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
-        $(
-            #[doc = $help]
-            pub const $constant: Metric = Metric {
-                name: $name,
-                kind: MetricKind::$kind,
+                kind: $crate::metrics::MetricKind::$kind,
                 labels: &[$($label),*],
                 help: $help,
             };
         )*
+        /// All of these metrics.
+        $vis const METRICS: &[$crate::metrics::Metric] = &[$($constant),*];
     };
 }
 
-metrics! {
+declare_metrics! {
+    pub,
     BUILD_INFO Gauge "zonewright_build_info" ["version"] "1, with the version that runs";
     ZONE_SERIAL Gauge "zonewright_zone_serial" ["zone"] "Serial of the current version";
     ZONE_VERSION_SECONDS Gauge "zonewright_zone_version_timestamp_seconds" ["zone"] "When the current version was made, seconds since 1970";
@@ -144,34 +111,6 @@ metrics! {
     SECONDARY_SERIAL Gauge "zonewright_secondary_serial" ["zone", "secondary"] "Serial that the secondary took last; absent until it took one";
     SECONDARY_LAG_VERSIONS Gauge "zonewright_secondary_lag_versions" ["zone", "secondary"] "Versions that the secondary is behind";
     SECONDARY_LAG_SECONDS Gauge "zonewright_secondary_lag_seconds" ["zone", "secondary"] "Seconds since the oldest version that the secondary has not taken";
-    @questions {
-        ACL_ALLOWED Counter "coredns_acl_allowed_requests" ["server", "view"] "Queries that `acl` let go on";
-        ACL_BLOCKED Counter "coredns_acl_blocked_requests" ["server", "zone", "view"] "Queries that `acl` refused";
-        ACL_FILTERED Counter "coredns_acl_filtered_requests" ["server", "zone", "view"] "Queries that `acl` answered with nothing";
-        ACL_DROPPED Counter "coredns_acl_dropped_requests" ["server", "zone", "view"] "Queries that `acl` left without an answer";
-        AUTOPATH_SUCCESS Counter "coredns_autopath_success" ["server"] "Queries that `autopath` answered with a name of the client's search path";
-        TEMPLATE_MATCHES Counter "coredns_template_matches" ["server", "zone", "view", "class", "type"] "Queries that a `template` was for";
-        TEMPLATE_FAILURES Counter "coredns_template_template_failures" ["server", "zone", "view", "class", "type", "section", "template"] "Templates that could not be filled in";
-        TEMPLATE_RR_FAILURES Counter "coredns_template_rr_failures" ["server", "zone", "view", "class", "type", "section", "template"] "Filled-in templates that were no record";
-        DNS64_TRANSLATED Counter "coredns_dns64_requests_translated" ["server"] "Queries that `dns64` answered with made addresses";
-        LOCAL_LOCALHOST Counter "coredns_local_localhost_requests" [] "Queries for names in or like localhost that `local` answered";
-    }
-    PROXY_SECONDS Histogram "coredns_proxy_request_duration_seconds" ["proxy_name", "to", "rcode"] "How long upstreams took to answer";
-    PROXY_HEALTHCHECK_FAILURES Counter "coredns_proxy_healthcheck_failures" ["proxy_name", "to"] "Failed health checks of upstreams";
-    PROXY_CONNECTION_HITS Counter "coredns_proxy_conn_cache_hits" ["proxy_name", "to", "proto"] "Connections and sockets to upstreams that were used again";
-    PROXY_CONNECTION_MISSES Counter "coredns_proxy_conn_cache_misses" ["proxy_name", "to", "proto"] "Connections and sockets to upstreams that were made";
-    FORWARD_HEALTHCHECK_BROKEN Counter "coredns_forward_healthcheck_broken" [] "Queries for which all upstreams were down";
-    FORWARD_CONCURRENT_REJECTS Counter "coredns_forward_max_concurrent_rejects" [] "Queries refused by max_concurrent";
-    CACHE_ENTRIES Gauge "coredns_cache_entries" ["server", "type", "zones", "view"] "Replies kept: success, denial";
-    CACHE_REQUESTS Counter "coredns_cache_requests" ["server", "zones", "view"] "Questions to the cache";
-    CACHE_HITS Counter "coredns_cache_hits" ["server", "type", "zones", "view"] "Questions answered from the cache: success, denial";
-    CACHE_MISSES Counter "coredns_cache_misses" ["server", "zones", "view"] "Questions not answered from the cache";
-    CACHE_PREFETCHES Counter "coredns_cache_prefetch" ["server", "zones", "view"] "Replies asked for again before or after their end";
-    CACHE_DROPS Counter "coredns_cache_drops" ["server", "zones", "view"] "Replies not kept because their question is another";
-    CACHE_SERVED_STALE Counter "coredns_cache_served_stale" ["server", "zones", "view"] "Questions answered by replies after their end";
-    CACHE_EVICTIONS Counter "coredns_cache_evictions" ["server", "type", "zones", "view"] "Replies that made room for others: success, denial";
-    HOSTS_ENTRIES Gauge "coredns_hosts_entries" ["hostsfile"] "Addresses and names of the hosts file and of lines in the Corefile";
-    HOSTS_RELOAD Gauge "coredns_hosts_reload_timestamp_seconds" [] "When the hosts file that was read last was changed, seconds since 1970";
     COREDNS_BUILD_INFO Gauge "coredns_build_info" ["version", "revision", "goversion"] "1, with the version that runs; revision and goversion are empty";
     HTTPS_RESPONSES Counter "coredns_dns_https_responses" ["server", "status"] "Responses over HTTPS, in blocks with prometheus";
     HTTPS3_RESPONSES Counter "coredns_dns_https3_responses" ["server", "status"] "Responses over HTTP/3, in blocks with prometheus";
@@ -198,11 +137,11 @@ metrics! {
 }
 
 /// Declares a struct of counts, each with its metric, and `register`, which adds them to those that are scraped. A count
-/// starts empty unless a value is given. Behind `+` are parts that register themselves.
+/// starts empty unless a value is given.
 macro_rules! counts {
     (
         $(#[$doc:meta])*
-        $name:ident { $($field:ident $metric:ident: $kind:ty $(= $start:expr)?;)* $(+ $part:ident: $part_kind:ty;)* }
+        $name:ident { $($field:ident $metric:ident: $kind:ty $(= $start:expr)?;)* }
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone)]
@@ -211,17 +150,12 @@ macro_rules! counts {
                 #[doc = concat!("[`", stringify!($metric), "`](crate::metrics::", stringify!($metric), ").")]
                 pub $field: $kind,
             )*
-            $(
-                #[doc = concat!("[`", stringify!($part_kind), "`].")]
-                pub $part: $part_kind,
-            )*
         }
 
         impl Default for $name {
             fn default() -> Self {
                 Self {
                     $($field: counts!(@start $($start)?),)*
-                    $($part: Default::default(),)*
                 }
             }
         }
@@ -233,7 +167,6 @@ macro_rules! counts {
                     let metric = crate::metrics::$metric;
                     registry.register(metric.name, metric.help, self.$field.clone());
                 )*
-                $(self.$part.register(registry);)*
             }
         }
     };

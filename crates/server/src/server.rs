@@ -37,15 +37,14 @@ pub struct Common {
 }
 
 impl Common {
-    /// Nothing counted, nothing known.
-    #[must_use]
-    pub fn new(settings: &Settings) -> Self {
+    /// Nothing counted, nothing known. `handlers` are the words of those that may write replies.
+    pub fn new(settings: &Settings, handlers: impl Iterator<Item = &'static str>) -> Self {
         Self {
             stats: Arc::default(),
             draining: Arc::default(),
             secondaries: Arc::default(),
             slots: Arc::new(Slots::new(&settings.transfer)),
-            tallies: Arc::default(),
+            tallies: Arc::new(Tallies::new(handlers)),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! several sockets seldom write to one place; they are added up at scrape. Sizes are those on the wire.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -26,37 +27,6 @@ pub const DURATIONS: [f64; 16] = [
 /// Upper bounds of sizes in octets.
 pub const SIZES: [f64; 14] = [
     0.0, 100.0, 200.0, 300.0, 400.0, 511.0, 1023.0, 2047.0, 4095.0, 8291.0, 16e3, 32e3, 48e3, 64e3,
-];
-/// The handlers that may have written a reply; the first stands for the server itself and for all others.
-pub const PLUGINS: [&str; 28] = [
-    "",
-    "acl",
-    "any",
-    "autopath",
-    "cache",
-    "chaos",
-    "dns64",
-    "erratic",
-    "errors",
-    "file",
-    "forward",
-    "header",
-    "hosts",
-    "k8s_external",
-    "kubernetes",
-    "loadbalance",
-    "local",
-    "log",
-    "loop",
-    "metadata",
-    "minimal",
-    "multicluster",
-    "nsid",
-    "rewrite",
-    "template",
-    "transfer",
-    "tsig",
-    "whoami",
 ];
 /// Response codes with a counter of their own.
 const RCODES: usize = 24;
@@ -113,25 +83,30 @@ struct Shard {
     /// Requests that wanted signatures.
     dnssec_ok: Count,
     /// Replies by response code and handler.
-    replies: Box<[[Count; PLUGINS.len()]]>,
+    replies: Box<[Box<[Count]>]>,
 }
 
-impl Default for Shard {
-    fn default() -> Self {
+impl Shard {
+    /// Nothing counted, for so many handlers.
+    fn new(handlers: usize) -> Self {
+        let by_handler = || (0..handlers).map(|_| Count::default()).collect();
         Self {
             protos: Default::default(),
             durations: Buckets::default(),
             dnssec_ok: Count::default(),
-            replies: (0..=RCODES)
-                .map(|_| std::array::from_fn(|_| Count::default()))
-                .collect(),
+            replies: (0..=RCODES).map(|_| by_handler()).collect(),
         }
     }
 }
 
+/// The handlers that may have written a reply; the first is for the server itself and for all others.
+type Words = Arc<[&'static str]>;
+
 /// The counters of one server and one zone.
 #[derive(Debug)]
 pub struct ZoneTally {
+    /// The handlers.
+    handlers: Words,
     /// The shards, each made when it is first written to.
     shards: Box<[OnceLock<Box<Shard>>]>,
 }
@@ -179,8 +154,9 @@ const fn octets(number: usize) -> f64 {
 
 impl ZoneTally {
     /// Nothing counted, in so many shards.
-    fn new(shards: usize) -> Self {
+    fn new(shards: usize, handlers: &Words) -> Self {
         Self {
+            handlers: Arc::clone(handlers),
             shards: (0..shards.max(1)).map(|_| OnceLock::new()).collect(),
         }
     }
@@ -196,7 +172,7 @@ impl ZoneTally {
         } = counted.noted;
         // Clients of one socket share a shard more often than not; ports tell connections apart.
         let place = usize::from(counted.peer.port()) % self.shards.len();
-        let shard = self.shards[place].get_or_init(Box::default);
+        let shard = self.shards[place].get_or_init(|| Box::new(Shard::new(self.handlers.len())));
         let of_proto = &shard.protos[counted.proto.counted_as()];
         let family = usize::from(counted.peer.ip().to_canonical().is_ipv6());
         of_proto.requests[family][type_place(qtype)].increase();
@@ -211,8 +187,8 @@ impl ZoneTally {
             shard.dnssec_ok.increase();
         }
         let code = usize::from(rcode.0).min(RCODES);
-        let by = PLUGINS.iter().position(|known| *known == by).unwrap_or(0);
-        shard.replies[code][by].increase();
+        let by = self.handlers.iter().position(|known| *known == by);
+        shard.replies[code][by.unwrap_or(0)].increase();
     }
 
     /// The sum of one counter over all shards.
@@ -237,11 +213,14 @@ impl ZoneTally {
     /// Replies that were counted: response code, handler, number.
     pub fn replies(&self) -> impl Iterator<Item = (String, &'static str, u64)> {
         (0..=RCODES).flat_map(move |code| {
-            PLUGINS.iter().enumerate().filter_map(move |(by, name)| {
-                let number = self.sum(|it| it.replies[code][by].get());
-                let rcode = Rcode(u16::try_from(code).unwrap_or(u16::MAX));
-                (number > 0).then(|| (rcode.to_string(), *name, number))
-            })
+            self.handlers
+                .iter()
+                .enumerate()
+                .filter_map(move |(by, name)| {
+                    let number = self.sum(|it| it.replies[code][by].get());
+                    let rcode = Rcode(u16::try_from(code).unwrap_or(u16::MAX));
+                    (number > 0).then(|| (rcode.to_string(), *name, number))
+                })
         })
     }
 
@@ -333,26 +312,43 @@ impl Codes {
 }
 
 /// The counters of all servers and zones: they outlast a configuration.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Tallies {
+    /// The handlers that may write replies.
+    handlers: Words,
     /// The HTTP statuses and QUIC codes of each server. The lock is held for one look or one scrape.
     codes: Mutex<BTreeMap<String, Arc<Codes>>>,
     /// By server and zone. The lock is held for one look or one scrape.
     zones: Mutex<BTreeMap<(String, String), Arc<ZoneTally>>>,
     /// The words that take part in answers, by server and zone. Locked for one look or one write.
-    words: Mutex<Vec<Words>>,
+    words: Mutex<Vec<EnabledWord>>,
 }
 
 /// A server, a zone, and a word that takes part in its answers.
-pub type Words = (String, String, &'static str);
+pub type EnabledWord = (String, String, &'static str);
 
 impl Tallies {
+    /// Nothing counted, of replies that handlers with these words may write.
+    pub fn new(handlers: impl Iterator<Item = &'static str>) -> Self {
+        let mut handlers: Vec<&str> = iter::once("").chain(handlers).collect();
+        handlers.sort_unstable();
+        Self {
+            handlers: handlers.into(),
+            codes: Mutex::default(),
+            zones: Mutex::default(),
+            words: Mutex::default(),
+        }
+    }
+
     /// The counters of a server and a zone.
     fn zone(&self, server: &str, zone: &str) -> Arc<ZoneTally> {
         let mut zones = self.zones.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (server.to_owned(), zone.to_owned());
         let shards = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-        let new = || Arc::new(ZoneTally::new(shards.next_power_of_two().min(8)));
+        let new = || {
+            let shards = shards.next_power_of_two().min(8);
+            Arc::new(ZoneTally::new(shards, &self.handlers))
+        };
         Arc::clone(zones.entry(key).or_insert_with(new))
     }
 
@@ -372,13 +368,13 @@ impl Tallies {
     }
 
     /// Says which words take part where.
-    pub fn set_words(&self, words: Vec<Words>) {
+    pub fn set_words(&self, words: Vec<EnabledWord>) {
         *self.words.lock().unwrap_or_else(PoisonError::into_inner) = words;
     }
 
     /// Which words take part where.
     #[must_use]
-    pub fn words(&self) -> Vec<Words> {
+    pub fn words(&self) -> Vec<EnabledWord> {
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         words.clone()
     }
@@ -446,7 +442,7 @@ mod tests {
 
     #[test]
     fn answers_are_counted_in_their_places() {
-        let tallies = Tallies::default();
+        let tallies = Tallies::new(["cache", "kubernetes"].into_iter());
         let keys = [Some("a.".to_owned()), None];
         let tally = Tally::new(&tallies, "dns://:53", &keys).unwrap();
         let noted = |key| Noted {

@@ -9,6 +9,7 @@
 pub mod desk;
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -108,7 +109,7 @@ impl Setup {
 
     /// The server with a clock.
     pub fn server_with(self, clock: Arc<dyn Clock>) -> Server {
-        let common = Common::new(&self.settings);
+        let common = Common::new(&self.settings, iter::empty());
         let told = self.secondaries.iter();
         let told = told.map(|of| (of.zone.clone(), of.target, of.keys.clone()));
         common.secondaries.configure(told, clock.wall());

@@ -5,11 +5,11 @@
 use dns::{Name, Rcode, wire_is_within};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use ops::metrics as m;
 use prometheus_client::metrics::counter::Counter;
 use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Reply, Request};
 
+use crate::acl::metrics as m;
 use crate::acl::{Acl, AclAction, AclPolicy};
 use crate::handlers::tally::{Counts, Tally};
 
@@ -34,8 +34,8 @@ impl AclHandler {
     pub(crate) fn new(rules: Vec<Acl>, counts: Counts<'_>) -> Self {
         Self {
             rules,
-            allowed: counts.tally(m::ACL_ALLOWED).counter(&[""]),
-            stopped: [m::ACL_BLOCKED, m::ACL_FILTERED, m::ACL_DROPPED].map(|it| counts.tally(it)),
+            allowed: counts.tally(m::ALLOWED).counter(&[""]),
+            stopped: [m::BLOCKED, m::FILTERED, m::DROPPED].map(|it| counts.tally(it)),
         }
     }
 
@@ -132,9 +132,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::config::handler_metrics;
     use crate::config::{Overrides, parse_text};
     use crate::handlers::testing::counts;
-    use ops::HandlerMetrics;
     use server::testing::{Counting, ask_request, chain, request};
 
     /// The handler of `acl` directives in a block for all names.
@@ -142,7 +142,7 @@ mod tests {
         let text = format!(". {{\n{directives}\n}}\n");
         let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
         let rules = loaded.config.servers[0].all().cloned().collect();
-        AclHandler::new(rules, counts(&HandlerMetrics::default()))
+        AclHandler::new(rules, counts(&handler_metrics()))
     }
 
     /// What is said to a question from an address.

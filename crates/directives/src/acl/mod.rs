@@ -1,6 +1,7 @@
 //! `acl [ZONES...] { allow|block|filter|drop [type T...] [net CIDR...] }`: who may ask what.
 
 pub(crate) mod handler;
+pub(crate) mod metrics;
 
 use std::net::IpAddr;
 
@@ -9,6 +10,7 @@ use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use dns::Network;
 use dns::{Name, Rtype};
+use ops::metrics::Metric;
 
 use crate::acl::handler::AclHandler;
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
@@ -58,6 +60,7 @@ impl Directive for Acl {
     const OPTIONS: &'static str = "allow, block, filter and drop";
     const REPEAT: Repeat = Repeat::Several;
     const ROLE: Role = Role::Decides;
+    const METRICS: &'static [Metric] = metrics::METRICS;
 
     fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
         let policy = |line: &Line| policy(directive, line, &mut *report);

@@ -16,11 +16,11 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kubernetes::facts::ClientPods;
 use kubernetes::schema::{Branch, ParsedName, ZoneForm, parse_name};
-use ops::metrics::AUTOPATH_SUCCESS;
 use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Reply, Request};
 
 use crate::acl::handler::closest;
+use crate::autopath::metrics::SUCCESS;
 use crate::autopath::{Autopath, SearchPath, search_names};
 use crate::config::block::ServerBlock;
 use crate::handlers::chain::Context;
@@ -80,7 +80,7 @@ impl AutopathHandler {
             zones: autopath.zones,
             cluster,
             path,
-            successes: context.counts.tally(AUTOPATH_SUCCESS),
+            successes: context.counts.tally(SUCCESS),
         })
     }
 

@@ -1,10 +1,12 @@
 //! `autopath [ZONE...] FILE|@kubernetes`: the search path of clients, walked for them.
 
 pub(crate) mod handler;
+pub(crate) mod metrics;
 
 use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::Name;
+use ops::metrics::Metric;
 
 use crate::autopath::handler::AutopathHandler;
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
@@ -41,6 +43,7 @@ impl Directive for Autopath {
     const SUMMARY: &'static str = "the search path of clients, walked for them";
     const REPEAT: Repeat = Repeat::Joined(Some("the last counts"));
     const ROLE: Role = Role::Decides;
+    const METRICS: &'static [Metric] = metrics::METRICS;
 
     fn wants_clients(&self) -> bool {
         self.path == SearchPath::Cluster

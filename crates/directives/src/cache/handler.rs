@@ -11,15 +11,16 @@ use std::time::{Duration, Instant};
 use dns::{Name, Rcode, Ttl, flags, wire_is_within};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use ops::{Clock, HandlerMetrics};
+use ops::Clock;
+use ops::metrics::Level;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::gauge::Gauge;
 use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Reply, Request};
 use server::{Resolution, resolve};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::cache::metrics as m;
 use crate::cache::{Cache, Kept};
 use crate::handlers::tally;
 
@@ -61,7 +62,7 @@ pub(crate) struct CacheHandler {
 /// What is counted, for one cache.
 struct Counts {
     /// Replies kept: answers, denials.
-    entries: [Gauge; 2],
+    entries: [Level; 2],
     /// Questions.
     requests: Counter,
     /// Those answered from the cache by an answer, by a denial.
@@ -78,30 +79,28 @@ struct Counts {
 
 impl Counts {
     /// The counts of a cache for these zones.
-    fn new(metrics: &HandlerMetrics, server: &str, zones: &[Name]) -> Self {
+    fn new(counts: tally::Counts<'_>, zones: &[Name]) -> Self {
         let zones: Vec<String> = zones.iter().map(ToString::to_string).collect();
         let zones = zones.join(",");
-        let labels = |kind: Option<&str>| {
-            let mut labels = vec![("server", server.to_owned())];
-            labels.extend(kind.map(|kind| ("type", kind.to_owned())));
-            labels.push(("zones", zones.clone()));
-            labels.push(("view", String::new()));
-            labels
+        let plain = |metric| counts.tally(metric).counter(&[&zones, ""]);
+        let kinds = ["success", "denial"];
+        let each = |metric| kinds.map(|kind| counts.tally(metric).counter(&[kind, &zones, ""]));
+        let entries = counts.metrics.gauge(m::ENTRIES);
+        let gauge = |kind: &str| {
+            let values = [counts.server, kind, &zones, ""].map(ToOwned::to_owned);
+            let labels = m::ENTRIES.labels.iter().copied().zip(values).collect();
+            entries.get_or_create_owned(&labels)
         };
-        let plain = labels(None);
-        let kinds = ["success", "denial"].map(|kind| labels(Some(kind)));
         // Those that are never counted are there as zeros, as boards want them.
-        let _never = metrics.cache_drops.get_or_create(&plain).get();
+        drop(plain(m::DROPS));
         Self {
-            entries: [0, 1]
-                .map(|at: usize| metrics.cache_entries.get_or_create(&kinds[at]).clone()),
-            requests: metrics.cache_requests.get_or_create(&plain).clone(),
-            hits: [0, 1].map(|at: usize| metrics.cache_hits.get_or_create(&kinds[at]).clone()),
-            misses: metrics.cache_misses.get_or_create(&plain).clone(),
-            prefetches: metrics.cache_prefetches.get_or_create(&plain).clone(),
-            served_stale: metrics.cache_served_stale.get_or_create(&plain).clone(),
-            evictions: [0, 1]
-                .map(|at: usize| metrics.cache_evictions.get_or_create(&kinds[at]).clone()),
+            entries: kinds.map(gauge),
+            requests: plain(m::REQUESTS),
+            hits: each(m::HITS),
+            misses: plain(m::MISSES),
+            prefetches: plain(m::PREFETCHES),
+            served_stale: plain(m::SERVED_STALE),
+            evictions: each(m::EVICTIONS),
         }
     }
 }
@@ -162,7 +161,7 @@ impl CacheHandler {
             refreshes,
             waiting: Mutex::new(Some(waiting)),
             clock,
-            counts: Counts::new(counts.metrics, counts.server, &config.zones),
+            counts: Counts::new(counts, &config.zones),
             config,
             zones,
         }
@@ -326,7 +325,7 @@ impl CacheHandler {
             .into_iter()
             .zip(&self.counts.entries)
         {
-            gauge.set(store.count());
+            gauge.set(store.count().into());
         }
     }
 

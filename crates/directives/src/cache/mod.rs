@@ -1,6 +1,7 @@
 //! `cache [TTL] [ZONES…] { … }`: what is kept of replies, and for how long.
 
 pub(crate) mod handler;
+pub(crate) mod metrics;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use corefile::quantity::go_duration;
 use dns::Name;
+use ops::metrics::Metric;
 
 use crate::cache::handler::CacheHandler;
 use crate::config::block::{Directive, Role, ServerBlock};
@@ -86,6 +88,7 @@ impl Directive for Cache {
     const OPTIONS: &'static str =
         "success, denial, prefetch, serve_stale, serve_stale_policy, servfail, disable and keepttl";
     const ROLE: Role = Role::Shapes;
+    const METRICS: &'static [Metric] = metrics::METRICS;
 
     fn read(directive: &Statement, zones: &[Name], report: &mut Report) -> Option<Self> {
         let mut arguments = directive.arguments.as_slice();

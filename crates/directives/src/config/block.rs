@@ -7,6 +7,7 @@ use std::sync::Arc;
 use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::Name;
+use ops::metrics::Metric;
 use server::Shape;
 
 use crate::config::zone::{Scheme, ZoneKey};
@@ -26,6 +27,9 @@ pub trait Directive: Any + Debug + Clone + PartialEq + Send + Sync {
     const REPEAT: Repeat = Repeat::Refused;
     /// What it does with queries.
     const ROLE: Role = Role::Setting;
+
+    /// What its handler counts.
+    const METRICS: &'static [Metric] = &[];
 
     /// Reads it; `None` when it says nothing that can be used, which has been reported. `zones` are those of the block,
     /// which are meant where it names none.

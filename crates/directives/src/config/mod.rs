@@ -78,7 +78,10 @@ pub use listener::Listener;
 pub use load::{Config, Loaded, Overrides, Rejected, load, parse_text};
 pub use mnemonic::CLASS_ANY;
 pub use pattern::Pattern;
-pub use registry::{Registered, directive_table, directives, handlers, refused_table};
+pub use registry::{
+    Registered, answering_words, directive_table, directives, handler_metrics, handlers,
+    refused_table,
+};
 pub use zone::{Scheme, ZoneKey};
 pub use zoned::Zoned;
 

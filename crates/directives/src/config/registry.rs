@@ -8,6 +8,8 @@ use corefile::lexer::Token;
 use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::Name;
+use ops::HandlerMetrics;
+use ops::metrics::Metric;
 use server::Handler;
 
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
@@ -41,6 +43,8 @@ pub struct Registered {
     pub summary: &'static str,
     /// Its options, as messages list them.
     pub options: &'static str,
+    /// What its handler counts.
+    pub metrics: &'static [Metric],
     /// What a second one in a block means.
     repeat: Repeat,
     /// What it does with queries.
@@ -62,6 +66,7 @@ const fn directive<D: Directive>() -> Entry {
         usage: D::USAGE,
         summary: D::SUMMARY,
         options: D::OPTIONS,
+        metrics: D::METRICS,
         repeat: D::REPEAT,
         role: D::ROLE,
         read: read_into::<D>,
@@ -254,6 +259,18 @@ pub fn directives() -> impl DoubleEndedIterator<Item = &'static Registered> {
         Kind::Directive(registered) => Some(registered),
         Kind::Refused(_) | Kind::Gone(_) => None,
     })
+}
+
+/// The words of directives that replies may be from.
+pub fn answering_words() -> impl Iterator<Item = &'static str> {
+    let answering = directives().filter(|it| it.role != Role::Setting);
+    answering.map(|it| it.word)
+}
+
+/// Counts for the handlers of all directives.
+#[must_use]
+pub fn handler_metrics() -> HandlerMetrics {
+    HandlerMetrics::new(directives().flat_map(|it| it.metrics).copied())
 }
 
 /// The handlers of a block in the order of the chain: those in front of its zones, and those behind them.

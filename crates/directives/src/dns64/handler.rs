@@ -9,11 +9,11 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use dns::{Rcode, Rdata, Record, Rtype, Ttl, flags};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use ops::metrics::DNS64_TRANSLATED;
 use server::chain::{Handler, Next};
 use server::message::{CLASS_IN, Outcome, Question, Reply, Request};
 
 use crate::dns64::Dns64;
+use crate::dns64::metrics::TRANSLATED;
 use crate::handlers::tally::{Counts, Tally};
 
 /// The most TTL where no SOA says another (RFC 6147 section 5.1.7).
@@ -33,7 +33,7 @@ impl Dns64Handler {
     pub(crate) fn new(dns64: Dns64, counts: Counts<'_>) -> Self {
         Self {
             dns64,
-            translated: counts.tally(DNS64_TRANSLATED),
+            translated: counts.tally(TRANSLATED),
         }
     }
 
@@ -132,9 +132,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::config::handler_metrics;
     use crate::config::{Overrides, parse_text};
     use crate::handlers::testing::counts;
-    use ops::HandlerMetrics;
     use server::testing::{ask_request, chain_around, request};
     use zone::testing::zone;
 
@@ -143,7 +143,7 @@ mod tests {
         let text = format!(". {{\n{directive}\n}}\n");
         let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
         let on: &Dns64 = loaded.config.servers[0].get().unwrap();
-        let on = Dns64Handler::new(on.clone(), counts(&HandlerMetrics::default()));
+        let on = Dns64Handler::new(on.clone(), counts(&handler_metrics()));
         let lines = [
             "four A 192.0.2.33",
             "both A 192.0.2.1",

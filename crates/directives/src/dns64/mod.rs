@@ -1,6 +1,7 @@
 //! `dns64 [PREFIX] { prefix PREFIX; translate_all; allow_ipv4 }`: IPv6 addresses for what has only IPv4.
 
 pub(crate) mod handler;
+pub(crate) mod metrics;
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -8,6 +9,7 @@ use corefile::lexer::Token;
 use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::{Name, Network};
+use ops::metrics::Metric;
 
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::dns64::handler::Dns64Handler;
@@ -38,6 +40,7 @@ impl Directive for Dns64 {
     const OPTIONS: &'static str = "prefix, translate_all and allow_ipv4";
     const REPEAT: Repeat = Repeat::Joined(Some("of each option the last counts"));
     const ROLE: Role = Role::Decides;
+    const METRICS: &'static [Metric] = metrics::METRICS;
 
     fn read(directive: &Statement, zones: &[Name], report: &mut Report) -> Option<Self> {
         let defaults = Self {

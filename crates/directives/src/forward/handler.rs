@@ -14,6 +14,7 @@ use dns::{Rcode, Response, Rtype, flags, wire_is_within};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use ops::HandlerMetrics;
+use ops::metrics::Metric;
 use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Reply, Request};
 use tokio::sync::mpsc;
@@ -21,6 +22,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::ForwardPolicy;
+use crate::forward::metrics as m;
 
 mod connection;
 mod failure;
@@ -109,6 +111,12 @@ impl ForwardHandler {
         }
     }
 
+    /// Counts one more.
+    fn count(&self, metric: Metric) {
+        let counter = self.metrics.counter(metric);
+        counter.get_or_create(&Vec::new()).inc();
+    }
+
     /// Whether a name, lower-case wire form, is forwarded.
     fn takes(&self, lower: &[u8]) -> bool {
         let from = self.config.from.as_wire();
@@ -160,7 +168,7 @@ impl ForwardHandler {
                 if down < order.len() {
                     continue;
                 }
-                self.metrics.healthcheck_broken.inc();
+                self.count(m::FORWARD_HEALTHCHECK_BROKEN);
                 if self.config.failfast {
                     break;
                 }
@@ -284,7 +292,7 @@ impl ForwardHandler {
         let before = self.waiting.fetch_add(1, Ordering::Relaxed);
         let waiting = Waiting(&self.waiting);
         if most > 0 && before >= most {
-            self.metrics.concurrent_rejects.inc();
+            self.count(m::FORWARD_CONCURRENT_REJECTS);
             let error = format!("concurrent queries exceeded maximum {most}");
             return Outcome::failed(WORD, Rcode::REFUSED, error);
         }

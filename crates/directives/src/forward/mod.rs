@@ -1,6 +1,7 @@
 //! `forward FROM TO… { … }`: who is asked for the names that are not ours.
 
 pub(crate) mod handler;
+pub(crate) mod metrics;
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::ParseIntError;
@@ -12,6 +13,7 @@ use corefile::place::{Place, Report};
 use corefile::quantity::{DurationError, go_duration};
 use dns::{Name, Rcode};
 use ops::HandlerMetrics;
+use ops::metrics::Metric;
 
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::config::zone;
@@ -152,6 +154,7 @@ impl Directive for Forward {
      failover, failfast_all_unhealthy_upstreams, doh_method, source_address and resolver";
     const REPEAT: Repeat = Repeat::Several;
     const ROLE: Role = Role::Answers;
+    const METRICS: &'static [Metric] = metrics::METRICS;
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
         let place = directive.name.place.clone();

@@ -11,7 +11,7 @@ use server::testing::Setup;
 use server::testing::desk::{Desk, PARTS, given, requests};
 use zone::testing::zone;
 
-use crate::config::{Overrides, handlers, parse_text};
+use crate::config::{Overrides, handler_metrics, handlers, parse_text};
 use crate::handlers::testing::context;
 
 /// A desk of one zone with handlers around it, as a Corefile says.
@@ -23,7 +23,7 @@ fn handlers_desk() -> Desk {
                 fallthrough\n }\n forward . 192.0.2.1\n}\n";
     let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
     let on = &loaded.config.servers[0];
-    let metrics = ops::HandlerMetrics::default();
+    let metrics = handler_metrics();
     let clock: Arc<dyn Clock> = ops::HandClock::at(0);
     let [before, _] = handlers(on, context(&clock, &metrics)).unwrap();
     assert_eq!(before.len(), 7);

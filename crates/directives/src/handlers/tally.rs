@@ -1,7 +1,7 @@
 //! Counters of handlers that look at questions: CoreDNS's metrics of its plugins.
 
 use ops::HandlerMetrics;
-use ops::metrics::QuestionMetric;
+use ops::metrics::Metric;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
@@ -18,7 +18,7 @@ pub struct Counts<'a> {
 #[derive(Debug)]
 pub(crate) struct Tally {
     /// Which metric.
-    metric: QuestionMetric,
+    metric: Metric,
     /// The listener.
     server: String,
     /// The counts.
@@ -27,11 +27,11 @@ pub(crate) struct Tally {
 
 impl Counts<'_> {
     /// A metric's counts.
-    pub(crate) fn tally(self, metric: QuestionMetric) -> Tally {
+    pub(crate) fn tally(self, metric: Metric) -> Tally {
         Tally {
             metric,
             server: self.server.to_owned(),
-            family: self.metrics.questions(metric),
+            family: self.metrics.counter(metric),
         }
     }
 }
@@ -39,11 +39,10 @@ impl Counts<'_> {
 impl Tally {
     /// The counter of these labels, those behind `server`.
     pub(crate) fn counter(&self, labels: &[&str]) -> Counter {
-        let metric = self.metric.metric();
-        let server = metric.labels.first().filter(|it| **it == "server");
+        let server = self.metric.labels.first().filter(|it| **it == "server");
         let server = server.map(|_| self.server.as_str());
         let values = server.into_iter().chain(labels.iter().copied());
-        let names = metric.labels.iter().copied();
+        let names = self.metric.labels.iter().copied();
         let all = names.zip(values.map(ToOwned::to_owned)).collect();
         self.family.get_or_create_owned(&all)
     }
@@ -63,20 +62,22 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ops::metrics::{ACL_BLOCKED, LOCAL_LOCALHOST};
+    use crate::acl::metrics::BLOCKED;
+    use crate::config::handler_metrics;
+    use crate::local::metrics::LOCALHOST;
 
     #[test]
     fn counts_are_told_by_server_and_labels_and_shared() {
-        let metrics = HandlerMetrics::default();
+        let metrics = handler_metrics();
         let on = |server| Counts {
             metrics: &metrics,
             server,
         };
-        on("dns://:53").tally(ACL_BLOCKED).increase(&["z.", ""]);
-        on("dns://:53").tally(ACL_BLOCKED).increase(&["z.", ""]);
-        on("dns://:54").tally(ACL_BLOCKED).increase(&["z.", ""]);
-        assert_eq!(on("dns://:53").tally(ACL_BLOCKED).get(&["z.", ""]), 2);
-        on("dns://:53").tally(LOCAL_LOCALHOST).increase(&[]);
-        assert_eq!(on("dns://:54").tally(LOCAL_LOCALHOST).get(&[]), 1);
+        on("dns://:53").tally(BLOCKED).increase(&["z.", ""]);
+        on("dns://:53").tally(BLOCKED).increase(&["z.", ""]);
+        on("dns://:54").tally(BLOCKED).increase(&["z.", ""]);
+        assert_eq!(on("dns://:53").tally(BLOCKED).get(&["z.", ""]), 2);
+        on("dns://:53").tally(LOCALHOST).increase(&[]);
+        assert_eq!(on("dns://:54").tally(LOCALHOST).get(&[]), 1);
     }
 }

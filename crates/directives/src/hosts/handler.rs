@@ -16,6 +16,7 @@ use server::chain::{Handler, Next};
 use server::message::{CLASS_IN, Failure, Outcome, Question, Reply, Request};
 use tokio_util::sync::CancellationToken;
 
+use crate::hosts::metrics as m;
 use crate::hosts::{HostLine, Hosts};
 
 /// The handler's word.
@@ -132,16 +133,18 @@ impl HostsHandler {
         };
         let text = String::from_utf8_lossy(&octets);
         let table = Table::new(text.lines().filter_map(HostLine::parse), &self.config);
-        let count = i64::try_from(table.len() + self.inline.len()).unwrap_or(i64::MAX);
+        let count = u32::try_from(table.len() + self.inline.len()).unwrap_or(u32::MAX);
         self.file.store(Arc::new(table));
         *last = Some(stamp);
         let labels = vec![("hostsfile", file.display().to_string())];
-        self.metrics.hosts_entries.get_or_create(&labels).set(count);
+        let entries = self.metrics.gauge(m::ENTRIES);
+        entries.get_or_create(&labels).set(count.into());
         let since = stamp
             .0
             .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
-        self.metrics
-            .hosts_reload
+        let changed = self.metrics.gauge(m::RELOAD_TIMESTAMP);
+        changed
+            .get_or_create(&Vec::new())
             .set(since.unwrap_or(Duration::ZERO).as_secs_f64());
     }
 

@@ -1,6 +1,7 @@
 //! `hosts [FILE [ZONES…]] { … }`: names and addresses of a file and of lines in the block.
 
 pub(crate) mod handler;
+pub(crate) mod metrics;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use corefile::quantity::go_duration;
 use dns::{Name, Ttl};
+use ops::metrics::Metric;
 
 use crate::config::block::{Directive, Role, ServerBlock};
 use crate::config::zone;
@@ -104,6 +106,7 @@ impl Directive for Hosts {
     const OPTIONS: &'static str =
         "ttl, no_reverse, reload, fallthrough and fallthrough_unsupported";
     const ROLE: Role = Role::Answers;
+    const METRICS: &'static [Metric] = metrics::METRICS;
 
     fn read(directive: &Statement, zones: &[Name], report: &mut Report) -> Option<Self> {
         let place = directive.name.place.clone();

@@ -3,12 +3,12 @@
 use dns::{Name, Rcode, Rdata, Record, Rtype, Serial, Soa, Ttl, wire_is_within};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use ops::metrics::LOCAL_LOCALHOST;
 use prometheus_client::metrics::counter::Counter;
 use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Reply, Request};
 
 use crate::handlers::tally::Counts;
+use crate::local::metrics;
 
 /// The TTL of everything: a week, CoreDNS's.
 const TTL: Ttl = Ttl::decode(604_800);
@@ -52,7 +52,7 @@ impl LocalHandler {
     pub(crate) fn new(has_prefix: bool, counts: Counts<'_>) -> Self {
         Self {
             has_prefix,
-            asked: counts.tally(LOCAL_LOCALHOST).counter(&[]),
+            asked: counts.tally(metrics::LOCALHOST).counter(&[]),
         }
     }
 
@@ -164,14 +164,14 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::config::handler_metrics;
     use crate::handlers::testing::counts;
-    use ops::HandlerMetrics;
     use server::testing::{ask, chain};
 
     #[test]
     fn the_machine_itself_is_answered_for() {
         let soa = "604800 IN SOA localhost. root.localhost. 1 0 0 0 604800";
-        let metrics = HandlerMetrics::default();
+        let metrics = handler_metrics();
         let on = Arc::new(LocalHandler::new(true, counts(&metrics)));
         let server = chain(vec![on.clone()], vec![]);
         let next = "SERVFAIL: plugin/local: no next plugin found";

@@ -1,10 +1,12 @@
 //! `local { localhost_prefix on|off }`: names of the machine itself.
 
 pub(crate) mod handler;
+pub(crate) mod metrics;
 
 use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::Name;
+use ops::metrics::Metric;
 
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::handlers::chain::{BuildError, Chain};
@@ -26,6 +28,7 @@ impl Directive for Local {
     const OPTIONS: &'static str = "localhost_prefix";
     const REPEAT: Repeat = Repeat::Joined(Some("of each option the last counts"));
     const ROLE: Role = Role::Answers;
+    const METRICS: &'static [Metric] = metrics::METRICS;
 
     fn read(directive: &Statement, zones: &[Name], report: &mut Report) -> Option<Self> {
         let place = directive.name.place.clone();

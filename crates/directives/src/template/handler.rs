@@ -9,7 +9,6 @@ use dns::{Name, Rcode, Rdata, Record, Rtype, flags, wire_is_within};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gotext::Value;
-use ops::metrics as m;
 use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Reply, Request};
 
@@ -18,6 +17,7 @@ use crate::config::mnemonic::CLASS_ANY;
 use crate::handlers::name_text::NameText;
 use crate::handlers::tally::{Counts, Tally};
 use crate::template::Template;
+use crate::template::metrics as m;
 
 /// The sections by their names, in the order of a template's records.
 const SECTIONS: [&str; 3] = ["answer", "authority", "additional"];
@@ -50,9 +50,9 @@ impl TemplateHandler {
     pub(crate) fn new(templates: Vec<Template>, counts: Counts<'_>) -> Self {
         Self {
             templates,
-            matches: counts.tally(m::TEMPLATE_MATCHES),
-            failures: counts.tally(m::TEMPLATE_FAILURES),
-            record_failures: counts.tally(m::TEMPLATE_RR_FAILURES),
+            matches: counts.tally(m::MATCHES),
+            failures: counts.tally(m::FAILURES),
+            record_failures: counts.tally(m::RR_FAILURES),
         }
     }
 

@@ -1,11 +1,13 @@
 //! `template CLASS TYPE [ZONE...] { match RE...; answer RR...; rcode R; … }`: replies made from the question.
 
 pub(crate) mod handler;
+pub(crate) mod metrics;
 
 use corefile::lexer::Token;
 use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use dns::{Name, Rcode, Rtype};
+use ops::metrics::Metric;
 
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::config::mnemonic;
@@ -51,6 +53,7 @@ impl Directive for Template {
         "match, answer, additional, authority, rcode, ederror, fallthrough and upstream";
     const REPEAT: Repeat = Repeat::Several;
     const ROLE: Role = Role::Answers;
+    const METRICS: &'static [Metric] = metrics::METRICS;
 
     fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
         let place = directive.name.place.clone();

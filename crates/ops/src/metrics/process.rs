@@ -124,7 +124,7 @@ mod tests {
                 Sample::new(QUERIES, &["udp", "NOERROR"], 3.0),
             ]
         });
-        let metrics = Metrics::new(gather, &HandlerMetrics::default());
+        let metrics = Metrics::new(gather, &HandlerMetrics::new(std::iter::empty()));
         metrics.count_version("z.", 2, 1);
         metrics.count_commit(Duration::from_millis(1), &[Duration::from_millis(2)]);
         metrics.count_programmed("cluster_ip", Duration::from_millis(2));

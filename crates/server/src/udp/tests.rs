@@ -89,7 +89,7 @@ async fn what_a_handler_drops_is_counted_though_not_answered() {
     let mut setup = Setup::new(vec![]);
     setup.handlers = [vec![Arc::new(Dropping)], vec![]];
     let server = setup.server();
-    let tallies = crate::tally::Tallies::default();
+    let tallies = crate::tally::Tallies::new(std::iter::empty());
     let keys = [Some(".".to_owned())];
     let tally = crate::tally::Tally::new(&tallies, "dns://:53", &keys);
     let running = run_also_on(&server, vec![]);

@@ -1,7 +1,7 @@
 //! What a client gets for the names of its search path.
 
+use crate::config::handler_metrics;
 use kubernetes::facts::{Client, PodAddress};
-use ops::HandlerMetrics;
 use server::testing::{ask_request, chain_around, request, text};
 use zone::testing::zone;
 
@@ -67,7 +67,7 @@ fn handler(cluster: Option<Cluster>, path: Vec<Name>) -> Arc<AutopathHandler> {
         zones: vec![Name::root()],
         cluster,
         path,
-        successes: counts(&HandlerMetrics::default()).tally(AUTOPATH_SUCCESS),
+        successes: counts(&handler_metrics()).tally(SUCCESS),
     })
 }
 

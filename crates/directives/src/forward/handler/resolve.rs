@@ -10,6 +10,7 @@ use crate::forward::handler::failure::AskError;
 use crate::forward::handler::query::plain;
 use crate::forward::handler::route::Transport;
 use crate::forward::handler::upstream::Upstream;
+use crate::forward::metrics::METRICS;
 
 /// Why a resolver gives no address.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +36,7 @@ pub async fn resolve(
     config: &crate::config::Forward,
 ) -> Result<Vec<IpAddr>, ResolveError> {
     // What is asked here is no query of a client: it is not counted.
-    let uncounted = HandlerMetrics::default();
+    let uncounted = HandlerMetrics::new(METRICS.iter().copied());
     let mut why = ResolveError::None;
     for resolver in resolvers {
         let upstream = Upstream::new(*resolver, None, config, &uncounted);

@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, UdpSocket};
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
+use crate::config::handler_metrics;
 
 mod kept;
 mod shared;
@@ -29,7 +30,7 @@ fn config(lines: &str) -> crate::config::Forward {
 
 /// The handler for upstreams at these addresses.
 fn forward(lines: &str, addresses: &[SocketAddr], tls: Option<&UpstreamTls>) -> ForwardHandler {
-    let (config, metrics) = (config(lines), HandlerMetrics::default());
+    let (config, metrics) = (config(lines), handler_metrics());
     let upstream = |address: &SocketAddr| Upstream::new(*address, tls.cloned(), &config, &metrics);
     let upstreams = addresses.iter().map(upstream).collect();
     ForwardHandler::new(config.clone(), upstreams, false, &metrics)
@@ -208,14 +209,14 @@ async fn a_query_without_a_socket_fails_and_says_nothing_about_the_upstream() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
     let none = UpstreamSockets::new(0);
-    let (config, metrics) = (config("forward . 192.0.2.1"), HandlerMetrics::default());
+    let (config, metrics) = (config("forward . 192.0.2.1"), handler_metrics());
     let upstream = Upstream::new(address, None, &config, &metrics).with_sockets(&none);
     let forward = ForwardHandler::new(config, vec![upstream], false, &metrics);
     let said = said(forward, "a.t. A").await;
     assert!(said.starts_with("SERVFAIL: as many sockets"), "{said}");
     assert_eq!(
         metrics
-            .healthcheck_failures
+            .counter(crate::forward::metrics::PROXY_HEALTHCHECK_FAILURES)
             .get_or_create(&Vec::new())
             .get(),
         0

@@ -18,6 +18,7 @@ use crate::forward::handler::failure::{AskError, Way};
 use crate::forward::handler::query::Message;
 use crate::forward::handler::route::{Route, Transport, UpstreamTls};
 use crate::forward::handler::sockets::UpstreamSockets;
+use crate::forward::metrics as m;
 
 /// How long it may take to send a query.
 const SEND_LIMIT: Duration = Duration::from_secs(2);
@@ -108,8 +109,8 @@ impl Upstream {
             expire: config.expire,
             max_age: config.max_age,
             max_idle: config.max_idle_conns,
-            hits: counter(&metrics.connection_hits),
-            misses: counter(&metrics.connection_misses),
+            hits: counter(&metrics.counter(m::PROXY_CONNECTION_HITS)),
+            misses: counter(&metrics.counter(m::PROXY_CONNECTION_MISSES)),
             sockets: UpstreamSockets::default(),
             metrics: metrics.clone(),
             label,
@@ -142,7 +143,7 @@ impl Upstream {
     pub(super) fn note_failed_check(&self) {
         let labels = labels(&self.label);
         self.metrics
-            .healthcheck_failures
+            .counter(m::PROXY_HEALTHCHECK_FAILURES)
             .get_or_create(&labels)
             .inc();
         let more = |fails: u32| fails.checked_add(1);
@@ -163,8 +164,8 @@ impl Upstream {
     pub(super) fn observe(&self, took: Duration, rcode: Rcode) {
         let mut labels = labels(&self.label);
         labels.push(("rcode", rcode.to_string()));
-        let seconds = self.metrics.proxy_seconds.get_or_create(&labels);
-        seconds.observe(took.as_secs_f64());
+        let seconds = self.metrics.histogram(m::PROXY_SECONDS);
+        seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
     /// Asks, over a connection that is open if there is one.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use server::testing::{Counting, ask, chain};
 
 use super::*;
+use crate::config::handler_metrics;
 
 /// The handler of a block `{ hosts FILE { LINES } }`.
 fn hosts(file: &Path, lines: &str) -> HostsHandler {
@@ -16,10 +17,7 @@ fn hosts(file: &Path, lines: &str) -> HostsHandler {
     let overrides = crate::config::Overrides::default();
     let loaded = crate::config::parse_text("Corefile", &text, &overrides, &|_| None).unwrap();
     let block = &loaded.config.servers[0];
-    HostsHandler::new(
-        block.get::<Hosts>().unwrap().clone(),
-        &HandlerMetrics::default(),
-    )
+    HostsHandler::new(block.get::<Hosts>().unwrap().clone(), &handler_metrics())
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ops::HandlerMetrics;
+use crate::config::handler_metrics;
 use server::testing::{Counting, ask_request, chain, request};
 
 use super::*;
@@ -15,7 +15,7 @@ fn templates(directives: &str) -> TemplateHandler {
     let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
     TemplateHandler::new(
         loaded.config.servers[0].all().cloned().collect(),
-        counts(&HandlerMetrics::default()),
+        counts(&handler_metrics()),
     )
 }
 

@@ -9,6 +9,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::*;
 use crate::config::DohMethod;
+use crate::config::handler_metrics;
 
 /// How a server ends a connection after its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +98,7 @@ async fn over_https_a_kept_connection_that_has_ended_costs_no_attempt() {
 async fn a_socket_is_taken_while_its_query_waits_and_the_last_one_lies_not_idle() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let sockets = UpstreamSockets::new(1);
-    let (config, metrics) = (config("forward . 192.0.2.1"), HandlerMetrics::default());
+    let (config, metrics) = (config("forward . 192.0.2.1"), handler_metrics());
     let address = socket.local_addr().unwrap();
     let upstream = Upstream::new(address, None, &config, &metrics).with_sockets(&sockets);
     let forward = ForwardHandler::new(config, vec![upstream], false, &metrics);

@@ -8,6 +8,8 @@ use server::{Listener, Proto, TlsIdentity, TlsMaterial};
 
 use super::*;
 use crate::config::DohMethod;
+use crate::config::handler_metrics;
+use crate::forward::metrics::{PROXY_CONNECTION_HITS, PROXY_CONNECTION_MISSES};
 
 /// The protocols whose connections carry many queries at once.
 const SHARED: [Proto; 3] = [Proto::Https, Proto::Https3, Proto::Quic];
@@ -78,7 +80,7 @@ impl Site {
             proto,
             address,
             over: over(proto, made.cert.der().clone()),
-            metrics: HandlerMetrics::default(),
+            metrics: handler_metrics(),
         }
     }
 
@@ -159,8 +161,8 @@ async fn queries_at_once_share_a_connection_while_it_takes_them() {
             label("to", &site.address.to_string()),
             label("proto", proto.name()),
         ];
-        let misses = site.metrics.connection_misses.get_or_create(&labels).get();
-        let hits = site.metrics.connection_hits.get_or_create(&labels).get();
+        let [hits, misses] = [PROXY_CONNECTION_HITS, PROXY_CONNECTION_MISSES]
+            .map(|metric| site.metrics.counter(metric).get_or_create(&labels).get());
         assert_eq!((hits, misses), (298, 2), "{proto:?}");
     }
 }

@@ -1,0 +1,6 @@
+//! What `local` counts.
+
+ops::declare_metrics! {
+    pub(crate),
+    LOCALHOST Counter "coredns_local_localhost_requests" [] "Queries for names in or like localhost that `local` answered";
+}
