@@ -97,8 +97,14 @@ impl Ask {
             self.datagram(server)
         };
         let said = reply.map_err(|error| error.to_string());
-        match said.and_then(|octets| Message::decode(&octets)) {
-            Ok(message) => said_of(&message),
+        let decoded = said.and_then(|(octets, port)| Ok((Message::decode(&octets)?, port)));
+        match decoded {
+            Ok((message, port)) => {
+                let said = said_of(&message);
+                // A server may tell our port, which is another each time.
+                let text = said.text.replace(&format!(" {port} "), " PORT ");
+                Said { text, ..said }
+            }
             Err(error) => Said {
                 text: format!("no reply: {error}"),
                 ttls: Vec::new(),
@@ -106,7 +112,8 @@ impl Ask {
         }
     }
 
-    fn datagram(&self, server: SocketAddr) -> std::io::Result<Vec<u8>> {
+    /// The reply, and the port it came to.
+    fn datagram(&self, server: SocketAddr) -> std::io::Result<(Vec<u8>, u16)> {
         let socket = UdpSocket::bind((self.from, 0))?;
         socket.connect(server)?;
         socket.set_read_timeout(Some(PATIENCE))?;
@@ -114,14 +121,15 @@ impl Ask {
         let mut buffer = vec![0; 65_536];
         let length = socket.recv(&mut buffer)?;
         buffer.truncate(length);
-        Ok(buffer)
+        Ok((buffer, socket.local_addr()?.port()))
     }
 
-    fn stream(&self, server: SocketAddr) -> std::io::Result<Vec<u8>> {
+    /// The same over TCP.
+    fn stream(&self, server: SocketAddr) -> std::io::Result<(Vec<u8>, u16)> {
         let mut connection = wire::Connection::open(server)?;
         connection.0.set_read_timeout(Some(PATIENCE))?;
         connection.send(&self.octets)?;
-        connection.receive()
+        Ok((connection.receive()?, connection.0.local_addr()?.port()))
     }
 }
 

@@ -193,6 +193,8 @@ impl Later {
 pub(crate) struct Answered {
     /// Its outcome.
     pub outcome: message::Outcome,
+    /// The flags of the request, as handlers left them.
+    pub flags: u16,
     /// What handlers found out.
     pub metadata: Metadata,
 }

@@ -53,6 +53,7 @@ impl Exchange<'_> {
             });
             Answered {
                 outcome,
+                flags: request.flags,
                 metadata: request.metadata,
             }
         };
@@ -89,9 +90,10 @@ impl Shared {
             noted,
             answer: _,
         } = later;
-        let Ok(query) = Query::parse(&raw) else {
+        let Ok(mut query) = Query::parse(&raw) else {
             return Outcome::Silent;
         };
+        query.flags = answered.flags;
         let wishes = query.opt.and_then(|opt| opt.wishes()).unwrap_or_default();
         scratch.noted = noted;
         let exchange = Exchange {

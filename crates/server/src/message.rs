@@ -159,7 +159,7 @@ pub type Metadata = BTreeMap<Cow<'static, str>, String>;
 pub struct Request {
     /// The message's ID.
     pub id: u16,
-    /// Header flags as they came.
+    /// Header flags; the reply has their RD.
     pub flags: u16,
     /// The name that is asked for now, letters as they came.
     pub name: Name,

@@ -334,7 +334,7 @@ impl CacheHandler {
         let wanted = request.flags;
         request.flags |= flags::AD;
         let outcome = next.run(request).await;
-        request.flags = wanted;
+        request.flags = request.flags & !flags::AD | wanted & flags::AD;
         match outcome {
             Outcome::Reply(reply) if is_of_zone(&reply) => Outcome::Reply(reply),
             Outcome::Reply(reply) => Outcome::Reply(self.take(reply, request, false).reply),

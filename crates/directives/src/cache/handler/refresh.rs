@@ -146,7 +146,7 @@ impl CacheHandler {
         let wanted = request.flags;
         request.flags |= flags::AD;
         let outcome = next.run(&mut request).await;
-        request.flags = wanted;
+        request.flags = request.flags & !flags::AD | wanted & flags::AD;
         let taken = match outcome {
             Outcome::Reply(reply) if is_stale && !self.replaces(&reply, &request) => None,
             Outcome::Reply(reply) => Some(self.take(reply, &request, true)),
