@@ -48,3 +48,4 @@ mod timeouts;
 mod tls;
 mod transfer;
 mod tsig;
+mod whoami;

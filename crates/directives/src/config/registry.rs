@@ -231,7 +231,7 @@ static REGISTRY: &[Entry] = &[
         "servers behind are asked over UDP, TCP, TLS, HTTPS and QUIC: `forward`",
     ),
     refused("erratic", "it answers wrongly on purpose, for tests"),
-    refused("whoami", "it tells clients their own address, for tests"),
+    directive::<crate::whoami::Whoami>(),
     refused(
         "on",
         "no commands are run: leave them to what starts and stops the process",
