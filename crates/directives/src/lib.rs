@@ -20,6 +20,7 @@ mod errors;
 mod file;
 mod forward;
 mod gate;
+mod header;
 mod health;
 mod history;
 mod hosts;

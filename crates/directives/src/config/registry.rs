@@ -185,7 +185,7 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::autopath::Autopath>(),
     directive::<crate::acl::Acl>(),
     directive::<crate::cache::Cache>(),
-    refused("header", "the flags of a reply say what the answer is"),
+    directive::<crate::header::Header>(),
     refused("dnssec", UNSIGNED),
     directive::<crate::tls::Tls>(),
     directive::<crate::minimal::Minimal>(),
