@@ -12,6 +12,7 @@ mod autopath;
 mod bind;
 mod bufsize;
 mod cache;
+mod cancel;
 mod catalog;
 mod chaos;
 mod debug;

@@ -135,10 +135,7 @@ static REGISTRY: &[Entry] = &[
         "geoip",
         "nothing is looked up about where a client is, for answers do not depend on it",
     ),
-    refused(
-        "cancel",
-        "the time of a query is bounded without it: five seconds in `forward`",
-    ),
+    directive::<crate::cancel::Cancel>(),
     refused(
         "proxyproto",
         "the client is who the packet comes from, for `acl` and `transfer` rely on it",
