@@ -246,3 +246,20 @@ fn any_octets_are_read_without_panic() {
     }
     assert_eq!(parse(&whole).edns, Some((1232, 0x8000)));
 }
+
+#[test]
+fn the_first_log_whose_names_hold_the_question_decides_alone() {
+    let query = message(0x0100, 0, false, true);
+    let reply = message(0x8500, 1, false, false);
+    for (lines, want) in [
+        ("log z \"one\"\nlog . \"two\"", Some("one")),
+        ("log . \"one\"\nlog www.z \"two\"", Some("one")),
+        ("log y \"one\"\nlog . \"two\"", Some("two")),
+        // A class that it does not log is not left to the next.
+        ("log z \"one\" {\nclass denial\n}\nlog . \"two\"", None),
+        ("log y \"one\"", None),
+    ] {
+        let said = line(&query_log(lines), &query, &reply);
+        assert_eq!(said.as_deref(), want, "{lines}");
+    }
+}
