@@ -253,7 +253,7 @@ pub enum Command {
         #[command(flatten)]
         start: Start,
     },
-    /// Every problem of the configuration, with its place and the mend.
+    /// Every problem of the configuration, with its place and the fix.
     Check {
         /// The configuration.
         #[command(flatten)]
@@ -357,7 +357,7 @@ pub enum Command {
         #[command(flatten)]
         asking: Asking,
     },
-    /// Tries each secondary: reach, key, clock, NOTIFY, serial; says what to mend. Exit code 1 when something is wrong.
+    /// Tries each secondary: reach, key, clock, NOTIFY, serial; says what to fix. Exit code 1 when something is wrong.
     Doctor {
         /// The configuration.
         #[command(flatten)]

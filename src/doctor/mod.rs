@@ -1,4 +1,4 @@
-//! Tries a secondary from where it runs, as we would tell it of a version, and says what to mend.
+//! Tries a secondary from where it runs, as we would tell it of a version, and says what to fix.
 //!
 //! Sockets are asked in `probe`; what their answers mean is decided here, without one.
 
@@ -95,7 +95,7 @@ pub enum Diagnosis {
         /// What.
         what: String,
         /// What to do.
-        mend: String,
+        fix: String,
     },
 }
 
@@ -103,7 +103,7 @@ impl fmt::Display for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Well(text) => write!(f, "well: {text}"),
-            Self::Ill { what, mend } => write!(f, "ILL: {what}; {mend}"),
+            Self::Ill { what, fix } => write!(f, "ILL: {what}; {fix}"),
         }
     }
 }
@@ -112,10 +112,10 @@ impl fmt::Display for Diagnosis {
 const CLOCK_SECONDS: i64 = 60;
 
 /// Something is wrong.
-fn ill(what: impl Into<String>, mend: impl Into<String>) -> Diagnosis {
+fn ill(what: impl Into<String>, fix: impl Into<String>) -> Diagnosis {
     Diagnosis::Ill {
         what: what.into(),
-        mend: mend.into(),
+        fix: fix.into(),
     }
 }
 
@@ -124,17 +124,17 @@ fn ill(what: impl Into<String>, mend: impl Into<String>) -> Diagnosis {
 pub fn diagnose(findings: &Findings, key: Option<&Name>) -> Diagnosis {
     let (udp, tcp) = match (way("UDP", &findings.udp), way("TCP", &findings.tcp)) {
         (Ok(udp), Ok(tcp)) => (udp, tcp),
-        (Err(_), Err(Diagnosis::Ill { what, mend: _ })) => {
-            let mend = "start it, or correct the address behind to and the way there";
-            return ill(format!("not reached over UDP either: {what}"), mend);
+        (Err(_), Err(Diagnosis::Ill { what, fix: _ })) => {
+            let fix = "start it, or correct the address behind to and the way there";
+            return ill(format!("not reached over UDP either: {what}"), fix);
         }
         (Err(diagnosis), _) | (_, Err(diagnosis)) => return diagnosis,
     };
     let notify = match &findings.notify {
         Reached::Answered(notify) => notify,
         Reached::Closed | Reached::Silent | Reached::Broken(_) | Reached::Failed(_) => {
-            let mend = "let NOTIFY (UDP, from here) through, and allow it for the zone";
-            return ill("no answer to NOTIFY, though it answers queries", mend);
+            let fix = "let NOTIFY (UDP, from here) through, and allow it for the zone";
+            return ill("no answer to NOTIFY, though it answers queries", fix);
         }
     };
     if let Some(diagnosis) = of_key(notify, key) {
@@ -158,18 +158,18 @@ pub fn diagnose(findings: &Findings, key: Option<&Name>) -> Diagnosis {
 
 /// The answer over one way, or what is wrong with the way.
 fn way<'a>(name: &str, reached: &'a Reached<SoaAnswer>) -> Result<&'a SoaAnswer, Diagnosis> {
-    let mend = format!("let it listen on {name} there, and open port and firewall for {name}");
+    let fix = format!("let it listen on {name} there, and open port and firewall for {name}");
     match reached {
         Reached::Answered(answer) => Ok(answer),
-        Reached::Closed => Err(ill(format!("nobody listens on {name}"), mend)),
-        Reached::Silent => Err(ill(format!("no answer over {name}"), mend)),
+        Reached::Closed => Err(ill(format!("nobody listens on {name}"), fix)),
+        Reached::Silent => Err(ill(format!("no answer over {name}"), fix)),
         Reached::Broken(error) => {
-            let mend = format!("see its log: it does not answer queries over {name}");
-            Err(ill(format!("no answer over {name}: {error}"), mend))
+            let fix = format!("see its log: it does not answer queries over {name}");
+            Err(ill(format!("no answer over {name}: {error}"), fix))
         }
         Reached::Failed(error) => {
-            let mend = "correct source behind transfer, or the routes from here";
-            Err(ill(format!("cannot send over {name}: {error}"), mend))
+            let fix = "correct source behind transfer, or the routes from here";
+            Err(ill(format!("cannot send over {name}: {error}"), fix))
         }
     }
 }
@@ -183,53 +183,53 @@ fn of_key(notify: &NotifyAnswer, key: Option<&Name>) -> Option<Diagnosis> {
         let word = if ahead < 0 { "behind" } else { "ahead" };
         format!("its clock is {by} s {word}")
     };
-    let mend = "set both clocks by NTP: TSIG allows 300 s";
+    let fix = "set both clocks by NTP: TSIG allows 300 s";
     match notify.tsig_error {
         0 => {}
         16 => {
-            let mend = "give both sides the same secret: see zonewright emit --with-secrets";
-            return Some(ill(format!("key {key}: BADSIG, another secret"), mend));
+            let fix = "give both sides the same secret: see zonewright emit --with-secrets";
+            return Some(ill(format!("key {key}: BADSIG, another secret"), fix));
         }
         17 => {
-            let mend = "add the key there under this name and algorithm: see zonewright emit";
-            return Some(ill(format!("key {key}: BADKEY, it has no such key"), mend));
+            let fix = "add the key there under this name and algorithm: see zonewright emit";
+            return Some(ill(format!("key {key}: BADKEY, it has no such key"), fix));
         }
         18 => {
             let said = notify
                 .clock_ahead
                 .map_or_else(String::new, |it| format!(", {}", clock(it)));
-            return Some(ill(format!("key {key}: BADTIME{said}"), mend));
+            return Some(ill(format!("key {key}: BADTIME{said}"), fix));
         }
         other => {
-            let mend = "allow whole MACs of the algorithm there";
-            return Some(ill(format!("key {key}: TSIG error {other}"), mend));
+            let fix = "allow whole MACs of the algorithm there";
+            return Some(ill(format!("key {key}: TSIG error {other}"), fix));
         }
     }
     if notify.rcode == Rcode::NOERROR && !notify.is_signed {
-        let mend = "add the key there for NOTIFY of this zone: see zonewright emit";
-        return Some(ill(format!("its answer is not signed by {key}"), mend));
+        let fix = "add the key there for NOTIFY of this zone: see zonewright emit";
+        return Some(ill(format!("its answer is not signed by {key}"), fix));
     }
-    (ahead.abs() > CLOCK_SECONDS).then(|| ill(clock(ahead), mend))
+    (ahead.abs() > CLOCK_SECONDS).then(|| ill(clock(ahead), fix))
 }
 
 /// What is wrong with the zone there.
 fn of_zone(rcode: Rcode, serial: Option<Serial>, notify: &NotifyAnswer) -> Option<Diagnosis> {
     if rcode == Rcode::SERVFAIL {
-        let mend = "see its log for refused transfers; allow it with to or allow, with its key";
+        let fix = "see its log for refused transfers; allow it with to or allow, with its key";
         return Some(ill(
             "it has the zone configured and no data (SERVFAIL)",
-            mend,
+            fix,
         ));
     }
     if serial.is_none() {
-        let mend = "add the zone there: see zonewright emit";
-        return Some(ill(format!("it does not serve the zone ({rcode})"), mend));
+        let fix = "add the zone there: see zonewright emit";
+        return Some(ill(format!("it does not serve the zone ({rcode})"), fix));
     }
     if notify.rcode == Rcode::NOERROR {
         return None;
     }
-    let mend = "allow NOTIFY from this address and with this key for the zone (allow-notify)";
-    Some(ill(format!("it refuses NOTIFY ({})", notify.rcode), mend))
+    let fix = "allow NOTIFY from this address and with this key for the zone (allow-notify)";
+    Some(ill(format!("it refuses NOTIFY ({})", notify.rcode), fix))
 }
 
 /// What the serials come to.
@@ -251,19 +251,16 @@ fn of_serials(
             Diagnosis::Well(format!("{text}, serial {theirs} as ours"))
         }
         (Some(theirs), Some(Ours { before: _, after })) if theirs.is_after(after) => {
-            let mend = "it followed another primary or a lost disk of ours: publish a version \
+            let fix = "it followed another primary or a lost disk of ours: publish a version \
                         above it, or let it fetch the zone anew";
             ill(
                 format!("its serial {theirs} is ahead of ours, {after}"),
-                mend,
+                fix,
             )
         }
         (Some(theirs), Some(Ours { before, after: _ })) if before.is_after(theirs) => {
-            let mend = "see its log for failed transfers; allow it with to or allow, with its key";
-            ill(
-                format!("its serial {theirs} is behind ours, {before}"),
-                mend,
-            )
+            let fix = "see its log for failed transfers; allow it with to or allow, with its key";
+            ill(format!("its serial {theirs} is behind ours, {before}"), fix)
         }
         (Some(theirs), Some(Ours { before: _, after })) => Diagnosis::Well(format!(
             "{text}, serial {theirs} follows ours, {after} by now"

@@ -319,15 +319,15 @@ impl Observer for Ears {
         let outcome = event.as_str();
         match event {
             GateEvent::Held(held) => {
-                let mend = match held.why {
+                let fix = match held.why {
                     Why::Shrinks { .. } => {
                         format!("see why; to publish it: zonewright release {zone}")
                     }
-                    Why::Unsound { .. } => "mend it; it is published then".to_owned(),
+                    Why::Unsound { .. } => "fix it; it is published then".to_owned(),
                     Why::OnHold { .. } => "nothing: it was ordered".to_owned(),
                 };
                 tracing::error!(
-                    %zone, why = %held.why, mend,
+                    %zone, why = %held.why, fix,
                     "a version is held; the last one is served and transferred"
                 );
             }

@@ -19,7 +19,7 @@ const UDP_BUFFER_OCTETS: usize = 1 << 20;
 
 /// An address cannot be served.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address} ({}): {source}; {}", proto.name().to_uppercase(), mend(source))]
+#[error("cannot listen on {address} ({}): {source}; {}", proto.name().to_uppercase(), fix(source))]
 pub struct BindError {
     /// The address.
     pub address: SocketAddr,
@@ -39,7 +39,7 @@ impl BindError {
 }
 
 /// What to do about an address that cannot be bound.
-fn mend(error: &io::Error) -> &'static str {
+fn fix(error: &io::Error) -> &'static str {
     let kind = error.kind();
     if kind == io::ErrorKind::AddrInUse {
         "see who has it with `ss -lnp`, or take another port"

@@ -188,7 +188,7 @@ impl Guard {
             Some(kept) => match kept.faults.values().flatten().next() {
                 Some(fault) => {
                     format!(
-                        "secondaries would refuse {zone}: {fault}; mend it, then it is published"
+                        "secondaries would refuse {zone}: {fault}; fix it, then it is published"
                     )
                 }
                 None => {

@@ -126,8 +126,8 @@ fn policy(directive: &Statement, line: &Line, report: &mut Report) -> Option<Acl
             }
             _ => {
                 let message = format!("{} is neither type nor net", section.shown());
-                let mend = "write: ACTION [type TYPE...] [net CIDR...]";
-                report.error(&section.place, message, mend);
+                let fix = "write: ACTION [type TYPE...] [net CIDR...]";
+                report.error(&section.place, message, fix);
             }
         }
     }

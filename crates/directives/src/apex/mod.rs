@@ -136,11 +136,11 @@ fn name_server(line: &Line, name_servers: &mut Vec<NameServer>, report: &mut Rep
         return;
     };
     if name.label_count() < 2 {
-        let mend = "write the whole name, such as ns1.dns.cluster.local";
+        let fix = "write the whole name, such as ns1.dns.cluster.local";
         report.error(
             &first.place,
             format!("{} is not a host's whole name", first.shown()),
-            mend,
+            fix,
         );
         return;
     }
@@ -206,8 +206,8 @@ fn check_timers(apex: &Apex, report: &mut Report) {
         && expire <= refresh
     {
         let message = format!("expire ({expire} s) is not more than refresh ({refresh} s)");
-        let mend = "secondaries drop the zone before they look again: make expire larger";
-        report.warn(&apex.place, message, mend);
+        let fix = "secondaries drop the zone before they look again: make expire larger";
+        report.warn(&apex.place, message, fix);
     }
 }
 
@@ -230,8 +230,8 @@ fn check_name_server(
         if !addresses.is_empty() {
             let message =
                 format!("{name} has the addresses of its Service, not those that stand here");
-            let mend = format!("leave the addresses out, or choose a name outside svc.{zone}");
-            report.error(place, message, mend);
+            let fix = format!("leave the addresses out, or choose a name outside svc.{zone}");
+            report.error(place, message, fix);
         }
         return;
     }

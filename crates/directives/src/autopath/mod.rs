@@ -94,8 +94,8 @@ impl Directive for Autopath {
                     "autopath does nothing: this block has no kubernetes"
                 }
             };
-            let mend = "write `pods verified` in the kubernetes of this block";
-            report.warn(&autopath.place, message, mend);
+            let fix = "write `pods verified` in the kubernetes of this block";
+            report.warn(&autopath.place, message, fix);
         }
     }
 

@@ -97,8 +97,8 @@ fn add(words: &[Token], hosts: &mut Vec<BindHost>, report: &mut Report) {
             Some(host) => hosts.push(host),
             None => {
                 let message = format!("{} is no IP address and no interface's name", token.shown());
-                let mend = "write an address such as 192.0.2.1, or an interface such as eth0";
-                report.error(&token.place, message, mend);
+                let fix = "write an address such as 192.0.2.1, or an interface such as eth0";
+                report.error(&token.place, message, fix);
             }
         }
     }

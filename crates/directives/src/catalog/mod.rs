@@ -44,8 +44,8 @@ impl Directive for Catalog {
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
         let place = directive.name.place.clone();
         let Some((first, members)) = directive.arguments.split_first() else {
-            let mend = "write: catalog ZONE [MEMBERS...]";
-            report.error(&place, "catalog names no zone", mend);
+            let fix = "write: catalog ZONE [MEMBERS...]";
+            report.error(&place, "catalog names no zone", fix);
             return None;
         };
         let mut catalog = Catalog {
@@ -101,8 +101,8 @@ fn group(line: &Line, catalog: &mut Catalog, report: &mut Report) {
         return;
     };
     if name.text.len() > GROUP_OCTETS {
-        let mend = format!("write at most {GROUP_OCTETS} octets");
-        report.error(&name.place, "the group's name is too long", mend);
+        let fix = format!("write at most {GROUP_OCTETS} octets");
+        report.error(&name.place, "the group's name is too long", fix);
         return;
     }
     let members = zone::arguments(members, &[], report);
@@ -119,8 +119,8 @@ fn moves(line: &Line, catalog: &mut Catalog, report: &mut Report) {
         return;
     };
     if to == catalog.zone {
-        let mend = "name the catalog that the zones move to";
-        report.error(&name.place, "coo names its own catalog", mend);
+        let fix = "name the catalog that the zones move to";
+        report.error(&name.place, "coo names its own catalog", fix);
         return;
     }
     let members = zone::arguments(members, &[], report);
@@ -163,21 +163,21 @@ fn check_one(block: &ServerBlock, catalog: &Catalog, report: &mut Report) {
     let place = &catalog.place;
     let own = &catalog.zone;
     if own.as_wire().len() > MAX_ZONE_OCTETS {
-        let mend = "choose a short one, such as catalog.invalid";
+        let fix = "choose a short one, such as catalog.invalid";
         report.error(
             place,
             "the catalog's name is too long for members below it",
-            mend,
+            fix,
         );
     }
     if block.content_zones().any(|zone| zone == own) {
-        let mend = "give the catalog a name of its own, such as catalog.invalid";
-        report.error(place, format!("{own} is a zone with content already"), mend);
+        let fix = "give the catalog a name of its own, such as catalog.invalid";
+        report.error(place, format!("{own} is a zone with content already"), fix);
     }
     if block.for_zone::<Transfer>(own).is_none() {
         let message = format!("nobody may have the catalog {own}");
-        let mend = "add the zone to the keys of the block, or name it behind transfer";
-        report.error(place, message, mend);
+        let fix = "add the zone to the keys of the block, or name it behind transfer";
+        report.error(place, message, fix);
     }
     for zone in &catalog.members {
         if !block.content_zones().any(|known| known == zone) {
@@ -205,9 +205,9 @@ fn check_one(block: &ServerBlock, catalog: &Catalog, report: &mut Report) {
     for entry in &entries {
         if entry.groups.len() > 1 && !catalog.several_groups {
             let message = format!("{} is in several groups", entry.zone);
-            let mend =
+            let fix =
                 "Knot 3.2 refuses such a catalog as a whole: name one, or write several_groups";
-            report.error(place, message, mend);
+            report.error(place, message, fix);
         }
         let moves = catalog.moves.iter();
         let moves = moves.filter(|(_, zones)| zones.is_empty() || zones.contains(&entry.zone));
@@ -246,8 +246,8 @@ fn check_readers(
             "{} reads the catalog {} and may not have {which}",
             peer.ip, catalog.zone
         );
-        let mend = "name it behind transfer of each, too, or name the members of the catalog";
-        report.warn(&reader.place, message, mend);
+        let fix = "name it behind transfer of each, too, or name the members of the catalog";
+        report.warn(&reader.place, message, fix);
     }
 }
 
@@ -263,8 +263,8 @@ fn check_pair(
                 "the catalog {} stands already at {}",
                 other.zone, other.place
             );
-            let mend = "a catalog has one content: let both say the same, or rename one";
-            report.error(&catalog.place, message, mend);
+            let fix = "a catalog has one content: let both say the same, or rename one";
+            report.error(&catalog.place, message, fix);
         }
         return;
     }
@@ -277,8 +277,8 @@ fn check_pair(
         let comes = their.moves_to.as_ref() == Some(&catalog.zone);
         if moves == comes {
             let message = format!("{} is in the catalog {}, too", entry.zone, other.zone);
-            let mend = "a zone is in one catalog: name the members, or let it move with coo";
-            report.error(&catalog.place, message, mend);
+            let fix = "a zone is in one catalog: name the members, or let it move with coo";
+            report.error(&catalog.place, message, fix);
         }
     }
 }

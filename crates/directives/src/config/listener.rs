@@ -112,8 +112,8 @@ pub(crate) fn check_zones(servers: &[ServerBlock], report: &mut Report) {
                     "{}:{port}{on} {what}, see {}:{}",
                     key.apex, other.file, other.line
                 );
-                let mend = "take one out, or let both blocks bind different addresses";
-                report.error(&key.place, message, mend);
+                let fix = "take one out, or let both blocks bind different addresses";
+                report.error(&key.place, message, fix);
             }
             others.push((host, key.place.clone()));
         }

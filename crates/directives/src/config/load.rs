@@ -136,8 +136,8 @@ pub fn parse_text(
     let tokens = lex(&name, text, &mut report);
     let blocks = parser::parse(tokens, registry::is_known, env, &mut report);
     if blocks.is_empty() {
-        let mend = "write a zone, '{', directives on lines of their own, and '}'";
-        report.error(&Place::start_of(file), "there is no server block", mend);
+        let fix = "write a zone, '{', directives on lines of their own, and '}'";
+        report.error(&Place::start_of(file), "there is no server block", fix);
     }
     let mut digest = digest::of(&blocks);
     let Overrides { default_port } = *overrides;
@@ -179,8 +179,8 @@ fn read_block(block: &Block, default_port: u16, report: &mut Report) -> ServerBl
         .flat_map(|token| zone::key(token, default_port, report))
         .collect();
     if keys.is_empty() {
-        let mend = "write a zone, or '.' for all names";
-        report.error(place, "this server block has no zone", mend);
+        let fix = "write a zone, or '.' for all names";
+        report.error(place, "this server block has no zone", fix);
     }
     let mut names: Vec<Name> = Vec::new();
     for key in &zones {

@@ -53,8 +53,8 @@ fn check_pair(
             "{zone} lies where the cluster of {above} has names: they would be in {above} for its \
              secondaries, and not exist here"
         );
-        let mend = format!("name a zone that has none of the names of {above}, or leave it out");
-        report.error(place, message, mend);
+        let fix = format!("name a zone that has none of the names of {above}, or leave it out");
+        report.error(place, message, fix);
         return;
     }
     // The pointers of one cluster stand in the closest of its reverse zones: none are hidden.
@@ -67,9 +67,9 @@ fn check_pair(
     if std::ptr::eq(inner, outer) && is_file || outer.for_zone::<Transfer>(above).is_some() {
         let message =
             format!("{zone} is a zone of its own: names of {above} at or below it are not seen");
-        let mend = format!(
+        let fix = format!(
             "for single names name the zone {above}; secondaries of {above} need {zone}, too"
         );
-        report.warn(place, message, mend);
+        report.warn(place, message, fix);
     }
 }

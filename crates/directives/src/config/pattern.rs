@@ -27,8 +27,8 @@ impl Pattern {
     pub(crate) fn parse(token: &Token, text: &str, report: &mut Report) -> Option<Self> {
         if text.len() > MAX_OCTETS {
             let message = format!("a regular expression of {} characters", text.len());
-            let mend = format!("write at most {MAX_OCTETS}");
-            report.error(&token.place, message, mend);
+            let fix = format!("write at most {MAX_OCTETS}");
+            report.error(&token.place, message, fix);
             return None;
         }
         match Regex::new(text) {

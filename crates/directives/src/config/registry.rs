@@ -118,8 +118,8 @@ const fn refused(word: &'static str, why: &'static str) -> Entry {
 }
 
 /// A directive that CoreDNS no longer has.
-const fn gone(word: &'static str, mend: &'static str) -> Entry {
-    let kind = Kind::Gone(mend);
+const fn gone(word: &'static str, fix: &'static str) -> Entry {
+    let kind = Kind::Gone(fix);
     Entry { word, kind }
 }
 
@@ -335,15 +335,15 @@ pub(crate) fn find(name: &Token, report: &mut Report) -> Option<&'static Registe
     match entry(word).map(|entry| &entry.kind) {
         Some(Kind::Directive(registered)) => return Some(registered),
         Some(Kind::Refused(why)) => report.not_supported(place, word, why),
-        Some(Kind::Gone(mend)) => {
-            report.error(place, format!("{word}: no longer a directive"), *mend);
+        Some(Kind::Gone(fix)) => {
+            report.error(place, format!("{word}: no longer a directive"), *fix);
         }
         None => {
-            let mend = match nearest(word) {
+            let fix = match nearest(word) {
                 Some(near) => format!("did you mean '{near}'?"),
                 None => "take it out, or look for a missing '{' or '}' above".to_owned(),
             };
-            report.error(place, format!("unknown directive {}", name.shown()), mend);
+            report.error(place, format!("unknown directive {}", name.shown()), fix);
         }
     }
     None

@@ -19,8 +19,8 @@ pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
                     earlier.word(),
                     earlier.place
                 );
-                let mend = "a zone has one content: let both say the same, or name other zones";
-                report.error(&later.place, message, mend);
+                let fix = "a zone has one content: let both say the same, or name other zones";
+                report.error(&later.place, message, fix);
             }
         }
     }

@@ -167,12 +167,12 @@ fn parts(token: &Token, report: &mut Report) -> Option<Parts> {
             return None;
         }
         Some(_) => {
-            let mend =
+            let fix =
                 "write the zone alone, or behind dns://, tls://, https://, https3:// or quic://";
             report.error(
                 &token.place,
                 format!("unknown scheme in {}", token.shown()),
-                mend,
+                fix,
             );
             return None;
         }
@@ -192,7 +192,7 @@ fn split_port<'a>(
     token: &Token,
     report: &mut Report,
 ) -> Option<(&'a str, Option<u16>)> {
-    let mend = format!("write ZONE:PORT, such as example.org:{DNS_PORT}");
+    let fix = format!("write ZONE:PORT, such as example.org:{DNS_PORT}");
     let Some((zone, port)) = text.rsplit_once(':') else {
         return Some((text, None));
     };
@@ -200,7 +200,7 @@ fn split_port<'a>(
         report.error(
             &token.place,
             format!("no port after the last colon of {}", token.shown()),
-            mend,
+            fix,
         );
         return None;
     }
@@ -214,7 +214,7 @@ fn split_port<'a>(
             "the port of {} is not a number from 0 to 65535",
             token.shown()
         );
-        report.error(&token.place, message, mend);
+        report.error(&token.place, message, fix);
         return None;
     }
     Some((zone, number))
@@ -230,17 +230,17 @@ fn zones(text: &str, token: &Token, report: &mut Report) -> Option<Vec<Name>> {
         return match text.parse::<Network>() {
             Ok(network) if !refused => Some(network.reverse_zones()),
             Ok(_) => {
-                let mend = "write the reverse zone itself, such as ip6.arpa";
+                let fix = "write the reverse zone itself, such as ip6.arpa";
                 report.error(
                     &token.place,
                     format!("invalid range {}", token.shown()),
-                    mend,
+                    fix,
                 );
                 None
             }
             Err(error) => {
-                let mend = "check address and prefix length";
-                report.error(&token.place, format!("{} is {error}", token.shown()), mend);
+                let fix = "check address and prefix length";
+                report.error(&token.place, format!("{} is {error}", token.shown()), fix);
                 None
             }
         };
@@ -282,7 +282,7 @@ fn name(text: &str, token: &Token, report: &mut Report) -> Option<Name> {
     match parsed {
         Ok(name) => Some(name.to_lower()),
         Err(error) => {
-            let (message, mend) = if token.is_confidential() {
+            let (message, fix) = if token.is_confidential() {
                 (
                     "this word is not a domain name".to_owned(),
                     "is a '}' missing above?",
@@ -293,7 +293,7 @@ fn name(text: &str, token: &Token, report: &mut Report) -> Option<Name> {
                     "write a name such as example.org",
                 )
             };
-            report.error(&token.place, message, mend);
+            report.error(&token.place, message, fix);
             None
         }
     }

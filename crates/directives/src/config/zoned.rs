@@ -48,10 +48,10 @@ pub(crate) fn check<T: Zoned>(blocks: &[ServerBlock], report: &mut Report) {
                 if let Some(other) = earlier.find(|other| other.zones().contains(zone)) {
                     let line = other.place().line;
                     let message = format!("there is a {word} for {zone} in line {line} already");
-                    let mend = "join the two, or name other zones";
+                    let fix = "join the two, or name other zones";
                     match T::IS_UNIQUE {
-                        false => report.warn(place, message + ", that one counts", mend),
-                        true => report.error(place, message, mend),
+                        false => report.warn(place, message + ", that one counts", fix),
+                        true => report.error(place, message, fix),
                     }
                     break;
                 }

@@ -99,8 +99,8 @@ fn set_prefix(dns64: &mut Dns64, token: &Token, report: &mut Report) {
         Some((prefix, octets)) => (dns64.prefix, dns64.prefix_octets) = (prefix, octets),
         None => {
             let message = format!("{} is no prefix for IPv4 addresses", token.shown());
-            let mend = "write an IPv6 range of 32, 40, 48, 56, 64, 72, 80, 88 or 96 bits, such as 64:ff9b::/96";
-            report.error(&token.place, message, mend);
+            let fix = "write an IPv6 range of 32, 40, 48, 56, 64, 72, 80, 88 or 96 bits, such as 64:ff9b::/96";
+            report.error(&token.place, message, fix);
         }
     }
 }

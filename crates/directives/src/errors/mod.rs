@@ -92,7 +92,7 @@ impl Directive for Errors {
 
 /// Reads `consolidate`.
 fn consolidate(line: &Line, report: &mut Report) -> Option<Consolidate> {
-    let mend = format!("write: consolidate {CONSOLIDATE}");
+    let fix = format!("write: consolidate {CONSOLIDATE}");
     let (period, pattern, more) = match line.arguments.as_slice() {
         [period, pattern, more @ ..] if more.len() <= 2 => (period, pattern, more),
         other => {
@@ -100,7 +100,7 @@ fn consolidate(line: &Line, report: &mut Report) -> Option<Consolidate> {
                 "consolidate takes two to four arguments, there are {}",
                 other.len()
             );
-            report.error(&line.name.place, message, mend);
+            report.error(&line.name.place, message, fix);
             return None;
         }
     };
@@ -108,12 +108,12 @@ fn consolidate(line: &Line, report: &mut Report) -> Option<Consolidate> {
         Ok(length) if !length.is_zero() => Some(length),
         Ok(_) => {
             let message = format!("consolidate {}: no time at all", period.shown());
-            report.error(&period.place, message, mend.clone());
+            report.error(&period.place, message, fix.clone());
             None
         }
         Err(error) => {
             let message = format!("consolidate {}: {error}", period.shown());
-            report.error(&period.place, message, mend.clone());
+            report.error(&period.place, message, fix.clone());
             None
         }
     };
@@ -142,7 +142,7 @@ fn consolidate(line: &Line, report: &mut Report) -> Option<Consolidate> {
                     "consolidate: {} is no level, nor show_first at the end",
                     token.shown()
                 );
-                report.error(&token.place, message, mend.clone());
+                report.error(&token.place, message, fix.clone());
             }
         }
     }

@@ -47,8 +47,8 @@ impl Directive for ZoneFile {
     fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
         let place = directive.name.place.clone();
         let Some((path, zones)) = directive.arguments.split_first() else {
-            let mend = "write: file DBFILE [ZONES...]";
-            report.error(&place, "file names no file", mend);
+            let fix = "write: file DBFILE [ZONES...]";
+            report.error(&place, "file names no file", fix);
             return None;
         };
         let mut file = ZoneFile {
@@ -91,8 +91,8 @@ impl Directive for ZoneFile {
                             let line = other.place.line;
                             let message =
                                 format!("the file of {zone} stands in line {line} already");
-                            let mend = "a zone has one file: let it $INCLUDE the other";
-                            report.error(&file.place, message, mend);
+                            let fix = "a zone has one file: let it $INCLUDE the other";
+                            report.error(&file.place, message, fix);
                         }
                     }
                 }
@@ -174,9 +174,9 @@ fn check_agreement(
             "the block at {} makes {zone} of something else",
             other.place
         );
-        let mend = "a zone has one content: let both say the same, or name other zones";
+        let fix = "a zone has one content: let both say the same, or name other zones";
         let of_file = made.1.as_ref().map(|(file, _)| &file.place);
-        report.error(of_file.unwrap_or(&server.place), message, mend);
+        report.error(of_file.unwrap_or(&server.place), message, fix);
     }
 }
 

@@ -215,8 +215,8 @@ impl Directive for Forward {
         let (age, expire) = (forward.max_age, forward.expire);
         if !age.is_zero() && age < expire {
             let message = format!("max_age {age:?} is less than expire {expire:?}");
-            let mend = "write a longer max_age, or a shorter expire";
-            report.error(&forward.place, message, mend);
+            let fix = "write a longer max_age, or a shorter expire";
+            report.error(&forward.place, message, fix);
         }
         forward.targets = target::all(to, forward.tls_server_name.is_some(), report);
         forward.from = zones.into_iter().next()?;
@@ -416,8 +416,8 @@ fn codes(line: &Line, are_failures: bool, into: &mut Vec<Rcode>, report: &mut Re
             Some(code) => into.push(code),
             None => {
                 let message = format!("{} {} is no response code", line.name.text, token.shown());
-                let mend = "write codes such as NXDOMAIN, SERVFAIL or REFUSED";
-                report.error(&token.place, message, mend);
+                let fix = "write codes such as NXDOMAIN, SERVFAIL or REFUSED";
+                report.error(&token.place, message, fix);
             }
         }
     }
@@ -454,8 +454,8 @@ fn resolvers(line: &Line, into: &mut Vec<SocketAddr>, report: &mut Report) {
             Ok(address) => into.push(address),
             Err(error) => {
                 let message = format!("resolver {} {error}", token.shown());
-                let mend = error.fix("write IP or IP:PORT".to_owned());
-                report.error(&token.place, message, mend);
+                let fix = error.fix("write IP or IP:PORT".to_owned());
+                report.error(&token.place, message, fix);
             }
         }
     }

@@ -103,7 +103,7 @@ pub(super) fn all(tokens: &[Token], has_server_name: bool, report: &mut Report) 
 
 /// Reads one TO: several when it is a file. `None` is reported.
 fn one(token: &Token, report: &mut Report) -> Option<Vec<Target>> {
-    let mend = "write IP[:PORT], tls://IP[%SERVERNAME][:PORT], https://, https3:// or quic:// likewise, a host name, or a file like /etc/resolv.conf";
+    let fix = "write IP[:PORT], tls://IP[%SERVERNAME][:PORT], https://, https3:// or quic:// likewise, a host name, or a file like /etc/resolv.conf";
     let (scheme, rest) = token.text.split_once("://").unwrap_or(("dns", &token.text));
     let (scheme, default_port) = match scheme {
         "dns" => (TargetScheme::Dns, DNS_PORT),
@@ -122,15 +122,15 @@ fn one(token: &Token, report: &mut Report) -> Option<Vec<Target>> {
         "quic" => (TargetScheme::Quic, TLS_PORT),
         "grpc" => {
             let message = format!("{}: upstreams are not asked over gRPC", token.shown());
-            let mend = "ask the same server with tls:// or https://, if it can";
-            report.error(&token.place, message, mend);
+            let fix = "ask the same server with tls:// or https://, if it can";
+            report.error(&token.place, message, fix);
             return None;
         }
         _ => {
             report.error(
                 &token.place,
                 format!("unknown scheme in {}", token.shown()),
-                mend,
+                fix,
             );
             return None;
         }
@@ -141,7 +141,7 @@ fn one(token: &Token, report: &mut Report) -> Option<Vec<Target>> {
             "{}: upstreams have no zone behind '%' but with tls://, https://, https3:// and quic://",
             token.shown()
         );
-        report.error(&token.place, message, mend);
+        report.error(&token.place, message, fix);
         return None;
     }
     let target = |host, port| Target {
@@ -168,7 +168,7 @@ fn one(token: &Token, report: &mut Report) -> Option<Vec<Target>> {
         Some((host, port)) => Some(vec![target(TargetHost::Name(host.to_owned()), port)]),
         None => {
             let message = format!("{} is no address, file or host name", token.shown());
-            report.error(&token.place, message, mend);
+            report.error(&token.place, message, fix);
             None
         }
     }

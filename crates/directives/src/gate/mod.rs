@@ -61,7 +61,7 @@ impl Directive for Gate {
             hold: None,
         };
         if directive.lines.is_empty() != is_off {
-            let (message, mend) = if is_off {
+            let (message, fix) = if is_off {
                 ("gate is off and has options", "take off or the block out")
             } else {
                 (
@@ -69,7 +69,7 @@ impl Directive for Gate {
                     "write a block with shrink, at_least or hold, or: gate off",
                 )
             };
-            report.error(&gate.place, message, mend);
+            report.error(&gate.place, message, fix);
         }
         for line in &directive.lines {
             match line.name.text.as_str() {

@@ -48,8 +48,8 @@ impl Directive for History {
             publishes: false,
         };
         if directive.lines.is_empty() {
-            let mend = format!("write a block: its options are {}", Self::OPTIONS);
-            report.error(&history.place, "history says nothing", mend);
+            let fix = format!("write a block: its options are {}", Self::OPTIONS);
+            report.error(&history.place, "history says nothing", fix);
         }
         for line in &directive.lines {
             match line.name.text.as_str() {

@@ -177,11 +177,11 @@ impl Directive for Hosts {
                 "hosts answers SERVFAIL for all names that it lacks {}: what stands behind it is not asked",
                 hosts.ending_at(zone)
             );
-            let mend = match hosts.fallthrough.as_slice() {
+            let fix = match hosts.fallthrough.as_slice() {
                 [] => "write fallthrough in its block",
                 [_, ..] => "write fallthrough without names in its block",
             };
-            report.warn(&hosts.place, &message, mend);
+            report.warn(&hosts.place, &message, fix);
         }
     }
 
@@ -228,8 +228,8 @@ fn entry(directive: &Statement, line: &Line, hosts: &mut Hosts, report: &mut Rep
                 "hosts: {} begins no line with an address and a name; it is passed over",
                 line.name.shown()
             );
-            let mend = format!("write IP NAME..., or an option: {}", Hosts::OPTIONS);
-            report.warn(&line.name.place, message, mend);
+            let fix = format!("write IP NAME..., or an option: {}", Hosts::OPTIONS);
+            report.warn(&line.name.place, message, fix);
         }
         None => {
             directive.unknown_option(line, &format!("{}, or IP NAME...", Hosts::OPTIONS), report)

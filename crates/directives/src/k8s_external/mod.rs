@@ -70,8 +70,8 @@ impl Directive for External {
         let (reverse_zones, forward_zones): (Vec<Name>, Vec<Name>) =
             zones.into_iter().partition(is_reverse);
         if forward_zones.is_empty() && !reverse_zones.is_empty() {
-            let mend = "add a zone of names, such as example.org";
-            report.error(&place, "k8s_external has only reverse zones", mend);
+            let fix = "add a zone of names, such as example.org";
+            report.error(&place, "k8s_external has only reverse zones", fix);
         }
         let (mut apex, mut seconds, mut headless) = (None, None, None);
         let mut fallthrough: Vec<Name> = Vec::new();
@@ -119,8 +119,8 @@ impl Directive for External {
             };
             if !server.has::<Kubernetes>() {
                 let message = "k8s_external without kubernetes in its block";
-                let mend = "add kubernetes with the cluster whose Services it shows";
-                report.error(&external.place, message, mend);
+                let fix = "add kubernetes with the cluster whose Services it shows";
+                report.error(&external.place, message, fix);
             }
             warn_of_unasked(server, &external.place, external.zones(), report);
             for zone in external.zones() {
@@ -134,8 +134,8 @@ impl Directive for External {
                         kubernetes.word(),
                         kubernetes.place
                     );
-                    let mend = "a zone has one content: name another zone behind k8s_external";
-                    report.error(&external.place, message, mend);
+                    let fix = "a zone has one content: name another zone behind k8s_external";
+                    report.error(&external.place, message, fix);
                 }
                 let is_other = |earlier: &&ServerBlock| {
                     let Some(own) = earlier.get::<Self>() else {
@@ -151,8 +151,8 @@ impl Directive for External {
                 if let Some(earlier) = blocks[..index].iter().find(is_other) {
                     let message =
                         format!("the block at {} writes {zone} differently", earlier.place);
-                    let mend = "a zone has one content: let both say the same, or name other zones";
-                    report.error(&external.place, message, mend);
+                    let fix = "a zone has one content: let both say the same, or name other zones";
+                    report.error(&external.place, message, fix);
                 }
             }
         }
@@ -167,8 +167,8 @@ fn label(token: &Token, report: &mut Report) -> Option<String> {
         return Some(text.to_ascii_lowercase());
     }
     let message = format!("{} is not one label", token.shown());
-    let mend = "write letters, digits and hyphens, without a dot";
-    report.error(&token.place, message, mend);
+    let fix = "write letters, digits and hyphens, without a dot";
+    report.error(&token.place, message, fix);
     None
 }
 

@@ -189,9 +189,9 @@ impl Directive for Kubernetes {
         let (reverse_zones, names): (Vec<Name>, Vec<Name>) =
             zones.into_iter().partition(is_reverse);
         if names.is_empty() && !reverse_zones.is_empty() {
-            let mend = "add a zone of names, such as cluster.local";
+            let fix = "add a zone of names, such as cluster.local";
             let message = format!("{} has only reverse zones", directive.name.text);
-            report.error(&place, message, mend);
+            report.error(&place, message, fix);
         }
         for (place, zone) in &draft.multicluster {
             if !names.contains(zone) {
@@ -288,9 +288,9 @@ fn option(directive: &Statement, line: &Line, draft: &mut Draft, report: &mut Re
             draft.fallthrough.extend(new);
         }
         other => match GONE.iter().find(|(gone, _)| *gone == other) {
-            Some((gone, mend)) => {
+            Some((gone, fix)) => {
                 let message = format!("{gone}: no longer an option of kubernetes");
-                report.error(&place, message, *mend);
+                report.error(&place, message, *fix);
             }
             None if draft.options.take(line, report) => {}
             None => directive.unknown_option(line, Kubernetes::OPTIONS, report),
@@ -317,11 +317,11 @@ fn endpoint(line: &Line, report: &mut Report) -> Option<String> {
     });
     if !good {
         // The text is not repeated: it may hold a password.
-        let mend = "write https://HOST[:PORT], credentials belong in a kubeconfig";
+        let fix = "write https://HOST[:PORT], credentials belong in a kubeconfig";
         report.error(
             &first.place,
             "the endpoint is no plain http or https URL",
-            mend,
+            fix,
         );
         return None;
     }
@@ -389,8 +389,8 @@ fn namespaces(line: &Line, namespaces: &mut BTreeSet<String>, report: &mut Repor
             namespaces.insert(text.to_owned());
         } else {
             let message = format!("no namespace can be called {}", token.shown());
-            let mend = "write names of lower-case letters, digits and hyphens, with spaces between";
-            report.error(&token.place, message, mend);
+            let fix = "write names of lower-case letters, digits and hyphens, with spaces between";
+            report.error(&token.place, message, fix);
         }
     }
 }

@@ -236,17 +236,17 @@ fn selector(line: &Line, report: &mut Report) -> Option<Selector> {
     match Selector::parse(&text.join(" ")) {
         Ok(selector) => Some(selector),
         Err(error) => {
-            let mend = match &error {
+            let fix = match &error {
                 SelectorError::Unexpected { .. } => {
                     "write it as kubectl does: app=web,tier in (front, back),!internal"
                 }
                 SelectorError::Key(_) | SelectorError::Value(_) | SelectorError::Order(_) => {
-                    "mend the expression"
+                    "fix the expression"
                 }
             };
             let option = &line.name.text;
             let message = format!("{option}: no label selector: {error}");
-            report.error(&words[0].place, message, mend);
+            report.error(&words[0].place, message, fix);
             None
         }
     }
@@ -261,8 +261,8 @@ fn pods(line: &Line, report: &mut Report) -> Option<Pods> {
         "verified" => Some(Pods::Verified),
         _ => {
             let message = format!("wrong value for pods: {}", token.shown());
-            let mend = "write: pods disabled, pods insecure or pods verified";
-            report.error(&token.place, message, mend);
+            let fix = "write: pods disabled, pods insecure or pods verified";
+            report.error(&token.place, message, fix);
             None
         }
     }

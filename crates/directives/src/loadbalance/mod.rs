@@ -82,8 +82,8 @@ impl Directive for Loadbalance {
             }
             Some((word, "weighted")) => {
                 if file.is_none() {
-                    let mend = "write: loadbalance weighted FILE";
-                    report.error(&word.place, "weighted without a file of weights", mend);
+                    let fix = "write: loadbalance weighted FILE";
+                    report.error(&word.place, "weighted without a file of weights", fix);
                 }
                 if let Some(more) = words.next() {
                     let message = format!("weighted: {} is one argument too many", more.shown());

@@ -30,8 +30,8 @@ impl Directive for Nsid {
         let text = words.collect::<Vec<_>>().join(" ");
         if text.len() > MAX_OCTETS {
             let message = format!("nsid: the text has {} octets", text.len());
-            let mend = format!("write at most {MAX_OCTETS}");
-            report.error(&directive.name.place, message, mend);
+            let fix = format!("write at most {MAX_OCTETS}");
+            report.error(&directive.name.place, message, fix);
         }
         Some(if text.is_empty() {
             Nsid::Hostname

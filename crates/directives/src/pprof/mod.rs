@@ -26,8 +26,8 @@ impl Directive for Pprof {
             }
         }
         let message = "pprof has no effect: it shows the insides of programs written in Go";
-        let mend = "take it out; `perf` shows where time goes, /metrics what the process holds";
-        report.warn(&directive.name.place, message, mend);
+        let fix = "take it out; `perf` shows where time goes, /metrics what the process holds";
+        report.warn(&directive.name.place, message, fix);
         Some(Self)
     }
 }

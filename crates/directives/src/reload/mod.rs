@@ -41,17 +41,17 @@ impl Directive for Reload {
             let Some(token) = directive.arguments.get(at) else {
                 return default;
             };
-            let mend = format!("write a duration of at least {least:?}");
+            let fix = format!("write a duration of at least {least:?}");
             match go_duration(&token.text) {
                 Ok(time) if time >= least || (at == 1 && time.is_zero()) => time,
                 Ok(_) => {
                     let message = format!("reload: {name} {} is too short", token.shown());
-                    report.error(&token.place, message, mend);
+                    report.error(&token.place, message, fix);
                     default
                 }
                 Err(error) => {
                     let message = format!("reload: {name} {}: {error}", token.shown());
-                    report.error(&token.place, message, mend);
+                    report.error(&token.place, message, fix);
                     default
                 }
             }

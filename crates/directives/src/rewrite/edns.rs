@@ -191,9 +191,9 @@ fn local(token: &Token, reading: &mut Reading<'_>) -> Option<EdnsValue> {
             label if is_label(label) => Variable::Metadata(label.to_owned()),
             _ => {
                 let message = format!("{} is no variable", token.shown());
-                let mend = "write {qname}, {qtype}, {client_ip}, {client_port}, {protocol}, {server_ip}, \
+                let fix = "write {qname}, {qtype}, {client_ip}, {client_port}, {protocol}, {server_ip}, \
                             {server_port} or {a/label} of metadata";
-                reading.wrong_at(token, message, mend);
+                reading.wrong_at(token, message, fix);
                 return None;
             }
         };

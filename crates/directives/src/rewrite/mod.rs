@@ -98,13 +98,13 @@ pub(crate) struct Reading<'a> {
 
 impl Reading<'_> {
     /// Reports the rule as a whole.
-    fn wrong(&mut self, message: impl Into<String>, mend: impl Into<String>) {
-        self.report.error(&self.name.place, message, mend);
+    fn wrong(&mut self, message: impl Into<String>, fix: impl Into<String>) {
+        self.report.error(&self.name.place, message, fix);
     }
 
     /// Reports one word.
-    fn wrong_at(&mut self, token: &Token, message: impl Into<String>, mend: impl Into<String>) {
-        self.report.error(&token.place, message, mend);
+    fn wrong_at(&mut self, token: &Token, message: impl Into<String>, fix: impl Into<String>) {
+        self.report.error(&token.place, message, fix);
     }
 }
 
@@ -139,9 +139,9 @@ impl Directive for RewriteRule {
             words.remove(0);
         }
         let Some((field, words)) = words.split_first() else {
-            let mend =
+            let fix =
                 format!("write: rewrite [continue|stop] FIELD …, FIELD being one of {FIELDS}");
-            reading.wrong("rewrite names no field", mend);
+            reading.wrong("rewrite names no field", fix);
             return None;
         };
         let read = match field.text.to_ascii_lowercase().as_str() {
@@ -153,8 +153,8 @@ impl Directive for RewriteRule {
             "cname" => cname(words, reading),
             "edns0" => edns::parse(words, reading).map(RewriteField::Edns),
             "answer" => {
-                let mend = "write: rewrite name FROM TO answer …";
-                reading.wrong_at(field, "answers are rewritten by a rule for names", mend);
+                let fix = "write: rewrite name FROM TO answer …";
+                reading.wrong_at(field, "answers are rewritten by a rule for names", fix);
                 None
             }
             _ => {
@@ -281,8 +281,8 @@ fn rcode(words: &[&Token], reading: &mut Reading<'_>) -> Option<RewriteField> {
             .or_else(|| Rcode::of_mnemonic(&token.text));
         if code.is_none() {
             let message = format!("{} is no response code", token.shown());
-            let mend = format!("write one by name, or as a number up to {MAX_RCODE}");
-            reading.wrong_at(token, message, mend);
+            let fix = format!("write one by name, or as a number up to {MAX_RCODE}");
+            reading.wrong_at(token, message, fix);
         }
         code
     });
@@ -301,8 +301,8 @@ fn cname(words: &[&Token], reading: &mut Reading<'_>) -> Option<RewriteField> {
         [kind, from, to] => (Some(kind), from, to),
         _ => {
             let message = format!("a rule of {} words", words.len());
-            let mend = "write: rewrite cname [exact|prefix|suffix|substring|regex] FROM TO";
-            reading.wrong(message, mend);
+            let fix = "write: rewrite cname [exact|prefix|suffix|substring|regex] FROM TO";
+            reading.wrong(message, fix);
             return None;
         }
     };

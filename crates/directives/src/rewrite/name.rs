@@ -102,8 +102,8 @@ impl NameMatch {
             "regex" => Pattern::parse(from, expression, reading.report).map(Self::Regex),
             _ => {
                 let message = format!("{} is no way to compare names", kind.shown());
-                let mend = "write exact, prefix, suffix, substring or regex";
-                reading.wrong_at(kind, message, mend);
+                let fix = "write exact, prefix, suffix, substring or regex";
+                reading.wrong_at(kind, message, fix);
                 None
             }
         }
@@ -161,8 +161,8 @@ fn warn_of_dot(from: &Token, text: &str, reading: &mut Reading<'_>) {
             "{} has become \"{text}\": only names whose first labels are these begin so",
             from.shown()
         );
-        let mend = "write whole labels with a dot at the end, or a regex";
-        reading.report.warn(&from.place, message, mend);
+        let fix = "write whole labels with a dot at the end, or a regex";
+        reading.report.warn(&from.place, message, fix);
     }
 }
 
@@ -196,8 +196,8 @@ fn check_groups(pattern: &Pattern, to: &Token, reading: &mut Reading<'_>) -> Opt
         return Some(());
     }
     let message = format!("{} has more groups than its regular expression", to.shown());
-    let mend = format!("the expression has {}", pattern.groups());
-    reading.wrong_at(to, message, mend);
+    let fix = format!("the expression has {}", pattern.groups());
+    reading.wrong_at(to, message, fix);
     None
 }
 
@@ -259,8 +259,8 @@ fn answers(words: &[&Token], rule: &mut NameRule, reading: &mut Reading<'_>) -> 
         AnswerRule::Value(..) => false,
     };
     if rule.auto && rule.answers.iter().any(renames) {
-        let mend = "take out one of the two";
-        reading.wrong("answer auto goes with no answer name", mend);
+        let fix = "take out one of the two";
+        reading.wrong("answer auto goes with no answer name", fix);
         return None;
     }
     Some(())

@@ -22,8 +22,8 @@ impl Directive for Root {
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
         directive.refuse_options(report);
         if directive.at_most_one(report).is_none() {
-            let mend = "write: root FOLDER";
-            report.error(&directive.name.place, "root names no folder", mend);
+            let fix = "write: root FOLDER";
+            report.error(&directive.name.place, "root names no folder", fix);
         }
         Some(Self)
     }

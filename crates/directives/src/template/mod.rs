@@ -58,8 +58,8 @@ impl Directive for Template {
     fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
         let place = directive.name.place.clone();
         let [class, rtype, zones @ ..] = directive.arguments.as_slice() else {
-            let mend = "write: template CLASS TYPE [ZONE...] { … }, such as template IN A";
-            report.error(&place, "template names no class and type", mend);
+            let fix = "write: template CLASS TYPE [ZONE...] { … }, such as template IN A";
+            report.error(&place, "template names no class and type", fix);
             return None;
         };
         let mut template = Template {
@@ -151,8 +151,8 @@ fn records(line: &Line, section: &mut Vec<gotext::Template>, report: &mut Report
             Ok(template) => section.push(template),
             Err(error) => {
                 let message = format!("{}: {error}", line.name.text);
-                let mend = "write a record with fields such as {{ .Name }} and {{ .Group.a }}";
-                report.error(&token.place, message, mend);
+                let fix = "write a record with fields such as {{ .Name }} and {{ .Group.a }}";
+                report.error(&token.place, message, fix);
             }
         }
     }
@@ -164,8 +164,8 @@ fn extended(line: &Line, report: &mut Report) -> Option<(u16, String)> {
         [code] => (code, String::new()),
         [code, text] => (code, text.text.clone()),
         _ => {
-            let mend = "write: ederror CODE [TEXT]";
-            report.error(&line.name.place, "ederror takes a code and a text", mend);
+            let fix = "write: ederror CODE [TEXT]";
+            report.error(&line.name.place, "ederror takes a code and a text", fix);
             return None;
         }
     };

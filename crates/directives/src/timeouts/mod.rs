@@ -66,8 +66,8 @@ impl Directive for Timeouts {
             line.set(slot, value, report);
         }
         if directive.lines.is_empty() {
-            let mend = format!("its options are {}", Self::OPTIONS);
-            report.error(&directive.name.place, "timeouts says nothing", mend);
+            let fix = format!("its options are {}", Self::OPTIONS);
+            report.error(&directive.name.place, "timeouts says nothing", fix);
         }
         Some(timeouts)
     }

@@ -101,8 +101,8 @@ fn check_certificate(listener: &Listener, blocks: &[&ServerBlock], report: &mut 
         let is_named = matches!(demand, TlsDemand::Named(_));
         if is_named && first.client_auth == ClientAuth::Never {
             let message = "no client is asked for a certificate, so none has this name";
-            let mend = "write: tls CERT KEY CA { client_auth verify_if_given }, on lines";
-            report.error(place, message, mend);
+            let fix = "write: tls CERT KEY CA { client_auth verify_if_given }, on lines";
+            report.error(place, message, fix);
         }
     }
 }

@@ -344,16 +344,16 @@ fn tls_demand(names: &[Token], option: &str, report: &mut Report) -> TlsDemand {
     };
     if let [extra, ..] = more {
         let message = format!("{} is one name too many behind tls", extra.shown());
-        let mend = format!("write tls last, with one name at most: {option} … tls NAME");
-        report.error(&extra.place, message, mend);
+        let fix = format!("write tls last, with one name at most: {option} … tls NAME");
+        report.error(&extra.place, message, fix);
     }
     let text = name.text.strip_suffix('.').unwrap_or(&name.text);
     if let Ok(name) = ServerName::try_from(text.to_owned()) {
         return TlsDemand::Named(name);
     }
     let message = format!("{} is no name of a certificate", name.shown());
-    let mend = "write a DNS name or an IP address that stands in the client's certificate";
-    report.error(&name.place, message, mend);
+    let fix = "write a DNS name or an IP address that stands in the client's certificate";
+    report.error(&name.place, message, fix);
     TlsDemand::Any
 }
 
@@ -385,17 +385,17 @@ fn to(line: &Line, transfer: &mut Transfer, report: &mut Report) {
         let address = match parse_dns_address(text) {
             Ok(address) => address,
             Err(error) => {
-                let mend = match text.parse::<Network>() {
+                let fix = match text.parse::<Network>() {
                     Ok(_) => "a range cannot be notified: write it behind allow".to_owned(),
                     Err(_) => format!("write an IP address, with :PORT unless it is {DNS_PORT}"),
                 };
                 let message = format!("to: {} {error}", token.shown());
-                report.error(&place, message, error.fix(mend));
+                report.error(&place, message, error.fix(fix));
                 continue;
             }
         };
-        if let Some((message, mend)) = not_told(address) {
-            report.error(&place, format!("to: {} {message}", token.shown()), mend);
+        if let Some((message, fix)) = not_told(address) {
+            report.error(&place, format!("to: {} {message}", token.shown()), fix);
             continue;
         }
         if let Some(other) = transfer

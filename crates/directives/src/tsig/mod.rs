@@ -114,8 +114,8 @@ impl Directive for Tsig {
             }
         }
         if directive.lines.is_empty() {
-            let mend = "write a block with secret NAME BASE64 or secrets FILE";
-            report.error(&directive.name.place, "tsig names no key", mend);
+            let fix = "write a block with secret NAME BASE64 or secrets FILE";
+            report.error(&directive.name.place, "tsig names no key", fix);
         }
         Some(tsig)
     }
@@ -194,8 +194,8 @@ fn read_key_file(file: &KeyFile, report: &mut Report) -> Vec<TsigKey> {
                 "cannot read the key file '{}': {error}",
                 file.path.escape_debug()
             );
-            let mend = "paths are relative to the working folder: check path and permissions";
-            report.error(&file.place, message, mend);
+            let fix = "paths are relative to the working folder: check path and permissions";
+            report.error(&file.place, message, fix);
             Vec::new()
         }
     }

@@ -64,8 +64,8 @@ pub(super) fn check_names(block: &ServerBlock, keys: &[TsigKey], report: &mut Re
     for (place, name) in named {
         if !keys.iter().any(|key| key.name == *name) {
             let message = format!("no tsig on this listener has the key {name}");
-            let mend = format!("write in this block's tsig: secret {name} BASE64");
-            report.error(place, message, mend);
+            let fix = format!("write in this block's tsig: secret {name} BASE64");
+            report.error(place, message, fix);
         }
     }
 }

@@ -110,7 +110,7 @@ fn target(input: &[u8]) -> Outcome {
             let lines = text.lines().count() + 1;
             for problem in &first.problems {
                 if problem.message.is_empty() || problem.fix.is_empty() {
-                    return Err(format!("no message or no mend: {problem}"));
+                    return Err(format!("no message or no fix: {problem}"));
                 }
                 if problem.place.line as usize > lines && !text.contains("import") {
                     return Err(format!("beyond the end of {lines} lines: {problem}"));

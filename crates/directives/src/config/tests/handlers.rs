@@ -174,7 +174,7 @@ fn hosts_without_fallthrough_before_others_is_warned_of() {
         [""; 0]
     );
     let all = "write fallthrough without names in its block";
-    for (lines, which, mend) in [
+    for (lines, which, fix) in [
         ("", "below .", "write fallthrough in its block"),
         (
             "{\n  fallthrough example\n }",
@@ -188,7 +188,7 @@ fn hosts_without_fallthrough_before_others_is_warned_of() {
         ),
     ] {
         let said = said(lines);
-        let want = format!("that it lacks {which}: what stands behind it is not asked; {mend}");
+        let want = format!("that it lacks {which}: what stands behind it is not asked; {fix}");
         assert!(said.len() == 1 && said[0].contains(&want), "{said:?}");
     }
     // What stands behind is asked, or has other names.

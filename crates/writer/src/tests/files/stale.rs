@@ -76,7 +76,7 @@ fn a_file_under_a_zone_that_turned_bad_makes_that_zone_stale_until_it_is_mended(
     spoil(&mut pipeline, 0, 2_000);
     spoil(&mut pipeline, 0, 3_000);
     assert_eq!(stale(&plan), [Some(2_000_000), None]);
-    // The source that comes back mends no file.
+    // The source that comes back repairs no file.
     let since = UNIX_EPOCH + Duration::from_secs(4_000);
     pipeline.take(lost(Part::Cluster, since));
     pipeline.take(found(Part::Cluster));
