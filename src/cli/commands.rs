@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use directives::config::{Loaded, Overrides, Rejected};
+use directives::handlers::unresolved_upstreams;
 use dns::Name;
 use history::{AuditError, Follow, Question, Request, answer, ask};
 use ops::SystemClock;
@@ -24,7 +25,6 @@ use crate::plan::model::Plan;
 use crate::runtime::certificates::check_certificates;
 use crate::runtime::listeners::addresses_of;
 use crate::runtime::sources::Source;
-use crate::runtime::upstreams::Resolved;
 use crate::runtime::zone_files::read_once;
 
 /// How long `check` waits for the addresses of upstreams, all together.
@@ -95,8 +95,8 @@ fn warn_of_machine(config: &directives::config::Config, runtime: &Runtime) {
             tracing::warn!("{}", one_line(&error));
         }
     }
-    for error in runtime.block_on(Resolved::problems(config, NAMES_WITHIN)) {
-        tracing::warn!("{}", one_line(&error));
+    for error in runtime.block_on(unresolved_upstreams(config, NAMES_WITHIN)) {
+        tracing::warn!("{}", one_line(&error.into()));
     }
 }
 

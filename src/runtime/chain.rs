@@ -101,9 +101,8 @@ pub(crate) fn keys_of_block<'a>(
 mod tests {
     use super::*;
     use crate::plan::model::Plan;
-    use crate::runtime::upstreams::{Resolved, Upstreams};
     use directives::config::{Overrides, handler_metrics, parse_text};
-    use directives::handlers::{Counts, UpstreamSockets};
+    use directives::handlers::{Counts, Resolved, UpstreamSockets};
     use ops::{Clock, RequestMetrics, SystemClock};
     use server::Handler;
 
@@ -127,10 +126,8 @@ mod tests {
             },
             hostname: "node",
             clients: None,
-            upstreams: &Upstreams {
-                resolved: &Resolved::default(),
-                sockets: &UpstreamSockets::default(),
-            },
+            resolved: &Resolved::default(),
+            sockets: &UpstreamSockets::default(),
         };
         let listeners = blocks[0].listeners();
         let router = router_of(&blocks, &deployment, &context, (&mut kept, &listeners)).unwrap();

@@ -12,7 +12,9 @@ use directives::config::{
     Bind, BindHost, Config, Errors, Https3Limits, HttpsLimits, Listener, LogRule, Nsid, Prometheus,
     QuicLimits, Scheme, ServerBlock, Sockets, Timeouts, Tsig, TsigKey, ZoneKey,
 };
-use directives::handlers::{Consolidated, Context, QueryLog, Rules};
+use directives::handlers::{
+    Consolidated, Context, Counts as HandlerCounts, QueryLog, Resolved, Rules, UpstreamSockets,
+};
 use dns::tsig::{self, KeyRing, Keys};
 use dns::{CookieSecret, Name, Rtype};
 use ops::{Clock, HandlerMetrics};
@@ -29,7 +31,6 @@ use crate::runtime::chain::{self, keys_of_block};
 use crate::runtime::deployment::Deployment;
 use crate::runtime::followed_files::{Contents, Reload};
 use crate::runtime::reused_handlers::ReusableBlocks;
-use crate::runtime::upstreams::Upstreams;
 
 /// A server that is made and not yet in use.
 pub(crate) struct Made {
@@ -63,8 +64,10 @@ pub(crate) struct Lasting<'a> {
     pub(crate) metrics: &'a HandlerMetrics,
     /// The running handlers.
     pub(crate) handlers: ReusableBlocks,
-    /// Opens the upstreams of `forward`.
-    pub(crate) upstreams: Upstreams<'a>,
+    /// The addresses of upstreams that are written as names.
+    pub(crate) resolved: &'a Resolved,
+    /// How many sockets towards upstreams there may be.
+    pub(crate) sockets: &'a UpstreamSockets,
 }
 
 /// Makes a server for every group of listeners that have the same keys of the same blocks.
@@ -131,13 +134,14 @@ fn make(
     let hostname = hostname();
     let context = Context {
         clock: lasting.clock,
-        counts: directives::handlers::Counts {
+        counts: HandlerCounts {
             metrics: lasting.metrics,
             server: &server_label,
         },
         hostname: &hostname,
         clients: None,
-        upstreams: &lasting.upstreams,
+        resolved: lasting.resolved,
+        sockets: lasting.sockets,
     };
     let reusable = (&mut lasting.handlers, &*listeners);
     let router = chain::router_of(blocks, deployment, &context, reusable)?;

@@ -26,7 +26,6 @@ pub(crate) mod sources;
 pub(crate) mod startup_gate;
 pub(crate) mod startup_serials;
 pub(crate) mod status;
-pub(crate) mod upstreams;
 pub(crate) mod writer_thread;
 pub(crate) mod zone_files;
 

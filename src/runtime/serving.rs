@@ -12,7 +12,7 @@ use anyhow::Context;
 use arc_swap::ArcSwap;
 use corefile::HttpAddress;
 use directives::config::{Bind, Config, Listener, Scheme, ServerBlock, answering_words};
-use directives::handlers::UpstreamSockets;
+use directives::handlers::{UpstreamSockets, resolve_upstreams};
 use dns::CookieSecret;
 use dns::tsig::KeyRing;
 use ops::http::{self, CurrentEndpoints, HttpEndpoints};
@@ -37,7 +37,6 @@ use crate::runtime::listeners::{
 };
 use crate::runtime::reused_handlers::ReusableBlocks;
 use crate::runtime::startup_gate::{Gate, Gates};
-use crate::runtime::upstreams::{Resolved, Upstreams};
 
 /// The sockets of one address.
 type Socket = (Scheme, SocketAddr);
@@ -119,7 +118,7 @@ impl Serving {
         deployment: &Deployment,
         ends: Vec<(HttpAddress, HttpEndpoints)>,
     ) -> anyhow::Result<Prepared> {
-        let resolved = Resolved::of(config).await?;
+        let resolved = resolve_upstreams(config).await?;
         let rings = self.servers.iter();
         let rings = rings.map(|(of, server)| (of.clone(), Arc::clone(server.keys())));
         let routers = self.servers.iter();
@@ -132,10 +131,8 @@ impl Serving {
             rings: rings.collect(),
             metrics: &self.metrics,
             handlers: ReusableBlocks::new(routers),
-            upstreams: Upstreams {
-                resolved: &resolved,
-                sockets: &self.upstream_sockets,
-            },
+            resolved: &resolved,
+            sockets: &self.upstream_sockets,
         };
         let servers = make_servers(config, deployment, &mut lasting)?;
         let mut wanted = Vec::new();

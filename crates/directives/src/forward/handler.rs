@@ -32,17 +32,17 @@ mod query;
 mod quic;
 mod resolve;
 mod route;
-mod sockets;
+pub(crate) mod sockets;
 mod stream;
 mod upstream;
 
-pub use failure::AskError;
-pub use https::Https;
+pub(crate) use failure::AskError;
+pub(crate) use https::Https;
 pub use query::random_id;
-pub use resolve::{ResolveError, resolve};
-pub use route::{Secured, UpstreamTls};
+pub(crate) use resolve::resolve;
+pub(crate) use route::{Secured, UpstreamTls};
 pub use sockets::UpstreamSockets;
-pub use upstream::Upstream;
+pub(crate) use upstream::Upstream;
 
 use self::query::message;
 use self::route::Transport;

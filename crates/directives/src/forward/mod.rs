@@ -12,30 +12,20 @@ use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use corefile::quantity::{DurationError, go_duration};
 use dns::{Name, Rcode};
-use ops::HandlerMetrics;
 use ops::metrics::Metric;
 
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::config::zone;
-use crate::forward::handler::{ForwardHandler, Upstream};
+use crate::forward::handler::ForwardHandler;
 use crate::handlers::chain::{BuildError, Chain};
 
+mod lookup;
+mod open;
+pub(crate) mod resolved;
 mod target;
 
+pub use lookup::{resolve_upstreams, unresolved_upstreams};
 pub use target::{Target, TargetHost, TargetScheme};
-
-/// Opens the upstreams of a `forward`.
-pub trait OpenUpstreams {
-    /// The upstreams, each address once.
-    ///
-    /// # Errors
-    /// When a file of TLS cannot be used.
-    fn open(
-        &self,
-        forward: &Forward,
-        metrics: &HandlerMetrics,
-    ) -> Result<Vec<Upstream>, BuildError>;
-}
 
 /// The most TO of one `forward`.
 const MOST_TARGETS: usize = 15;
@@ -227,7 +217,7 @@ impl Directive for Forward {
         let mut forwards = block.all::<Self>().peekable();
         while let Some(config) = forwards.next() {
             let metrics = chain.context.counts.metrics;
-            let upstreams = chain.context.upstreams.open(config, metrics)?;
+            let upstreams = open::open(config, &chain.context)?;
             let has_next = forwards.peek().is_some();
             chain.add(ForwardHandler::new(
                 config.clone(),

@@ -9,7 +9,8 @@ use kubernetes::facts::ClientPods;
 use ops::Clock;
 use server::Handler;
 
-use crate::forward::OpenUpstreams;
+use crate::forward::handler::sockets::UpstreamSockets;
+use crate::forward::resolved::Resolved;
 use crate::handlers::tally::Counts;
 
 /// What the handlers of a server block are built with.
@@ -23,8 +24,10 @@ pub struct Context<'a> {
     pub hostname: &'a str,
     /// The pods of the block's cluster by address, where they are known.
     pub clients: Option<Arc<ClientPods>>,
-    /// Opens the upstreams of `forward`.
-    pub upstreams: &'a dyn OpenUpstreams,
+    /// The addresses of upstreams that are written as names.
+    pub resolved: &'a Resolved,
+    /// How many sockets towards upstreams there may be.
+    pub sockets: &'a UpstreamSockets,
 }
 
 /// A chain that is being built.

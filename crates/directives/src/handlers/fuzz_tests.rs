@@ -25,7 +25,7 @@ fn handlers_desk() -> Desk {
     let on = &loaded.config.servers[0];
     let metrics = handler_metrics();
     let clock: Arc<dyn Clock> = ops::HandClock::at(0);
-    let [before, _] = handlers(on, context(&clock, &metrics)).unwrap();
+    let [before, _] = handlers(on, context(&clock, &metrics, &Default::default())).unwrap();
     assert_eq!(before.len(), 7);
     let mut setup = Setup::new(vec![zone("z.", 5, &["www A 10.0.0.1", "alias CNAME www"])]);
     setup.handlers = [before, vec![]];

@@ -10,11 +10,9 @@ pub(crate) mod tally;
 pub(crate) mod testing;
 
 pub use crate::errors::consolidate::Consolidated;
-pub use crate::forward::OpenUpstreams;
-pub use crate::forward::handler::{
-    AskError, Https, ResolveError, Secured, Upstream, UpstreamSockets, UpstreamTls, random_id,
-    resolve,
-};
+pub use crate::forward::handler::{UpstreamSockets, random_id};
+pub use crate::forward::resolved::Resolved;
+pub use crate::forward::{resolve_upstreams, unresolved_upstreams};
 pub use crate::history::version_name::VersionName;
 pub use crate::kubernetes::synthesized::{ClusterNames, RenderService};
 pub use crate::log::handler::{QueryLog, Rules};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use ops::{Clock, HandlerMetrics};
 
-use crate::forward::handler::Upstream;
-use crate::forward::{Forward, OpenUpstreams};
+use crate::forward::handler::UpstreamSockets;
+use crate::forward::resolved::Resolved;
 use crate::handlers::Counts;
-use crate::handlers::chain::{BuildError, Context};
+use crate::handlers::chain::Context;
 
 /// Where handlers of tests count.
 pub(crate) const fn counts(metrics: &HandlerMetrics) -> Counts<'_> {
@@ -17,22 +17,18 @@ pub(crate) const fn counts(metrics: &HandlerMetrics) -> Counts<'_> {
     }
 }
 
-/// Opens no upstreams.
-struct NoUpstreams;
-
-impl OpenUpstreams for NoUpstreams {
-    fn open(&self, _: &Forward, _: &HandlerMetrics) -> Result<Vec<Upstream>, BuildError> {
-        Ok(Vec::new())
-    }
-}
-
 /// What handlers of tests are built with.
-pub(crate) fn context<'a>(clock: &'a Arc<dyn Clock>, metrics: &'a HandlerMetrics) -> Context<'a> {
+pub(crate) fn context<'a>(
+    clock: &'a Arc<dyn Clock>,
+    metrics: &'a HandlerMetrics,
+    (resolved, sockets): &'a (Resolved, UpstreamSockets),
+) -> Context<'a> {
     Context {
         clock,
         counts: counts(metrics),
         hostname: "node",
         clients: None,
-        upstreams: &NoUpstreams,
+        resolved,
+        sockets,
     }
 }

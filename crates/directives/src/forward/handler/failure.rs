@@ -10,7 +10,7 @@ use crate::forward::handler::route::Transport;
 
 /// From where to where something went.
 #[derive(Debug, Clone, Copy)]
-pub struct Way {
+pub(crate) struct Way {
     /// Over what.
     pub(super) transport: Transport,
     /// Our address, where it is known.
@@ -31,7 +31,7 @@ impl fmt::Display for Way {
 
 /// Why there is no reply.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
+pub(crate) enum AskError {
     /// A connection that was kept is closed by now: another one is to be tried.
     #[error("cached connection was closed by peer")]
     ClosedBefore,

@@ -41,11 +41,11 @@ const WINDOWS: [u32; 2] = [64 << 10, 1 << 20];
 
 /// How queries are put.
 #[derive(Debug, Clone)]
-pub struct Https {
+pub(crate) struct Https {
     /// The request's method.
-    pub method: DohMethod,
+    pub(crate) method: DohMethod,
     /// The name of the server or its address, with the port unless that is the one of HTTPS.
-    pub host: Authority,
+    pub(crate) host: Authority,
 }
 
 /// A connection.

@@ -14,7 +14,7 @@ use crate::forward::metrics::METRICS;
 
 /// Why a resolver gives no address.
 #[derive(Debug, thiserror::Error)]
-pub enum ResolveError {
+pub(crate) enum ResolveError {
     /// It cannot be asked.
     #[error(transparent)]
     Asked(#[from] AskError),
@@ -30,7 +30,7 @@ pub enum ResolveError {
 ///
 /// # Errors
 /// [`ResolveError`] of the last resolver, when none gives an address.
-pub async fn resolve(
+pub(crate) async fn resolve(
     name: &Name,
     resolvers: &[SocketAddr],
     config: &crate::config::Forward,

@@ -71,7 +71,7 @@ impl Transport {
 
 /// The protocol that is spoken over TLS.
 #[derive(Debug, Clone)]
-pub enum Secured {
+pub(crate) enum Secured {
     /// DNS over TLS (RFC 7858).
     Tls,
     /// DNS over HTTPS (RFC 8484), by HTTP/2 or HTTP/1.1.
@@ -84,13 +84,13 @@ pub enum Secured {
 
 /// How an upstream is asked over TLS.
 #[derive(Clone)]
-pub struct UpstreamTls {
+pub(crate) struct UpstreamTls {
     /// The certificates that are trusted, and the protocols that are offered.
-    pub config: Arc<ClientConfig>,
+    pub(crate) config: Arc<ClientConfig>,
     /// The name in its certificate.
-    pub name: ServerName<'static>,
+    pub(crate) name: ServerName<'static>,
     /// The protocol.
-    pub protocol: Secured,
+    pub(crate) protocol: Secured,
 }
 
 impl fmt::Debug for UpstreamTls {

@@ -31,7 +31,7 @@ const DIAL_WEIGHT: u64 = 4;
 
 /// One upstream.
 #[derive(Debug)]
-pub struct Upstream {
+pub(crate) struct Upstream {
     /// How it is reached.
     pub(super) route: Route,
     /// Its address as text.
@@ -69,7 +69,7 @@ pub struct Upstream {
 impl Upstream {
     /// An upstream of a `forward`.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         address: SocketAddr,
         tls: Option<UpstreamTls>,
         config: &crate::config::Forward,
@@ -119,7 +119,7 @@ impl Upstream {
 
     /// The same, its sockets being some of these.
     #[must_use]
-    pub fn with_sockets(mut self, sockets: &UpstreamSockets) -> Self {
+    pub(crate) fn with_sockets(mut self, sockets: &UpstreamSockets) -> Self {
         self.sockets = sockets.clone();
         self
     }
