@@ -21,11 +21,11 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::doh::{self, Carried};
+use crate::doh;
 use crate::message::REQUEST_OCTETS;
 use crate::own_tasks::OwnTasks;
-use crate::requests::{Client, Requests};
-use crate::{Answering, Proto, Stats};
+use crate::requests::Requests;
+use crate::{Proto, Stats};
 
 /// The most octets of a request's header.
 const HEADER_OCTETS: u32 = 16 << 10;
@@ -36,79 +36,64 @@ const WINDOWS: [u32; 2] = [8 << 10, 64 << 10];
 /// a header.
 const HEADER_MARGIN: Duration = Duration::from_secs(1);
 
-/// A connection.
-pub(crate) struct HttpsConnection {
-    /// The client.
-    pub client: Client,
-    /// What answers.
-    pub answering: Answering,
-    /// Counts.
-    pub stats: Arc<Stats>,
-    /// Says when to end.
-    pub cancel: CancellationToken,
-}
-
-impl HttpsConnection {
-    /// Serves requests until the client ends, or has to go.
-    pub(crate) async fn serve(self, stream: TlsStream<TcpStream>, is_h2: bool) {
-        let Self {
-            client,
-            answering,
-            stats,
-            cancel,
-        } = self;
-        let settings = answering.now().settings;
-        let peer = client.peer;
-        let requests = Arc::new(Requests::new(client, answering));
-        let service = {
+/// Serves the requests of a connection until the client ends, or has to go.
+pub(crate) async fn serve(
+    requests: Requests,
+    stream: TlsStream<TcpStream>,
+    is_h2: bool,
+    stats: &Stats,
+    cancel: &CancellationToken,
+) {
+    let settings = requests.settings();
+    let peer = requests.client.peer;
+    let requests = Arc::new(requests);
+    let service = {
+        let requests = Arc::clone(&requests);
+        service_fn(move |request| {
             let requests = Arc::clone(&requests);
-            service_fn(move |request| {
-                let requests = Arc::clone(&requests);
-                async move { Ok::<_, std::convert::Infallible>(requests.respond(request).await) }
-            })
-        };
-        let leave = requests.leave(&settings.tcp, &stats.tcp_timed_out, &cancel);
-        let stall = settings.tcp.stall_timeout;
-        let io = TokioIo::new(stream);
-        let ended = if is_h2 {
-            let streams = OwnTasks::default();
-            let connection = http2::Builder::new(streams.starter())
-                .timer(TokioTimer::new())
-                .max_concurrent_streams(settings.stream_limits(Proto::Https).max_streams)
-                .max_header_list_size(HEADER_OCTETS)
-                .initial_stream_window_size(WINDOWS[0])
-                .initial_connection_window_size(WINDOWS[1])
-                .serve_connection(io, service);
-            run(
-                connection,
-                http2::Connection::graceful_shutdown,
-                leave,
-                stall,
-            )
-            .await
-        } else {
-            // hyper measures from the reply before on, and counts nothing: ours comes first.
-            let header_timeout = settings.tcp.unused_timeout();
-            let header_timeout = header_timeout.saturating_add(HEADER_MARGIN);
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(header_timeout)
-                .max_buf_size(HEADER_OCTETS as usize)
-                .serve_connection(io, service);
-            run(
-                connection,
-                http1::Connection::graceful_shutdown,
-                leave,
-                stall,
-            )
-            .await
-        };
-        if let Err(error) = ended {
-            debug!(%peer, %error, "a connection over HTTPS broke off");
-        }
+            async move { Ok::<_, std::convert::Infallible>(requests.respond(request).await) }
+        })
+    };
+    let leave = requests.leave(&settings.tcp, &stats.tcp_timed_out, cancel);
+    let stall = settings.tcp.stall_timeout;
+    let io = TokioIo::new(stream);
+    let ended = if is_h2 {
+        let streams = OwnTasks::default();
+        let connection = http2::Builder::new(streams.starter())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(settings.stream_limits(Proto::Https).max_streams)
+            .max_header_list_size(HEADER_OCTETS)
+            .initial_stream_window_size(WINDOWS[0])
+            .initial_connection_window_size(WINDOWS[1])
+            .serve_connection(io, service);
+        run(
+            connection,
+            http2::Connection::graceful_shutdown,
+            leave,
+            stall,
+        )
+        .await
+    } else {
+        // hyper measures from the reply before on, and counts nothing: ours comes first.
+        let header_timeout = settings.tcp.unused_timeout();
+        let header_timeout = header_timeout.saturating_add(HEADER_MARGIN);
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(header_timeout)
+            .max_buf_size(HEADER_OCTETS as usize)
+            .serve_connection(io, service);
+        run(
+            connection,
+            http1::Connection::graceful_shutdown,
+            leave,
+            stall,
+        )
+        .await
+    };
+    if let Err(error) = ended {
+        debug!(%peer, %error, "a connection over HTTPS broke off");
     }
 }
-
 /// Drives a connection to its end. Once it has to leave, what was asked is still answered, within `stall`.
 async fn run<C>(
     connection: C,
@@ -132,38 +117,23 @@ impl Requests {
     /// The response to a request.
     async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let _in_progress = self.begin();
-        let response = match self.reply(request).await {
+        let carried = doh::find(&request);
+        let body = read(request.into_body());
+        let response = match self.reply_over_http(carried, body).await {
             Ok(message) => doh::found(&message).map(|()| Full::new(message)),
             Err(status) => doh::failed(status).map(|()| Full::default()),
         };
         self.count_code(response.status().as_u16());
         response
     }
+}
 
-    /// The reply to a request, or why there is none.
-    async fn reply(&self, request: Request<Incoming>) -> Result<Bytes, StatusCode> {
-        let message = match doh::find(&request) {
-            Ok(Carried::InUri(message)) => message,
-            Ok(Carried::InBody) => self.read(request.into_body()).await?,
-            Err(status) => {
-                // A stream with an unread body is reset, and clients then report an error instead of the status.
-                let _refused_anyway = self.read(request.into_body()).await;
-                return Err(status);
-            }
-        };
-        self.reply_over_http(&message).await
-    }
-
-    /// The message in a body.
-    async fn read(&self, body: Incoming) -> Result<Vec<u8>, StatusCode> {
-        let patience = self.patience();
-        let reading = Limited::new(body, REQUEST_OCTETS).collect();
-        match timeout(patience, reading).await {
-            Ok(Ok(body)) => Ok(body.to_bytes().into()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(StatusCode::PAYLOAD_TOO_LARGE),
-            Ok(Err(_)) => Err(StatusCode::BAD_REQUEST),
-            Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
-        }
+/// The message in a body.
+async fn read(body: Incoming) -> Result<Vec<u8>, StatusCode> {
+    match Limited::new(body, REQUEST_OCTETS).collect().await {
+        Ok(body) => Ok(body.to_bytes().into()),
+        Err(error) if error.is::<LengthLimitError>() => Err(StatusCode::PAYLOAD_TOO_LARGE),
+        Err(_) => Err(StatusCode::BAD_REQUEST),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Transfers are not among them: they are refused before access or zones are looked at.
 
+use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,13 +10,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dns::Query;
+use futures_util::FutureExt;
 use http::StatusCode;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use transfer::TlsPeer;
 
 use crate::activity::{Activity, InProgress, Leave};
+use crate::doh::Carried;
 use crate::exchange::{Asker, Outcome, Scratch};
-use crate::{Answering, Count, Proto, TcpSettings};
+use crate::{Answering, Count, Proto, Settings, TcpSettings};
 
 /// The client of a connection.
 pub(crate) struct Client {
@@ -57,14 +61,19 @@ impl Requests {
         self.activity.begin()
     }
 
+    /// Limits and times, as they are now.
+    pub(crate) fn settings(&self) -> Settings {
+        self.answering.now().settings
+    }
+
     /// How long a request may take to be read.
     pub(crate) fn patience(&self) -> Duration {
-        self.answering.now().settings.tcp.first_request_timeout
+        self.settings().tcp.first_request_timeout
     }
 
     /// How long a client may take nothing of its reply.
     pub(crate) fn stall(&self) -> Duration {
-        self.answering.now().settings.tcp.stall_timeout
+        self.settings().tcp.stall_timeout
     }
 
     /// Waits until the connection has to go; `timed_out` counts those whose client asks nothing.
@@ -87,13 +96,28 @@ impl Requests {
         self.answering.now().count_code(code);
     }
 
-    /// The reply to a message of an HTTP request, or the status of a response without one.
-    pub(crate) async fn reply_over_http(&self, message: &[u8]) -> Result<Bytes, StatusCode> {
-        if Query::parse(message).is_err() {
+    /// The reply to the message of an HTTP request, or the status of a response without one. `body` reads the body.
+    pub(crate) async fn reply_over_http(
+        &self,
+        carried: Result<Carried, StatusCode>,
+        body: impl Future<Output = Result<Vec<u8>, StatusCode>>,
+    ) -> Result<Bytes, StatusCode> {
+        let body = timeout(self.patience(), body);
+        let body = body.map(|read| read.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT)));
+        let message = match carried {
+            Ok(Carried::InUri(message)) => message,
+            Ok(Carried::InBody) => body.await?,
+            Err(status) => {
+                // A stream with an unread body is reset, and clients then report an error instead of the status.
+                let _refused_anyway = body.await;
+                return Err(status);
+            }
+        };
+        if Query::parse(&message).is_err() {
             return Err(StatusCode::BAD_REQUEST);
         }
         // As CoreDNS has it, where a handler wants no reply.
-        let reply = self.reply_to(message).await;
+        let reply = self.reply_to(&message).await;
         let reply = reply.ok_or(StatusCode::INTERNAL_SERVER_ERROR)?;
         Ok(Bytes::from(reply).slice(2..))
     }

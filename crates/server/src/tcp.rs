@@ -28,12 +28,11 @@ use transfer::{Closed, Sink, TlsPeer};
 use self::under_way::{UnderWay, is_sent};
 use crate::answering::Now;
 use crate::exchange::{Asker, Later, Outcome, Scratch};
-use crate::https::HttpsConnection;
 use crate::own_tasks::log_end;
 use crate::places::{Place, Places};
-use crate::requests::Client;
+use crate::requests::{Client, Requests};
 use crate::tls::Shaken;
-use crate::{Answering, Proto, Stats, TlsIdentity};
+use crate::{Answering, Proto, Stats, TlsIdentity, https};
 
 /// Messages that wait for the writer of a connection, and that it writes at once.
 const QUEUE: usize = 4;
@@ -200,18 +199,14 @@ impl Connection {
             self.tls = Some(tls);
             return self.serve(stream).await;
         }
-        let connection = HttpsConnection {
-            client: Client {
-                peer: self.peer,
-                local: self.local,
-                proto: self.proto,
-                tls,
-            },
-            answering: self.answering,
-            stats: self.stats,
-            cancel: self.cancel,
+        let client = Client {
+            peer: self.peer,
+            local: self.local,
+            proto: self.proto,
+            tls,
         };
-        connection.serve(stream, is_h2).await;
+        let requests = Requests::new(client, self.answering);
+        https::serve(requests, stream, is_h2, &self.stats, &self.cancel).await;
     }
 
     /// The handshake of TLS, which may take as long as a first request.

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use h3::error::{ConnectionError, StreamError};
+use h3::error::{Code, ConnectionError, StreamError};
 use h3::server::{Connection, RequestResolver, RequestStream};
-use http::{Request, StatusCode};
+use http::StatusCode;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::debug;
 
 use self::bounded::Bounded;
-use crate::doh::{self, Carried};
+use crate::doh;
 use crate::message::REQUEST_OCTETS;
 use crate::own_tasks::log_end;
 use crate::quic::QuicConnection;
@@ -96,7 +96,8 @@ impl Requests {
             return Ok(());
         };
         let (request, mut exchange) = resolved?;
-        let (head, body) = match self.reply_over_h3(&request, &mut exchange).await {
+        let carried = doh::find(&request);
+        let (head, body) = match self.reply_over_http(carried, read(&mut exchange)).await {
             Ok(message) => (doh::found(&message), message),
             Err(status) => (doh::failed(status), Bytes::new()),
         };
@@ -110,22 +111,6 @@ impl Requests {
         };
         timeout(self.stall(), sending).await.unwrap_or(Ok(()))
     }
-
-    /// The reply to a request, or why there is none.
-    async fn reply_over_h3(
-        &self,
-        request: &Request<()>,
-        exchange: &mut Exchange,
-    ) -> Result<Bytes, StatusCode> {
-        let message = match doh::find(request)? {
-            Carried::InUri(message) => message,
-            Carried::InBody => {
-                let reading = timeout(self.patience(), read(exchange)).await;
-                reading.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))?
-            }
-        };
-        self.reply_over_http(&message).await
-    }
 }
 
 /// The message in a body.
@@ -134,6 +119,8 @@ async fn read(exchange: &mut Exchange) -> Result<Vec<u8>, StatusCode> {
     loop {
         match exchange.recv_data().await {
             Ok(Some(data)) if message.len() + data.remaining() > REQUEST_OCTETS => {
+                // RFC 9114 section 4.1.2: the client need not send the rest, and nothing is wrong.
+                exchange.stop_sending(Code::H3_NO_ERROR);
                 return Err(StatusCode::PAYLOAD_TOO_LARGE);
             }
             Ok(Some(mut data)) => {

@@ -405,6 +405,24 @@ async fn requests_over_http_3_are_answered_or_have_their_status() {
     assert_eq!(reply[3] & 15, 5);
 }
 
+/// RFC 9114 section 4.1.2: a client that is stopped before its request is complete may take that for an error.
+#[tokio::test]
+async fn a_refused_request_over_http_3_may_send_its_body() {
+    let site = Site::start(Setup::small(), Proto::Https3);
+    let mut client = H3::begin(site.connect().await).await;
+    let request = head("POST", "/", "application/dns-message");
+    let mut stream = soon(client.sender.send_request(request)).await.unwrap();
+    let body = Bytes::from(www());
+    stream.send_data(body.slice(..5)).await.unwrap();
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    stream.send_data(body.slice(5..)).await.unwrap();
+    stream.finish().await.unwrap();
+    let response = soon(stream.recv_response()).await.unwrap();
+    assert_eq!(response.status().as_u16(), 404);
+}
+
 /// The codec holds a frame until it is whole: here one of 16 MB.
 #[tokio::test]
 async fn a_stream_that_is_too_large_is_ended() {
