@@ -4,8 +4,8 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -41,7 +41,12 @@ pub(crate) struct Requests {
     answering: Answering,
     /// Those in progress.
     activity: Activity,
+    /// Space of answered requests, for further ones. Locked for one look or one write.
+    scratches: Mutex<Vec<Scratch>>,
 }
+
+/// The most space that a connection keeps: most have few requests at once.
+const KEPT_SCRATCHES: usize = 4;
 
 impl Requests {
     /// None yet.
@@ -50,6 +55,27 @@ impl Requests {
             client,
             answering,
             activity: Activity::new(),
+            scratches: Mutex::default(),
+        }
+    }
+
+    /// Space to answer in.
+    fn take_scratch(&self) -> Scratch {
+        let mut scratches = self
+            .scratches
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        scratches.pop().unwrap_or_else(Scratch::new)
+    }
+
+    /// Keeps space for further requests.
+    fn keep_scratch(&self, scratch: Scratch) {
+        let mut scratches = self
+            .scratches
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if scratches.len() < KEPT_SCRATCHES {
+            scratches.push(scratch);
         }
     }
 
@@ -127,7 +153,7 @@ impl Requests {
         let client = &self.client;
         let shared = Arc::clone(&self.answering.now());
         let start = shared.start();
-        let mut scratch = Scratch::new();
+        let mut scratch = self.take_scratch();
         let asker = Asker {
             address: client.peer,
             local: client.local,
@@ -136,7 +162,9 @@ impl Requests {
         };
         let outcome = match shared.respond(&mut scratch, request, asker) {
             Outcome::Later(later) => {
+                self.keep_scratch(scratch);
                 let (later, answered) = later.wait().await;
+                scratch = self.take_scratch();
                 shared.complete(&mut scratch, *later, answered)
             }
             at_once @ (Outcome::Silent
@@ -147,7 +175,10 @@ impl Requests {
         let reply = match outcome {
             Outcome::Reply => Some(scratch.writer.take_signed()),
             Outcome::Dropped => None,
-            Outcome::Silent | Outcome::Transfer(_) | Outcome::Later(_) => return None,
+            Outcome::Silent | Outcome::Transfer(_) | Outcome::Later(_) => {
+                self.keep_scratch(scratch);
+                return None;
+            }
         };
         // The first two octets are the length.
         let message = reply.as_deref().and_then(|octets| octets.get(2..));
@@ -158,6 +189,7 @@ impl Requests {
             (client.peer, client.local),
             client.proto,
         );
+        self.keep_scratch(scratch);
         reply
     }
 }
