@@ -48,5 +48,5 @@ pub use wire::{
 };
 pub use wire_name::{wire_is_within, wire_name_len};
 pub use wire_query::{Query, Unreadable};
-pub use wire_record::tsig_place;
+pub use wire_record::{RawRecord, RawRecords, tsig_place};
 pub use wire_reply::{BadReply, Response};

@@ -6,7 +6,7 @@ use crate::wire_name::skip_name;
 
 /// A record of a message, its name not followed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RawRecord<'a> {
+pub struct RawRecord<'a> {
     /// The type.
     pub rtype: Rtype,
     /// The class.
@@ -36,20 +36,52 @@ impl<'a> RawRecord<'a> {
     }
 }
 
+/// The records of a message, responses included, each with the place of its section: 0 for the answer, 1 for authority, 2
+/// for additional. They end early where the message is malformed.
+#[derive(Debug)]
+pub struct RawRecords<'a> {
+    raw: &'a [u8],
+    /// The place of the next record.
+    at: usize,
+    /// The number of records that are left in each section.
+    left: [u16; 3],
+}
+
+impl<'a> RawRecords<'a> {
+    /// The records of a message; `None` when its header or its question cannot be read.
+    #[must_use]
+    pub fn of(raw: &'a [u8]) -> Option<Self> {
+        let number = |at: usize| Some(u16::from_be_bytes([*raw.get(at)?, *raw.get(at + 1)?]));
+        let left = [number(6)?, number(8)?, number(10)?];
+        let mut at = HEADER_OCTETS;
+        for _ in 0..number(4)? {
+            at = skip_name(raw, at)? + 4;
+        }
+        Some(Self { raw, at, left })
+    }
+}
+
+impl<'a> Iterator for RawRecords<'a> {
+    type Item = (usize, RawRecord<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let section = self.left.iter().position(|left| *left > 0)?;
+        let record = RawRecord::parse(self.raw, self.at)?;
+        self.left[section] -= 1;
+        self.at = record.end;
+        Some((section, record))
+    }
+}
+
 /// Where the TSIG record of a message begins, responses included; `None` when its last record is no TSIG
 /// or the message is malformed.
 pub fn tsig_place(raw: &[u8]) -> Option<usize> {
-    let number = |at: usize| Some(u16::from_be_bytes([*raw.get(at)?, *raw.get(at + 1)?]));
-    let mut at = HEADER_OCTETS;
-    for _ in 0..number(4)? {
-        at = skip_name(raw, at)? + 4;
-    }
-    let records = u32::from(number(6)?) + u32::from(number(8)?) + u32::from(number(10)?);
+    let mut records = RawRecords::of(raw)?;
+    let mut start = records.at;
     let mut last = None;
-    for _ in 0..records {
-        let rr = RawRecord::parse(raw, at)?;
-        last = (rr.rtype == Rtype::TSIG).then_some(at);
-        at = rr.end;
+    for (_, record) in records.by_ref() {
+        last = (record.rtype == Rtype::TSIG).then_some(start);
+        start = record.end;
     }
-    last.filter(|_| at == raw.len())
+    last.filter(|_| records.left == [0; 3] && start == raw.len())
 }

@@ -8,7 +8,7 @@
 use base64::alphabet::URL_SAFE;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use base64::{DecodeSliceError, Engine};
-use dns::{Rcode, Response, Rtype};
+use dns::{RawRecords, Rcode, Rtype, Ttl};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, Request, StatusCode};
 
@@ -104,22 +104,29 @@ pub(crate) fn failed(status: StatusCode) -> http::Response<()> {
 
 /// How many seconds a client may keep a reply: no longer than any of its records (section 5.1).
 fn lifetime(reply: &[u8]) -> u32 {
-    let Ok(reply) = Response::decode(reply) else {
+    let (Some(flags), Some(records)) = (reply.get(3), RawRecords::of(reply)) else {
         return SHORTEST_LIFETIME;
     };
-    let [answers, authority, _] = &reply.sections;
-    let is_negative = authority.iter().any(|record| record.rtype == Rtype::SOA);
-    let is_kept = match reply.rcode {
-        Rcode::NOERROR => is_negative || !answers.is_empty(),
-        Rcode::NXDOMAIN => is_negative,
-        _ => false,
-    };
-    if !is_kept {
-        return SHORTEST_LIFETIME;
+    let mut rcode = u16::from(*flags & 15);
+    let (mut has_answer, mut is_negative, mut shortest) = (false, false, LONGEST_LIFETIME);
+    for (section, record) in records {
+        match record.rtype {
+            // The upper bits of the response code (RFC 6891 section 6.1.3).
+            Rtype::OPT => rcode |= u16::from(record.ttl[0]) << 4,
+            Rtype::TSIG => {}
+            rtype => {
+                has_answer |= section == 0;
+                is_negative |= section == 1 && rtype == Rtype::SOA;
+                let ttl = Ttl::decode(u32::from_be_bytes(record.ttl));
+                shortest = shortest.min(ttl.seconds());
+            }
+        }
     }
-    let records = reply.sections.iter().flatten();
-    let shortest = records.map(|record| record.ttl.seconds()).min();
-    shortest.map_or(SHORTEST_LIFETIME, |it| it.min(LONGEST_LIFETIME))
+    match Rcode(rcode) {
+        Rcode::NOERROR if is_negative || has_answer => shortest,
+        Rcode::NXDOMAIN if is_negative => shortest,
+        _ => SHORTEST_LIFETIME,
+    }
 }
 
 #[cfg(test)]
