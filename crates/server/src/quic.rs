@@ -29,6 +29,7 @@ use tracing::{debug, error};
 use crate::own_tasks::{OwnTasks, Starter, log_end};
 use crate::places::{Place, Places};
 use crate::requests::{Client, Requests};
+use crate::stats::Opened;
 use crate::{Answering, Proto, Settings, Stats, tls};
 
 /// Octets that a client may send before they are read: in one stream, and in all of a connection.
@@ -254,7 +255,7 @@ impl Listening {
         let (stats, cancel) = (Arc::clone(&self.stats), self.cancel.clone());
         let workers = self.workers(answering.now().settings.quic_workers);
         async move {
-            stats.quic_open.increase();
+            let _open = Opened::new(&stats, |it| &it.quic_open);
             let settings = answering.now().settings;
             let patience = settings.tcp.first_request_timeout;
             if let Some(connection) = shake(connecting, peer, patience, &stats, &cancel).await {
@@ -278,7 +279,6 @@ impl Listening {
                     }
                 }
             }
-            stats.quic_open.decrease();
             drop(place);
         }
     }

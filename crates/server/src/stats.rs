@@ -1,5 +1,6 @@
 //! Counts what the server does, for metrics and status.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dns::Rcode;
@@ -31,6 +32,29 @@ impl Count {
     /// One less.
     pub fn decrease(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Counts something that is open, for as long as this lives.
+pub(crate) struct Opened {
+    stats: Arc<Stats>,
+    of: fn(&Stats) -> &Count,
+}
+
+impl Opened {
+    /// Counts it.
+    pub(crate) fn new(stats: &Arc<Stats>, of: fn(&Stats) -> &Count) -> Self {
+        of(stats).increase();
+        Self {
+            stats: Arc::clone(stats),
+            of,
+        }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        (self.of)(&self.stats).decrease();
     }
 }
 

@@ -31,6 +31,7 @@ use crate::exchange::{Asker, Later, Outcome, Scratch};
 use crate::own_tasks::log_end;
 use crate::places::{Place, Places};
 use crate::requests::{Client, Requests};
+use crate::stats::Opened;
 use crate::tls::Shaken;
 use crate::{Answering, Proto, Stats, TlsIdentity, https};
 
@@ -174,8 +175,7 @@ impl Connection {
             debug!(peer = %self.peer, %error, "a connection is gone already");
             return;
         }
-        let stats = Arc::clone(&self.stats);
-        stats.tcp_open.increase();
+        let _open = Opened::new(&self.stats, |it| &it.tcp_open);
         match tls {
             None => self.serve(stream).await,
             Some(tls) => {
@@ -184,7 +184,6 @@ impl Connection {
                 }
             }
         }
-        stats.tcp_open.decrease();
         drop(place);
     }
 

@@ -242,6 +242,21 @@ async fn requests_of_one_connection_wait_side_by_side_and_a_panic_is_a_servfail(
 }
 
 #[tokio::test]
+async fn a_connection_that_is_cut_off_is_not_open() {
+    let (mut setup, waiting) = Waiting::setup();
+    setup.settings.tcp.drain_timeout = Duration::from_millis(10);
+    let site = Site::start(setup);
+    let mut tasks = JoinSet::new();
+    let mut client = site.connect(&mut tasks, "h2").await;
+    tasks.spawn(async move { client.post(&www()).map(drop).await });
+    waiting.until_arrived(1).await;
+    assert_eq!(site.running.stats.tcp_open.get(), 1);
+    site.running.cancel.cancel();
+    site.until_empty().await;
+    assert_eq!(waiting.permits.available_permits(), 0);
+}
+
+#[tokio::test]
 async fn a_client_with_too_many_connections_is_refused_and_others_are_not() {
     let mut setup = Setup::small();
     setup.settings.tcp.max_per_client = 2;

@@ -315,6 +315,22 @@ async fn a_connection_ends_with_its_last_request_and_with_the_server() {
     }
 }
 
+#[tokio::test]
+async fn a_connection_that_is_cut_off_is_not_open() {
+    let (mut setup, waiting) = Waiting::setup();
+    setup.settings.tcp.drain_timeout = Duration::from_millis(10);
+    let site = Site::start(setup, Proto::Quic);
+    let connection = site.connect().await;
+    let (mut send, _receive) = connection.open_bi().await.unwrap();
+    let request = framed(&query(0, "x.", Rtype::A));
+    send.write_all(&request).await.unwrap();
+    waiting.until_arrived(1).await;
+    assert_eq!(site.running.stats.quic_open.get(), 1);
+    site.running.cancel.cancel();
+    site.until_empty().await;
+    assert_eq!(waiting.permits.available_permits(), 0);
+}
+
 /// A client of HTTP/3.
 struct H3 {
     /// Sends requests.
