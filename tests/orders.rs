@@ -208,7 +208,7 @@ fn a_frozen_zone_stays_over_a_restart_until_it_is_released() {
             &["rollback", ZONE, "now", "--for", "1h"],
             "is neither a serial nor a time",
         ),
-        (&["freeze", ZONE, "--for", "soon"], "\"soon\" is no time"),
+        (&["freeze", ZONE, "--for", "soon"], "\"soon\" is not a time"),
     ] {
         let output = site.run(&[wrong, &["--state", "state"]].concat());
         let said = String::from_utf8_lossy(&output.stderr);

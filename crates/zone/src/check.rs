@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use dns::{Rdata, Ttl};
 
-    /// What is said of an owner with these records: type and number of records, each of that many octets.
+    /// The findings for an owner with these records: type and number of records, each of this size in bytes.
     fn said(owner: &str, records: &[(u16, usize, usize)]) -> Vec<String> {
         let apex: Name = "z.".parse().unwrap();
         let owner: Name = owner.parse().unwrap();

@@ -76,7 +76,7 @@ use serial_floor::{Losses, floors, lost_note};
 use snapshot::SnapshotJob;
 use step::StepSize;
 use store::{Batch, Store};
-use upkeep::{LISTS_AT_HAND_OCTETS, Occasion};
+use upkeep::{LISTS_IN_MEMORY_BYTES, Occasion};
 
 pub use open_error::OpenError;
 pub use partial_step::PartialStep;
@@ -215,7 +215,7 @@ pub struct Journal {
     /// The lists of large steps that are being written.
     lists: VecDeque<LargeStepJob>,
     /// The size of the steps that are kept in memory for them.
-    lists_at_hand_octets: usize,
+    lists_in_memory_bytes: usize,
     garbage: VecDeque<Garbage>,
     reopening: Reopening,
     /// How many commits in a row failed because of damage.
@@ -285,7 +285,7 @@ impl Journal {
             committed: BTreeMap::new(),
             jobs: VecDeque::new(),
             lists: scan.lists.into(),
-            lists_at_hand_octets: LISTS_AT_HAND_OCTETS,
+            lists_in_memory_bytes: LISTS_IN_MEMORY_BYTES,
             garbage: scan.garbage.into(),
             reopening: Reopening::default(),
             damaged_commits: 0,

@@ -1,4 +1,4 @@
-//! The data of a record: from the words of a line to octets on the wire.
+//! Parses the data of a record from the words of a line into wire form.
 //!
 //! NLnet Labs' `domain` knows the fields of most types; it reads our words one by one. Simple types that it does not
 //! know are read here: SOA (its timers have units), types with the layout of MX, SPF, URI. Data of any type may be
@@ -157,7 +157,7 @@ fn is_unknown_to_them(error: &ScanError) -> bool {
     error.0.starts_with("unknown record type")
 }
 
-/// Whether octets are data of a type, as far as the library knows it: whole, and with names in full.
+/// Whether bytes are complete data of a type that the library knows, with uncompressed names.
 fn is_well_formed(rtype: TheirRtype, octets: &[u8]) -> bool {
     let mut parser = Parser::from_ref(octets);
     let parsed =

@@ -170,9 +170,9 @@ pub struct Pod {
     pub key: ObjectKey,
     /// `status.podIP` and `status.podIPs`, each once; empty until the pod has one.
     pub addresses: Arc<[IpAddr]>,
-    /// Those of its labels that someone asks for; `None` where nobody does, or it has none of them.
+    /// The labels that the configuration needs; `None` when it needs none, or the pod has none of them.
     pub labels: Option<PodLabels>,
-    /// Where it came from.
+    /// The source of the fact.
     pub origin: Origin,
 }
 
@@ -229,14 +229,13 @@ impl Fact {
     }
 }
 
-/// What a source says happened. A list is handed over whole, when it is complete; one that breaks off
-/// is never handed over.
+/// A change reported by a source. Lists are complete: one that was cut off is never sent.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// The object is there, new or changed.
+    /// The object is new or changed.
     Applied(Fact),
-    /// The object is gone. The origin is the last one seen, from the deletion event where it has one.
+    /// The object was deleted. The origin is that of the deletion event, or else the last one seen.
     Deleted(FactKey, Origin),
-    /// All objects of a kind, as a complete list: what is not in it is gone.
+    /// The complete list of a kind: other objects of the kind no longer exist.
     Listed(Kind, Vec<Fact>),
 }

@@ -1,4 +1,4 @@
-//! What is wrong with the outside, as data.
+//! The problems of a source, as data.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use provenance::{FactKey, Kind};
 
-/// What a problem is about.
+/// The subject of a problem.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum About {
     /// The source as a whole.
     Source,
-    /// All objects of a kind: a permission, an API that is not there.
+    /// All objects of a kind: for example a permission or an API is missing.
     Kind(Kind),
     /// An object whose name could not be read.
     SomeObject(Kind),
@@ -22,14 +22,14 @@ pub enum About {
     File,
 }
 
-/// Something that was left out, and why. Nothing stops for it.
+/// A part that was left out, with the reason. The source continues.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Problem {
-    /// What it is about.
+    /// The subject.
     pub about: About,
     /// `FILE:LINE` or `FILE` of a manifest; empty for an API server.
     pub place: Arc<str>,
-    /// What is wrong and, where it is not plain, what to do.
+    /// The problem and, if it is not obvious, its solution.
     pub message: String,
 }
 
@@ -58,17 +58,17 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The problems of a source that are not mended, for people who ask how it stands.
+/// The current problems of a source, for `status`.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Board(Arc<Mutex<BTreeMap<String, usize>>>);
 
 impl Board {
-    /// The texts and how often each stands. The lock protects them for one change or one reading.
+    /// The messages, each with its number of problems. The lock is held for one change or one reading.
     fn texts(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// These stand from now on.
+    /// Adds current problems.
     pub(super) fn add(&self, problems: &[Problem]) {
         let mut texts = self.texts();
         for problem in problems {
@@ -89,32 +89,32 @@ impl Board {
         }
     }
 
-    /// The first of what stands, in order.
+    /// The first current problems, in order of their text.
     pub(super) fn first(&self, limit: usize) -> Vec<String> {
         self.texts().keys().take(limit).cloned().collect()
     }
 }
 
-/// Remembers which problems were said, so that each is said once while it lasts.
+/// Remembers the problems that were reported, so that each is reported once while it lasts.
 #[derive(Debug)]
-pub(super) struct Said<K> {
-    /// The problems said and not mended, by what they belong to.
-    standing: HashMap<K, Vec<Problem>>,
+pub(super) struct Reported<K> {
+    /// The current problems, by their subject.
+    current: HashMap<K, Vec<Problem>>,
     board: Board,
 }
 
-impl<K: Hash + Eq> Said<K> {
-    /// Nothing was said yet; what will be is shown on the board.
+impl<K: Hash + Eq> Reported<K> {
+    /// Starts without problems. Later ones are added to the board.
     pub(super) fn on(board: Board) -> Self {
         Self {
-            standing: HashMap::new(),
+            current: HashMap::new(),
             board,
         }
     }
 
-    /// `key` now has exactly these problems: gives those that were not said before.
+    /// Replaces the problems of `key`. Returns the new ones.
     pub(super) fn now(&mut self, key: K, problems: Vec<Problem>) -> Vec<Problem> {
-        let before = self.standing.remove(&key).unwrap_or_default();
+        let before = self.current.remove(&key).unwrap_or_default();
         self.board.remove(&before);
         if problems.is_empty() {
             return Vec::new();
@@ -122,11 +122,11 @@ impl<K: Hash + Eq> Said<K> {
         self.board.add(&problems);
         let is_new = |problem: &&Problem| !before.contains(*problem);
         let new = problems.iter().filter(is_new).cloned().collect();
-        self.standing.insert(key, problems);
+        self.current.insert(key, problems);
         new
     }
 
-    /// These are all the problems there are: gives those that were not said before.
+    /// Replaces all problems. Returns the new ones.
     pub(super) fn all(&mut self, problems: HashMap<K, Vec<Problem>>) -> Vec<Problem> {
         self.forget(|key| !problems.contains_key(key));
         problems
@@ -137,7 +137,7 @@ impl<K: Hash + Eq> Said<K> {
 
     pub(super) fn forget(&mut self, mended: impl Fn(&K) -> bool) {
         let board = &self.board;
-        self.standing.retain(|key, problems| {
+        self.current.retain(|key, problems| {
             let stays = !mended(key);
             if !stays {
                 board.remove(problems);
@@ -161,31 +161,31 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_is_said_once_until_it_is_mended() {
+    fn a_problem_is_reported_once_until_it_is_solved() {
         let board = Board::default();
-        let mut said = Said::on(board.clone());
-        assert_eq!(said.now("a", vec![problem("x")]), [problem("x")]);
+        let mut reported = Reported::on(board.clone());
+        assert_eq!(reported.now("a", vec![problem("x")]), [problem("x")]);
         assert_eq!(
-            said.now("a", vec![problem("x"), problem("y")]),
+            reported.now("a", vec![problem("x"), problem("y")]),
             [problem("y")]
         );
-        assert_eq!(said.now("a", vec![problem("x")]), []);
-        assert_eq!(said.now("a", vec![]), []);
-        assert!(said.standing.is_empty());
+        assert_eq!(reported.now("a", vec![problem("x")]), []);
+        assert_eq!(reported.now("a", vec![]), []);
+        assert!(reported.current.is_empty());
         assert!(board.first(9).is_empty());
-        assert_eq!(said.now("a", vec![problem("x")]), [problem("x")]);
+        assert_eq!(reported.now("a", vec![problem("x")]), [problem("x")]);
     }
 
     #[test]
     fn a_complete_list_forgets_problems_that_are_gone() {
         let board = Board::default();
-        let mut said = Said::on(board.clone());
-        said.now("a", vec![problem("x")]);
+        let mut reported = Reported::on(board.clone());
+        reported.now("a", vec![problem("x")]);
         assert_eq!(
-            said.all(HashMap::from([("b", vec![problem("y")])])),
+            reported.all(HashMap::from([("b", vec![problem("y")])])),
             [problem("y")]
         );
         assert_eq!(board.first(9), ["y"]);
-        assert_eq!(said.now("a", vec![problem("x")]), [problem("x")]);
+        assert_eq!(reported.now("a", vec![problem("x")]), [problem("x")]);
     }
 }

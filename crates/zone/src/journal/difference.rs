@@ -77,10 +77,10 @@ pub(super) fn net(
         || steps_between(store, stored, end_seq, newer),
     );
     let (before, after) = (before?, after?);
-    let stored_at = |base| AtHand::Stored(store, stored, base);
+    let stored_at = |base| BaseContents::Stored(store, stored, base);
     let apex = &stored.apex;
     let before = Side::new(apex, stored_at(start), before.as_ref(), older < start.seq)?;
-    let at_end = served.map_or_else(|| stored_at(end), AtHand::Served);
+    let at_end = served.map_or_else(|| stored_at(end), BaseContents::Served);
     let after = Side::new(apex, at_end, after.as_ref(), newer < end_seq)?;
     let middle = stream_seek::middle(store, stream_of(stored, start))?;
     let room = MOST_RESERVED.min(LIST_OCTETS * start.octets);
@@ -185,13 +185,13 @@ impl<'a> Owners<'a> {
 }
 
 /// Contents from which a version is computed.
-enum AtHand<'a> {
+enum BaseContents<'a> {
     /// A snapshot or first step.
     Stored(&'a Store, &'a Stored, Base),
     Served(&'a Version),
 }
 
-impl AtHand<'_> {
+impl BaseContents<'_> {
     fn nodes<'a>(
         &'a self,
         owners: Owners<'a>,
@@ -217,7 +217,7 @@ impl AtHand<'_> {
 /// A version: stored or served contents, and the changes that lead to the version.
 struct Side<'a> {
     apex: &'a Name,
-    at_hand: AtHand<'a>,
+    base: BaseContents<'a>,
     changes: OwnerChanges<'a>,
 }
 
@@ -228,14 +228,14 @@ impl<'a> Side<'a> {
     /// `back`.
     fn new(
         apex: &'a Name,
-        at_hand: AtHand<'a>,
+        base: BaseContents<'a>,
         steps: Option<&'a Net>,
         back: bool,
     ) -> Streamed<Self> {
         let changes = steps.map(|net| net.changes(apex, back)).transpose();
         Ok(Self {
             apex,
-            at_hand,
+            base,
             changes: changes.map_err(|_| UNFIT)?.unwrap_or_default(),
         })
     }
@@ -245,7 +245,7 @@ impl<'a> Side<'a> {
         &'b self,
         owners: Owners<'b>,
     ) -> Streamed<impl Iterator<Item = Streamed<Node>> + use<'a, 'b>> {
-        let mut nodes = self.at_hand.nodes(owners)?.peekable();
+        let mut nodes = self.base.nodes(owners)?.peekable();
         let mut changes = owners.changed(&self.changes).peekable();
         let order = |node: &Streamed<Node>, (key, _): &(&Vec<u8>, _)| match node {
             Ok(node) => node.key().cmp(key.as_slice()),

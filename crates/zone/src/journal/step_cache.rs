@@ -94,7 +94,7 @@ mod tests {
     fn a_step_is_read_once_for_a_name_and_once_for_all_where_it_was_read_whole() {
         let [a, b]: [Name; 2] = ["a.z.", "b.z."].map(|text| text.parse().unwrap());
         let names = [&a, &b];
-        let mut at_hand = StepCache::default();
+        let mut cache = StepCache::default();
         let mut reads = Vec::new();
         for (name, seq) in [
             (&a, 1),
@@ -106,7 +106,7 @@ mod tests {
             (&a, 1),
             (&a, 2),
         ] {
-            let step = at_hand.get(name, seq, || {
+            let step = cache.get(name, seq, || {
                 reads.push((name.clone(), seq));
                 Ok::<_, String>(part(&names, (seq == 1).then_some(name)))
             });
@@ -119,10 +119,10 @@ mod tests {
         let wanted = [(&a, 1), (&a, 2), (&b, 1), (&a, 1)];
         assert_eq!(reads, wanted.map(|(name, seq)| (name.clone(), seq)));
         for seq in 0..1000 {
-            at_hand
+            cache
                 .get(&a, seq, || Ok::<_, String>(part(&names, None)))
                 .unwrap();
         }
-        assert!(at_hand.steps.len() <= MOST);
+        assert!(cache.steps.len() <= MOST);
     }
 }

@@ -14,7 +14,7 @@ use crate::journal::{index, load, step};
 use crate::{Candidate, Version};
 
 /// The size of the large steps that stay in memory until their lists are written, not counting the first.
-pub(super) const LISTS_AT_HAND_OCTETS: usize = 32 << 20;
+pub(super) const LISTS_IN_MEMORY_BYTES: usize = 32 << 20;
 /// The most steps that one commit drops from a zone's history.
 const DROPPED_STEPS: usize = 64;
 /// No snapshot is written until the steps since the base have this size, in bytes.
@@ -137,8 +137,8 @@ impl Journal {
                 self.jobs.push_front(job);
             }
         }
-        let is_at_hand = |job: &LargeStepJob| job.step.is_some();
-        if occasion == Occasion::Idle || self.lists.front().is_some_and(is_at_hand) {
+        let is_in_memory = |job: &LargeStepJob| job.step.is_some();
+        if occasion == Occasion::Idle || self.lists.front().is_some_and(is_in_memory) {
             self.write_list(portion)?;
         }
         let stale: Vec<_> = self
@@ -170,10 +170,10 @@ impl Journal {
             // memory, so steps that do not fit are read when their turn comes.
             let held = self.lists.iter().filter_map(|job| job.step.as_ref());
             let octets = held.map(|step| step.octets()).sum::<usize>() + step.octets();
-            let fits = self.lists.is_empty() || octets <= self.lists_at_hand_octets;
-            let at_hand = fits.then(|| Arc::clone(step));
+            let fits = self.lists.is_empty() || octets <= self.lists_in_memory_bytes;
+            let in_memory = fits.then(|| Arc::clone(step));
             self.lists
-                .push_back(LargeStepJob::new(id, step.seq, at_hand));
+                .push_back(LargeStepJob::new(id, step.seq, in_memory));
         }
     }
 

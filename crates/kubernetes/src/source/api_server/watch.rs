@@ -18,7 +18,7 @@ use super::fault::{Fault, plural};
 use super::wire::{Line, Page, Position, Positioned, read_line};
 use crate::facts::{Change, Fact};
 use crate::source::convert::{self, Object, Reading, Setting};
-use crate::source::problem::Said;
+use crate::source::problem::Reported;
 use crate::source::{About, ErrorClass, EventSink, Interner, Problem, SourceEvent, Unheard};
 
 /// After this many lists in a row that were cut off by 410, the list is requested in a single page: our pages take
@@ -56,9 +56,9 @@ pub(super) struct KindWatch<'a, S> {
     tx: S,
     interner: Interner,
     /// The problems of objects that were reported.
-    said: Said<Option<FactKey>>,
+    reported: Reported<Option<FactKey>>,
     /// Whether the last fault was reported as a problem.
-    said_fault: Said<()>,
+    reported_fault: Reported<()>,
     backoff: Backoff,
     /// Whether the last request was refused with 401.
     refused: bool,
@@ -81,8 +81,8 @@ impl<'a, S: EventSink> KindWatch<'a, S> {
             shared,
             tx,
             interner: Interner::default(),
-            said: Said::on(shared.stats.board()),
-            said_fault: Said::on(shared.stats.board()),
+            reported: Reported::on(shared.stats.board()),
+            reported_fault: Reported::on(shared.stats.board()),
             backoff: Backoff::new(settings.backoff_first, settings.backoff_longest),
             refused: false,
             lists_gone: 0,
@@ -153,7 +153,7 @@ impl<'a, S: EventSink> KindWatch<'a, S> {
                 place: "".into(),
                 message,
             };
-            let new = self.said_fault.now((), vec![problem]);
+            let new = self.reported_fault.now((), vec![problem]);
             self.complain(new).await?;
         }
         Ok(())
@@ -236,7 +236,7 @@ impl<'a, S: EventSink> KindWatch<'a, S> {
             triggered: None,
         })
         .await?;
-        let new = self.said.all(problems);
+        let new = self.reported.all(problems);
         self.complain(new).await?;
         Ok(version)
     }
@@ -282,7 +282,7 @@ impl<'a, S: EventSink> KindWatch<'a, S> {
         self.shared.heard();
         self.shared.stats.kind(self.kind).add_watch();
         // The fault is over.
-        self.said_fault.forget(|()| true);
+        self.reported_fault.forget(|()| true);
         let ended = self.follow(body, version).await;
         let lasted = self.shared.clock.now().saturating_duration_since(begin);
         if lasted >= settings.good_watch {
@@ -439,7 +439,7 @@ impl<'a, S: EventSink> KindWatch<'a, S> {
             };
             self.send(event).await?;
         }
-        let new = self.said.now(key, problems);
+        let new = self.reported.now(key, problems);
         self.complain(new).await
     }
 }

@@ -11,7 +11,7 @@ use provenance::{FactKey, Kind, ObjectKey, Origin};
 use super::parse::{Unparsable, parse};
 use super::walk::{Stamp, walk};
 use crate::facts::{Change, Fact, Namespace};
-use crate::source::problem::Said;
+use crate::source::problem::Reported;
 use crate::source::{About, Interner, Problem, SourceStats, Wanted};
 
 #[derive(Debug, Default)]
@@ -90,7 +90,7 @@ pub(super) struct Folder {
     /// Whether the complete lists were sent.
     listed: bool,
     interner: Interner,
-    said: Said<Owner>,
+    reported: Reported<Owner>,
     stats: Arc<SourceStats>,
 }
 
@@ -110,7 +110,7 @@ impl Folder {
             told: HashMap::new(),
             listed: false,
             interner: Interner::default(),
-            said: Said::on(stats.board()),
+            reported: Reported::on(stats.board()),
             stats,
         }
     }
@@ -220,7 +220,7 @@ impl Folder {
         };
         pass.out
             .problems
-            .extend(self.said.now(Owner::File(Arc::clone(name)), problems));
+            .extend(self.reported.now(Owner::File(Arc::clone(name)), problems));
     }
 
     fn holds_facts(&self, name: &str) -> bool {
@@ -279,7 +279,7 @@ impl Folder {
         self.files.remove(name);
         pass.out
             .problems
-            .extend(self.said.now(Owner::File(Arc::clone(name)), Vec::new()));
+            .extend(self.reported.now(Owner::File(Arc::clone(name)), Vec::new()));
     }
 
     /// Reports unreadable folders. Their content is kept.
@@ -298,11 +298,12 @@ impl Folder {
                 message: message.clone(),
             };
             out.problems
-                .extend(self.said.now(Owner::Folder(below), vec![problem]));
+                .extend(self.reported.now(Owner::Folder(below), vec![problem]));
             out.unreadable = Some(message);
         }
         if out.unreadable.is_none() {
-            self.said.forget(|owner| matches!(owner, Owner::Folder(_)));
+            self.reported
+                .forget(|owner| matches!(owner, Owner::Folder(_)));
         }
     }
 
@@ -385,7 +386,7 @@ impl Folder {
             ) => Some(owners).filter(|owners| owners.len() > 1),
         };
         let Some(rivals) = rivals else {
-            self.said.now(Owner::Object(key.clone()), Vec::new());
+            self.reported.now(Owner::Object(key.clone()), Vec::new());
             return;
         };
         let place = |name: &Arc<str>| {
@@ -405,7 +406,7 @@ impl Folder {
             message,
         };
         out.problems
-            .extend(self.said.now(Owner::Object(key.clone()), vec![problem]));
+            .extend(self.reported.now(Owner::Object(key.clone()), vec![problem]));
     }
 }
 

@@ -217,7 +217,7 @@ fn waiting() -> Bench {
         let candidate = with_owners(bench.version.as_ref(), 0..3000, turn);
         let version = candidate.version().clone();
         // The first only adds, the others take as much away.
-        bench.journal().lists_at_hand_octets = 2 * candidate.step().octets();
+        bench.journal().lists_in_memory_bytes = 2 * candidate.step().octets();
         bench.journal().write(&[candidate]).unwrap();
         bench.version = Some(version);
     }
@@ -225,7 +225,7 @@ fn waiting() -> Bench {
 }
 
 /// Whether the step of each list that is due is at hand.
-fn at_hand(bench: &mut Bench) -> Vec<bool> {
+fn in_memory(bench: &mut Bench) -> Vec<bool> {
     let lists = bench.journal().lists.iter();
     lists.map(|job| job.step.is_some()).collect()
 }
@@ -233,7 +233,7 @@ fn at_hand(bench: &mut Bench) -> Vec<bool> {
 #[test]
 fn large_steps_stay_in_memory_until_their_lists_are_made_as_far_as_they_fit() {
     let mut bench = waiting();
-    assert_eq!(at_hand(&mut bench), [true, true, false, false, false]);
+    assert_eq!(in_memory(&mut bench), [true, true, false, false, false]);
     bench.settle();
     assert!(bench.journal().lists.is_empty());
     let journal = bench.journal();
@@ -254,9 +254,9 @@ fn a_commit_reads_no_wide_step() {
         bench.put(candidate);
     }
     // Those at hand are done, the others wait for a time with nothing else to do.
-    assert_eq!(at_hand(&mut bench), [false; 3]);
+    assert_eq!(in_memory(&mut bench), [false; 3]);
     bench.journal().idle();
-    assert_eq!(at_hand(&mut bench), [true, false, false]);
+    assert_eq!(in_memory(&mut bench), [true, false, false]);
 }
 
 #[test]
