@@ -203,6 +203,7 @@ fn a_reload_of_history_gate_apex_ttl_and_transfer_asks_the_api_server_nothing_an
 
     // The log of requests does show what another question to the API server costs.
     form.options = "ttl 17\n        labels a=b";
+    form.gate = "off";
     configure(&zonewright, &server, &form);
     reload(&mut zonewright, 2);
     wait_for(&mut zonewright, 90, false);
