@@ -252,12 +252,24 @@ fn the_first_log_whose_names_hold_the_question_decides_alone() {
     let query = message(0x0100, 0, false, true);
     let reply = message(0x8500, 1, false, false);
     for (lines, want) in [
-        ("log z \"one\"\nlog . \"two\"", Some("one")),
-        ("log . \"one\"\nlog www.z \"two\"", Some("one")),
-        ("log y \"one\"\nlog . \"two\"", Some("two")),
+        (
+            "log z \"{name} one\"\nlog . \"{name} two\"",
+            Some("www.z. one"),
+        ),
+        (
+            "log . \"{name} one\"\nlog www.z \"{name} two\"",
+            Some("www.z. one"),
+        ),
+        (
+            "log y \"{name} one\"\nlog . \"{name} two\"",
+            Some("www.z. two"),
+        ),
         // A class that it does not log is not left to the next.
-        ("log z \"one\" {\nclass denial\n}\nlog . \"two\"", None),
-        ("log y \"one\"", None),
+        (
+            "log z \"{name} one\" {\nclass denial\n}\nlog . \"{name} two\"",
+            None,
+        ),
+        ("log y \"{name} one\"", None),
     ] {
         let said = line(&query_log(lines), &query, &reply);
         assert_eq!(said.as_deref(), want, "{lines}");
